@@ -1,0 +1,83 @@
+import { orderOfTurn } from './rotation.ts'
+
+/** Short enough that a disturbance of a tenth of a second hits all variants alike; still dozens of transactions. */
+const SLICE_MS = 25
+
+/** One way of doing the work that is compared. */
+export interface Variant {
+  readonly name: string
+  /** One transaction. Called by as many clients at a time as are measured. */
+  readonly transaction: () => Promise<void>
+}
+
+export interface RateOptions {
+  readonly rounds: number
+  readonly secondsPerRound: number
+  readonly clients: number
+}
+
+/** What one variant did. */
+export interface Rates {
+  /** Transactions a second, one figure a round. */
+  readonly perRound: readonly number[]
+  /** All transactions, warm-up included: what the tables must hold afterwards. */
+  readonly transactions: number
+}
+
+/**
+ * Measures variants side by side. In each round every variant works for `secondsPerRound`, cut into slices that take
+ * turns with those of the others: A B C C B A B C A …
+ */
+export async function interleavedRates<N extends string>(
+  variants: readonly (Variant & { readonly name: N })[],
+  { rounds, secondsPerRound, clients }: RateOptions,
+): Promise<Readonly<Record<N, Rates>>> {
+  const tallies = variants.map((variant) => new Tally(variant))
+  const turns = Math.max(1, Math.round((secondsPerRound * 1000) / SLICE_MS))
+  const sliceMs = (secondsPerRound * 1000) / turns
+  for (let round = -1; round < rounds; round++) {
+    for (let turn = 0; turn < turns; turn++) {
+      for (const tally of orderOfTurn(tallies, round + 1 + turn)) await tally.slice(sliceMs, clients)
+    }
+    for (const tally of tallies) tally.endRound()
+  }
+  // The first round is the warm-up: compiled code, open connections, filled caches.
+  return Object.fromEntries(
+    tallies.map(({ variant, rates, transactions }) => [
+      variant.name,
+      { perRound: rates.slice(1), transactions },
+    ]),
+  ) as unknown as Record<N, Rates>
+}
+
+class Tally {
+  readonly variant: Variant
+  readonly rates: number[] = []
+  transactions = 0
+  #inRound = 0
+  #elapsedMs = 0
+
+  constructor(variant: Variant) {
+    this.variant = variant
+  }
+
+  async slice(ms: number, clients: number): Promise<void> {
+    const startedAt = performance.now()
+    const endsAt = startedAt + ms
+    const client = async (): Promise<void> => {
+      while (performance.now() < endsAt) {
+        await this.variant.transaction()
+        this.#inRound++
+      }
+    }
+    await Promise.all(Array.from({ length: clients }, client))
+    this.#elapsedMs += performance.now() - startedAt
+  }
+
+  endRound(): void {
+    this.rates.push((this.#inRound / this.#elapsedMs) * 1000)
+    this.transactions += this.#inRound
+    this.#inRound = 0
+    this.#elapsedMs = 0
+  }
+}

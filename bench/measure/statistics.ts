@@ -1,0 +1,24 @@
+/** What several rounds came to. One slow round moves the spread, not the median. */
+export interface Summary {
+  readonly median: number
+  readonly min: number
+  readonly max: number
+}
+
+export function summarise(samples: readonly number[]): Summary {
+  return { median: percentile(samples, 50), min: Math.min(...samples), max: Math.max(...samples) }
+}
+
+/** Linear between the two nearest samples. */
+export function percentile(samples: readonly number[], percent: number): number {
+  const sorted = samples.toSorted((a, b) => a - b)
+  const place = (percent / 100) * (sorted.length - 1)
+  const below = sorted[Math.floor(place)] ?? Number.NaN
+  const above = sorted[Math.ceil(place)] ?? Number.NaN
+  return below + (above - below) * (place - Math.floor(place))
+}
+
+/** Round by round, then summarised: what disturbs the machine for a while disturbs both sides of a round. */
+export function ratioOf(numerator: readonly number[], denominator: readonly number[]): Summary {
+  return summarise(numerator.map((value, round) => value / denominator[round]!))
+}

@@ -1,0 +1,24 @@
+import type { BenchServer } from '../suite.ts'
+import { aboutServer } from './about-server.ts'
+import { BenchDatabase } from './bench-database.ts'
+import { mysqlInboxSuite } from './inbox-suite.ts'
+import { mysqlPublishSuite } from './publish-suite.ts'
+import { mysqlRelaySuite } from './relay-suite.ts'
+
+/** The MySQL or MariaDB of DATABASE_URL, or the local one, with a database of this run's own. */
+export async function mysqlServer(engine: 'mysql' | 'mariadb'): Promise<BenchServer> {
+  const database = await BenchDatabase.create()
+  try {
+    const pool = database.pool(1)
+    const about = await aboutServer(pool, engine)
+    await pool.end()
+    return {
+      about: [...about, ['database', database.name]],
+      suites: [mysqlInboxSuite(database), mysqlPublishSuite(database), mysqlRelaySuite(database)],
+      dispose: () => database.drop(),
+    }
+  } catch (error) {
+    await database.drop()
+    throw error
+  }
+}

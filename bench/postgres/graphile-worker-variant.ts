@@ -1,0 +1,62 @@
+import { Logger, run, runMigrations } from 'graphile-worker'
+import type { Pool } from 'pg'
+import type { BenchDatabase } from './bench-database.ts'
+import { BACKLOG } from './relay-backlog.ts'
+import { rowsIn, type DrainVariant } from './relay-drains.ts'
+
+const SCHEMA = 'peer_graphile_worker'
+const TASK = 'order'
+
+/** The batching of its performance guide, with the sizes that were fastest here: see bench/README.md. */
+const FASTEST = {
+  concurrentJobs: 100,
+  maxPoolSize: 25,
+  localQueue: { size: 2000 },
+  completeJobBatchDelay: 25,
+  failJobBatchDelay: 25,
+}
+
+const silent = new Logger(() => () => undefined)
+
+/** Graphile Worker: jobs fetched in batches into a local queue, completed in batches, in one process. */
+export async function graphileWorkerVariant(
+  database: BenchDatabase,
+  pool: Pool,
+  messages: number,
+): Promise<DrainVariant<'graphileWorker'>> {
+  const table = `${SCHEMA}._private_jobs`
+  const preset = { worker: { ...FASTEST, connectionString: database.url, schema: SCHEMA, logger: silent } }
+  await pool.query(`drop schema if exists ${SCHEMA} cascade`)
+  await runMigrations({ preset })
+  return {
+    name: 'graphileWorker',
+    schema: SCHEMA,
+    table,
+    messages,
+    async fill(pool) {
+      // Its own function; without a queue_name, since jobs of one queue are not run side by side.
+      await pool.query(
+        `select ${SCHEMA}.add_jobs(array(
+           select json_populate_record(null::${SCHEMA}.job_spec,
+             json_build_object('identifier', '${TASK}', 'payload', convert_from(payload, 'UTF8')::json))
+           from ${BACKLOG} order by seq limit ${messages}))`,
+      )
+    },
+    async drain() {
+      let published = 0
+      const finished = Promise.withResolvers<void>()
+      const runner = await run({
+        preset,
+        noHandleSignals: true,
+        taskList: {
+          [TASK]: () => {
+            if (++published === messages) finished.resolve()
+          },
+        },
+      })
+      await finished.promise
+      return { published, end: () => runner.stop() }
+    },
+    left: (pool) => rowsIn(pool, table),
+  }
+}

@@ -1,0 +1,24 @@
+import type { Pool } from 'pg'
+
+/**
+ * Live claims of the last days, inserted in the order of their time, under keys that look like UUIDv7: what a table
+ * holds that has been in use for a while.
+ */
+export async function fillClaims(pool: Pool, schema: string, count: number): Promise<void> {
+  await pool.query(
+    `insert into ${schema}.inbox (consumer, key, processed_at, expires_at)
+     select 'billing',
+       substr(ms, 1, 8) || '-' || substr(ms, 9, 4) || '-7' || substr(random, 1, 3) || '-8' || substr(random, 4, 3) || '-' ||
+         substr(random, 7, 12),
+       at, at + interval '7 days'
+     from (
+       select at, lpad(to_hex((date_part('epoch', at) * 1000)::bigint), 12, '0') as ms, md5(n::text) as random
+       from (
+         select n, now() - interval '6 days' + n * (interval '6 days' / greatest(1, $1::integer)) as at
+         from generate_series(1, $1::integer) as n
+       ) as times
+     ) as parts`,
+    [count],
+  )
+  await pool.query(`vacuum analyze ${schema}.inbox`)
+}

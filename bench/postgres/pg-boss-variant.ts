@@ -1,0 +1,80 @@
+import type { Pool } from 'pg'
+import { PgBoss } from 'pg-boss'
+import type { BenchDatabase } from './bench-database.ts'
+import { BACKLOG } from './relay-backlog.ts'
+import { rowsIn, type DrainVariant } from './relay-drains.ts'
+
+const SCHEMA = 'peer_pg_boss'
+const QUEUE = 'orders'
+
+/** What the worker is set to; the fastest of what was tried: see bench/README.md. */
+const FASTEST = {
+  batchSize: 5000,
+  localConcurrency: 2,
+  burstWhenBatchFull: true,
+  pollingIntervalSeconds: 0.5,
+}
+
+/** pg-boss: jobs fetched and completed in batches, from a queue that has a partition of its own. */
+export async function pgBossVariant(
+  database: BenchDatabase,
+  pool: Pool,
+  messages: number,
+): Promise<DrainVariant<'pgBoss'>> {
+  const jobs = `${SCHEMA}.made_jobs`
+  const table = `${SCHEMA}.job`
+  await makeJobs(database, pool, jobs, messages)
+  return {
+    name: 'pgBoss',
+    schema: SCHEMA,
+    table,
+    messages,
+    async fill(pool) {
+      await pool.query(`insert into ${table} select * from ${jobs}`)
+    },
+    async drain() {
+      let published = 0
+      const finished = Promise.withResolvers<void>()
+      const boss = await started(database, finished.reject)
+      await boss.work(QUEUE, FASTEST, async (batch) => {
+        published += batch.length
+        if (published >= messages) finished.resolve()
+      })
+      await finished.promise
+      return { published, end: () => boss.stop() }
+    },
+    // They stay there, and are deleted later.
+    left: (pool) => rowsIn(pool, table, "state <> 'completed'"),
+  }
+}
+
+/** Through its own API, once: what it stores beside the payload is its affair. */
+async function makeJobs(database: BenchDatabase, pool: Pool, jobs: string, count: number): Promise<void> {
+  await pool.query(`drop schema if exists ${SCHEMA} cascade`)
+  const boss = await started(database, () => undefined)
+  await boss.createQueue(QUEUE, { partition: true })
+  const { rows } = await pool.query<{ payload: string }>(
+    `select convert_from(payload, 'UTF8') as payload from ${BACKLOG} order by seq limit ${count}`,
+  )
+  for (let made = 0; made < count; made += 5000) {
+    const some = rows.slice(made, made + 5000)
+    await boss.insert(
+      QUEUE,
+      some.map(({ payload }) => ({ data: JSON.parse(payload) as object })),
+    )
+  }
+  await boss.stop()
+  await pool.query(`create table ${jobs} as select * from ${SCHEMA}.job`)
+}
+
+/** Without its maintenance, which would only take time from the drain. */
+async function started(database: BenchDatabase, onError: (error: Error) => void): Promise<PgBoss> {
+  const boss = new PgBoss({
+    connectionString: database.url,
+    schema: SCHEMA,
+    supervise: false,
+    schedule: false,
+  })
+  boss.on('error', onError)
+  return boss.start()
+}

@@ -1,0 +1,32 @@
+import type { BenchServer } from '../suite.ts'
+import { aboutServer } from './about-server.ts'
+import { BenchDatabase } from './bench-database.ts'
+import { gcSuite } from './gc-suite.ts'
+import { postgresInboxSuite } from './inbox-suite.ts'
+import { postgresPublishSuite } from './publish-suite.ts'
+import { relaySuite } from './relay-suite.ts'
+import { versioningSuite } from './versioning-suite.ts'
+
+/** The PostgreSQL of DATABASE_URL, or the local one, with a database of this run's own. */
+export async function postgresServer(): Promise<BenchServer> {
+  const database = await BenchDatabase.create()
+  try {
+    const pool = database.pool({ max: 1 })
+    const about = await aboutServer(pool)
+    await database.close(pool)
+    return {
+      about: [...about, ['database', database.name]],
+      suites: [
+        postgresInboxSuite(database),
+        postgresPublishSuite(database),
+        relaySuite(database),
+        versioningSuite(database),
+        gcSuite(database),
+      ],
+      dispose: () => database.drop(),
+    }
+  } catch (error) {
+    await database.drop()
+    throw error
+  }
+}

@@ -1,0 +1,89 @@
+import { crc32 } from 'node:zlib'
+import { uuidV7 } from '@txbox/core'
+import { createOutbox } from '@txbox/outbox'
+import { postgres } from '@txbox/postgres'
+import { Kysely, PostgresDialect, sql } from 'kysely'
+import type { Pool } from 'pg'
+import type { Variant } from '../measure/interleaved-rates.ts'
+import { anyOrder } from '../order-message.ts'
+import { transaction } from './transaction.ts'
+import { anyAccount, creditStatement } from './workspace.ts'
+
+export type PublishVariantName = keyof typeof PUBLISH_VARIANTS
+
+/** Each updates one row and stores one message of 500 bytes, in one transaction. Bare: without the message. */
+export const PUBLISH_VARIANTS = { bare, byHandPg, publishPg, byHandKysely, publishKysely }
+
+/** Each variant works in the schema of its name. */
+export function publishVariant(
+  name: PublishVariantName,
+  pool: Pool,
+): Variant & { readonly name: PublishVariantName } {
+  return { name, transaction: PUBLISH_VARIANTS[name](schemaOf(name), pool) }
+}
+
+export function schemaOf(name: PublishVariantName): string {
+  return `publish_${name.toLowerCase()}`
+}
+
+function bare(schema: string, pool: Pool): Variant['transaction'] {
+  const credit = creditStatement(schema)
+  return () => transaction(pool, (client) => client.query(credit, [anyAccount()]))
+}
+
+function byHandPg(schema: string, pool: Pool): Variant['transaction'] {
+  const credit = creditStatement(schema)
+  const insert = `
+    insert into ${schema}.outbox (shard, id, topic, key, type, content_type, headers, payload)
+    values ($1, $2, $3, $4, $5, $6, $7, $8)`
+  return () =>
+    transaction(pool, async (client) => {
+      await client.query(credit, [anyAccount()])
+      await client.query(insert, rowByHand())
+    })
+}
+
+function publishPg(schema: string, pool: Pool): Variant['transaction'] {
+  const credit = creditStatement(schema)
+  const outbox = createOutbox({ database: postgres({ schema }) })
+  return () =>
+    transaction(pool, async (client) => {
+      await client.query(credit, [anyAccount()])
+      await outbox.publish(client, anyOrder())
+    })
+}
+
+function byHandKysely(schema: string, pool: Pool): Variant['transaction'] {
+  const db = kyselyOn(pool)
+  const outbox = sql.table(`${schema}.outbox`)
+  const accounts = sql.table(`${schema}.accounts`)
+  return () =>
+    db.transaction().execute(async (tx) => {
+      await sql`update ${accounts} set balance = balance + 1 where id = ${anyAccount()}`.execute(tx)
+      await sql`
+        insert into ${outbox} (shard, id, topic, key, type, content_type, headers, payload)
+        values (${sql.join(rowByHand())})`.execute(tx)
+    })
+}
+
+function publishKysely(schema: string, pool: Pool): Variant['transaction'] {
+  const db = kyselyOn(pool)
+  const accounts = sql.table(`${schema}.accounts`)
+  const outbox = createOutbox({ database: postgres({ schema }) })
+  return () =>
+    db.transaction().execute(async (tx) => {
+      await sql`update ${accounts} set balance = balance + 1 where id = ${anyAccount()}`.execute(tx)
+      await outbox.publish(tx, anyOrder())
+    })
+}
+
+/** What the table needs and no more: its shape asks for a shard, an id and bytes, and has a default for the rest. */
+function rowByHand(): unknown[] {
+  const { topic, key, type, payload } = anyOrder()
+  const bytes = Buffer.from(JSON.stringify(payload))
+  return [crc32(key) % 16, uuidV7(), topic, key, type, 'application/json', '{}', bytes]
+}
+
+function kyselyOn(pool: Pool): Kysely<object> {
+  return new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
+}

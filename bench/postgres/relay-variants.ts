@@ -1,0 +1,84 @@
+import { migrate, postgres } from '@txbox/postgres'
+import { createRelay, type Publisher } from '@txbox/relay'
+import type { Pool } from 'pg'
+import type { BenchDatabase } from './bench-database.ts'
+import { BACKLOG } from './relay-backlog.ts'
+import { relayByHand, tableByHand } from './relay-by-hand.ts'
+import { rowsIn, type DrainVariant } from './relay-drains.ts'
+
+const ACCEPTED = { status: 'accepted' } as const
+
+/** Takes everything and does nothing: what is left is the relay. */
+export const idlePublisher: Publisher = { publish: async (messages) => messages.map(() => ACCEPTED) }
+export const idleOrderedPublisher: Publisher = { ...idlePublisher, ordering: 'per-key' }
+
+/** A loop by hand. */
+export async function handVariant(
+  database: BenchDatabase,
+  pool: Pool,
+  messages: number,
+): Promise<DrainVariant<'byHand'>> {
+  const schema = 'relay_by_hand'
+  const table = `${schema}.outbox`
+  await pool.query(`drop schema if exists ${schema} cascade`)
+  await pool.query(`create schema ${schema}`)
+  await pool.query(tableByHand(table))
+  return {
+    name: 'byHand',
+    schema,
+    table,
+    messages,
+    async fill(pool) {
+      await pool.query(
+        `insert into ${table} (id, topic, key, payload)
+         select id::uuid, topic, key, convert_from(payload, 'UTF8') from ${BACKLOG} order by seq`,
+      )
+    },
+    async drain() {
+      const client = database.client()
+      await client.connect()
+      try {
+        return { published: await relayByHand(client, table, async () => undefined) }
+      } finally {
+        await client.end()
+      }
+    },
+    left: (pool) => rowsIn(pool, table),
+  }
+}
+
+/** `relay.drain()` with a publisher of its own for each drain. */
+export async function txboxVariant<N extends string>(
+  database: BenchDatabase,
+  pool: Pool,
+  messages: number,
+  name: N,
+  publisher: () => Publisher,
+): Promise<DrainVariant<N>> {
+  const schema = `relay_${name.toLowerCase()}`
+  const table = `${schema}.outbox`
+  const columns = 'created_at, shard, id, topic, key, type, content_type, headers, payload'
+  await pool.query(`drop schema if exists ${schema} cascade`)
+  await migrate(pool, { schema })
+  return {
+    name,
+    schema,
+    table,
+    messages,
+    async fill(pool) {
+      await pool.query(
+        `insert into ${table} (${columns}) select ${columns} from ${BACKLOG} order by seq limit ${messages}`,
+      )
+    },
+    async drain() {
+      const own = database.pool({ max: 6 })
+      try {
+        await using relay = createRelay({ database: postgres({ db: own, schema }), publisher: publisher() })
+        return { published: (await relay.drain()).published }
+      } finally {
+        await database.close(own)
+      }
+    },
+    left: (pool) => rowsIn(pool, table),
+  }
+}

@@ -1,0 +1,58 @@
+import { interleavedRates } from '../measure/interleaved-rates.ts'
+import { ratioOf } from '../measure/statistics.ts'
+import { formatRates, ratesBeside, type Shown } from '../report/rates-table.ts'
+import type { Suite } from '../suite.ts'
+import type { BenchDatabase } from './bench-database.ts'
+import {
+  VERSIONING_VARIANTS,
+  schemaOf,
+  versioningVariant,
+  type VersioningVariantName,
+} from './versioning-variants.ts'
+import { assertWorkDone, checkpoint, createWorkspace } from './workspace.ts'
+
+const SHOWN: Record<VersioningVariantName, Shown<VersioningVariantName>> = {
+  bare: { title: 'UPDATE by bare Kysely' },
+  versioned: { title: 'updateVersioned', byHand: 'bare' },
+}
+
+/**
+ * `updateVersioned` against the same UPDATE by bare Kysely. One client: two would meet on a row, and one of them be
+ * refused.
+ */
+export function versioningSuite(database: BenchDatabase): Suite {
+  return {
+    name: 'versioning',
+    async run(options) {
+      console.log('\nversioning: one update of one row by key and version, which is a transaction, 1 client')
+      const pool = database.pool({ max: 1 })
+      const names = Object.keys(VERSIONING_VARIANTS) as VersioningVariantName[]
+      for (const name of names) {
+        await pool.query(`drop schema if exists ${schemaOf(name)} cascade`)
+        await createWorkspace(pool, schemaOf(name))
+        await pool.query(
+          `alter table ${schemaOf(name)}.accounts add column version integer not null default 0`,
+        )
+      }
+      await checkpoint(pool)
+      const measured = await interleavedRates(
+        names.map((name) => versioningVariant(name, pool)),
+        { ...options, clients: 1 },
+      )
+      for (const name of names) {
+        await assertWorkDone(pool, schemaOf(name), { credits: measured[name].transactions })
+      }
+      await database.close(pool)
+      console.log(formatRates<VersioningVariantName>(SHOWN, measured))
+      const [mine, his] = [measured.versioned.perRound, measured.bare.perRound]
+      return [
+        {
+          what: 'updateVersioned: cost ÷ the same UPDATE by bare Kysely',
+          bound: { atMost: 1.05 },
+          ratio: ratioOf(his, mine),
+          figures: ratesBeside(mine, 'bare', his),
+        },
+      ]
+    },
+  }
+}

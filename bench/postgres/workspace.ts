@@ -1,0 +1,57 @@
+import { migrate } from '@txbox/postgres'
+import type { Pool } from 'pg'
+
+/** The business data: small enough to stay in memory, large enough that clients rarely want the same row. */
+const ACCOUNTS = 5000
+
+/**
+ * The tables of one variant in a schema of its own: accounts, and txbox's tables as its migrations make them, also for
+ * the variants by hand. So all start from the same shape, and nobody's dead rows or cold pages slow another.
+ */
+export async function createWorkspace(pool: Pool, schema: string): Promise<void> {
+  await migrate(pool, { schema })
+  // Half-full pages: updates stay in their page from the start on, as they do in a table that has been in use.
+  await pool.query(`
+    create table ${schema}.accounts (id integer primary key, balance bigint not null) with (fillfactor = 50);
+    insert into ${schema}.accounts select id, 0 from generate_series(1, ${ACCOUNTS}) as id;
+  `)
+  await pool.query(`vacuum analyze ${schema}.accounts`)
+}
+
+export function anyAccount(): number {
+  return 1 + Math.floor(Math.random() * ACCOUNTS)
+}
+
+/** The business statement, the same for all. `$1` is the account. */
+export function creditStatement(schema: string): string {
+  return `update ${schema}.accounts set balance = balance + 1 where id = $1`
+}
+
+/** A checkpoint now is none in the middle of a round. Needs rights that not every user has; then it is left out. */
+export async function checkpoint(pool: Pool): Promise<void> {
+  await pool.query('checkpoint').catch((error: unknown) => {
+    if (!(error instanceof Error && Reflect.get(error, 'code') === '42501')) throw error
+  })
+}
+
+/**
+ * A variant that skipped a part of its work would look fast: after the rounds the tables must show all of it.
+ *
+ * @throws {Error} when they do not.
+ */
+export async function assertWorkDone(
+  pool: Pool,
+  schema: string,
+  expected: { readonly credits: number; readonly inbox?: number; readonly outbox?: number },
+): Promise<void> {
+  const { rows } = await pool.query<Record<string, string>>(
+    `select (select sum(balance) from ${schema}.accounts) as credits,
+       (select count(*) from ${schema}.inbox) as inbox, (select count(*) from ${schema}.outbox) as outbox`,
+  )
+  const found = rows[0]!
+  for (const [name, count] of Object.entries(expected)) {
+    if (Number(found[name]) !== count) {
+      throw new Error(`${schema}: expected ${name} to be ${count} after the rounds, found ${found[name]}.`)
+    }
+  }
+}

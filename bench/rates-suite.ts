@@ -1,0 +1,116 @@
+import type { BenchOptions, SuiteName } from './arguments.ts'
+import { interleavedRates, type Rates, type Variant } from './measure/interleaved-rates.ts'
+import { ratioOf } from './measure/statistics.ts'
+import { formatRates, ratesBeside, type Shown } from './report/rates-table.ts'
+import { whole } from './report/table.ts'
+import type { Target } from './report/target.ts'
+import type { Suite } from './suite.ts'
+
+/** How much is going on while it is measured. */
+export interface Load {
+  readonly clients: number
+  /** Claims that are in the inbox already. */
+  readonly oldClaims: number
+}
+
+/** The variants of a suite, with fresh tables and open connections. */
+export interface Prepared<N extends string> {
+  readonly variants: readonly (Variant & { readonly name: N })[]
+  /**
+   * A variant that skipped a part of its work would look fast: after the rounds its tables must show all of it.
+   *
+   * @throws {Error} when they do not.
+   */
+  assertWorkDone(name: N, transactions: number): Promise<void>
+  close(): Promise<void>
+}
+
+/** A suite that counts transactions a second: what differs between databases. */
+export interface RatesSuite<N extends string> {
+  readonly shown: Readonly<Record<N, Shown<N>>>
+  readonly targets: readonly RateTarget<N>[]
+  prepare(load: Load): Promise<Prepared<N>>
+}
+
+interface RateTarget<N extends string> {
+  readonly what: string
+  readonly ours: N
+  readonly other: N
+  /** Ours costs at most this many times as much as the other, or has at least this share of its rate. */
+  readonly bound: { readonly atMost: number } | { readonly atLeast: number }
+}
+
+/** The inbox against the same claim by hand, and against no inbox at all. */
+export function inboxSuite<N extends string>(suite: RatesSuite<N | 'bare'>): Suite {
+  return ratesSuite('inbox', suite, (load) => {
+    return `one update of one row in a transaction, ${clientsOf(load)}, ${whole(load.oldClaims)} old claims`
+  })
+}
+
+/** `outbox.publish` against an INSERT by hand, and against no message at all. */
+export function publishSuite<N extends string>(suite: RatesSuite<N | 'bare'>): Suite {
+  return ratesSuite('publish', suite, (load) => {
+    return `one update of one row and one message of 500 bytes in a transaction, ${clientsOf(load)}`
+  })
+}
+
+function ratesSuite<N extends string>(
+  name: SuiteName,
+  suite: RatesSuite<N | 'bare'>,
+  heading: (load: Load) => string,
+): Suite {
+  return {
+    name,
+    async run(options) {
+      const [first, ...more] = loadsOf(name, options)
+      const run = async (load: Load): Promise<Readonly<Record<N | 'bare', Rates>>> => {
+        console.log(`\n${name}: ${heading(load)}`)
+        const measured = await measure(suite, options, load)
+        console.log(formatRates<N | 'bare'>(suite.shown, measured))
+        return measured
+      }
+      const measured = await run(first)
+      for (const load of more) await run(load)
+      return suite.targets.map((target) => targetOf(target, measured))
+    },
+  }
+}
+
+/** The first is the one that targets are for. */
+function loadsOf(name: SuiteName, { full }: BenchOptions): readonly [Load, ...Load[]] {
+  const first = { clients: 1, oldClaims: 0 }
+  if (!full) return [first]
+  const claims = name === 'inbox' ? [0, 1_000_000] : [0]
+  const all = claims.flatMap((oldClaims) => [1, 4, 16].map((clients) => ({ clients, oldClaims })))
+  return [first, ...all.slice(1)]
+}
+
+async function measure<N extends string>(
+  suite: RatesSuite<N>,
+  options: BenchOptions,
+  load: Load,
+): Promise<Readonly<Record<N, Rates>>> {
+  const prepared = await suite.prepare(load)
+  const measured = await interleavedRates(prepared.variants, { ...options, clients: load.clients })
+  for (const { name } of prepared.variants) await prepared.assertWorkDone(name, measured[name].transactions)
+  await prepared.close()
+  return measured
+}
+
+function targetOf<N extends string>(
+  { what, ours, other, bound }: RateTarget<N>,
+  measured: Readonly<Record<N, Rates>>,
+): Target {
+  const [mine, others] = [measured[ours].perRound, measured[other].perRound]
+  const isCost = 'atMost' in bound
+  return {
+    what,
+    bound,
+    ratio: isCost ? ratioOf(others, mine) : ratioOf(mine, others),
+    figures: ratesBeside(mine, isCost ? 'by hand' : other, others),
+  }
+}
+
+function clientsOf({ clients }: Load): string {
+  return `${clients} client${clients === 1 ? '' : 's'} (pools of ${clients})`
+}

@@ -1,0 +1,34 @@
+import type { Rates } from '../measure/interleaved-rates.ts'
+import { ratioOf, summarise } from '../measure/statistics.ts'
+import { formatTable, ratioSpread, whole, wholeSpread } from './table.ts'
+
+/** How a variant is shown: its title, and which other one is the same work by hand. */
+export interface Shown<N extends string> {
+  readonly title: string
+  readonly byHand?: N
+}
+
+/** Rates beside those of the bare transaction, and costs beside those of the same work by hand. */
+export function formatRates<N extends string>(
+  shown: Readonly<Record<N, Shown<N>>>,
+  measured: Readonly<Record<N | 'bare', Rates>>,
+): string {
+  return formatTable(
+    ['', 'transactions/s (min–max)', 'rate ÷ bare (min–max)', 'cost ÷ by hand (min–max)'],
+    (Object.keys(shown) as N[]).map((name) => {
+      const { title, byHand } = shown[name]
+      const rates = measured[name].perRound
+      return [
+        title,
+        wholeSpread(summarise(rates)),
+        ratioSpread(ratioOf(rates, measured.bare.perRound)),
+        byHand === undefined ? '' : ratioSpread(ratioOf(measured[byHand].perRound, rates)),
+      ]
+    }),
+  )
+}
+
+/** Median rates of two variants, to stand beside their ratio. */
+export function ratesBeside(ours: readonly number[], word: string, others: readonly number[]): string {
+  return `${whole(summarise(ours).median)} vs ${word} ${whole(summarise(others).median)} a second`
+}

@@ -1,0 +1,56 @@
+// The relay: moves events from the receiver's outbox to RabbitMQ, or to the second service over HTTP.
+import { rabbitmqPublisher } from '@txbox/rabbitmq'
+import {
+  createRelay,
+  exponentialBackoff,
+  publishEach,
+  type OutboxMessage,
+  type Publisher,
+} from '@txbox/relay'
+import { openDatabase } from './service-database.ts'
+import { announceReady, environment } from './supervised.ts'
+
+const { relayDatabase, close } = openDatabase(environment('DATABASE_URL'), 6)
+const shutdown = new AbortController()
+
+function publisher(): Publisher {
+  const url = process.env['AMQP_URL']
+  if (url === undefined) return publishEach(post, { concurrency: 8 })
+  // The queue and its exchange are the business of whoever reads from them, and are there already.
+  return rabbitmqPublisher({ url, exchange: environment('EXCHANGE'), assertExchange: false })
+}
+
+/** A function is enough to publish by: it resolves when the other side has the event, and throws when it has not. */
+async function post(event: OutboxMessage, { signal }: { signal: AbortSignal }): Promise<void> {
+  const response = await fetch(new URL(event.topic, environment('SECOND_SERVICE_URL')), {
+    method: 'POST',
+    headers: { 'content-type': event.contentType, 'idempotency-key': event.id },
+    body: event.text(),
+    signal,
+  })
+  const answer = await response.text()
+  if (!response.ok) throw new Error(`The second service answered ${response.status}: ${answer}`)
+}
+
+const relay = createRelay({
+  database: relayDatabase,
+  publisher: publisher(),
+  // The defaults suit a relay that lives for weeks. This one is killed every few seconds: it settles small batches, its
+  // leases run out soon after it, and a second service that is down for half a second is asked again soon.
+  batchSize: 100,
+  leaseMs: 1500,
+  pollIntervalMs: { min: 20, max: 100 },
+  retry: exponentialBackoff({ minMs: 100, maxMs: 500 }),
+  signal: shutdown.signal,
+})
+
+relay.on('error', ({ error }) => console.error(error))
+relay.on('unavailable', ({ error }) => console.error(error))
+// Not before: the leases of one that was killed have to run out first.
+relay.on('lease-acquired', announceReady)
+process.once('SIGTERM', () => shutdown.abort())
+
+await relay.start()
+await relay.stopped
+await close()
+process.exit()

@@ -1,0 +1,9 @@
+/** The event that the receiver publishes and the second service follows. */
+export interface RepositoryChanged {
+  readonly repository: string
+  /** 1 for the first change of this repository, 2 for the second: the second service must see them in this order. */
+  readonly number: number
+  readonly deliveryId: string
+  /** What happened, in GitHub's words: `push`, `issues`, … */
+  readonly event: string
+}

@@ -1,0 +1,26 @@
+-- 0001 inbox: one small row a claim. Its primary key is the dedup check.
+-- Safe to run again. Needs the right to create a schema in the database.
+
+create schema if not exists txbox;
+
+create table if not exists txbox.migrations (
+  number integer primary key,
+  title text not null,
+  applied_at timestamptz not null default clock_timestamp()
+);
+
+create table if not exists txbox.inbox (
+  processed_at timestamptz not null,
+  expires_at timestamptz not null,
+  consumer text collate "C" not null,
+  key text collate "C" not null,
+  correlation_id text,
+  result text,
+  content_hash bytea,
+  primary key (consumer, key)
+);
+
+-- For the collection of expired claims.
+create index if not exists inbox_expires_at on txbox.inbox (expires_at);
+
+insert into txbox.migrations (number, title) values (1, 'inbox') on conflict (number) do nothing;

@@ -1,0 +1,19 @@
+import { isTxboxError } from '@txbox/core'
+import { CommanderError } from 'commander'
+
+/** The command was called in a way that it does not understand: exit code 2. */
+export class UsageError extends Error {}
+
+/** 0 done, 1 failed, 2 wrong usage. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  if (error instanceof UsageError) return 2
+  return isTxboxError(error) && error.code === 'TXBOX_INVALID_OPTION' ? 2 : 1
+}
+
+/** What a person reads: one line, no stack trace. Commander has already written its own. */
+export function oneLine(error: unknown): string {
+  if (error instanceof CommanderError) return ''
+  const text = error instanceof Error ? error.message || error.name : String(error)
+  return `txbox: ${text.replaceAll(/\s*\n\s*/g, ' ')}`
+}

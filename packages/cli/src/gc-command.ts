@@ -1,0 +1,94 @@
+import { createGarbageCollector, type Collected, type GarbageCollector } from '@txbox/gc'
+import { SingleBar } from 'cli-progress'
+import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
+import { oneLine } from './failure.ts'
+import { counted, duration, write, writeJson } from './terminal.ts'
+import { untilSignal } from './until-signal.ts'
+
+interface GcOptions extends DatabaseOptions {
+  readonly intervalMs?: number
+  readonly batchSize?: number
+  readonly pauseMs?: number
+  readonly deadLetterRetentionMs: number
+  readonly dryRun?: boolean
+  readonly json?: boolean
+}
+
+/** `txbox gc` */
+export async function gcCommand(options: GcOptions): Promise<void> {
+  const connected = connectDatabase(options, 'gc')
+  try {
+    const gc = createGarbageCollector({
+      database: connected.database,
+      batchSize: options.batchSize,
+      pauseMs: options.pauseMs,
+      intervalMs: options.intervalMs,
+      deadLetterRetentionMs: options.deadLetterRetentionMs,
+    })
+    if (options.intervalMs !== undefined && options.dryRun !== true)
+      return await collectByInterval(gc, options)
+    const found = await connected.inspection.collectable(options.deadLetterRetentionMs)
+    const claims = counted(found.inbox, 'expired claim')
+    const letters = counted(found.deadLetters, 'dead letter')
+    const what = `${claims} and ${letters} ${ageOf(options.deadLetterRetentionMs)}`
+    if (options.dryRun === true) {
+      if (options.json === true)
+        writeJson({ dryRun: true, inbox: found.inbox, deadLetters: found.deadLetters })
+      else write(`Would remove ${what}.`)
+      return
+    }
+    if (options.json !== true) write(`Removing ${what}.`)
+    await collectOnce(gc, found.inbox.count + found.deadLetters.count, options.json === true)
+  } finally {
+    await connected.close()
+  }
+}
+
+async function collectOnce(gc: GarbageCollector, total: number, json: boolean): Promise<void> {
+  const stopping = new AbortController()
+  const bar =
+    json || !process.stderr.isTTY || total === 0 ? undefined : new SingleBar({ stream: process.stderr })
+  bar?.start(total, 0)
+  const running = gc.runOnce({
+    signal: stopping.signal,
+    onProgress: ({ inbox, deadLetters }) => bar?.update(inbox + deadLetters),
+  })
+  try {
+    const collected = await untilSignal(running, () => stopping.abort())
+    bar?.stop()
+    if (json) writeJson(collected)
+    else write(said(collected))
+  } finally {
+    bar?.stop()
+  }
+}
+
+/** Logs go to standard error, as those of `txbox relay`. */
+async function collectByInterval(gc: GarbageCollector, { json }: GcOptions): Promise<void> {
+  const log = (event: string, text: string, value: object): void => {
+    const at = new Date().toISOString()
+    process.stderr.write(
+      `${json === true ? JSON.stringify({ at, event, ...value }) : `${at} ${event}: ${text}`}\n`,
+    )
+  }
+  gc.on('collected', (collected) => log('collected', said(collected), collected))
+  gc.on('error', ({ error }) => log('error', oneLine(error), { error: oneLine(error) }))
+  await gc.start()
+  log('started', 'collecting; stop with SIGTERM or Ctrl-C', {})
+  const stopped = Promise.withResolvers<void>()
+  await untilSignal(stopped.promise, (signal) => {
+    log('stopping', `${signal}: finishing the batch in flight`, { signal })
+    void gc.stop().then(stopped.resolve, stopped.reject)
+  })
+}
+
+function said(collected: Collected): string {
+  const { inbox, deadLetters, durationMs, complete } = collected
+  const what = `${counted({ count: inbox }, 'expired claim')} and ${counted({ count: deadLetters }, 'dead letter')}`
+  return `Removed ${what} in ${duration(durationMs)}${complete ? '' : '; stopped before the end'}.`
+}
+
+function ageOf(retentionMs: number): string {
+  if (!Number.isFinite(retentionMs)) return '(they are kept for ever)'
+  return retentionMs === 0 ? 'of any age' : `older than ${duration(retentionMs)}`
+}

@@ -1,0 +1,113 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { BlockingKey, InspectionStore, LeaseFigures, StatusFigures } from '@txbox/core'
+import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
+import { counted, duration, paint, table, whole, write, writeJson } from './terminal.ts'
+import { untilSignal } from './until-signal.ts'
+
+const BLOCKING_KEYS = 10
+const WATCH_SECONDS = 2
+const CLEAR_SCREEN = '\u001B[2J\u001B[H'
+
+interface StatusOptions extends DatabaseOptions {
+  /** In seconds. `true`: as often as is usual. */
+  readonly watch?: number | true
+  readonly json?: boolean
+}
+
+/** `txbox status` */
+export async function statusCommand(options: StatusOptions): Promise<void> {
+  const connected = connectDatabase(options, 'status')
+  try {
+    if (options.watch === undefined) await show(connected.inspection, options.json === true)
+    else
+      await watch(
+        connected.inspection,
+        options.watch === true ? WATCH_SECONDS : options.watch,
+        options.json === true,
+      )
+  } finally {
+    await connected.close()
+  }
+}
+
+async function watch(inspection: InspectionStore, seconds: number, json: boolean): Promise<void> {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const looking = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await show(inspection, json, process.stdout.isTTY && !json ? CLEAR_SCREEN : '')
+      await pause(seconds * 1000, undefined, { signal }).catch(() => undefined)
+    }
+  }
+  await untilSignal(looking(), () => stopping.abort())
+}
+
+async function show(inspection: InspectionStore, json: boolean, before = ''): Promise<void> {
+  const figures = await inspection.status()
+  const blocking = await inspection.blockingKeys(BLOCKING_KEYS)
+  if (json) writeJson({ at: new Date(), ...figures, blockingKeys: blocking })
+  else write(before + statusText(figures, blocking))
+}
+
+function statusText(figures: StatusFigures, blocking: readonly BlockingKey[]): string {
+  const { backlog, oldestMs, parked, scheduled, dead, claims, expired, inboxBytes } = figures
+  const lines = [
+    [
+      'backlog',
+      counted(backlog, 'message') + (oldestMs === undefined ? '' : `, the oldest ${duration(oldestMs)} old`),
+    ],
+    ['parked', highlight(parked.count, counted(parked, 'message'), 'yellow')],
+    ['scheduled', counted(scheduled, 'message')],
+    ['dead', highlight(dead.count, counted(dead, 'letter'), 'red')],
+    [
+      'inbox',
+      `about ${counted({ count: claims }, 'claim')}, ${whole(Math.ceil(inboxBytes / 1024))} KiB; ${counted(expired, 'expired', 'expired')}`,
+    ],
+    ['collected', lastCollection(figures)],
+  ] as const
+  const parts = [
+    lines.map(([name, value]) => `${paint('bold', name.padEnd(11))}${value}`).join('\n'),
+    relays(figures.leases),
+  ]
+  if (blocking.length > 0) {
+    const rows = blocking.map((key) => [
+      key.key,
+      key.topic,
+      key.id,
+      String(key.attempts),
+      whole(key.waiting),
+      oneLineOf(key.error),
+    ])
+    parts.push(table(['blocked key', 'topic', 'message', 'attempts', 'waiting', 'error'], rows))
+  }
+  return parts.join('\n\n')
+}
+
+function highlight(count: number, text: string, colour: 'yellow' | 'red'): string {
+  return count === 0 ? text : paint(colour, text)
+}
+
+function lastCollection({ lastCollection: last }: StatusFigures): string {
+  if (last === undefined) return 'never'
+  const ago = duration(Math.max(0, Date.now() - last.finishedAt.getTime()))
+  const removed = `${counted({ count: last.inbox }, 'claim')} and ${counted({ count: last.deadLetters }, 'dead letter')}`
+  return `${ago} ago: ${removed} in ${duration(last.durationMs)}`
+}
+
+/** One line for each owner: its shards, and for how long it has them. */
+function relays(leases: readonly LeaseFigures[]): string {
+  const byOwner = Map.groupBy(leases, ({ owner }) => owner)
+  if (byOwner.size === 0) return 'no relay holds a lease'
+  const rows = [...byOwner].map(([owner, held]) => {
+    const shards = held.filter(({ name }) => name.startsWith('outbox/')).length
+    const soonest = Math.min(...held.map(({ remainingMs }) => remainingMs))
+    const state = soonest > 0 ? `for ${duration(soonest)}` : paint('red', `ran out ${duration(-soonest)} ago`)
+    return [owner, String(shards), state]
+  })
+  return table(['relay', 'shards', 'leased'], rows)
+}
+
+function oneLineOf(text: string | undefined): string {
+  const line = (text ?? '').replaceAll(/\s+/g, ' ')
+  return line.length > 60 ? `${line.slice(0, 59)}…` : line
+}

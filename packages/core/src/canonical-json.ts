@@ -1,0 +1,66 @@
+import { InvalidMessageError } from './errors.ts'
+import { LIMITS } from './limits.ts'
+import { nameOf } from './options.ts'
+
+/**
+ * The canonical form of a JSON value by RFC 8785 (JSON Canonicalization Scheme): members sorted by UTF-16 code units,
+ * numbers and strings as ECMAScript writes them, no white space. What JSON would change or lose without a word (NaN, a
+ * Map, a missing element of a list) is refused instead. Members that are `undefined` count as absent; `toJSON` is
+ * honoured, as by `JSON.stringify`.
+ *
+ * @throws {InvalidMessageError} for NaN, Infinity, BigInt, a lone surrogate, a cycle, or anything that is no JSON.
+ */
+export function canonicalJson(value: unknown): string {
+  return write(value, '', [])
+}
+
+function write(given: unknown, path: string, above: readonly object[]): string {
+  // As JSON it would be null, like any other.
+  if (given instanceof Date && Number.isNaN(given.getTime())) throw refused(path, 'an invalid Date')
+  const value = hasToJson(given) ? given.toJSON() : given
+  if (value === null || value === true || value === false) return String(value)
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw refused(path, String(value))
+    return JSON.stringify(value)
+  }
+  if (typeof value === 'string') {
+    if (!value.isWellFormed()) throw refused(path, 'text with a lone surrogate')
+    return JSON.stringify(value)
+  }
+  if (typeof value !== 'object') throw refused(path, nameOf(value))
+  if (above.includes(value)) throw refused(path, 'a value that contains itself')
+  if (above.length >= LIMITS.fingerprintDepth) {
+    throw refused(path.slice(0, 100), `nesting deeper than ${LIMITS.fingerprintDepth} levels`)
+  }
+  const inside = [...above, value]
+  if (Array.isArray(value)) {
+    return `[${Array.from(value, (item, index) => write(item, `${path}/${index}`, inside)).join(',')}]`
+  }
+  // A Map, a Set or a buffer has no members of its own: as JSON all of them would be alike.
+  if (Object.prototype.toString.call(value) !== '[object Object]') throw refused(path, nameOf(value))
+  return `{${writeMembers(value as Record<string, unknown>, path, inside)}}`
+}
+
+function writeMembers(value: Record<string, unknown>, path: string, inside: readonly object[]): string {
+  const members: string[] = []
+  for (const name of Object.keys(value).sort()) {
+    const member = value[name]
+    if (member === undefined) continue
+    if (!name.isWellFormed()) throw refused(path, 'a name with a lone surrogate')
+    const step = name.replaceAll('~', '~0').replaceAll('/', '~1')
+    members.push(`${JSON.stringify(name)}:${write(member, `${path}/${step}`, inside)}`)
+  }
+  return members.join(',')
+}
+
+function hasToJson(value: unknown): value is { toJSON(): unknown } {
+  return (
+    typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
+  )
+}
+
+function refused(path: string, what: string): InvalidMessageError {
+  return new InvalidMessageError(
+    `The payload has no fingerprint: at '${path}' it holds ${what}, which JSON cannot express. Nothing was written.`,
+  )
+}

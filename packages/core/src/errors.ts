@@ -1,0 +1,171 @@
+/** The `code` of every error that txbox throws. */
+export type TxboxErrorCode =
+  | 'TXBOX_INVALID_OPTION'
+  | 'TXBOX_INVALID_MESSAGE'
+  | 'TXBOX_UNSUPPORTED_TRANSACTION'
+  | 'TXBOX_NOT_IN_TRANSACTION'
+  | 'TXBOX_TRANSACTION_ABORTED'
+  | 'TXBOX_TRANSACTION_CONFLICT'
+  | 'TXBOX_SCHEMA'
+  | 'TXBOX_DATABASE_UNAVAILABLE'
+  | 'TXBOX_LEASE_LOST'
+  | 'TXBOX_GARBAGE_COLLECTION'
+  | 'TXBOX_BROKER_UNAVAILABLE'
+  | 'TXBOX_PERMANENT'
+  | 'TXBOX_RETRY_LATER'
+  | 'TXBOX_ROW_NOT_FOUND'
+  | 'TXBOX_VERSION_CONFLICT'
+  | 'TXBOX_VERSION_GAP'
+  | 'TXBOX_VERSION_DIVERGED'
+  | 'TXBOX_TRANSITION_TOO_EARLY'
+  | 'TXBOX_TRANSITION_REFUSED'
+  | 'TXBOX_EDIT_CONFLICT'
+
+/** A registered symbol, so that an error is recognised across two installed copies of this package. */
+const brand = Symbol.for('txbox.error')
+
+/**
+ * The base of all errors of txbox. `code` is stable; the message says what happened, to which message, what was
+ * expected and what to do. Neither holds payloads or connection strings.
+ */
+export class TxboxError extends Error {
+  /** Stable name of the kind of error, for programs. */
+  readonly code: TxboxErrorCode
+  /** Whether the same call, made again in a new transaction, can succeed. */
+  readonly retryable: boolean
+
+  constructor(code: TxboxErrorCode, message: string, options: { cause?: unknown; retryable?: boolean } = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.name = new.target.name
+    this.code = code
+    this.retryable = options.retryable ?? false
+    Object.defineProperty(this, brand, { value: true })
+  }
+}
+
+/**
+ * Is this an error of txbox? Also true for errors of another installed copy, where `instanceof` is false.
+ */
+export function isTxboxError(error: unknown): error is TxboxError {
+  return typeof error === 'object' && error !== null && Reflect.get(error, brand) === true
+}
+
+/** An option is missing, unknown, of the wrong type or out of its bounds. Thrown when the object is made. */
+export class InvalidOptionError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_INVALID_OPTION', message, options)
+  }
+}
+
+/** A message has no usable key, or something that cannot be stored. Nothing was written. */
+export class InvalidMessageError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_INVALID_MESSAGE', message, options)
+  }
+}
+
+/** What was passed as a transaction is of no library that txbox knows. Nothing was written. */
+export class UnsupportedTransactionError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_UNSUPPORTED_TRANSACTION', message, options)
+  }
+}
+
+/** A pool, a root or a connection without an open transaction was passed. Nothing was written. */
+export class NotInTransactionError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_NOT_IN_TRANSACTION', message, options)
+  }
+}
+
+/**
+ * The transaction cannot commit any more: an error in it was swallowed, or somebody ended it. Roll back. After a swallowed
+ * error nothing was written, and a redelivery runs again; a handler that committed by itself has committed its claim too.
+ */
+export class TransactionAbortedError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_TRANSACTION_ABORTED', message, options)
+  }
+}
+
+/**
+ * The database asks for the transaction to be run again: serialization failure, deadlock or lock timeout. Always
+ * retryable, in a new transaction.
+ */
+export class TransactionConflictError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_TRANSACTION_CONFLICT', message, { ...options, retryable: true })
+  }
+}
+
+/** The tables are missing or of another revision. The message names the command that mends it. */
+export class SchemaError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_SCHEMA', message, options)
+  }
+}
+
+/** The database cannot be reached, refuses connections, or broke the connection. Retryable. */
+export class DatabaseUnavailableError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_DATABASE_UNAVAILABLE', message, { ...options, retryable: true })
+  }
+}
+
+/** A relay tried to settle under a lease that another owner has taken or that has run out: nothing was changed. */
+export class LeaseLostError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_LEASE_LOST', message, options)
+  }
+}
+
+/** Batch after batch of a garbage collector has failed; `cause` is what the last one failed of. What it removed before stays removed. */
+export class GarbageCollectionError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_GARBAGE_COLLECTION', message, { ...options, retryable: true })
+  }
+}
+
+/**
+ * The broker cannot be reached, refused or broke the connection, does not confirm, or has no such exchange: nothing is
+ * known of what was in flight. Always retryable: publish the same messages again.
+ */
+export class BrokerUnavailableError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_BROKER_UNAVAILABLE', message, { ...options, retryable: true })
+  }
+}
+
+/**
+ * For handlers and publishers to throw: this message will never succeed, do not try again.
+ */
+export class PermanentError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_PERMANENT', message, options)
+  }
+}
+
+/**
+ * For handlers to throw: not now, try again later.
+ */
+export class RetryLaterError extends TxboxError {
+  /** How long to wait before the next attempt, in milliseconds. @default 0 */
+  readonly retryAfterMs: number
+
+  constructor(
+    options: { retryAfterMs?: number | undefined; message?: string | undefined; cause?: unknown } = {},
+  ) {
+    const retryAfterMs = options.retryAfterMs ?? 0
+    if (!Number.isFinite(retryAfterMs) || retryAfterMs < 0) {
+      throw new InvalidOptionError(
+        `RetryLaterError: retryAfterMs must be a number of milliseconds of 0 or more, not ${String(retryAfterMs)}.`,
+      )
+    }
+    super(
+      'TXBOX_RETRY_LATER',
+      options.message ?? `Try again in ${retryAfterMs} ms.`,
+      'cause' in options ? { cause: options.cause, retryable: true } : { retryable: true },
+    )
+    this.retryAfterMs = retryAfterMs
+  }
+}

@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto'
+import { canonicalJson } from './canonical-json.ts'
+import { InvalidMessageError, InvalidOptionError } from './errors.ts'
+import type { KeyExtractor } from './keys.ts'
+import { OptionChecker, nameOf } from './options.ts'
+
+/**
+ * A key from what the message says: the SHA-256 of selected fields of its payload in the canonical form of RFC 8785.
+ * For messages without an id of their own. The selection is part of the hash, so that another selection never matches
+ * an old claim by accident.
+ *
+ * @throws {InvalidOptionError} when a pointer is no JSON Pointer.
+ */
+export function fingerprint(
+  options: {
+    /** JSON Pointers (RFC 6901) into the payload: only these fields count. @default the whole payload */
+    include?: readonly string[] | undefined
+    /** JSON Pointers into the payload: these fields do not count. @default none */
+    exclude?: readonly string[] | undefined
+  } = {},
+): KeyExtractor {
+  new OptionChecker('fingerprint', options).known('include', 'exclude')
+  const include = pointers('include', options.include ?? [''])
+  const exclude = pointers('exclude', options.exclude ?? [])
+  if (include.length === 0) {
+    throw new InvalidOptionError(
+      "fingerprint: 'include' names no field, so all messages would be one. Leave it out for the whole payload.",
+    )
+  }
+  if (include.every((field) => exclude.some((out) => isInside(field, out)))) {
+    throw new InvalidOptionError("fingerprint: 'exclude' leaves nothing, so all messages would be one.")
+  }
+  const selection = canonicalJson([include.map((p) => p.text), exclude.map((p) => p.text)])
+  return (message) => {
+    const { payload } = message
+    if (payload === undefined) {
+      throw new InvalidMessageError(
+        'The message has no payload to take a fingerprint of. Nothing was written.',
+      )
+    }
+    // Something that was never parsed has no fields, and all of its kind would be one message.
+    const hasFields = typeof payload === 'object' && payload !== null && !(payload instanceof Uint8Array)
+    if (!hasFields && include.every((field) => field.text !== '')) {
+      throw new InvalidMessageError(
+        `The message has none of the fields to take a fingerprint of: its payload is ${nameOf(payload)}, and not an ` +
+          'object. Parse it first. Nothing was written.',
+      )
+    }
+    const hash = createHash('sha256').update(`${selection}\n`)
+    for (const pointer of include) {
+      hash.update(fieldText(payload, pointer, exclude))
+    }
+    return `fingerprint:${hash.digest('hex')}`
+  }
+}
+
+interface Pointer {
+  readonly text: string
+  readonly steps: readonly string[]
+}
+
+/** One line a field: canonical JSON, which has no line breaks, or nothing at all for a field that is absent. */
+function fieldText(payload: unknown, pointer: Pointer, exclude: readonly Pointer[]): string {
+  const field = fieldAt(payload, pointer.steps)
+  if (field === undefined) return '\n'
+  if (field instanceof Uint8Array) {
+    return `bytes:${createHash('sha256').update(field).digest('hex')}\n`
+  }
+  let kept: unknown = field
+  for (const out of exclude) {
+    if (pointer.steps.every((step, index) => out.steps[index] === step)) {
+      kept = without(kept, out.steps.slice(pointer.steps.length))
+    } else if (isInside(pointer, out)) {
+      return '\n'
+    }
+  }
+  return kept === undefined ? '\n' : `${canonicalJson(kept)}\n`
+}
+
+/** Is `field` what `whole` points to, or a part of it? */
+function isInside(field: Pointer, whole: Pointer): boolean {
+  return whole.steps.every((step, index) => field.steps[index] === step)
+}
+
+function fieldAt(value: unknown, steps: readonly string[]): unknown {
+  let field = value
+  for (const step of steps) {
+    if (typeof field !== 'object' || field === null || !Object.hasOwn(field, step)) return undefined
+    field = (field as Record<string, unknown>)[step]
+  }
+  return field
+}
+
+/** A copy without one field; shared with the original where nothing changes. An element of a list becomes `null`. */
+function without(value: unknown, steps: readonly string[]): unknown {
+  const [step, ...rest] = steps
+  if (step === undefined) return undefined
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return value
+  if (Array.isArray(value)) {
+    return value.map((item, index) => (String(index) === step ? (without(item, rest) ?? null) : item))
+  }
+  const kept = without((value as Record<string, unknown>)[step], rest)
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, member]) =>
+      name !== step ? [[name, member]] : kept === undefined ? [] : [[name, kept]],
+    ),
+  )
+}
+
+function pointers(option: string, given: unknown): readonly Pointer[] {
+  if (!Array.isArray(given)) {
+    throw new InvalidOptionError(
+      `fingerprint: '${option}' must be a list of JSON Pointers, not ${nameOf(given)}.`,
+    )
+  }
+  return [...new Set<unknown>(given)]
+    .map((text) => pointer(option, text))
+    .sort((a, b) => (a.text < b.text ? -1 : 1))
+}
+
+function pointer(option: string, text: unknown): Pointer {
+  if (typeof text !== 'string' || (text !== '' && !text.startsWith('/')) || /~(?![01])/.test(text)) {
+    throw new InvalidOptionError(
+      `fingerprint: '${option}' takes JSON Pointers such as '/order/id' (RFC 6901), not ` +
+        `${typeof text === 'string' ? `'${text}'` : nameOf(text)}.`,
+    )
+  }
+  const steps = text.split('/').slice(1)
+  return { text, steps: steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~')) }
+}

@@ -1,0 +1,98 @@
+export { answerWithin } from './answer-within.ts'
+export { canonicalJson } from './canonical-json.ts'
+export {
+  connectedPortsOf,
+  isConnected,
+  portsKey,
+  portsOf,
+  type ConnectedDatabase,
+  type Database,
+  type IsolationLevel,
+} from './database.ts'
+export { decodeHeaders } from './decode-headers.ts'
+export { days, hours } from './durations.ts'
+export {
+  BrokerUnavailableError,
+  DatabaseUnavailableError,
+  GarbageCollectionError,
+  InvalidMessageError,
+  InvalidOptionError,
+  LeaseLostError,
+  NotInTransactionError,
+  PermanentError,
+  RetryLaterError,
+  SchemaError,
+  TransactionAbortedError,
+  TransactionConflictError,
+  TxboxError,
+  UnsupportedTransactionError,
+  isTxboxError,
+  type TxboxErrorCode,
+} from './errors.ts'
+export { EventListeners } from './event-listeners.ts'
+export { fingerprint } from './fingerprint.ts'
+export {
+  businessKey,
+  idempotencyKey,
+  inboxKey,
+  messageId,
+  sha256OfBody,
+  type InboxKey,
+  type Key,
+  type KeyExtractor,
+} from './keys.ts'
+export { LIMITS } from './limits.ts'
+export type { AnyMessage, InboxMessage, MessageIdentity, NewMessage, OutboxMessage } from './messages.ts'
+export { OptionChecker, nameOf } from './options.ts'
+export type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
+export type { DeadLetter, DeadLetterFilter, DeadLetterStore } from './ports/dead-letter-store.ts'
+export type { CollectionRecord, GarbageStore, Removal } from './ports/garbage-store.ts'
+export type { Claim, ClaimResult, InboxStore } from './ports/inbox-store.ts'
+export type {
+  BlockingKey,
+  BoundedCount,
+  Finding,
+  InspectionStore,
+  LeaseFigures,
+  StatusFigures,
+} from './ports/inspection-store.ts'
+export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './ports/lease-store.ts'
+export type { NewStoredMessage, OutboxStore, StoredMessage } from './ports/outbox-store.ts'
+export type {
+  BacklogMessage,
+  ParkedSettlement,
+  ReadLimits,
+  Refusal,
+  RelayStore,
+  Settlement,
+  ShardWork,
+} from './ports/relay-store.ts'
+export type { Session } from './ports/session.ts'
+export type { Sleeper, WakeUps } from './ports/wake-ups.ts'
+export type {
+  ChainPosition,
+  DeadChange,
+  VersionBufferStore,
+  VersionChain,
+  WaitingChange,
+} from './ports/version-buffer-store.ts'
+export type { PublishResult, Publisher } from './publisher.ts'
+export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
+export { SHARDS, shardOf } from './shards.ts'
+export type {
+  DrizzleTransactionLike,
+  InTransaction,
+  KnexTransactionLike,
+  KyselyTransactionLike,
+  MemoryTransaction,
+  MikroOrmEntityManagerLike,
+  Mysql2ConnectionLike,
+  PgClientLike,
+  PostgresJsTransactionLike,
+  PrismaTransactionLike,
+  SequelizeTransactionLike,
+  TransactionHandle,
+  TransactionOf,
+  TypeOrmEntityManagerLike,
+} from './transaction-handle.ts'
+export { uuidV7 } from './uuid-v7.ts'

@@ -1,0 +1,125 @@
+import { InvalidOptionError } from './errors.ts'
+
+/**
+ * Checks options when an object is made, so that a mistake shows at start-up and not at the first message. `where` is
+ * the name of the function the user called; it starts every message.
+ */
+export class OptionChecker {
+  readonly where: string
+  readonly #options: Readonly<Record<string, unknown>>
+
+  constructor(where: string, options: object) {
+    this.where = where
+    this.#options = options as Record<string, unknown>
+    if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+      throw new InvalidOptionError(`${where}: expected an object of options, not ${nameOf(options)}.`)
+    }
+  }
+
+  /** Refuses every option that is not in `known`: a misspelt option is never ignored. */
+  known(...known: readonly string[]): this {
+    for (const name of Object.keys(this.#options)) {
+      if (!known.includes(name) && this.#options[name] !== undefined) {
+        throw new InvalidOptionError(
+          `${this.where}: there is no option '${name}'. Its options are ${known.join(', ')}.`,
+        )
+      }
+    }
+    return this
+  }
+
+  /** Refuses options whose feature has not been built yet, by name, rather than ignoring them. */
+  notYet(...names: readonly string[]): this {
+    for (const name of names) {
+      if (this.#options[name] !== undefined) {
+        throw new InvalidOptionError(
+          `${this.where}: the option '${name}' is not available in this version. Leave it out.`,
+        )
+      }
+    }
+    return this
+  }
+
+  text(name: string, bounds: { max: number; default?: string }): string {
+    const value = this.#options[name] ?? bounds.default
+    if (typeof value !== 'string' || value.length < 1 || value.length > bounds.max) {
+      throw this.wrong(name, `text of 1 to ${bounds.max} characters`)
+    }
+    if (value.includes('\0') || !value.isWellFormed()) {
+      throw this.wrong(name, 'text without NUL characters and lone surrogates')
+    }
+    return value
+  }
+
+  integer(name: string, bounds: { min: number; max: number; default: number }): number {
+    const value = this.#options[name] ?? bounds.default
+    if (!Number.isSafeInteger(value) || !within(value as number, bounds)) {
+      throw this.wrong(name, `a whole number from ${bounds.min} to ${bounds.max}`)
+    }
+    return value as number
+  }
+
+  /** A duration in milliseconds; fractions are allowed. */
+  milliseconds(name: string, bounds: { min: number; max: number; default: number }): number {
+    const value = this.#options[name] ?? bounds.default
+    if (typeof value !== 'number' || !within(value, bounds)) {
+      throw this.wrong(name, `a number of milliseconds from ${bounds.min} to ${bounds.max}`)
+    }
+    return value
+  }
+
+  flag(name: string, fallback: boolean): boolean {
+    const value = this.#options[name] ?? fallback
+    if (typeof value !== 'boolean') throw this.wrong(name, 'true or false')
+    return value
+  }
+
+  oneOf<T extends string>(name: string, choices: readonly T[], fallback: T): T {
+    const value = this.#options[name] ?? fallback
+    if (!choices.includes(value as T)) {
+      throw this.wrong(name, choices.map((choice) => `'${choice}'`).join(' or '))
+    }
+    return value as T
+  }
+
+  callback<F extends (...args: never[]) => unknown>(name: string): F | undefined {
+    const value = this.#options[name]
+    if (value === undefined) return undefined
+    if (typeof value !== 'function') throw this.wrong(name, 'a function')
+    return value as F
+  }
+
+  signal(name: string): AbortSignal | undefined {
+    const value = this.#options[name]
+    if (value === undefined) return undefined
+    if (!(value instanceof AbortSignal)) throw this.wrong(name, 'an AbortSignal')
+    return value
+  }
+
+  wrong(name: string, expected: string): InvalidOptionError {
+    return new InvalidOptionError(
+      `${this.where}: the option '${name}' must be ${expected}, not ${nameOf(this.#options[name])}.`,
+    )
+  }
+}
+
+/** Says what a value is without showing more of it than a number or a short word: it may be a secret. */
+export function nameOf(value: unknown): string {
+  if (value === undefined || value === null || typeof value === 'number' || typeof value === 'boolean') {
+    return String(value)
+  }
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'string')
+    return value === '' ? 'an empty string' : `a string of ${value.length} characters`
+  if (typeof value === 'object') {
+    const name: unknown = value.constructor?.name
+    return typeof name === 'string' && name !== '' && name !== 'Object'
+      ? `an object of class ${name}`
+      : 'an object'
+  }
+  return `a ${typeof value}`
+}
+
+function within(value: number, bounds: { min: number; max: number }): boolean {
+  return value >= bounds.min && value <= bounds.max
+}

@@ -1,0 +1,107 @@
+/*
+ * What a caller may pass as his open transaction, told by structure: no library is imported, because one that is not
+ * installed would silently turn everything into `any`. Where a type can tell a pool or a root from a transaction, it
+ * does not compile.
+ */
+// oxlint-disable typescript/no-unsafe-function-type, typescript/no-explicit-any -- only that it is a function matters
+
+export interface KyselyTransactionLike {
+  readonly isTransaction: true
+  getExecutor(): unknown
+}
+export interface PgClientLike {
+  query(sql: string, values?: unknown[]): Promise<unknown>
+  escapeIdentifier(s: string): string
+  readonly totalCount?: never
+}
+export interface Mysql2ConnectionLike {
+  execute: Function
+  beginTransaction: Function
+  threadId: unknown
+  readonly getConnection?: never
+}
+export interface DrizzleTransactionLike {
+  rollback(): never
+  execute: Function
+}
+export interface PrismaTransactionLike {
+  $queryRawUnsafe: Function
+  $executeRawUnsafe: Function
+  readonly $transaction?: never
+}
+export interface PostgresJsTransactionLike {
+  unsafe: Function
+  savepoint: Function
+}
+export interface KnexTransactionLike {
+  raw: Function
+  isCompleted(): boolean
+}
+export interface TypeOrmEntityManagerLike {
+  query: Function
+  readonly queryRunner?: object | undefined
+  readonly connection: object
+  save: Function
+}
+export interface SequelizeTransactionLike {
+  readonly LOCK: object
+  commit(): Promise<void>
+  rollback(): Promise<void>
+}
+export interface MikroOrmEntityManagerLike {
+  isInTransaction(): boolean
+  getConnection(): unknown
+  getTransactionContext(): unknown
+}
+export interface MemoryTransaction {
+  readonly txboxMemory: true
+}
+export type TransactionHandle =
+  | KyselyTransactionLike
+  | PgClientLike
+  | Mysql2ConnectionLike
+  | DrizzleTransactionLike
+  | PrismaTransactionLike
+  | PostgresJsTransactionLike
+  | KnexTransactionLike
+  | TypeOrmEntityManagerLike
+  | SequelizeTransactionLike
+  | MikroOrmEntityManagerLike
+  | MemoryTransaction
+
+type PoolOrRoot =
+  | { getConnection: unknown }
+  | { totalCount: number }
+  | { $transaction: unknown }
+  | { isTransaction: false }
+
+/** Turns a handle that is none into one sentence of an error. */
+export type InTransaction<H> = H extends PoolOrRoot
+  ? { readonly 'txbox: this is a pool or a root; pass the open transaction': never }
+  : H extends TransactionHandle
+    ? unknown
+    : { readonly 'txbox: no transaction handle that it knows': never }
+
+/** The transaction type that a root handle opens. */
+export type TransactionOf<D> =
+  // Kysely
+  D extends { transaction(): { execute<T>(work: (tx: infer Tx) => Promise<T>): Promise<T> } }
+    ? Tx
+    : // a mysql2 promise pool; before `connect`, which it has too
+      D extends { getConnection(): Promise<infer C> }
+      ? C
+      : // pg.Pool (an overload pair)
+        D extends { connect: { (): Promise<infer C>; (cb: never): void } }
+        ? C
+        : // Drizzle; TypeORM (an overload pair: one signature would infer unknown)
+          D extends {
+              transaction: {
+                (work: (tx: infer Tx) => Promise<any>): any
+                (isolation: never, work: never): any
+              }
+            }
+          ? Tx
+          : // Prisma
+            D extends { $transaction(work: (tx: infer Tx) => Promise<any>, ...rest: any): any }
+            ? Tx
+            : never

@@ -1,0 +1,189 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import {
+  EventListeners,
+  LIMITS,
+  OptionChecker,
+  connectedPortsOf,
+  days,
+  hours,
+  type ConnectedPorts,
+  type GarbageStore,
+} from '@txbox/core'
+import { BatchSize } from './batch-size.ts'
+import { Collection } from './collection.ts'
+import type {
+  Collected,
+  GarbageCollector,
+  GarbageCollectorEvents,
+  GarbageCollectorOptions,
+  RunOptions,
+} from './garbage-collector.ts'
+
+interface Settings {
+  readonly batchSize: number
+  readonly intervalMs: number
+  readonly pauseMs: number
+  readonly deadLetterRetentionMs: number
+}
+
+/**
+ * A garbage collector: removes expired claims, and dead letters past their retention, in small transactions with pauses
+ * between them, so that nobody notices it. Any number of them may run.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
+ */
+export function createGarbageCollector(options: GarbageCollectorOptions): GarbageCollector {
+  const where = 'createGarbageCollector'
+  const check = new OptionChecker(where, options).known(
+    'database',
+    'batchSize',
+    'intervalMs',
+    'pauseMs',
+    'deadLetterRetentionMs',
+    'signal',
+  )
+  const collector = new PeriodicCollector(connectedPortsOf(where, options.database), {
+    batchSize: check.integer('batchSize', { min: 1, max: 10_000, default: 1000 }),
+    intervalMs: check.milliseconds('intervalMs', { min: 1000, max: hours(24), default: 60_000 }),
+    pauseMs: check.milliseconds('pauseMs', { min: 0, max: hours(1), default: 50 }),
+    deadLetterRetentionMs: retentionOf(check, options.deadLetterRetentionMs),
+  })
+  const signal = check.signal('signal')
+  if (signal?.aborted === true) collector.abort()
+  signal?.addEventListener('abort', () => collector.abort(), { once: true })
+  return collector
+}
+
+class PeriodicCollector implements GarbageCollector {
+  readonly #ports: ConnectedPorts
+  readonly #store: GarbageStore
+  readonly #settings: Settings
+  readonly #batchSize: BatchSize
+  readonly #events = new EventListeners<GarbageCollectorEvents>()
+  /** All that is under way, for `stop` to wait for. */
+  readonly #underWay = new Set<Promise<unknown>>()
+  #stopping = new AbortController()
+  #loop: Promise<void> | undefined
+  /** The failure that lasts has been told. */
+  #told = false
+  #ended = false
+
+  constructor(ports: ConnectedPorts, settings: Settings) {
+    this.#ports = ports
+    this.#store = ports.garbage()
+    this.#settings = settings
+    this.#batchSize = new BatchSize(settings.batchSize)
+  }
+
+  async runOnce(options: RunOptions = {}): Promise<Collected> {
+    const check = new OptionChecker('runOnce', options).known('signal', 'onProgress')
+    const signal = check.signal('signal')
+    const onProgress = check.callback<NonNullable<RunOptions['onProgress']>>('onProgress')
+    const stop = this.#stopping.signal
+    return this.#track(async () => {
+      await this.#ports.checkSchema()
+      return this.#collect(signal === undefined ? stop : AbortSignal.any([signal, stop]), onProgress)
+    })
+  }
+
+  async start(): Promise<void> {
+    if (this.#loop !== undefined || this.#ended) return
+    const { signal } = this.#stopping
+    const begun = this.#track(() => this.#ports.checkSchema())
+    // Set at once, so that two calls start one loop.
+    this.#loop = this.#track(async () => {
+      await begun
+      await this.#collectByInterval(signal)
+    })
+    this.#loop.catch(() => (this.#loop = undefined))
+    await begun
+  }
+
+  async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
+    const timeoutMs = new OptionChecker('stop', options)
+      .known('timeoutMs')
+      .milliseconds('timeoutMs', { min: 0, max: hours(1), default: 10_000 })
+    this.#stopping.abort()
+    const over = new AbortController()
+    await Promise.race([
+      Promise.allSettled(this.#underWay),
+      pause(timeoutMs, undefined, { signal: over.signal }).catch(() => undefined),
+    ])
+    over.abort()
+    this.#loop = undefined
+    if (!this.#ended) this.#stopping = new AbortController()
+  }
+
+  /** For good, as the user's signal says. */
+  abort(): void {
+    this.#ended = true
+    this.#stopping.abort()
+  }
+
+  on<E extends keyof GarbageCollectorEvents>(
+    event: E,
+    listener: (event: GarbageCollectorEvents[E]) => void,
+  ): () => void {
+    return this.#events.on(event, listener)
+  }
+
+  async #collectByInterval(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#collect(signal, undefined).catch((error: unknown) => this.#failed(error))
+      await pause(this.#settings.intervalMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+
+  async #collect(signal: AbortSignal, onProgress: RunOptions['onProgress']): Promise<Collected> {
+    const collected = await new Collection({
+      store: this.#store,
+      batchSize: this.#batchSize,
+      pauseMs: this.#settings.pauseMs,
+      deadLetterRetentionMs: this.#settings.deadLetterRetentionMs,
+      signal,
+      progress: (soFar) => this.#tellProgress(onProgress, soFar),
+      succeeded: () => (this.#told = false),
+    }).run()
+    this.#events.emit('collected', collected)
+    return collected
+  }
+
+  #tellProgress(onProgress: RunOptions['onProgress'], soFar: Pick<Collected, 'inbox' | 'deadLetters'>): void {
+    try {
+      onProgress?.(soFar)
+    } catch (error) {
+      this.#loud(error)
+    }
+  }
+
+  /** Once, until a batch succeeds again. */
+  #failed(error: unknown): void {
+    if (this.#told) return
+    this.#told = true
+    this.#loud(error)
+  }
+
+  #loud(error: unknown): void {
+    if (this.#events.hears('error')) this.#events.emit('error', { error })
+    else process.emitWarning(error instanceof Error ? error : String(error))
+  }
+
+  async #track<R>(work: () => Promise<R>): Promise<R> {
+    const running = work()
+    this.#underWay.add(running)
+    try {
+      return await running
+    } finally {
+      this.#underWay.delete(running)
+    }
+  }
+}
+
+function retentionOf(check: OptionChecker, retentionMs: number | undefined): number {
+  if (retentionMs === Infinity) return Infinity
+  return check.milliseconds('deadLetterRetentionMs', {
+    min: 0,
+    max: LIMITS.durationMs,
+    default: days(30),
+  })
+}

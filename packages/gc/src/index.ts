@@ -1,0 +1,20 @@
+export { createGarbageCollector } from './create-garbage-collector.ts'
+export type {
+  Collected,
+  GarbageCollector,
+  GarbageCollectorEvents,
+  GarbageCollectorOptions,
+  RunOptions,
+} from './garbage-collector.ts'
+export { scheduleWithPgBoss, type PgBossLike, type PgBossScheduleOptions } from './schedule-with-pg-boss.ts'
+export {
+  DatabaseUnavailableError,
+  GarbageCollectionError,
+  InvalidOptionError,
+  SchemaError,
+  TxboxError,
+  days,
+  hours,
+  isTxboxError,
+} from '@txbox/core'
+export type { ConnectedDatabase } from '@txbox/core'

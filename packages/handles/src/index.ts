@@ -1,0 +1,15 @@
+export type {
+  Driver,
+  HandleAdapter,
+  Isolation,
+  ListeningConnection,
+  Observation,
+  Opening,
+  OwnConnection,
+  RootAdapter,
+  SqlResult,
+  Track,
+  TransactionState,
+} from './handle-adapter.ts'
+export { listeningOn } from './pg.ts'
+export { recogniseHandle, recogniseRoot } from './recognise.ts'

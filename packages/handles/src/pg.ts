@@ -1,0 +1,222 @@
+import { TransactionAbortedError } from '@txbox/core'
+import type {
+  HandleAdapter,
+  Isolation,
+  ListeningConnection,
+  OwnConnection,
+  RootAdapter,
+  SqlResult,
+  TransactionState,
+} from './handle-adapter.ts'
+import { pgOpening } from './pg-opening.ts'
+
+/** What we use of a `pg` client; `pg` itself is not imported. */
+interface PgClient {
+  query(text: string, values?: unknown[]): Promise<PgResult>
+  escapeIdentifier(text: string): string
+  /** Since pg 8.21; also absent from `pg.native`. */
+  getTransactionStatus?(): 'I' | 'T' | 'E' | null
+  readonly readyForQuery?: boolean
+  /** Absent from `pg.native`. */
+  readonly connection?: ReadyEvents
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  off(event: 'error', listener: () => void): unknown
+}
+interface ReadyEvents {
+  on(event: 'readyForQuery', listener: (message: { status?: string }) => void): unknown
+}
+interface PgResult {
+  readonly rows: Record<string, unknown>[]
+  readonly rowCount: number | null
+  readonly command: string
+}
+interface PgPool {
+  connect(): Promise<PgClient & { release(destroy?: boolean): void }>
+  query(config: { text: string; values: unknown[]; query_timeout: number }): Promise<PgResult>
+  readonly totalCount: number
+  readonly options?: {
+    readonly max?: number
+    readonly password?: unknown
+    readonly connectionTimeoutMillis?: number
+  }
+  readonly Client: new (config: object) => PgClient & { connect(): Promise<unknown>; end(): Promise<void> }
+}
+
+const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
+
+/** A `pg` client: it tells the state of its transaction by itself. */
+export const pgHandle: HandleAdapter<PgClient> = {
+  library: 'pg',
+  drivers: ['pg'],
+  recognises(handle): handle is PgClient {
+    return has(handle, 'query', 'function') && (has(handle, 'escapeIdentifier', 'function') || isPool(handle))
+  },
+  async state(client) {
+    if (isPool(client)) return 'none'
+    if (client.getTransactionStatus === undefined) return 'unknown'
+    // The status is that of the last answer. While a statement is under way (right after a caught error, too) it is
+    // out of date: an empty query stands behind them all and brings the state that they leave.
+    if (client.readyForQuery === false) await client.query('')
+    return stateOf(client.getTransactionStatus())
+  },
+  stateNow(client) {
+    if (client.getTransactionStatus === undefined) return 'open'
+    return client.readyForQuery === false ? undefined : stateOf(client.getTransactionStatus())
+  },
+  async observe(client) {
+    const idle = idleAnswers(client)
+    const before = idle.count
+    return {
+      doubtful: false,
+      replaced: false,
+      get ended() {
+        return idle.count > before
+      },
+      end: () => undefined,
+    }
+  },
+  async query(client, text, values) {
+    return toSqlResult(await client.query(text, values as unknown[]))
+  },
+}
+
+const idles = new WeakMap<PgClient, { count: number }>()
+
+/** How many answers have said that no transaction is open, since a client was first seen. */
+function idleAnswers(client: PgClient): { readonly count: number } {
+  let idle = idles.get(client)
+  if (idle === undefined) {
+    const counter = { count: 0 }
+    client.connection?.on('readyForQuery', ({ status }) => void (status === 'I' && counter.count++))
+    idles.set(client, (idle = counter))
+  }
+  return idle
+}
+
+function stateOf(status: 'I' | 'T' | 'E' | null): TransactionState {
+  return status === null ? 'none' : STATES[status]
+}
+
+/** A `pg.Pool`. */
+export const pgRoot: RootAdapter<PgPool> = {
+  library: 'pg',
+  drivers: ['pg'],
+  recognises: isPool,
+  maxConnections: (pool) => pool.options?.max,
+  async query(pool, text, values, timeoutMs) {
+    // After that time pg destroys the connection, so that the pool opens another.
+    return toSqlResult(await pool.query({ text, values: values as unknown[], query_timeout: timeoutMs }))
+  },
+  async connect(pool) {
+    const { client, release } = await checkOut(pool)
+    return {
+      query: async (text, values) => toSqlResult(await client.query(text, values as unknown[])),
+      release,
+    } satisfies OwnConnection
+  },
+  async connectApart(pool, timeoutMs) {
+    const client = new pool.Client(apart(pool, timeoutMs))
+    client.on('error', () => undefined)
+    await client.connect()
+    return {
+      query: async (text, values) => toSqlResult(await client.query(text, values as unknown[])),
+      release: () => void client.end().catch(() => undefined),
+    } satisfies OwnConnection
+  },
+  async connectListening(pool, timeoutMs, on) {
+    const client = new pool.Client(apart(pool, timeoutMs))
+    client.on('error', on.ended)
+    await client.connect()
+    return listeningOn(client, on)
+  },
+  async transact(pool, work, isolation) {
+    const { client, release } = await checkOut(pool)
+    const begin = beginStatement(isolation)
+    const opening = pgOpening(pool, client, begin)
+    let broken = false
+    try {
+      if (opening === undefined) await client.query(begin)
+      const result = await work(client, opening)
+      if (opening?.used === false) return result
+      const { command } = await client.query('COMMIT')
+      if (command !== 'COMMIT') {
+        throw new TransactionAbortedError(
+          'COMMIT was answered by a rollback, because a statement of the transaction had failed. Nothing was written.',
+        )
+      }
+      return result
+    } catch (error) {
+      broken = await rolledBack(client).then(
+        () => false,
+        () => true,
+      )
+      throw error
+    } finally {
+      release(broken)
+    }
+  },
+}
+
+/** The options of a client outside of the pool. The pool keeps the password out of the enumerable ones. */
+function apart(pool: PgPool, timeoutMs: number): object {
+  return {
+    ...pool.options,
+    password: pool.options?.password,
+    pipeline: false,
+    keepAlive: true,
+    query_timeout: timeoutMs,
+    connectionTimeoutMillis: timeoutMs,
+  }
+}
+
+/** A `pg` client that is connected, as a connection to LISTEN on. */
+export function listeningOn(
+  client: object,
+  on: { readonly notified: () => void; readonly ended: (error: unknown) => void },
+): ListeningConnection {
+  const connected = client as PgClient & {
+    on(event: string, listener: (value: unknown) => void): unknown
+    end(): Promise<void>
+  }
+  connected.on('notification', on.notified)
+  connected.on('error', on.ended)
+  connected.on('end', () => on.ended(new Error('The connection that listens has ended.')))
+  return {
+    query: (text) => connected.query(text),
+    close: () => void connected.end().catch(() => undefined),
+  }
+}
+
+/** A client that is checked out and breaks while idle would end the process by an 'error' event nobody listens to. */
+async function checkOut(pool: PgPool): Promise<{ client: PgClient; release: (broken: boolean) => void }> {
+  const client = await pool.connect()
+  const ignore = (): void => undefined
+  client.on('error', ignore)
+  return {
+    client,
+    release(broken) {
+      client.off('error', ignore)
+      client.release(broken)
+    },
+  }
+}
+
+async function rolledBack(client: PgClient): Promise<void> {
+  if ((await pgHandle.state(client)) !== 'none') await client.query('ROLLBACK')
+}
+
+function beginStatement(isolation: Isolation | undefined): string {
+  return isolation === undefined ? 'BEGIN' : `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
+}
+
+function toSqlResult(result: PgResult): SqlResult {
+  return { rows: result.rows, affected: result.rowCount ?? 0 }
+}
+
+function isPool(value: unknown): value is PgPool {
+  return has(value, 'totalCount', 'number') && has(value, 'connect', 'function')
+}
+
+function has(value: unknown, name: string, type: string): boolean {
+  return typeof value === 'object' && value !== null && typeof Reflect.get(value, name) === type
+}

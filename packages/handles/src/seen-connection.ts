@@ -1,0 +1,112 @@
+import type { Observation, Track } from './handle-adapter.ts'
+
+/** What a statement does to the transaction that it runs in, as far as its text tells. */
+export type Effect = 'begins' | 'begins, and more' | 'ends' | 'none' | 'unknown'
+
+/** What may stand before the first word: comments too, of which MySQL carries out those that begin with an exclamation mark. */
+const LEADING = String.raw`^(?:[\s(]|/\*M?!\d*|/\*(?!M?!)(?:[^*]|\*(?!/))*\*/|--[^\n]*\n|#[^\n]*\n)*`
+const ROLLBACK_TO = String.raw`rollback\s+(?:work\s+|transaction\s+)?to`
+
+/** Statements that never end a transaction by succeeding. Of any other, on MySQL of every DDL, that is to be asked. */
+const HARMLESS = startsWith(
+  `select|insert|update|delete|replace|with|values|savepoint|release|${ROLLBACK_TO}`,
+)
+const BEGINS = startsWith(String.raw`begin|start\s+transaction`)
+/** Rolling back to a savepoint does not end it. */
+const ENDS = startsWith(String.raw`commit|end|abort|prepare\s+transaction|(?!${ROLLBACK_TO})rollback`)
+/** Several statements in one text; or a semicolon in a value, which is no harm to take for that. */
+const SEVERAL = /;\s*\S/
+
+function startsWith(words: string): RegExp {
+  return new RegExp(String.raw`${LEADING}(?:${words})\b`, 'i')
+}
+
+/** @param several the connection would run several statements of one text. */
+export function effectOf(sql: string, several: boolean): Effect {
+  if (HARMLESS.test(sql)) return several && SEVERAL.test(sql) ? 'unknown' : 'none'
+  if (BEGINS.test(sql)) return several && SEVERAL.test(sql) ? 'begins, and more' : 'begins'
+  return ENDS.test(sql) ? 'ends' : 'unknown'
+}
+
+/** MySQL: a key that is there already. It fails the statement, never the transaction, and is how a duplicate is told. */
+const DUPLICATE_KEY = 1062
+
+class Watcher implements Observation {
+  readonly #connection: SeenConnection
+  readonly #forget: (watcher: Watcher) => void
+  #doubtful = false
+  ended = false
+  replaced = false
+
+  constructor(connection: SeenConnection, forget: (watcher: Watcher) => void) {
+    this.#connection = connection
+    this.#forget = forget
+  }
+
+  get doubtful(): boolean {
+    return this.#doubtful || this.#connection.isBusy
+  }
+
+  doubt(): void {
+    this.#doubtful = true
+  }
+
+  end(): void {
+    this.#forget(this)
+  }
+}
+
+/** What we have seen of a connection since we first met it: it is told of every statement. */
+export class SeenConnection {
+  readonly track: Track = { open: false }
+  readonly #watchers = new Set<Watcher>()
+  readonly #forget = (watcher: Watcher): void => void this.#watchers.delete(watcher)
+  #ended = false
+  /** Statements that the server has not answered yet. */
+  #underWay = 0
+
+  /** The last statement that began or ended a transaction ended one. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  get isBusy(): boolean {
+    return this.#underWay > 0
+  }
+
+  sent(effect: Effect): void {
+    this.#underWay++
+    if (effect === 'none') return
+    if (effect !== 'unknown') this.#ended = effect === 'ends'
+    this.#doubt()
+  }
+
+  /** The server has answered what was sent. */
+  succeeded(effect: Effect): void {
+    this.#underWay--
+    if (effect === 'none') return
+    if (effect === 'begins') this.track.open = true
+    for (const watcher of this.#watchers) {
+      if (effect === 'ends') watcher.ended = true
+      else if (effect.startsWith('begins')) watcher.replaced = true
+    }
+  }
+
+  failed(error: unknown, { ours }: { readonly ours: boolean }): void {
+    this.#underWay--
+    const errno: unknown =
+      typeof error === 'object' && error !== null ? Reflect.get(error, 'errno') : undefined
+    if (!ours || errno !== DUPLICATE_KEY) this.#doubt()
+  }
+
+  observe(): Observation {
+    const watcher = new Watcher(this, this.#forget)
+    this.#watchers.add(watcher)
+    return watcher
+  }
+
+  #doubt(): void {
+    this.track.open = false
+    for (const watcher of this.#watchers) watcher.doubt()
+  }
+}

@@ -1,0 +1,92 @@
+import { errorMonitor, type EventEmitter } from 'node:events'
+import { SeenConnection, effectOf } from './seen-connection.ts'
+
+/** What we use of a `mysql2` connection to see what goes through it. */
+export interface WatchedConnection {
+  readonly config?: { readonly clientFlags?: number | undefined } | undefined
+  /** All that goes to the server goes through it. Undocumented: one that is not there is done without. */
+  addCommand?(command: Command): unknown
+}
+
+interface Command extends EventEmitter {
+  /** Of a statement; a prepared one has it as `query` when it is prepared. */
+  readonly sql?: unknown
+  readonly query?: unknown
+  /** The prepared one that is executed. */
+  readonly statement?: { readonly query?: unknown } | undefined
+  onResult?: ((...result: unknown[]) => void) | null | undefined
+}
+
+/** The client lets several statements travel in one text. */
+const MULTI_STATEMENTS = 0x1_0000
+
+const seen = new WeakMap<WatchedConnection, SeenConnection>()
+
+/** The connection whose next command is a statement of a session of ours. */
+let sending: WatchedConnection | undefined
+
+/** → `undefined` for one that cannot be watched. */
+export function seenOn(connection: WatchedConnection): SeenConnection | undefined {
+  return seen.get(connection) ?? watch(connection)
+}
+
+/** A connection outlives its transactions in the pool; it is wrapped once. */
+function watch(connection: WatchedConnection): SeenConnection | undefined {
+  const addCommand = connection.addCommand?.bind(connection)
+  if (addCommand === undefined) return undefined
+  const watched = new SeenConnection()
+  seen.set(connection, watched)
+  const several = ((connection.config?.clientFlags ?? MULTI_STATEMENTS) & MULTI_STATEMENTS) !== 0
+  connection.addCommand = (command) => {
+    follow(watched, command, { ours: sending === connection, several })
+    return addCommand(command)
+  }
+  return watched
+}
+
+function follow(
+  watched: SeenConnection,
+  command: Command,
+  { ours, several }: { readonly ours: boolean; readonly several: boolean },
+): void {
+  // To prepare a statement has no effect: it comes again, to be executed.
+  const isHarmless = ours || typeof command.query === 'string'
+  const text = command.sql ?? command.statement?.query
+  const effect = isHarmless ? 'none' : typeof text === 'string' ? effectOf(text, several) : 'unknown'
+  let answered = false
+  const fail = (error: unknown): void => {
+    if (answered) return
+    answered = true
+    watched.failed(error, { ours })
+  }
+  watched.sent(effect)
+  const succeed = (): void => {
+    if (answered) return
+    answered = true
+    watched.succeeded(effect)
+  }
+  const { onResult } = command
+  if (typeof onResult === 'function') {
+    command.onResult = (...result) => {
+      if (result[0] === undefined || result[0] === null) succeed()
+      else fail(result[0])
+      onResult.apply(command, result)
+    }
+  }
+  if (typeof onResult !== 'function' || !('sql' in command) || 'statement' in command) {
+    // One that is read as a stream tells by events; one whose preparing failed only that it has come to its end, after
+    // that failure.
+    command.once(errorMonitor, fail)
+    command.once('end', succeed)
+  }
+}
+
+/** What is sent meanwhile, in this very tick, is a statement of a session of ours. */
+export function sendingOurs<R>(connection: WatchedConnection, send: () => R): R {
+  sending = connection
+  try {
+    return send()
+  } finally {
+    sending = undefined
+  }
+}

@@ -1,0 +1,203 @@
+import {
+  InvalidMessageError,
+  InvalidOptionError,
+  LIMITS,
+  idempotencyKey,
+  inboxKey,
+  nameOf,
+  type AnyMessage,
+  type Claim,
+  type ClaimResult,
+  type DatabasePorts,
+  type InboxKey,
+  type KeyExtractor,
+  type Session,
+} from '@txbox/core'
+import type { DetachedInbox, DuplicateEvent, InboxContext, InboxHandler } from './inbox.ts'
+import type { InboxOutcome } from './outcome.ts'
+
+/** Never aborted: in `process` the transaction is the caller's, and so is giving up. */
+const NEVER = new AbortController().signal
+
+/** Which attempt this is, and what tells it to give up. */
+export interface Attempt {
+  readonly attempt: number
+  readonly signal: AbortSignal
+}
+
+export const FIRST: Attempt = { attempt: 1, signal: NEVER }
+
+export interface InboxSettings<M> {
+  readonly consumer: string
+  readonly extractKey: KeyExtractor<M & AnyMessage>
+  readonly retentionMs: number
+  readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
+}
+
+/** One delivery on its way through the inbox. */
+export interface Delivery<N> {
+  readonly message: N
+  readonly key: InboxKey
+  readonly claim: Claim
+}
+
+/** The inbox in the caller's transactions. What it promises stands at {@link DetachedInbox}. */
+export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> {
+  readonly consumer: string
+  readonly #ports: DatabasePorts
+  readonly #settings: InboxSettings<M>
+
+  constructor(ports: DatabasePorts, settings: InboxSettings<M>) {
+    this.consumer = settings.consumer
+    this.#ports = ports
+    this.#settings = settings
+  }
+
+  async process<H extends object, N extends M, R>(
+    tx: H,
+    message: N,
+    fn: InboxHandler<H, N, R>,
+  ): Promise<InboxOutcome<R>> {
+    mustBeFunction('process', fn)
+    const delivery = this.delivery(message)
+    const session = await this.#ports.bind(tx)
+    return this.deliver(session, tx, delivery, fn, FIRST)
+  }
+
+  async processBatch<H extends object, N extends M, R>(
+    tx: H,
+    messages: readonly N[],
+    fn: (tx: H, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
+  ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }> {
+    mustBeFunction('processBatch', fn)
+    if (!Array.isArray(messages) || messages.length > LIMITS.batchMessages) {
+      throw new InvalidMessageError(
+        `processBatch: expected a list of at most ${LIMITS.batchMessages} messages, not ` +
+          `${Array.isArray(messages) ? `${messages.length}` : nameOf(messages)}. Nothing was written.`,
+      )
+    }
+    const deliveries = messages.map((message: N) => this.delivery(message))
+    // A key that comes twice is claimed once, by its first message.
+    const firsts = new Map(deliveries.toReversed().map((delivery) => [delivery.claim.key, delivery]))
+    const claims = [...firsts.values()].map((delivery) => delivery.claim)
+    const session = await this.#ports.bind(tx)
+    // A duplicate within the batch is told when its first was claimed.
+    const times = claims.length < deliveries.length
+    const results = await this.#ports.inbox.claimBatch(session, claims, { times })
+    const resultOf = new Map(claims.map((claim, index) => [claim.key, results[index]!]))
+
+    const fresh: Delivery<N>[] = []
+    const outcomes = deliveries.map((delivery): InboxOutcome<undefined> => {
+      const claimed = resultOf.get(delivery.claim.key)!
+      if (claimed.status === 'taken' || firsts.get(delivery.claim.key) !== delivery) {
+        return this.#duplicate(delivery, claimed)
+      }
+      fresh.push(delivery)
+      return { status: 'processed', key: delivery.key.text, result: undefined }
+    })
+    if (fresh.length === 0) return { outcomes }
+    const freshMessages = fresh.map((delivery) => delivery.message)
+    const contexts = fresh.map((delivery) => this.#context(delivery, FIRST))
+    return { outcomes, result: await this.#ports.watch(session, () => fn(tx, freshMessages, contexts)) }
+  }
+
+  async hasProcessed(tx: unknown, message: M): Promise<boolean> {
+    const { claim } = this.delivery(message)
+    return this.#ports.inbox.find(await this.#ports.bind(tx), claim.consumer, claim.key)
+  }
+
+  async markProcessed(tx: unknown, message: M): Promise<'recorded' | 'duplicate'> {
+    const delivery = this.delivery(message)
+    const result = await this.#ports.inbox.claim(await this.#ports.bind(tx), delivery.claim)
+    if (result.status === 'won') return 'recorded'
+    this.#duplicate(delivery, result)
+    return 'duplicate'
+  }
+
+  async forget(tx: unknown, message: M): Promise<boolean> {
+    const { claim } = this.delivery(message)
+    return this.#ports.inbox.remove(await this.#ports.bind(tx), claim.consumer, claim.key)
+  }
+
+  /** Claim, then the handler: the way of every delivery that comes alone. */
+  protected async deliver<H, N extends M, R>(
+    session: Session,
+    tx: H,
+    delivery: Delivery<N>,
+    fn: InboxHandler<H, N, R>,
+    attempt: Attempt,
+  ): Promise<InboxOutcome<R>> {
+    const claimed = await this.#ports.inbox.claim(session, delivery.claim)
+    if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
+    const context = this.#context(delivery, attempt)
+    const result = await this.#ports.watch(session, () => fn(tx, delivery.message, context))
+    return { status: 'processed', key: delivery.key.text, result }
+  }
+
+  /** Checks a message and draws its key. @throws {InvalidMessageError} before anything is written. */
+  protected delivery<N extends M>(message: N): Delivery<N> {
+    if (typeof message !== 'object' || message === null) {
+      throw new InvalidMessageError(
+        `Expected a message with an id, not ${nameOf(message)}. Nothing was written.`,
+      )
+    }
+    const { consumer, extractKey, retentionMs } = this.#settings
+    const key = inboxKey(extractKey(message), consumer)
+    const correlationId = checkCorrelationId(message.correlationId, key)
+    return { message, key, claim: { consumer, key: key.stored, correlationId, retentionMs } }
+  }
+
+  #duplicate<N extends M>(delivery: Delivery<N>, claimed: ClaimResult): InboxOutcome<never> {
+    const { onDuplicate } = this.#settings
+    const { message, key } = delivery
+    const firstProcessedAt = claimed.status === 'taken' ? claimed.firstProcessedAt : claimed.processedAt!
+    const first = claimed.status === 'taken' ? claimed.correlationId : message.correlationId
+    const event = {
+      consumer: this.consumer,
+      key: key.text,
+      message,
+      firstProcessedAt,
+      ...(first === undefined ? {} : { firstCorrelationId: first }),
+    }
+    // By contract the listener has no say in the outcome: a metric that fails must not turn an acknowledgement into a
+    // redelivery. Inside an async function, so that a promise of its own that rejects counts too.
+    void (async () => onDuplicate?.(event))().catch(() => undefined)
+    return { status: 'duplicate', key: key.text, firstProcessedAt }
+  }
+
+  #context(delivery: Delivery<unknown>, { attempt, signal }: Attempt): InboxContext {
+    const { consumer } = this
+    const { key } = delivery
+    return {
+      consumer,
+      key: key.text,
+      // Few handlers read it, and a hash is among the dearest things on this way.
+      get idempotencyKey() {
+        return idempotencyKey(consumer, key)
+      },
+      attempt,
+      signal,
+    }
+  }
+}
+
+/** @throws {InvalidOptionError} when a handler is missing. */
+export function mustBeFunction(where: string, fn: unknown): void {
+  if (typeof fn !== 'function') {
+    throw new InvalidOptionError(
+      `${where}: expected a handler function, not ${nameOf(fn)}. Nothing was written.`,
+    )
+  }
+}
+
+function checkCorrelationId(value: unknown, key: InboxKey): string | undefined {
+  if (value === undefined || value === null) return undefined
+  const { correlationIdCharacters: most } = LIMITS
+  if (typeof value !== 'string' || value.length > most || value.includes('\0') || !value.isWellFormed()) {
+    throw new InvalidMessageError(
+      `The message of key '${key.text}' has a correlation id that cannot be stored: expected text of at most ${most} ` +
+        `characters, without NUL and lone surrogates, not ${nameOf(value)}. Nothing was written.`,
+    )
+  }
+  return value
+}

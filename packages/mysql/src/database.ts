@@ -1,0 +1,229 @@
+import {
+  InvalidOptionError,
+  OptionChecker,
+  portsKey,
+  type ConnectedDatabase,
+  type ConnectedPorts,
+  type Database,
+  type DatabasePorts,
+  type IsolationLevel,
+  type Session,
+  type TransactionOf,
+} from '@txbox/core'
+import { recogniseRoot, type RootAdapter } from '@txbox/handles'
+import { deadLetterStatements } from './dead-letter-statements.ts'
+import { MysqlDeadLetterStore } from './dead-letter-store.ts'
+import { isConflict, translate } from './errors.ts'
+import { garbageStatementsByEngine } from './garbage-statements.ts'
+import { MysqlGarbageStore } from './garbage-store.ts'
+import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
+import { inboxStatementsByEngine } from './inbox-statements.ts'
+import { MysqlInboxStore } from './inbox-store.ts'
+import { inspectionStatements } from './inspection-statements.ts'
+import { MysqlInspectionStore } from './inspection-store.ts'
+import { leaseStatements } from './lease-statements.ts'
+import { MysqlLeaseStore } from './lease-store.ts'
+import { outboxStatements } from './outbox-statements.ts'
+import { MysqlOutboxStore } from './outbox-store.ts'
+import { parkedStatements } from './parked-statements.ts'
+import { relayStatements } from './relay-statements.ts'
+import { MysqlRelayStore } from './relay-store.ts'
+import { checkRevision } from './schema-revision.ts'
+import type { ServerTraits } from './server.ts'
+import { assertOpen, bind, execute, sessionOf, watch, type MysqlSession } from './session.ts'
+import { versionBufferStatements } from './version-buffer-statements.ts'
+import { MysqlVersionBufferStore } from './version-buffer-store.ts'
+
+/** A relay that is starting asks for the revision of the tables; nobody should wait longer than this for an error. */
+const CHECK_TIMEOUT_MS = 30_000
+
+/** No batch of a collector takes this long that gets an answer at all: the connection is gone. */
+const GARBAGE_TIMEOUT_MS = 60_000
+
+export interface MysqlOptions {
+  /** What the names of txbox's tables begin with, 1 to 53 characters. @default 'txbox_' */
+  prefix?: string | undefined
+}
+
+/**
+ * MySQL 8.0.19 or later, or MariaDB 10.6 or later, for `inbox.run`, the relay and all else, through the root that you
+ * have: a Kysely or a `mysql2` promise pool. Opens no connection by itself. Which of the two the server is, and whether
+ * it is one that can be used, is found out at the first use.
+ *
+ * @throws {InvalidOptionError} for a wrong option, or a `db` that opens no transactions.
+ */
+export function mysql<D extends object>(
+  options: MysqlOptions & { db: D } & ([TransactionOf<D>] extends [never] ? { db: never } : unknown),
+): ConnectedDatabase<TransactionOf<D>>
+/**
+ * MySQL 8.0.19 or later, or MariaDB 10.6 or later, without connections of its own: enough for `inbox.process` and
+ * `outbox.publish`.
+ *
+ * @throws {InvalidOptionError} for a wrong option.
+ */
+export function mysql(options?: MysqlOptions & { db?: undefined }): Database
+export function mysql(options: MysqlOptions & { db?: object | undefined } = {}): Database {
+  new OptionChecker('mysql', options).known('db', 'prefix')
+  const tables = tablesOf('mysql', options.prefix ?? DEFAULT_PREFIX)
+  const { db } = options
+  if (db === undefined) {
+    const { ports, known } = detachedPorts(tables)
+    return withEngine(known, { [portsKey]: ports })
+  }
+
+  const { ports, known } = connectedPorts(tables, recogniseRoot('mysql', db, 'mysql2'), db)
+  return withEngine(known, {
+    [portsKey]: ports,
+    transact<R>(
+      work: (tx: unknown) => Promise<R>,
+      how: { isolation?: IsolationLevel | undefined; signal?: AbortSignal | undefined } = {},
+    ): Promise<R> {
+      const checked = async (tx: unknown, session: Session): Promise<R> => {
+        const result = await work(tx)
+        // COMMIT would say yes to a transaction that was rolled back, or committed, meanwhile.
+        await assertOpen(session)
+        return result
+      }
+      return ports.transact(checked, { isolation: how.isolation, signal: how.signal })
+    },
+  })
+}
+
+/** 'mysql' until the server has been asked. */
+function withEngine<T extends object>(
+  known: Known,
+  rest: T,
+): T & { readonly engine: ServerTraits['engine'] } {
+  return {
+    ...rest,
+    get engine() {
+      return known.server?.engine ?? 'mysql'
+    },
+  }
+}
+
+/** What the server is, once it has been asked. */
+interface Known {
+  server?: ServerTraits
+}
+
+interface Detached {
+  readonly ports: DatabasePorts
+  readonly known: Known
+  /** Once for each database object: tables of another revision are told before anything is written to them. */
+  readonly prepare: (session: MysqlSession) => Promise<void>
+}
+
+function detachedPorts(tables: Tables): Detached {
+  const known: Known = {}
+  async function prepare(session: MysqlSession): Promise<void> {
+    const doing = 'checking the tables'
+    known.server ??= await checkRevision((text) => execute(session, doing, text, []), tables)
+    session.server = known.server
+  }
+  return {
+    known,
+    prepare,
+    ports: {
+      async bind(handle) {
+        const session = await bind(handle)
+        await prepare(session)
+        return session
+      },
+      watch,
+      isConflict,
+      inbox: new MysqlInboxStore(inboxStatementsByEngine(tables)),
+      outbox: new MysqlOutboxStore(outboxStatements(tables)),
+      versions: new MysqlVersionBufferStore(versionBufferStatements(tables)),
+    },
+  }
+}
+
+function connectedPorts(
+  tables: Tables,
+  root: RootAdapter,
+  db: object,
+): { ports: ConnectedPorts; known: Known } {
+  const { ports, known, prepare } = detachedPorts(tables)
+  const askServer = async (): Promise<ServerTraits> =>
+    (known.server ??= await checkRevision((text) => root.query(db, text, [], CHECK_TIMEOUT_MS), tables))
+  return {
+    known,
+    ports: {
+      ...ports,
+      transact: (work, { isolation, signal }) => transact(root, db, prepare, work, isolation, signal),
+      async checkSchema() {
+        try {
+          known.server = await checkRevision((text) => root.query(db, text, [], CHECK_TIMEOUT_MS), tables)
+        } catch (error) {
+          throw translate(error, 'checking the tables')
+        }
+      },
+      relay({ statementTimeoutMs }) {
+        return new MysqlRelayStore(relayStatements(tables), parkedStatements(tables), {
+          root,
+          db,
+          statementTimeoutMs,
+          server: askServer,
+        })
+      },
+      inspection: () => new MysqlInspectionStore(inspectionStatements(tables), { root, db, tables }),
+      garbage: () =>
+        new MysqlGarbageStore(garbageStatementsByEngine(tables), {
+          root,
+          db,
+          server: askServer,
+          statementTimeoutMs: GARBAGE_TIMEOUT_MS,
+        }),
+      deadLetters({ statementTimeoutMs }) {
+        const source = { root, db, statementTimeoutMs, server: askServer }
+        return new MysqlDeadLetterStore(deadLetterStatements(tables), source)
+      },
+      leases() {
+        const most = root.maxConnections(db)
+        if (most !== undefined && most < 2) {
+          throw new InvalidOptionError(
+            'The pool has only one connection. A relay needs two at least: leases are renewed on one of their own. Set ' +
+              'connectionLimit: 6.',
+          )
+        }
+        return new MysqlLeaseStore(leaseStatements(tables), { root, db, server: askServer })
+      },
+    },
+  }
+}
+
+async function transact<R>(
+  root: RootAdapter,
+  db: object,
+  prepare: Detached['prepare'],
+  work: (tx: unknown, session: Session) => Promise<R>,
+  isolation: IsolationLevel | undefined,
+  signal: AbortSignal | undefined,
+): Promise<R> {
+  // What `work` throws comes out untouched; all else is of BEGIN, COMMIT or the connection.
+  let thrown: { error: unknown } | undefined
+  let doing = 'opening the transaction'
+  try {
+    return await root.transact(
+      db,
+      async (tx) => {
+        try {
+          signal?.throwIfAborted()
+          const session = sessionOf(tx, { open: true })
+          await prepare(session)
+          const result = await work(tx, session)
+          doing = 'committing the transaction (without an answer it may have happened)'
+          return result
+        } catch (error) {
+          thrown = { error }
+          throw error
+        }
+      },
+      isolation,
+    )
+  } catch (error) {
+    if (thrown !== undefined) throw thrown.error
+    throw translate(error, doing)
+  }
+}

@@ -1,0 +1,56 @@
+import type { Tables } from './identifiers.ts'
+
+/**
+ * Every statement on dead letters that somebody runs who looks after them. `?` stands for a value, which is put in as a
+ * literal.
+ */
+export function deadLetterStatements({ parked, redrives }: Tables) {
+  const binary = (column: string): string => `cast(d.\`${column}\` as binary) as \`${column}\``
+  const microseconds = (column: string): string =>
+    `cast(timestampdiff(microsecond, '1970-01-01', ${column}) as char)`
+  const last = (column: string): string => `(
+    select ${column} from ${redrives} as r where r.id = d.id order by r.redriven_at desc limit 1
+  )`
+  return {
+    /** `CHOSEN` stands for what is chosen, `LOCKED` for its lock. */
+    select: `
+select cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
+  ${['id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'].map(binary).join(', ')},
+  cast(d.attempts as char) as attempts,
+  ${microseconds('d.created_at')} as created_at, ${microseconds('d.dead_at')} as dead_at,
+  ${microseconds(last('r.redriven_at'))} as redriven_at,
+  ${last('cast(r.redriven_by as binary)')} as redriven_by
+from ${parked} as d
+where d.dead_at is not null CHOSEN
+order by d.id, d.place
+limit ? LOCKED`,
+
+    ids: ' and d.id in (?)',
+    topic: ' and cast(d.topic as binary) = ?',
+    type: ' and cast(d.type as binary) = ?',
+    key: ' and cast(d.`key` as binary) = ?',
+    after: ' and d.id > ?',
+
+    /** The record, before they are put back. */
+    record: `
+insert into ${redrives} (redriven_at, place, dead_at, attempts, id, topic, \`key\`, error, redriven_by)
+select utc_timestamp(6), p.place, p.dead_at, p.attempts, p.id, p.topic, p.\`key\`, p.error, ?
+from json_table(?, '$[*]' columns (place bigint unsigned path '$[0]')) as j
+straight_join ${parked} as p force index (primary) on p.place = j.place`,
+
+    /** Each with whether it comes first of its key: the rest of it follows in the order of the places. */
+    redrive: `
+update json_table(?, '$[*]' columns (place bigint unsigned path '$[0]', first tinyint path '$[1]')) as j
+straight_join ${parked} as p force index (primary) on p.place = j.place
+set p.dead_at = null, p.attempts = 0,
+  p.order_key = case when p.deliver_at is null then cast(p.\`key\` as binary) end,
+  p.due_at = case when j.first then utc_timestamp(6) end
+where p.dead_at is not null`,
+
+    discard: `
+delete p
+from json_table(?, '$[*]' columns (place bigint unsigned path '$[0]')) as j
+straight_join ${parked} as p force index (primary) on p.place = j.place
+where p.dead_at is not null`,
+  } as const
+}

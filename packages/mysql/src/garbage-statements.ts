@@ -1,0 +1,79 @@
+import type { Tables } from './identifiers.ts'
+import type { ServerTraits } from './server.ts'
+
+/**
+ * Every statement of the garbage collector. `?` stands for a value, which is put in as a literal. Rows are found
+ * without a lock, then locked by their primary keys, and then deleted: DELETE has no SKIP LOCKED, and a search that locks
+ * also locks the row behind the last one that it wants.
+ */
+export function garbageStatements({ inbox, parked, collections }: Tables, engine: ServerTraits['engine']) {
+  /** MySQL refuses to lock what JSON_TABLE makes; MariaDB has no OF. */
+  const locking = (table: string): string =>
+    engine === 'mysql' ? `for update of ${table} skip locked` : 'for update skip locked'
+  const claims = (name: string): string => `json_table(?, '$[*]' columns (
+  consumer varchar(800) character set ascii path '$[0]', hexadecimal varchar(1024) character set ascii path '$[1]'
+)) as ${name}
+straight_join ${inbox} as i force index (primary)
+  on i.consumer = unhex(${name}.consumer) and i.\`key\` = unhex(${name}.hexadecimal)`
+  const letters = (
+    name: string,
+  ): string => `json_table(?, '$[*]' columns (place bigint unsigned path '$')) as ${name}
+straight_join ${parked} as p force index (primary) on p.place = ${name}.place`
+  const from = "'1970-01-01' + interval ? microsecond"
+  return {
+    /** A plain read, which locks nothing. First from which instant to search, as microseconds; then the limit. */
+    findExpiredClaims: `
+select hex(consumer) as consumer, hex(\`key\`) as \`key\`,
+  cast(timestampdiff(microsecond, '1970-01-01', expires_at) as char) as instant
+from ${inbox} force index (inbox_expires_at)
+where expires_at <= utc_timestamp(6) and expires_at >= ${from}
+order by expires_at
+limit ?`,
+
+    /** Those of them that nobody has locked, and that are still expired; looked up by their whole keys. */
+    lockExpiredClaims: `
+select hex(i.consumer) as consumer, hex(i.\`key\`) as \`key\`
+from ${claims('found')}
+where i.expires_at <= utc_timestamp(6)
+${locking('i')}`,
+
+    removeClaims: `
+delete i
+from ${claims('locked')}`,
+
+    /** Dead letters, and nothing else of what is parked. First the retention, as microseconds. */
+    findDeadLetters: `
+select cast(place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', dead_at) as char) as instant
+from ${parked} force index (parked_dead)
+where dead_at <= utc_timestamp(6) - interval ? microsecond and dead_at >= ${from}
+order by dead_at
+limit ?`,
+
+    lockDeadLetters: `
+select cast(p.place as char) as place
+from ${letters('found')}
+where p.dead_at is not null
+${locking('p')}`,
+
+    removeDeadLetters: `
+delete p
+from ${letters('locked')}`,
+
+    /** None when another collector is writing the record. */
+    findRecord: `
+select id
+from ${collections}
+where id = 1
+for update skip locked`,
+
+    record: `
+update ${collections}
+set finished_at = utc_timestamp(6), inbox = ?, dead_letters = ?, duration_ms = ?
+where id = 1`,
+  } as const
+}
+
+/** The same for both engines; which of them the server is shows at the first use. */
+export function garbageStatementsByEngine(tables: Tables) {
+  return { mysql: garbageStatements(tables, 'mysql'), mariadb: garbageStatements(tables, 'mariadb') }
+}

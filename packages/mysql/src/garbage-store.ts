@@ -1,0 +1,83 @@
+import type { CollectionRecord, GarbageStore, Removal } from '@txbox/core'
+import { isTimeout } from './errors.ts'
+import type { garbageStatementsByEngine } from './garbage-statements.ts'
+import { fill, textOf } from './literals.ts'
+import { runTogether, type Source } from './run-alone.ts'
+
+type Statements = ReturnType<typeof garbageStatementsByEngine>
+
+type Row = Readonly<Record<string, unknown>>
+
+/** The garbage of MySQL and MariaDB. The contract is that of the port. */
+export class MysqlGarbageStore implements GarbageStore {
+  readonly #statements: Statements
+  readonly #source: Source
+
+  constructor(statements: Statements, source: Source) {
+    this.#statements = statements
+    this.#source = source
+  }
+
+  removeExpiredClaims(limit: number, from: string | undefined): Promise<Removal | 'timed-out'> {
+    const key = (row: Row): unknown => [textOf(row['consumer']), textOf(row['key'])]
+    return this.#remove('removing expired claims', limit, from, key, (sql) => ({
+      find: fill(sql.findExpiredClaims, [BigInt(from ?? 0), limit]),
+      lock: sql.lockExpiredClaims,
+      remove: sql.removeClaims,
+    }))
+  }
+
+  removeDeadLetters(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'> {
+    const place = (row: Row): unknown => textOf(row['place'])
+    return this.#remove('removing dead letters', limit, from, place, (sql) => ({
+      find: fill(sql.findDeadLetters, [Math.round(retentionMs * 1000), BigInt(from ?? 0), limit]),
+      lock: sql.lockDeadLetters,
+      remove: sql.removeDeadLetters,
+    }))
+  }
+
+  async record({ inbox, deadLetters, durationMs }: CollectionRecord): Promise<void> {
+    const sql = await this.#sql()
+    await runTogether(this.#source, 'recording what was collected', async (run) => {
+      const { rows } = await run(sql.findRecord, [])
+      if (rows.length > 0) await run(sql.record, [inbox, deadLetters, Math.round(durationMs)])
+    })
+  }
+
+  async #remove(
+    doing: string,
+    limit: number,
+    from: string | undefined,
+    keyOf: (row: Row) => unknown,
+    of: (sql: Statements['mysql']) => {
+      readonly find: string
+      readonly lock: string
+      readonly remove: string
+    },
+  ): Promise<Removal | 'timed-out'> {
+    try {
+      const statements = of(await this.#sql())
+      return await runTogether(this.#source, doing, async (run) => {
+        const { rows: found } = await run(statements.find, [])
+        if (found.length === 0) return { removed: 0, more: false, next: undefined }
+        const { rows: locked } = await run(statements.lock, [JSON.stringify(found.map(keyOf))])
+        if (locked.length > 0) await run(statements.remove, [JSON.stringify(locked.map(keyOf))])
+        const next = textOf(found.at(-1)!['instant'])
+        // Many of one instant, and all of them another's: he goes on with them.
+        const stuck = locked.length === 0 && next === from
+        return { removed: locked.length, more: found.length === limit && !stuck, next }
+      })
+    } catch (error) {
+      if (isTimeout(error)) return 'timed-out'
+      throw error
+    }
+  }
+
+  async #sql(): Promise<Statements['mysql']> {
+    return this.#statements[(await this.#source.server()).engine]
+  }
+}

@@ -1,0 +1,109 @@
+import type { Tables } from './identifiers.ts'
+import type { ServerTraits } from './server.ts'
+
+/** Microseconds of the Unix time as text: no time zone and no option of the driver's has a say in it. */
+const PROCESSED_AT = "cast(timestampdiff(microsecond, '1970-01-01', i.processed_at) as char) as processed_at"
+
+/**
+ * Every statement on the inbox table. `?` stands for a value, which is put in as a literal.
+ *
+ * Why not INSERT IGNORE: it truncates, and swallows errors. Why a plain INSERT for one claim: on a live duplicate it
+ * takes a shared lock, so that duplicates neither wait for each other nor deadlock.
+ */
+export function inboxStatements({ inbox }: Tables, engine: ServerTraits['engine']) {
+  /** The values that an INSERT could not insert. MySQL gives warnings for values(), MariaDB has no row alias. */
+  const incoming = (column: string): string =>
+    engine === 'mysql' ? `incoming.${column}` : `values(${column})`
+  const row = '(?, ?, ?, utc_timestamp(6), utc_timestamp(6) + interval ? microsecond'
+  return {
+    /** Inserts, or fails with 1062. Waits for another's open claim of the same key. */
+    claim: `
+insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_at)
+values ${row})`,
+
+    /**
+     * Who has the key? A locking read, because at REPEATABLE READ a plain one does not see a winner that is newer than
+     * the snapshot. It waits for nobody: the INSERT that failed has left a shared lock.
+     */
+    read: `
+select cast(i.expires_at > utc_timestamp(6) as char) as live, ${PROCESSED_AT},
+  cast(i.correlation_id as binary) as correlation_id
+from ${inbox} as i
+where i.consumer = ? and i.\`key\` = ?
+lock in share mode`,
+
+    /**
+     * Takes over an expired claim. Of many at once one gets the row. A row that matches is always changed, so that the
+     * count is the same with and without the driver's FOUND_ROWS flag. By the primary key: where many claims have
+     * expired, MariaDB may search by expires_at instead, and lock them all.
+     */
+    renew: `
+update ${inbox} force index (primary)
+set correlation_id = ?, processed_at = utc_timestamp(6), expires_at = utc_timestamp(6) + interval ? microsecond,
+  result = null, content_hash = null, claim_token = null
+where consumer = ? and \`key\` = ? and expires_at <= utc_timestamp(6)`,
+
+    /** Takes back a claim that turned out to have been written outside a transaction. */
+    takeBack: `
+delete from ${inbox}
+where consumer = ? and \`key\` = ?`,
+
+    takeBackBatch: `
+delete from ${inbox}
+where consumer = ? and claim_token = ? and \`key\` in (?)`,
+
+    /** One row of {@link claimBatch}. */
+    claimBatchRow: `${row}, ?)`,
+
+    /**
+     * Many claims by one statement: inserts the new ones, takes over the expired ones, leaves the live ones as they
+     * are. Rows come in the order of their keys, and a key that is there is locked exclusively at once, so that all
+     * batches lock in one order: a shared lock first, as a plain INSERT takes, would deadlock on expired claims.
+     *
+     * LAST_INSERT_ID of anything but a constant is called for keys that were there, and for no others: the answer to
+     * the INSERT then says whether all were new. The counts cannot tell; they depend on FOUND_ROWS. expires_at comes
+     * last: MySQL assigns from left to right.
+     */
+    claimBatch: `
+insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_at, claim_token)
+values ROWS${engine === 'mysql' ? ' as incoming' : ''}
+on duplicate key update
+  claim_token = if(last_insert_id(length(${inbox}.consumer)) and ${inbox}.expires_at <= utc_timestamp(6), ${incoming('claim_token')}, ${inbox}.claim_token),
+  correlation_id = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('correlation_id')}, ${inbox}.correlation_id),
+  result = if(${inbox}.expires_at <= utc_timestamp(6), null, ${inbox}.result),
+  content_hash = if(${inbox}.expires_at <= utc_timestamp(6), null, ${inbox}.content_hash),
+  processed_at = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('processed_at')}, ${inbox}.processed_at),
+  expires_at = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('expires_at')}, ${inbox}.expires_at)`,
+
+    /**
+     * Whose claims are they now? All rows are locked by {@link claimBatch}; each is looked up by its whole key, since a
+     * scan would lock, and wait for, rows of others. The first value is the token, the second the keys in hexadecimal.
+     */
+    readBatch: `
+select hex(i.\`key\`) as \`key\`, cast(i.claim_token <=> ? as char) as mine, ${PROCESSED_AT},
+  cast(i.correlation_id as binary) as correlation_id
+from json_table(?, '$[*]' columns (hexadecimal varchar(1024) character set ascii path '$')) as asked
+straight_join ${inbox} as i force index (primary) on i.consumer = ? and i.\`key\` = unhex(asked.hexadecimal)
+${engine === 'mysql' ? 'for share of i' : 'lock in share mode'}`,
+
+    /** A plain read: takes no lock. */
+    find: `
+select 1 as live
+from ${inbox}
+where consumer = ? and \`key\` = ? and expires_at > utc_timestamp(6)`,
+
+    removeLive: `
+delete i
+from ${inbox} as i force index (primary)
+where i.consumer = ? and i.\`key\` = ? and i.expires_at > utc_timestamp(6)`,
+
+    removeExpired: `
+delete from ${inbox}
+where consumer = ? and \`key\` = ?`,
+  } as const
+}
+
+/** The same for both engines; which of them the server is shows at the first use. */
+export function inboxStatementsByEngine(tables: Tables) {
+  return { mysql: inboxStatements(tables, 'mysql'), mariadb: inboxStatements(tables, 'mariadb') }
+}

@@ -1,0 +1,3 @@
+export { mysql, type MysqlOptions } from './database.ts'
+export { migrate, migrationProvider, migrationSql, pendingMigrations } from './migrate.ts'
+export type { ConnectedDatabase, Database } from '@txbox/core'

@@ -1,0 +1,108 @@
+import type { Tables } from './identifiers.ts'
+import { literal } from './literals.ts'
+
+/** Every statement of `txbox status` and `txbox doctor`. `?` stands for a value. Numbers come as text. */
+export function inspectionStatements({ prefix, inbox, outbox, leases, parked, collections }: Tables) {
+  /** Stops counting at the limit. */
+  const count = (rows: string): string =>
+    `(select cast(count(*) as char) from (select 1 ${rows} limit ?) as counted)`
+  const ours = (column: string): string =>
+    `${column} in (${['inbox', 'outbox', 'leases', 'parked', 'collections'].map((name) => literal(prefix + name)).join(', ')})`
+  const shards = Array.from(
+    { length: 16 },
+    (_, shard) => `(select created_at from ${outbox} where shard = ${shard} order by seq limit 1)`,
+  )
+  return {
+    figures: `
+select
+  ${count(`from ${outbox}`)} as backlog,
+  (
+    select cast(timestampdiff(microsecond, min(created_at), utc_timestamp(6)) div 1000 as char)
+    from (${shards.join('\n      union all ')}) as first
+  ) as oldest_ms,
+  ${count(`from ${parked} where dead_at is null and deliver_at is null`)} as parked,
+  ${count(`from ${parked} where dead_at is null and deliver_at is not null`)} as scheduled,
+  ${count(`from ${parked} where dead_at is not null`)} as dead,
+  ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as expired,
+  (
+    select cast(table_rows as char) from information_schema.tables
+    where table_schema = database() and table_name = ${literal(`${prefix}inbox`)}
+  ) as claims,
+  (
+    select cast(data_length + index_length as char) from information_schema.tables
+    where table_schema = database() and table_name = ${literal(`${prefix}inbox`)}
+  ) as inbox_bytes`,
+
+    /** A retention of null keeps dead letters for ever. */
+    collectable: `
+select
+  ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as inbox,
+  ${count(`from ${parked} where dead_at <= utc_timestamp(6) - interval ? microsecond`)} as dead_letters`,
+
+    leases: `
+select hex(name) as name, hex(owner) as owner, cast(term as char) as term,
+  cast(timestampdiff(microsecond, utc_timestamp(6), expires_at) div 1000 as char) as remaining_ms
+from ${leases}
+where owner is not null
+order by name`,
+
+    lastCollection: `
+select cast(timestampdiff(microsecond, '1970-01-01', finished_at) div 1000 as char) as finished_at,
+  cast(inbox as char) as inbox, cast(dead_letters as char) as dead_letters, cast(duration_ms as char) as duration_ms
+from ${collections}
+where finished_at is not null`,
+
+    /** The first message of each key that is held up, among so many parked ones that asking is never dear. */
+    blockingKeys: `
+select hex(head.order_key) as \`key\`, cast(head.topic as binary) as topic, hex(head.id) as id,
+  cast(head.attempts as char) as attempts, cast(head.error as binary) as error, cast(held.waiting as char) as waiting
+from (
+  select order_key, min(place) as place, count(*) - 1 as waiting
+  from (select order_key, place from ${parked} where order_key is not null limit 100000) as held_up
+  group by order_key
+  order by count(*) desc, order_key
+  limit ?
+) as held
+join ${parked} as head on head.place = held.place
+order by held.waiting desc, head.order_key`,
+
+    version: 'select cast(version() as char) as version',
+
+    /** By name, since the two engines do not have the same. */
+    settings: `
+show variables where variable_name in (
+  'transaction_isolation', 'tx_isolation', 'read_only', 'innodb_flush_log_at_trx_commit', 'max_allowed_packet', 'wsrep_on'
+)`,
+
+    indexes: `
+select distinct concat(table_name, '.', index_name) as name
+from information_schema.statistics
+where table_schema = database() and ${ours('table_name')}`,
+
+    /** Tables without transactions, and columns whose bytes decide what is the same, but that are no bytes. */
+    tables: `
+select concat(table_name, ' has engine ', engine) as found
+from information_schema.tables
+where table_schema = database() and ${ours('table_name')} and engine <> 'InnoDB'
+union all
+select concat(table_name, '.', column_name, ' is ', data_type)
+from information_schema.columns
+where table_schema = database() and data_type <> 'varbinary' and (
+  table_name = ${literal(`${prefix}inbox`)} and column_name in ('consumer', 'key')
+  or table_name = ${literal(`${prefix}leases`)} and column_name = 'name'
+)`,
+
+    triggers: `
+select trigger_name as name
+from information_schema.triggers
+where event_object_schema = database() and event_object_table = ${literal(`${prefix}outbox`)}`,
+
+    /** Transactions that keep InnoDB from removing what was deleted, the oldest first. Needs the right PROCESS. */
+    horizon: `
+select cast(trx_mysql_thread_id as char) as id, cast(timestampdiff(second, trx_started, now()) as char) as age_s
+from information_schema.innodb_trx
+where trx_started <= now() - interval ? microsecond and trx_mysql_thread_id <> connection_id() and trx_mysql_thread_id > 0
+order by trx_started
+limit 5`,
+  } as const
+}

@@ -1,0 +1,111 @@
+import type { BlockingKey, BoundedCount, Finding, InspectionStore, StatusFigures } from '@txbox/core'
+import type { RootAdapter } from '@txbox/handles'
+import { translate } from './errors.ts'
+import type { Tables } from './identifiers.ts'
+import type { inspectionStatements } from './inspection-statements.ts'
+import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
+import { serverFindings } from './server-findings.ts'
+
+/** Whoever looks at a screen wants an answer, or an error. */
+const STATEMENT_TIMEOUT_MS = 15_000
+
+/** Counting goes on to here. */
+const COUNT_LIMIT = 1_000_000
+
+/** The counts of `figures`, each with a limit of its own. */
+const COUNTS = 5
+
+type Row = Readonly<Record<string, unknown>>
+
+interface Source {
+  readonly root: RootAdapter
+  readonly db: unknown
+  readonly tables: Tables
+}
+
+/** Figures of MySQL and MariaDB. The contract is that of the port. */
+export class MysqlInspectionStore implements InspectionStore {
+  readonly #sql: ReturnType<typeof inspectionStatements>
+  readonly #source: Source
+
+  constructor(statements: ReturnType<typeof inspectionStatements>, source: Source) {
+    this.#sql = statements
+    this.#source = source
+  }
+
+  async status(): Promise<StatusFigures> {
+    const doing = 'reading the figures'
+    const limits = Array.from({ length: COUNTS }, () => COUNT_LIMIT)
+    const [figures] = await this.#run(doing, this.#sql.figures, limits)
+    const leases = await this.#run(doing, this.#sql.leases, [])
+    const [last] = await this.#run(doing, this.#sql.lastCollection, [])
+    const count = (name: string): BoundedCount => bounded(figures?.[name])
+    const oldest = optionalTextOf(figures?.['oldest_ms'])
+    return {
+      backlog: count('backlog'),
+      oldestMs: oldest === undefined ? undefined : Math.max(0, Number(oldest)),
+      parked: count('parked'),
+      scheduled: count('scheduled'),
+      dead: count('dead'),
+      leases: leases.map((row) => ({
+        name: fromHex(row['name']),
+        owner: fromHex(row['owner']),
+        term: BigInt(textOf(row['term'])),
+        remainingMs: Number(textOf(row['remaining_ms'])),
+      })),
+      claims: Number(optionalTextOf(figures?.['claims']) ?? 0),
+      expired: count('expired'),
+      inboxBytes: Number(optionalTextOf(figures?.['inbox_bytes']) ?? 0),
+      lastCollection: last && {
+        finishedAt: new Date(Number(textOf(last['finished_at']))),
+        inbox: Number(textOf(last['inbox'])),
+        deadLetters: Number(textOf(last['dead_letters'])),
+        durationMs: Number(textOf(last['duration_ms'])),
+      },
+    }
+  }
+
+  async collectable(
+    deadLetterRetentionMs: number,
+  ): Promise<{ readonly inbox: BoundedCount; readonly deadLetters: BoundedCount }> {
+    const retention = Number.isFinite(deadLetterRetentionMs) ? Math.round(deadLetterRetentionMs * 1000) : null
+    const [row] = await this.#run('counting', this.#sql.collectable, [COUNT_LIMIT, retention, COUNT_LIMIT])
+    return { inbox: bounded(row?.['inbox']), deadLetters: bounded(row?.['dead_letters']) }
+  }
+
+  async blockingKeys(limit: number): Promise<readonly BlockingKey[]> {
+    const rows = await this.#run('reading the blocked keys', this.#sql.blockingKeys, [limit])
+    return rows.map((row) => ({
+      key: fromHex(row['key']),
+      topic: textOf(row['topic']),
+      id: fromHex(row['id']),
+      attempts: Number(textOf(row['attempts'])),
+      waiting: Number(textOf(row['waiting'])),
+      error: optionalTextOf(row['error']),
+    }))
+  }
+
+  diagnose({ longTransactionMs }: { readonly longTransactionMs: number }): Promise<readonly Finding[]> {
+    const run = (text: string, values: readonly Value[] = []): Promise<readonly Row[]> =>
+      this.#run('looking at the server', text, values)
+    return serverFindings(run, this.#sql, this.#source.tables, longTransactionMs)
+  }
+
+  async #run(doing: string, text: string, values: readonly Value[]): Promise<readonly Row[]> {
+    const { root, db } = this.#source
+    try {
+      return (await root.query(db, fill(text, values), [], STATEMENT_TIMEOUT_MS)).rows
+    } catch (error) {
+      throw translate(error, doing)
+    }
+  }
+}
+
+function fromHex(value: unknown): string {
+  return Buffer.from(textOf(value), 'hex').toString()
+}
+
+function bounded(value: unknown): BoundedCount {
+  const count = Number(textOf(value))
+  return { count, atLeast: count === COUNT_LIMIT }
+}

@@ -1,0 +1,68 @@
+import type { Tables } from './identifiers.ts'
+
+/**
+ * Every statement on the table of leases. `?` stands for a value, which is put in as a literal. All times are the
+ * database's. Leases come in the order of their names, so that all lock in one order.
+ */
+export function leaseStatements({ leases }: Tables) {
+  return {
+    known: `
+select hex(name) as name
+from ${leases}
+where name in (?)`,
+
+    /** One row of {@link seed}. */
+    seedRow: '(?)',
+
+    /** Names that nobody has used yet. Who gets in between has seeded them. */
+    seed: `
+insert into ${leases} (name)
+values ROWS
+on duplicate key update term = ${leases}.term`,
+
+    /** Those that are free or have run out; never waits for another acquirer. */
+    free: `
+select hex(name) as name, cast(term as char) as term, cast(owner is not null as char) as after_crash
+from ${leases}
+where name in (?) and (expires_at is null or expires_at <= utc_timestamp(6))
+order by name
+limit ?
+for update skip locked`,
+
+    take: `
+update ${leases}
+set owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
+where name in (?)`,
+
+    /** One pair of {@link held}. */
+    heldRow: '(name = ? and term = ?)',
+
+    /** Those that are still held, locked. */
+    held: `
+select hex(name) as name
+from ${leases}
+where owner = ? and expires_at > utc_timestamp(6) and (ROWS)
+order by name
+for update`,
+
+    extend: `
+update ${leases}
+set expires_at = utc_timestamp(6) + interval ? microsecond
+where name in (?)`,
+
+    release: `
+update ${leases}
+set owner = null, expires_at = null
+where owner = ? and (ROWS)`,
+
+    holders: `
+select hex(name) as name, hex(owner) as owner
+from ${leases}
+where left(name, ?) = ? and expires_at > utc_timestamp(6)
+order by name`,
+
+    sweep: `
+delete from ${leases}
+where left(name, ?) = ? and (owner is null or expires_at < utc_timestamp(6) - interval ? microsecond)`,
+  } as const
+}

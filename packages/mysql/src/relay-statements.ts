@@ -1,0 +1,114 @@
+import type { Tables } from './identifiers.ts'
+
+/**
+ * Every statement on the outbox table that a relay runs. `?` stands for a value, which is put in as a literal. Text
+ * comes back as bytes: the connection's character set would change it.
+ */
+export function relayStatements({ outbox, leases, parked }: Tables) {
+  const mine = 'l.name = ? and l.owner = ? and l.term = ? and l.expires_at > utc_timestamp(6)'
+  const backlog = `from ${outbox} as o
+where o.shard = ?`
+  return {
+    /**
+     * The oldest messages of a shard; payloads that are too large for now are only measured. A message is blocked by a
+     * parked one of its key: a look-up for each, once there are such in the shard.
+     */
+    read: `
+select cast(o.seq as char) as seq, ${messageColumns('o')},
+  ${boundedPayload('o')},
+  case
+    when exists (select 1 from ${parked} as b force index (parked_order) where b.shard = ? and b.order_key is not null)
+    then (
+      select 1 from ${parked} as p force index (parked_order)
+      where p.shard = ? and p.order_key = cast(o.\`key\` as binary)
+      limit 1
+    )
+  end as blocked
+${backlog}
+order by o.seq
+limit ?`,
+
+    /** A payload that was only measured. One at a time: a row must fit into a packet. */
+    readPayload: `
+select o.payload as payload
+${backlog} and o.seq = ?`,
+
+    /**
+     * Deletes what was accepted, in one statement that is a transaction of its own, fenced by the lease: reading its
+     * row for the DELETE locks it in share mode, waits for a takeover that is under way, and sees what that leaves.
+     *
+     * By number, never by range, which takes what committed in between; and each row looked up by its whole key, since
+     * a list (IN) may scan the shard, and wait for a producer's uncommitted row.
+     */
+    settle: `
+delete o
+from ${leases} as l
+straight_join json_table(?, '$[*]' columns (seq bigint unsigned path '$')) as accepted
+straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
+where ${mine}`,
+
+    /** Was nothing deleted because the lease is gone, or because the messages are? */
+    isHeld: `
+select 1 as held
+from ${leases} as l
+where ${mine}`,
+
+    /** The same, and nobody takes it before this transaction has ended. */
+    holdOn: `
+select 1 as held
+from ${leases} as l
+where ${mine}
+lock in share mode`,
+
+    /**
+     * Parks what was refused, and what waits behind it. Nothing is locked by reading it: {@link remove} has to find as
+     * many, or a message that somebody else has deleted would come back.
+     */
+    park: `
+insert into ${parked} (created_at, due_at, dead_at, attempts, shard, order_key, id, topic, \`key\`, type, content_type, headers,
+  correlation_id, trace_context, error, payload)
+select o.created_at, utc_timestamp(6) + interval v.retry_us microsecond, case when v.dead then utc_timestamp(6) end, v.attempts,
+  o.shard, case when not v.dead then cast(o.\`key\` as binary) end, cast(o.id as binary), o.topic, o.\`key\`, o.type,
+  o.content_type, o.headers, o.correlation_id, o.trace_context, v.error, o.payload
+from ${verdictsTable('seq')}
+straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = v.seq
+order by o.seq`,
+
+    /** In the transaction that holds the lease. */
+    remove: `
+delete o
+from json_table(?, '$[*]' columns (seq bigint unsigned path '$')) as gone
+straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = gone.seq`,
+
+    /** One branch for each shard: an optimizer that is asked for all at once may scan the backlog. */
+    hasBacklog: `
+(select ? as shard, 0 as due from ${outbox} as o where o.shard = ? limit 1)`,
+
+    hasDue: `
+(select ? as shard, 1 as due from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) limit 1)`,
+  } as const
+}
+
+/** What a message carries, but for its number and its payload. */
+export function messageColumns(table: string): string {
+  const binary = (column: string): string => `cast(${table}.\`${column}\` as binary) as \`${column}\``
+  return `${['id', 'topic', 'key', 'type', 'content_type', 'headers', 'correlation_id'].map(binary).join(', ')},
+  cast(timestampdiff(microsecond, '1970-01-01', ${table}.created_at) as char) as created_at`
+}
+
+/** One value: the most bytes of a payload that comes along. */
+export function boundedPayload(table: string): string {
+  return `cast(octet_length(${table}.payload) as char) as payload_bytes,
+  case when octet_length(${table}.payload) <= ? then ${table}.payload end as payload`
+}
+
+/** Verdicts on messages, as JSON. */
+export function verdictsTable(number: 'seq' | 'place'): string {
+  return `json_table(?, '$[*]' columns (
+  ${number} bigint unsigned path '$[0]',
+  attempts int unsigned path '$[1]',
+  retry_us bigint unsigned path '$[2]',
+  dead tinyint path '$[3]',
+  error text character set utf8mb4 path '$[4]'
+)) as v`
+}

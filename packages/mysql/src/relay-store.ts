@@ -1,0 +1,207 @@
+import {
+  LeaseLostError,
+  TransactionConflictError,
+  type BacklogMessage,
+  type Lease,
+  type ParkedSettlement,
+  type ReadLimits,
+  type Refusal,
+  type RelayStore,
+  type Settlement,
+  type ShardWork,
+} from '@txbox/core'
+import { toMessages, withinBytes, type Row } from './backlog-message.ts'
+import { bytesOf, fill, textOf, type Value } from './literals.ts'
+import type { parkedStatements } from './parked-statements.ts'
+import type { relayStatements } from './relay-statements.ts'
+import { runAlone, runTogether, type Run, type Source } from './run-alone.ts'
+
+const SETTLING = 'settling messages'
+
+/** Each key that goes on is a branch of a statement. */
+const MOST_ONWARD = 100
+
+/** The outbox table of MySQL and MariaDB and that of parked messages, for the relay. The contract is that of the port. */
+export class MysqlRelayStore implements RelayStore {
+  readonly #sql: ReturnType<typeof relayStatements>
+  readonly #parked: ReturnType<typeof parkedStatements>
+  readonly #source: Source
+
+  constructor(
+    statements: ReturnType<typeof relayStatements>,
+    parked: ReturnType<typeof parkedStatements>,
+    source: Source,
+  ) {
+    this.#sql = statements
+    this.#parked = parked
+    this.#source = source
+  }
+
+  async read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
+    const values = [inlineBytes(limits), shard, shard, shard, limits.messages]
+    const rows = await this.#read(this.#sql.read, values)
+    return toMessages(withinBytes(rows, limits.bytes), shard, async (seq) => {
+      const [row] = await this.#read(this.#sql.readPayload, [shard, seq])
+      return row?.['payload']
+    })
+  }
+
+  async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
+    const heads = await this.#heads(lease, shard, limits)
+    // One that was never tried has been released after its predecessor: those behind it may go along.
+    const onward = heads
+      .filter((row) => row['order_key'] !== null && textOf(row['attempts']) === '0')
+      .slice(0, MOST_ONWARD)
+    const alone = heads.filter((row) => row['order_key'] === null || textOf(row['attempts']) !== '0')
+    const mostBytes = inlineBytes(limits)
+    const rows: Row[] = []
+    if (alone.length > 0) {
+      rows.push(...(await this.#read(this.#parked.readAlone, [mostBytes, json(placesOf(alone))])))
+    }
+    if (onward.length > 0) {
+      const most = Math.ceil(limits.messages / onward.length)
+      const branches = onward.map((row) =>
+        fill(this.#parked.readOnward, [mostBytes, shard, bytesOf(row['order_key']), placeOf(row), most]),
+      )
+      rows.push(...withoutLater(await this.#read(branches.join('\nunion all'), [])))
+    }
+    return toMessages(withinBytes(rows, limits.bytes), shard, async (place) => {
+      const [row] = await this.#read(this.#parked.readPayload, [place])
+      return row?.['payload']
+    })
+  }
+
+  /** What is due and comes first in its key. What does not is put back into the line behind its predecessor. */
+  async #heads(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly Row[]> {
+    for (;;) {
+      const due = await this.#read(this.#parked.due, [shard, shard, limits.messages])
+      const heads = due.filter(
+        (row) => row['first'] === null || textOf(row['first']) === textOf(row['place']),
+      )
+      if (heads.length === due.length) return due
+      const following = placesOf(due.filter((row) => !heads.includes(row)))
+      await this.#settle(lease, (run) => run(this.#parked.follow, [json(following)]))
+      if (heads.length > 0) return heads
+    }
+  }
+
+  async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
+    const { accepted, refused, behind } = settlement
+    if (refused.length + behind.length === 0) return this.#settleAccepted(lease, shard, accepted)
+    const verdicts = [
+      ...refused.map((refusal) => verdictOf(refusal)),
+      ...behind.map((seq) => [seq, 0, null, 0, null] as const),
+    ]
+    await this.#settle(lease, async (run) => {
+      const moved = verdicts.map(([seq]) => seq)
+      const parked = await run(this.#sql.park, [json(verdicts), shard])
+      const removed = await run(this.#sql.remove, [json(moved), shard])
+      if (parked.affected !== removed.affected) {
+        throw new TransactionConflictError(
+          `${parked.affected} messages were parked, but ${removed.affected} taken from the outbox: somebody else deletes ` +
+            'messages there. Nothing was changed; it is tried again.',
+        )
+      }
+      if (accepted.length > 0) await run(this.#sql.remove, [json(accepted), shard])
+    })
+  }
+
+  async settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void> {
+    const { accepted, refused, released } = settlement
+    await this.#settle(lease, async (run) => {
+      if (accepted.length > 0) await run(this.#parked.remove, [json(accepted)])
+      if (refused.length > 0) await run(this.#parked.keep, [json(refused.map(verdictOf))])
+      if (released.length === 0) return
+      const branches = released.map(({ key, after }) =>
+        fill(this.#parked.next, [shard, Buffer.from(key), after]),
+      )
+      const { rows } = await run(branches.join('\nunion all'), [])
+      const next = placesOf(rows.filter((row) => textOf(row['waits']) === '1'))
+      if (next.length > 0) await run(this.#parked.release, [json(next)])
+    })
+  }
+
+  async work(shards: readonly number[]): Promise<readonly ShardWork[]> {
+    if (shards.length === 0) return []
+    const asked = shards.flatMap((shard) => [
+      fill(this.#sql.hasBacklog, [shard, shard]),
+      fill(this.#sql.hasDue, [shard, shard]),
+    ])
+    const rows = await this.#read(asked.join('\nunion all'), [])
+    const found = new Map<number, boolean>()
+    for (const row of rows) {
+      const shard = Number(textOf(row['shard']))
+      found.set(shard, found.get(shard) === true || textOf(row['due']) === '1')
+    }
+    return [...found].map(([shard, due]) => ({ shard, due }))
+  }
+
+  async #settleAccepted(lease: Lease, shard: number, accepted: readonly bigint[]): Promise<void> {
+    const values = [json(accepted), shard, ...fence(lease)]
+    const { affected } = await runAlone(this.#source, SETTLING, this.#sql.settle, values)
+    if (affected > 0) return
+    const { rows } = await runAlone(this.#source, SETTLING, this.#sql.isHeld, fence(lease))
+    if (rows.length === 0) throw leaseLost(lease)
+  }
+
+  async #settle(lease: Lease, work: (run: Run) => Promise<unknown>): Promise<void> {
+    const held = await runTogether(this.#source, SETTLING, async (run) => {
+      const { rows } = await run(this.#sql.holdOn, fence(lease))
+      if (rows.length > 0) await work(run)
+      return rows.length > 0
+    })
+    if (!held) throw leaseLost(lease)
+  }
+
+  async #read(text: string, values: readonly Value[]): Promise<readonly Row[]> {
+    return (await runAlone(this.#source, 'reading the outbox', text, values)).rows
+  }
+}
+
+function leaseLost({ name, owner, term }: Lease): LeaseLostError {
+  return new LeaseLostError(
+    `The lease '${name}' of term ${term} is no longer held by '${owner}': what it published last was not settled and ` +
+      'will be published again, with the same ids, by the new owner.',
+  )
+}
+
+/** With this bound on each payload that comes along, all of them together stay within `bytes`. */
+function inlineBytes(limits: ReadLimits): number {
+  return Math.floor(limits.bytes / limits.messages)
+}
+
+function fence({ name, owner, term }: Lease): readonly Value[] {
+  return [Buffer.from(name), Buffer.from(owner), term]
+}
+
+function placeOf(row: Row): bigint {
+  return BigInt(textOf(row['place']))
+}
+
+function placesOf(rows: readonly Row[]): readonly bigint[] {
+  return rows.map(placeOf)
+}
+
+type Verdict = readonly [bigint, number, number | null, 0 | 1, string | null]
+
+function verdictOf({ seq, attempts, error, retryInMs }: Refusal): Verdict {
+  const dead = retryInMs === undefined
+  return [seq, attempts, dead ? null : Math.round(retryInMs * 1000), dead ? 1 : 0, error]
+}
+
+/** Big integers as they are: as texts, or as what JSON.stringify would take, they would be something else. */
+function json(values: readonly (bigint | Verdict)[]): string {
+  const item = (value: bigint | number | string | null): string =>
+    typeof value === 'bigint' ? String(value) : JSON.stringify(value)
+  return `[${values.map((value) => (typeof value === 'bigint' ? String(value) : `[${value.map(item).join(',')}]`)).join(',')}]`
+}
+
+/** Of each key no more than what comes before one that has to wait longer. */
+function withoutLater(rows: readonly Row[]): readonly Row[] {
+  const stopped = new Set<string>()
+  return rows.filter((row) => {
+    const key = textOf(row['key'])
+    if (row['later'] !== null) stopped.add(key)
+    return !stopped.has(key)
+  })
+}

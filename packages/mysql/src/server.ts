@@ -1,0 +1,55 @@
+import { InvalidOptionError } from '@txbox/core'
+
+/** What a server is, as far as statements and promises depend on it. */
+export interface ServerTraits {
+  readonly engine: 'mysql' | 'mariadb'
+  /** The longest statement that a connection takes, in bytes. */
+  readonly maxStatementBytes: number
+  /** Connections commit every statement that is in no transaction. */
+  readonly autocommit: boolean
+}
+
+/** Products that answer like MySQL, and what they do not keep. */
+const REFUSED: readonly (readonly [RegExp, string, string])[] = [
+  [/tidb/i, 'TiDB', 'it ignores SKIP LOCKED without a word, so that two relays would hold one lease'],
+  [/oceanbase/i, 'OceanBase', 'it was never tried'],
+  [/memsql|singlestore/i, 'SingleStore', 'it was never tried'],
+  [/vitess|planetscale/i, 'Vitess', 'it was never tried'],
+]
+const OLDEST = { mysql: [8, 0, 19], mariadb: [10, 6, 0] } as const
+
+/**
+ * What runs behind a connection, by what VERSION() says.
+ *
+ * @throws {InvalidOptionError} for a product or a version on which the rules of txbox do not hold.
+ */
+export function engineOf(version: string): ServerTraits['engine'] {
+  for (const [pattern, name, reason] of REFUSED) {
+    if (pattern.test(version)) {
+      throw new InvalidOptionError(
+        `mysql: the server is ${name} (${version}), which is not supported: ${reason}. Expected MySQL 8.0.19 or later, or ` +
+          'MariaDB 10.6 or later.',
+      )
+    }
+  }
+  const engine = /mariadb/i.test(version) ? 'mariadb' : 'mysql'
+  // Servers that want old replicas to talk to them say '5.5.5-10.11.19-MariaDB'.
+  const numbers = /(\d+)\.(\d+)\.(\d+)?/.exec(version.replace(/^5\.5\.5-/, ''))
+  if (numbers === null || isBefore(numbers.slice(1).map(Number), OLDEST[engine])) {
+    throw new InvalidOptionError(
+      `mysql: the server is of version ${version}. Expected MySQL 8.0.19 or later, or MariaDB 10.6 or later, which have ` +
+        'SKIP LOCKED, JSON_TABLE and row aliases.',
+    )
+  }
+  return engine
+}
+
+function isBefore(version: readonly number[], oldest: readonly number[]): boolean {
+  for (const [index, part] of oldest.entries()) {
+    const mine = version[index] ?? NaN
+    // '8.0.mysql_aurora.3.05' has no third number: the first two decide.
+    if (Number.isNaN(mine)) return false
+    if (mine !== part) return mine < part
+  }
+  return false
+}

@@ -1,0 +1,124 @@
+import { NotInTransactionError, TransactionAbortedError, type Session } from '@txbox/core'
+import { recogniseHandle, type HandleAdapter, type SqlResult } from '@txbox/handles'
+import { NO_SAVEPOINT, numberOf, translate } from './errors.ts'
+import { fill, type Value } from './literals.ts'
+import type { ServerTraits } from './server.ts'
+
+/** What hides behind the opaque {@link Session}. */
+export interface MysqlSession extends Session {
+  readonly adapter: HandleAdapter
+  readonly handle: unknown
+  /** A transaction is known to be open; otherwise the answer to the first write tells. */
+  readonly open: boolean
+  /** Set before the first statement of ours. */
+  server: ServerTraits
+}
+
+/** See `DatabasePorts.bind`. */
+export async function bind(handle: unknown): Promise<MysqlSession> {
+  const adapter = recogniseHandle(handle, 'mysql2')
+  const state = await adapter.state(handle)
+  if (state === 'none') {
+    throw new NotInTransactionError(
+      `Expected an open transaction, but this ${adapter.library} handle is in none. Pass the transaction, or the ` +
+        'connection after beginTransaction(), and not the pool or root. Nothing was written.',
+    )
+  }
+  const session = sessionOf(handle, { open: state === 'open' })
+  const track = await adapter.track?.(handle)
+  if (track === undefined) return session
+  if (!track.open && !(await isInTransaction(session))) {
+    if (state === 'unknown') throw notOpen()
+    throw new TransactionAbortedError(
+      `The ${adapter.library} transaction has ended although nobody ended it: an error (a deadlock, 1213) rolled it back, ` +
+        'or a statement (DDL) committed it. Nothing was written.',
+    )
+  }
+  track.open = true
+  return sessionOf(handle, { open: true })
+}
+
+/** A session on a transaction that we have opened ourselves. */
+export function sessionOf(handle: unknown, known: { readonly open: boolean }): MysqlSession {
+  return { adapter: recogniseHandle(handle, 'mysql2'), handle, ...known } as MysqlSession
+}
+
+/** Runs one of our statements in the caller's transaction. */
+export async function execute(
+  session: Session,
+  doing: string,
+  text: string,
+  values: readonly Value[],
+): Promise<SqlResult> {
+  const { adapter, handle } = session as MysqlSession
+  try {
+    return await adapter.query(handle, fill(text, values), [])
+  } catch (error) {
+    throw translate(error, doing)
+  }
+}
+
+/** See `DatabasePorts.watch`. */
+export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
+  const { adapter, handle } = session as MysqlSession
+  const observation = await adapter.observe?.(handle)
+  try {
+    const result = await handler()
+    if (observation === undefined || observation.doubtful) await assertOpen(session)
+    // Whatever is open now, it is not what the claim was written in.
+    if (observation?.replaced === true || observation?.ended === true) throw ended()
+    return result
+  } finally {
+    observation?.end()
+  }
+}
+
+/** Asks the server. Nothing is written, and what the caller asks for next is the same as before. */
+export async function isInTransaction(session: Session): Promise<boolean> {
+  const { adapter, handle } = session as MysqlSession
+  try {
+    if (adapter.tellsTransaction === true)
+      return (await adapter.query(handle, 'DO 0', [])).inTransaction === true
+    // Outside a transaction a savepoint is gone at once.
+    await adapter.query(handle, 'SAVEPOINT txbox_probe', [])
+    await adapter.query(handle, 'RELEASE SAVEPOINT txbox_probe', [])
+    return true
+  } catch (error) {
+    if (numberOf(error) === NO_SAVEPOINT) return false
+    throw translate(error, 'asking whether a transaction is open')
+  }
+}
+
+/** For statements that must not run outside a transaction: asks, where it is not known. */
+export async function assertInTransaction(session: Session): Promise<void> {
+  if ((session as MysqlSession).open || (await isInTransaction(session))) return
+  throw notOpen()
+}
+
+function notOpen(): NotInTransactionError {
+  return new NotInTransactionError(
+    'Expected an open transaction, but this connection is in none: call beginTransaction() first, and do not commit or ' +
+      'roll back before everything has been awaited. (A deadlock, 1213, ends a transaction too, and so does DDL.) Nothing ' +
+      'was written.',
+  )
+}
+
+/** The transaction of a handler that has returned. */
+export async function assertOpen(session: Session): Promise<void> {
+  let cause: unknown
+  try {
+    if (await isInTransaction(session)) return
+  } catch (error) {
+    cause = error
+  }
+  throw ended(cause)
+}
+
+function ended(cause?: unknown): TransactionAbortedError {
+  return new TransactionAbortedError(
+    'The handler returned although its transaction had ended: an error rolled it back (a deadlock, 1213), a statement ' +
+      'committed it (DDL, BEGIN), or something ended it. Its effects do not commit together with the claim; what it wrote ' +
+      'afterwards is committed already. Roll back; let errors of statements leave the handler, and do not commit or roll back in it.',
+    { cause },
+  )
+}

@@ -1,0 +1,96 @@
+import type { Tables } from './identifiers.ts'
+
+const CHANGE =
+  'cast(w.from_version as char) as from_version, cast(w.to_version as char) as to_version, cast(w.kind as binary) as kind, w.payload'
+
+/** Milliseconds of the Unix time as text: no time zone and no option of the driver's has a say in it. */
+function instant(column: string): string {
+  return `cast(floor(timestampdiff(microsecond, '1970-01-01', w.${column}) / 1000) as char) as ${column}`
+}
+
+/**
+ * Every statement on the tables of the version buffer. `?` stands for a value, which is put in as a literal. Reads of
+ * waiting messages take locks: at REPEATABLE READ a plain one would not see what was stored since the snapshot.
+ */
+export function versionBufferStatements({ versions, waiting }: Tables) {
+  return {
+    /** Locks a chain that is there, or begins it: a locking read alone would leave a gap lock on one that is new. */
+    begin: `
+insert into ${versions} (consumer, \`key\`, version)
+values (?, ?, ?)
+on duplicate key update version = ${versions}.version`,
+
+    position: `
+select cast(v.version as char) as version, cast(v.waiting as char) as waiting
+from ${versions} as v
+where v.consumer = ? and v.\`key\` = ?
+for update`,
+
+    move: `
+update ${versions}
+set version = ?, waiting = ?
+where consumer = ? and \`key\` = ?`,
+
+    store: `
+insert into ${waiting} (consumer, \`key\`, from_version, to_version, kind, payload, received_at)
+values (?, ?, ?, ?, ?, ?, utc_timestamp(6))`,
+
+    read: `
+select cast(w.to_version as char) as to_version, cast(w.dead_at is not null as char) as dead
+from ${waiting} as w
+where w.consumer = ? and w.\`key\` = ? and w.from_version = ?
+lock in share mode`,
+
+    first: `
+select ${CHANGE}
+from ${waiting} as w
+where w.consumer = ? and w.\`key\` = ? and w.dead_at is null
+order by w.from_version
+limit ?
+for update`,
+
+    last: `
+select ${CHANGE}
+from ${waiting} as w
+where w.consumer = ? and w.\`key\` = ? and w.dead_at is null
+order by w.from_version desc
+limit ?
+for update`,
+
+    overdue: `
+select ${CHANGE}
+from ${waiting} as w
+where w.consumer = ? and w.\`key\` = ? and w.dead_at is null
+  and w.received_at <= utc_timestamp(6) - interval ? microsecond
+order by w.from_version
+for update`,
+
+    bury: `
+update ${waiting}
+set dead_at = utc_timestamp(6), reason = ?
+where consumer = ? and \`key\` = ? and from_version in (?) and dead_at is null`,
+
+    removeWaiting: `
+delete from ${waiting}
+where consumer = ? and \`key\` = ? and from_version in (?) and dead_at is null`,
+
+    removeDead: `
+delete from ${waiting}
+where consumer = ? and \`key\` = ? and from_version in (?) and dead_at is not null`,
+
+    overdueKeys: `
+select distinct hex(w.\`key\`) as \`key\`
+from ${waiting} as w
+where w.consumer = ? and w.dead_at is null and w.received_at <= utc_timestamp(6) - interval ? microsecond
+limit ?`,
+
+    /** The second and the third value are the same key, or null for any. */
+    dead: `
+select hex(w.\`key\`) as \`key\`, ${CHANGE}, cast(w.reason as binary) as reason, ${instant('received_at')}, ${instant('dead_at')}
+from ${waiting} as w
+where w.consumer = ? and w.dead_at is not null and (? is null or w.\`key\` = ?)
+  and (w.\`key\` > ? or (w.\`key\` = ? and w.from_version > ?))
+order by w.\`key\`, w.from_version
+limit ?`,
+  } as const
+}

@@ -1,0 +1,133 @@
+import {
+  InvalidMessageError,
+  LIMITS,
+  nameOf,
+  shardOf,
+  uuidV7,
+  type NewMessage,
+  type NewStoredMessage,
+} from '@txbox/core'
+
+const JSON_TYPE = 'application/json'
+const BYTES_TYPE = 'application/octet-stream'
+
+/** What every database can hold. */
+const LATEST_DELIVERY_MS = Date.UTC(9999, 11, 31)
+
+/**
+ * Checks a message and brings it into the form in which it is stored.
+ *
+ * @throws {InvalidMessageError} for what cannot be stored and come out as it went in.
+ */
+export function encodeMessage(message: NewMessage): NewStoredMessage {
+  if (typeof message !== 'object' || message === null) throw invalid('the message', 'an object', message)
+  const topic = text('topic', message.topic, LIMITS.topicCharacters)
+  const key = optionalText('key', message.key, LIMITS.orderingKeyCharacters)
+  const contentType =
+    optionalText('contentType', message.contentType, LIMITS.contentTypeCharacters) ??
+    (message.payload instanceof Uint8Array ? BYTES_TYPE : JSON_TYPE)
+  return {
+    id: optionalText('id', message.id, LIMITS.messageIdCharacters) ?? uuidV7(),
+    shard: shardOf(key),
+    topic,
+    key,
+    type: optionalText('type', message.type, LIMITS.typeCharacters),
+    contentType,
+    payload: encodePayload(message.payload, contentType),
+    headers: encodeHeaders(message.headers),
+    correlationId: optionalText('correlationId', message.correlationId, LIMITS.correlationIdCharacters),
+    deliverAt: checkDeliverAt(message.deliverAt),
+  }
+}
+
+function checkDeliverAt(at: unknown): Date | undefined {
+  if (at === undefined || at === null) return undefined
+  // Whether or not it comes from another realm.
+  const time = Object.prototype.toString.call(at) === '[object Date]' ? (at as Date).getTime() : NaN
+  if (!(time >= 0 && time <= LATEST_DELIVERY_MS)) {
+    throw invalid("'deliverAt'", 'a Date from 1970 to 9999', at)
+  }
+  return new Date(time)
+}
+
+function encodePayload(payload: unknown, contentType: string): Uint8Array {
+  const bytes = payload instanceof Uint8Array ? payload : Buffer.from(payloadText(payload, contentType))
+  if (bytes.byteLength > LIMITS.payloadBytes) {
+    throw new InvalidMessageError(
+      `publish: the payload has ${bytes.byteLength} bytes; at most ${LIMITS.payloadBytes} are allowed. Store it elsewhere ` +
+        'and publish where it is. Nothing was written.',
+    )
+  }
+  return bytes
+}
+
+function payloadText(payload: unknown, contentType: string): string {
+  if (!isJson(contentType)) {
+    if (typeof payload !== 'string' || !payload.isWellFormed()) {
+      throw invalid(
+        `the payload of content type '${contentType}'`,
+        'well-formed text or a Uint8Array',
+        payload,
+      )
+    }
+    return payload
+  }
+  let text: string | undefined
+  try {
+    text = JSON.stringify(payload)
+  } catch (error) {
+    throw new InvalidMessageError(
+      `publish: the payload cannot be written as JSON (${error instanceof Error ? error.message : 'toJSON threw'}). ` +
+        'Nothing was written.',
+      { cause: error },
+    )
+  }
+  if (text === undefined) throw invalid('the payload', 'something that JSON can express', payload)
+  return text
+}
+
+function isJson(contentType: string): boolean {
+  return /^[^;]*[/+]json\s*(;|$)/i.test(contentType)
+}
+
+function encodeHeaders(headers: unknown): Readonly<Record<string, string>> {
+  if (headers === undefined) return {}
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
+    throw invalid("'headers'", 'an object of texts', headers)
+  }
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value !== 'string' || !value.isWellFormed() || !name.isWellFormed()) {
+      throw invalid(`the header '${name}'`, 'well-formed text', value)
+    }
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(headers))
+  if (bytes > LIMITS.headersBytes) {
+    throw new InvalidMessageError(
+      `publish: the headers have ${bytes} bytes as JSON; at most ${LIMITS.headersBytes} are allowed. Nothing was written.`,
+    )
+  }
+  return headers as Record<string, string>
+}
+
+function optionalText(name: string, value: unknown, max: number): string | undefined {
+  return value === undefined || value === null ? undefined : text(name, value, max)
+}
+
+function text(name: string, value: unknown, max: number): string {
+  if (
+    typeof value !== 'string' ||
+    value.length < 1 ||
+    value.length > max ||
+    value.includes('\0') ||
+    !value.isWellFormed()
+  ) {
+    throw invalid(`'${name}'`, `well-formed text of 1 to ${max} characters without NUL`, value)
+  }
+  return value
+}
+
+function invalid(what: string, expected: string, value: unknown): InvalidMessageError {
+  return new InvalidMessageError(
+    `publish: ${what} must be ${expected}, not ${nameOf(value)}. Nothing was written.`,
+  )
+}

@@ -1,0 +1,256 @@
+import { crc32 } from 'node:zlib'
+import {
+  InvalidOptionError,
+  OptionChecker,
+  portsKey,
+  type ConnectedDatabase,
+  type ConnectedPorts,
+  type Database,
+  type DatabasePorts,
+  type IsolationLevel,
+  type Session,
+  type Sleeper,
+  type TransactionOf,
+} from '@txbox/core'
+import { listeningOn, recogniseRoot, type RootAdapter } from '@txbox/handles'
+import { deadLetterStatements } from './dead-letter-statements.ts'
+import { PostgresDeadLetterStore } from './dead-letter-store.ts'
+import { isConflict, translate } from './errors.ts'
+import { garbageStatements } from './garbage-statements.ts'
+import { PostgresGarbageStore } from './garbage-store.ts'
+import { DEFAULT_SCHEMA, quoteSchema } from './identifiers.ts'
+import { inboxStatements } from './inbox-statements.ts'
+import { PostgresInboxStore } from './inbox-store.ts'
+import { inspectionStatements } from './inspection-statements.ts'
+import { PostgresInspectionStore } from './inspection-store.ts'
+import { leaseStatements } from './lease-statements.ts'
+import { PostgresLeaseStore } from './lease-store.ts'
+import { NotificationListener, type ConnectListening } from './notification-listener.ts'
+import { outboxStatements } from './outbox-statements.ts'
+import { PostgresOutboxStore } from './outbox-store.ts'
+import { parkedStatements } from './parked-statements.ts'
+import { relayStatements } from './relay-statements.ts'
+import { PostgresRelayStore } from './relay-store.ts'
+import { checkRevision } from './schema-revision.ts'
+import { bind, execute, open, sessionOf, watch } from './session.ts'
+import { versionBufferStatements } from './version-buffer-statements.ts'
+import { PostgresVersionBufferStore } from './version-buffer-store.ts'
+
+const ISOLATIONS: readonly IsolationLevel[] = ['read committed', 'repeatable read', 'serializable']
+
+/** A relay that is starting asks for the revision of the tables; nobody should wait longer than this for an error. */
+const CHECK_TIMEOUT_MS = 30_000
+
+/** No batch of a collector takes this long that gets an answer at all: the connection is gone. */
+const GARBAGE_TIMEOUT_MS = 60_000
+
+const LISTEN_TIMEOUT_MS = 5000
+
+export interface PostgresOptions {
+  /** The schema of txbox's tables, 1 to 63 bytes, written as it is (capitals count). @default 'txbox' */
+  schema?: string | undefined
+  /**
+   * For a relay with `wakeup: 'notify'` where `db` hides its clients, as Kysely does: a connection string, or a function
+   * that returns a `pg` client of its own each time, connected. A `pg.Pool` needs none.
+   */
+  listen?: string | (() => Promise<object>) | undefined
+}
+
+/**
+ * PostgreSQL 15 or later, for `inbox.run`, the relay and all else, through the root that you have: a Kysely or a
+ * `pg.Pool`. Opens no connection by itself.
+ *
+ * @throws {InvalidOptionError} for a wrong option, or a `db` that opens no transactions.
+ */
+export function postgres<D extends object>(
+  options: PostgresOptions & { db: D } & ([TransactionOf<D>] extends [never] ? { db: never } : unknown),
+): ConnectedDatabase<TransactionOf<D>>
+/**
+ * PostgreSQL 15 or later, without connections of its own: enough for `inbox.process` and `outbox.publish`.
+ *
+ * @throws {InvalidOptionError} for a wrong option.
+ */
+export function postgres(options?: PostgresOptions & { db?: undefined }): Database
+export function postgres(options: PostgresOptions & { db?: object | undefined } = {}): Database {
+  const check = new OptionChecker('postgres', options).known('db', 'schema', 'listen')
+  const schema = quoteSchema('postgres', options.schema ?? DEFAULT_SCHEMA)
+  const { db, listen } = options
+  if (listen !== undefined && typeof listen !== 'string' && typeof listen !== 'function') {
+    throw check.wrong('listen', 'a connection string, or a function that returns a connected pg client')
+  }
+  if (db === undefined) return { engine: 'postgres', [portsKey]: detachedPorts(schema) }
+
+  const ports = connectedPorts(schema, recogniseRoot('postgres', db, 'pg'), db, listen)
+  const database = {
+    engine: 'postgres' as const,
+    [portsKey]: ports,
+    transact<R>(
+      work: (tx: unknown) => Promise<R>,
+      how: { isolation?: IsolationLevel | undefined; signal?: AbortSignal | undefined } = {},
+    ): Promise<R> {
+      const check = new OptionChecker('transact', how).known('isolation', 'signal')
+      if (how.isolation !== undefined) check.oneOf('isolation', ISOLATIONS, 'read committed')
+      return ports.transact(
+        async (tx, session) => {
+          await open(session)
+          return work(tx)
+        },
+        { isolation: how.isolation, signal: check.signal('signal') },
+      )
+    },
+  }
+  return database
+}
+
+function detachedPorts(schema: string): DatabasePorts & { prepare(session: Session): Promise<void> } {
+  let checked = false
+  /** Once for each database object: tables of another revision are told before anything is written to them. */
+  async function prepare(session: Session): Promise<void> {
+    if (checked) return
+    const doing = 'checking the tables'
+    await checkRevision((text, values) => execute(session, doing, text, values), schema)
+    checked = true
+  }
+  return {
+    prepare,
+    async bind(handle) {
+      const session = await bind(handle)
+      await prepare(session)
+      return session
+    },
+    watch,
+    isConflict,
+    inbox: new PostgresInboxStore(inboxStatements(schema)),
+    outbox: new PostgresOutboxStore(outboxStatements(schema), channelOf(schema)),
+    versions: new PostgresVersionBufferStore(versionBufferStatements(schema)),
+  }
+}
+
+/** One transaction of the root, with our errors for those of BEGIN, COMMIT and the connection. */
+function transactOn(
+  root: RootAdapter,
+  db: object,
+  prepare: (session: Session) => Promise<void>,
+): ConnectedPorts['transact'] {
+  return async <R>(
+    work: (tx: unknown, session: Session) => Promise<R>,
+    { isolation, signal }: { isolation?: IsolationLevel | undefined; signal?: AbortSignal | undefined },
+  ): Promise<R> => {
+    // What `work` throws comes out untouched; all else is of BEGIN, COMMIT or the connection.
+    let thrown: { error: unknown } | undefined
+    let doing = 'opening the transaction'
+    try {
+      return await root.transact(
+        db,
+        async (tx, opening) => {
+          try {
+            signal?.throwIfAborted()
+            const session = sessionOf(tx, opening)
+            await prepare(session)
+            const result = await work(tx, session)
+            doing = 'committing the transaction (without an answer it may have happened)'
+            return result
+          } catch (error) {
+            thrown = { error }
+            throw error
+          }
+        },
+        isolation,
+      )
+    } catch (error) {
+      if (thrown !== undefined) throw thrown.error
+      throw translate(error, doing)
+    }
+  }
+}
+
+function connectedPorts(
+  schema: string,
+  root: RootAdapter,
+  db: object,
+  listen: PostgresOptions['listen'],
+): ConnectedPorts {
+  const detached = detachedPorts(schema)
+  const connect = connectListening(root, db, listen)
+  return {
+    ...detached,
+    transact: transactOn(root, db, (session) => detached.prepare(session)),
+    async checkSchema() {
+      try {
+        await checkRevision((text, values) => root.query(db, text, values, CHECK_TIMEOUT_MS), schema)
+      } catch (error) {
+        throw translate(error, 'checking the tables')
+      }
+    },
+    relay: ({ statementTimeoutMs }) =>
+      new PostgresRelayStore(relayStatements(schema), parkedStatements(schema), {
+        root,
+        db,
+        statementTimeoutMs,
+      }),
+    deadLetters: ({ statementTimeoutMs }) =>
+      new PostgresDeadLetterStore(deadLetterStatements(schema), { root, db, statementTimeoutMs }),
+    inspection: () => new PostgresInspectionStore(inspectionStatements(schema), { root, db, schema }),
+    garbage: () =>
+      new PostgresGarbageStore(garbageStatements(schema), {
+        root,
+        db,
+        statementTimeoutMs: GARBAGE_TIMEOUT_MS,
+      }),
+    ...(connect !== undefined && {
+      listen: (sleeper: Sleeper) => new NotificationListener(connect, channelOf(schema), sleeper),
+    }),
+    leases() {
+      const most = root.maxConnections(db)
+      if (most !== undefined && most < 2) {
+        throw new InvalidOptionError(
+          'The pool has only one connection. A relay needs two at least: leases are renewed on one of their own. Set max: 6.',
+        )
+      }
+      return new PostgresLeaseStore(leaseStatements(schema), root, db)
+    },
+  }
+}
+
+/** A channel's name is shorter than a schema's may be. `schema` is quoted. */
+function channelOf(schema: string): string {
+  return `txbox_outbox_${crc32(schema).toString(16)}`
+}
+
+function connectListening(
+  root: RootAdapter,
+  db: object,
+  listen: PostgresOptions['listen'],
+): ConnectListening | undefined {
+  if (typeof listen === 'function') return async (on) => listeningOn(await listen(), on)
+  if (typeof listen === 'string') {
+    return async (on) => {
+      const { Client } = await importPg()
+      const client = new Client({
+        connectionString: listen,
+        keepAlive: true,
+        connectionTimeoutMillis: LISTEN_TIMEOUT_MS,
+      })
+      client.on('error', on.ended)
+      await client.connect()
+      return listeningOn(client, on)
+    }
+  }
+  return root.connectListening === undefined
+    ? undefined
+    : (on) => root.connectListening!(db, LISTEN_TIMEOUT_MS, on)
+}
+
+interface PgModule {
+  readonly Client: new (options: object) => {
+    on(event: 'error', listener: (error: unknown) => void): unknown
+    connect(): Promise<unknown>
+  }
+}
+
+/** Only who gives a connection string has to have it installed. */
+async function importPg(): Promise<PgModule> {
+  const name = 'pg'
+  const module = (await import(name)) as PgModule & { readonly default?: PgModule }
+  return module.default ?? module
+}

@@ -1,0 +1,97 @@
+import {
+  DatabaseUnavailableError,
+  SchemaError,
+  TransactionAbortedError,
+  TransactionConflictError,
+  isTxboxError,
+} from '@txbox/core'
+
+/*
+ * Errors of PostgreSQL by SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html
+ * The exact code comes first, then its class, then what the drivers say when there is no connection.
+ */
+
+/** Serialization failure, deadlock, lock not available: run the transaction again. */
+const CONFLICTS: ReadonlySet<unknown> = new Set(['40001', '40P01', '55P03'])
+
+/** Cancelled: by statement_timeout, or by somebody who watches over long statements. */
+const CANCELLED = '57014'
+
+/** Undefined table, column, schema. */
+const SCHEMA: ReadonlySet<unknown> = new Set(['42P01', '42703', '3F000'])
+
+/** Shut down, crashed, starting up, too many connections, read-only after a failover, unknown database, refused credentials; Node's own. */
+const UNAVAILABLE: ReadonlySet<unknown> = new Set([
+  ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300', '25006', '3D000', '28000', '28P01'],
+  ...[
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'EPIPE',
+    'ETIMEDOUT',
+    'ENOTFOUND',
+    'EAI_AGAIN',
+    'EHOSTUNREACH',
+    'ENETUNREACH',
+  ],
+  ...['ENOENT', 'ECONNABORTED'],
+])
+
+/** `pg` and `pg-pool` give these no code. */
+const UNAVAILABLE_MESSAGES =
+  /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|Query read timeout|The operation was aborted due to timeout)/
+
+/** Does this error, or one that caused it, ask for the transaction to be run again? */
+export function isConflict(error: unknown): boolean {
+  for (let at: unknown = error, depth = 0; typeof at === 'object' && at !== null && depth < 10; depth++) {
+    const code: unknown = Reflect.get(at, 'code')
+    if (CONFLICTS.has(code) || code === 'TXBOX_TRANSACTION_CONFLICT') return true
+    // Whoever threw one of our other errors has decided, whatever caused it.
+    if (isTxboxError(at)) return false
+    at = Reflect.get(at, 'cause')
+  }
+  return false
+}
+
+/** Did the statement take too long? */
+export function isTimeout(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && Reflect.get(error, 'code') === CANCELLED
+}
+
+/** Our error for one of the driver's. What we have no word for comes out as it is. */
+export function translate(error: unknown, doing: string): unknown {
+  if (typeof error !== 'object' || error === null || isTxboxError(error)) return error
+  const code: unknown = Reflect.get(error, 'code')
+  const said = error instanceof Error && error.message !== '' ? error.message : String(code)
+  const options = { cause: error }
+  if (CONFLICTS.has(code)) {
+    return new TransactionConflictError(
+      `${doing}: the database asks for another attempt (${said}). Roll back and run the transaction again.`,
+      options,
+    )
+  }
+  if (code === '25P02' || Reflect.get(error, 'name') === 'AbortedTransactionError') {
+    return new TransactionAbortedError(
+      `${doing}: an earlier statement of the transaction failed, so it can only roll back. Nothing was written.`,
+      options,
+    )
+  }
+  if (SCHEMA.has(code)) {
+    return new SchemaError(
+      `${doing}: ${said}. The tables of txbox are missing or of another revision, or the schema is another one. Run ` +
+        "'txbox migrate' (of @txbox/cli) or migrate(db), or pass the right { schema } to postgres().",
+      options,
+    )
+  }
+  if (UNAVAILABLE.has(code) || isClass(code, '08') || UNAVAILABLE_MESSAGES.test(said)) {
+    return new DatabaseUnavailableError(
+      `${doing}: the database cannot be reached (${said}). Check its address, that it runs and takes connections, ` +
+        'and try again.',
+      options,
+    )
+  }
+  return error
+}
+
+function isClass(code: unknown, sqlstateClass: string): boolean {
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && code.startsWith(sqlstateClass)
+}

@@ -1,0 +1,85 @@
+/** Milliseconds of the Unix time as text: no type parser of the user's has a say in it. */
+const PROCESSED_AT = "floor(date_part('epoch', processed_at) * 1000)::bigint::text as processed_at"
+
+/**
+ * Every statement on the inbox table. `schema` is quoted.
+ *
+ * Why INSERT … DO NOTHING and not DO UPDATE … WHERE expired: the latter locks the row of a live duplicate, takes a
+ * transaction id and writes WAL for it; two duplicates in opposite order deadlock.
+ */
+export function inboxStatements(schema: string) {
+  const inbox = `${schema}.inbox`
+  const expiry = 'clock_timestamp() + $4::interval'
+  return {
+    /** Writes a row when nobody has the key. Waits for another's open claim of it. Returns nothing, which is quicker. */
+    claim: `
+insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at)
+values ($1, $2, $3, clock_timestamp(), ${expiry})
+on conflict (consumer, key) do nothing`,
+
+    /** Who has the key? clock_timestamp(), because now() stands still in a long transaction. */
+    read: `
+select (expires_at > clock_timestamp())::text as live, ${PROCESSED_AT}, correlation_id
+from ${inbox}
+where consumer = $1 and key = $2`,
+
+    /** Takes over an expired claim. Of many at once one gets the row; for the others it is live again. */
+    renew: `
+update ${inbox}
+set correlation_id = $3, processed_at = clock_timestamp(), expires_at = ${expiry}, result = null, content_hash = null
+where consumer = $1 and key = $2 and expires_at <= clock_timestamp()`,
+
+    /**
+     * Many claims by one statement: inserts the new ones, takes over the expired ones, reports the live ones. Keys come
+     * sorted, and the count makes every plan insert before it locks, so that all batches lock in one order.
+     * 'unsettled': another transaction got in between; ask again.
+     */
+    claimBatch: `
+with input as materialized (
+  select key, correlation_id
+  from unnest($2::text[], $3::text[]) with ordinality as given (key, correlation_id, n)
+  order by n
+), inserted as (
+  insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at)
+  select $1, key, correlation_id, clock_timestamp(), ${expiry} from input
+  on conflict (consumer, key) do nothing
+  returning key, processed_at
+), expired as materialized (
+  select held.key, input.correlation_id
+  from ${inbox} as held join input on held.key = input.key collate "C"
+  where held.consumer = $1 and held.expires_at <= clock_timestamp()
+    and (select count(*) from inserted) >= 0
+  order by held.key
+  for update of held
+), renewed as (
+  update ${inbox} as held
+  set correlation_id = expired.correlation_id, processed_at = clock_timestamp(), expires_at = ${expiry},
+      result = null, content_hash = null
+  from expired
+  where held.consumer = $1 and held.key = expired.key
+  returning held.key, held.processed_at
+)
+select input.key,
+  case
+    when inserted.key is not null or renewed.key is not null then 'won'
+    when held.expires_at > clock_timestamp() then 'taken'
+    else 'unsettled'
+  end as state,
+  floor(date_part('epoch', coalesce(inserted.processed_at, renewed.processed_at, held.processed_at)) * 1000)::bigint::text as processed_at,
+  held.correlation_id
+from input
+left join inserted on inserted.key = input.key collate "C"
+left join renewed on renewed.key = input.key collate "C"
+left join ${inbox} as held on held.consumer = $1 and held.key = input.key collate "C"`,
+
+    find: `
+select 'true' as live
+from ${inbox}
+where consumer = $1 and key = $2 and expires_at > clock_timestamp()`,
+
+    remove: `
+delete from ${inbox}
+where consumer = $1 and key = $2
+returning (expires_at > clock_timestamp())::text as live`,
+  } as const
+}

@@ -1,0 +1,105 @@
+import {
+  TransactionConflictError,
+  type Claim,
+  type ClaimResult,
+  type InboxStore,
+  type Session,
+} from '@txbox/core'
+import type { inboxStatements } from './inbox-statements.ts'
+import { execute, write } from './session.ts'
+
+/** How often a claim is decided anew when others get in between. Two or three do, in practice. */
+const ROUNDS = 20
+
+const CLAIMING = 'claiming the message in the inbox'
+
+/** The inbox table of PostgreSQL. The contract is that of the port. */
+export class PostgresInboxStore implements InboxStore {
+  readonly #sql: ReturnType<typeof inboxStatements>
+
+  constructor(statements: ReturnType<typeof inboxStatements>) {
+    this.#sql = statements
+  }
+
+  async claim(session: Session, claim: Claim): Promise<ClaimResult> {
+    const key = [claim.consumer, claim.key]
+    const values = [...key, claim.correlationId ?? null, interval(claim.retentionMs)]
+    for (let round = 0; round < ROUNDS; round++) {
+      if ((await write(session, CLAIMING, this.#sql.claim, values)) > 0) return { status: 'won' }
+
+      const { rows } = await execute(session, CLAIMING, this.#sql.read, key)
+      const found = rows[0]
+      if (found?.['live'] === 'true') return taken(found)
+      if (found !== undefined && (await write(session, CLAIMING, this.#sql.renew, values)) > 0) {
+        return { status: 'won' }
+      }
+    }
+    throw unsettled(claim.consumer)
+  }
+
+  async claimBatch(session: Session, claims: readonly Claim[]): Promise<readonly ClaimResult[]> {
+    const results = new Map<string, ClaimResult>()
+    // Any order serves that is the same in every process; this one is by UTF-16 code units.
+    let left = claims.toSorted((a, b) => (a.key < b.key ? -1 : 1))
+    for (let round = 0; round < ROUNDS && left.length > 0; round++) {
+      const [{ consumer, retentionMs }] = left as [Claim]
+      const { rows } = await execute(session, CLAIMING, this.#sql.claimBatch, [
+        consumer,
+        left.map((claim) => claim.key),
+        left.map((claim) => claim.correlationId ?? null),
+        interval(retentionMs),
+      ])
+      for (const row of rows) {
+        const key = row['key'] as string
+        if (row['state'] === 'won') results.set(key, { status: 'won', processedAt: instant(row) })
+        if (row['state'] === 'taken') results.set(key, taken(row))
+      }
+      left = left.filter((claim) => !results.has(claim.key))
+    }
+    return claims.map((claim) => {
+      const result = results.get(claim.key)
+      if (result === undefined) throw unsettled(claim.consumer)
+      return result
+    })
+  }
+
+  async find(session: Session, consumer: string, key: string): Promise<boolean> {
+    const { rows } = await execute(session, 'looking for the message in the inbox', this.#sql.find, [
+      consumer,
+      key,
+    ])
+    return rows.length > 0
+  }
+
+  async remove(session: Session, consumer: string, key: string): Promise<boolean> {
+    const { rows } = await execute(session, 'removing a claim from the inbox', this.#sql.remove, [
+      consumer,
+      key,
+    ])
+    return rows[0]?.['live'] === 'true'
+  }
+}
+
+/** As text: the server reads it faster than it multiplies a number. */
+function interval(ms: number): string {
+  return `${ms} milliseconds`
+}
+
+function taken(row: Readonly<Record<string, unknown>>): ClaimResult {
+  return {
+    status: 'taken',
+    firstProcessedAt: instant(row),
+    correlationId: (row['correlation_id'] as string | null) ?? undefined,
+  }
+}
+
+function instant(row: Readonly<Record<string, unknown>>): Date {
+  return new Date(Number(row['processed_at']))
+}
+
+function unsettled(consumer: string): TransactionConflictError {
+  return new TransactionConflictError(
+    `${CLAIMING}: the claim of consumer '${consumer}' kept changing hands during ${ROUNDS} attempts. Roll back and run ` +
+      'the transaction again.',
+  )
+}

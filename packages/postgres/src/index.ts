@@ -1,0 +1,3 @@
+export { postgres, type PostgresOptions } from './database.ts'
+export { migrate, migrationProvider, migrationSql, pendingMigrations } from './migrate.ts'
+export type { ConnectedDatabase, Database } from '@txbox/core'

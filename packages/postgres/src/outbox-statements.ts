@@ -1,0 +1,34 @@
+/** Every statement on the outbox table that a producer runs. `schema` is quoted. */
+export function outboxStatements(schema: string) {
+  const outbox = `${schema}.outbox (shard, id, topic, key, type, content_type, headers, correlation_id, payload)`
+  return {
+    append: `
+insert into ${outbox}
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+
+    /**
+     * Many, numbered in the order given: the default of seq is drawn above the sort. VALUES would need nine parameters
+     * a row, and PostgreSQL takes 65 535 in all.
+     */
+    appendBatch: `
+insert into ${outbox}
+select shard, id, topic, key, type, content_type, headers, correlation_id, payload
+from unnest(
+  $1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[]
+) with ordinality as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, n)
+order by n`,
+
+    /** When the transaction commits, and once however often it is said in it. */
+    notify: 'select pg_notify($1, $2)',
+
+    /** To the parked messages, until they are due ($10, in milliseconds). They have no place in an order. */
+    schedule: `
+insert into ${schema}.parked (shard, id, topic, key, type, content_type, headers, correlation_id, payload, deliver_at, due_at)
+select shard, id, topic, key, type, content_type, headers, correlation_id, payload, instant.at, instant.at
+from unnest(
+  $1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[],
+  $10::double precision[]
+) as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, at_ms)
+cross join lateral to_timestamp(given.at_ms / 1000) as instant (at)`,
+  } as const
+}

@@ -1,0 +1,59 @@
+import type { NewStoredMessage, OutboxStore, Session, StoredMessage } from '@txbox/core'
+import type { outboxStatements } from './outbox-statements.ts'
+import { execute } from './session.ts'
+
+const STORING = 'storing messages in the outbox'
+
+/** The outbox table of PostgreSQL, for producers. The contract is that of the port. */
+export class PostgresOutboxStore implements OutboxStore {
+  readonly #sql: ReturnType<typeof outboxStatements>
+  readonly #channel: string
+
+  constructor(statements: ReturnType<typeof outboxStatements>, channel: string) {
+    this.#sql = statements
+    this.#channel = channel
+  }
+
+  async append(
+    session: Session,
+    messages: readonly NewStoredMessage[],
+    options?: { readonly notify: boolean },
+  ): Promise<void> {
+    if (options?.notify === true) await execute(session, STORING, this.#sql.notify, [this.#channel, ''])
+    const scheduled = messages.filter(({ deliverAt }) => deliverAt !== undefined)
+    if (scheduled.length > 0) await this.#schedule(session, scheduled)
+    const now =
+      scheduled.length === 0 ? messages : messages.filter(({ deliverAt }) => deliverAt === undefined)
+    const rows = now.map(toRow)
+    const [only, ...more] = rows
+    if (only === undefined) return
+    if (more.length === 0) {
+      await execute(session, STORING, this.#sql.append, only)
+    } else {
+      await execute(session, STORING, this.#sql.appendBatch, columnsOf(rows))
+    }
+  }
+
+  async #schedule(session: Session, messages: readonly NewStoredMessage[]): Promise<void> {
+    const rows = messages.map((message) => [...toRow(message), message.deliverAt!.getTime()])
+    await execute(session, STORING, this.#sql.schedule, columnsOf(rows))
+  }
+}
+
+function columnsOf(rows: readonly (readonly unknown[])[]): readonly unknown[] {
+  return rows[0]!.map((_, column) => rows.map((row) => row[column]))
+}
+
+function toRow(message: StoredMessage): readonly unknown[] {
+  return [
+    message.shard,
+    message.id,
+    message.topic,
+    message.key ?? null,
+    message.type ?? null,
+    message.contentType,
+    JSON.stringify(message.headers),
+    message.correlationId ?? null,
+    Buffer.from(message.payload.buffer, message.payload.byteOffset, message.payload.byteLength),
+  ]
+}

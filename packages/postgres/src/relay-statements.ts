@@ -1,0 +1,148 @@
+/** Every statement on the outbox table that a relay runs. `schema` is quoted. */
+export function relayStatements(schema: string) {
+  const columns = `o.seq::text as seq, ${messageColumns('o')}`
+  // Compared as a row, and in the order of the whole key: with o.shard = $1, where statistics are missing, the planner
+  // reads the shard as a whole and sorts it.
+  const backlog = `from ${schema}.outbox as o
+where (o.shard, o.seq) >= ($1::smallint, $4::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)`
+  const held = heldLease(schema)
+  /**
+   * Their addresses, by number, never by range, which takes what committed in between. Each by a look-up of its own: of
+   * a list the planner may make a scan of the shard, where statistics are missing. A row is never updated, so that its
+   * address stays.
+   */
+  const addressesOf = (seqs: string): string => `
+    select found.ctid
+    from held cross join ${seqs}
+    cross join lateral (
+      select o.ctid from ${schema}.outbox as o where o.shard = $4 and o.seq = wanted.seq limit 1
+    ) as found
+  `
+  return {
+    /**
+     * The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. A message is blocked by a parked
+     * one of its key: a look-up for each, once there are such in the shard. In the order of the index, or the planner may
+     * scan all that is parked for each.
+     */
+    read: `
+select ${columns},
+  ${boundedPayload('o', '$3')},
+  case
+    when (
+      select true from ${schema}.parked as b
+      where b.order_key is not null and (b.shard, b.order_key) >= ($1::smallint, '') and b.shard <= $1
+      order by b.shard, b.order_key, b.place
+      limit 1
+    )
+    then (
+      select 'true' from ${schema}.parked as p
+      where p.order_key is not null and (p.shard, p.order_key, p.place) > ($1::smallint, o.key, 0)
+        and (p.shard, p.order_key) <= ($1::smallint, o.key)
+      order by p.shard, p.order_key, p.place
+      limit 1
+    )
+  end as blocked
+${backlog}
+order by o.shard, o.seq
+limit $2`,
+
+    /** Whose transaction is open and has written to the outbox, or deleted from it. */
+    openWriters: `
+select virtualtransaction as writer, (pid is null)::text as prepared
+from pg_catalog.pg_locks
+where locktype = 'relation' and mode = 'RowExclusiveLock' and granted
+  and database = (select oid from pg_catalog.pg_database where datname = current_database())
+  and relation = ${literal(`${schema}.outbox`)}::regclass`,
+
+    /** The payloads that were only measured. */
+    readPayloads: `
+select o.seq::text as seq, encode(o.payload, 'hex') as payload
+from ${schema}.outbox as o
+where o.shard = $1 and o.seq = any ($2::bigint[])`,
+
+    /**
+     * Deletes what was accepted, fenced by the lease: others take it under FOR UPDATE, which FOR KEY SHARE keeps waiting
+     * until this has committed; renewing it, which changes no key, does not wait, nor is it held up.
+     */
+    settle: `
+with ${held}, settled as (
+  delete from ${schema}.outbox
+  where ctid = any (array(${addressesOf('unnest($5::bigint[]) as wanted (seq)')}))
+)
+select true as held from held`,
+
+    /**
+     * The same, and parks what was refused and what waits behind it ($6 to $10): what this statement has deleted, and
+     * nothing else, so that no message comes back that somebody else has settled.
+     */
+    settleAndPark: `
+with ${held}, verdicts as materialized (
+  select wanted.seq, wanted.attempts, wanted.retry_ms, wanted.dead, wanted.error
+  from unnest($6::bigint[], $7::integer[], $8::double precision[], $9::boolean[], $10::text[])
+    as wanted (seq, attempts, retry_ms, dead, error)
+), settled as (
+  delete from ${schema}.outbox
+  where ctid = any (array(${addressesOf('unnest($5::bigint[]) as wanted (seq)')}))
+), moved as (
+  delete from ${schema}.outbox
+  where ctid = any (array(${addressesOf('verdicts as wanted')}))
+  returning *
+), parked as (
+  insert into ${schema}.parked (created_at, due_at, dead_at, attempts, shard, order_key, id, topic, key, type, content_type,
+    headers, correlation_id, trace_context, error, payload)
+  select m.created_at, clock_timestamp() + v.retry_ms * interval '1 millisecond', case when v.dead then clock_timestamp() end,
+    v.attempts, m.shard, case when not v.dead then m.key end, m.id, m.topic, m.key, m.type, m.content_type, m.headers,
+    m.correlation_id, m.trace_context, v.error, m.payload
+  from moved as m join verdicts as v on v.seq = m.seq
+  order by m.seq
+)
+select true as held from held`,
+
+    /** Shards with something to do from the number on that each is to be read from, and whether parked messages are due. */
+    work: `
+select shard, due::text as due
+from unnest($1::smallint[], $2::bigint[]) as asked (shard, start)
+cross join lateral (
+  select
+    -- In order, which only the primary key gives; an EXISTS would be free to scan.
+    (
+      select true from ${schema}.outbox as o
+      where (o.shard, o.seq) >= (asked.shard, asked.start) and (o.shard, o.seq) < (asked.shard + 1, 0)
+      order by o.shard, o.seq
+      limit 1
+    ) is not null as waiting,
+    exists (select from ${schema}.parked as p where p.shard = asked.shard and p.due_at <= statement_timestamp()) as due
+) as found
+where waiting or due`,
+  } as const
+}
+
+/** What a message carries, but for its number and its payload. */
+export function messageColumns(table: string): string {
+  const of = (column: string): string => `${table}.${column}`
+  return `${['id', 'topic', 'key', 'type', 'content_type', 'headers', 'correlation_id'].map(of).join(', ')},
+  floor(date_part('epoch', ${table}.created_at) * 1000)::bigint::text as created_at`
+}
+
+/**
+ * 'escape' leaves ASCII as it is. Of a row of an ordinary size `payload_bytes` is null, which costs nothing to read; of
+ * a larger one the payload is.
+ */
+export function boundedPayload(table: string, mostBytes: string): string {
+  const bytes = `octet_length(${table}.payload)`
+  return `case when ${bytes} > ${mostBytes} then ${bytes}::text end as payload_bytes,
+  case when ${bytes} <= ${mostBytes} then encode(${table}.payload, 'escape') end as payload`
+}
+
+/** One row while the lease is still the one that it was, and nobody can take it before this has committed. */
+export function heldLease(schema: string): string {
+  return `held as materialized (
+  select 1 from ${schema}.leases
+  where name = $1 and owner = $2 and term = $3::bigint and expires_at > clock_timestamp()
+  for key share
+)`
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`
+}

@@ -1,0 +1,194 @@
+import {
+  LeaseLostError,
+  type BacklogMessage,
+  type Lease,
+  type ParkedSettlement,
+  type ReadLimits,
+  type Refusal,
+  type RelayStore,
+  type Settlement,
+  type ShardWork,
+} from '@txbox/core'
+import { toMessages, withinBytes, type Row } from './backlog-message.ts'
+import type { parkedStatements } from './parked-statements.ts'
+import type { relayStatements } from './relay-statements.ts'
+import { runAlone, type Source } from './run-alone.ts'
+import { ScanStart, type Scan } from './scan-start.ts'
+
+/** The outbox table of PostgreSQL and that of parked messages, for the relay. The contract is that of the port. */
+export class PostgresRelayStore implements RelayStore {
+  readonly #sql: ReturnType<typeof relayStatements>
+  readonly #parked: ReturnType<typeof parkedStatements>
+  readonly #source: Source
+  readonly #starts = new Map<number, ScanStart>()
+
+  constructor(
+    statements: ReturnType<typeof relayStatements>,
+    parked: ReturnType<typeof parkedStatements>,
+    source: Source,
+  ) {
+    this.#sql = statements
+    this.#parked = parked
+    this.#source = source
+  }
+
+  async read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
+    const start = this.#startOf(shard)
+    const scan = await this.#begin(start)
+    const values = [shard, limits.messages, inlineBytes(limits), String(scan.from)]
+    const rows = await this.#read(this.#sql.read, values)
+    start.end(
+      scan,
+      rows.map((row) => BigInt(row['seq'] as string)),
+    )
+    return toMessages(withinBytes(rows, limits.bytes), shard, (seqs) =>
+      this.#read(this.#sql.readPayloads, [shard, arrayOf(seqs)]),
+    )
+  }
+
+  async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
+    const heads = await this.#heads(lease, shard, limits)
+    // One that was never tried has been released after its predecessor: those behind it may go along.
+    const onward = heads.filter((row) => row['order_key'] !== null && row['attempts'] === '0')
+    const alone = heads.filter((row) => !onward.includes(row))
+    const mostBytes = inlineBytes(limits)
+    const rows = [
+      ...(alone.length === 0
+        ? []
+        : await this.#read(this.#parked.readAlone, [arrayOf(placesOf(alone)), mostBytes])),
+      ...(onward.length === 0
+        ? []
+        : withoutLater(
+            await this.#read(this.#parked.readOnward, [
+              shard,
+              onward.map((row) => row['order_key']),
+              arrayOf(placesOf(onward)),
+              Math.ceil(limits.messages / onward.length),
+              mostBytes,
+            ]),
+          )),
+    ]
+    return toMessages(withinBytes(rows, limits.bytes), shard, (places) =>
+      this.#read(this.#parked.readPayloads, [arrayOf(places)]),
+    )
+  }
+
+  /** What is due and comes first in its key. What does not is put back into the line behind its predecessor. */
+  async #heads(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly Row[]> {
+    for (;;) {
+      const due = await this.#read(this.#parked.due, [shard, limits.messages])
+      const heads = due.filter((row) => row['first'] === null || row['first'] === row['place'])
+      if (heads.length === due.length) return due
+      const following = due.filter((row) => !heads.includes(row))
+      const values = [...fence(lease), arrayOf(placesOf(following))]
+      await this.#settle(lease, this.#parked.follow, values)
+      if (heads.length > 0) return heads
+    }
+  }
+
+  async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
+    const { accepted, refused, behind } = settlement
+    const values = [...fence(lease), shard, arrayOf(accepted)]
+    if (refused.length + behind.length === 0) {
+      await this.#settle(lease, this.#sql.settle, values)
+    } else {
+      const waiting = behind.map((seq) => ({ seq, attempts: 0, error: null, retryInMs: undefined }))
+      await this.#settle(lease, this.#sql.settleAndPark, [
+        ...values,
+        ...columnsOf([...refused, ...waiting], (_, index) => index < refused.length),
+      ])
+    }
+    this.#startOf(shard).deleted(accepted.length + refused.length + behind.length)
+  }
+
+  async settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void> {
+    const { accepted, refused, released } = settlement
+    await this.#settle(lease, this.#parked.settle, [
+      ...fence(lease),
+      arrayOf(accepted),
+      ...columnsOf(refused, () => true),
+      released.map(({ key }) => key),
+      arrayOf(released.map(({ after }) => after)),
+      shard,
+    ])
+  }
+
+  async work(shards: readonly number[]): Promise<readonly ShardWork[]> {
+    const { rows } = await runAlone(this.#source, 'looking for a backlog', this.#sql.work, [
+      shards,
+      arrayOf(shards.map((shard) => this.#startOf(shard).begin().from)),
+    ])
+    return rows.map((row) => ({ shard: Number(row['shard']), due: row['due'] === 'true' }))
+  }
+
+  #startOf(shard: number): ScanStart {
+    const start = this.#starts.get(shard) ?? new ScanStart()
+    this.#starts.set(shard, start)
+    return start
+  }
+
+  async #begin(start: ScanStart): Promise<Scan> {
+    const seenBefore = start.seenBefore()
+    if (seenBefore === undefined) return start.begin()
+    const rows = await this.#read(this.#sql.openWriters, [])
+    const open = rows.map((row) => ({
+      writer: row['writer'] as string,
+      prepared: row['prepared'] === 'true',
+    }))
+    return start.begin({ seenBefore, open })
+  }
+
+  async #read(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    return (await runAlone(this.#source, 'reading the outbox', text, values)).rows
+  }
+
+  async #settle(lease: Lease, text: string, values: readonly unknown[]): Promise<void> {
+    const { rows } = await runAlone(this.#source, 'settling messages', text, values)
+    if (rows.length > 0) return
+    throw new LeaseLostError(
+      `The lease '${lease.name}' of term ${lease.term} is no longer held by '${lease.owner}': what it published last was ` +
+        'not settled and will be published again, with the same ids, by the new owner.',
+    )
+  }
+}
+
+/** With this bound on each payload that comes along, all of them together stay within `bytes`. */
+function inlineBytes(limits: ReadLimits): number {
+  return Math.floor(limits.bytes / limits.messages)
+}
+
+function fence({ name, owner, term }: Lease): readonly unknown[] {
+  return [name, owner, String(term)]
+}
+
+function placesOf(rows: readonly Row[]): readonly string[] {
+  return rows.map((row) => row['place'] as string)
+}
+
+/** As text, which the driver would make of an array number by number. */
+function arrayOf(numbers: readonly (bigint | string)[]): string {
+  return `{${numbers.join(',')}}`
+}
+
+/** `isRefused`: one without another attempt is dead; any other only waits. */
+function columnsOf(
+  verdicts: readonly (Omit<Refusal, 'error'> & { readonly error: string | null })[],
+  isRefused: (verdict: unknown, index: number) => boolean,
+): readonly unknown[] {
+  return [
+    arrayOf(verdicts.map(({ seq }) => seq)),
+    verdicts.map(({ attempts }) => attempts),
+    verdicts.map(({ retryInMs }) => retryInMs ?? null),
+    verdicts.map((verdict, index) => isRefused(verdict, index) && verdict.retryInMs === undefined),
+    verdicts.map(({ error }) => error),
+  ]
+}
+
+/** Of each key no more than what comes before one that has to wait longer. */
+function withoutLater(rows: readonly Row[]): readonly Row[] {
+  const stopped = new Set<unknown>()
+  return rows.filter((row) => {
+    if (row['later'] === 'true') stopped.add(row['key'])
+    return !stopped.has(row['key'])
+  })
+}

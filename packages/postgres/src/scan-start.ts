@@ -1,0 +1,83 @@
+/** Rows that a read walks over for nothing, before it is worth a look at who is writing. */
+const WORTH_A_LOOK = 1000
+
+/** Then the next read begins at the beginning: for rows whose numbers came from elsewhere, or from a sequence that was reset. */
+const FORGOTTEN_AFTER_MS = 30_000
+
+/** Somebody who has written to the outbox in a transaction that is still open. */
+export interface OpenWriter {
+  readonly writer: string
+  /** Waits for COMMIT PREPARED: it goes on under another name than it began with. */
+  readonly prepared: boolean
+}
+
+/** One read of a shard. */
+export interface Scan {
+  /** The first number that it reads. */
+  readonly from: bigint
+  /** Up to here, what it does not find never comes. */
+  readonly certain: bigint | undefined
+}
+
+/**
+ * From which number on a shard has to be read. While some old snapshot is open, deleted rows stay in the index, and a
+ * read from the beginning walks over all of them.
+ *
+ * Nothing below the start is there, or ever comes:
+ * - A number is drawn by an INSERT that holds its lock on the table until its transaction ends, and numbers grow. So when
+ *   a message has been seen, whoever has drawn a smaller number is done, or is among the writers that are open then.
+ * - When all of those have ended, one more read from the old start, with a snapshot taken after that, sees all that there
+ *   will ever be up to that message. What it finds first is the new start.
+ *
+ * It begins anew now and then: a row that somebody wrote with a number of his own choice comes late, but it comes.
+ */
+export class ScanStart {
+  #from = 0n
+  /** The greatest number that has been seen. */
+  #seen = 0n
+  /** Deleted since the start moved: what a read walks over at most. */
+  #passed = 0
+  #beganAt = performance.now()
+  /** No smaller number is drawn by anybody when these have ended. */
+  #mark: { readonly upTo: bigint; readonly open: ReadonlySet<string> } | undefined
+
+  /** What `begin` needs to move the start; `undefined`: it is not worth it. To be taken before the writers are asked for. */
+  seenBefore(): bigint | undefined {
+    return this.#passed >= WORTH_A_LOOK ? this.#seen : undefined
+  }
+
+  /** A read that begins after this. `writers`: who was writing, with what had been seen before they were asked for. */
+  begin(writers?: { readonly seenBefore: bigint; readonly open: readonly OpenWriter[] }): Scan {
+    if (performance.now() - this.#beganAt > FORGOTTEN_AFTER_MS) {
+      this.#from = 0n
+      this.#beganAt = performance.now()
+    }
+    const from = this.#from
+    if (writers === undefined) return { from, certain: undefined }
+    const mark = this.#mark
+    const ended =
+      mark === undefined || writers.open.every((one) => !one.prepared && !mark.open.has(one.writer))
+    if (ended) {
+      this.#mark = { upTo: writers.seenBefore, open: new Set(writers.open.map(({ writer }) => writer)) }
+    }
+    return { from, certain: ended ? mark?.upTo : undefined }
+  }
+
+  /** What it has found: the oldest first, none left out. */
+  end({ certain }: Scan, seqs: readonly bigint[]): void {
+    const first = seqs[0]
+    if (certain !== undefined) {
+      const start = first !== undefined && first <= certain ? first : certain + 1n
+      if (start > this.#from) {
+        this.#from = start
+        this.#passed = 0
+      }
+    }
+    const last = seqs.at(-1)
+    if (last !== undefined && last > this.#seen) this.#seen = last
+  }
+
+  deleted(count: number): void {
+    this.#passed += count
+  }
+}

@@ -1,0 +1,184 @@
+import {
+  NotInTransactionError,
+  TransactionAbortedError,
+  UnsupportedTransactionError,
+  type Session,
+} from '@txbox/core'
+import {
+  recogniseHandle,
+  type HandleAdapter,
+  type Observation,
+  type Opening,
+  type SqlResult,
+} from '@txbox/handles'
+import { translate } from './errors.ts'
+
+/** What hides behind the opaque {@link Session}. */
+export interface PostgresSession extends Session {
+  readonly adapter: HandleAdapter
+  readonly handle: unknown
+  /** BEGIN has not been sent. */
+  opening: Opening | undefined
+}
+
+/** See `DatabasePorts.bind`. */
+export async function bind(handle: unknown): Promise<PostgresSession> {
+  const adapter = recogniseHandle(handle, 'pg')
+  const session = sessionOf(handle, undefined)
+  const state = await Promise.resolve(adapter.state(handle)).catch((error: unknown) => {
+    throw translate(error, 'finding out whether a transaction is open')
+  })
+  if (state === 'none' || (state === 'unknown' && !(await isInTransaction(session)))) {
+    throw new NotInTransactionError(
+      `Expected an open transaction, but this ${adapter.library} handle is in none. Pass the transaction, or the client ` +
+        'after BEGIN, and not the pool or root. Nothing was written.',
+    )
+  }
+  if (state === 'aborted') {
+    throw new TransactionAbortedError(
+      'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.',
+    )
+  }
+  return session
+}
+
+/** A session on a transaction that has been recognised, or that we have opened ourselves. */
+export function sessionOf(handle: unknown, opening: Opening | undefined): PostgresSession {
+  return { adapter: recogniseHandle(handle, 'pg'), handle, opening } as PostgresSession
+}
+
+/** Runs one of our statements in the caller's transaction. */
+export async function execute(
+  session: Session,
+  doing: string,
+  text: string,
+  values: readonly unknown[],
+): Promise<SqlResult> {
+  const { adapter, handle } = session as PostgresSession
+  try {
+    await open(session)
+    return await sendInTurn(adapter, handle as object, text, values)
+  } catch (error) {
+    throw translate(error, doing)
+  }
+}
+
+/** Sends BEGIN where that has been left to the first statement. */
+export async function open(session: Session): Promise<void> {
+  const { opening } = session as PostgresSession
+  if (opening === undefined) return
+  ;(session as PostgresSession).opening = undefined
+  await opening.alone()
+}
+
+/** As `execute`, for a statement that returns no rows: it may be the transaction's first. → how many rows it wrote. */
+export async function write(
+  session: Session,
+  doing: string,
+  text: string,
+  values: readonly unknown[],
+): Promise<number> {
+  const { adapter, opening } = session as PostgresSession
+  if (opening !== undefined) {
+    ;(session as PostgresSession).opening = undefined
+    try {
+      return await opening.with(text, values)
+    } catch (error) {
+      throw translate(error, doing)
+    }
+  }
+  const { affected } = await execute(session, doing, text, values)
+  if (!Number.isNaN(affected)) return affected
+  throw new UnsupportedTransactionError(
+    `This ${adapter.library} transaction does not tell how many rows a statement has written (numAffectedRows), so a first ` +
+      'delivery cannot be told from a duplicate. Roll back, and use a dialect that does.',
+  )
+}
+
+/** Calls on one handle that found statements under way, and wait for their turn to be sent. */
+const turns = new WeakMap<object, Promise<unknown>>()
+
+/**
+ * Sends a statement in the same tick in which the transaction is known to be open: nothing is written for one who has not
+ * awaited us and ended it meanwhile. Calls that do not wait for one another are sent in their order.
+ */
+async function sendInTurn(
+  adapter: HandleAdapter,
+  handle: object,
+  text: string,
+  values: readonly unknown[],
+): Promise<SqlResult> {
+  const before = turns.get(handle)
+  const state = before === undefined ? adapter.stateNow?.(handle) : undefined
+  if (adapter.stateNow === undefined || state !== undefined) {
+    if (state === 'none') throw endedMeanwhile()
+    return adapter.query(handle, text, values)
+  }
+  const turn = (before ?? Promise.resolve()).then(async () => {
+    // An empty query stands behind all that is under way, and brings the state that they leave.
+    while (adapter.stateNow?.(handle) === undefined) await adapter.query(handle, '', [])
+    if (adapter.stateNow(handle) === 'none') throw endedMeanwhile()
+    return { answer: adapter.query(handle, text, values) }
+  })
+  const sent = turn.catch(() => undefined)
+  turns.set(handle, sent)
+  try {
+    const { answer } = await turn
+    return await answer
+  } finally {
+    if (turns.get(handle) === sent) turns.delete(handle)
+  }
+}
+
+function endedMeanwhile(): NotInTransactionError {
+  return new NotInTransactionError(
+    'The transaction has ended meanwhile. Await every call of txbox before you commit or roll back. Nothing was written.',
+  )
+}
+
+/** See `DatabasePorts.watch`. */
+export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
+  const { adapter, handle } = session as PostgresSession
+  const observation = await adapter.observe?.(handle)
+  try {
+    const result = await handler()
+    await assertOpen(session, observation)
+    return result
+  } finally {
+    observation?.end()
+  }
+}
+
+/** A savepoint is refused outside a transaction block: 25P01, "no active sql transaction". */
+async function isInTransaction(session: Session): Promise<boolean> {
+  const { adapter, handle } = session as PostgresSession
+  try {
+    await adapter.query(handle, 'SAVEPOINT txbox_probe', [])
+    await adapter.query(handle, 'RELEASE SAVEPOINT txbox_probe', [])
+    return true
+  } catch (error) {
+    if (sqlState(error) === '25P01') return false
+    throw translate(error, 'asking whether a transaction is open')
+  }
+}
+
+async function assertOpen(session: Session, observation: Observation | undefined): Promise<void> {
+  const { adapter, handle } = session as PostgresSession
+  let cause: unknown
+  try {
+    const state = observation?.ended === true ? 'none' : await adapter.state(handle)
+    const certain = state === 'open' && observation?.doubtful !== true
+    if (certain || (state !== 'none' && state !== 'aborted' && (await isInTransaction(session)))) return
+  } catch (error) {
+    cause = error
+  }
+  throw new TransactionAbortedError(
+    'The handler returned although an error had aborted its transaction, or something had ended it. Its effects do not ' +
+      'commit together with the claim. Roll back; let errors of statements leave the handler, and do not commit or roll back in it.',
+    { cause },
+  )
+}
+
+function sqlState(error: unknown): unknown {
+  return typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined
+}

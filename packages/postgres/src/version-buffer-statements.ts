@@ -1,0 +1,85 @@
+const CHANGE = 'from_version::text as from_version, to_version::text as to_version, kind, payload'
+
+/** Milliseconds of the Unix time as text: no type parser of the user's has a say in it. */
+function instant(column: string): string {
+  return `floor(date_part('epoch', ${column}) * 1000)::bigint::text as ${column}`
+}
+
+/** Every statement on the tables of the version buffer. `schema` is quoted. */
+export function versionBufferStatements(schema: string) {
+  const versions = `${schema}.versions`
+  const waiting = `${schema}.waiting`
+  return {
+    /**
+     * Locks a chain, or begins a new one. Whoever stores a message or applies one writes this row, so that at REPEATABLE
+     * READ one whose snapshot is older is told (40001), and does not go on without what was stored.
+     */
+    lock: `
+insert into ${versions} as v (consumer, key, version)
+values ($1, $2, $3)
+on conflict (consumer, key) do update set version = v.version
+returning v.version::text as version, v.waiting::text as waiting`,
+
+    move: `
+update ${versions}
+set version = $3, waiting = $4
+where consumer = $1 and key = $2`,
+
+    store: `
+insert into ${waiting} (consumer, key, from_version, to_version, kind, payload)
+values ($1, $2, $3, $4, $5, $6)
+on conflict (consumer, key, from_version) do nothing
+returning 'true' as stored`,
+
+    read: `
+select to_version::text as to_version, (dead_at is not null)::text as dead
+from ${waiting}
+where consumer = $1 and key = $2 and from_version = $3`,
+
+    first: `
+select ${CHANGE}
+from ${waiting}
+where consumer = $1 and key = $2 and dead_at is null
+order by waiting.from_version
+limit $3`,
+
+    last: `
+select ${CHANGE}
+from ${waiting}
+where consumer = $1 and key = $2 and dead_at is null
+order by waiting.from_version desc
+limit $3`,
+
+    overdue: `
+select ${CHANGE}
+from ${waiting}
+where consumer = $1 and key = $2 and dead_at is null
+  and received_at <= clock_timestamp() - $3::double precision * interval '1 millisecond'
+order by waiting.from_version`,
+
+    bury: `
+update ${waiting}
+set dead_at = clock_timestamp(), reason = $4
+where consumer = $1 and key = $2 and from_version = any($3::bigint[]) and dead_at is null`,
+
+    remove: `
+delete from ${waiting}
+where consumer = $1 and key = $2 and from_version = any($3::bigint[]) and (dead_at is not null) = ($4 = 'dead')
+returning 'true' as removed`,
+
+    overdueKeys: `
+select distinct key
+from ${waiting}
+where consumer = $1 and dead_at is null
+  and received_at <= clock_timestamp() - $2::double precision * interval '1 millisecond'
+limit $3`,
+
+    dead: `
+select key, ${CHANGE}, reason, ${instant('received_at')}, ${instant('dead_at')}
+from ${waiting}
+where consumer = $1 and dead_at is not null and ($2::text is null or key = $2)
+  and (key, waiting.from_version) > ($3::text collate "C", $4::bigint)
+order by key, waiting.from_version
+limit $5`,
+  } as const
+}

@@ -1,0 +1,225 @@
+import { Writable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import { BrokerUnavailableError } from '@txbox/core'
+import amqp, { type ChannelModel } from 'amqplib'
+import type { BrokerAddress } from './broker-address.ts'
+import { ConfirmingChannel } from './confirming-channel.ts'
+import { reasonOf, replyCodeOf } from './reason-of.ts'
+import { unlessAborted } from './unless-aborted.ts'
+
+/** How long a polite goodbye may take. */
+const CLOSE_MS = 2000
+
+/** Frames in the buffer of a channel. A frame has up to 128 KiB: this bounds the memory that large messages take. */
+const BUFFERED_FRAMES = 256
+
+/** What is gathered for one write at most. */
+const SOCKET_BYTES = 262_144
+
+export interface ConnectionSettings {
+  readonly address: BrokerAddress
+  readonly tls: object
+  readonly exchange: string
+  /** `undefined`: the exchange is taken as it is. */
+  readonly assertedType: string | undefined
+  readonly connectTimeoutMs: number
+}
+
+interface Corkable {
+  cork(): void
+  uncork(): void
+}
+
+/**
+ * The client writes each message to its socket by itself, which is a system call and a packet each. Corked, those of
+ * one turn are one. The socket is no part of the client's interface: without it all works, but slower.
+ */
+function socketOf(model: ChannelModel): Corkable | undefined {
+  const socket: unknown = Reflect.get(model.connection, 'stream')
+  return socket instanceof Writable ? socket : undefined
+}
+
+/** A connection with the channel that all calls share. It never reconnects: once it has failed, make another one. */
+export class BrokerConnection {
+  readonly #model: ChannelModel
+  readonly #settings: ConnectionSettings
+  /** Destroys the socket, so that nothing that is still buffered goes out later. */
+  readonly #lifetime: AbortController
+  readonly #channels = new Set<ConfirmingChannel>()
+  #shared: ConfirmingChannel | undefined
+  #failure: BrokerUnavailableError | undefined
+  #blocked: string | undefined
+  readonly #socket: Corkable | undefined
+  #corked = false
+
+  private constructor(model: ChannelModel, settings: ConnectionSettings, lifetime: AbortController) {
+    this.#model = model
+    this.#settings = settings
+    this.#lifetime = lifetime
+    this.#socket = socketOf(model)
+    model.on('error', (error) => this.#broke(error))
+    model.on('close', (error) => this.#broke(error))
+    model.on('blocked', (reason) => (this.#blocked = reason))
+    model.on('unblocked', () => (this.#blocked = undefined))
+  }
+
+  /**
+   * Connects, and makes sure of the exchange. Aborting `lifetime` ends the attempt, and later the connection, at once.
+   *
+   * @throws {BrokerUnavailableError} when it does not come about.
+   */
+  static async open(settings: ConnectionSettings, lifetime: AbortController): Promise<BrokerConnection> {
+    const { address, connectTimeoutMs } = settings
+    const tooLate = setTimeout(
+      () => lifetime.abort(new Error(`it did not answer within ${connectTimeoutMs} ms`)),
+      connectTimeoutMs,
+    )
+    try {
+      return await unlessAborted(connect(settings, lifetime), lifetime.signal)
+    } catch (error) {
+      lifetime.abort()
+      if (error instanceof BrokerUnavailableError) throw error
+      throw new BrokerUnavailableError(
+        `Cannot connect to RabbitMQ at ${address.name}: ${reasonOf(error)}. Check that it runs there, and the ` +
+          "user, password and vhost of the option 'url'.",
+        { cause: error },
+      )
+    } finally {
+      clearTimeout(tooLate)
+    }
+
+    async function connect(
+      settings: ConnectionSettings,
+      lifetime: AbortController,
+    ): Promise<BrokerConnection> {
+      const socket = {
+        ...settings.tls,
+        noDelay: true,
+        writableHighWaterMark: SOCKET_BYTES,
+        signal: lifetime.signal,
+        clientProperties: { connection_name: 'txbox publisher' },
+      }
+      const model = await amqp.connect(settings.address.url, socket)
+      const connection = new BrokerConnection(model, settings, lifetime)
+      await connection.#prepare()
+      return connection
+    }
+  }
+
+  /** Nothing goes through it any more. */
+  get failed(): boolean {
+    return this.#failure !== undefined || this.channel.failure !== undefined
+  }
+
+  /** The channel that all calls share. */
+  get channel(): ConfirmingChannel {
+    if (this.#shared === undefined) throw new Error('The connection is not open yet.')
+    return this.#shared
+  }
+
+  /** Why the broker takes nothing at the moment, by its own account: it is short of memory or disk. */
+  get blocked(): string | undefined {
+    return this.#blocked
+  }
+
+  /** A channel of one's own: what the broker has against a message does not end the others then. */
+  async openChannel(): Promise<ConfirmingChannel> {
+    try {
+      const { exchange, address } = this.#settings
+      const raw = await this.#model.createConfirmChannel({ highWaterMark: BUFFERED_FRAMES })
+      const channel = new ConfirmingChannel(raw, exchange, address.name, this.#gather)
+      this.#channels.add(channel)
+      channel.onFailure(() => void this.#channels.delete(channel))
+      return channel
+    } catch (error) {
+      throw this.#failure ?? this.#broken(error)
+    }
+  }
+
+  /** Whether the broker answers at all. */
+  async answers(limitMs: number): Promise<boolean> {
+    if (this.failed || this.#blocked !== undefined) return false
+    const probe = this.#model.createChannel().then((channel) => channel.close())
+    return await Promise.race([
+      probe.then(
+        () => true,
+        () => false,
+      ),
+      pause(limitMs, false, { ref: false }),
+    ])
+  }
+
+  /** Ends it at once. What is in flight fails with `reason`. */
+  drop(reason: BrokerUnavailableError): void {
+    // It has ended already, or says goodbye, which those whose calls fail by that must not cut off.
+    if (this.#failure !== undefined) return
+    this.#end(reason)
+    this.#lifetime.abort(reason)
+  }
+
+  /** Says goodbye first. What is in flight fails with `reason`. */
+  async close(reason: BrokerUnavailableError): Promise<void> {
+    const alive = this.#failure === undefined
+    this.#end(reason)
+    if (alive) {
+      // The answer never comes when the connection breaks meanwhile; this event does.
+      const gone = new Promise<void>((resolve) => void this.#model.once('close', () => resolve()))
+      this.#model.close().catch(() => undefined)
+      await Promise.race([gone, pause(CLOSE_MS, undefined, { ref: false })])
+    }
+    this.#lifetime.abort(reason)
+  }
+
+  /** Until the client has handed over what is sent in this turn, which it does in the next phase of immediates. */
+  readonly #gather = (): void => {
+    if (this.#corked || this.#socket === undefined) return
+    this.#corked = true
+    this.#socket.cork()
+    setImmediate(() =>
+      setImmediate(() => {
+        this.#corked = false
+        this.#socket?.uncork()
+      }),
+    )
+  }
+
+  async #prepare(): Promise<void> {
+    const { address, exchange, assertedType } = this.#settings
+    const channel = await this.#model.createConfirmChannel({ highWaterMark: BUFFERED_FRAMES })
+    this.#shared = new ConfirmingChannel(channel, exchange, address.name, this.#gather)
+    this.#channels.add(this.#shared)
+    if (assertedType === undefined) return
+    try {
+      await channel.assertExchange(exchange, assertedType, { durable: true })
+    } catch (error) {
+      if (replyCodeOf(error) === undefined) throw error
+      const unavailable = new BrokerUnavailableError(
+        `RabbitMQ at ${address.name} does not have the exchange '${exchange}' as a durable exchange of type ` +
+          `'${assertedType}', and does not make it: ${reasonOf(error)}. Set 'exchangeType' to what it is, or ` +
+          "'assertExchange' to false to take the exchange as it is.",
+        { cause: error },
+      )
+      this.drop(unavailable)
+      throw unavailable
+    }
+  }
+
+  #broke(error: unknown): void {
+    this.#end(this.#broken(error))
+    this.#lifetime.abort()
+  }
+
+  #broken(error: unknown): BrokerUnavailableError {
+    return new BrokerUnavailableError(
+      `The connection to RabbitMQ at ${this.#settings.address.name} broke: ` +
+        `${error === undefined ? 'it was closed' : reasonOf(error)}. Nothing is known of what was in flight.`,
+      { cause: error },
+    )
+  }
+
+  #end(error: BrokerUnavailableError): void {
+    this.#failure ??= error
+    for (const channel of this.#channels) channel.fail(this.#failure)
+    this.#channels.clear()
+  }
+}

@@ -1,0 +1,219 @@
+import { BrokerUnavailableError, PermanentError } from '@txbox/core'
+import type { ConfirmChannel } from 'amqplib'
+import type { OutgoingMessage } from './outgoing-message.ts'
+import { reasonOf, replyCodeOf } from './reason-of.ts'
+
+/** What the broker says of one message. */
+export type Verdict = 'confirmed' | 'refused' | 'unroutable'
+
+/** Who has sent a message, and wants to know what becomes of it. */
+export interface Sender {
+  /** Called once for each message, by its place there, unless the channel fails. */
+  settled(place: number, verdict: Verdict): void
+  /** Called once after `wait`, when `maySend` may answer otherwise. */
+  resume(): void
+}
+
+interface InFlight {
+  readonly id: string
+  readonly sender: Sender
+  readonly place: number
+  returned: boolean
+}
+
+/**
+ * The most messages in flight: a confirm of a later one makes room for the next. More does not make the broker faster,
+ * but its answers later.
+ */
+const WINDOW = 2000
+
+/**
+ * Answers come one by one, and a message written for each of them would be a packet of its own, here and at the broker.
+ * So with more than this in flight, what may follow is gathered for a moment.
+ */
+const FEW = 16
+const GATHERING_MS = 2
+
+/**
+ * A channel in confirm mode: sends messages and tells what the broker says of each.
+ *
+ * The broker gives back a message that no queue takes before it confirms it, and names it by its properties only. So
+ * one message id is in flight once at a time: whoever sends it again, in another call or in the same one, waits until
+ * the first is settled. That leaves no doubt which one came back, without a mark in the message that would make a
+ * resend differ.
+ */
+export class ConfirmingChannel {
+  readonly #channel: ConfirmChannel
+  readonly #exchange: string
+  /** Where the broker is, for messages. */
+  readonly #broker: string
+  /** In the order of their delivery tags, since it is the order in which they are sent. */
+  readonly #byTag = new Map<number, InFlight>()
+  readonly #byId = new Map<string, InFlight>()
+  readonly #failureListeners = new Set<(error: BrokerUnavailableError) => void>()
+  /** Has what is sent from now on go out together. */
+  readonly #gather: () => void
+  #lastTag = 0
+  #full = false
+  #failure: BrokerUnavailableError | undefined
+  #refusal: { readonly code: number; readonly reason: string } | undefined
+  readonly #waiting = new Set<Sender>()
+  #gathering: NodeJS.Timeout | undefined
+  #confirms = 0
+
+  constructor(channel: ConfirmChannel, exchange: string, broker: string, gather: () => void) {
+    this.#channel = channel
+    this.#exchange = exchange
+    this.#broker = broker
+    this.#gather = gather
+    channel.on('ack', ({ deliveryTag, multiple }) => this.#settle(deliveryTag, multiple, 'confirmed'))
+    channel.on('nack', ({ deliveryTag, multiple }) => this.#settle(deliveryTag, multiple, 'refused'))
+    channel.on('return', ({ properties }) => this.#returned(properties.messageId))
+    channel.on('drain', () => {
+      this.#full = false
+      this.#changed()
+    })
+    channel.on('error', (error) => {
+      const code = replyCodeOf(error)
+      if (code !== undefined) this.#refusal = { code, reason: reasonOf(error) }
+    })
+    // When it was the connection that closed, that is known by the end of this turn, and says more.
+    channel.on('close', () => queueMicrotask(() => this.fail(this.#closedByBroker())))
+  }
+
+  /** Why nothing goes through it any more. */
+  get failure(): BrokerUnavailableError | undefined {
+    return this.#failure
+  }
+
+  /** What the broker said when it closed this channel, and left the connection open. */
+  get refusal(): { readonly code: number; readonly reason: string } | undefined {
+    return this.#refusal
+  }
+
+  /** How many messages the broker has answered for: when it grows, the broker is at work. */
+  get confirms(): number {
+    return this.#confirms
+  }
+
+  /** @throws {BrokerUnavailableError} when it has failed. */
+  maySend(id: string): boolean {
+    if (this.#failure !== undefined) throw this.#failure
+    return !this.#full && this.#byTag.size < WINDOW && !this.#byId.has(id)
+  }
+
+  /** For who may not send now, or has just got an answer. */
+  wait(sender: Sender): void {
+    this.#waiting.add(sender)
+  }
+
+  /**
+   * Sends a message that `maySend`.
+   *
+   * @throws {PermanentError} when it cannot be written as AMQP; nothing was sent.
+   * @throws {BrokerUnavailableError} when the channel is closed.
+   */
+  send(message: OutgoingMessage, sender: Sender, place: number): void {
+    const { id, routingKey, content, properties } = message
+    this.#gather()
+    try {
+      this.#full = !this.#channel.publish(this.#exchange, routingKey, content, properties as object)
+    } catch (error) {
+      if (error instanceof TypeError || error instanceof RangeError) {
+        throw new PermanentError(
+          `Message ${id} cannot be written as AMQP: ${error.message}. Its headers may take 64 KiB, each name 255 bytes.`,
+          { cause: error },
+        )
+      }
+      throw this.#failure ?? this.#closedByBroker()
+    }
+    this.#lastTag += 1
+    const inFlight: InFlight = { id, sender, place, returned: false }
+    this.#byTag.set(this.#lastTag, inFlight)
+    this.#byId.set(id, inFlight)
+  }
+
+  /** Gives it back. Nothing may be in flight. */
+  async close(): Promise<void> {
+    await this.#channel.close().catch(() => undefined)
+  }
+
+  /** → a function that ends the subscription. */
+  onFailure(listener: (error: BrokerUnavailableError) => void): () => void {
+    if (this.#failure !== undefined) listener(this.#failure)
+    this.#failureListeners.add(listener)
+    return () => void this.#failureListeners.delete(listener)
+  }
+
+  /** From here on nothing is known of what is in flight. */
+  fail(error: BrokerUnavailableError): void {
+    if (this.#failure !== undefined) return
+    this.#failure = error
+    this.#byTag.clear()
+    this.#byId.clear()
+    for (const listener of this.#failureListeners) listener(error)
+    this.#changed()
+  }
+
+  #returned(id: unknown): void {
+    const inFlight = typeof id === 'string' ? this.#byId.get(id) : undefined
+    if (inFlight !== undefined) {
+      inFlight.returned = true
+      return
+    }
+    // One of those in flight was lost, and it is not known which: none may be taken for published.
+    this.fail(
+      new BrokerUnavailableError(
+        `RabbitMQ at ${this.#broker} gave back a message that is not in flight, with the id ${JSON.stringify(id)}.`,
+      ),
+    )
+  }
+
+  #settle(tag: number, multiple: boolean, verdict: 'confirmed' | 'refused'): void {
+    if (multiple) {
+      for (const earlier of this.#byTag.keys()) {
+        if (earlier > tag) break
+        this.#settleOne(earlier, verdict)
+      }
+    } else {
+      this.#settleOne(tag, verdict)
+    }
+    this.#changed()
+  }
+
+  #settleOne(tag: number, verdict: 'confirmed' | 'refused'): void {
+    const inFlight = this.#byTag.get(tag)
+    if (inFlight === undefined) return
+    this.#byTag.delete(tag)
+    this.#byId.delete(inFlight.id)
+    this.#confirms += 1
+    inFlight.sender.settled(inFlight.place, inFlight.returned ? 'unroutable' : verdict)
+  }
+
+  #changed(): void {
+    if (this.#waiting.size === 0) return
+    if (this.#byTag.size < FEW) this.#resumeAll()
+    else this.#gathering ??= setTimeout(() => this.#resumeAll(), GATHERING_MS)
+  }
+
+  #resumeAll(): void {
+    clearTimeout(this.#gathering)
+    this.#gathering = undefined
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    for (const sender of waiting) sender.resume()
+  }
+
+  #closedByBroker(): BrokerUnavailableError {
+    const { code, reason } = this.#refusal ?? { code: 0, reason: 'the channel was closed' }
+    const advice =
+      code === 404
+        ? ` Create the exchange '${this.#exchange}', or let 'assertExchange' do it.`
+        : code === 403
+          ? ` Give the user the permission to write to exchange '${this.#exchange}'.`
+          : ''
+    return new BrokerUnavailableError(
+      `RabbitMQ at ${this.#broker} does not take messages for exchange '${this.#exchange}': ${reason}.${advice}`,
+    )
+  }
+}

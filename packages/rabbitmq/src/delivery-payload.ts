@@ -1,0 +1,61 @@
+import { InvalidMessageError } from '@txbox/core'
+
+/** Values of `content-encoding` that say nothing of a compression: some clients put the charset there. */
+const PLAIN = /^(|identity|binary|[78]bit|utf-?8|us-ascii)$/i
+
+/**
+ * The body of a delivery, by its content type.
+ *
+ * @throws {InvalidMessageError} when it is not what the content type says.
+ */
+export function deliveryPayload(
+  id: string,
+  content: Uint8Array,
+  properties: { readonly contentType?: unknown; readonly contentEncoding?: unknown },
+): unknown {
+  const contentType = typeof properties.contentType === 'string' ? properties.contentType : ''
+  const json = contentType === '' || /^[^;]*[/+]json\s*(;|$)/i.test(contentType)
+  // A view: the bytes may be many, and a Buffer is more than what was promised.
+  if (!json && !/^text\//i.test(contentType)) {
+    return new Uint8Array(content.buffer, content.byteOffset, content.byteLength)
+  }
+  const encoding = properties.contentEncoding
+  if (typeof encoding === 'string' && !PLAIN.test(encoding)) {
+    throw new InvalidMessageError(
+      `Message ${id} has the content encoding '${encoding}'. Decode its content, and pass on a delivery with that content ` +
+        'and without the encoding.',
+    )
+  }
+  const text = decoded(id, content, contentType, { ignoreBOM: !json })
+  if (!json) return text
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const what =
+      contentType === '' ? 'no content type, which stands for JSON' : `the content type '${contentType}'`
+    throw new InvalidMessageError(
+      `Message ${id} has ${what}, but its body is no JSON. Have the producer set the content type to what the body is, ` +
+        "such as 'application/octet-stream' for bytes.",
+      { cause: error },
+    )
+  }
+}
+
+function decoded(
+  id: string,
+  content: Uint8Array,
+  contentType: string,
+  options: { ignoreBOM: boolean },
+): string {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1] ?? 'utf-8'
+  try {
+    // A byte order mark is a part of a text, but none of JSON, where it may be passed over.
+    return new TextDecoder(charset, { fatal: true, ...options }).decode(content)
+  } catch (error) {
+    throw new InvalidMessageError(
+      `Message ${id} has a body that is no text in ${charset}, though its content type is '${contentType}'. Have the ` +
+        "producer name the body's charset, or set the content type to 'application/octet-stream'.",
+      { cause: error },
+    )
+  }
+}

@@ -1,0 +1,96 @@
+import { InvalidMessageError, nameOf, type InboxMessage } from '@txbox/core'
+import { deliveryPayload } from './delivery-payload.ts'
+
+/** A delivery as AMQP 0-9-1 clients hand it over: amqplib's `ConsumeMessage` and `GetMessage`, or the like. */
+export interface RabbitmqDelivery {
+  readonly content: Uint8Array
+  readonly properties: {
+    readonly messageId?: unknown
+    readonly correlationId?: unknown
+    readonly type?: unknown
+    readonly timestamp?: unknown
+    readonly contentType?: unknown
+    readonly contentEncoding?: unknown
+    readonly headers?: unknown
+  }
+}
+
+/** The attribute `source` of CloudEvents 1.0, under the two prefixes that its AMQP binding allows. */
+const SOURCE_HEADERS = ['cloudEvents:source', 'cloudEvents_source']
+
+/** A timestamp from here on would be in the year 5138 as seconds: its producer has sent milliseconds. */
+const MILLISECONDS_FROM = 1e11
+
+/**
+ * A delivery as a message for the inbox.
+ *
+ * - `id`, `correlationId`, `type` from the properties of these names (`message-id`, …).
+ * - `time` from `timestamp`, which counts seconds (a value of 1e11 or more is taken as milliseconds).
+ * - `headers`: texts as they are, numbers and booleans as text. What is nested, binary or null is left out, such as
+ *   `x-death`.
+ * - `source` from the header `cloudEvents:source` or `cloudEvents_source`, when there is one: id and source together
+ *   are the message's identity then.
+ * - `payload`: parsed, when the content type is JSON or missing; text, when it is `text/…`, in the charset that it
+ *   names or else UTF-8; otherwise the bytes, as a `Uint8Array` on the delivery's memory. `P` is not checked.
+ *
+ * @throws {InvalidMessageError} without a `messageId`, for a body that is not what its content type says, and for JSON
+ *   or text that is compressed. Redelivery does not mend it: reject the delivery without requeueing it.
+ */
+export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMessage<P> {
+  const { content, properties } = checked(delivery)
+  const id = properties.messageId
+  if (typeof id !== 'string' || id === '') {
+    throw new InvalidMessageError(
+      `The delivery has no message id: its property 'messageId' must be text, not ${nameOf(id)}. Have the producer set ` +
+        'it, to the same value in every resend; or put one there that you derive from the content.',
+    )
+  }
+  const headers = textHeaders(properties.headers)
+  const source = SOURCE_HEADERS.map((name) => headers[name]).find(
+    (value) => value !== undefined && value !== '',
+  )
+  const type = textOf(properties.type)
+  const correlationId = textOf(properties.correlationId)
+  const time = timeOf(properties.timestamp)
+  return {
+    id,
+    payload: deliveryPayload(id, content, properties) as P,
+    headers,
+    ...(source === undefined ? {} : { source }),
+    ...(type === undefined ? {} : { type }),
+    ...(correlationId === undefined ? {} : { correlationId }),
+    ...(time === undefined ? {} : { time }),
+  }
+}
+
+function checked(delivery: RabbitmqDelivery): RabbitmqDelivery {
+  const { content, properties } = (delivery ?? {}) as Partial<RabbitmqDelivery>
+  if (!(content instanceof Uint8Array) || typeof properties !== 'object' || properties === null) {
+    throw new InvalidMessageError(
+      `fromRabbitmq: expected a delivery with 'content' and 'properties', not ${nameOf(delivery)}. A consumer's callback ` +
+        'gets null when its queue was deleted.',
+    )
+  }
+  return { content, properties }
+}
+
+function textHeaders(headers: unknown): Record<string, string> {
+  if (typeof headers !== 'object' || headers === null) return {}
+  return Object.fromEntries(
+    Object.entries(headers)
+      .filter(([, value]) => ['string', 'number', 'bigint', 'boolean'].includes(typeof value))
+      .map(([name, value]) => [name, String(value)]),
+  )
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function timeOf(timestamp: unknown): Date | undefined {
+  if (timestamp instanceof Date) return Number.isNaN(timestamp.getTime()) ? undefined : timestamp
+  if (typeof timestamp !== 'number' && typeof timestamp !== 'bigint') return undefined
+  const value = Number(timestamp)
+  const time = new Date(value >= MILLISECONDS_FROM ? value : value * 1000)
+  return Number.isNaN(time.getTime()) ? undefined : time
+}

@@ -1,0 +1,73 @@
+import { PermanentError, type OutboxMessage } from '@txbox/core'
+
+/** The header that carries a message's ordering key. */
+export const KEY_HEADER = 'txbox-key'
+
+/** What fits a short string of AMQP 0-9-1. */
+const SHORT_STRING_BYTES = 255
+
+/** A message in the form in which it goes to the broker. Every resend makes the same one. */
+export interface OutgoingMessage {
+  readonly id: string
+  readonly routingKey: string
+  readonly content: Buffer
+  readonly properties: {
+    readonly mandatory: true
+    readonly persistent: true
+    readonly messageId: string
+    readonly type: string | undefined
+    readonly correlationId: string | undefined
+    readonly contentType: string
+    readonly timestamp: number
+    readonly headers: Readonly<Record<string, string>>
+  }
+}
+
+/** @throws {PermanentError} when AMQP has no place for it: it would fail again and again. */
+export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number): OutgoingMessage {
+  const { id, topic, type, key, payload, contentType, headers, correlationId, createdAt } = message
+  if (payload.byteLength > maxMessageBytes) {
+    throw new PermanentError(
+      `Message ${id} has a payload of ${payload.byteLength} bytes; 'maxMessageBytes' is ${maxMessageBytes}. Store it ` +
+        "elsewhere and publish where it is, or raise both that option and RabbitMQ's max_message_size.",
+    )
+  }
+  checkShortString(id, 'id', id)
+  checkShortString(id, 'topic', topic)
+  checkShortString(id, 'type', type)
+  checkShortString(id, 'correlation id', correlationId)
+  checkShortString(id, 'content type', contentType)
+  return {
+    id,
+    routingKey: topic,
+    content: Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
+    properties: {
+      mandatory: true,
+      persistent: true,
+      messageId: id,
+      type,
+      correlationId,
+      contentType,
+      // AMQP counts seconds.
+      timestamp: Math.floor(createdAt.getTime() / 1000),
+      headers: key === undefined ? headers : { ...headers, [KEY_HEADER]: key },
+    },
+  }
+}
+
+function checkShortString(id: string, name: string, value: string | undefined): void {
+  if (value === undefined) return
+  const bytes = Buffer.byteLength(value)
+  if (bytes > SHORT_STRING_BYTES) {
+    throw new PermanentError(
+      `Message ${id}: its ${name} has ${bytes} bytes in UTF-8; AMQP takes ${SHORT_STRING_BYTES}. Publish it with a ` +
+        'shorter one.',
+    )
+  }
+  // It would arrive as another text, and what the broker says of the message could not be told to be of it.
+  if (!value.isWellFormed()) {
+    throw new PermanentError(
+      `Message ${id}: its ${name} holds a lone surrogate, so it has no UTF-8 form. Publish it without.`,
+    )
+  }
+}

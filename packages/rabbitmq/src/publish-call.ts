@@ -1,0 +1,132 @@
+import { PermanentError, RetryLaterError, type OutboxMessage, type PublishResult } from '@txbox/core'
+import type { ConfirmingChannel, Sender, Verdict } from './confirming-channel.ts'
+import type { OrderedBatch } from './ordered-batch.ts'
+import { outgoingMessage } from './outgoing-message.ts'
+
+const ACCEPTED: PublishResult = { status: 'accepted' }
+
+export interface CallSettings {
+  readonly exchange: string
+  readonly maxMessageBytes: number
+  readonly confirmTimeoutMs: number
+}
+
+/** How sending ended, when nothing went wrong with the channel. */
+export type CallEnd = 'settled' | 'timed-out'
+
+/**
+ * Sends messages together over a channel that others may use as well, and gathers what the broker says of each. What
+ * has a result already is left alone; what has none afterwards is unknown.
+ */
+export class PublishCall implements Sender {
+  readonly #channel: ConfirmingChannel
+  readonly #batch: OrderedBatch
+  readonly #settings: CallSettings
+  readonly #confirmsBefore: number
+  readonly #end = Promise.withResolvers<CallEnd>()
+  /** Places of messages that may go, in turn; those before `#sent` have been sent. */
+  readonly #due: number[]
+  #sent = 0
+  #inFlight = 0
+  #over = false
+  #progressAt = performance.now()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(channel: ConfirmingChannel, batch: OrderedBatch, settings: CallSettings) {
+    this.#channel = channel
+    this.#batch = batch
+    this.#settings = settings
+    this.#confirmsBefore = channel.confirms
+    this.#due = batch.due()
+  }
+
+  /** @throws {BrokerUnavailableError} when the channel fails; the signal's reason when it is aborted. */
+  async run(signal: AbortSignal): Promise<CallEnd> {
+    signal.throwIfAborted()
+    const { promise, reject } = this.#end
+    const abort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    const forget = this.#channel.onFailure(reject)
+    this.#watch(this.#settings.confirmTimeoutMs)
+    this.resume()
+    try {
+      return await promise
+    } finally {
+      this.#over = true
+      clearTimeout(this.#timer)
+      forget()
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  /**
+   * Whether the broker did answer for other messages meanwhile: then it is at work, and a time-out is a matter of the
+   * messages that are in flight, and of what waits behind them.
+   */
+  get othersWereConfirmed(): boolean {
+    return this.#sent === this.#due.length && this.#channel.confirms > this.#confirmsBefore
+  }
+
+  settled(place: number, verdict: Verdict): void {
+    const message = this.#batch.messages[place]!
+    this.#progressAt = performance.now()
+    this.#inFlight -= 1
+    this.#note(place, verdict === 'confirmed' ? ACCEPTED : this.#rejection(message, verdict))
+    if (this.#sent < this.#due.length) this.#channel.wait(this)
+    else if (this.#inFlight === 0) this.#end.resolve('settled')
+  }
+
+  /** Sends as much as goes now; the answers bring the rest. */
+  resume(): void {
+    if (this.#over) return
+    try {
+      for (; this.#sent < this.#due.length; this.#sent += 1) {
+        const place = this.#due[this.#sent]!
+        if (!this.#channel.maySend(this.#batch.messages[place]!.id)) return this.#channel.wait(this)
+        this.#sendOne(place)
+      }
+    } catch (error) {
+      this.#end.reject(error)
+    }
+    if (this.#inFlight === 0) this.#end.resolve('settled')
+  }
+
+  #sendOne(place: number): void {
+    try {
+      const message = outgoingMessage(this.#batch.messages[place]!, this.#settings.maxMessageBytes)
+      this.#channel.send(message, this, place)
+      this.#inFlight += 1
+      this.#progressAt = performance.now()
+    } catch (error) {
+      if (!(error instanceof PermanentError)) throw error
+      this.#note(place, { status: 'rejected', retryable: false, error })
+    }
+  }
+
+  #note(place: number, result: PublishResult): void {
+    const next = this.#batch.settle(place, result)
+    if (next !== undefined) this.#due.push(next)
+  }
+
+  /** The clock runs from the last thing that moved: a slow line is no broker that is silent. */
+  #watch(inMs: number): void {
+    this.#timer = setTimeout(() => {
+      const leftMs = this.#progressAt + this.#settings.confirmTimeoutMs - performance.now()
+      if (leftMs > 0) this.#watch(leftMs)
+      else this.#end.resolve('timed-out')
+    }, inMs)
+  }
+
+  #rejection({ id, topic }: OutboxMessage, verdict: 'refused' | 'unroutable'): PublishResult {
+    const { exchange } = this.#settings
+    const message =
+      verdict === 'refused'
+        ? `Message ${id} was refused by RabbitMQ (nack): a queue that it was routed to, from exchange '${exchange}' by ` +
+          `routing key '${topic}', is full or failed. Look at that queue, and its overflow policy.`
+        : exchange === ''
+          ? `Message ${id} went nowhere: RabbitMQ has no queue '${topic}' (312 NO_ROUTE). Declare it, or correct the topic.`
+          : `Message ${id} went nowhere: no queue is bound to exchange '${exchange}' for routing key '${topic}' (312 ` +
+            'NO_ROUTE). Bind one, or give the exchange an alternate exchange.'
+    return { status: 'rejected', retryable: true, error: new RetryLaterError({ message }) }
+  }
+}

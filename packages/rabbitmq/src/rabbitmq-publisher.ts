@@ -1,0 +1,219 @@
+import {
+  BrokerUnavailableError,
+  InvalidOptionError,
+  OptionChecker,
+  RetryLaterError,
+  type OutboxMessage,
+  type PublishResult,
+  type Publisher,
+} from '@txbox/core'
+import { brokerAddress, type BrokerAddress } from './broker-address.ts'
+import type { BrokerConnection } from './broker-connection.ts'
+import { OrderedBatch } from './ordered-batch.ts'
+import { PublishCall, type CallSettings } from './publish-call.ts'
+import { mayBlameOneMessage, publishOneByOne } from './publish-one-by-one.ts'
+import { SharedConnection } from './shared-connection.ts'
+import { tlsSettings, type RabbitmqTlsOptions } from './tls-settings.ts'
+
+/** An hour, in milliseconds. */
+const LONGEST_TIMEOUT_MS = 3_600_000
+
+/** RabbitMQ's own upper bound of max_message_size: 512 MiB. */
+const LARGEST_MESSAGE_BYTES = 536_870_912
+
+export interface RabbitmqPublisherOptions {
+  /**
+   * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client go into its query,
+   * such as `?heartbeat=20` (seconds).
+   */
+  url: string
+  /** Certificates, where the broker has one of a private authority or asks for one. For `amqps://` only. */
+  tls?: RabbitmqTlsOptions | undefined
+  /**
+   * Where messages go; a message's topic is its routing key. `''` is the default exchange: there the topic is the
+   * name of a queue. At most 255 bytes.
+   *
+   * @default 'txbox'
+   */
+  exchange?: string | undefined
+  /** What kind of exchange it is. Says nothing when it is not asserted. @default 'topic' */
+  exchangeType?: 'topic' | 'direct' | 'fanout' | 'headers' | undefined
+  /**
+   * Creates the exchange, durable, when a connection is made and it does not exist; one of another type is an error.
+   * `false` takes it as it is, and needs no permission to configure.
+   *
+   * @default true
+   */
+  assertExchange?: boolean | undefined
+  /**
+   * How long to wait for the broker while nothing moves: neither can a message be sent, nor is one confirmed. 10 ms to
+   * an hour.
+   *
+   * @default 30_000
+   */
+  confirmTimeoutMs?: number | undefined
+  /** How long connecting may take in all, the handshake and the exchange included. 10 ms to an hour. @default 10_000 */
+  connectTimeoutMs?: number | undefined
+  /**
+   * A larger payload is rejected for good before it is sent. Keep it at or below the broker's `max_message_size`: 1
+   * byte to 512 MiB.
+   *
+   * @default 16 MiB, as RabbitMQ 4 has it
+   */
+  maxMessageBytes?: number | undefined
+}
+
+/**
+ * Publishes to a RabbitMQ exchange, with publisher confirms: a message is accepted when the broker has taken
+ * responsibility for it in every queue that it was routed to, on disk where the queue is durable.
+ *
+ * On the wire: routing key = topic; persistent; `message-id` = id; `type`, `correlation-id` and `content-type` as in
+ * the message; `timestamp` = when it was created, in seconds; the message's headers, and its ordering key as the header
+ * `txbox-key`. The body is the payload to the byte.
+ *
+ * - A message that no queue takes (no binding, no such queue) is rejected, to be tried again; so is one that a queue
+ *   refuses.
+ * - What AMQP or the broker cannot take is rejected for good: a payload above `maxMessageBytes`, an id, topic, type,
+ *   correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB, a text as the header
+ *   `CC` or `BCC`, which RabbitMQ reads.
+ * - When a broker does confirm other messages, one that is not confirmed in time is rejected, to be tried again: its
+ *   queue is in trouble.
+ * - Everything else throws: no connection, no such exchange, no confirms, or `signal` aborted. Nothing is known then.
+ *   The connection is dropped, and with it the other calls that are under way on it; the next call connects anew.
+ *
+ * It connects at the first message. Calls may overlap. All messages of a call are in flight together; while the
+ * connection is congested, no more are added to its buffer.
+ *
+ * @throws {InvalidOptionError} for a wrong option.
+ */
+export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher {
+  const check = new OptionChecker('rabbitmqPublisher', options).known(
+    'url',
+    'tls',
+    'exchange',
+    'exchangeType',
+    'assertExchange',
+    'confirmTimeoutMs',
+    'connectTimeoutMs',
+    'maxMessageBytes',
+  )
+  const address = brokerAddress(check)
+  const exchange = exchangeOf(check, options)
+  const exchangeType = check.oneOf('exchangeType', ['topic', 'direct', 'fanout', 'headers'], 'topic')
+  const asserted = check.flag('assertExchange', true) && exchange !== ''
+  const timeout = { min: 10, max: LONGEST_TIMEOUT_MS }
+  return new RabbitmqPublisher(
+    address,
+    new SharedConnection({
+      address,
+      tls: tlsSettings(check, options.tls),
+      exchange,
+      assertedType: asserted ? exchangeType : undefined,
+      connectTimeoutMs: check.milliseconds('connectTimeoutMs', { ...timeout, default: 10_000 }),
+    }),
+    {
+      exchange,
+      confirmTimeoutMs: check.milliseconds('confirmTimeoutMs', { ...timeout, default: 30_000 }),
+      maxMessageBytes: check.integer('maxMessageBytes', {
+        min: 1,
+        max: LARGEST_MESSAGE_BYTES,
+        default: 16_777_216,
+      }),
+    },
+  )
+}
+
+function exchangeOf(check: OptionChecker, options: RabbitmqPublisherOptions): string {
+  if (options.exchange === '') return ''
+  const exchange = check.text('exchange', { max: 255, default: 'txbox' })
+  if (Buffer.byteLength(exchange) > 255) {
+    throw new InvalidOptionError(
+      `${check.where}: the option 'exchange' must have at most 255 bytes in UTF-8.`,
+    )
+  }
+  return exchange
+}
+
+class RabbitmqPublisher implements Publisher {
+  readonly ordering = 'per-key'
+  readonly #address: BrokerAddress
+  readonly #connection: SharedConnection
+  readonly #settings: CallSettings
+
+  constructor(address: BrokerAddress, connection: SharedConnection, settings: CallSettings) {
+    this.#address = address
+    this.#connection = connection
+    this.#settings = settings
+  }
+
+  async publish(
+    messages: readonly OutboxMessage[],
+    { signal }: { signal: AbortSignal },
+  ): Promise<readonly PublishResult[]> {
+    signal.throwIfAborted()
+    if (messages.length === 0) return []
+    const batch = new OrderedBatch(messages)
+    const connection = await this.#connection.get(signal)
+    const call = new PublishCall(connection.channel, batch, this.#settings)
+    try {
+      if ((await call.run(signal)) === 'timed-out') await this.#timedOut(call, connection, batch)
+    } catch (error) {
+      if (signal.aborted || !mayBlameOneMessage(connection.channel)) throw this.#drop(connection, error)
+      await this.#oneByOne(batch, signal)
+    }
+    return batch.results as PublishResult[]
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close()
+  }
+
+  async #oneByOne(batch: OrderedBatch, signal: AbortSignal): Promise<void> {
+    const connection = await this.#connection.get(signal)
+    try {
+      const end = await publishOneByOne(connection, batch, this.#settings, signal)
+      if (end === 'timed-out') throw this.#unconfirmed(connection, batch)
+    } catch (error) {
+      throw this.#drop(connection, error)
+    }
+  }
+
+  /** Tells a queue that is in trouble from a broker that is. */
+  async #timedOut(call: PublishCall, connection: BrokerConnection, batch: OrderedBatch): Promise<void> {
+    const error = this.#unconfirmed(connection, batch)
+    if (!call.othersWereConfirmed || !(await connection.answers(this.#settings.confirmTimeoutMs))) throw error
+    // A late confirm must not be taken for one of a later attempt.
+    connection.drop(error)
+    for (const [index, { id, topic }] of batch.messages.entries()) {
+      if (batch.results[index] !== undefined) continue
+      const message =
+        `Message ${id} was not confirmed within ${this.#settings.confirmTimeoutMs} ms, though others were: a queue that ` +
+        `it was routed to by routing key '${topic}' is in trouble, such as a quorum queue without a majority.`
+      batch.settle(index, { status: 'rejected', retryable: true, error: new RetryLaterError({ message }) })
+    }
+  }
+
+  #unconfirmed(connection: BrokerConnection, batch: OrderedBatch): BrokerUnavailableError {
+    const why =
+      connection.blocked === undefined
+        ? 'Look at its log and its queues, or allow for more with confirmTimeoutMs.'
+        : `It has blocked publishers: ${connection.blocked}. Give it more memory or disk.`
+    return new BrokerUnavailableError(
+      `RabbitMQ at ${this.#address.name} left ${batch.unknown} of ${batch.messages.length} messages unconfirmed for ` +
+        `${this.#settings.confirmTimeoutMs} ms. ${why}`,
+    )
+  }
+
+  /** → what to throw. Nothing that is still buffered may go out after that. */
+  #drop(connection: BrokerConnection, error: unknown): unknown {
+    connection.drop(
+      error instanceof BrokerUnavailableError
+        ? error
+        : new BrokerUnavailableError(
+            `The connection to RabbitMQ at ${this.#address.name} was dropped, because another call on it was aborted.`,
+            { cause: error },
+          ),
+    )
+    return error
+  }
+}

@@ -1,0 +1,23 @@
+export { createDeadLetters, type DeadLetterSelection, type DeadLetters } from './create-dead-letters.ts'
+export { createRelay } from './create-relay.ts'
+export { publishEach } from './publish-each.ts'
+export type { Relay, RelayEvents, RelayOptions } from './relay.ts'
+export {
+  DatabaseUnavailableError,
+  InvalidOptionError,
+  LeaseLostError,
+  PermanentError,
+  RetryLaterError,
+  SchemaError,
+  TxboxError,
+  exponentialBackoff,
+  isTxboxError,
+} from '@txbox/core'
+export type {
+  ConnectedDatabase,
+  DeadLetter,
+  OutboxMessage,
+  PublishResult,
+  Publisher,
+  RetryPolicy,
+} from '@txbox/core'

@@ -1,0 +1,226 @@
+import { DatabaseUnavailableError, SHARDS, type Lease, type LeaseStore } from '@txbox/core'
+import { trustFrom, type Clock, type Trust } from './lease-trust.ts'
+
+const MEMBER_PREFIX = 'relay/'
+const SHARD_PREFIX = 'outbox/'
+
+/** Relays that vanished leave a row each; after this it goes. */
+const SWEEP_AFTER_MS = 3_600_000
+
+const SHARD_OF = new Map(
+  Array.from({ length: SHARDS }, (_, shard) => [`${SHARD_PREFIX}${String(shard).padStart(2, '0')}`, shard]),
+)
+
+/** A shard that is ours. */
+export interface HeldShard {
+  readonly shard: number
+  readonly lease: Lease
+  /** Its owner before us gave no sign of life any more: he may have died of a message. */
+  readonly afterCrash: boolean
+  trust: Trust
+  /** A batch of it is in flight: it is not given away now. */
+  busy: boolean
+  /** To be given away as soon as nothing of it is in flight. */
+  leaving: boolean
+}
+
+export interface LeaseKeeperEvents {
+  readonly acquired: (held: HeldShard) => void
+  readonly lost: (held: HeldShard, reason: 'expired' | 'taken' | 'stopped') => void
+  readonly failed: (error: unknown) => void
+}
+
+interface Settings {
+  readonly owner: string
+  readonly leaseMs: number
+  readonly clock: Clock
+}
+
+/**
+ * Holds this relay's share of the shards: takes what is free, renews it on a timer and a connection of its own, and
+ * gives some away as other relays come.
+ *
+ * Every relay makes itself known by a lease `relay/<owner>`; who is known shares the shards evenly.
+ */
+export class LeaseKeeper {
+  readonly #store: LeaseStore
+  readonly #settings: Settings
+  readonly #events: LeaseKeeperEvents
+  readonly #held = new Map<number, HeldShard>()
+  /** Shards that were lost in the middle of a batch which is still under way: not taken again before it is through. */
+  readonly #unfinished = new Set<number>()
+  /** The terms in which we held shards, by name: a lease that ran out under us is no sign of a crash. */
+  readonly #terms = new Map<string, bigint>()
+  #member: Lease | undefined
+  #renewedAt = -Infinity
+  #stopping = false
+
+  constructor(store: LeaseStore, settings: Settings, events: LeaseKeeperEvents) {
+    this.#store = store
+    this.#settings = settings
+    this.#events = events
+  }
+
+  /** How long to pause between two rounds: a third of the lease, and a shard that is free is found within a second. */
+  get roundMs(): number {
+    return Math.min(this.#settings.leaseMs / 3, 1000)
+  }
+
+  /** The shards that may be worked on now and are idle. */
+  idle(): readonly HeldShard[] {
+    return [...this.#held.values()].filter((held) => !held.busy && !held.leaving && held.trust.holds())
+  }
+
+  holds(shard: number): boolean {
+    return this.#held.has(shard)
+  }
+
+  /** One round: renew, see who is there, take or give away. What fails is told, and tried again in the next round. */
+  async round(): Promise<void> {
+    try {
+      await this.#within(this.#settings.leaseMs / 3, this.#round())
+    } catch (error) {
+      this.#events.failed(error)
+      await this.#store.close()
+    }
+    for (const held of this.#held.values()) {
+      if (!held.trust.holds()) this.#lose(held, 'expired')
+    }
+  }
+
+  /** A batch is through. A shard that is to be given away is given away now. */
+  async done(held: HeldShard): Promise<void> {
+    held.busy = false
+    if (this.#held.get(held.shard) !== held) this.#unfinished.delete(held.shard)
+    if (held.leaving && this.#held.get(held.shard) === held) await this.#giveBack([held])
+  }
+
+  /** The database has said that the lease is somebody else's. */
+  taken(held: HeldShard): void {
+    this.#lose(held, held.trust.holds() ? 'taken' : 'expired')
+  }
+
+  /** Takes no more and gives back what is idle; the rest follows batch by batch, by {@link done}. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    for (const held of this.#held.values()) held.leaving = true
+    await this.#giveBack([...this.#held.values()].filter((held) => !held.busy))
+  }
+
+  /** Gives back everything, also what is in flight: a late settlement is fenced off. */
+  async close(): Promise<void> {
+    this.#stopping = true
+    const member = this.#member
+    this.#member = undefined
+    await this.#giveBack([...this.#held.values()], member)
+    await this.#store.close()
+  }
+
+  async #round(): Promise<void> {
+    const { owner, clock } = this.#settings
+    if (clock.monotonicMs() - this.#renewedAt >= this.roundMs * 0.9) await this.#renew()
+    if (this.#stopping) return
+    if (this.#member === undefined) {
+      await this.#store.sweep(MEMBER_PREFIX, SWEEP_AFTER_MS)
+      const [member] = await this.#acquire([MEMBER_PREFIX + owner], 1)
+      this.#member = member?.lease
+    }
+    const members = await this.#store.holders(MEMBER_PREFIX)
+    const quota = quotaOf(
+      owner,
+      members.map((member) => member.owner),
+    )
+    const staying = [...this.#held.values()].filter((held) => !held.leaving)
+    if (staying.length > quota) {
+      // Idle ones first: they can go at once.
+      const leaving = staying
+        .toSorted((a, b) => Number(a.busy) - Number(b.busy))
+        .slice(0, staying.length - quota)
+      for (const held of leaving) held.leaving = true
+      await this.#giveBack(leaving.filter((held) => !held.busy))
+    } else if (staying.length < quota) {
+      await this.#take(quota - staying.length)
+    }
+  }
+
+  async #take(limit: number): Promise<void> {
+    const names = [...SHARD_OF].flatMap(([name, shard]) =>
+      this.#held.has(shard) || this.#unfinished.has(shard) ? [] : [name],
+    )
+    for (const { lease, trust } of await this.#acquire(names, limit)) {
+      const afterCrash = lease.afterCrash && this.#terms.get(lease.name) !== lease.term - 1n
+      this.#terms.set(lease.name, lease.term)
+      const shard = SHARD_OF.get(lease.name)!
+      const held = { shard, lease, afterCrash, trust, busy: false, leaving: this.#stopping }
+      this.#held.set(held.shard, held)
+      this.#events.acquired(held)
+    }
+    if (this.#stopping) await this.stop()
+  }
+
+  async #acquire(
+    names: readonly string[],
+    limit: number,
+  ): Promise<readonly { lease: Lease; trust: Trust }[]> {
+    const { owner, leaseMs, clock } = this.#settings
+    const trust = trustFrom(clock, leaseMs)
+    const leases = await this.#store.acquire(names, { owner, ttlMs: leaseMs, limit })
+    return leases.map((lease) => ({ lease, trust }))
+  }
+
+  async #renew(): Promise<void> {
+    const { leaseMs, clock } = this.#settings
+    const asked = [...this.#held.values()]
+    const member = this.#member
+    this.#renewedAt = clock.monotonicMs()
+    const trust = trustFrom(clock, leaseMs)
+    const leases = [...asked.map((held) => held.lease), ...(member === undefined ? [] : [member])]
+    const renewed = new Set(await this.#store.renew(leases, leaseMs))
+    if (member !== undefined && !renewed.has(member)) this.#member = undefined
+    for (const held of asked) {
+      if (renewed.has(held.lease)) held.trust = trust
+      else if (this.#held.get(held.shard) === held) this.taken(held)
+    }
+  }
+
+  /** By one statement: where a deadline is near there may be no time for two. */
+  async #giveBack(leaving: readonly HeldShard[], member?: Lease): Promise<void> {
+    const leases = [...leaving.map((held) => held.lease), ...(member === undefined ? [] : [member])]
+    for (const held of leaving) this.#lose(held, 'stopped')
+    if (leases.length === 0) return
+    // The connection may have broken with the others: another is opened for the second try. If that fails too they run
+    // out by themselves; the worker must not stop for it.
+    const release = (): Promise<void> => this.#store.release(leases)
+    await release().catch(release).catch(this.#events.failed)
+  }
+
+  #lose(held: HeldShard, reason: 'expired' | 'taken' | 'stopped'): void {
+    if (this.#held.get(held.shard) !== held) return
+    this.#held.delete(held.shard)
+    if (held.busy) this.#unfinished.add(held.shard)
+    held.trust = { holds: () => false }
+    this.#events.lost(held, reason)
+  }
+
+  async #within<T>(ms: number, work: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      const error = new DatabaseUnavailableError(
+        `Renewing leases took longer than ${Math.round(ms)} ms: the connection is given up for another.`,
+      )
+      timer = setTimeout(() => reject(error), ms)
+    })
+    work.catch(() => undefined)
+    try {
+      return await Promise.race([work, late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** An even share: with a remainder, the first ones in the order of their names get one more. */
+function quotaOf(owner: string, members: readonly string[]): number {
+  const all = [...new Set([...members, owner])].sort()
+  return Math.floor(SHARDS / all.length) + (all.indexOf(owner) < SHARDS % all.length ? 1 : 0)
+}

@@ -1,0 +1,239 @@
+import {
+  InvalidMessageError,
+  InvalidOptionError,
+  LIMITS,
+  OptionChecker,
+  connectedPortsOf,
+  days,
+  nameOf,
+  type ConnectedDatabase,
+  type ConnectedPorts,
+  type Session,
+  type WaitingChange,
+} from '@txbox/core'
+import { checkedStep } from './apply-version.ts'
+import { BufferedChain, messageOf, type ChainSettings, type Delivered } from './buffered-chain.ts'
+import { attemptsOnConflict } from './retry-on-conflict.ts'
+import type {
+  BufferedDeadLetter,
+  VersionBuffer,
+  VersionBufferOptions,
+  VersionBufferOutcome,
+  VersionedMessage,
+} from './version-buffer.ts'
+import { asKindOf, exactVersion, type Version } from './version.ts'
+
+/** How often what the buffer does in transactions of its own is tried, when the database asks for it. */
+const ATTEMPTS = 10
+
+/** Keys with overdue messages that are looked up at a time. */
+const SWEEP_KEYS = 100
+
+/** What the column of a version holds. */
+const MOST = 2n ** 63n - 1n
+
+/**
+ * A buffer for one consumer that must apply the changes of each key in strict order: a message whose predecessor is
+ * missing is stored once, can be acknowledged, and follows when the predecessor has come.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option.
+ */
+export function createVersionBuffer<Tx, P = unknown, V extends Version = number>(
+  options: VersionBufferOptions<Tx, P, V>,
+): VersionBuffer<Tx, P, V> {
+  const where = 'createVersionBuffer'
+  const check = new OptionChecker(where, options)
+  check.known('database', 'consumer', 'apply', 'firstVersion', 'maxWaiting', 'maxAgeMs', 'onDeadLetter')
+  const ports = connectedPortsOf(where, options.database)
+  const apply = check.callback<ChainSettings['apply']>('apply')
+  if (apply === undefined) throw check.wrong('apply', 'a function')
+  const onDeadLetter = check.callback<Listener>('onDeadLetter')
+  const settings: ChainSettings = {
+    apply,
+    consumer: check.text('consumer', { max: LIMITS.consumerCharacters }),
+    firstVersion: storable(exactVersion(where, 'firstVersion', options.firstVersion ?? 0)),
+    maxWaiting: check.integer('maxWaiting', { min: 1, max: LIMITS.batchMessages, default: 1000 }),
+    maxAgeMs: check.milliseconds('maxAgeMs', { min: 1, max: LIMITS.durationMs, default: days(1) }),
+  }
+  const database = options.database as ConnectedDatabase<unknown>
+  return new StoringBuffer(database, ports, settings, onDeadLetter) as unknown as VersionBuffer<Tx, P, V>
+}
+
+type Listener = (event: BufferedDeadLetter<unknown, Version>) => unknown
+type Message = VersionedMessage<unknown, Version>
+type Outcome = VersionBufferOutcome<Version>
+
+/** What it promises stands at {@link VersionBuffer}. */
+class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
+  readonly consumer: string
+  readonly #database: ConnectedDatabase<unknown>
+  readonly #ports: ConnectedPorts
+  readonly #settings: ChainSettings
+  readonly #onDeadLetter: Listener | undefined
+
+  constructor(
+    database: ConnectedDatabase<unknown>,
+    ports: ConnectedPorts,
+    settings: ChainSettings,
+    onDeadLetter: Listener | undefined,
+  ) {
+    this.consumer = settings.consumer
+    this.#database = database
+    this.#ports = ports
+    this.#settings = settings
+    this.#onDeadLetter = onDeadLetter
+  }
+
+  async process(tx: unknown, message: Message): Promise<Outcome> {
+    const { key, change } = stored(message)
+    const session = await this.#ports.bind(tx)
+    const chain = new BufferedChain(this.#ports, this.#settings, { session, tx, key })
+    const delivered = await chain.deliver(change)
+    this.#tell(chain)
+    return outcomeOf(delivered, message.from)
+  }
+
+  async resync(key: string, version: Version): Promise<{ version: Version; followed: number }> {
+    const exact = storable(exactVersion('resync', 'version', version))
+    const result = await this.#onChain(checkedKey('resync', key), (chain) => chain.resync(exact))
+    return { version: asKindOf('resync', version, result.version), followed: result.followed }
+  }
+
+  async sweep(): Promise<{ deadLettered: number }> {
+    const { consumer, maxAgeMs } = this.#settings
+    let deadLettered = 0
+    for (;;) {
+      const keys = await this.#inTransaction((session) =>
+        this.#ports.versions.overdueKeys(session, consumer, maxAgeMs, SWEEP_KEYS),
+      )
+      for (const key of keys) {
+        deadLettered += await this.#onChain(key, async (chain) => {
+          await chain.expire()
+          return chain.buried.length
+        })
+      }
+      if (keys.length < SWEEP_KEYS) return { deadLettered }
+    }
+  }
+
+  async deadLetters(
+    options: {
+      key?: string | undefined
+      limit?: number | undefined
+      after?: { key: string; from: Version } | undefined
+    } = {},
+  ): Promise<
+    readonly (BufferedDeadLetter<unknown, Version> & { readonly receivedAt: Date; readonly deadAt: Date })[]
+  > {
+    const check = new OptionChecker('deadLetters', options).known('key', 'limit', 'after')
+    const { key, after } = options
+    const filter = {
+      consumer: this.consumer,
+      key: key === undefined ? undefined : checkedKey('deadLetters', key),
+      after: after && { key: after.key, from: exactVersion('deadLetters', 'after.from', after.from) },
+      limit: check.integer('limit', { min: 1, max: 1000, default: 100 }),
+    }
+    const dead = await this.#inTransaction((session) => this.#ports.versions.dead(session, filter))
+    return dead.map((change) => ({
+      consumer: this.consumer,
+      message: messageOf(change.key, change),
+      reason: change.reason as BufferedDeadLetter['reason'],
+      receivedAt: change.receivedAt,
+      deadAt: change.deadAt,
+    }))
+  }
+
+  async redrive(key: string, from: Version): Promise<Outcome | undefined> {
+    const exact = storable(exactVersion('redrive', 'from', from))
+    const place = { key: checkedKey('redrive', key), from: exact - 1n }
+    const filter = { consumer: this.consumer, key: place.key, after: place, limit: 1 }
+    const [dead] = await this.#inTransaction((session) => this.#ports.versions.dead(session, filter))
+    if (dead?.from !== exact) return undefined
+    const delivered = await this.#onChain(key, (chain) => chain.redrive(dead))
+    return delivered && outcomeOf(delivered, from)
+  }
+
+  async discard(key: string, from: Version): Promise<boolean> {
+    const exact = storable(exactVersion('discard', 'from', from))
+    return this.#onChain(checkedKey('discard', key), (chain) => chain.discard(exact))
+  }
+
+  /** Work on a chain in a transaction of its own. Dead letters are told when it has committed. */
+  async #onChain<R>(key: string, work: (chain: BufferedChain) => Promise<R>): Promise<R> {
+    const { chain, result } = await this.#inTransaction(async (session, tx) => {
+      const chain = new BufferedChain(this.#ports, this.#settings, { session, tx, key })
+      return { chain, result: await work(chain) }
+    })
+    this.#tell(chain)
+    return result
+  }
+
+  #inTransaction<R>(work: (session: Session, tx: unknown) => Promise<R>): Promise<R> {
+    const transact = (): Promise<R> =>
+      this.#database.transact(async (tx) => work(await this.#ports.bind(tx), tx))
+    return attemptsOnConflict(transact, {
+      attempts: ATTEMPTS,
+      isConflict: (error) => this.#ports.isConflict(error),
+    })
+  }
+
+  /** Inside an async function, so that neither a listener that throws nor a promise of its that rejects has a say. */
+  #tell(chain: BufferedChain): void {
+    for (const event of chain.buried) {
+      void (async () => this.#onDeadLetter?.(event))().catch(() => undefined)
+    }
+  }
+}
+
+function outcomeOf({ status, version, followed }: Delivered, sample: Version): Outcome {
+  const at = asKindOf('version buffer', sample, version)
+  return status === 'applied' ? { status, version: at, followed } : { status, version: at }
+}
+
+/** A message in its stored form. @throws {InvalidMessageError} when it is none; nothing was written. */
+function stored(message: Message): { key: string; change: WaitingChange } {
+  if (typeof message !== 'object' || message === null) throw invalid('a message', message)
+  try {
+    const [from, to] = checkedStep('process', message)
+    const key = checkedKey('process', message.key)
+    const change = { from: storable(from), to: storable(to), kind: typeof message.from }
+    return { key, change: { ...change, payload: toJson(message.payload) } }
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error
+    throw new InvalidMessageError(`${error.message} Nothing was written.`, { cause: error })
+  }
+}
+
+function toJson(payload: unknown): string {
+  let json: string | undefined
+  try {
+    json = JSON.stringify(payload)
+  } catch (error) {
+    throw new InvalidMessageError('process: the payload cannot be written as JSON. Nothing was written.', {
+      cause: error,
+    })
+  }
+  if (json === undefined) throw invalid('a payload that JSON can express', payload)
+  const bytes = Buffer.byteLength(json)
+  if (bytes > LIMITS.payloadBytes) {
+    throw new InvalidMessageError(
+      `process: the payload has ${bytes} bytes as JSON; at most ${LIMITS.payloadBytes} are allowed. Nothing was written.`,
+    )
+  }
+  return json
+}
+
+function checkedKey(where: string, key: unknown): string {
+  return new OptionChecker(where, { key }).text('key', { max: LIMITS.orderingKeyCharacters })
+}
+
+function storable(version: bigint): bigint {
+  if (version <= MOST) return version
+  throw new InvalidOptionError(
+    `version buffer: version ${version} is beyond 2^63 − 1, the last that it can store.`,
+  )
+}
+
+function invalid(expected: string, value: unknown): InvalidMessageError {
+  return new InvalidMessageError(`process: expected ${expected}, not ${nameOf(value)}. Nothing was written.`)
+}

@@ -1,0 +1,89 @@
+import { TxboxError } from '@txbox/core'
+import type { Version } from './version.ts'
+
+/** There is no row of this key. */
+export class RowNotFoundError extends TxboxError {
+  /** The table, as the caller named it. */
+  readonly table: string
+
+  constructor(message: string, { table }: { table: string }) {
+    super('TXBOX_ROW_NOT_FOUND', message)
+    this.table = table
+  }
+}
+
+/** The row is at another version than expected. Read it again, decide again, write again: see `retryOnConflict`. */
+export class VersionConflictError extends TxboxError {
+  readonly expected: Version
+  /** The row's version when it was looked at, of the same kind as `expected`. */
+  readonly actual: Version
+
+  constructor(message: string, { expected, actual }: { expected: Version; actual: Version }) {
+    super('TXBOX_VERSION_CONFLICT', message, { retryable: true })
+    this.expected = expected
+    this.actual = actual
+  }
+}
+
+/** The row is before `from`: a change is missing. Retry when it has come, or let a version buffer wait for it. */
+export class VersionGapError extends TxboxError {
+  readonly from: Version
+  readonly actual: Version
+
+  constructor(message: string, { from, actual }: { from: Version; actual: Version }) {
+    super('TXBOX_VERSION_GAP', message, { retryable: true })
+    this.from = from
+    this.actual = actual
+  }
+}
+
+/** The row is between `from` and `to`: it has had other changes than the sender's. Never mends itself. */
+export class VersionDivergedError extends TxboxError {
+  readonly from: Version
+  readonly to: Version
+  readonly actual: Version
+
+  constructor(message: string, { from, to, actual }: { from: Version; to: Version; actual: Version }) {
+    super('TXBOX_VERSION_DIVERGED', message)
+    this.from = from
+    this.to = to
+    this.actual = actual
+  }
+}
+
+/** The row is not there yet, but can still come to a state from which this move is allowed. */
+export class TransitionTooEarlyError extends TxboxError {
+  /** The row's state. */
+  readonly from: string
+  readonly to: string
+
+  constructor(message: string, { from, to }: { from: string; to: string }) {
+    super('TXBOX_TRANSITION_TOO_EARLY', message, { retryable: true })
+    this.from = from
+    this.to = to
+  }
+}
+
+/** No way leads from the row's state to the one asked for, nor back. Trying again is of no use. */
+export class TransitionRefusedError extends TxboxError {
+  /** The row's state; `null` when it has none. */
+  readonly from: string | null
+  readonly to: string
+
+  constructor(message: string, { from, to }: { from: string | null; to: string }) {
+    super('TXBOX_TRANSITION_REFUSED', message)
+    this.from = from
+    this.to = to
+  }
+}
+
+/** Somebody else changed the row during each attempt. */
+export class EditConflictError extends TxboxError {
+  /** How often it was tried. */
+  readonly attempts: number
+
+  constructor(message: string, { attempts, cause }: { attempts: number; cause: unknown }) {
+    super('TXBOX_EDIT_CONFLICT', message, { retryable: true, cause })
+    this.attempts = attempts
+  }
+}

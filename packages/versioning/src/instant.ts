@@ -1,0 +1,49 @@
+import { InvalidOptionError, nameOf } from '@txbox/core'
+
+/** A point in time to the microsecond, as text for both kinds of database. */
+export interface Instant {
+  /** `2026-01-31T23:59:59.123456Z` */
+  readonly iso: string
+  /** `2026-01-31 23:59:59.123456`, in UTC */
+  readonly utc: string
+  /** How many decimals of the second it needs. */
+  readonly decimals: number
+}
+
+const RFC_3339 =
+  /^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d+))?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
+
+/**
+ * A `Date`, or text by RFC 3339, which keeps microseconds.
+ *
+ * @throws {InvalidOptionError} when it is no instant of the years 1 to 9999, or finer than a microsecond: to cut it
+ *   could make two instants equal.
+ */
+export function instantOf(where: string, name: string, at: unknown): Instant {
+  const text = at instanceof Date && !Number.isNaN(at.getTime()) ? at.toISOString() : at
+  const [, day, time, fraction = '', offset] = (typeof text === 'string' && RFC_3339.exec(text)) || []
+  const decimals = fraction.replace(/0+$/, '')
+  const seconds = toUtc(day, time, offset)
+  if (seconds === undefined || decimals.length > 6) {
+    throw new InvalidOptionError(
+      `${where}: '${name}' must be a Date, or text by RFC 3339 such as '2026-01-31T23:59:59.123456Z' with at most six decimals, ` +
+        `not ${at instanceof Date ? 'an invalid Date' : nameOf(at)}.`,
+    )
+  }
+  const utc = `${seconds.replace('T', ' ')}.${decimals.padEnd(6, '0')}`
+  return { iso: `${utc.replace(' ', 'T')}Z`, utc, decimals: decimals.length }
+}
+
+/** In UTC to the second; nothing for a day or a time that there is not. */
+function toUtc(
+  day: string | undefined,
+  time: string | undefined,
+  offset: string | undefined,
+): string | undefined {
+  if (day === undefined || time === undefined || offset === undefined) return undefined
+  const local = new Date(`${day}T${time}Z`)
+  // 31 February would silently be 3 March.
+  if (Number.isNaN(local.getTime()) || local.toISOString().slice(0, 19) !== `${day}T${time}`) return undefined
+  const utc = new Date(`${day}T${time}${offset.toUpperCase()}`).toISOString().slice(0, 19)
+  return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined
+}

@@ -1,0 +1,64 @@
+import { InvalidOptionError, nameOf } from '@txbox/core'
+
+/** States, and the moves that are allowed from each. */
+export interface StateMachine<S extends string> {
+  readonly states: readonly S[]
+  readonly moves: Readonly<Record<S, readonly S[]>>
+}
+
+/**
+ * Describes a state machine once, as data: for each state those that may follow it.
+ *
+ * @throws {InvalidOptionError} when there is no state, or a move leads to a state that is none.
+ */
+export function stateMachine<const M extends Record<string, readonly (keyof M & string)[]>>(
+  moves: M,
+): StateMachine<keyof M & string> {
+  if (typeof moves !== 'object' || moves === null || Object.keys(moves).length === 0) {
+    throw new InvalidOptionError(
+      `stateMachine: expected an object of states, each with a list of those that may follow it, not ${nameOf(moves)}.`,
+    )
+  }
+  const states = Object.keys(moves) as (keyof M & string)[]
+  const checked = states.map((state) => {
+    const next: unknown = moves[state]
+    if (!Array.isArray(next)) {
+      throw new InvalidOptionError(
+        `stateMachine: '${state}' must have a list of states, not ${nameOf(next)}.`,
+      )
+    }
+    for (const to of next as unknown[]) {
+      if (typeof to === 'string' && Object.hasOwn(moves, to)) continue
+      throw new InvalidOptionError(
+        `stateMachine: '${state}' leads to '${String(to)}', which is none of its states: ${states.join(', ')}.`,
+      )
+    }
+    return [state, Object.freeze([...(next as (keyof M & string)[])])] as const
+  })
+  return Object.freeze({
+    states: Object.freeze(states),
+    moves: Object.freeze(Object.fromEntries(checked)) as Record<
+      keyof M & string,
+      readonly (keyof M & string)[]
+    >,
+  })
+}
+
+/** The states from which one move leads to this one. */
+export function statesBefore(machine: StateMachine<string>, to: string): readonly string[] {
+  return machine.states.filter((state) => machine.moves[state]?.includes(to))
+}
+
+/** Does a way of one move or more lead from one state to another? */
+export function leadsTo(machine: StateMachine<string>, from: string, to: string): boolean {
+  const seen = new Set<string>()
+  const open = [from]
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    for (const next of Object.hasOwn(machine.moves, at) ? machine.moves[at]! : []) {
+      if (next === to) return true
+      if (!seen.has(next)) open.push(next)
+      seen.add(next)
+    }
+  }
+  return false
+}

@@ -1,0 +1,65 @@
+import { OptionChecker } from '@txbox/core'
+import { KeyedRow } from './keyed-row.ts'
+import type {
+  AnyKysely,
+  DefaultVersion,
+  Named,
+  RowKey,
+  SetOf,
+  TableOf,
+  VersionColumn,
+} from './table-options.ts'
+import {
+  checkedSet,
+  conflictUnlessAt,
+  foundVersion,
+  isAt,
+  versionColumnOf,
+  versionText,
+} from './version-option.ts'
+import { asKindOf, exactVersion, type SameKind, type Version } from './version.ts'
+
+/**
+ * Updates one row if it is at the version that you expect, and counts the version up by one. Of several writers with
+ * the same expectation one wins: the check stands in the UPDATE. One statement; a second one only when nothing was
+ * updated. `set` may be empty.
+ *
+ * @returns the new version, of the kind that `expected` is.
+ * @throws {RowNotFoundError} when there is no such row.
+ * @throws {VersionConflictError} when it is at another version. Nothing was written, and the transaction goes on.
+ * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
+ * @throws {InvalidOptionError} for an empty `where` or one that matches several rows, a `set` with the version column,
+ *   or a number that would be rounded.
+ */
+export async function updateVersioned<
+  DB,
+  TB extends TableOf<DB>,
+  V extends Version,
+  VC extends VersionColumn<DB, TB> = DefaultVersion<DB, TB>,
+>(
+  tx: AnyKysely<DB>,
+  table: TB,
+  options: {
+    /** Columns of a unique key, with their values. */
+    where: RowKey<DB, TB>
+    /** The version that the row must be at. */
+    expected: V
+    /** New values, or Kysely expressions. */
+    set: SetOf<DB, TB, NoInfer<VC>>
+  } & Named<DB, TB, VC>,
+): Promise<{ version: SameKind<V> }> {
+  const where = 'updateVersioned'
+  new OptionChecker(where, options).known('where', 'expected', 'set', 'versionColumn')
+  const column = versionColumnOf(where, options)
+  const expected = exactVersion(where, 'expected', options.expected)
+  const version = asKindOf(where, options.expected, expected + 1n)
+  const set = checkedSet(where, options.set, column)
+  const row = new KeyedRow(where, tx, table, options.where)
+  return row.settle({
+    write: () =>
+      row.update({ ...set, [column]: row.dialect.version(expected + 1n) }, isAt(row, column, expected)),
+    written: { version },
+    look: () => versionText(row, column),
+    explain: (found) => conflictUnlessAt(row, where, options.expected, foundVersion(row, column, found)),
+  })
+}

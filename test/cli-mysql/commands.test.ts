@@ -1,0 +1,81 @@
+import { createConnection } from 'mysql2/promise'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { txbox, type Ended } from '../cli/run-txbox.ts'
+import { createDatabase } from '../support/servers/mysql-databases.ts'
+
+let url = ''
+let drop: (() => Promise<void>) | undefined
+
+beforeAll(async () => {
+  const [serverUrl] = inject('needs').map((name) => inject('servers')[name])
+  ;({ url, drop } = await createDatabase(serverUrl ?? ''))
+})
+afterAll(() => drop?.())
+
+function run(...args: string[]): Promise<Ended> {
+  return txbox(args, { DATABASE_URL: url })
+}
+
+async function json(...args: string[]): Promise<unknown> {
+  const { stdout, stderr } = await run(...args, '--json')
+  expect(stderr).toBe('')
+  return JSON.parse(stdout)
+}
+
+async function sql(text: string): Promise<void> {
+  const connection = await createConnection(url)
+  await connection.query(text)
+  await connection.end()
+}
+
+/** One file, one database: each test goes on from the one before it. */
+test('migrate says what it would apply, applies it, and finds nothing to do then', async () => {
+  const { pending } = (await json('migrate', '--dry-run')) as { pending: string[] }
+  expect(pending[0]).toBe('0001_inbox')
+  expect((await run('migrate')).stdout).toBe(`Applied ${pending.join(', ')}.\n`)
+  expect((await run('migrate', '--dry-run')).stdout).toBe('The tables are up to date.\n')
+})
+
+test('doctor finds fresh tables in order, and names the server', async () => {
+  const { healthy, findings } = (await json('doctor')) as {
+    healthy: boolean
+    findings: { check: string; found: string }[]
+  }
+  expect(healthy).toBe(true)
+  expect(findings[0]).toMatchObject({
+    check: 'server',
+    found: expect.stringMatching(inject('engine') === 'mariadb' ? /^MariaDB / : /^MySQL /),
+  })
+  expect((await run('doctor', '--prefix', 'nowhere_')).code).toBe(1)
+})
+
+test('gc removes what has expired, and status tells of it', async () => {
+  await sql(`insert into txbox_inbox (consumer, \`key\`, processed_at, expires_at) values
+    ('c', 'old', utc_timestamp(6), utc_timestamp(6) - interval 1 hour), ('c', 'new', utc_timestamp(6), utc_timestamp(6) + interval 1 hour)`)
+  expect((await run('gc', '--dry-run')).stdout).toMatch(/^Would remove 1 expired claim and 0 dead letters/)
+  expect((await run('gc')).stdout).toMatch(/Removed 1 expired claim and 0 dead letters in/)
+  expect(await json('status')).toMatchObject({ expired: { count: 0 }, lastCollection: { inbox: 1 } })
+})
+
+test('dead letters are listed, redriven and discarded', async () => {
+  for (const id of ['a', 'b']) {
+    await sql(`insert into txbox_parked (shard, id, topic, \`key\`, content_type, headers, payload, created_at, dead_at, attempts, error)
+      values (0, '${id}', 'orders', 'ö', 'application/json', '{}', '{}', utc_timestamp(6), utc_timestamp(6), 3, 'refused')`)
+  }
+  expect((await run('dead-letters', 'list')).stdout).toMatch(/^a +orders +ö +\S+Z +3 +refused$/m)
+  expect(await json('dead-letters', 'show', 'b')).toMatchObject({ id: 'b', key: 'ö', attempts: 3 })
+  expect((await run('dead-letters', 'redrive', 'a', '--yes')).stdout).toBe('Put back 1 dead letter.\n')
+  expect((await run('dead-letters', 'discard', '--topic', 'orders', '--yes')).stdout).toBe(
+    'Deleted 1 dead letter.\n',
+  )
+  expect(await json('status')).toMatchObject({ dead: { count: 0 }, parked: { count: 1 } })
+})
+
+test('a server that is not there, or refuses, is one line without an address', async () => {
+  for (const wrong of ['mysql://u:secret@127.0.0.1:1/d', url.replace('//root', '//nobody_there:secret')]) {
+    const { code, stderr } = await txbox(['status'], { DATABASE_URL: wrong })
+    expect(code).toBe(1)
+    expect(stderr).not.toMatch(/secret|^\s+at /m)
+    expect(stderr.trim().split('\n').length).toBe(1)
+  }
+})

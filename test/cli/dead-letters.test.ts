@@ -1,0 +1,107 @@
+import { beforeEach, expect, test } from 'vitest'
+import { parked, useShop } from './use-shop.ts'
+
+const shop = useShop()
+
+async function dead(): Promise<readonly string[]> {
+  const { rows } = await shop.sql('select id from txbox.parked where dead_at is not null order by id')
+  return rows.map((row: { id: string }) => row.id)
+}
+
+beforeEach(async () => {
+  await shop.sql('delete from txbox.parked')
+  for (const [id, topic, key] of [
+    ['a1', 'orders', 'o1'],
+    ['a2', 'orders', 'o2'],
+    ['b1', 'invoices', 'o1'],
+  ]) {
+    const columns = {
+      topic: `'${topic}'`,
+      key: `'${key}'`,
+      type: "'made'",
+      dead_at: 'now()',
+      attempts: '7',
+      error: "'refused'",
+    }
+    await shop.sql(parked(id!, columns))
+  }
+  await shop.sql(parked('alive', { due_at: "now() + interval '1 day'" }))
+})
+
+test('list shows dead letters, a page at a time, by topic, type and key', async () => {
+  const { code, stdout, stderr } = await shop.run('dead-letters', 'list')
+  expect([code, stderr]).toEqual([0, ''])
+  expect(stdout.split('\n')[1]).toMatch(/^a1 +orders +o1 +\d{4}-\d\d-\d\dT\S+ +7 +refused$/)
+  expect(stdout).not.toContain('alive')
+  const ids = async (...args: string[]): Promise<string[]> => {
+    const { stdout: lines } = await shop.run('dead-letters', 'list', '--json', ...args)
+    return lines
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => (JSON.parse(line) as { id: string }).id)
+  }
+  expect(await ids('--topic', 'orders')).toEqual(['a1', 'a2'])
+  expect(await ids('--key', 'o1')).toEqual(['a1', 'b1'])
+  expect(await ids('--type', 'other')).toEqual([])
+  expect(await ids('--limit', '2')).toEqual(['a1', 'a2'])
+  expect(await ids('--limit', '2', '--after', 'a2')).toEqual(['b1'])
+  expect((await shop.run('dead-letters', 'list', '--limit', '2')).stdout).toContain('--after a2')
+  expect((await shop.run('dead-letters', 'list', '--topic', 'none')).stdout).toBe('No dead letters.\n')
+})
+
+test('show tells all about one, but not its payload', async () => {
+  const { stdout } = await shop.run('dead-letters', 'show', 'a1')
+  expect(stdout).toMatch(/^id +a1$/m)
+  expect(stdout).toMatch(/^error +refused$/m)
+  expect(stdout).not.toContain('"n":1')
+  expect(JSON.parse((await shop.run('dead-letters', 'show', 'a1', '--json')).stdout)).toMatchObject({
+    id: 'a1',
+    attempts: 7,
+  })
+  const missing = await shop.run('dead-letters', 'show', 'alive')
+  expect([missing.code, missing.stderr]).toEqual([1, "txbox: There is no dead letter with the id 'alive'.\n"])
+})
+
+test.for(['redrive', 'discard'])(
+  '%s without --yes says what and how many, and changes nothing in a script',
+  async (command) => {
+    const { code, stdout, stderr } = await shop.run('dead-letters', command, '--topic', 'orders')
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(/a1 +orders[^]*a2 +orders/)
+    expect(stderr).toContain('2 dead letters')
+    expect(stderr).toContain('nothing was changed: pass --yes')
+    expect(await dead()).toEqual(['a1', 'a2', 'b1'])
+  },
+)
+
+test('discard --yes deletes those that are meant, and no others', async () => {
+  const { code, stdout } = await shop.run('dead-letters', 'discard', 'a1', 'alive', '--yes')
+  expect([code, stdout]).toEqual([0, 'Deleted 1 dead letter.\n'])
+  expect(await dead()).toEqual(['a2', 'b1'])
+  const json = await shop.run('dead-letters', 'discard', '--key', 'o1', '--yes', '--json')
+  expect(JSON.parse(json.stdout)).toMatchObject({ id: 'b1' })
+  expect((await shop.sql("select 1 from txbox.parked where id = 'alive'")).rowCount).toBe(1)
+  expect((await shop.run('dead-letters', 'discard', '--topic', 'none')).stdout).toBe(
+    'No dead letters match.\n',
+  )
+})
+
+test('redrive --yes puts them back once, and notes who did it', async () => {
+  const first = await shop.run('dead-letters', 'redrive', '--topic', 'orders', '--yes')
+  expect([first.code, first.stdout]).toEqual([0, 'Put back 2 dead letters.\n'])
+  expect(await dead()).toEqual(['b1'])
+  expect((await shop.run('dead-letters', 'redrive', 'a1', '--yes')).stdout).toBe('Put back 0 dead letters.\n')
+  expect((await shop.sql('select id from txbox.redrives order by id')).rows).toEqual([
+    { id: 'a1' },
+    { id: 'a2' },
+  ])
+})
+
+test('all of them is never meant by accident', async () => {
+  for (const command of ['redrive', 'discard']) {
+    const { code, stderr } = await shop.run('dead-letters', command, '--yes')
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/^txbox: say which dead letters are meant/)
+  }
+  expect(await dead()).toEqual(['a1', 'a2', 'b1'])
+})

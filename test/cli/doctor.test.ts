@@ -1,0 +1,130 @@
+import { Client } from 'pg'
+import { expect, onTestFinished, test } from 'vitest'
+import { Proxy } from '../support/proxy.ts'
+import { txbox } from './run-txbox.ts'
+import { parked, useShop } from './use-shop.ts'
+
+const shop = useShop()
+
+interface Answer {
+  readonly healthy: boolean
+  readonly findings: readonly { check: string; verdict: string; found: string; advice?: string }[]
+}
+
+async function doctor(...args: string[]): Promise<Answer & { code: number | null }> {
+  const { code, stdout, stderr } = await shop.run('doctor', '--json', ...args)
+  expect(stderr).toBe('')
+  return { code, ...(JSON.parse(stdout) as Answer) }
+}
+
+async function finding(check: string): Promise<Answer['findings'][number]> {
+  return (await doctor()).findings.find((one) => one.check === check)!
+}
+
+test('doctor finds fresh tables in order', async () => {
+  const { code, healthy, findings } = await doctor()
+  expect([code, healthy]).toEqual([0, true])
+  // The server is somebody else's: it may have settings that doctor warns of.
+  const ours = findings.filter(({ check }) => !['durability', 'autovacuum', 'vacuum horizon'].includes(check))
+  expect(ours.filter(({ verdict }) => verdict !== 'ok').map(({ check }) => check)).toEqual(['relay'])
+  const { stdout } = await shop.run('doctor')
+  expect(stdout).toMatch(/^ok {7}server {11}PostgreSQL \d+/)
+})
+
+test('doctor without tables names the command, and fails', async () => {
+  const { code, healthy, findings } = await doctor('--schema', 'nowhere')
+  expect([code, healthy]).toEqual([1, false])
+  expect(findings.find(({ check }) => check === 'revision')).toMatchObject({
+    verdict: 'problem',
+    advice: "Run 'txbox migrate'.",
+  })
+})
+
+const sicknesses: [string, string, string, string, RegExp][] = [
+  [
+    'a missing index',
+    'indexes',
+    'drop index txbox.inbox_expires_at',
+    'create index inbox_expires_at on txbox.inbox (expires_at)',
+    /missing or invalid: inbox_expires_at/,
+  ],
+  [
+    'a sequence that caches',
+    'order',
+    'alter sequence txbox.outbox_seq cache 50',
+    'alter sequence txbox.outbox_seq cache 1',
+    /outbox_seq has cache 50/,
+  ],
+  [
+    'another collation',
+    'collations',
+    'alter table txbox.inbox alter consumer type text collate "und-x-icu"',
+    'alter table txbox.inbox alter consumer type text collate "C"',
+    /inbox\.consumer has collation/,
+  ],
+  [
+    'a backlog that nobody relays',
+    'relay',
+    "insert into txbox.outbox (shard, id, topic, content_type, headers, payload, created_at) values (0, 'x', 't', 'c', '{}', 'x', now() - interval '1 hour')",
+    'delete from txbox.outbox',
+    /none at work; 1 message wait, the oldest since 1 h/,
+  ],
+  [
+    'a lease that ran out unnoticed',
+    'leases',
+    "insert into txbox.leases (name, owner, expires_at) values ('outbox/00', 'dead-relay', now() - interval '10 minutes')",
+    'delete from txbox.leases',
+    /1 lease ran out and nobody took over; held last by dead-relay/,
+  ],
+  [
+    'a key that is blocked',
+    'keys',
+    parked('head', { order_key: "'o1'", key: "'o1'", due_at: 'now()', attempts: '3' }),
+    'delete from txbox.parked',
+    /'o1' by message head \(attempt 3, 0 behind it\)/,
+  ],
+  [
+    'dead letters',
+    'dead letters',
+    parked('dead', { dead_at: 'now()' }),
+    'delete from txbox.parked',
+    /1 dead letter/,
+  ],
+]
+
+test.for(sicknesses)('doctor finds %s, and says what to do', async ([, check, hurt, heal, expected]) => {
+  await shop.sql(hurt)
+  const sick = await finding(check)
+  await shop.sql(heal)
+  expect(sick.verdict).toMatch(/warning|problem/)
+  expect(sick.found).toMatch(expected)
+  expect(sick.advice).toBeTruthy()
+  expect((await finding(check)).verdict).toMatch(/ok|note/)
+})
+
+test('doctor finds who pins the vacuum horizon', async () => {
+  const client = new Client({ connectionString: shop.url, application_name: 'nightly report' })
+  await client.connect()
+  onTestFinished(() => client.end())
+  await client.query('begin isolation level repeatable read')
+  await client.query('select 1')
+  const { findings } = await doctor('--long-transaction-ms', '0')
+  const horizon = findings.find(({ check }) => check === 'vacuum horizon')
+  expect(horizon).toMatchObject({ verdict: 'warning', advice: expect.stringMatching(/End that transaction/) })
+  expect(horizon?.found).toMatch(/\(nightly report\), idle in transaction for \d+ s/)
+})
+
+test('doctor finds that notifications do not get through to it', async () => {
+  const url = new URL(shop.url)
+  const proxy = await Proxy.to({ host: url.hostname, port: Number(url.port || 5432) })
+  onTestFinished(() => proxy.close())
+  url.host = `127.0.0.1:${proxy.address.port}`
+  proxy.garble(/listen(?= txbox_doctor)/)
+  const { stdout } = await txbox(['doctor', '--json', '--database', url.href])
+  const { findings } = JSON.parse(stdout) as Answer
+  expect(findings.find(({ check }) => check === 'listen')).toMatchObject({
+    verdict: 'warning',
+    found: expect.stringMatching(/breaks LISTEN$/),
+    advice: expect.stringMatching(/past the pooler/),
+  })
+})

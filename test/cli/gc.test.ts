@@ -1,0 +1,90 @@
+import { beforeEach, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { ended, startTxbox } from './run-txbox.ts'
+import { claims, parked, useShop } from './use-shop.ts'
+
+const shop = useShop()
+
+async function left(table: string): Promise<number> {
+  return Number((await shop.sql(`select count(*)::int as n from txbox.${table}`)).rows[0].n)
+}
+
+beforeEach(async () => {
+  await shop.sql('delete from txbox.inbox; delete from txbox.parked')
+  await shop.sql(claims(1500, 10))
+  await shop.sql(parked('old', { dead_at: "now() - interval '40 days'" }))
+  await shop.sql(parked('young', { dead_at: "now() - interval '2 days'" }))
+})
+
+test('gc says what it removes, removes it, and says what it has removed', async () => {
+  const { code, stdout, stderr } = await shop.run('gc')
+  expect([code, stderr]).toEqual([0, ''])
+  const [before, after] = stdout.trim().split('\n')
+  expect(before).toBe('Removing 1,500 expired claims and 1 dead letter older than 30 d.')
+  expect(after).toMatch(/^Removed 1,500 expired claims and 1 dead letter in \d+ (ms|s)/)
+  expect([await left('inbox'), await left('parked')]).toEqual([10, 1])
+})
+
+test('gc --dry-run only counts', async () => {
+  const human = await shop.run('gc', '--dry-run', '--dead-letter-retention-ms', '0')
+  expect(human.stdout).toBe('Would remove 1,500 expired claims and 2 dead letters of any age.\n')
+  const json = await shop.run('gc', '--dry-run', '--json', '--dead-letter-retention-ms', 'forever')
+  expect(JSON.parse(json.stdout)).toEqual({
+    dryRun: true,
+    inbox: { count: 1500, atLeast: false },
+    deadLetters: { count: 0, atLeast: false },
+  })
+  expect([await left('inbox'), await left('parked')]).toEqual([1510, 2])
+})
+
+test('gc --json answers with the figures of the run, and nothing else', async () => {
+  const { stdout, stderr } = await shop.run('gc', '--json', '--batch-size', '100', '--pause-ms', '0')
+  expect(JSON.parse(stdout)).toMatchObject({ inbox: 1500, deadLetters: 1, failures: 0, complete: true })
+  expect(stderr).toBe('')
+})
+
+test('gc --interval-ms collects until SIGTERM, and ends by itself then', async () => {
+  const child = startTxbox(['gc', '--interval-ms', '1000', '--database', shop.url])
+  const end = ended(child)
+  await until(
+    async () => (await left('inbox')) === 10,
+    () => 'the first run',
+  )
+  await shop.sql(
+    "insert into txbox.inbox (consumer, key, processed_at, expires_at) values ('d', 'x', now(), now())",
+  )
+  await until(
+    async () => (await left('inbox')) === 10,
+    () => 'another run',
+  )
+  child.kill('SIGTERM')
+  const { code, stderr } = await end
+  expect(code).toBe(0)
+  expect(stderr).toContain('collected: Removed 1,500 expired claims and 1 dead letter')
+  expect(stderr).toContain('SIGTERM: finishing the batch in flight')
+})
+
+test('SIGINT ends a single run within one batch', async () => {
+  const child = startTxbox(['gc', '--batch-size', '10', '--pause-ms', '100', '--database', shop.url])
+  const end = ended(child)
+  await until(
+    async () => (await left('inbox')) < 1510,
+    () => 'the run has begun',
+  )
+  child.kill('SIGINT')
+  const { code, stdout } = await end
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/stopped before the end\.\n$/)
+  expect(await left('inbox')).toBeGreaterThan(10)
+})
+
+test.for([
+  ['a retention that is no number', ['--dead-letter-retention-ms', 'long'], 2, /Expected a whole number/],
+  ['an interval out of bounds', ['--interval-ms', '10'], 2, /'intervalMs' must be/],
+  ['no tables', ['--schema', 'nowhere'], 1, /Run 'txbox migrate'/],
+] as const)('gc with %s: one line that says what to do', async ([, args, expectedCode, expected]) => {
+  const { code, stderr, stdout } = await shop.run('gc', ...args)
+  expect([code, stdout]).toEqual([expectedCode, ''])
+  expect(stderr).toMatch(expected)
+  expect(stderr.trim().split('\n').length).toBe(1)
+})

@@ -1,0 +1,80 @@
+import { createPool, type Pool } from 'mysql2/promise'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
+import { fill } from '../../packages/mysql/src/literals.ts'
+import { parkedStatements } from '../../packages/mysql/src/parked-statements.ts'
+import { relayStatements } from '../../packages/mysql/src/relay-statements.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const tables = tablesOf('test', 'txbox_')
+const relay = relayStatements(tables)
+const parked = parkedStatements(tables)
+const ROWS = 50_000
+const KEY = Buffer.from('key-0')
+let pool: Pool
+let places: bigint[]
+
+beforeAll(async () => {
+  pool = createPool({ uri: outbox.url(), connectionLimit: 1 })
+})
+afterAll(() => pool.end())
+
+/** One key has nearly all that is parked; two others, of its shard too, have a few. */
+async function fillTables(): Promise<void> {
+  for (let from = 1; from <= ROWS; from += 10_000) {
+    const rows = Array.from({ length: 10_000 }, (_, index) => {
+      const n = from + index
+      const key = n === 7 || n === 8 ? 'key-1' : n === 9 ? 'key-2' : 'key-0'
+      const due = n === 1 || n === 7 ? 'utc_timestamp(6)' : 'null'
+      return `(utc_timestamp(6), ${due}, 3, '${key}', 'm${n}', 't', '${key}', 't', '{}', '')`
+    })
+    await pool.query(
+      `insert into txbox_parked (created_at, due_at, shard, order_key, id, topic, \`key\`, content_type, headers, payload)
+       values ${rows.join()}`,
+    )
+  }
+  const messages = Array.from(
+    { length: 2000 },
+    (_, n) => `(utc_timestamp(6), 3, 'o${n}', 't', 'key-${n % 5}', 't', '{}', '')`,
+  )
+  await pool.query(
+    `insert into txbox_outbox (created_at, shard, id, topic, \`key\`, content_type, headers, payload) values ${messages.join()}`,
+  )
+  const [rows] = await pool.query(
+    "select cast(place as char) as place from txbox_parked as p where order_key = 'key-0' order by p.place limit 1000",
+  )
+  places = (rows as { place: string }[]).map(({ place }) => BigInt(place))
+}
+
+/** Rows that the server has looked at for the statement, which is taken back. */
+async function looksOf(statement: string): Promise<number> {
+  await pool.query('start transaction')
+  await pool.query('flush local status')
+  await pool.query('start transaction')
+  await pool.query(statement)
+  const [rows] = await pool.query("show session status like 'Handler_read%'")
+  await pool.query('rollback')
+  return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0)
+}
+
+test('O4 a key with very many parked messages does not slow the statements on others', async () => {
+  await fillTables()
+  const list = (numbers: readonly bigint[]): string => `[${numbers.join()}]`
+  const all: Record<string, readonly [statement: string, most: number]> = {
+    'reads the outbox': [fill(relay.read, [1000, 3, 3, 3, 1000]), 2100],
+    'looks for work': [[fill(relay.hasBacklog, [3, 3]), fill(relay.hasDue, [3, 3])].join('\nunion all'), 20],
+    'finds what is due': [fill(parked.due, [3, 3, 1000]), 20],
+    'goes on in a key': [fill(parked.readOnward, [1000, 3, KEY, places[500]!, 100]), 200],
+    'finds who is next': [fill(parked.next, [3, KEY, places[900]!]), 20],
+    'reads single messages': [fill(parked.readAlone, [1000, list(places.slice(0, 10))]), 40],
+    'deletes what was accepted': [fill(parked.remove, [list(places.slice(0, 100))]), 500],
+    'keeps what was refused': [fill(parked.keep, [`[[${places[900]},1,1000,0,"no"]]`]), 40],
+    'releases the next': [fill(parked.release, [list(places.slice(901, 902))]), 40],
+  }
+  for (const [what, [statement, most]] of Object.entries(all)) {
+    expect(await looksOf(statement), what).toBeLessThanOrEqual(most)
+  }
+})

@@ -1,0 +1,125 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  LeaseLostError,
+  portsKey,
+  type ConnectedPorts,
+  type Lease,
+  type RelayStore,
+  type Settlement,
+} from '@txbox/core'
+import { fill } from '../../packages/mysql/src/literals.ts'
+import { relayStatements } from '../../packages/mysql/src/relay-statements.ts'
+import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { ISOLATIONS, useRoot, useTarget, type OpenTransaction } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const kind = target.kinds.find(({ library }) => library === 'mysql2')!
+const SHARD = 3
+const NAME = 'outbox/03'
+
+function accepted(seqs: readonly bigint[]): Settlement {
+  return { accepted: seqs, refused: [], behind: [] }
+}
+
+describe.each(ISOLATIONS)('at %s', (isolation) => {
+  const root = useRoot(target, kind, { isolation, max: 6 })
+  let relay: RelayStore
+  let lease: Lease
+  let seqs: bigint[]
+
+  beforeAll(() => {
+    const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!
+    relay = ports.relay({ statementTimeoutMs: 10_000 })
+  })
+  beforeEach(async () => {
+    await outbox.fill(160)
+    await target.sql(
+      "insert into txbox_leases (name, owner, term, expires_at) values (?, 'me', 7, utc_timestamp(6) + interval 1 hour)",
+      [NAME],
+    )
+    lease = { name: NAME, owner: 'me', term: 7n, afterCrash: false }
+    seqs = (await relay.read(SHARD, { messages: 1000, bytes: 1_000_000 })).map(({ seq }) => seq)
+    expect(seqs.length).toBe(10)
+  })
+
+  async function takeOver(): Promise<OpenTransaction> {
+    const other = await root.begin()
+    await other.exec("update txbox_leases set owner = 'you', term = term + 1 where name = ?", [NAME])
+    return other
+  }
+
+  test('O7 a settlement waits for a takeover that is under way, and settles nothing when it was taken', async () => {
+    const other = await takeOver()
+    const settling = expect(relay.settle(lease, SHARD, accepted(seqs))).rejects.toThrow(LeaseLostError)
+    await target.blocked(1)
+    await other.commit()
+    await settling
+    expect(await outbox.backlogSize()).toBe(160)
+  })
+
+  test('O7 the same when the takeover is rolled back: the settlement goes through', async () => {
+    const other = await takeOver()
+    const settling = relay.settle(lease, SHARD, accepted(seqs))
+    await target.blocked(1)
+    await other.rollback()
+    await settling
+    expect(await outbox.backlogSize()).toBe(150)
+  })
+
+  test('O7 another term, another owner, or an expired lease settles nothing', async () => {
+    for (const stale of [
+      { ...lease, term: 6n },
+      { ...lease, owner: 'you' },
+      { ...lease, name: 'outbox/04' },
+    ]) {
+      await expect(relay.settle(stale, SHARD, accepted(seqs))).rejects.toThrow(LeaseLostError)
+    }
+    await outbox.expireLeases()
+    await expect(relay.settle(lease, SHARD, accepted(seqs))).rejects.toThrow(LeaseLostError)
+    expect(await outbox.backlogSize()).toBe(160)
+  })
+
+  test('messages that somebody has deleted by hand are no reason to think the lease lost', async () => {
+    await relay.settle(lease, SHARD, accepted(seqs.slice(0, 4)))
+    await relay.settle(lease, SHARD, accepted(seqs.slice(0, 4)))
+    await relay.settle(lease, SHARD, accepted(seqs))
+    expect(await outbox.backlogSize()).toBe(150)
+  })
+
+  test("O12 it deletes up to a producer's uncommitted row, and does not wait for it", async () => {
+    const producer = await root.begin()
+    await producer.exec(
+      "insert into txbox_outbox (shard, id, topic, content_type, headers, payload, created_at) values (?, 'open', 't', 't', '{}', '', utc_timestamp(6))",
+      [SHARD],
+    )
+    await relay.settle(lease, SHARD, accepted([...seqs, seqs.at(-1)! + 1000n]))
+    await producer.commit()
+    expect((await outbox.backlog()).filter(({ shard }) => shard === SHARD).map(({ id }) => id)).toEqual([
+      'open',
+    ])
+  })
+
+  test('numbers beyond 2^53 are exact', async () => {
+    const large = 2n ** 63n + 12_345n
+    await target.sql(`update txbox_outbox set seq = ${large} where shard = ? and seq = ${seqs[9]}`, [SHARD])
+    const read = await relay.read(SHARD, { messages: 1000, bytes: 1_000_000 })
+    expect(read.map(({ seq }) => seq)).toEqual([...seqs.slice(0, 9), large])
+    await relay.settle(lease, SHARD, accepted([large]))
+    expect((await outbox.backlog()).filter(({ shard }) => shard === SHARD).length).toBe(9)
+    await target.sql('alter table txbox_outbox auto_increment = 1000')
+  })
+
+  test('each accepted row is looked up by its whole key', async () => {
+    const { settle } = relayStatements(tablesOf('test', 'txbox_'))
+    const statement = fill(settle, [`[${seqs.join(',')}]`, SHARD, Buffer.from(NAME), Buffer.from('me'), 7n])
+    const format = target.engine === 'mysql' ? 'format = traditional ' : ''
+    const plan = await target.sql(`explain ${format}${statement}`)
+    expect(plan.map((row) => [row['table'], row['type'], row['key']])).toEqual([
+      ['l', 'const', 'PRIMARY'],
+      expect.arrayContaining(['ALL', null]),
+      ['o', 'eq_ref', 'PRIMARY'],
+    ])
+  })
+})

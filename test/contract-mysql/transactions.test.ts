@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest'
+import {
+  InvalidMessageError,
+  NotInTransactionError,
+  TransactionAbortedError,
+  portsKey,
+  type ConnectedPorts,
+  type StoredMessage,
+} from '@txbox/core'
+import type { MysqlSession } from '../../packages/mysql/src/session.ts'
+import { InboxUnderTest, WAYS } from '../support/inbox-under-test.ts'
+import { outboxOf, publishAll } from '../support/relay-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind, { max: 1 })
+
+  describe.each([
+    'create table if not exists side_effect (n int)',
+    'truncate table ballast',
+    'start transaction',
+    '/* another */ begin',
+    '-- another\n# one\nbegin',
+    '/*!50000 begin */',
+    'commit; start transaction',
+    'rollback; begin; select 1',
+  ])('I7 fn runs statements that end its transaction: %s', (statements) => {
+    test.for(WAYS)('TransactionAbortedError, and it is not reported as processed (%s)', async (way) => {
+      const subject = new InboxUnderTest(target, root)
+      const delivered = subject.deliver(way, { id: 'x' }, async (tx, message, context) => {
+        await subject.handle(tx, message, context)
+        for (const statement of statements.split(';')) await target.exec(tx, statement)
+      })
+      await expect(delivered).rejects.toThrow(TransactionAbortedError)
+    })
+  })
+
+  test('I7 fn does not wait for the statements that put another transaction in place of its own', async () => {
+    const subject = new InboxUnderTest(target, root)
+    for (let time = 0; time < 20; time += 1) {
+      const unawaited: Promise<unknown>[] = []
+      const delivered = subject.process({ id: `m${time}` }, (tx) => {
+        for (const statement of ['commit', 'begin']) unawaited.push(target.exec(tx, statement))
+      })
+      await expect(delivered, `time ${time}`).rejects.toThrow(TransactionAbortedError)
+      await Promise.allSettled(unawaited)
+    }
+  })
+
+  test('I1 outside a transaction a duplicate too is refused as such', async () => {
+    const subject = new InboxUnderTest(target, root)
+    await subject.process({ id: 'x' })
+    const transaction = await root.begin()
+    await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)
+    await target.exec(transaction.tx, 'commit')
+    const again = subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)
+    await expect(again).rejects.toThrow(NotInTransactionError)
+    await transaction.rollback()
+    expect(subject.calls).toBe(1)
+  })
+
+  test('a failed statement that ends nothing is no reason to roll back', async () => {
+    const subject = new InboxUnderTest(target, root)
+    for (const [what, fail] of Object.entries(target.recoverable)) {
+      const outcome = await subject.process({ id: what }, async (tx, message, context) => {
+        await expect(fail(tx)).rejects.toThrow()
+        return subject.handle(tx, message, context)
+      })
+      expect(outcome, what).toMatchObject({ status: 'processed' })
+    }
+    expect(await subject.effects()).toBe(Object.keys(target.recoverable).length)
+  })
+
+  test('after a transaction that DDL has ended nothing is written, and the connection serves on', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const transaction = await root.begin()
+    await subject.inbox.process(transaction.tx, { id: 'before' }, () => undefined)
+    await target.exec(transaction.tx, 'create table if not exists side_effect (n int)')
+    const expected = kind.library === 'kysely' ? TransactionAbortedError : NotInTransactionError
+    await expect(subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)).rejects.toThrow(expected)
+    await expect(outboxOf(root).publish(transaction.tx, { topic: 't', payload: 1 })).rejects.toThrow(expected)
+    await transaction.rollback()
+    expect([subject.calls, await subject.claimedKeys()]).toEqual([0, ['before']])
+    expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'processed' })
+  })
+
+  test('a connection goes back to its pool with the settings that it had', async () => {
+    const settings = async (): Promise<unknown> => {
+      const transaction = await root.begin()
+      const rows = await transaction.exec(
+        `show session variables where variable_name in ('transaction_isolation', 'tx_isolation', 'autocommit',
+           'innodb_lock_wait_timeout', 'sql_mode', 'time_zone', 'character_set_client', 'max_statement_time')`,
+      )
+      await transaction.rollback()
+      return rows
+    }
+    const before = await settings()
+    const subject = new InboxUnderTest(target, root)
+    for (const isolation of ['read committed', 'serializable', 'repeatable read'] as const) {
+      await root.database.transact(
+        async (tx) => subject.inbox.process(tx, { id: isolation }, subject.handle),
+        {
+          isolation,
+        },
+      )
+    }
+    await subject.inbox.run({ id: 'x' }, subject.handle)
+    await expect(
+      root.database.transact(() => Promise.reject(new Error('mine')), { isolation: 'serializable' }),
+    ).rejects.toThrow('mine')
+    await publishAll(root, [{ topic: 't', payload: 1 }])
+    expect(await settings()).toEqual(before)
+  })
+
+  test('transact refuses to report a transaction as committed that a deadlock has rolled back', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const [abort] = Object.values(target.abortions)
+    const transacted = root.database.transact(async (tx) => {
+      await target.effect(tx, subject.consumer)
+      await abort!(tx).catch(() => undefined)
+    })
+    await expect(transacted).rejects.toThrow(TransactionAbortedError)
+    expect(await subject.effects()).toBe(0)
+  })
+
+  test('O13 a packet that the server would refuse is refused before: nothing is written, and the transaction is whole', async () => {
+    const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!
+    const transaction = await root.begin()
+    // As if the server took no more: a setting of the whole server is not for a test to change.
+    const session = (await ports.bind(transaction.tx)) as MysqlSession
+    session.server = { ...session.server, maxStatementBytes: 1_000_000 }
+    const stored = (id: string, bytes: number): StoredMessage => ({
+      id,
+      shard: 0,
+      topic: kind.name,
+      key: 'k',
+      type: undefined,
+      contentType: 'application/octet-stream',
+      payload: new Uint8Array(bytes),
+      headers: {},
+      correlationId: undefined,
+    })
+    const error: unknown = await ports.outbox
+      .append(session, [stored('small one', 10), stored('large one', 800_000)])
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(InvalidMessageError)
+    expect(String(error)).toMatch(/large one.*max_allowed_packet/s)
+    // Together they need more than one packet.
+    const halves = Array.from({ length: 4 }, (_, n) => stored(`half ${n}`, 400_000))
+    await ports.outbox.append(session, halves)
+    await transaction.commit()
+    const rows = await target.sql('select id from txbox_outbox where topic = ? order by seq', [kind.name])
+    expect(rows.map((row) => row['id'])).toEqual(halves.map(({ id }) => id))
+  })
+})

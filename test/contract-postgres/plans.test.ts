@@ -1,0 +1,266 @@
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { inboxStatements } from '../../packages/postgres/src/inbox-statements.ts'
+import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
+import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
+import { databaseUrl } from '../support/postgres-outbox-target.ts'
+import { useTarget } from '../support/target.ts'
+
+const ROWS = 200_000
+const relay = relayStatements('txbox')
+const shards = Array.from({ length: 16 }, (_, shard) => shard)
+const parked = parkedStatements('txbox')
+const inbox = inboxStatements('txbox')
+
+/** A young table has none, or such as its first rows left: the relay must not depend on when the next come. */
+const STATISTICS = ['never analysed', 'analysed at five rows', 'analysed'] as const
+type Statistics = (typeof STATISTICS)[number]
+
+interface PlanNode {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Index Name'?: string
+  readonly 'Conflict Arbiter Indexes'?: readonly string[]
+  readonly 'Actual Rows': number
+  readonly 'Actual Loops': number
+  readonly 'Rows Removed by Filter'?: number
+  readonly Plans?: readonly PlanNode[]
+}
+
+describe('tables of two hundred thousand rows', () => {
+  const target = useTarget()
+  let client: Client
+
+  beforeAll(async () => {
+    client = new Client(await databaseUrl(target))
+    client.on('error', () => undefined)
+    await client.connect()
+  })
+  afterAll(() => client.end())
+
+  /** Plans the statement, carries it out, and takes it back. */
+  async function planOf(text: string, values: readonly unknown[]): Promise<PlanNode[]> {
+    await client.query('begin')
+    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
+      `explain (analyze, format json) ${text}`,
+      [...values],
+    )
+    await client.query('rollback')
+    const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)]
+    return flatten(rows[0]!['QUERY PLAN'][0].Plan)
+  }
+
+  /** Rows are numbered from 1 by `n`. */
+  async function fill(
+    table: 'outbox' | 'inbox' | 'parked',
+    columns: string,
+    row: string,
+    statistics: Statistics,
+  ): Promise<void> {
+    const insert = (from: number, to: number): Promise<unknown> =>
+      client.query(
+        `insert into txbox.${table} (${columns}) select ${row} from generate_series(${from}, ${to}) as n`,
+      )
+    // A new table: truncating one leaves its statistics.
+    await client.query(`create table txbox.fresh (like txbox.${table} including all)`)
+    await client.query(`drop table txbox.${table}`)
+    await client.query(`alter table txbox.fresh rename to ${table}`)
+    await client.query(`alter index txbox.fresh_pkey rename to ${table}_pkey`)
+    await client.query(`alter table txbox.${table} set (autovacuum_enabled = false)`)
+    await insert(1, 5)
+    if (statistics === 'analysed at five rows') await client.query(`analyze txbox.${table}`)
+    await insert(6, ROWS)
+    if (statistics === 'analysed') await client.query(`analyze txbox.${table}`)
+  }
+
+  async function numbersOf(shard: number, count: number): Promise<string[]> {
+    const { rows } = await client.query<{ seq: string }>(
+      'select seq::text as seq from txbox.outbox as o where shard = $1 order by o.seq limit $2',
+      [shard, count],
+    )
+    return rows.map(({ seq }) => seq)
+  }
+
+  /** Nothing but the primary key leads to rows of the table. */
+  function expectPrimaryKeyOnly(plan: readonly PlanNode[], table: 'outbox' | 'inbox'): void {
+    for (const node of plan) {
+      const reads = node['Node Type'].includes('Scan') && node['Relation Name'] === table
+      // These two follow what an index has found.
+      const follows = ['Bitmap Heap Scan', 'Tid Scan'].includes(node['Node Type'])
+      if (reads && !follows) expect(node['Index Name']).toBe(`${table}_pkey`)
+    }
+    const indexes = plan.flatMap((node) => node['Index Name'] ?? node['Conflict Arbiter Indexes'] ?? [])
+    expect(indexes).toContain(`${table}_pkey`)
+  }
+
+  /** Rows of the table that the statement looked at. */
+  function touched(plan: readonly PlanNode[], table: string): number {
+    return plan
+      .filter((node) => node['Node Type'].includes('Scan') && node['Relation Name'] === table)
+      .reduce(
+        (sum, node) =>
+          sum + (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
+        0,
+      )
+  }
+
+  describe.each(STATISTICS)('outbox, %s', (statistics) => {
+    // Once for all: no test changes anything that stays.
+    beforeAll(async () => {
+      // Each shard has its share, one has all the rest, and one has none.
+      const row =
+        "case when n % 2 = 0 then 3 else n % 15 end, 'message-' || n, 't', 'key-' || n % 1000, 'text/plain', '{}', ''"
+      await fill('outbox', 'shard, id, topic, key, content_type, headers, payload', row, statistics)
+      await client.query(
+        `insert into txbox.leases (name, owner, term, expires_at)
+         values ('outbox/03', 'me', 7, clock_timestamp() + interval '1 h') on conflict do nothing`,
+      )
+    })
+
+    test('O12 reading a shard walks along the primary key and stops: no sort, no scan', async () => {
+      for (const shard of [3, 4, 15]) {
+        for (const limit of [10, 1000]) {
+          const plan = await planOf(relay.read, [shard, limit, 16_384, 0])
+          expectPrimaryKeyOnly(plan, 'outbox')
+          expect(plan.map((node) => node['Node Type'])).not.toContain('Sort')
+          expect(touched(plan, 'outbox')).toBe(shard === 15 ? 0 : limit)
+        }
+      }
+    })
+
+    test('O12 settling finds each message by the primary key', async () => {
+      for (const count of [1, 100, 1000]) {
+        const numbers = await numbersOf(3, count)
+        const plan = await planOf(relay.settle, ['outbox/03', 'me', '7', 3, numbers])
+        expectPrimaryKeyOnly(plan, 'outbox')
+        // Once to find it, once to delete it.
+        expect(touched(plan, 'outbox')).toBeLessThanOrEqual(2 * count)
+      }
+    })
+
+    test('O12 large payloads are fetched by the primary key', async () => {
+      const plan = await planOf(relay.readPayloads, [3, await numbersOf(3, 10)])
+      expectPrimaryKeyOnly(plan, 'outbox')
+      expect(touched(plan, 'outbox')).toBe(10)
+    })
+
+    test('O12 looking for work costs one look at the primary key for each shard', async () => {
+      const plan = await planOf(relay.work, [shards, shards.map(() => 0)])
+      expectPrimaryKeyOnly(plan, 'outbox')
+      expect(touched(plan, 'outbox')).toBeLessThanOrEqual(16)
+    })
+  })
+
+  // One key has two hundred thousand parked messages; two others, of its shard too, have a few.
+  describe.each(STATISTICS)('parked, %s', (statistics) => {
+    let blocked: { place: string }[]
+    const limits = [1000, 16_384] as const
+
+    beforeAll(async () => {
+      const row = `3, case when n = 1 or n = 7 then clock_timestamp() end,
+        case when n in (7, 8) then 'key-1' when n in (9, 10) then 'key-2' else 'key-0' end,
+        'message-' || n, 't', 'k', 'text/plain', '{}', ''`
+      await fill(
+        'parked',
+        'shard, due_at, order_key, id, topic, key, content_type, headers, payload',
+        row,
+        statistics,
+      )
+      const { rows } = await client.query<{ place: string }>(
+        "select place::text as place from txbox.parked as p where order_key = 'key-0' order by p.place limit 1000",
+      )
+      blocked = rows
+      await fill(
+        'outbox',
+        'shard, id, topic, key, content_type, headers, payload',
+        "3, 'message-' || n, 't', 'key-' || n % 5, 'text/plain', '{}', ''",
+        statistics,
+      )
+      await client.query(
+        `insert into txbox.leases (name, owner, term, expires_at)
+         values ('outbox/03', 'me', 7, clock_timestamp() + interval '1 h') on conflict do nothing`,
+      )
+    })
+    const fence = ['outbox/03', 'me', '7'] as const
+
+    /** Each row of the table that was looked at was found by an index. */
+    function expectFew(plan: readonly PlanNode[], most: number): void {
+      for (const node of plan) {
+        if (node['Relation Name'] === 'parked') expect(node['Node Type']).not.toBe('Seq Scan')
+      }
+      expect(touched(plan, 'parked')).toBeLessThanOrEqual(most)
+    }
+
+    test('O4 reading looks up once a message whether its key is blocked', async () => {
+      const plan = await planOf(relay.read, [3, ...limits, 0])
+      expect(touched(plan, 'outbox')).toBe(1000)
+      expectFew(plan, 1001)
+    })
+
+    test('O4 what is due is found without those that wait behind it', async () => {
+      // Each with a look at who comes first in its key.
+      expectFew(await planOf(parked.due, [3, 1000]), 20)
+      const work = await planOf(relay.work, [shards, shards.map(() => 0)])
+      expectFew(work, 20)
+    })
+
+    test('O4 a key goes on from a place', async () => {
+      const { place } = blocked[500]!
+      expectFew(await planOf(parked.readOnward, [3, ['key-0', 'key-1'], [place, '1'], ...limits]), 1002)
+      expectFew(await planOf(parked.readAlone, [[place], 16_384]), 1)
+    })
+
+    test('O4 settling touches what it settles, and who comes next', async () => {
+      const accepted = blocked.slice(0, 900).map(({ place }) => place)
+      const refused = [[blocked[900]!.place], [1], [100], [false], ['no']]
+      const values = [...fence, accepted, ...refused, ['key-0', 'key-1'], [blocked[900]!.place, '7'], 3]
+      // Each once to find it, once to change it.
+      expectFew(await planOf(parked.settle, values), 2 * 904)
+    })
+
+    test('O4 parking behind so many costs what it costs behind none', async () => {
+      const { rows } = await client.query<{ seq: string }>(
+        'select seq::text as seq from txbox.outbox as o where shard = 3 order by o.seq limit 500',
+      )
+      const seqs = rows.map(({ seq }) => seq)
+      const nulls = seqs.map(() => null)
+      const zeros = seqs.map(() => 0)
+      const dead = seqs.map(() => false)
+      const plan = await planOf(relay.settleAndPark, [...fence, 3, [], seqs, zeros, nulls, dead, nulls])
+      expectFew(plan, 0)
+      expect(touched(plan, 'outbox')).toBeLessThanOrEqual(1000)
+    })
+  })
+
+  // The inbox is large all the time, so that its statistics come with its first rows.
+  describe('inbox', () => {
+    const keys = Array.from({ length: 100 }, (_, n) => `key-${(n + 1) * 2000}`)
+    const fresh = keys.map((key) => `new ${key}`)
+    const week = '7 days'
+
+    test('I3 I13 every statement of the inbox finds its rows by the primary key', async () => {
+      const expiry = "clock_timestamp() + case when n % 4000 = 0 then interval '-1 h' else interval '1 h' end"
+      await fill(
+        'inbox',
+        'consumer, key, processed_at, expires_at',
+        `'consumer', 'key-' || n, clock_timestamp(), ${expiry}`,
+        'analysed',
+      )
+      const all: [string, readonly unknown[], number][] = [
+        [inbox.claim, ['consumer', 'key-7', null, week], 0],
+        [inbox.claim, ['consumer', 'new', null, week], 0],
+        [inbox.read, ['consumer', 'key-7'], 1],
+        [inbox.find, ['consumer', 'key-7'], 1],
+        [inbox.renew, ['consumer', 'key-4000', null, week], 1],
+        [inbox.remove, ['consumer', 'key-7'], 1],
+        [inbox.claimBatch, ['consumer', fresh, fresh.map(() => null), week], 100],
+        [inbox.claimBatch, ['consumer', keys, keys.map(() => null), week], 400],
+      ]
+      for (const [text, values, most] of all) {
+        const plan = await planOf(text, values)
+        expectPrimaryKeyOnly(plan, 'inbox')
+        expect(touched(plan, 'inbox'), text).toBeLessThanOrEqual(most)
+      }
+    })
+  })
+})

@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { createOutbox } from '@txbox/outbox'
+import { postgres } from '@txbox/postgres'
+import { createRelay, InvalidOptionError, type RelayOptions } from '@txbox/relay'
+import { Kysely, PostgresDialect } from 'kysely'
+import { Client, Pool } from 'pg'
+import { Broker } from '../support/broker.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { RelayUnderTest } from '../support/relay-under-test.ts'
+import { useTarget } from '../support/target.ts'
+import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { until } from '../support/until.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+/** So rarely that no test is waiting for it. */
+const RARELY = { pollIntervalMs: { min: 30_000, max: 30_000 } }
+let pool: Pool
+
+beforeAll(() => {
+  pool = new Pool({ connectionString: outbox.url(), max: 6 })
+  pool.on('error', () => undefined)
+  pool.on('connect', (client) => void client.on('error', () => undefined))
+})
+afterAll(() => pool.end())
+
+async function publish(options: { notify?: boolean; rollback?: boolean; count?: number } = {}) {
+  const { notify = true, rollback = false, count = 1 } = options
+  const client = await pool.connect()
+  try {
+    await client.query('BEGIN')
+    const messages = Array.from({ length: count }, (_, n) => ({ topic: 't', key: `k${n}`, payload: n }))
+    await createOutbox({ database: postgres(), notify }).publish(client, messages)
+    await client.query(rollback ? 'ROLLBACK' : 'COMMIT')
+  } finally {
+    client.release()
+  }
+}
+
+/** Nothing else of ours is the last that a connection was asked. */
+const LISTENERS = `select count(*)::int as n from pg_stat_activity
+  where datname = current_database() and (query like 'listen "txbox%' or query = 'select 1')`
+
+async function listening(): Promise<void> {
+  await until(
+    async () => Number((await outbox.sql(LISTENERS))[0]!['n']) > 0,
+    () => 'the relay listens',
+  )
+}
+
+async function started(broker: Broker, options: Partial<RelayOptions> = {}): Promise<RelayUnderTest> {
+  const database = (options.database ?? postgres({ db: pool })) as never
+  const subject = await RelayUnderTest.started({ database }, broker.publisher(), {
+    ...RARELY,
+    wakeup: 'notify',
+    ...options,
+  })
+  await listening()
+  await subject.hears('lease-acquired', 16)
+  return subject
+}
+
+test('a relay is woken by a commit, long before it would look by itself', async () => {
+  const broker = new Broker()
+  await started(broker)
+  for (let n = 1; n <= 3; n += 1) {
+    await publish({ count: 2 })
+    await broker.received(2 * n, 10_000)
+  }
+  await publish({ rollback: true })
+  await publish()
+  await broker.received(7)
+  expect(broker.log.length).toBe(7)
+})
+
+test('it finds what was stored before it listened, and connects anew when the connection is cut', async () => {
+  const broker = new Broker()
+  const subject = await started(broker)
+  await publish()
+  await broker.received(1)
+  // Nobody is told of this one: it is found when the relay listens again.
+  await publish({ notify: false })
+  await outbox.cutConnections()
+  await broker.received(2)
+  await publish()
+  await broker.received(3)
+  expect(subject.heard('error').length).toBeGreaterThan(0)
+})
+
+test('a connection that listens and whose other end is gone is noticed and replaced', async () => {
+  const network = await UnreliableNetwork.to(target.address())
+  onTestFinished(() => network.down())
+  const url = new URL(outbox.url())
+  url.hostname = network.address.host
+  url.port = String(network.address.port)
+  const broker = new Broker()
+  const subject = await started(broker, { database: postgres({ db: pool, listen: url.href }) })
+  await publish()
+  await broker.received(1)
+  network.freeze()
+  await publish()
+  await subject.hears('error')
+  expect(broker.log.length).toBe(1)
+  // A new connection gets through; the one that has gone silent would have brought nothing.
+  network.cut()
+  network.thaw()
+  await broker.received(2)
+  await publish()
+  await broker.received(3, 10_000)
+})
+
+test('many messages are few wake-ups', async () => {
+  const broker = new Broker()
+  const subject = await started(broker)
+  await Promise.all(Array.from({ length: 200 }, () => publish()))
+  await broker.received(200)
+  expect(subject.heard('error')).toEqual([])
+  expect(broker.violations).toEqual([])
+})
+
+test('Kysely hides its clients: it takes a connection string, or a function that gives a client', async () => {
+  const db = new Kysely<unknown>({
+    dialect: new PostgresDialect({ pool: new Pool({ connectionString: outbox.url(), max: 5 }) }),
+  })
+  const connected = async (): Promise<Client> => {
+    const client = new Client(outbox.url())
+    await client.connect()
+    return client
+  }
+  try {
+    let received = 0
+    for (const listen of [outbox.url(), connected]) {
+      const broker = new Broker()
+      const subject = await started(broker, { database: postgres({ db, listen }) })
+      await publish()
+      await broker.received(1)
+      await subject.relay.stop()
+      received += broker.log.length
+    }
+    expect(received).toBe(2)
+    expect(() =>
+      createRelay({ database: postgres({ db }), publisher: new Broker().publisher(), wakeup: 'notify' }),
+    ).toThrow(InvalidOptionError)
+  } finally {
+    await db.destroy()
+  }
+})
+
+test('stop ends the listening', async () => {
+  const subject = await started(new Broker())
+  await subject.relay.stop()
+  await until(
+    async () => Number((await outbox.sql(LISTENERS))[0]!['n']) === 0,
+    () => 'no connection listens any more',
+  )
+})
+
+test('wrong options are refused', () => {
+  expect(() => postgres({ db: pool, listen: 5 as never })).toThrow(InvalidOptionError)
+  expect(() => createOutbox({ database: { ...postgres(), engine: 'mysql' }, notify: true })).toThrow(
+    InvalidOptionError,
+  )
+})

@@ -1,0 +1,217 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import {
+  createGarbageCollector,
+  GarbageCollectionError,
+  type Collected,
+  type GarbageCollector,
+  type GarbageCollectorOptions,
+} from '@txbox/gc'
+import { useGarbage } from '../support/garbage.ts'
+import { Proxy } from '../support/proxy.ts'
+import { useRoot, useTarget } from '../support/target.ts'
+import { until } from '../support/until.ts'
+
+const target = useTarget()
+const garbage = useGarbage(target)
+const root = useRoot(target, target.kinds[0]!)
+
+function collector(options: Partial<GarbageCollectorOptions> = {}): GarbageCollector {
+  const gc = createGarbageCollector({ database: root.database, pauseMs: 0, ...options })
+  onTestFinished(() => gc.stop())
+  return gc
+}
+
+describe('batches', () => {
+  test('G2 a batch is bounded, and has committed when its progress is told', async () => {
+    await garbage.expiredClaims('c', 25)
+    const left: Promise<number>[] = []
+    const told: number[] = []
+    await collector({ batchSize: 10, pauseMs: 100 }).runOnce({
+      onProgress: ({ inbox }) => {
+        told.push(inbox)
+        left.push(garbage.claimCount())
+      },
+    })
+    expect(told.slice(0, 3)).toEqual([10, 20, 25])
+    expect((await Promise.all(left)).slice(0, 3)).toEqual([15, 5, 0])
+  })
+
+  test('G2 there is a pause between two batches', async () => {
+    await garbage.expiredClaims('c', 25)
+    const at: number[] = []
+    await collector({ batchSize: 10, pauseMs: 200 }).runOnce({ onProgress: () => at.push(performance.now()) })
+    expect(at[1]! - at[0]!).toBeGreaterThanOrEqual(199)
+    expect(at[2]! - at[1]!).toBeGreaterThanOrEqual(199)
+  })
+
+  test('G2 the oldest go first', async () => {
+    await garbage.expiredClaims('c', 15)
+    const gc = collector({ batchSize: 10 })
+    const stopping = new AbortController()
+    await gc.runOnce({ signal: stopping.signal, onProgress: () => stopping.abort() })
+    const keys = (await target.claims('c')).map(({ key }) => Number(key))
+    expect(keys.toSorted((a, b) => a - b)).toEqual([11, 12, 13, 14, 15])
+  })
+})
+
+describe('stopping', () => {
+  test('G2 a signal stops a run within one batch, which resolves with what it has done', async () => {
+    await garbage.expiredClaims('c', 100)
+    const stopping = new AbortController()
+    const collected = await collector({ batchSize: 10, pauseMs: 3_600_000 }).runOnce({
+      signal: stopping.signal,
+      onProgress: () => stopping.abort(),
+    })
+    expect(collected).toMatchObject({ inbox: 10, complete: false })
+    expect(await garbage.claimCount()).toBe(90)
+  })
+
+  test('G2 stop waits for the batch in flight, and ends the run with it', async () => {
+    await garbage.expiredClaims('c', 100)
+    await garbage.onDelete({ sleepMs: 20 })
+    const gc = collector({ batchSize: 10, pauseMs: 3_600_000 })
+    const running = gc.runOnce()
+    await until(
+      async () => (await garbage.runningBatches()).length > 0,
+      () => 'a batch is in flight',
+    )
+    await gc.stop()
+    expect(await running).toMatchObject({ inbox: 10, complete: false })
+    expect(await garbage.claimCount()).toBe(90)
+  })
+
+  test('G2 stop resolves by its deadline, though the database does not answer', async () => {
+    const proxy = await Proxy.to(target.address())
+    const slow = target.open(target.kinds[0]!, { through: proxy })
+    onTestFinished(async () => {
+      await slow.close()
+      await proxy.close()
+    })
+    const gc = createGarbageCollector({ database: slow.database })
+    const held = proxy.hold(/inbox/)
+    const running = gc.runOnce()
+    await held.reached
+    const startedAt = performance.now()
+    await gc.stop({ timeoutMs: 50 })
+    expect(performance.now() - startedAt).toBeLessThan(5000)
+    held.letGo()
+    await running
+  })
+
+  test('G2 the signal of the options ends it for good', async () => {
+    const over = new AbortController()
+    const gc = collector({ signal: over.signal })
+    await gc.start()
+    over.abort()
+    await gc.stop()
+    await garbage.expiredClaims('c', 5)
+    expect(await gc.runOnce()).toMatchObject({ inbox: 0, complete: false })
+    expect(await garbage.claimCount()).toBe(5)
+  })
+})
+
+test('G2 started, it collects by interval until it is stopped, and can be started again', async () => {
+  const gc = collector({ intervalMs: 1000 })
+  const heard: Collected[] = []
+  gc.on('collected', (collected) => heard.push(collected))
+  await Promise.all([gc.start(), gc.start()])
+  for (const round of [1, 2]) {
+    await garbage.expiredClaims('c', 5, `${round}-`)
+    await until(
+      async () => (await garbage.claimCount()) === 0,
+      () => `round ${round} is collected`,
+    )
+  }
+  await gc.stop()
+  const runs = heard.length
+  await garbage.expiredClaims('c', 5)
+  await gc.start()
+  await until(
+    async () => (await garbage.claimCount()) === 0,
+    () => 'it collects again',
+  )
+  await gc.stop()
+  expect(heard.length).toBeGreaterThan(runs)
+  expect(heard.reduce((sum, { inbox }) => sum + inbox, 0)).toBe(15)
+})
+
+describe('failures', () => {
+  test('G2 a statement that is cut off for its length halves the batch, and the run goes on', async () => {
+    await garbage.expiredClaims('c', 40)
+    await garbage.onDelete({ sleepMs: 30 })
+    const over = garbage.endLongBatches(200)
+    const told: number[] = []
+    const gc = collector({ batchSize: 32 })
+    const collected = await gc.runOnce({ onProgress: ({ inbox }) => told.push(inbox) })
+    await over()
+    expect(collected).toMatchObject({ inbox: 40, failures: 0, complete: true })
+    expect(collected.timeouts).toBeGreaterThanOrEqual(1)
+    expect(told[0]).toBeLessThanOrEqual(16)
+    expect(await garbage.claimCount()).toBe(0)
+    // The next run begins with twice of what has worked.
+    await garbage.onDelete('nothing')
+    await garbage.expiredClaims('d', 100)
+    const next: number[] = []
+    await gc.runOnce({ onProgress: ({ inbox }) => next.push(inbox) })
+    expect(next[0]).toBe(Math.min(32, (32 / 2 ** collected.timeouts) * 2))
+  })
+
+  test('G2 ten failures in a row are one error from runOnce, and what was removed stays so', async () => {
+    await garbage.expiredClaims('c', 5)
+    await garbage.onDelete('fails')
+    const gc = collector()
+    const error: unknown = await gc.runOnce().catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(GarbageCollectionError)
+    expect(error).toMatchObject({
+      code: 'TXBOX_GARBAGE_COLLECTION',
+      retryable: true,
+      message: expect.stringMatching(/10 batches in a row .*refused by the test/),
+    })
+    expect(await garbage.claimCount()).toBe(5)
+    await garbage.onDelete('nothing')
+    expect(await gc.runOnce()).toMatchObject({ inbox: 5, failures: 0 })
+  })
+
+  test('G2 a failure that passes is no error', async () => {
+    await garbage.expiredClaims('c', 5)
+    await garbage.onDelete('fails')
+    const running = collector().runOnce()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await garbage.onDelete('nothing')
+    const collected = await running
+    expect(collected).toMatchObject({ inbox: 5, complete: true })
+  })
+
+  test('G2 started, it tells of ten failures once, goes on, and mends itself', async () => {
+    await garbage.expiredClaims('c', 5)
+    await garbage.onDelete('fails')
+    const gc = collector({ intervalMs: 1000 })
+    const errors: unknown[] = []
+    gc.on('error', ({ error }) => errors.push(error))
+    await gc.start()
+    await until(
+      async () => errors.length > 0,
+      () => 'the error is told',
+      20_000,
+    )
+    await garbage.onDelete('nothing')
+    await until(
+      async () => (await garbage.claimCount()) === 0,
+      () => 'it goes on',
+      20_000,
+    )
+    expect(errors.map((error) => (error as Error).name)).toEqual(['GarbageCollectionError'])
+  })
+
+  test('G2 an error that nobody listens to is a warning of the process', async () => {
+    await garbage.expiredClaims('c', 5)
+    const warned = new Promise<Error>((resolve) => process.once('warning', resolve))
+    const gc = collector()
+    await gc.runOnce({
+      onProgress: () => {
+        throw new Error('nobody listens')
+      },
+    })
+    expect((await warned).message).toBe('nobody listens')
+  })
+})

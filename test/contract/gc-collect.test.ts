@@ -1,0 +1,167 @@
+import { describe, expect, test } from 'vitest'
+import { createGarbageCollector, InvalidOptionError, SchemaError, type Collected } from '@txbox/gc'
+import { postgres } from '@txbox/postgres'
+import { useGarbage } from '../support/garbage.ts'
+import { InboxUnderTest } from '../support/inbox-under-test.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll } from '../support/relay-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+
+const DAY = 86_400
+
+const target = useTarget()
+const garbage = useGarbage(target)
+const outbox = useOutboxTarget(target)
+
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind)
+
+  test('G1 claims go when they have expired, with the results beside them, and no others', async () => {
+    const subject = new InboxUnderTest(target, root)
+    for (const id of ['old', 'new']) await subject.process({ id })
+    await target.expire(subject.consumer, 'old')
+    const gc = createGarbageCollector({ database: root.database })
+    expect(await gc.runOnce()).toMatchObject({ inbox: 1, deadLetters: 0, complete: true, failures: 0 })
+    expect(await subject.claimedKeys()).toEqual(['new'])
+    // What is gone is new again, as it was before; what is there is a duplicate.
+    expect(await subject.process({ id: 'old' })).toMatchObject({ status: 'processed' })
+    expect(await subject.process({ id: 'new' })).toMatchObject({ status: 'duplicate' })
+    expect(await gc.runOnce()).toMatchObject({ inbox: 0, deadLetters: 0 })
+  })
+
+  test('G1 dead letters go when they died longer ago than their retention', async () => {
+    await garbage.park(
+      { id: 'a', diedAgo: 29 * DAY },
+      { id: 'b', diedAgo: 31 * DAY },
+      { id: 'c', diedAgo: 0 },
+    )
+    expect(await createGarbageCollector({ database: root.database }).runOnce()).toMatchObject({
+      inbox: 0,
+      deadLetters: 1,
+    })
+    expect(await garbage.parkedIds()).toEqual(['a', 'c'])
+    const sooner = createGarbageCollector({ database: root.database, deadLetterRetentionMs: DAY * 1000 })
+    expect(await sooner.runOnce()).toMatchObject({ deadLetters: 1 })
+    expect(await garbage.parkedIds()).toEqual(['c'])
+    const atOnce = createGarbageCollector({ database: root.database, deadLetterRetentionMs: 0 })
+    expect(await atOnce.runOnce()).toMatchObject({ deadLetters: 1 })
+  })
+
+  test('G1 with an infinite retention dead letters stay', async () => {
+    await garbage.park({ id: 'a', diedAgo: 3650 * DAY })
+    const gc = createGarbageCollector({ database: root.database, deadLetterRetentionMs: Infinity })
+    expect(await gc.runOnce()).toMatchObject({ deadLetters: 0, complete: true })
+    expect(await garbage.parkedIds()).toEqual(['a'])
+  })
+
+  test('G1 unsent, parked, scheduled and leased rows never go, however old', async () => {
+    const ids = await publishAll(root, messagesOf('k', 3))
+    await garbage.park(
+      { id: 'head', key: 'k', dueAgo: 1000 * DAY },
+      { id: 'waits', key: 'k' },
+      { id: 'scheduled', dueAgo: -DAY, deliverAgo: -DAY },
+      { id: 'overdue', dueAgo: 1000 * DAY, deliverAgo: 1000 * DAY },
+    )
+    const expired = target.engine === 'postgres' ? 'to_timestamp(0)' : "'1970-01-01'"
+    await target.sql(
+      `insert into ${garbage.table('leases')} (name, owner, expires_at) values ('x', 'y', ${expired})`,
+    )
+    const gc = createGarbageCollector({ database: root.database, deadLetterRetentionMs: 0 })
+    expect(await gc.runOnce()).toMatchObject({ inbox: 0, deadLetters: 0 })
+    expect((await outbox.backlog()).map((row) => row.id).toSorted()).toEqual(ids.toSorted())
+    expect(await garbage.parkedIds()).toEqual(['head', 'waits', 'scheduled', 'overdue'])
+    expect(await outbox.heldLeases()).toBe(1)
+  })
+})
+
+describe('figures', () => {
+  const root = useRoot(target, target.kinds[0]!)
+
+  test('a run tells what it has removed, to its caller, to listeners, and in the table that status reads', async () => {
+    await garbage.expiredClaims('c', 25)
+    await garbage.park({ id: 'a', diedAgo: 31 * DAY })
+    const gc = createGarbageCollector({ database: root.database, batchSize: 10, pauseMs: 0 })
+    const heard: Collected[] = []
+    const off = gc.on('collected', (collected) => heard.push(collected))
+    const progress: object[] = []
+    const before = await target.now()
+    const collected = await gc.runOnce({ onProgress: (soFar) => progress.push(soFar) })
+    expect(collected).toEqual({
+      inbox: 25,
+      deadLetters: 1,
+      batches: 4,
+      timeouts: 0,
+      failures: 0,
+      durationMs: expect.any(Number),
+      complete: true,
+    })
+    expect(heard).toEqual([collected])
+    expect(progress).toEqual([
+      { inbox: 10, deadLetters: 0 },
+      { inbox: 20, deadLetters: 0 },
+      { inbox: 25, deadLetters: 0 },
+      { inbox: 25, deadLetters: 1 },
+    ])
+    const last = await garbage.lastCollection()
+    expect([Number(last['inbox']), Number(last['dead_letters'])]).toEqual([25, 1])
+    expect((last['finished_at'] as Date).getTime()).toBeGreaterThanOrEqual(before.getTime())
+    off()
+    await gc.runOnce()
+    expect(heard.length).toBe(1)
+  })
+
+  test('an onProgress that throws changes nothing, and is told', async () => {
+    await garbage.expiredClaims('c', 3)
+    const gc = createGarbageCollector({ database: root.database })
+    const errors: unknown[] = []
+    gc.on('error', ({ error }) => errors.push(error))
+    const mistake = new Error('of the listener')
+    const collected = await gc.runOnce({
+      onProgress: () => {
+        throw mistake
+      },
+    })
+    expect(collected).toMatchObject({ inbox: 3, complete: true })
+    expect(errors).toContain(mistake)
+  })
+})
+
+describe('options', () => {
+  const root = useRoot(target, target.kinds[0]!)
+
+  test.for([
+    ['no database', {}],
+    ['a database without connections', { database: postgres() }],
+    ['an unknown option', { retention: 1 }],
+    ['an empty batch', { batchSize: 0 }],
+    ['a batch that is too large', { batchSize: 10_001 }],
+    ['half a row', { batchSize: 1.5 }],
+    ['an interval below a second', { intervalMs: 999 }],
+    ['a negative pause', { pauseMs: -1 }],
+    ['a negative retention', { deadLetterRetentionMs: -1 }],
+    ['a retention that is no number', { deadLetterRetentionMs: NaN }],
+    ['a signal that is none', { signal: {} }],
+  ] as const)('%s is refused when the collector is made', ([title, options]) => {
+    const database = title.includes('database') ? {} : { database: root.database }
+    expect(() => createGarbageCollector({ ...database, ...options } as never)).toThrow(InvalidOptionError)
+  })
+
+  test('what is undefined counts as left out', async () => {
+    const gc = createGarbageCollector({ database: root.database, batchSize: undefined, signal: undefined })
+    expect(await gc.runOnce({ signal: undefined, onProgress: undefined })).toMatchObject({ complete: true })
+  })
+})
+
+describe('without tables', () => {
+  const empty = useTarget({ migrated: false })
+  const root = useRoot(empty, empty.kinds[0]!)
+
+  test('runOnce and start are refused with a SchemaError that names the command', async () => {
+    const gc = createGarbageCollector({ database: root.database })
+    await expect(gc.runOnce()).rejects.toThrow(SchemaError)
+    await expect(gc.start()).rejects.toThrow(/txbox migrate/)
+    await empty.migrate()
+    await gc.start()
+    await gc.stop()
+  })
+})

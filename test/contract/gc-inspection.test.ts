@@ -1,0 +1,147 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { connectedPortsOf, type Finding, type InspectionStore } from '@txbox/core'
+import { createGarbageCollector } from '@txbox/gc'
+import { useGarbage } from '../support/garbage.ts'
+import { InboxUnderTest } from '../support/inbox-under-test.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll } from '../support/relay-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { until } from '../support/until.ts'
+
+const target = useTarget()
+const garbage = useGarbage(target)
+const outbox = useOutboxTarget(target)
+
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind)
+  const inspection = (): InspectionStore => connectedPortsOf('test', root.database).inspection()
+
+  test('status counts what there is, and tells of leases and of the last collection', async () => {
+    expect(await inspection().status()).toMatchObject({
+      backlog: { count: 0, atLeast: false },
+      oldestMs: undefined,
+      leases: [],
+    })
+    await publishAll(root, messagesOf('k', 3))
+    await garbage.expiredClaims('c', 7)
+    await garbage.park(
+      { id: 'head', key: 'k', dueAgo: 1 },
+      { id: 'next', key: 'k' },
+      { id: 'scheduled', deliverAgo: -60, dueAgo: -60 },
+      { id: 'dead', diedAgo: 100 * 86_400 },
+    )
+    await target.sql(
+      `insert into ${garbage.table('leases')} (name, owner, term, expires_at) values ('outbox/00', 'me', 3, ${
+        target.engine === 'postgres'
+          ? "clock_timestamp() + interval '1 minute'"
+          : 'utc_timestamp(6) + interval 1 minute'
+      })`,
+    )
+    const figures = await inspection().status()
+    expect(figures).toMatchObject({
+      backlog: { count: 3, atLeast: false },
+      parked: { count: 2 },
+      scheduled: { count: 1 },
+      dead: { count: 1 },
+      expired: { count: 7 },
+      leases: [{ name: 'outbox/00', owner: 'me', term: 3n }],
+    })
+    expect(figures.oldestMs).toBeGreaterThanOrEqual(0)
+    expect(figures.leases[0]!.remainingMs).toBeGreaterThan(30_000)
+    expect(figures.inboxBytes).toBeGreaterThan(0)
+
+    expect(await inspection().collectable(50 * 86_400_000)).toEqual({
+      inbox: { count: 7, atLeast: false },
+      deadLetters: { count: 1, atLeast: false },
+    })
+    expect(await inspection().collectable(Infinity)).toMatchObject({ deadLetters: { count: 0 } })
+    await createGarbageCollector({ database: root.database }).runOnce()
+    const { lastCollection } = await inspection().status()
+    expect(lastCollection).toMatchObject({ inbox: 7, deadLetters: 1 })
+    expect(Math.abs(lastCollection!.finishedAt.getTime() - (await target.now()).getTime())).toBeLessThan(
+      20_000,
+    )
+  })
+
+  test('blockingKeys names the message at the head of each blocked key, most waiting first', async () => {
+    await garbage.park(
+      { id: 'a1', key: 'a', dueAgo: 1 },
+      { id: 'a2', key: 'a' },
+      { id: 'b1', key: 'bö', dueAgo: 1 },
+      { id: 'b2', key: 'bö' },
+      { id: 'b3', key: 'bö' },
+      { id: 'unkeyed', dueAgo: 1 },
+    )
+    expect(await inspection().blockingKeys(10)).toEqual([
+      { key: 'bö', topic: 't', id: 'b1', attempts: 0, waiting: 2, error: undefined },
+      { key: 'a', topic: 't', id: 'a1', attempts: 0, waiting: 1, error: undefined },
+    ])
+    expect((await inspection().blockingKeys(1)).length).toBe(1)
+  })
+
+  test('diagnose finds fresh tables in order, and who keeps deleted rows from going', async () => {
+    const findings = await inspection().diagnose({ longTransactionMs: 3_600_000 })
+    expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])
+    expect(findings.find(({ check }) => check === 'indexes')?.verdict).toBe('ok')
+    const old = await root.begin()
+    await old.exec('select count(*) from effects')
+    const horizon = async (): Promise<Finding | undefined> =>
+      (await inspection().diagnose({ longTransactionMs: 0 })).find(({ check }) => check.endsWith('horizon'))
+    // At READ COMMITTED an idle transaction pins nothing on PostgreSQL.
+    if (target.engine !== 'postgres') {
+      // InnoDB renews its list of transactions only when nobody has asked for a tenth of a second.
+      await until(
+        async () => {
+          await new Promise((resolve) => setTimeout(resolve, 150))
+          return /connection \d+ for/.test((await horizon())?.found ?? '')
+        },
+        async () => `the open transaction is told of: ${JSON.stringify(await horizon())}`,
+      )
+    }
+    expect((await horizon())?.verdict).not.toBe('problem')
+    await old.rollback()
+  })
+
+  test('none of it waits for, or is in the way of, an open transaction', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const transaction = await root.begin()
+    await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)
+    await inspection().status()
+    await inspection().blockingKeys(5)
+    await inspection().diagnose({ longTransactionMs: 60_000 })
+    await transaction.commit()
+    expect(await subject.effects()).toBe(1)
+    expect(await outbox.backlogSize()).toBe(0)
+  })
+})
+
+describe('a schema or prefix with capitals, quotes and hyphens', () => {
+  const where = `It's "My" - \`own\``
+  const kind = target.kinds[0]!
+  beforeAll(() => target.migrate({ schema: where }))
+
+  test('is inspected like any other', async () => {
+    const root = target.open(kind, { schema: where })
+    const inspection = connectedPortsOf('test', root.database).inspection()
+    expect(await inspection.status()).toMatchObject({ backlog: { count: 0 }, claims: expect.any(Number) })
+    const findings = await inspection.diagnose({ longTransactionMs: 60_000 })
+    expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])
+    expect(await createGarbageCollector({ database: root.database }).runOnce()).toMatchObject({ failures: 0 })
+    await root.close()
+  })
+})
+
+describe('without tables', () => {
+  const empty = useTarget({ migrated: false })
+  const root = useRoot(empty, empty.kinds[0]!)
+
+  test('diagnose says so, and names the command', async () => {
+    const findings = await connectedPortsOf('test', root.database)
+      .inspection()
+      .diagnose({ longTransactionMs: 0 })
+    expect(findings.find(({ check }) => check === 'revision')).toMatchObject({
+      verdict: 'problem',
+      advice: "Run 'txbox migrate'.",
+    })
+  })
+})

@@ -1,0 +1,163 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { createPool } from 'mysql2'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { connectedPortsOf, type ConnectedDatabase, type TransactionHandle } from '@txbox/core'
+import { createGarbageCollector } from '@txbox/gc'
+import { createInbox } from '@txbox/inbox'
+import { mysql } from '@txbox/mysql'
+import { createOutbox } from '@txbox/outbox'
+import { postgres } from '@txbox/postgres'
+import { createDeadLetters, createRelay, PermanentError, publishEach } from '@txbox/relay'
+import { Broker } from '../support/broker.ts'
+import { useGarbage } from '../support/garbage.ts'
+import { statementsOf } from '../support/migrations.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const garbage = useGarbage(target)
+const outbox = useOutboxTarget(target)
+
+const ROLES = ['app', 'relay', 'gc', 'operator', 'viewer'] as const
+type Role = (typeof ROLES)[number]
+
+/** Roles are the server's, not the database's: others may test at the same time. */
+const mark = randomBytes(4).toString('hex')
+const onPostgres = target.engine === 'postgres'
+const userOf = (role: string): string => `txbox_${role}_${mark}`
+
+/** The script as it is, for users of these names who may log in. */
+function script(): string {
+  const file = path.join(
+    import.meta.dirname,
+    '../../docs/privileges',
+    onPostgres ? 'postgres.sql' : 'mysql.sql',
+  )
+  const sql = readFileSync(file, 'utf8').replaceAll(/^\s*--.*$/gm, '')
+  if (onPostgres) {
+    return sql
+      .replaceAll(/\btxbox_(app|relay|gc|operator|viewer)\b/g, (_, role: string) => userOf(role))
+      .replace('nologin', "login password ''x''")
+  }
+  return sql
+    .replaceAll(/\btxbox_(app|relay|gc|operator|viewer)\b/g, (_, role: string) => `'${userOf(role)}'@'%'`)
+    .replace('create role', 'create user')
+}
+
+const ends: (() => Promise<unknown>)[] = []
+function as(role: Role): ConnectedDatabase<TransactionHandle> {
+  const url = new URL(outbox.url())
+  url.username = userOf(role)
+  url.password = onPostgres ? 'x' : ''
+  if (onPostgres) {
+    const db = new Pool({ connectionString: url.href, max: 4 })
+    ends.push(() => db.end())
+    return postgres({ db }) as unknown as ConnectedDatabase<TransactionHandle>
+  }
+  const db = createPool({ uri: url.href, connectionLimit: 4 }).promise()
+  ends.push(() => db.end())
+  return mysql({ db }) as unknown as ConnectedDatabase<TransactionHandle>
+}
+
+beforeAll(async () => {
+  if (onPostgres) await target.sql(script())
+  else for (const statement of statementsOf(script())) await target.sql(statement)
+  if (onPostgres)
+    await target.sql(
+      `grant insert on effects to ${userOf('app')}; grant usage on sequence effects_seq_seq to ${userOf('app')}`,
+    )
+  else await target.sql(`grant insert on effects to '${userOf('app')}'@'%'`)
+})
+afterAll(async () => {
+  for (const end of ends) await end()
+  for (const role of ROLES) {
+    if (onPostgres) await target.sql(`drop owned by ${userOf(role)}; drop role ${userOf(role)}`)
+    else await target.sql(`drop user '${userOf(role)}'@'%'`)
+  }
+})
+
+describe('with the rights of docs/privileges and no others', () => {
+  test('a service claims, renews, forgets and publishes, a relay publishes, and a collector collects', async () => {
+    const database = as('app')
+    const inbox = createInbox({ database, consumer: 'c' })
+    const producer = createOutbox({ database })
+    const deliver = (id: string): Promise<{ status: string }> =>
+      inbox.run({ id, payload: 1 }, async (tx) => {
+        await target.effect(tx, 'effect')
+        await producer.publish(tx, [
+          { topic: 't', key: 'k', payload: id },
+          { topic: 't', payload: id },
+        ])
+      })
+    expect((await deliver('a')).status).toBe('processed')
+    expect((await deliver('a')).status).toBe('duplicate')
+    await target.expire('c', 'a')
+    expect((await deliver('a')).status).toBe('processed')
+    await database.transact(async (tx) => {
+      const { outcomes } = await inbox.processBatch(
+        tx,
+        ['a', 'b'].map((id) => ({ id, payload: 1 })),
+        () => undefined,
+      )
+      expect(outcomes.map(({ status }) => status)).toEqual(['duplicate', 'processed'])
+      expect(await inbox.forget(tx, { id: 'b', payload: 1 })).toBe(true)
+    })
+
+    const broker = new Broker()
+    const relay = createRelay({ database: as('relay'), publisher: broker.publisher() })
+    expect(await relay.drain()).toMatchObject({ published: 4 })
+    await relay.stop()
+
+    await target.expire('c')
+    await garbage.park({ id: 'dead', diedAgo: 100 * 86_400 })
+    const collected = await createGarbageCollector({ database: as('gc') }).runOnce()
+    expect(collected).toMatchObject({ inbox: 1, deadLetters: 1, failures: 0, complete: true })
+
+    const inspection = connectedPortsOf('test', as('viewer')).inspection()
+    expect(await inspection.status()).toMatchObject({ backlog: { count: 0 }, lastCollection: { inbox: 1 } })
+    expect(await inspection.blockingKeys(5)).toEqual([])
+    const findings = await inspection.diagnose({ longTransactionMs: 60_000 })
+    expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])
+  })
+
+  test('a service schedules, a relay parks and buries what is refused, and an operator redrives and discards', async () => {
+    const database = as('app')
+    await database.transact((tx) =>
+      createOutbox({ database }).publish(tx, [
+        { topic: 'now', key: 'k', payload: 1 },
+        { topic: 'later', payload: 2, deliverAt: new Date(Date.now() + 3_600_000) },
+      ]),
+    )
+    let refusing = true
+    const publisher = publishEach(async () => {
+      if (refusing) throw new PermanentError('refused')
+    })
+    const relay = createRelay({ database: as('relay'), publisher })
+    expect(await relay.drain()).toMatchObject({ published: 0, deadLettered: 1 })
+    const operator = createDeadLetters({ database: as('operator') })
+    expect((await operator.redrive({ topic: 'now' })).length).toBe(1)
+    refusing = false
+    expect(await relay.drain()).toMatchObject({ published: 1 })
+    await relay.stop()
+    await garbage.park({ id: 'dead', diedAgo: 1 })
+    expect((await operator.list()).map(({ id }) => id)).toEqual(['dead'])
+    expect((await operator.discard({ ids: ['dead'] })).length).toBe(1)
+    expect((await garbage.parkedIds()).length).toBe(1)
+  })
+
+  test('nobody can do what is not his', async () => {
+    await garbage.expiredClaims('c', 1)
+    await expect(createGarbageCollector({ database: as('relay') }).runOnce()).rejects.toThrow(/denied/)
+    await expect(
+      createInbox({ database: as('gc'), consumer: 'c' }).run({ id: 'x', payload: 1 }, () => 1),
+    ).rejects.toThrow(/denied/)
+    await expect(
+      as('viewer').transact((tx) =>
+        createOutbox({ database: as('viewer') }).publish(tx, { topic: 't', payload: 1 }),
+      ),
+    ).rejects.toThrow(/denied/)
+  })
+})

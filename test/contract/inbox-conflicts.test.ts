@@ -1,0 +1,276 @@
+import { describe, expect, test } from 'vitest'
+import { TransactionConflictError, isTxboxError } from '@txbox/core'
+import { InboxUnderTest, type Handler } from '../support/inbox-under-test.ts'
+import {
+  onEachKind,
+  onEachKindAndIsolation,
+  useRoot,
+  useTarget,
+  type OpenTransaction,
+} from '../support/target.ts'
+
+const target = useTarget()
+
+onEachKindAndIsolation(target, (kind, isolation) => {
+  const root = useRoot(target, kind, { isolation, max: 6 })
+
+  test('I5 who waits too long for a lock gets a TransactionConflictError, never a duplicate', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const winner = await root.begin()
+    await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)
+    const loser = await root.begin()
+    await target.limitLockWait(loser, 100)
+    const error = await rejection(subject.inbox.process(loser.tx, { id: 'x' }, subject.handle))
+    await loser.rollback()
+    await winner.rollback()
+    expectConflict(error)
+    expect([subject.calls, await subject.claimedKeys()]).toEqual([1, []])
+  })
+
+  test('I5 two transactions that claim two keys in opposite order: one conflict, both take effect in the end', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const [one, other] = [await root.begin(), await root.begin()]
+    await subject.inbox.process(one.tx, { id: 'a' }, subject.handle)
+    await subject.inbox.process(other.tx, { id: 'b' }, subject.handle)
+    const attempts = await Promise.all([
+      finish(one, subject.inbox.process(one.tx, { id: 'b' }, subject.handle)),
+      finish(other, subject.inbox.process(other.tx, { id: 'a' }, subject.handle)),
+    ])
+    // The one that was rolled back by the server had claimed its first key for nothing.
+    expect(attempts.map((attempt) => ('error' in attempt ? 'conflict' : attempt.status)).toSorted()).toEqual([
+      'conflict',
+      'processed',
+    ])
+    for (const attempt of attempts) if ('error' in attempt) expectConflict(attempt.error)
+    expect([await subject.effects(), await subject.claimedKeys()]).toEqual([2, ['a', 'b']])
+  })
+
+  test('I6 a duplicate leaves the transaction usable: what follows it commits', async () => {
+    const subject = new InboxUnderTest(target, root)
+    await subject.process({ id: 'x' })
+    const transaction = await root.begin()
+    await target.effect(transaction.tx, subject.consumer)
+    expect(await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)).toMatchObject({
+      status: 'duplicate',
+    })
+    await target.effect(transaction.tx, subject.consumer)
+    expect(await subject.inbox.process(transaction.tx, { id: 'y' }, subject.handle)).toMatchObject({
+      status: 'processed',
+    })
+    await transaction.commit()
+    expect([await subject.effects(), await subject.claimedKeys()]).toEqual([4, ['x', 'y']])
+  })
+
+  test('I6 a live duplicate writes nothing', async () => {
+    const subject = new InboxUnderTest(target, root)
+    await subject.process({ id: 'x' })
+    const transaction = await root.begin()
+    await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)
+    await subject.inbox.processBatch(transaction.tx, [{ id: 'x' }, { id: 'x' }], () => undefined)
+    const wrote = await target.hasWritten(transaction)
+    // The same question of a transaction that has written, to see that it can be answered with yes.
+    await subject.inbox.process(transaction.tx, { id: 'y' }, subject.handle)
+    const wroteThen = await target.hasWritten(transaction)
+    await transaction.commit()
+    expect([wrote, wroteThen]).toEqual([false, true])
+  })
+
+  test('I6 duplicates in opposite order do not wait for each other', async () => {
+    const subject = new InboxUnderTest(target, root)
+    for (const id of ['a', 'b']) await subject.process({ id })
+    const [one, other] = [await root.begin(), await root.begin()]
+    for (const transaction of [one, other]) await target.limitLockWait(transaction, 1)
+    for (const [transaction, id] of [
+      [one, 'a'],
+      [other, 'b'],
+      [one, 'b'],
+      [other, 'a'],
+    ] as const) {
+      expect(await subject.inbox.process(transaction.tx, { id }, subject.handle)).toMatchObject({
+        status: 'duplicate',
+      })
+    }
+    await one.commit()
+    await other.commit()
+  })
+})
+
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind, { max: 6 })
+
+  test('I5 a conflict of the handler is retried inside run, in a transaction of its own each time', async () => {
+    const [one, other] = [new InboxUnderTest(target, root), new InboxUnderTest(target, root)]
+    const rows = [`${one.consumer}-1`, `${one.consumer}-2`] as const
+    for (const name of rows) await target.sql('insert into counters (name, n) values (?, 0)', [name])
+    const both = Promise.withResolvers<void>()
+    let inside = 0
+    const attempts: number[] = []
+    const incrementing =
+      (subject: InboxUnderTest, first: string, second: string): Handler<string> =>
+      async (tx, message, context) => {
+        attempts.push(context.attempt)
+        await subject.handle(tx, message, context)
+        await target.exec(tx, 'update counters set n = n + 1 where name = ?', [first])
+        // Both hold their first row before either asks for the other's: a deadlock, surely.
+        if ((inside += 1) === 2) both.resolve()
+        await both.promise
+        await target.exec(tx, 'update counters set n = n + 1 where name = ?', [second])
+        return 'handled'
+      }
+    const outcomes = await Promise.all([
+      one.inbox.run({ id: 'x' }, incrementing(one, rows[0], rows[1])),
+      other.inbox.run({ id: 'x' }, incrementing(other, rows[1], rows[0])),
+    ])
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(['processed', 'processed'])
+    expect(attempts).toEqual([1, 1, 2])
+    expect([await one.effects(), await other.effects()]).toEqual([1, 1])
+    const counted = await target.sql('select n from counters where name in (?, ?)', [...rows])
+    expect(counted).toEqual([{ n: 2 }, { n: 2 }])
+  })
+
+  test('I5 the same conflict in process reaches the caller, and nothing stays', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const conflict = await aConflict()
+    await expect(subject.process({ id: 'x' }, failing(subject, conflict, Infinity))).rejects.toBe(conflict)
+    expect([subject.calls, await subject.effects(), await subject.claimedKeys()]).toEqual([1, 0, []])
+  })
+
+  test('I5 run gives up after the attempts it was given, with the conflict, and nothing stays', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const conflict = await aConflict()
+    const error = await rejection(
+      subject.inbox.run({ id: 'x' }, failing(subject, conflict, Infinity), { attempts: 2 }),
+    )
+    expect(error === conflict || error instanceof TransactionConflictError).toBe(true)
+    expect([subject.calls, await subject.effects(), await subject.claimedKeys()]).toEqual([2, 0, []])
+  })
+
+  test('I5 run takes one attempt when it is given one', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const error = await rejection(
+      subject.inbox.run({ id: 'x' }, failing(subject, await aConflict(), Infinity), { attempts: 1 }),
+    )
+    expect(error).toBeDefined()
+    expect(subject.calls).toBe(1)
+  })
+
+  test('I5 run retries a conflict that the handler has wrapped in an error of its own', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const wrapped = new Error('charging failed', { cause: await aConflict() })
+    expect(await subject.inbox.run({ id: 'x' }, failing(subject, wrapped, 1))).toMatchObject({
+      status: 'processed',
+    })
+    expect([subject.calls, await subject.effects()]).toEqual([2, 1])
+  })
+
+  test('I5 run does not retry errors that are no conflicts', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const errors = [
+      new Error('business'),
+      Object.assign(new Error('not from a database'), { code: 'ECONNRESET' }),
+      await rejectionOf((transaction) => transaction.exec('select * from no_such_table')),
+    ]
+    for (const error of errors) {
+      subject.calls = 0
+      await expect(subject.inbox.run({ id: 'x' }, failing(subject, error, Infinity))).rejects.toBe(error)
+      expect(subject.calls).toBe(1)
+    }
+  })
+
+  test('I5 an aborted signal ends the retries', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const conflict = await aConflict()
+    const shutdown = new AbortController()
+    const fn: Handler = async (tx, message, context) => {
+      await subject.handle(tx, message, context)
+      shutdown.abort(new Error('shutting down'))
+      throw conflict
+    }
+    await expect(
+      subject.inbox.run({ id: 'x' }, fn, { signal: shutdown.signal, attempts: 10 }),
+    ).rejects.toThrow()
+    expect([subject.calls, await subject.claimedKeys()]).toEqual([1, []])
+  })
+
+  /** A real conflict of this database, as its driver reports it: a lock that was not to be had in time. */
+  async function aConflict(): Promise<unknown> {
+    const name = `locked-${Math.random()}`
+    await target.sql('insert into counters (name, n) values (?, 0)', [name])
+    const holder = await root.begin()
+    await holder.exec('update counters set n = 1 where name = ?', [name])
+    const error = await rejectionOf(async (transaction) => {
+      await target.limitLockWait(transaction, 1)
+      await transaction.exec('update counters set n = 2 where name = ?', [name])
+    })
+    await holder.rollback()
+    expect(isTxboxError(error)).toBe(false)
+    return error
+  }
+
+  async function rejectionOf(work: (transaction: OpenTransaction) => Promise<unknown>): Promise<unknown> {
+    const transaction = await root.begin()
+    const error = await rejection(work(transaction))
+    await transaction.rollback()
+    return error
+  }
+})
+
+for (const kind of target.waitersMustRetry('repeatable read') ? target.kinds : []) {
+  describe(`repeatable read, ${kind.name}`, () => {
+    const root = useRoot(target, kind, { isolation: 'repeatable read' })
+
+    test(`I5 a claim that is newer than the snapshot is a conflict, never a duplicate; run tries again (${kind.name})`, async () => {
+      const subject = new InboxUnderTest(target, root)
+      const early = await root.begin()
+      await early.exec('select count(*) from effects')
+      await subject.process({ id: 'x' })
+      const error = await rejection(subject.inbox.process(early.tx, { id: 'x' }, subject.handle))
+      await early.rollback()
+      expectConflict(error)
+      expect(await subject.inbox.run({ id: 'x' }, subject.handle)).toMatchObject({ status: 'duplicate' })
+      expect(await subject.effects()).toBe(1)
+    })
+  })
+}
+
+function expectConflict(error: unknown): void {
+  expect(error).toBeInstanceOf(TransactionConflictError)
+  expect(error).toMatchObject({
+    code: 'TXBOX_TRANSACTION_CONFLICT',
+    retryable: true,
+    cause: expect.anything(),
+  })
+}
+
+/** Handles, and then throws `error` in the first `times` attempts. */
+function failing(subject: InboxUnderTest, error: unknown, times: number): Handler<string> {
+  return async (tx, message, context) => {
+    await subject.handle(tx, message, context)
+    if (context.attempt <= times) throw error
+    return 'handled'
+  }
+}
+
+async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise
+  } catch (error) {
+    return error
+  }
+  throw new Error('It should have been rejected.')
+}
+
+/** Ends the transaction as the outcome says. */
+async function finish<T extends object>(
+  transaction: OpenTransaction,
+  work: Promise<T>,
+): Promise<T | { error: unknown }> {
+  try {
+    const outcome = await work
+    await transaction.commit()
+    return outcome
+  } catch (error) {
+    await transaction.rollback()
+    return { error }
+  }
+}

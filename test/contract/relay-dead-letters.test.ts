@@ -1,0 +1,277 @@
+import { expect, test } from 'vitest'
+import { PermanentError } from '@txbox/core'
+import { createDeadLetters, InvalidOptionError, publishEach, type RetryPolicy } from '@txbox/relay'
+import { Broker, Gate, rejected } from '../support/broker.ts'
+import { keysOfOneShard } from '../support/keys.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const [bad, good] = keysOfOneShard(2) as [string, string]
+const atOnce: RetryPolicy = { attempts: 3, delayMs: () => 1 }
+const PARKED = target.engine === 'postgres' ? 'txbox.parked' : 'txbox_parked'
+const OUTBOX = target.engine === 'postgres' ? 'txbox.outbox' : 'txbox_outbox'
+const REDRIVES = target.engine === 'postgres' ? 'txbox.redrives' : 'txbox_redrives'
+
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind)
+  const never = new PermanentError('never')
+
+  /** Refuses these for good, for as long as they are in the set. */
+  function refusing(broker: Broker, ids: ReadonlySet<string>, retryable = false) {
+    return broker.publisher({
+      respond: (call) =>
+        call.messages.map((message) =>
+          ids.has(message.id) ? rejected({ retryable, error: never }) : call.accept(message),
+        ),
+    })
+  }
+
+  test('O5 a final rejection, and the last attempt, make dead letters; the key goes on', async () => {
+    const ids = await publishAll(root, messagesOf(bad, 4))
+    const broker = new Broker()
+    const publisher = broker.publisher({
+      respond: (call) =>
+        call.messages.map((message) => {
+          if (message.id === ids[0]) return rejected({ retryable: false, error: never })
+          return message.id === ids[2] ? rejected() : call.accept(message)
+        }),
+    })
+    const subject = new RelayUnderTest(root, publisher, { retry: atOnce })
+    await subject.relay.start()
+    await broker.received(2)
+    await subject.hears('dead-lettered', 2)
+    await outbox.settled()
+    expect(broker.ids()).toEqual([ids[1], ids[3]])
+    expect(subject.heard('dead-lettered')).toMatchObject([
+      { id: ids[0], topic: 'test', key: bad, attempts: 1, error: never },
+      { id: ids[2], topic: 'test', key: bad, attempts: 3 },
+    ])
+    const letters = await createDeadLetters({ database: root.database }).list()
+    expect(letters).toMatchObject([
+      {
+        id: ids[0],
+        topic: 'test',
+        key: bad,
+        contentType: 'application/json',
+        attempts: 1,
+        error: String(never),
+      },
+      { id: ids[2], attempts: 3, error: 'Error: refused' },
+    ])
+    for (const { createdAt, deadAt } of letters) {
+      expect(createdAt.getTime()).toBeLessThanOrEqual(deadAt.getTime())
+      expect(Math.abs(deadAt.getTime() - Date.now())).toBeLessThan(60_000)
+    }
+  })
+
+  test('O5 drain counts what became of each message', async () => {
+    const ids = await publishAll(root, [...messagesOf(bad, 3), ...messagesOf(good, 2)])
+    const broker = new Broker()
+    const publisher = broker.publisher({
+      respond: (call) =>
+        call.messages.map((message) => {
+          if (message.id === ids[0]) return rejected()
+          return message.id === ids[3] ? rejected({ retryable: false }) : call.accept(message)
+        }),
+    })
+    const subject = new RelayUnderTest(root, publisher, { retry: { attempts: 5, delayMs: () => 600_000 } })
+    expect(await subject.relay.drain()).toEqual({ published: 1, parked: 3, deadLettered: 1 })
+    expect(await outbox.backlogSize()).toBe(3)
+  })
+
+  test('O5 a redriven message keeps its id, begins anew, and goes before what has come since', async () => {
+    const ids = await publishAll(root, messagesOf(bad, 3))
+    const broker = new Broker()
+    const refused = new Set([ids[0]!, ids[1]!])
+    const publisher = refusing(broker, refused)
+    const subject = await RelayUnderTest.started(root, publisher, { retry: atOnce })
+    await subject.hears('dead-lettered', 2)
+    await broker.received(1)
+    await subject.relay.stop()
+
+    const dead = createDeadLetters({ database: root.database, by: 'the night shift' })
+    refused.clear()
+    const late = await publishAll(root, messagesOf(bad, 2, 4))
+    expect((await dead.redrive({ key: bad })).map(({ id }) => id)).toEqual(ids.slice(0, 2))
+    await RelayUnderTest.started(root, broker.publisher({ owner: 'second' }))
+    await broker.received(5)
+    await outbox.settled()
+    expect(broker.ids()).toEqual([ids[2], ids[0], ids[1], ...late])
+    expect(broker.log.at(1)!.message).toMatchObject({ attempt: 1, key: bad })
+    expect(await dead.list()).toEqual([])
+    // The record stays when the message has gone.
+    const record = await outbox.sql(`select redriven_by, attempts from ${REDRIVES}`)
+    expect(record.map((row) => [row['redriven_by'], Number(row['attempts'])])).toEqual([
+      ['the night shift', 1],
+      ['the night shift', 1],
+    ])
+  })
+
+  test('O5 however often and by however many it is asked, each is redriven once', async () => {
+    const ids = await publishAll(root, messagesOf(undefined, 20))
+    const broker = new Broker()
+    const refused = new Set(ids)
+    const subject = await RelayUnderTest.started(root, refusing(broker, refused))
+    await subject.hears('dead-lettered', 20)
+    refused.clear()
+    const dead = createDeadLetters({ database: root.database })
+    const touched = await Promise.all([
+      ...Array.from({ length: 4 }, () => dead.redrive({ ids })),
+      ...Array.from({ length: 4 }, () => dead.redrive({ topic: 'test' })),
+    ])
+    expect(
+      touched
+        .flat()
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual([...ids].sort())
+    expect(await dead.redrive({ ids })).toEqual([])
+    await broker.received(20)
+    await outbox.settled()
+    expect(broker.ids().sort()).toEqual([...ids].sort())
+  })
+
+  test('O5 it dies again: a dead letter anew, which says who put it back', async () => {
+    const [id] = await publishAll(root, messagesOf(bad, 1))
+    const subject = await RelayUnderTest.started(root, refusing(new Broker(), new Set([id!])))
+    await subject.hears('dead-lettered')
+    const dead = createDeadLetters({ database: root.database, by: 'me' })
+    expect((await dead.list())[0]).not.toHaveProperty('redriven')
+    await dead.redrive({ ids: [id!] })
+    await subject.hears('dead-lettered', 2)
+    expect(await dead.list()).toMatchObject([{ id, attempts: 1, redriven: { by: 'me' } }])
+  })
+
+  test('O3 O5 redriven in front of a key that is blocked, and one by one: the order of the key holds', async () => {
+    const ids = await publishAll(root, messagesOf(bad, 6))
+    const broker = new Broker()
+    const refused = new Set(ids.slice(0, 3))
+    const publisher = refusing(broker, refused)
+    const subject = await RelayUnderTest.started(root, publisher, {
+      retry: { attempts: 1000, delayMs: () => 5 },
+    })
+    await subject.hears('dead-lettered', 3)
+    await broker.received(3)
+    // Now the next one is refused again and again, and blocks the key.
+    let blocked = true
+    publisher.respond = (call) =>
+      call.messages.map((message) =>
+        blocked && message.json<{ n: number }>().n === 7 ? rejected() : call.accept(message),
+      )
+    const [blocking, ...behind] = await publishAll(root, messagesOf(bad, 3, 7))
+    await subject.hears('parked', 2)
+    const dead = createDeadLetters({ database: root.database })
+    for (const id of [ids[2]!, ids[0]!, ids[1]!]) await dead.redrive({ ids: [id] })
+    await broker.received(6)
+    blocked = false
+    await broker.received(9)
+    await outbox.settled()
+    // They had been put back while the key was blocked: each goes before what was parked after it.
+    const order = broker.ids()
+    expect([...order.slice(3, 6)].sort()).toEqual(ids.slice(0, 3))
+    expect(order.slice(6)).toEqual([blocking, ...behind])
+    expect(broker.violations).toEqual([])
+  })
+
+  test('O5 redriven while messages of its key are being published: no two of a key at once, nothing lost', async () => {
+    const [id] = await publishAll(root, messagesOf(bad, 1))
+    const broker = new Broker()
+    const refused = new Set([id!])
+    const publisher = refusing(broker, refused)
+    const subject = await RelayUnderTest.started(root, publisher)
+    await subject.hears('dead-lettered')
+    refused.clear()
+    const gate = new Gate()
+    publisher.respond = async (call) => {
+      await gate.pass()
+      return call.acceptAll()
+    }
+    const later = await publishAll(root, messagesOf(bad, 3, 2))
+    await gate.reached()
+    await createDeadLetters({ database: root.database }).redrive({ ids: [id!] })
+    gate.open()
+    await broker.received(4)
+    await outbox.settled()
+    expect(new Set(broker.ids())).toEqual(new Set([id, ...later]))
+    expect(broker.violations).toEqual([])
+  })
+
+  test('O5 discard deletes dead letters, and nothing else', async () => {
+    const ids = await publishAll(root, messagesOf(bad, 3))
+    const waiting = await publishAll(root, messagesOf(good, 1))
+    const broker = new Broker()
+    const publisher = broker.publisher({
+      respond: (call) =>
+        call.messages.map((message) => rejected({ retryable: message.id === waiting[0], error: never })),
+    })
+    const subject = await RelayUnderTest.started(root, publisher, {
+      retry: { attempts: 9, delayMs: () => 600_000 },
+    })
+    await subject.hears('dead-lettered', 3)
+    await subject.hears('parked')
+    const dead = createDeadLetters({ database: root.database })
+    expect((await dead.discard({ ids: [ids[1]!, waiting[0]!, 'nobody'] })).map(({ id }) => id)).toEqual([
+      ids[1],
+    ])
+    expect((await dead.discard({ topic: 'other' })).length).toBe(0)
+    expect((await dead.discard({ topic: 'test' })).map(({ id }) => id)).toEqual([ids[0], ids[2]])
+    expect(await dead.list()).toEqual([])
+    expect((await outbox.parked()).map(({ id }) => id)).toEqual(waiting)
+  })
+
+  test('O5 the list is filtered, and goes on after an id', async () => {
+    const topics = ['a', 'a', 'b', 'a', 'a']
+    const ids = await publishAll(
+      root,
+      topics.map((topic, n) => ({ topic, type: n < 3 ? 'early' : 'late', key: `k${n % 2}`, payload: n })),
+    )
+    const subject = await RelayUnderTest.started(root, refusing(new Broker(), new Set(ids)))
+    await subject.hears('dead-lettered', 5)
+    const dead = createDeadLetters({ database: root.database })
+    const idsOf = async (selection: Parameters<typeof dead.list>[0]) =>
+      (await dead.list(selection)).map(({ id }) => ids.indexOf(id))
+    expect(await idsOf({ topic: 'a' })).toEqual([0, 1, 3, 4])
+    expect(await idsOf({ topic: 'a', type: 'late' })).toEqual([3, 4])
+    expect(await idsOf({ key: 'k0' })).toEqual([0, 2, 4])
+    expect(await idsOf({ limit: 2 })).toEqual([0, 1])
+    expect(await idsOf({ limit: 2, after: ids[1] })).toEqual([2, 3])
+    expect(await idsOf({ after: ids[4] })).toEqual([])
+  })
+
+  test('O5 O11 what cannot be read is dead at once, and disturbs nobody', async () => {
+    const ids = await publishAll(root, messagesOf(bad, 3))
+    await outbox.sql(`update ${OUTBOX} set headers = 'no JSON' where id = ?`, [ids[0]])
+    const bytes = await publishAll(root, [
+      { topic: 'test', key: good, payload: Uint8Array.of(0xff), contentType: 'application/json' },
+      ...messagesOf(good, 1),
+    ])
+    const seen: string[] = []
+    const publisher = publishEach((message) => {
+      message.json()
+      seen.push(message.id)
+    })
+    const subject = await RelayUnderTest.started(root, publisher)
+    await subject.hears('dead-lettered', 2)
+    await outbox.settled()
+    expect(new Set(seen)).toEqual(new Set([ids[1], ids[2], bytes[1]]))
+    const dead = await createDeadLetters({ database: root.database }).list()
+    expect(dead.map(({ id }) => id)).toEqual([ids[0], bytes[0]])
+    expect(dead[0]!.error).toBe('Its headers are no JSON.')
+    expect(subject.heard('error')).toEqual([])
+  })
+
+  test('O5 nothing is touched without a selection, or by a wrong one', async () => {
+    const dead = createDeadLetters({ database: root.database })
+    for (const wrong of [{}, { ids: undefined }, { ids: 'x' }, { id: 'x' }, { topic: '' }] as never[]) {
+      await expect(dead.redrive(wrong)).rejects.toThrow(InvalidOptionError)
+      await expect(dead.discard(wrong)).rejects.toThrow(InvalidOptionError)
+    }
+    await expect(dead.list({ limit: 0 })).rejects.toThrow(InvalidOptionError)
+    expect(() => createDeadLetters({ database: root.database, by: '' })).toThrow(InvalidOptionError)
+    expect(await dead.redrive({ ids: [] })).toEqual([])
+    expect((await outbox.sql(`select count(*) as n from ${PARKED}`)).length).toBe(1)
+  })
+})

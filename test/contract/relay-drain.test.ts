@@ -1,0 +1,144 @@
+import { describe, expect, test } from 'vitest'
+import { Broker, Gate, rejected } from '../support/broker.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const NOTHING = { published: 0, parked: 0, deadLettered: 0 }
+
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind, { max: 8 })
+
+  test('drain publishes all that is due, on a relay that is not running, as often as it is called', async () => {
+    const broker = new Broker()
+    const publisher = broker.publisher()
+    const subject = new RelayUnderTest(root, publisher, { batchSize: 7 })
+    expect(await subject.relay.drain()).toEqual(NOTHING)
+    for (const round of [1, 2]) {
+      await publishAll(root, [...messagesOf('a', 30), ...messagesOf('b', 30), ...messagesOf(undefined, 40)])
+      expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 100 })
+      expect(await outbox.backlog()).toEqual([])
+      expect(broker.ids().length).toBe(round * 100)
+      // It holds nothing in between.
+      expect(await outbox.heldLeases()).toBe(0)
+    }
+    expect(publisher.closed).toBe(0)
+    await subject.relay.stop()
+    expect(publisher.closed).toBe(1)
+  })
+
+  test('drain on a relay that is running waits until all of it has been settled, and the relay goes on', async () => {
+    const broker = new Broker()
+    const subject = await RelayUnderTest.started(root, broker.publisher(), { batchSize: 10 })
+    for (let round = 1; round <= 5; round += 1) {
+      const ids = await publishAll(root, [...messagesOf('a', 20), ...messagesOf('b', 20)])
+      const { published } = await subject.relay.drain()
+      expect(published).toBeLessThanOrEqual(ids.length)
+      expect(await outbox.backlog()).toEqual([])
+      expect(broker.ids().length).toBe(round * 40)
+    }
+    expect((await outbox.leases()).length).toBe(16)
+  })
+})
+
+describe('on one kind of handle', () => {
+  const [kind] = target.kinds
+  const root = useRoot(target, kind!, { max: 8 })
+
+  test('drain counts what was parked, and does not wait for what is not due', async () => {
+    await publishAll(root, [...messagesOf('a', 3), ...messagesOf('b', 3)])
+    const broker = new Broker()
+    const publisher = broker.publisher({
+      respond: (call) =>
+        call.messages.map((message) => (message.key === 'a' ? rejected() : call.accept(message))),
+    })
+    const subject = new RelayUnderTest(root, publisher, { retry: { attempts: 9, delayMs: () => 600_000 } })
+    expect(await subject.relay.drain()).toEqual({ published: 3, parked: 3, deadLettered: 0 })
+    expect((await outbox.parked()).map(({ key, due }) => [key, due])).toEqual([
+      ['a', true],
+      ['a', false],
+      ['a', false],
+    ])
+  })
+
+  test('drain waits for what is in the hands of another relay', async () => {
+    const broker = new Broker()
+    const gate = new Gate()
+    const slow = broker.publisher({
+      owner: 'slow',
+      respond: async (call) => {
+        await gate.pass()
+        return call.acceptAll()
+      },
+    })
+    const ids = await publishAll(root, messagesOf('a', 1))
+    const other = await RelayUnderTest.started(root, slow)
+    await gate.reached()
+    const subject = new RelayUnderTest(root, broker.publisher({ owner: 'drains' }))
+    let drained = false
+    const draining = subject.relay.drain().then((counts) => {
+      drained = true
+      return counts
+    })
+    await subject.hears('lease-acquired', 8)
+    expect(drained).toBe(false)
+    gate.open()
+    expect(await draining).toEqual(NOTHING)
+    expect(broker.log.map(({ owner, message }) => [owner, message.id])).toEqual([['slow', ids[0]]])
+    expect(await outbox.backlog()).toEqual([])
+    await other.relay.stop()
+  })
+
+  test('drain does not wait for transactions that are open', async () => {
+    const broker = new Broker()
+    const open = await root.begin()
+    await publishIn(root, open, messagesOf('a', 2))
+    await publishAll(root, messagesOf('a', 2, 3))
+    const subject = new RelayUnderTest(root, broker.publisher())
+    expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 2 })
+    await open.commit()
+    expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 2 })
+  })
+
+  test('drain goes on through an outage of the publisher', async () => {
+    const ids = await publishAll(root, messagesOf('a', 3))
+    const broker = new Broker()
+    const publisher = broker.publisher({
+      respond: (call) => {
+        if (call.number <= 2) throw new Error('down')
+        return call.acceptAll()
+      },
+    })
+    const subject = new RelayUnderTest(root, publisher)
+    expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 3 })
+    expect(broker.ids()).toEqual(ids)
+  })
+
+  test('O10 stop ends a drain that cannot come to its end', async () => {
+    await publishAll(root, messagesOf('a', 3))
+    const broker = new Broker()
+    const down = broker.publisher({
+      respond: () => {
+        throw new Error('down')
+      },
+    })
+    const subject = new RelayUnderTest(root, down)
+    const draining = subject.relay.drain()
+    await subject.hears('unavailable', 2)
+    await subject.relay.stop()
+    expect(await draining).toMatchObject({ published: 0 })
+    expect(await outbox.heldLeases()).toBe(0)
+    expect((await outbox.backlog()).length).toBe(3)
+  })
+
+  test('two drains at once are both right', async () => {
+    await publishAll(root, messagesOf('a', 50))
+    const broker = new Broker()
+    const subject = new RelayUnderTest(root, broker.publisher({ ordering: 'per-key' }), { batchSize: 5 })
+    await Promise.all([subject.relay.drain(), subject.relay.drain()])
+    expect(await outbox.backlog()).toEqual([])
+    expect(broker.ids().length).toBe(50)
+  })
+})

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { Broker } from '../support/broker.ts'
+import { keysOfOneShard } from '../support/keys.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const root = useRoot(target, target.kinds[0]!)
+const [mine, other] = keysOfOneShard(2) as [string, string]
+
+/** More than a relay publishes of a shard before it looks where to begin its reads. */
+const MANY = 4000
+
+test('O3 O12 a commit that comes thousands of messages later is not skipped, though others have come and gone', async () => {
+  const broker = new Broker()
+  const publisher = broker.publisher({ ordering: 'per-key' })
+  const subject = await RelayUnderTest.started(root, publisher, { batchSize: 500 })
+  // Of the same shard; the first number is drawn before all others.
+  const first = await root.begin()
+  const late = await publishIn(root, first, messagesOf(mine, 2))
+  const early = await publishAll(root, messagesOf(other, MANY))
+  const second = await root.begin()
+  const later = await publishIn(root, second, messagesOf(other, 2, MANY + 1))
+  await broker.received(MANY)
+  const meanwhile = await publishAll(root, messagesOf(other, MANY, MANY + 3))
+  await broker.received(2 * MANY)
+  await second.commit()
+  await broker.received(2 * MANY + 2)
+  await first.commit()
+  await broker.received(2 * MANY + 4)
+  await subject.relay.drain()
+  expect(await outbox.backlog()).toEqual([])
+  expect(new Set(broker.firstIds())).toEqual(new Set([...late, ...early, ...later, ...meanwhile]))
+  expect(broker.firstIds(mine)).toEqual(late)
+})

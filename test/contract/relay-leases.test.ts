@@ -1,0 +1,255 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { Broker, Gate } from '../support/broker.ts'
+import { keysOfOneShard } from '../support/keys.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { onEachKind, useRoot, useTarget, type Root } from '../support/target.ts'
+import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { until } from '../support/until.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const LEASE_MS = 1500
+
+/** How many shards each owner holds, largest first. */
+async function shares(): Promise<number[]> {
+  const owners = (await outbox.leases()).map(({ owner }) => owner)
+  return [...new Set(owners)]
+    .map((owner) => owners.filter((one) => one === owner).length)
+    .sort((a, b) => b - a)
+}
+
+async function untilShares(...expected: number[]): Promise<void> {
+  await until(
+    async () => (await shares()).join() === expected.join(),
+    async () => `shares of ${expected.join()}; there are ${(await shares()).join()}`,
+  )
+}
+
+function startOn(root: Root, broker: Broker, owner: string): Promise<RelayUnderTest> {
+  return RelayUnderTest.started(root, broker.publisher({ owner }), { owner, leaseMs: LEASE_MS })
+}
+
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind, { max: 8 })
+  const start = (broker: Broker, owner: string): Promise<RelayUnderTest> => startOn(root, broker, owner)
+
+  test('O7 relays share the sixteen shards evenly as they come and go, and nothing is lost', async () => {
+    const broker = new Broker()
+    const a = await start(broker, 'a')
+    await untilShares(16)
+    const b = await start(broker, 'b')
+    await untilShares(8, 8)
+    const c = await start(broker, 'c')
+    await untilShares(6, 5, 5)
+    const ids = await publishAll(root, messagesOf(undefined, 160))
+    await broker.received(160)
+    expect(new Set(broker.log.map(({ owner }) => owner))).toEqual(new Set(['a', 'b', 'c']))
+    expect(broker.ids().sort()).toEqual([...ids].sort())
+    await b.relay.stop()
+    await untilShares(8, 8)
+    await a.relay.stop()
+    await untilShares(16)
+    await c.relay.stop()
+    expect(await outbox.heldLeases()).toBe(0)
+    // What is given back by one who stops is no loss to anybody.
+    for (const relay of [a, b, c]) {
+      expect(relay.heard('error')).toEqual([])
+      expect(new Set(relay.heard('lease-lost').map(({ reason }) => reason))).toEqual(new Set(['stopped']))
+    }
+  })
+
+  // Owners may have the same name, as a process and the one that replaced it: the term tells them apart.
+  for (const successor of ['b', 'a']) {
+    test(`O7 who has lost his lease, to '${successor}', publishes no further batch, and settles nothing`, async () => {
+      const broker = new Broker()
+      const gates = { first: new Gate(), second: new Gate() }
+      const publisher = (owner: 'first' | 'second') =>
+        broker.publisher({
+          owner,
+          ordering: 'per-key',
+          respond: async (call) => {
+            const results = call.acceptAll()
+            await gates[owner].pass()
+            return results
+          },
+        })
+      const published = (who: 'first' | 'second'): string[] =>
+        broker.log.flatMap(({ owner, message }) => (owner === who ? [message.id] : []))
+      const [key] = keysOfOneShard(1) as [string]
+      const ids = await publishAll(root, messagesOf(key, 4))
+      const [busy] = (await outbox.backlog()).map(({ shard }) => shard)
+      const options = { leaseMs: LEASE_MS, batchSize: 2 }
+      const first = await RelayUnderTest.started(root, publisher('first'), { ...options, owner: 'a' })
+      await gates.first.reached()
+      const lost = (await outbox.leases()).find(({ shard }) => shard === busy)!
+      // As if the first had been unreachable for so long. It does not know yet.
+      await outbox.expireLeases()
+      const second = await RelayUnderTest.started(root, publisher('second'), { ...options, owner: successor })
+      await gates.second.reached()
+      const taken = (await outbox.leases()).find(({ shard }) => shard === busy)!
+      expect(taken.owner).toBe(successor)
+      expect(taken.term).toBeGreaterThan(lost.term)
+      // The second has the very same message in its hands, alone after what looks like a crash, when the first comes back.
+      expect(published('second')).toEqual(published('first').slice(0, 1))
+      gates.first.open()
+      await first.hears('lease-lost')
+      await first.relay.stop()
+      const left = [...(await outbox.parked()), ...(await outbox.backlog())]
+      expect(left.map(({ id }) => id)).toEqual(ids)
+      expect((await outbox.leases()).find(({ shard }) => shard === busy)).toEqual(taken)
+      gates.second.open()
+      await outbox.settled()
+      expect(published('first')).toEqual(ids.slice(0, 2))
+      expect(published('second')).toEqual(ids)
+      expect(second.heard('lease-lost').filter(({ shard }) => shard === busy)).toEqual([])
+    })
+  }
+})
+
+describe('on one kind of handle', () => {
+  const [kind] = target.kinds
+  const root = useRoot(target, kind!, { max: 8 })
+  const start = (broker: Broker, owner: string): Promise<RelayUnderTest> => startOn(root, broker, owner)
+
+  test('O7 an idle relay whose leases others have finds out when it renews, also from one of its own name', async () => {
+    const broker = new Broker()
+    const subject = await start(broker, 'a')
+    await untilShares(16)
+    const before = await outbox.leases()
+    for (const { shard, term } of before)
+      await outbox.lend(shard, { owner: 'a', term: term + 1n, forMs: 600_000 })
+    await subject.hears('lease-lost', 16)
+    await publishAll(root, messagesOf(undefined, 32))
+    // It has gone on looking for shards since then, and has got none.
+    await target.past(new Date((await target.now()).getTime() + LEASE_MS))
+    expect((await outbox.leases()).map(({ term }) => term)).toEqual(before.map(({ term }) => term + 1n))
+    expect(broker.log).toEqual([])
+    expect((await outbox.backlog()).length).toBe(32)
+  })
+
+  test('O7 a lease that has run out is not renewed, although nobody has taken it: it is taken anew', async () => {
+    const broker = new Broker()
+    const subject = await start(broker, 'a')
+    await untilShares(16)
+    const before = await outbox.leases()
+    await outbox.expireLeases()
+    await subject.hears('lease-lost', 16)
+    await untilShares(16)
+    for (const [n, { term }] of (await outbox.leases()).entries()) expect(term).toBe(before[n]!.term + 1n)
+    await publishAll(root, messagesOf(undefined, 32))
+    await broker.received(32)
+  })
+
+  test('O7 each shard has one owner at a time, in a turn that grows', async () => {
+    const broker = new Broker()
+    const relays = [await start(broker, 'a')]
+    await untilShares(16)
+    const first = new Map((await outbox.leases()).map(({ shard, term }) => [shard, term]))
+    relays.push(await start(broker, 'b'))
+    await untilShares(8, 8)
+    await relays[0]!.relay.stop()
+    await untilShares(16)
+    const told = relays.flatMap((relay) => relay.heard('lease-acquired'))
+    for (const { shard, owner, term } of await outbox.leases()) {
+      expect(owner).toBe('b')
+      const turns = told.filter((event) => event.shard === shard).map((event) => event.term)
+      // Each turn has a term of its own, one after the other, and the last one is in force.
+      expect(turns).toEqual(turns.map((_, n) => first.get(shard)! + BigInt(n)))
+      expect(turns.at(-1)).toBe(term)
+    }
+  })
+
+  for (const shards of [
+    [0, 1, 2, 3],
+    [12, 13, 14, 15],
+  ]) {
+    test(`O7 a shard changes hands only when nothing of it is in flight: ${shards.join()}`, async () => {
+      const broker = new Broker()
+      const gate = new Gate()
+      const hold = broker.publisher({
+        owner: 'a',
+        respond: async (call) => {
+          await gate.pass()
+          return call.acceptAll()
+        },
+      })
+      const keys = shards.map((shard) => keysOfOneShard(1, shard)[0]!)
+      const ids = await publishAll(
+        root,
+        keys.flatMap((key) => messagesOf(key, 3)),
+      )
+      const a = await RelayUnderTest.started(root, hold, { owner: 'a', leaseMs: LEASE_MS, batchSize: 1 })
+      await gate.reached(4)
+      const held = async (): Promise<readonly unknown[]> =>
+        (await outbox.leases()).filter(({ shard, owner }) => owner === 'a' && shards.includes(shard))
+      const before = await held()
+      const b = await start(broker, 'b')
+      await b.hears('lease-acquired', 4)
+      // For longer than a lease: it is renewed while the publisher works.
+      await target.past(new Date((await target.now()).getTime() + LEASE_MS + 200))
+      expect(await held()).toEqual(before)
+      expect(before.length).toBe(4)
+      gate.open()
+      await broker.received(12)
+      for (const [n, key] of keys.entries()) expect(broker.ids(key)).toEqual(ids.slice(n * 3, n * 3 + 3))
+      await untilShares(8, 8)
+      expect(a.heard('lease-lost').filter(({ reason }) => reason !== 'stopped')).toEqual([])
+      expect(broker.violations).toEqual([])
+    })
+  }
+
+  test('O7 who is cut off from the database is replaced within the lease, and stops publishing', async () => {
+    const network = await UnreliableNetwork.to(target.address())
+    const remote = target.open(kind!, { through: network, max: 6 })
+    onTestFinished(async () => {
+      await network.close()
+      await remote.close()
+    })
+    const broker = new Broker()
+    const a = await RelayUnderTest.started(remote, broker.publisher({ owner: 'a' }), {
+      owner: 'a',
+      leaseMs: LEASE_MS,
+    })
+    await publishAll(root, messagesOf(undefined, 16))
+    await broker.received(16)
+    // Nobody tells `a`: its connections look fine, and nothing comes back.
+    network.freeze()
+    const frozenAt = performance.now()
+    await start(broker, 'b')
+    const ids = await publishAll(root, messagesOf(undefined, 64))
+    await broker.received(16 + 64, 8000)
+    // Within the lease, and the second in which somebody looks; the rest is for a slow machine.
+    expect(performance.now() - frozenAt).toBeLessThan(LEASE_MS + 2500)
+    expect(new Set(broker.log.slice(16).map(({ owner }) => owner))).toEqual(new Set(['b']))
+    expect(broker.firstIds().slice(16).sort()).toEqual([...ids].sort())
+    network.thaw()
+    network.cut()
+    // It comes back by itself, for its share.
+    await untilShares(8, 8)
+    expect(a.heard('lease-lost').some(({ reason }) => reason !== 'stopped')).toBe(true)
+  })
+
+  test('O7 an owner that died is replaced within its lease', async () => {
+    // All that is left of it are its leases.
+    const broker = new Broker()
+    const dead = await start(broker, 'dead')
+    await untilShares(16)
+    const leases = await outbox.leases()
+    await dead.relay.stop()
+    for (const { shard, term } of leases)
+      await outbox.lend(shard, { owner: 'dead', term: term + 1n, forMs: LEASE_MS })
+    const lentAt = performance.now()
+    await publishAll(root, messagesOf(undefined, 32))
+    const next = await start(broker, 'next')
+    await broker.received(32)
+    const tookMs = performance.now() - lentAt
+    expect(tookMs).toBeGreaterThanOrEqual(LEASE_MS - 100)
+    expect(tookMs).toBeLessThan(LEASE_MS + 2500)
+    expect(
+      next
+        .heard('lease-acquired')
+        .every(({ shard, term }) => term > leases.find((lease) => lease.shard === shard)!.term),
+    ).toBe(true)
+  })
+})

@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest'
+import type { PublishResult, Publisher } from '@txbox/relay'
+import { Broker, rejected, type Respond } from '../support/broker.ts'
+import { keysOfOneShard } from '../support/keys.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+
+/** What publishers answer that is no answer. The broker got nothing, whatever else they say. */
+const nonsense: Record<string, (results: PublishResult[]) => unknown> = {
+  nothing: () => undefined,
+  null: () => null,
+  'a number': (results) => results.length,
+  'no results': () => [],
+  'a result too few': (results) => results.slice(1),
+  'a result too many': (results) => [...results, { status: 'accepted' }],
+  'results that are undefined': (results) => results.map(() => undefined),
+  'results that are null': (results) => results.map(() => null),
+  'an array with holes': (results) => Object.assign([], { length: results.length }),
+  'results that are text': (results) => results.map(() => 'accepted'),
+  'an unknown status': (results) => results.map(() => ({ status: 'ok' })),
+  'a status in capitals': (results) => results.map(() => ({ status: 'ACCEPTED' })),
+  'no status': (results) => results.map(() => ({})),
+  'an object instead of an array': (results) => Object.assign({}, results),
+  'accepted, and of one that it has no idea': (results) => [...results.slice(1), { status: 'perhaps' }],
+  'a rejection with nothing in it': (results) => results.map(() => ({ status: 'rejected' })),
+  'a rejection after a time that is none': (results) =>
+    results.map(() => rejected({ retryAfterMs: Number.NaN })),
+  'a rejection after a time that has passed': (results) =>
+    results.map(() => rejected({ retryAfterMs: -1000 })),
+  'skipped, and nothing was rejected': (results) => results.map(() => ({ status: 'skipped' })),
+}
+
+// The publisher's side: what the database's library is makes no difference.
+const [kind] = target.kinds
+const root = useRoot(target, kind!)
+
+describe('a publisher that throws', () => {
+  test('O6 a publisher that throws for a while: the relay backs off, counts no attempt and comes back', async () => {
+    const ids = await publishAll(root, [
+      ...messagesOf('a', 3),
+      ...messagesOf('b', 3),
+      ...messagesOf(undefined, 32),
+    ])
+    const broker = new Broker()
+    const errors: Error[] = []
+    let down = true
+    const publisher = broker.publisher({
+      respond: (call) => {
+        if (!down) return call.acceptAll()
+        errors.push(new Error(`down ${errors.length}`))
+        throw errors.at(-1)
+      },
+    })
+    const subject = await RelayUnderTest.started(root, publisher)
+    await subject.hears('unavailable', 4)
+    down = false
+    const told = subject.heard('unavailable')
+    await broker.received(ids.length)
+    await subject.relay.drain()
+
+    const pauses = told.map(({ retryInMs }) => retryInMs)
+    for (const [n, pause] of pauses.slice(1).entries()) expect(pause).toBeGreaterThanOrEqual(pauses[n]!)
+    expect(pauses[0]).toBeGreaterThan(0)
+    expect(pauses[3]!).toBeGreaterThanOrEqual(2 * pauses[0]!)
+    for (const { error } of told) expect(errors).toContain(error)
+    // As a whole: every shard pauses. Calls that were under way when the first one failed are no more than a few.
+    expect(broker.calls.length - errors.length).toBeLessThan(40)
+    expect(errors.length).toBeLessThan(4 * 16)
+    expect(broker.log.map(({ message }) => message.attempt)).toEqual(ids.map(() => 1))
+    expect(broker.ids().sort()).toEqual([...ids].sort())
+    expect(broker.ids('a')).toEqual(ids.slice(0, 3))
+    expect(subject.heard('parked')).toEqual([])
+    expect(await outbox.backlog()).toEqual([])
+  })
+
+  test('O6 between two tries the relay leaves the publisher alone for as long as it has said', async () => {
+    await publishAll(root, messagesOf('a', 1))
+    const broker = new Broker()
+    const respond: Respond = (call) => {
+      if (call.number <= 4) throw new Error('down')
+      return call.acceptAll()
+    }
+    const subject = await RelayUnderTest.started(root, broker.publisher({ respond }))
+    await broker.received(1)
+    const starts = broker.calls.map(({ startedAt }) => startedAt)
+    for (const [n, { retryInMs }] of subject.heard('unavailable').entries()) {
+      expect(starts[n + 1]! - starts[n]!).toBeGreaterThanOrEqual(retryInMs - 1)
+    }
+    expect(starts.length).toBe(5)
+  })
+
+  test('O6 after a success the next outage begins with a short pause again', async () => {
+    const broker = new Broker()
+    let down = true
+    const publisher = broker.publisher({
+      respond: (call) => {
+        if (down) throw new Error('down')
+        return call.acceptAll()
+      },
+    })
+    await publishAll(root, messagesOf('a', 1))
+    const subject = await RelayUnderTest.started(root, publisher)
+    await subject.hears('unavailable', 4)
+    down = false
+    await broker.received(1)
+    down = true
+    await publishAll(root, messagesOf('a', 1, 2))
+    const before = subject.heard('unavailable')
+    await subject.hears('unavailable', before.length + 1)
+    const after = subject.heard('unavailable')[before.length]!
+    expect(after.retryInMs).toBeLessThan(before[3]!.retryInMs)
+    down = false
+    await broker.received(2)
+  })
+
+  for (const [name, fail] of Object.entries<() => never>({
+    'an Error': () => {
+      throw new Error('down')
+    },
+    undefined: () => {
+      throw undefined
+    },
+    text: () => {
+      throw 'down' as unknown as Error
+    },
+    'an AbortError': () => {
+      throw new DOMException('aborted', 'AbortError')
+    },
+  })) {
+    test(`O6 a publisher that throws ${name}, at once or later, loses nothing`, async () => {
+      const ids = await publishAll(root, messagesOf('a', 2))
+      const broker = new Broker()
+      const behaved = broker.publisher()
+      let calls = 0
+      const publisher: Publisher = {
+        // Not async: it throws instead of returning a promise that rejects.
+        publish: (messages, options) => {
+          calls += 1
+          if (calls === 1) return fail()
+          return calls === 2 ? Promise.resolve().then(fail) : behaved.publish(messages, options)
+        },
+      }
+      const subject = await RelayUnderTest.started(root, publisher)
+      await broker.received(2)
+      await subject.relay.drain()
+      expect(broker.ids()).toEqual(ids)
+      expect(subject.heard('unavailable').length).toBe(2)
+      expect(await outbox.backlog()).toEqual([])
+    })
+  }
+})
+
+for (const [name, answer] of Object.entries(nonsense)) {
+  test(`O1 a publisher that answers ${name} loses nothing`, async () => {
+    const [one, two] = keysOfOneShard(2) as [string, string]
+    const ids = await publishAll(root, [...messagesOf(one, 3), ...messagesOf(two, 3)])
+    const broker = new Broker()
+    const publisher = broker.publisher({
+      ordering: 'per-key',
+      respond: (call) => {
+        if (call.number > 1) return call.acceptAll()
+        return answer(call.messages.map(() => ({ status: 'accepted' }))) as PublishResult[]
+      },
+    })
+    await RelayUnderTest.started(root, publisher, { retry: { attempts: 1000, delayMs: () => 5 } })
+    await outbox.settled()
+    expect(broker.ids(one)).toEqual(ids.slice(0, 3))
+    expect(broker.ids(two)).toEqual(ids.slice(3))
+  })
+}
+
+test('O1 a publisher that answers nonsense is told of, not passed over in silence', async () => {
+  await publishAll(root, messagesOf('a', 1))
+  const publisher: Publisher = { publish: async () => [] }
+  const subject = await RelayUnderTest.started(root, publisher)
+  await subject.hears('unavailable')
+  expect(String(subject.heard('unavailable')[0]!.error)).toMatch(/result/i)
+})

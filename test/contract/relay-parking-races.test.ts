@@ -1,0 +1,165 @@
+import { beforeAll, beforeEach, expect, test } from 'vitest'
+import {
+  LeaseLostError,
+  portsKey,
+  shardOf,
+  type BacklogMessage,
+  type ConnectedPorts,
+  type Lease,
+  type RelayStore,
+} from '@txbox/core'
+import { keysOfOneShard } from '../support/keys.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, publishIn } from '../support/relay-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const [key, other] = keysOfOneShard(2) as [string, string]
+const SHARD = shardOf(key)
+const LIMITS = { messages: 1000, bytes: 1_000_000 }
+const NAME = `outbox/${String(SHARD).padStart(2, '0')}`
+
+/** What a relay does step by step, so that anything can come in between two of them. */
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind)
+  let relay: RelayStore
+  let lease: Lease
+
+  beforeAll(() => {
+    relay = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!.relay({
+      statementTimeoutMs: 10_000,
+    })
+  })
+  beforeEach(async () => {
+    const leases = target.engine === 'postgres' ? 'txbox.leases' : 'txbox_leases'
+    await outbox.sql(`insert into ${leases} (name) values (?)`, [NAME])
+    await outbox.lend(SHARD, { owner: 'me', term: 7n, forMs: 60_000 })
+    lease = { name: NAME, owner: 'me', term: 7n, afterCrash: false }
+  })
+
+  const read = (): Promise<readonly BacklogMessage[]> => relay.read(SHARD, LIMITS)
+  const due = (): Promise<readonly BacklogMessage[]> => relay.readDue(lease, SHARD, LIMITS)
+  const idsOf = (messages: readonly { id: string }[]): string[] => messages.map(({ id }) => id)
+  const numbersOf = (messages: readonly BacklogMessage[]): bigint[] => messages.map(({ seq }) => seq)
+  const refusal = ({ seq, attempts }: BacklogMessage, retryInMs: number | undefined) => ({
+    ...{ seq, attempts: attempts + 1, error: 'no', retryInMs },
+  })
+
+  /** Refuses the first and parks the rest behind it. */
+  async function parkAll(retryInMs: number): Promise<readonly BacklogMessage[]> {
+    const batch = await read()
+    const [head, ...rest] = batch
+    const settlement = { accepted: [], refused: [refusal(head!, retryInMs)], behind: numbersOf(rest) }
+    await relay.settle(lease, SHARD, settlement)
+    return batch
+  }
+
+  test('O3 a late commit with a lower number joins the end of a key that is blocked', async () => {
+    const late = await root.begin()
+    const lateIds = await publishIn(root, late, messagesOf(key, 1, 100))
+    const ids = await publishAll(root, messagesOf(key, 3))
+    await parkAll(0)
+    await late.commit()
+    const batch = await read()
+    expect(batch.map(({ id, blocked }) => [id, blocked])).toEqual([[lateIds[0], true]])
+    await relay.settle(lease, SHARD, { accepted: [], refused: [], behind: numbersOf(batch) })
+    const [head] = await due()
+    expect(head).toMatchObject({ id: ids[0], attempts: 1, ordered: true })
+    const released = [{ key, after: head!.seq }]
+    await relay.settleParked(lease, SHARD, { accepted: [head!.seq], refused: [], released })
+    expect(idsOf(await due())).toEqual([ids[1], ids[2], ...lateIds])
+  })
+
+  test('O4 a blocked key is read as blocked, others of its shard are not, whoever parked it', async () => {
+    await publishAll(root, messagesOf(key, 2))
+    await parkAll(600_000)
+    await publishAll(root, [...messagesOf(key, 1), ...messagesOf(other, 1), ...messagesOf(`${key} `, 1)])
+    const blocked = new Map((await read()).map((message) => [message.key, message.blocked]))
+    expect(blocked.get(key)).toBe(true)
+    expect(blocked.get(other)).toBe(false)
+    expect(await due()).toEqual([])
+    expect(await relay.work([SHARD])).toEqual([{ shard: SHARD, due: false }])
+  })
+
+  test('O7 of a term that is over, no settlement changes anything', async () => {
+    const ids = await publishAll(root, messagesOf(key, 3))
+    const stale = { ...lease, term: 6n }
+    const batch = await read()
+    const all = { accepted: numbersOf(batch).slice(0, 1), refused: [refusal(batch[1]!, 0)], behind: [] }
+    await expect(relay.settle(stale, SHARD, all)).rejects.toThrow(LeaseLostError)
+    await expect(relay.settle(stale, SHARD, { ...all, refused: [] })).rejects.toThrow(LeaseLostError)
+    expect(idsOf(await read())).toEqual(ids)
+    await parkAll(0)
+    const [head] = await due()
+    for (const settlement of [
+      { accepted: [head!.seq], refused: [], released: [{ key, after: head!.seq }] },
+      { accepted: [], refused: [refusal(head!, undefined)], released: [{ key, after: head!.seq }] },
+    ]) {
+      await expect(relay.settleParked(stale, SHARD, settlement)).rejects.toThrow(LeaseLostError)
+    }
+    expect((await outbox.parked()).map(({ id, due, dead }) => [id, due, dead])).toEqual(
+      ids.map((id, n) => [id, n === 0, false]),
+    )
+  })
+
+  test('O2 what somebody has settled already does not come back by being parked', async () => {
+    const ids = await publishAll(root, messagesOf(key, 3))
+    const batch = await read()
+    await relay.settle(lease, SHARD, { accepted: [batch[0]!.seq], refused: [], behind: [] })
+    const settlement = { accepted: [], refused: [refusal(batch[0]!, 0)], behind: [batch[1]!.seq] }
+    await relay.settle(lease, SHARD, settlement)
+    expect((await outbox.parked()).map(({ id }) => id)).toEqual([ids[1]])
+    await relay.settle(lease, SHARD, settlement)
+    expect((await outbox.parked()).map(({ id }) => id)).toEqual([ids[1]])
+    expect(idsOf(await read())).toEqual([ids[2]])
+  })
+
+  test('O4 the head of a key comes alone; those that follow it come together, up to one that has to wait longer', async () => {
+    const ids = await publishAll(root, messagesOf(key, 5))
+    const batch = await parkAll(0)
+    const [head, ...more] = await due()
+    expect(more).toEqual([])
+    await relay.settleParked(lease, SHARD, {
+      ...{ accepted: [head!.seq], refused: [], released: [{ key, after: head!.seq }] },
+    })
+    const following = await due()
+    expect(idsOf(following)).toEqual(ids.slice(1))
+    // The second of them is refused, and waits.
+    const refused = [refusal(following[1]!, 600_000)]
+    await relay.settleParked(lease, SHARD, { accepted: [following[0]!.seq], refused, released: [] })
+    expect(await due()).toEqual([])
+    expect((await outbox.parked()).map(({ id, attempts, due }) => [id, attempts, due])).toEqual([
+      [ids[2], 1, true],
+      [ids[3], 0, false],
+      [ids[4], 0, false],
+    ])
+    expect(batch.length).toBe(5)
+  })
+
+  test('O5 a dead head releases the next of its key', async () => {
+    const ids = await publishAll(root, messagesOf(key, 3))
+    await parkAll(0)
+    const [head] = await due()
+    const settlement = {
+      ...{ accepted: [], refused: [refusal(head!, undefined)], released: [{ key, after: head!.seq }] },
+    }
+    await relay.settleParked(lease, SHARD, settlement)
+    expect(idsOf(await due())).toEqual(ids.slice(1))
+    expect((await outbox.parked())[0]).toMatchObject({ id: ids[0], dead: true, due: false, attempts: 2 })
+  })
+
+  test('O12 nothing that is parked waits for a producer whose transaction is open', async () => {
+    await publishAll(root, messagesOf(key, 3))
+    const open = await root.begin()
+    const scheduled = { topic: 't', key, payload: 1, deliverAt: new Date(0) }
+    await publishIn(root, open, [scheduled, ...messagesOf(key, 2), scheduled])
+    await parkAll(0)
+    const [head] = await due()
+    const settlement = { accepted: [head!.seq], refused: [], released: [{ key, after: head!.seq }] }
+    await relay.settleParked(lease, SHARD, settlement)
+    expect((await due()).length).toBe(2)
+    await open.commit()
+    expect((await due()).length).toBe(4)
+  })
+})

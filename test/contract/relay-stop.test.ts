@@ -1,0 +1,282 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createRelay, InvalidOptionError } from '@txbox/relay'
+import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { until } from '../support/until.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+/** So long that nobody gets a shard by waiting. */
+const LONG_LEASE_MS = 600_000
+/** How much later than its deadline something may be on a busy machine. */
+const SLACK_MS = 500
+
+function holding(gate: Gate): Respond {
+  return async (call) => {
+    await gate.pass()
+    return call.acceptAll()
+  }
+}
+
+/** Goes on only when the signal is aborted. */
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
+
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind)
+
+  test('O10 stop finishes the batch in flight, settles it, begins no other, and gives all leases back', async () => {
+    const ids = await publishAll(root, messagesOf('a', 10))
+    const broker = new Broker()
+    const gate = new Gate()
+    let hurried: boolean | undefined
+    const respond: Respond = async (call) => {
+      await gate.pass()
+      hurried = call.signal.aborted
+      return call.acceptAll()
+    }
+    const publisher = broker.publisher({ ordering: 'per-key', respond })
+    const subject = await RelayUnderTest.started(root, publisher, { batchSize: 4 })
+    await gate.reached()
+    const stopping = subject.relay.stop()
+    // It gives away what is idle at once, and waits for the shard that is not.
+    await until(
+      async () => (await outbox.leases()).length === 1,
+      () => 'one shard is left',
+    )
+    gate.open()
+    await stopping
+    expect(broker.calls.length).toBe(1)
+    expect(hurried).toBe(false)
+    expect(broker.ids()).toEqual(ids.slice(0, 4))
+    expect((await outbox.backlog()).map(({ id }) => id)).toEqual(ids.slice(4))
+    expect(await outbox.heldLeases()).toBe(0)
+    expect(publisher.closed).toBe(1)
+    expect(new Set(subject.heard('lease-lost').map(({ reason }) => reason))).toEqual(new Set(['stopped']))
+    expect(subject.heard('lease-lost').length).toBe(16)
+    await subject.relay.stopped
+  })
+
+  test('O10 a publisher that hangs: stop resolves by its deadline with the signal aborted, and nothing stays claimed', async () => {
+    const ids = await publishAll(root, [...messagesOf('a', 3), ...messagesOf('b', 3)])
+    const broker = new Broker()
+    const gate = new Gate()
+    const publisher = broker.publisher({ owner: 'hangs', ordering: 'per-key', respond: holding(gate) })
+    const subject = await RelayUnderTest.started(root, publisher, { leaseMs: LONG_LEASE_MS })
+    await gate.reached(2)
+    expect(broker.calls.map(({ signal }) => signal.aborted)).toEqual([false, false])
+    const begun = performance.now()
+    await subject.relay.stop({ timeoutMs: 300 })
+    expect(performance.now() - begun).toBeLessThan(300 + SLACK_MS)
+    expect(performance.now() - begun).toBeGreaterThan(100)
+    expect(broker.calls.map(({ signal }) => signal.aborted)).toEqual([true, true])
+    await subject.relay.stopped
+    expect(await outbox.heldLeases()).toBe(0)
+
+    // The next one takes over at once, long before the lease would have run out.
+    const next = new Broker()
+    const nextGate = new Gate()
+    const nextPublisher = next.publisher({ owner: 'next', ordering: 'per-key', respond: holding(nextGate) })
+    const successor = await RelayUnderTest.started(root, nextPublisher, { leaseMs: LONG_LEASE_MS })
+    await nextGate.reached(2)
+    // What the hung publisher answers now counts for nothing.
+    gate.open()
+    await broker.received(6)
+    expect((await outbox.backlog()).length).toBe(6)
+    nextGate.open()
+    await next.received(6)
+    await successor.relay.drain()
+    expect(next.ids().sort()).toEqual([...ids].sort())
+    expect(await outbox.backlog()).toEqual([])
+  })
+
+  test('O10 what a publisher that obeys the signal has published is settled; the rest is for the next relay', async () => {
+    const ids = await publishAll(root, messagesOf('a', 4))
+    const broker = new Broker()
+    const gate = new Gate()
+    const obedient: Respond = async (call) => {
+      const accepted = call.accept(call.messages[0]!)
+      void gate.pass()
+      await untilAborted(call.signal)
+      return [accepted, rejected(), ...call.messages.slice(2).map(() => ({ status: 'skipped' }) as const)]
+    }
+    const publisher = broker.publisher({ ordering: 'per-key', respond: obedient })
+    const subject = await RelayUnderTest.started(root, publisher, {
+      leaseMs: LONG_LEASE_MS,
+      retry: { attempts: 2, delayMs: () => 1 },
+    })
+    await gate.reached()
+    await subject.relay.stop({ timeoutMs: 2000 })
+    expect((await outbox.parked()).map(({ id }) => id)).toEqual(ids.slice(1))
+    expect(await outbox.heldLeases()).toBe(0)
+    await RelayUnderTest.started(root, broker.publisher({ owner: 'next' }))
+    await outbox.settled()
+    expect(broker.ids()).toEqual(ids)
+  })
+
+  test('O10 nothing is left of a relay that has stopped: no lease, no connection but those of the pool', async () => {
+    const before = await outbox.connections()
+    const own = target.open(kind)
+    const subject = await RelayUnderTest.started(own, new Broker().publisher())
+    await subject.hears('lease-acquired', 16)
+    await subject.relay.stop()
+    expect(await outbox.heldLeases()).toBe(0)
+    await own.close()
+    await until(
+      async () => (await outbox.connections()) <= before,
+      async () => `${await outbox.connections()} connections; before there were ${before}`,
+    )
+  })
+})
+
+describe('on one kind of handle', () => {
+  const [kind] = target.kinds
+  const root = useRoot(target, kind!)
+
+  test.for([
+    [
+      'an idle relay that looks once an hour',
+      { pollIntervalMs: { min: 3_600_000, max: 3_600_000 } },
+      undefined,
+    ],
+    ['a relay that waits for its publisher to come back', {}, 'down'],
+    [
+      'a relay with messages that wait for another attempt',
+      { retry: { attempts: 9, delayMs: () => 600_000 } },
+      'refuses',
+    ],
+  ] as const)('O10 %s stops at once', async ([, options, behaviour]) => {
+    await publishAll(root, messagesOf('a', 1))
+    const broker = new Broker()
+    const respond: Respond = (call) => {
+      if (behaviour === 'down') throw new Error('down')
+      if (behaviour === undefined) return call.acceptAll()
+      return call.messages.map(() => rejected())
+    }
+    const subject = await RelayUnderTest.started(root, broker.publisher({ respond }), {
+      leaseMs: LONG_LEASE_MS,
+      ...options,
+    })
+    await broker.called(behaviour === 'down' ? 5 : 1)
+    const begun = performance.now()
+    await subject.relay.stop()
+    expect(performance.now() - begun).toBeLessThan(SLACK_MS)
+    expect(await outbox.heldLeases()).toBe(0)
+  })
+
+  test('O10 stop without time: the signal is aborted and stop resolves at once', async () => {
+    await publishAll(root, messagesOf('a', 1))
+    const broker = new Broker()
+    const gate = new Gate()
+    const subject = await RelayUnderTest.started(root, broker.publisher({ respond: holding(gate) }))
+    await gate.reached()
+    const begun = performance.now()
+    await subject.relay.stop({ timeoutMs: 0 })
+    expect(performance.now() - begun).toBeLessThan(SLACK_MS)
+    expect(broker.calls[0]!.signal.aborted).toBe(true)
+    gate.open()
+  })
+
+  test('O10 stop resolves by its deadline also when the database gives no answer', async () => {
+    const network = await UnreliableNetwork.to(target.address())
+    const remote = target.open(kind!, { through: network })
+    onTestFinished(async () => {
+      network.thaw()
+      await network.close()
+      await remote.close()
+    })
+    const subject = await RelayUnderTest.started(remote, new Broker().publisher())
+    await subject.hears('lease-acquired', 16)
+    network.freeze()
+    const begun = performance.now()
+    await subject.relay.stop({ timeoutMs: 400 })
+    expect(performance.now() - begun).toBeLessThan(400 + SLACK_MS)
+    await subject.relay.stopped
+  })
+
+  test.for(['hangs', 'throws', 'rejects'] as const)(
+    'O10 a publisher whose close %s does not keep the relay',
+    async (how) => {
+      const subject = new RelayUnderTest(root, {
+        publish: async () => [],
+        close() {
+          if (how === 'throws') throw new Error('close failed')
+          return how === 'hangs' ? new Promise(() => undefined) : Promise.reject(new Error('close failed'))
+        },
+      })
+      await subject.relay.start()
+      const begun = performance.now()
+      await subject.relay.stop({ timeoutMs: 300 })
+      expect(performance.now() - begun).toBeLessThan(300 + SLACK_MS)
+      await subject.relay.stopped
+      if (how !== 'hangs')
+        expect(subject.heard('error').map(({ error }) => String(error))).toEqual(['Error: close failed'])
+      expect(await outbox.heldLeases()).toBe(0)
+    },
+  )
+
+  test('O10 stop may be called twice, and before start; a relay that was stopped does not start again', async () => {
+    const publisher = new Broker().publisher()
+    const subject = await RelayUnderTest.started(root, publisher)
+    await Promise.all([subject.relay.stop(), subject.relay.stop()])
+    await subject.relay.stop()
+    expect(publisher.closed).toBe(1)
+    await expect(subject.relay.start()).rejects.toThrow(/stopped/)
+    await expect(subject.relay.drain()).rejects.toThrow(/stopped/)
+    const unused = new RelayUnderTest(root, publisher)
+    await unused.relay.stop()
+    await unused.relay.stopped
+    await expect(unused.relay.start()).rejects.toThrow(/stopped/)
+  })
+
+  test('O10 stop while it starts: it ends stopped, and holds nothing', async () => {
+    const subject = new RelayUnderTest(root, new Broker().publisher(), { leaseMs: LONG_LEASE_MS })
+    const starting = subject.relay.start()
+    await subject.relay.stop()
+    await starting.catch(() => undefined)
+    await subject.relay.stopped
+    expect(await outbox.heldLeases()).toBe(0)
+  })
+
+  test('O10 the signal of the options stops the relay', async () => {
+    const controller = new AbortController()
+    const subject = await RelayUnderTest.started(root, new Broker().publisher(), {
+      signal: controller.signal,
+    })
+    await subject.hears('lease-acquired', 16)
+    controller.abort()
+    await subject.relay.stopped
+    expect(await outbox.heldLeases()).toBe(0)
+    const late = new RelayUnderTest(root, new Broker().publisher(), { signal: AbortSignal.abort() })
+    await expect(late.relay.start()).rejects.toThrow()
+    await late.relay.stopped
+  })
+
+  test('O10 await using stops the relay', async () => {
+    const publisher = new Broker().publisher()
+    const ids = await publishAll(root, messagesOf('a', 1))
+    expect(ids.length).toBe(1)
+    {
+      await using relay = createRelay({ database: root.database, publisher })
+      await relay.start()
+      await relay.drain()
+    }
+    expect(publisher.closed).toBe(1)
+    expect(await outbox.heldLeases()).toBe(0)
+    expect(await outbox.backlog()).toEqual([])
+  })
+
+  test.for([[{ timeoutMs: -1 }], [{ timeoutMs: Number.NaN }], [{ timeoutMs: '5' }], [{ timeout: 5 }]])(
+    'O10 stop refuses %j, and stops all the same when it is called well',
+    async ([options]) => {
+      const subject = await RelayUnderTest.started(root, new Broker().publisher())
+      await expect(subject.relay.stop(options as never)).rejects.toThrow(InvalidOptionError)
+      await subject.relay.stop()
+      expect(await outbox.heldLeases()).toBe(0)
+    },
+  )
+})

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { createDeadLetters } from '@txbox/relay'
+import { DeliveryLog } from '../support/delivery-log.ts'
+import { keysOfOneShard } from '../support/keys.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { Program } from '../support/program.ts'
+import { messagesOf, publishAll } from '../support/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/target.ts'
+import type { RelayConfig } from './programs/relay.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const kind = target.kinds.find(({ library }) => library === 'pg')!
+const root = useRoot(target, kind)
+const [poisoned, neighbour] = keysOfOneShard(2) as [string, string]
+const ATTEMPTS = 2
+
+for (const ordering of ['none', 'per-key'] as const) {
+  test(`O9 a message that kills its relay again and again becomes a dead letter, and no other does (${ordering})`, async () => {
+    const log = new DeliveryLog()
+    const before = await publishAll(root, [...messagesOf(neighbour, 3), ...messagesOf(undefined, 20)])
+    const [poison, ...after] = await publishAll(root, messagesOf(poisoned, 4))
+    const elsewhere = await publishAll(root, [...messagesOf('b', 3), ...messagesOf('c', 3)])
+    const config: RelayConfig = {
+      ...{ url: outbox.url(), log: log.file, owner: 'relay', leaseMs: 500, batchSize: 50, ordering },
+      ...{ poison: [poison!], attempts: ATTEMPTS },
+    }
+    let crashes = 0
+    for (; crashes < 6; crashes += 1) {
+      // A supervisor starts it again, under a name of its own.
+      const next: RelayConfig = { ...config, owner: `relay-${crashes}` }
+      const relay = new Program('relay', next)
+      const ended = await Promise.race([
+        relay.ended(),
+        outbox.settled().then(
+          () => 'settled' as const,
+          () => relay.ended(),
+        ),
+      ])
+      if (ended === 'settled') break
+      expect(ended).toBe('SIGKILL')
+    }
+    // Once in a batch, where nothing is counted, and once for each attempt.
+    expect(crashes).toBe(ATTEMPTS + 1)
+    const dead = await createDeadLetters({ database: root.database }).list()
+    expect(dead).toMatchObject([{ id: poison, attempts: ATTEMPTS }])
+    expect(dead[0]!.error).toContain('died')
+    const delivered = log.deliveries().map(({ id }) => id)
+    expect([...new Set(delivered)].sort()).toEqual([...before, ...after, ...elsewhere].sort())
+    const n = (key: string): string[] => messagesOf(key, 4).map(({ payload }) => JSON.stringify(payload))
+    expect(log.bodiesOf(poisoned)).toEqual(n(poisoned).slice(1))
+    expect(log.bodiesOf(neighbour)).toEqual(n(neighbour).slice(0, 3))
+  })
+}

@@ -1,0 +1,1 @@
+and cast(d.`key` as binary) = ?

@@ -1,0 +1,1 @@
+and cast(d.topic as binary) = ?

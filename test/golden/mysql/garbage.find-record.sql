@@ -1,0 +1,4 @@
+select id
+from `txbox_collections`
+where id = 1
+for update skip locked

@@ -1,0 +1,2 @@
+delete from `txbox_inbox`
+where consumer = ? and `key` = ?

@@ -1,0 +1,3 @@
+show variables where variable_name in (
+  'transaction_isolation', 'tx_isolation', 'read_only', 'innodb_flush_log_at_trx_commit', 'max_allowed_packet', 'wsrep_on'
+)

@@ -1,0 +1,1 @@
+(name = ? and term = ?)

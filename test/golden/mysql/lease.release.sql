@@ -1,0 +1,3 @@
+update `txbox_leases`
+set owner = null, expires_at = null
+where owner = ? and (ROWS)

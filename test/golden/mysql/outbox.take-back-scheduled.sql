@@ -1,0 +1,2 @@
+delete from `txbox_parked`
+where place >= ? and id in (?)

@@ -1,0 +1,2 @@
+delete from `txbox_outbox`
+where seq >= ? and id in (?)

@@ -1,0 +1,3 @@
+select p.payload as payload
+from `txbox_parked` as p
+where p.place = ?

@@ -1,0 +1,5 @@
+delete o
+from `txbox_leases` as l
+straight_join json_table(?, '$[*]' columns (seq bigint unsigned path '$')) as accepted
+straight_join `txbox_outbox` as o force index (primary) on o.shard = ? and o.seq = accepted.seq
+where l.name = ? and l.owner = ? and l.term = ? and l.expires_at > utc_timestamp(6)

@@ -1,0 +1,3 @@
+update `txbox_versions`
+set version = ?, waiting = ?
+where consumer = ? and `key` = ?

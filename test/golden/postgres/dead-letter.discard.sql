@@ -1,0 +1,27 @@
+with d as materialized (
+  delete from "txbox".parked
+  where place = any (array(
+    select p.place from "txbox".parked as p
+    where p.dead_at is not null
+  and ($1::text[] is null or p.id = any ($1::text[]))
+  and ($2::text is null or p.topic = $2)
+  and ($3::text is null or p.type = $3)
+  and ($4::text is null or p.key = $4)
+  and ($5::text is null or p.id > $5)
+order by p.id, p.place
+limit $6
+    for update
+  )) and dead_at is not null
+  returning *
+)
+select d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error, d.attempts::text as attempts,
+  floor(date_part('epoch', d.created_at) * 1000)::bigint::text as created_at, floor(date_part('epoch', d.dead_at) * 1000)::bigint::text as dead_at,
+  floor(date_part('epoch', r.redriven_at) * 1000)::bigint::text as redriven_at, r.redriven_by
+from d
+left join lateral (
+  select r.redriven_at, r.redriven_by from "txbox".redrives as r
+  where r.id = d.id
+  order by r.redriven_at desc
+  limit 1
+) as r on true
+order by d.id, d.place

@@ -1,0 +1,3 @@
+select 'true' as live
+from "txbox".inbox
+where consumer = $1 and key = $2 and expires_at > clock_timestamp()

@@ -1,0 +1,5 @@
+select from_version::text as from_version, to_version::text as to_version, kind, payload
+from "txbox".waiting
+where consumer = $1 and key = $2 and dead_at is null
+order by waiting.from_version
+limit $3

@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto'
+import amqp, { type Channel, type ChannelModel, type GetMessage, type Options } from 'amqplib'
+import { afterAll, beforeAll, inject, onTestFinished } from 'vitest'
+import { rabbitmqPublisher, type Publisher, type RabbitmqPublisherOptions } from '@txbox/rabbitmq'
+import '../support/provided.ts'
+
+export {
+  failure,
+  outboxMessage,
+  outboxMessages,
+  publish,
+  reason,
+  signal,
+  summary,
+} from '../support/publishing.ts'
+
+/** The RabbitMQ of the run, seen from a connection of the test's own. What a test makes there is gone after its file. */
+export class BrokerUnderTest {
+  readonly #undo: ((channel: Channel) => Promise<unknown>)[] = []
+  #model: ChannelModel | undefined
+  #channel: Channel | undefined
+
+  get url(): string {
+    const url = inject('servers')['rabbitmq']
+    if (url === undefined) throw new Error('The project has no RabbitMQ.')
+    return url
+  }
+
+  get address(): { host: string; port: number } {
+    const { hostname, port } = new URL(this.url)
+    return { host: hostname, port: Number(port === '' ? 5672 : port) }
+  }
+
+  get channel(): Channel {
+    if (this.#channel === undefined) throw new Error('The broker is connected before the first test.')
+    return this.#channel
+  }
+
+  async connect(): Promise<void> {
+    this.#model = await amqp.connect(this.url)
+    this.#channel = await this.#model.createChannel()
+    this.#channel.on('error', () => undefined)
+  }
+
+  async close(): Promise<void> {
+    // A test that failed may have closed the other channel.
+    const channel = await this.#model?.createChannel()
+    if (channel !== undefined) for (const undo of this.#undo.toReversed()) await undo(channel)
+    await this.#model?.close()
+  }
+
+  /** The same broker at another address, such as that of a proxy. */
+  urlAt({ host, port }: { host: string; port: number }): string {
+    const url = new URL(this.url)
+    url.hostname = host
+    url.port = String(port)
+    return url.href
+  }
+
+  /** A new, durable queue. → its name */
+  async queue(options: { type?: 'classic' | 'quorum'; arguments?: object } = {}): Promise<string> {
+    const name = this.name('queue')
+    await this.channel.assertQueue(name, {
+      arguments: { 'x-queue-type': options.type ?? 'classic', ...options.arguments },
+    })
+    this.#undo.push((channel) => channel.deleteQueue(name))
+    return name
+  }
+
+  /** A new, durable exchange. → its name */
+  async exchange(type = 'topic', options: Options.AssertExchange = {}): Promise<string> {
+    const name = this.exchangeName()
+    await this.channel.assertExchange(name, type, options)
+    return name
+  }
+
+  /** A name of no exchange yet. What is made by that name is gone after the file. */
+  exchangeName(): string {
+    const name = this.name('exchange')
+    this.#undo.push((channel) => channel.deleteExchange(name))
+    return name
+  }
+
+  name(kind: string): string {
+    return `txbox-test-${kind}-${randomUUID()}`
+  }
+
+  /** Takes all that is ready in a queue. */
+  async take(queue: string): Promise<GetMessage[]> {
+    const taken: GetMessage[] = []
+    for (;;) {
+      const message = await this.channel.get(queue, { noAck: true })
+      if (message === false) return taken
+      taken.push(message)
+    }
+  }
+
+  async ids(queue: string): Promise<string[]> {
+    return (await this.take(queue)).map(({ properties }) => String(properties.messageId))
+  }
+
+  /** A publisher that is closed at the end of the test. */
+  publisher(options: Partial<RabbitmqPublisherOptions> = {}): Publisher {
+    const publisher = rabbitmqPublisher({ url: this.url, ...options })
+    onTestFinished(() => publisher.close?.())
+    return publisher
+  }
+}
+
+/** The broker for a test file. */
+export function useBroker(): BrokerUnderTest {
+  const broker = new BrokerUnderTest()
+  beforeAll(() => broker.connect())
+  afterAll(() => broker.close())
+  return broker
+}

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import { BrokerUnavailableError } from '@txbox/rabbitmq'
+import { failure, outboxMessages, publish, summary, useBroker } from './broker-under-test.ts'
+
+const broker = useBroker()
+
+test('the exchange is made if there is none: durable, of type topic', async () => {
+  const exchange = broker.exchangeName()
+  const publisher = broker.publisher({ exchange })
+  expect(summary(await publish(publisher, outboxMessages('orders.paid', 1)))).toEqual(['rejected for now'])
+  // Declaring it otherwise would be refused.
+  await broker.channel.assertExchange(exchange, 'topic', { durable: true })
+  const queue = await broker.queue()
+  await broker.channel.bindQueue(queue, exchange, 'orders.*')
+  expect(summary(await publish(publisher, outboxMessages('orders.paid', 1)))).toEqual(['accepted'])
+})
+
+for (const exchangeType of ['direct', 'fanout', 'headers'] as const) {
+  test(`an exchange of type ${exchangeType}`, async () => {
+    const exchange = broker.exchangeName()
+    const publisher = broker.publisher({ exchange, exchangeType })
+    await publish(publisher, outboxMessages('a', 1))
+    await broker.channel.assertExchange(exchange, exchangeType, { durable: true })
+    const queue = await broker.queue()
+    await broker.channel.bindQueue(queue, exchange, 'a')
+    expect(summary(await publish(publisher, outboxMessages('a', 1)))).toEqual(['accepted'])
+  })
+}
+
+test('O6 without the exchange, and without leave to make it, it throws and says so; once it is there, it works', async () => {
+  const exchange = broker.exchangeName()
+  const publisher = broker.publisher({ exchange, assertExchange: false })
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    const error = await failure(publish(publisher, outboxMessages('a', 3)))
+    expect(error).toBeInstanceOf(BrokerUnavailableError)
+    expect(error.message).toContain(`no exchange '${exchange}'`)
+    expect(error.message).toContain(`Create the exchange '${exchange}', or let 'assertExchange' do it.`)
+  }
+  const queue = await broker.queue()
+  await broker.channel.assertExchange(exchange, 'topic')
+  await broker.channel.bindQueue(queue, exchange, 'a')
+  expect(summary(await publish(publisher, outboxMessages('a', 1)))).toEqual(['accepted'])
+})
+
+test('O6 an exchange of another type: it throws, and says which it is and what to set', async () => {
+  const exchange = await broker.exchange('direct')
+  const error = await failure(publish(broker.publisher({ exchange }), outboxMessages('a', 1)))
+  expect(error).toBeInstanceOf(BrokerUnavailableError)
+  expect(error.message).toContain(
+    `does not have the exchange '${exchange}' as a durable exchange of type 'topic'`,
+  )
+  expect(error.message).toContain("received 'topic' but current is 'direct'")
+  expect(error.message).toContain("Set 'exchangeType'")
+  const taking = broker.publisher({ exchange, assertExchange: false })
+  expect(summary(await publish(taking, outboxMessages('a', 1)))).toEqual(['rejected for now'])
+})
+
+test('O6 an exchange that is deleted while connected: it throws; the next call makes it anew', async () => {
+  const exchange = broker.exchangeName()
+  const publisher = broker.publisher({ exchange })
+  await publish(publisher, outboxMessages('a', 1))
+  await broker.channel.deleteExchange(exchange)
+  const error = await failure(publish(publisher, outboxMessages('a', 100)))
+  expect(error.message).toContain(`no exchange '${exchange}'`)
+  expect(summary(await publish(publisher, outboxMessages('a', 1)))).toEqual(['rejected for now'])
+  await broker.channel.checkExchange(exchange)
+})

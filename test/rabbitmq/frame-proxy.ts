@@ -1,0 +1,184 @@
+import net from 'node:net'
+
+/** Bytes before and after the payload of an AMQP frame. */
+const HEADER_BYTES = 7
+const END = 0xce
+
+/** basic.ack: class 60, method 80. */
+const BASIC_ACK = 0x00_3c_00_50
+const TAG_AT = HEADER_BYTES + 4
+const MULTIPLE_AT = HEADER_BYTES + 12
+/** connection.blocked: class 10, method 60. */
+const CONNECTION_BLOCKED = 0x00_0a_00_3c
+/** connection.close-ok: class 10, method 51. */
+const CONNECTION_CLOSE_OK = 0x00_0a_00_33
+
+interface Link {
+  readonly client: net.Socket
+  readonly server: net.Socket
+  /** The delivery tags that the broker has confirmed. */
+  readonly confirmed: Set<number>
+}
+
+/**
+ * A TCP proxy before RabbitMQ that understands its answers frame by frame: what a broker does that is slow, in trouble
+ * or gone, but not one that runs here.
+ */
+export class FrameProxy {
+  readonly #server = net.createServer()
+  readonly #links = new Set<Link>()
+  readonly #hidden = new Set<number>()
+  #cutAfterAcks = Infinity
+  #holding = false
+  #held: (() => void)[] = []
+  /** How many connections have been made. */
+  connections = 0
+  /** How many basic.ack frames the broker has sent. */
+  acks = 0
+  /** How many connections the broker was asked to close, and did. */
+  goodbyes = 0
+
+  static async to(target: { host: string; port: number }): Promise<FrameProxy> {
+    const proxy = new FrameProxy()
+    proxy.#server.on('connection', (client) => proxy.#connect(client, net.connect(target)))
+    await new Promise<void>((resolve) => void proxy.#server.listen(0, '127.0.0.1', resolve))
+    return proxy
+  }
+
+  get address(): { host: string; port: number } {
+    const address = this.#server.address()
+    if (address === null || typeof address === 'string') throw new Error('The proxy is closed.')
+    return { host: '127.0.0.1', port: address.port }
+  }
+
+  /** Connections to the broker that it has not closed yet: until then it may still read what was sent. */
+  get open(): number {
+    return this.#links.size
+  }
+
+  /** What clients send stays with the operating system until `thaw`. */
+  freeze(): void {
+    for (const { client } of this.#links) client.pause()
+  }
+
+  thaw(): void {
+    for (const { client } of this.#links) client.resume()
+  }
+
+  /** Answers stay here until `release`, each confirm for itself; what clients send goes on. */
+  hold(): void {
+    this.#holding = true
+  }
+
+  release(): void {
+    this.#holding = false
+    for (const pass of this.#held.splice(0)) pass()
+  }
+
+  /** Lets one answer go that is held. */
+  releaseOne(): void {
+    this.#held.shift()?.()
+  }
+
+  /** The confirm of this delivery tag never arrives, on any connection. */
+  hideConfirm(deliveryTag: number): void {
+    this.#hidden.add(deliveryTag)
+  }
+
+  /** The connection breaks when this many further frames with confirms have passed. */
+  cutAfter(acks: number): void {
+    this.#cutAfterAcks = this.acks + acks
+  }
+
+  cut(): void {
+    for (const { client, server } of this.#links) {
+      client.destroy()
+      server.destroy()
+    }
+  }
+
+  /** Says what a broker says that is short of memory. */
+  announceBlocked(reason: string): void {
+    const payload = Buffer.alloc(5 + reason.length)
+    payload.writeUInt32BE(CONNECTION_BLOCKED)
+    payload.writeUInt8(reason.length, 4)
+    payload.write(reason, 5)
+    const header = Buffer.alloc(HEADER_BYTES)
+    header.writeUInt8(1)
+    header.writeUInt32BE(payload.length, 3)
+    for (const { client } of this.#links) client.write(Buffer.concat([header, payload, Buffer.from([END])]))
+  }
+
+  async close(): Promise<void> {
+    this.cut()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  #connect(client: net.Socket, server: net.Socket): void {
+    this.connections += 1
+    const link = { client, server, confirmed: new Set<number>() }
+    this.#links.add(link)
+    for (const socket of [client, server]) {
+      socket.setNoDelay(true)
+      socket.on('error', () => undefined)
+    }
+    // The broker gets all that the client has sent.
+    client.on('close', () => server.end())
+    server.on('close', () => {
+      this.#links.delete(link)
+      client.destroy()
+    })
+    client.on('data', (bytes) => server.write(bytes))
+    let rest: Buffer = Buffer.alloc(0)
+    server.on('data', (bytes) => {
+      rest = Buffer.concat([rest, bytes])
+      while (rest.length >= HEADER_BYTES) {
+        const length = HEADER_BYTES + rest.readUInt32BE(3) + 1
+        if (rest.length < length) return
+        const frame = rest.subarray(0, length)
+        rest = rest.subarray(length)
+        this.#pass(frame, link)
+      }
+    })
+  }
+
+  #pass(frame: Buffer, link: Link): void {
+    if (isAck(frame)) this.acks += 1
+    if (isMethod(frame, CONNECTION_CLOSE_OK)) this.goodbyes += 1
+    if (this.acks > this.#cutAfterAcks) {
+      this.#cutAfterAcks = Infinity
+      link.client.destroy()
+      return
+    }
+    const answers = isAck(frame) ? this.#confirms(frame, link.confirmed) : [frame]
+    for (const answer of answers) {
+      if (this.#holding) this.#held.push(() => link.client.write(answer))
+      else link.client.write(answer)
+    }
+  }
+
+  /** A frame that confirms several messages, as one frame for each; without those that are hidden. */
+  #confirms(frame: Buffer, confirmed: Set<number>): Buffer[] {
+    const last = Number(frame.readBigUInt64BE(TAG_AT))
+    const multiple = frame.readUInt8(MULTIPLE_AT) === 1
+    const fresh: number[] = []
+    for (let tag = multiple ? 1 : last; tag <= last; tag += 1) if (!confirmed.has(tag)) fresh.push(tag)
+    for (const tag of fresh) confirmed.add(tag)
+    return fresh
+      .filter((tag) => !this.#hidden.has(tag))
+      .map((tag) => {
+        const single = Buffer.from(frame)
+        single.writeBigUInt64BE(BigInt(tag), TAG_AT)
+        single.writeUInt8(0, MULTIPLE_AT)
+        return single
+      })
+  }
+}
+
+function isAck(frame: Buffer): boolean {
+  return isMethod(frame, BASIC_ACK)
+}
+
+function isMethod(frame: Buffer, method: number): boolean {
+  return frame.readUInt8() === 1 && frame.readUInt32BE(HEADER_BYTES) === method
+}

@@ -1,0 +1,214 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import type { OutboxMessage } from '@txbox/rabbitmq'
+import { outboxMessage, outboxMessages, publish, reason, summary, useBroker } from './broker-under-test.ts'
+
+const broker = useBroker()
+
+describe('payloads', () => {
+  // A frame has 131,072 bytes, 8 of which are no payload; below some 2 KiB a message is written in one piece.
+  const frame = 131_064
+  const payloads: Record<string, Buffer> = {
+    empty: Buffer.alloc(0),
+    'a NUL': Buffer.from([0]),
+    'each byte there is': Buffer.from(Array.from({ length: 256 }, (_, n) => n)),
+    text: Buffer.from('Zoë 日本 👋 \u0000 \uFEFF', 'utf8'),
+    'the middle of a larger buffer': Buffer.from('--{"n":1}--').subarray(2, 9),
+    '2 KiB': randomBytes(2048),
+    'exactly a frame': randomBytes(frame),
+    'a byte more than a frame': randomBytes(frame + 1),
+    '1 MB': randomBytes(1_000_000),
+    '10 MiB': randomBytes(10_485_760),
+  }
+
+  for (const type of ['classic', 'quorum'] as const) {
+    test(`O13 they come out of a ${type} queue as they went in, to the byte`, async () => {
+      const queue = await broker.queue({ type })
+      const publisher = broker.publisher({ exchange: '' })
+      const messages = Object.entries(payloads).map(([id, payload]) =>
+        outboxMessage({ id, topic: queue, payload, contentType: 'application/octet-stream' }),
+      )
+      expect(new Set(summary(await publish(publisher, messages)))).toEqual(new Set(['accepted']))
+      const taken = new Map(
+        (await broker.take(queue)).map(({ content, properties }) => [String(properties.messageId), content]),
+      )
+      expect([...taken.keys()].sort()).toEqual(Object.keys(payloads).sort())
+      for (const [id, payload] of Object.entries(payloads)) {
+        expect({ id, bytes: taken.get(id)?.length, hash: sha256(taken.get(id)) }).toEqual({
+          id,
+          bytes: payload.length,
+          hash: sha256(payload),
+        })
+      }
+    })
+  }
+
+  function sha256(bytes: Buffer | undefined): string {
+    return createHash('sha256')
+      .update(bytes ?? 'missing')
+      .digest('hex')
+  }
+})
+
+describe('what goes with a payload', () => {
+  const full: Partial<OutboxMessage> = {
+    id: '01234567-89ab-7def-8123-456789abcdef',
+    type: 'order.paid',
+    key: 'order-42',
+    correlationId: 'checkout-7',
+    contentType: 'application/vnd.shop+json',
+    headers: { tenant: 'Zoë', empty: '', 日本: '👋', ['x'.repeat(255)]: 'y'.repeat(10_000) },
+  }
+
+  test('the message is persistent, and says what it is in the properties of AMQP', async () => {
+    const exchange = await broker.exchange()
+    const queue = await broker.queue()
+    await broker.channel.bindQueue(queue, exchange, 'orders.#')
+    await publish(broker.publisher({ exchange }), [outboxMessage({ ...full, topic: 'orders.paid' })])
+    const [taken] = await broker.take(queue)
+    expect(taken?.fields).toMatchObject({ exchange, routingKey: 'orders.paid' })
+    expect(taken?.properties).toMatchObject({
+      deliveryMode: 2,
+      messageId: full.id,
+      type: 'order.paid',
+      correlationId: 'checkout-7',
+      contentType: 'application/vnd.shop+json',
+      timestamp: Date.parse('2026-03-04T05:06:07Z') / 1000,
+      expiration: undefined,
+    })
+    expect(taken?.properties.headers).toEqual({ ...full.headers, 'txbox-key': 'order-42' })
+  })
+
+  test('what a message does not have is not there', async () => {
+    const queue = await broker.queue()
+    await publish(broker.publisher({ exchange: '' }), outboxMessages(queue, 1))
+    const [taken] = await broker.take(queue)
+    expect(taken?.properties).toMatchObject({ type: undefined, correlationId: undefined, headers: {} })
+  })
+
+  test('O2 a resend differs in nothing', async () => {
+    const queue = await broker.queue()
+    const message = outboxMessage({ ...full, topic: queue, payload: randomBytes(100) })
+    await publish(broker.publisher({ exchange: '' }), [message])
+    await publish(broker.publisher({ exchange: '' }), [{ ...message, attempt: 2 }])
+    const [first, second] = await broker.take(queue)
+    expect(first?.properties.messageId).toBe(full.id)
+    expect(second?.properties).toEqual(first?.properties)
+    expect(second?.content.equals(message.payload)).toBe(true)
+  })
+})
+
+describe('results', () => {
+  test('O11 a message that no queue takes is rejected, to be tried again, and says what to do; others go', async () => {
+    const exchange = await broker.exchange()
+    const queue = await broker.queue()
+    await broker.channel.bindQueue(queue, exchange, 'bound')
+    const messages = ['bound', 'unbound', 'bound'].map((topic) => outboxMessage({ topic }))
+    const results = await publish(broker.publisher({ exchange }), messages)
+    expect(summary(results)).toEqual(['accepted', 'rejected for now', 'accepted'])
+    expect(await broker.ids(queue)).toEqual([messages[0]?.id, messages[2]?.id])
+    expect(reason(results[1])).toContain(messages[1]?.id)
+    expect(reason(results[1])).toContain(
+      `no queue is bound to exchange '${exchange}' for routing key 'unbound'`,
+    )
+    expect(reason(results[1])).toMatch(/Bind one/)
+  })
+
+  test('O11 on the default exchange, the topic is the name of a queue; there may be none', async () => {
+    const queue = await broker.queue()
+    const missing = broker.name('queue')
+    const messages = [queue, missing].map((topic) => outboxMessage({ topic }))
+    const results = await publish(broker.publisher({ exchange: '' }), messages)
+    expect(summary(results)).toEqual(['accepted', 'rejected for now'])
+    expect(reason(results[1])).toContain(`no queue '${missing}'`)
+  })
+
+  test('O11 an alternate exchange takes what no queue is bound for', async () => {
+    const alternateExchange = await broker.exchange('fanout')
+    const exchange = await broker.exchange('topic', { alternateExchange })
+    const queue = await broker.queue()
+    await broker.channel.bindQueue(queue, alternateExchange, '')
+    const messages = outboxMessages('unbound', 3)
+    const publisher = broker.publisher({ exchange, assertExchange: false })
+    expect(summary(await publish(publisher, messages))).toEqual(['accepted', 'accepted', 'accepted'])
+    expect(await broker.ids(queue)).toEqual(messages.map(({ id }) => id))
+  })
+
+  test('O11 what a queue refuses is rejected, to be tried again; others go', async () => {
+    const full = await broker.queue({ arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' } })
+    const queue = await broker.queue()
+    const publisher = broker.publisher({ exchange: '' })
+    expect(summary(await publish(publisher, outboxMessages(full, 1)))).toEqual(['accepted'])
+    const results = await publish(
+      publisher,
+      [full, queue].map((topic) => outboxMessage({ topic })),
+    )
+    expect(summary(results)).toEqual(['rejected for now', 'accepted'])
+    expect(reason(results[0])).toContain(`routing key '${full}', is full or failed`)
+  })
+
+  test('1,000 messages have their results in the order given, whatever becomes of each', async () => {
+    const queue = await broker.queue({ type: 'quorum' })
+    const full = await broker.queue({ arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' } })
+    const publisher = broker.publisher({ exchange: '' })
+    await publish(publisher, outboxMessages(full, 1))
+    const kinds = [queue, broker.name('missing'), queue, full, queue]
+    const messages = Array.from({ length: 1000 }, (_, n) =>
+      outboxMessage({
+        topic: kinds[n % kinds.length]!,
+        ...(n % 100 === 0 && { type: 'ü'.repeat(128) }),
+      }),
+    )
+    const results = await publish(publisher, messages)
+    const expected = messages.map(({ topic, type }) => {
+      if (type !== undefined) return 'rejected for good'
+      return topic === queue ? 'accepted' : 'rejected for now'
+    })
+    expect(summary(results)).toEqual(expected)
+    for (const [n, { id }] of messages.entries()) {
+      if (results[n]?.status === 'rejected') expect(reason(results[n])).toContain(id)
+    }
+    const accepted = messages.filter((_, n) => results[n]?.status === 'accepted').map(({ id }) => id)
+    expect(await broker.ids(queue)).toEqual(accepted)
+  })
+
+  test('no messages, no results, and no connection', async () => {
+    expect(await publish(broker.publisher({ url: 'amqp://127.0.0.1:1' }), [])).toEqual([])
+  })
+})
+
+describe('one id, several times in flight', () => {
+  test('each has its own result, in one call', async () => {
+    const queue = await broker.queue()
+    const missing = broker.name('queue')
+    const publisher = broker.publisher({ exchange: '' })
+    const topics = [queue, missing, missing, queue, missing, queue]
+    const results = await publish(
+      publisher,
+      topics.map((topic) => outboxMessage({ id: 'the same', topic })),
+    )
+    expect(summary(results)).toEqual(
+      topics.map((topic) => (topic === queue ? 'accepted' : 'rejected for now')),
+    )
+    expect(await broker.ids(queue)).toEqual(['the same', 'the same', 'the same'])
+  })
+
+  test('each has its own result, in calls that overlap', async () => {
+    const queue = await broker.queue()
+    const missing = broker.name('queue')
+    const publisher = broker.publisher({ exchange: '' })
+    const ids = Array.from({ length: 50 }, (_, n) => `id ${n}`)
+    const calls = [queue, missing, queue, missing].map((topic) => ({
+      topic,
+      results: publish(
+        publisher,
+        ids.map((id) => outboxMessage({ id, topic })),
+      ),
+    }))
+    for (const { topic, results } of calls) {
+      const expected = topic === queue ? 'accepted' : 'rejected for now'
+      expect(summary(await results)).toEqual(ids.map(() => expected))
+    }
+    expect((await broker.ids(queue)).toSorted()).toEqual([...ids, ...ids].toSorted())
+  })
+})

@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'vitest'
+import type { OutboxMessage } from '@txbox/rabbitmq'
+import { outboxMessage, outboxMessages, publish, reason, summary, useBroker } from './broker-under-test.ts'
+
+const broker = useBroker()
+
+describe('O11 what AMQP cannot carry is rejected for good, before it is sent; others go', () => {
+  const wrong: Record<string, [Partial<OutboxMessage>, RegExp]> = {
+    'an id of 256 bytes': [{ id: 'ü'.repeat(128) }, /its id has 256 bytes in UTF-8; AMQP takes 255/],
+    'an id that is no Unicode': [{ id: 'a\uD800' }, /its id holds a lone surrogate/],
+    'a topic of 256 bytes': [{ topic: `a${'日'.repeat(85)}` }, /its topic has 256 bytes/],
+    'a type of 256 bytes': [{ type: 'x'.repeat(256) }, /its type has 256 bytes/],
+    'a correlation id of 256 bytes': [{ correlationId: 'x'.repeat(256) }, /its correlation id has 256 bytes/],
+    'a content type of 256 bytes': [{ contentType: 'x'.repeat(256) }, /its content type has 256 bytes/],
+    'headers of more than 64 KiB': [
+      { headers: { a: 'x'.repeat(65_536) } },
+      /cannot be written as AMQP.*64 KiB/,
+    ],
+    'a header name of 256 bytes': [
+      { headers: { ['x'.repeat(256)]: '' } },
+      /cannot be written as AMQP.*255 bytes/,
+    ],
+    'no time of creation': [{ createdAt: new Date(Number.NaN) }, /cannot be written as AMQP.*timestamp/],
+    'too large a payload': [
+      { payload: Buffer.alloc(5001) },
+      /a payload of 5001 bytes; 'maxMessageBytes' is 5000/,
+    ],
+  }
+
+  for (const [name, [message, text]] of Object.entries(wrong)) {
+    test(name, async () => {
+      const queue = await broker.queue()
+      const publisher = broker.publisher({ exchange: '', maxMessageBytes: 5000 })
+      const [before, after] = outboxMessages(queue, 2)
+      const refused = outboxMessage({ topic: queue, ...message })
+      const results = await publish(publisher, [before!, refused, after!])
+      expect(summary(results)).toEqual(['accepted', 'rejected for good', 'accepted'])
+      expect(reason(results[1])).toMatch(text)
+      expect(reason(results[1])).toContain(refused.id)
+      expect(await broker.ids(queue)).toEqual([before?.id, after?.id])
+    })
+  }
+
+  test('what just fits is accepted', async () => {
+    const queue = await broker.queue()
+    const id = `a${'ü'.repeat(127)}`
+    const properties = {
+      type: 'x'.repeat(255),
+      correlationId: '日'.repeat(85),
+      contentType: 'x'.repeat(255),
+      headers: { a: 'x'.repeat(65_000), ['x'.repeat(255)]: '' },
+    }
+    const publisher = broker.publisher({ exchange: '', maxMessageBytes: 5000 })
+    const message = outboxMessage({ id, topic: queue, payload: Buffer.alloc(5000), ...properties })
+    expect(summary(await publish(publisher, [message]))).toEqual(['accepted'])
+    const [taken] = await broker.take(queue)
+    expect(taken?.properties.messageId === id).toBe(true)
+    expect(JSON.stringify(taken?.properties)).toContain(JSON.stringify(properties.headers).slice(1, -1))
+    const { type, correlationId, contentType } = taken!.properties
+    expect([type, correlationId, contentType]).toEqual([
+      properties.type,
+      properties.correlationId,
+      properties.contentType,
+    ])
+  })
+})
+
+// RabbitMQ closes the channel on a text as the header CC, and does not say whose it was. So it does on a message that is
+// larger than its limit, and on a routing key that the user has no permission for.
+describe('a message that the broker closes the channel on', () => {
+  const offence = { headers: { CC: 'text, where RabbitMQ expects a list' } }
+
+  test('O11 it is rejected for good; the others of the call go', async () => {
+    const queue = await broker.queue()
+    const messages = outboxMessages(queue, 200)
+    for (const n of [0, 57, 58, 199]) messages[n] = outboxMessage({ topic: queue, ...offence })
+    const results = await publish(broker.publisher({ exchange: '' }), messages)
+    expect(summary(results)).toEqual(
+      messages.map(({ headers }) => ('CC' in headers ? 'rejected for good' : 'accepted')),
+    )
+    expect(reason(results[57])).toMatch(/was refused by RabbitMQ: PRECONDITION_FAILED.*CC/)
+    expect(reason(results[57])).toContain(messages[57]?.id)
+    const accepted = messages.filter(({ headers }) => !('CC' in headers)).map(({ id }) => id)
+    expect(new Set(await broker.ids(queue))).toEqual(new Set(accepted))
+  })
+
+  test('calls that are under way at the same time go, too', async () => {
+    const queue = await broker.queue()
+    const publisher = broker.publisher({ exchange: '' })
+    const calls = Array.from({ length: 6 }, (_, n) => {
+      const messages = outboxMessages(queue, 30)
+      if (n % 2 === 0) messages[n] = outboxMessage({ topic: queue, ...offence })
+      return messages
+    })
+    const results = await Promise.all(calls.map((messages) => publish(publisher, messages)))
+    for (const [n, messages] of calls.entries()) {
+      expect(summary(results[n]!)).toEqual(
+        messages.map(({ headers }) => ('CC' in headers ? 'rejected for good' : 'accepted')),
+      )
+    }
+    const accepted = calls.flat().filter(({ headers }) => !('CC' in headers))
+    expect(new Set(await broker.ids(queue))).toEqual(new Set(accepted.map(({ id }) => id)))
+  })
+
+  test('what was confirmed before is not sent again', async () => {
+    const queue = await broker.queue()
+    const messages = [...outboxMessages(queue, 2000), outboxMessage({ topic: queue, ...offence })]
+    const results = await publish(broker.publisher({ exchange: '' }), messages)
+    expect(summary(results)).toEqual(messages.map((_, n) => (n < 2000 ? 'accepted' : 'rejected for good')))
+    const there = await broker.ids(queue)
+    expect(new Set(there).size).toBe(2000)
+    expect(there.length).toBeLessThan(4000)
+  })
+
+  test('what no queue takes is told apart all the same', async () => {
+    const queue = await broker.queue()
+    const messages = [
+      outboxMessage({ topic: queue }),
+      outboxMessage({ topic: queue, ...offence }),
+      outboxMessage({ topic: broker.name('queue') }),
+      outboxMessage({ topic: queue, type: 'x'.repeat(256) }),
+    ]
+    const results = await publish(broker.publisher({ exchange: '' }), messages)
+    expect(summary(results)).toEqual([
+      'accepted',
+      'rejected for good',
+      'rejected for now',
+      'rejected for good',
+    ])
+  })
+
+  test('the publisher is as good as before', async () => {
+    const queue = await broker.queue()
+    const publisher = broker.publisher({ exchange: '' })
+    for (let round = 0; round < 3; round += 1) {
+      const messages = [outboxMessage({ topic: queue, ...offence }), ...outboxMessages(queue, 2)]
+      expect(summary(await publish(publisher, messages))).toEqual([
+        'rejected for good',
+        'accepted',
+        'accepted',
+      ])
+    }
+    expect(summary(await publish(publisher, outboxMessages(queue, 1)))).toEqual(['accepted'])
+  })
+})

@@ -1,0 +1,116 @@
+import type { GetMessage } from 'amqplib'
+import { expect, onTestFinished, test } from 'vitest'
+import { createInbox, isSettled } from '@txbox/inbox'
+import { fromRabbitmq, type Publisher } from '@txbox/rabbitmq'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { RelayUnderTest, publishAll } from '../support/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/target.ts'
+import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { useBroker } from './broker-under-test.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const broker = useBroker()
+const root = useRoot(target, target.kinds[0]!)
+
+interface Step {
+  key: string
+  n: number
+}
+
+/** Steps of several keys by turns, each key numbered from 1. */
+function steps(topic: string, keys: number, each: number) {
+  return Array.from({ length: keys * each }, (_, index) => {
+    const key = `key ${index % keys}`
+    return { topic, key, payload: { key, n: Math.floor(index / keys) + 1 } satisfies Step }
+  })
+}
+
+/** The numbers of a key as one sees them who leaves out what he has seen before. */
+function numbersOf(key: string, deliveries: readonly GetMessage[]): number[] {
+  const seen = deliveries
+    .map((delivery) => fromRabbitmq<Step>(delivery))
+    .filter(({ payload }) => payload.key === key)
+  return [...new Map(seen.map(({ id, payload }) => [id, payload.n])).values()]
+}
+
+test('O1 O2 O3 what has committed comes, in the order of its key, while the connection breaks; its effect is one', async () => {
+  const between = await UnreliableNetwork.to(broker.address)
+  onTestFinished(() => between.close())
+  const queue = await broker.queue({ type: 'quorum' })
+  const ids = await publishAll(root, steps(queue, 10, 40))
+  const publisher = broker.publisher({ url: broker.urlAt(between.address), exchange: '' })
+  let calls = 0
+  const breaking: Publisher = {
+    ordering: 'per-key',
+    publish(messages, options) {
+      const results = publisher.publish(messages, options)
+      // Five times, while this call and others are under way.
+      calls += 1
+      if (calls % 8 === 0 && calls <= 40) setImmediate(() => between.cut())
+      return results
+    },
+  }
+  const subject = await RelayUnderTest.started(root, breaking, { batchSize: 20 })
+  await outbox.settled()
+  expect(subject.heard('parked')).toEqual([])
+  expect(subject.heard('unavailable').length).toBeGreaterThan(0)
+
+  const deliveries = await broker.take(queue)
+  expect(new Set(deliveries.map(({ properties }) => String(properties.messageId)))).toEqual(new Set(ids))
+  const ascending = Array.from({ length: 40 }, (_, n) => n + 1)
+  for (let key = 0; key < 10; key += 1) expect(numbersOf(`key ${key}`, deliveries)).toEqual(ascending)
+
+  const inbox = createInbox({ database: root.database, consumer: 'steps' })
+  for (const delivery of [...deliveries, ...deliveries.slice(0, 20)]) {
+    const outcome = await inbox.run(fromRabbitmq<Step>(delivery), (tx, { payload }) =>
+      target.effect(tx, `${payload.key}, ${payload.n}`),
+    )
+    expect(isSettled(outcome)).toBe(true)
+  }
+  const [effects] = await target.sql(
+    'select count(*)::int as all, count(distinct name)::int as different from effects',
+  )
+  expect(effects).toEqual({ all: ids.length, different: ids.length })
+})
+
+test('O4 O11 what no queue takes is parked and says why; its key waits, others go; then it follows in order', async () => {
+  const exchange = await broker.exchange()
+  const queue = await broker.queue()
+  await broker.channel.bindQueue(queue, exchange, 'orders.paid')
+  const [lost, ...rest] = await publishAll(root, [
+    { topic: 'orders.unknown', key: 'a', payload: { key: 'a', n: 1 } },
+    { topic: 'orders.paid', key: 'a', payload: { key: 'a', n: 2 } },
+    { topic: 'orders.paid', key: 'b', payload: { key: 'b', n: 1 } },
+    { topic: 'orders.paid', payload: { key: 'none', n: 1 } },
+  ])
+  const subject = await RelayUnderTest.started(root, broker.publisher({ exchange }))
+  await subject.hears('parked')
+  const [parked] = subject.heard('parked')
+  expect(parked).toMatchObject({ id: lost, topic: 'orders.unknown', attempt: 1 })
+  expect(String(parked?.error)).toContain(
+    `no queue is bound to exchange '${exchange}' for routing key 'orders.unknown'`,
+  )
+  await subject.hears('published')
+  await broker.channel.bindQueue(queue, exchange, 'orders.#')
+  await outbox.settled()
+  const deliveries = await broker.take(queue)
+  expect(deliveries.length).toBe(rest.length + 1)
+  expect(numbersOf('a', deliveries)).toEqual([1, 2])
+})
+
+test('O6 a broker that is down costs no attempt, and is found again', async () => {
+  const between = await UnreliableNetwork.to(broker.address)
+  onTestFinished(() => between.close())
+  const queue = await broker.queue()
+  await between.down()
+  const ids = await publishAll(root, steps(queue, 3, 3))
+  const publisher = broker.publisher({ url: broker.urlAt(between.address), exchange: '' })
+  const subject = await RelayUnderTest.started(root, publisher)
+  await subject.hears('unavailable', 2)
+  expect(String(subject.heard('unavailable')[0]?.error)).toContain('ECONNREFUSED')
+  await between.up()
+  await outbox.settled()
+  expect(subject.heard('parked')).toEqual([])
+  expect((await broker.ids(queue)).toSorted()).toEqual(ids.toSorted())
+})

@@ -1,0 +1,71 @@
+import net from 'node:net'
+import tls from 'node:tls'
+import { expect, onTestFinished, test } from 'vitest'
+import { failure, outboxMessages, publish, summary, useBroker } from './broker-under-test.ts'
+
+const broker = useBroker()
+
+// Self-signed, for 127.0.0.1 and localhost, until 2126; good for nothing but this test.
+const cert = `-----BEGIN CERTIFICATE-----
+MIIBnDCCAUOgAwIBAgIUYFj+NiRJNPn6Ke0KURcroVRh7qswCgYIKoZIzj0EAwIw
+FTETMBEGA1UEAwwKdHhib3ggdGVzdDAgFw0yNjExMjExMDMyMzVaGA8yMTI2MTAy
+ODEwMzIzNVowFTETMBEGA1UEAwwKdHhib3ggdGVzdDBZMBMGByqGSM49AgEGCCqG
+SM49AwEHA0IABBgbnX6zlaTZkHAd3QIw5rb5nz+MhNZRNXmiqkXjlIRgRVMcZbs9
+6psFXNgPpFiJoJH0RlX8NVLKT8nj3EPi0HCjbzBtMB0GA1UdDgQWBBRmHPsJM6To
+IFbXq5cLqtvWFvfWXDAfBgNVHSMEGDAWgBRmHPsJM6ToIFbXq5cLqtvWFvfWXDAP
+BgNVHRMBAf8EBTADAQH/MBoGA1UdEQQTMBGHBH8AAAGCCWxvY2FsaG9zdDAKBggq
+hkjOPQQDAgNHADBEAiA9QGuslBXjRCCPimr0ISjO7VrXId18PQcVo4ab71naIwIg
+buVc21f45ATK8KagiX4mqUT6CTeHhZJksrEHWLb6PkY=
+-----END CERTIFICATE-----
+`
+const key = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgwkKGM6rcjkW7G0VZ
+kZrv1GTYyUOaoRapEHXW+DjTii+hRANCAAQYG51+s5Wk2ZBwHd0CMOa2+Z8/jITW
+UTV5oqpF45SEYEVTHGW7PeqbBVzYD6RYiaCR9EZV/DVSyk/J49xD4tBw
+-----END PRIVATE KEY-----
+`
+
+/** TLS before the broker, as a load balancer has it. → the port */
+async function tlsBeforeBroker(options: tls.TlsOptions = {}): Promise<number> {
+  const server = tls.createServer({ cert, key, ...options }, (client) => {
+    const plain = net.connect(broker.address)
+    for (const socket of [client, plain]) {
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        client.destroy()
+        plain.destroy()
+      })
+    }
+    client.pipe(plain).pipe(client)
+  })
+  server.on('tlsClientError', () => undefined)
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return (server.address() as net.AddressInfo).port
+}
+
+function urlAt(port: number): string {
+  return broker.urlAt({ host: '127.0.0.1', port }).replace('amqp:', 'amqps:')
+}
+
+test('amqps, with a certificate of a private authority', async () => {
+  const queue = await broker.queue()
+  const port = await tlsBeforeBroker()
+  const publisher = broker.publisher({ url: urlAt(port), exchange: '', tls: { ca: cert } })
+  expect(summary(await publish(publisher, outboxMessages(queue, 2)))).toEqual(['accepted', 'accepted'])
+})
+
+test('amqps, to a broker that asks for a certificate', async () => {
+  const queue = await broker.queue()
+  const port = await tlsBeforeBroker({ requestCert: true, ca: cert })
+  const publisher = broker.publisher({ url: urlAt(port), exchange: '', tls: { ca: [cert], cert, key } })
+  expect(summary(await publish(publisher, outboxMessages(queue, 1)))).toEqual(['accepted'])
+  const without = broker.publisher({ url: urlAt(port), exchange: '', tls: { ca: cert } })
+  expect((await failure(publish(without, outboxMessages(queue, 1)))).message).toMatch(/^Cannot connect/)
+})
+
+test('amqps, with a certificate that nobody trusts: it throws and says so', async () => {
+  const publisher = broker.publisher({ url: urlAt(await tlsBeforeBroker()), exchange: '' })
+  const error = await failure(publish(publisher, outboxMessages('a', 1)))
+  expect(error.message).toMatch(/^Cannot connect to RabbitMQ at 127.* self-signed certificate/)
+})

@@ -1,0 +1,172 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { BrokerUnavailableError } from '@txbox/rabbitmq'
+import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import {
+  failure,
+  outboxMessage,
+  outboxMessages,
+  publish,
+  reason,
+  summary,
+  useBroker,
+} from './broker-under-test.ts'
+import { FrameProxy } from './frame-proxy.ts'
+
+const broker = useBroker()
+
+async function frameProxy(): Promise<FrameProxy> {
+  const made = await FrameProxy.to(broker.address)
+  onTestFinished(() => made.close())
+  return made
+}
+
+test('O6 a broker that confirms nothing: it throws when confirmTimeoutMs is over; the next call connects anew', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 300,
+  })
+  await publish(publisher, outboxMessages(queue, 1))
+  proxy.hold()
+  const startedAt = performance.now()
+  const messages = outboxMessages(queue, 5)
+  const error = await failure(publish(publisher, messages))
+  expect(performance.now() - startedAt).toBeGreaterThan(280)
+  expect(error).toBeInstanceOf(BrokerUnavailableError)
+  expect(error.message).toContain('left 5 of 5 messages unconfirmed for 300 ms')
+  proxy.release()
+  expect(summary(await publish(publisher, messages))).toEqual(messages.map(() => 'accepted'))
+  expect(proxy.connections).toBe(2)
+})
+
+test('O6 a line that is dead and does not say so', async () => {
+  const between = await UnreliableNetwork.to(broker.address)
+  onTestFinished(() => between.close())
+  const queue = await broker.queue()
+  const publisher = broker.publisher({
+    url: broker.urlAt(between.address),
+    exchange: '',
+    confirmTimeoutMs: 300,
+  })
+  await publish(publisher, outboxMessages(queue, 1))
+  between.abandon()
+  // More than the buffers of the sockets take: also who waits for room in them is told.
+  const messages = Array.from({ length: 40 }, () =>
+    outboxMessage({
+      topic: queue,
+      payload: Buffer.alloc(1_000_000),
+      contentType: 'application/octet-stream',
+    }),
+  )
+  expect((await failure(publish(publisher, messages))).message).toContain(
+    'left 40 of 40 messages unconfirmed',
+  )
+  expect(new Set(summary(await publish(publisher, messages)))).toEqual(new Set(['accepted']))
+})
+
+test('O6 a broker that has blocked publishers: it says why', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 300,
+  })
+  await publish(publisher, outboxMessages(queue, 1))
+  proxy.announceBlocked('low on disk')
+  proxy.hold()
+  const { message } = await failure(publish(publisher, outboxMessages(queue, 1)))
+  expect(message).toContain('It has blocked publishers: low on disk.')
+})
+
+test('a broker that does not read: memory is bounded', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 500,
+  })
+  await publish(publisher, outboxMessages(queue, 1))
+  proxy.freeze()
+  // One payload for all: what memory is needed beyond it is that of buffers.
+  const payload = Buffer.alloc(1_000_000)
+  const messages = Array.from({ length: 400 }, () =>
+    outboxMessage({ topic: queue, payload, contentType: 'application/octet-stream' }),
+  )
+  const before = process.memoryUsage().arrayBuffers
+  const call = failure(publish(publisher, messages))
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(150_000_000)
+  expect((await call).message).toContain('left 400 of 400')
+})
+
+// So it is with a quorum queue that has no majority, in a cluster that is well otherwise.
+test('O4 one message that is not confirmed, though others are: it alone is rejected, to be tried again', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 300,
+  })
+  const messages = outboxMessages(queue, 20)
+  proxy.hideConfirm(20)
+  const results = await publish(publisher, messages)
+  expect(summary(results)).toEqual(messages.map((_, n) => (n < 19 ? 'accepted' : 'rejected for now')))
+  expect(reason(results[19])).toContain(
+    `Message ${messages[19]?.id} was not confirmed within 300 ms, though others were`,
+  )
+  // Its confirm may come yet: it must not be taken for that of another attempt.
+  expect(summary(await publish(publisher, [messages[19]!]))).toEqual(['accepted'])
+  expect(proxy.connections).toBe(2)
+})
+
+test('O6 a broker that answers, but confirms nothing of all there is: it throws', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 300,
+  })
+  for (const tag of [1, 2, 3]) proxy.hideConfirm(tag)
+  const { message } = await failure(publish(publisher, outboxMessages(queue, 3)))
+  expect(message).toContain('left 3 of 3 messages unconfirmed')
+})
+
+test('O6 when others were confirmed but the broker answers no more, it throws', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 300,
+  })
+  proxy.hideConfirm(20)
+  const call = failure(publish(publisher, outboxMessages(queue, 20)))
+  while (proxy.acks === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  proxy.hold()
+  expect((await call).message).toMatch(/left \d+ of 20 messages unconfirmed/)
+})
+
+test('a slow broker is none that is silent: the clock runs from the last confirm', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue({ type: 'quorum' })
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 600,
+  })
+  await publish(publisher, outboxMessages(queue, 1))
+  const startedAt = performance.now()
+  proxy.hold()
+  const trickle = setInterval(() => proxy.releaseOne(), 25)
+  onTestFinished(() => clearInterval(trickle))
+  const results = await publish(publisher, outboxMessages(queue, 60))
+  expect(new Set(summary(results))).toEqual(new Set(['accepted']))
+  expect(performance.now() - startedAt).toBeGreaterThan(1000)
+})

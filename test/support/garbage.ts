@@ -1,0 +1,187 @@
+import { randomUUID } from 'node:crypto'
+import { beforeEach } from 'vitest'
+import { openTransactions } from './mysql-status.ts'
+import type { Root, Row, Target } from './target.ts'
+
+/** What a test puts into the table of parked messages. Instants are seconds ago; negative: ahead. */
+export interface ParkedRow {
+  readonly id: string
+  readonly key?: string
+  readonly diedAgo?: number
+  readonly dueAgo?: number
+  readonly deliverAgo?: number
+}
+
+/** Rows for a collector to find, written as the tables hold them, and what it has left of them. */
+export class Garbage {
+  readonly #target: Target
+  /** Of the whole server, on MySQL and MariaDB. */
+  readonly #lock = `txbox ${randomUUID()}`
+
+  constructor(target: Target) {
+    this.#target = target
+  }
+
+  /** The name of one of our tables. */
+  table(name: string): string {
+    return this.#target.outboxTable.replace(/outbox$/, name)
+  }
+
+  /** Claims `prefix1` … of a consumer, which expired an hour ago, one a millisecond. */
+  async expiredClaims(consumer: string, count: number, prefix = ''): Promise<void> {
+    for (let from = 1; from <= count; from += 1000) {
+      const numbers = Array.from({ length: Math.min(1000, count - from + 1) }, (_, index) => from + index)
+      const rows = numbers.map((n) => `(?, ?, ${this.#ago(7200)}, ${this.#ago(3600 - n / 1000)})`)
+      await this.#target.sql(
+        `insert into ${this.table('inbox')} (consumer, ${this.#name('key')}, processed_at, expires_at) values ${rows.join(',')}`,
+        numbers.flatMap((n) => [this.#bytes(consumer), this.#bytes(`${prefix}${n}`)]),
+      )
+    }
+  }
+
+  async park(...rows: readonly ParkedRow[]): Promise<void> {
+    for (const row of rows) {
+      const instant = (ago: number | undefined): string => (ago === undefined ? 'null' : this.#ago(ago))
+      await this.#target.sql(
+        `insert into ${this.table('parked')}
+           (shard, id, topic, order_key, ${this.#name('key')}, content_type, headers, payload, created_at, due_at, dead_at, deliver_at)
+         values (0, ?, 't', ?, ?, 'application/json', '{}', '{}', ${this.#ago(0)},
+           ${instant(row.dueAgo)}, ${instant(row.diedAgo)}, ${instant(row.deliverAgo)})`,
+        [this.#bytes(row.id), row.diedAgo === undefined ? (row.key ?? null) : null, row.key ?? null],
+      )
+    }
+  }
+
+  async claimCount(): Promise<number> {
+    return this.#count('inbox')
+  }
+
+  async parkedIds(): Promise<readonly string[]> {
+    const rows = await this.#target.sql(`select id from ${this.table('parked')} order by place`)
+    return rows.map((row) => String(row['id']))
+  }
+
+  async lastCollection(): Promise<Row> {
+    const [row] = await this.#target.sql(`select * from ${this.table('collections')}`)
+    return row!
+  }
+
+  /** Deleting a claim does this first: each row of it, by a trigger. Until the next call. */
+  async onDelete(what: 'nothing' | 'fails' | 'waits' | { sleepMs: number }): Promise<void> {
+    const postgres = this.#target.engine === 'postgres'
+    const inbox = this.table('inbox')
+    await this.#target.sql(`drop trigger if exists hurdle${postgres ? ` on ${inbox}` : ''}`)
+    if (what === 'nothing') return
+    const body = this.#hurdle(what)
+    if (postgres) {
+      await this.#target.sql(
+        `create or replace function hurdle() returns trigger language plpgsql as $$ begin ${body}; return old; end $$`,
+      )
+      await this.#target.sql(
+        `create trigger hurdle before delete on ${inbox} for each row execute function hurdle()`,
+      )
+    } else {
+      await this.#target.sql(
+        `create trigger hurdle before delete on ${inbox} for each row begin ${body}; end`,
+      )
+    }
+  }
+
+  /** A batch that has locked its rows and goes no further until it is let go; by a transaction of this root. */
+  async holdBatch(root: Root): Promise<{ letGo(): Promise<void> }> {
+    await this.onDelete('waits')
+    const holder = await root.begin()
+    const postgres = this.#target.engine === 'postgres'
+    await holder.exec(postgres ? 'select pg_advisory_xact_lock(1)' : `select get_lock('${this.#lock}', 10)`)
+    return {
+      letGo: async () => {
+        if (!postgres) await holder.exec(`select release_lock('${this.#lock}')`)
+        await holder.rollback()
+      },
+    }
+  }
+
+  #hurdle(what: 'fails' | 'waits' | { sleepMs: number }): string {
+    if (this.#target.engine === 'postgres') {
+      if (what === 'fails') return "raise 'refused by the test'"
+      return what === 'waits'
+        ? 'perform pg_advisory_xact_lock(1)'
+        : `perform pg_sleep(${what.sleepMs / 1000})`
+    }
+    if (what === 'fails') return "signal sqlstate '45000' set message_text = 'refused by the test'"
+    return what === 'waits'
+      ? `do get_lock('${this.#lock}', 60); do release_lock('${this.#lock}')`
+      : `do sleep(${what.sleepMs / 1000})`
+  }
+
+  /** Somebody who watches over the server, and ends each batch that takes longer than this. → ends the watch */
+  endLongBatches(ms: number): () => Promise<void> {
+    let watching = true
+    const watch = async (): Promise<void> => {
+      while (watching) {
+        const running = await this.runningBatches()
+        await new Promise((resolve) => setTimeout(resolve, ms))
+        for (const { id, transaction } of await this.runningBatches()) {
+          if (running.some((one) => one.id === id && one.transaction === transaction))
+            await this.#interrupt(id)
+        }
+      }
+    }
+    const over = watch()
+    return async () => {
+      watching = false
+      await over
+    }
+  }
+
+  async clear(): Promise<void> {
+    await this.onDelete('nothing')
+    for (const table of ['inbox', 'outbox', 'parked', 'leases']) {
+      await this.#target.sql(`delete from ${this.table(table)}`)
+    }
+  }
+
+  /** Batches of collectors that the server is carrying out: the transactions of all others. */
+  async runningBatches(): Promise<readonly { id: unknown; transaction: unknown }[]> {
+    if (this.#target.engine === 'postgres') {
+      const rows = await this.#target.sql(
+        `select pid as id, xact_start::text as transaction from pg_stat_activity
+         where datname = current_database() and state = 'active' and pid <> pg_backend_pid() and query like '%delete%inbox%'`,
+      )
+      return rows.map((row) => ({ id: row['id'], transaction: row['transaction'] }))
+    }
+    const open = await openTransactions((text) => this.#target.sql(text))
+    return open.map(({ thread, id }) => ({ id: thread, transaction: id }))
+  }
+
+  async #interrupt(id: unknown): Promise<void> {
+    if (this.#target.engine === 'postgres') await this.#target.sql('select pg_cancel_backend(?)', [id])
+    else await this.#target.sql(`kill query ${Number(id)}`).catch(() => undefined)
+  }
+
+  async #count(table: string): Promise<number> {
+    const [row] = await this.#target.sql(`select count(*) as n from ${this.table(table)}`)
+    return Number(row?.['n'])
+  }
+
+  #ago(seconds: number): string {
+    return this.#target.engine === 'postgres'
+      ? `clock_timestamp() - interval '1 second' * ${seconds}`
+      : `utc_timestamp(6) - interval ${Math.round(seconds * 1e6)} microsecond`
+  }
+
+  #name(column: string): string {
+    return this.#target.engine === 'postgres' ? `"${column}"` : `\`${column}\``
+  }
+
+  #bytes(text: string): unknown {
+    return this.#target.engine === 'postgres' ? text : Buffer.from(text)
+  }
+}
+
+/** For a test file: empty tables before each test. */
+export function useGarbage(target: Target): Garbage {
+  const garbage = new Garbage(target)
+  beforeEach(() => garbage.clear())
+  return garbage
+}

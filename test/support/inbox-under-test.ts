@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto'
+import {
+  createInbox,
+  type Inbox,
+  type InboxHandler,
+  type InboxOptions,
+  type InboxOutcome,
+} from '@txbox/inbox'
+import {
+  TransactionConflictError,
+  type AnyMessage,
+  type ConnectedDatabase,
+  type TransactionHandle,
+} from '@txbox/core'
+import type { Root, Target } from './target.ts'
+
+export type Message = AnyMessage
+export type Handler<R = unknown> = InboxHandler<TransactionHandle, AnyMessage, R>
+
+/** The two ways to deliver a message: in the caller's transaction, and in one that the inbox opens. */
+export const WAYS = ['process', 'run'] as const
+export type Way = (typeof WAYS)[number]
+
+/** An inbox with a consumer of its own, so that tests do not see each other's claims and effects. */
+export class InboxUnderTest {
+  readonly consumer: string
+  readonly inbox: Inbox<TransactionHandle>
+  readonly #target: Target
+  readonly #root: Root
+  /** How often `handle` was called, in transactions that were rolled back too. */
+  calls = 0
+
+  constructor(target: Target, root: Root, options: Partial<InboxOptions<Message>> = {}) {
+    this.#target = target
+    this.#root = root
+    this.consumer = options.consumer ?? `consumer-${randomUUID()}`
+    const database: ConnectedDatabase<TransactionHandle> = root.database
+    this.inbox = createInbox<TransactionHandle>({ ...options, database, consumer: this.consumer })
+  }
+
+  /** A handler that writes one effect. → 'handled' */
+  readonly handle: Handler<string> = async (tx) => {
+    this.calls += 1
+    await this.#target.effect(tx, this.consumer)
+    return 'handled'
+  }
+
+  deliver<R = string>(
+    way: Way,
+    message: Message,
+    fn: Handler<R> = this.handle as unknown as Handler<R>,
+  ): Promise<InboxOutcome<R>> {
+    return way === 'process' ? this.process(message, fn) : this.inbox.run(message, fn)
+  }
+
+  /** As a consumer does it by hand: begin, process, commit; roll back whatever was thrown. */
+  async process<R = string>(
+    message: Message,
+    fn: Handler<R> = this.handle as unknown as Handler<R>,
+  ): Promise<InboxOutcome<R>> {
+    const transaction = await this.#root.begin()
+    let outcome: InboxOutcome<R>
+    try {
+      outcome = await this.inbox.process(transaction.tx, message, fn)
+    } catch (error) {
+      await transaction.rollback()
+      throw error
+    }
+    await transaction.commit()
+    return outcome
+  }
+
+  /** As `process`, and redelivers while the database asks for it. Conflicts are counted in `conflicts`. */
+  async processUntilSettled<R = string>(message: Message, fn?: Handler<R>): Promise<InboxOutcome<R>> {
+    for (;;) {
+      try {
+        return await this.process(message, fn)
+      } catch (error) {
+        if (!(error instanceof TransactionConflictError)) throw error
+        this.conflicts += 1
+      }
+    }
+  }
+  conflicts = 0
+
+  /** Committed effects of `handle`. */
+  effects(): Promise<number> {
+    return this.#target.effects(this.consumer)
+  }
+
+  /** Keys of the committed claims. */
+  async claimedKeys(): Promise<string[]> {
+    return (await this.#target.claims(this.consumer)).map((claim) => claim.key)
+  }
+}

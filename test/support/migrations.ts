@@ -1,0 +1,114 @@
+import { migrationSql as mysqlSql } from '@txbox/mysql'
+import { migrationSql as postgresSql } from '@txbox/postgres'
+import type { Row, Target } from './target.ts'
+
+export interface MigrationFile {
+  readonly name: string
+  readonly sql: string
+}
+
+/** Every migration, oldest first, for another schema or prefix than the default one. */
+export function migrationsOf(target: Target, where: string): readonly MigrationFile[] {
+  return target.engine === 'postgres' ? postgresSql(where) : mysqlSql(where)
+}
+
+export function namesOf(target: Target): readonly string[] {
+  return migrationsOf(target, 'any').map(({ name }) => name)
+}
+
+/** A file's statements, one by one. */
+export function statementsOf(sql: string): readonly string[] {
+  return sql
+    .replaceAll(/^\s*--.*$/gm, '')
+    .split(/;\s*$/m)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '')
+}
+
+/** One of our tables, quoted, in this schema or under this prefix. */
+export function tableIn(target: Target, where: string, name: string): string {
+  return target.engine === 'postgres'
+    ? `"${where.replaceAll('"', '""')}".${name}`
+    : `\`${(where + name).replaceAll('`', '``')}\``
+}
+
+/** What the tables look like: columns with their types, defaults and collations, and indexes. Without the schema's name. */
+export async function shapeOf(target: Target, where: string): Promise<readonly string[]> {
+  const rows =
+    target.engine === 'postgres'
+      ? await target.sql(
+          `select table_name || ' ' || column_name || ' ' || data_type || ' ' || is_nullable || ' ' ||
+             coalesce(collation_name, '') || ' ' || coalesce(column_default, '') as line
+           from information_schema.columns where table_schema = ?
+           union all select indexname || ' ' || indexdef from pg_indexes where schemaname = ?`,
+          [where, where],
+        )
+      : await target.sql(
+          `select concat_ws(' ', table_name, column_name, column_type, is_nullable, collation_name, column_default, extra) as line
+           from information_schema.columns where table_schema = database() and left(table_name, length(?)) = ?
+           union all select concat_ws(' ', table_name, index_name, seq_in_index, column_name, non_unique)
+           from information_schema.statistics where table_schema = database() and left(table_name, length(?)) = ?`,
+          [where, where, where, where],
+        )
+  return rows
+    .map((row) =>
+      String(row['line'])
+        .replaceAll(`"${where.replaceAll('"', '""')}"`, 'WHERE')
+        .replaceAll(where, 'WHERE'),
+    )
+    .toSorted()
+}
+
+/** A row of each table that a migration has made, so that the next one meets it. */
+const ROWS: Readonly<Record<number, readonly (readonly [table: string, columns: string, values: string])[]>> =
+  {
+    1: [['inbox', 'consumer, KEY, correlation_id, processed_at, expires_at', "'c', 'k', 'r', NOW, NOW"]],
+    2: [
+      [
+        'outbox',
+        'shard, id, topic, KEY, content_type, headers, payload, created_at',
+        "3, 'm', 't', 'k', 'text/plain', '{}', 'p', NOW",
+      ],
+      ['leases', 'name, owner, term, expires_at', "'outbox/03', 'o', 7, NOW"],
+    ],
+    3: [
+      [
+        'parked',
+        'shard, id, topic, KEY, order_key, content_type, headers, payload, created_at, due_at',
+        "3, 'm', 't', 'k', 'k', 'text/plain', '{}', 'p', NOW, NOW",
+      ],
+      [
+        'redrives',
+        'redriven_at, dead_at, place, attempts, id, topic, redriven_by',
+        "NOW, NOW, 1, 2, 'm', 't', 'me'",
+      ],
+    ],
+    4: [
+      ['versions', 'version, waiting, consumer, KEY', "1, 1, 'c', 'k'"],
+      [
+        'waiting',
+        'from_version, to_version, received_at, consumer, KEY, kind, payload',
+        "2, 3, NOW, 'c', 'k', 'number', '{}'",
+      ],
+    ],
+    5: [],
+  }
+
+/** Puts a row into each table of this migration. → the tables */
+export async function fillTables(target: Target, where: string, number: number): Promise<readonly string[]> {
+  const rows = ROWS[number]
+  if (rows === undefined)
+    throw new Error(`Say in ${import.meta.filename} what rows migration ${number} makes room for.`)
+  const postgres = target.engine === 'postgres'
+  for (const [table, columns, values] of rows) {
+    const name = tableIn(target, where, table)
+    const list = columns.replace('KEY', postgres ? 'key' : '`key`')
+    const now = postgres ? 'clock_timestamp()' : 'utc_timestamp(6)'
+    await target.sql(`insert into ${name} (${list}) values (${values.replaceAll('NOW', now)})`)
+  }
+  return rows.map(([table]) => table)
+}
+
+export async function contentOf(target: Target, where: string, table: string): Promise<readonly Row[]> {
+  return target.sql(`select * from ${tableIn(target, where, table)}`)
+}

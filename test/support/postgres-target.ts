@@ -1,0 +1,212 @@
+import { Kysely, PostgresDialect } from 'kysely'
+import type { Pool } from 'pg'
+import type { Database, TransactionHandle } from '@txbox/core'
+import { migrate, postgres } from '@txbox/postgres'
+import { abortions, oddRoots, strayHandles } from './postgres-oddities.ts'
+import { execOn, kyselyRoot, numbered, pgRoot, poolOf } from './postgres-roots.ts'
+import { createDatabase } from './servers/postgres-databases.ts'
+import type {
+  ClaimRow,
+  HandleKind,
+  Isolation,
+  OpenTransaction,
+  Root,
+  RootOptions,
+  Row,
+  Target,
+} from './target.ts'
+import { until } from './until.ts'
+
+export const postgresKinds: readonly HandleKind[] = [
+  { name: 'Kysely transaction', library: 'kysely', pipelined: false, joinsBegin: false },
+  { name: 'pg client', library: 'pg', pipelined: false, joinsBegin: true },
+  { name: 'pg client with pipeline', library: 'pg', pipelined: true, joinsBegin: true },
+]
+
+export class PostgresTarget implements Target {
+  readonly engine = 'postgres'
+  readonly kinds = postgresKinds
+  readonly outboxTable = 'txbox.outbox'
+  readonly failedInsertLocks = false
+  readonly oddities = Object.keys(oddRoots)
+  readonly strayHandles = Object.keys(strayHandles)
+  readonly abortions = abortions
+  readonly recoverable = abortions
+  readonly costs = { fresh: 1, duplicate: 2, freshBatch: 1, mixedBatch: 1 }
+  #url = ''
+  #observer: Pool | undefined
+  #drop: (() => Promise<void>) | undefined
+
+  async create(serverUrl: string): Promise<void> {
+    const { url, drop } = await createDatabase(serverUrl)
+    this.#url = url
+    this.#drop = drop
+    this.#observer = poolOf(url, { max: 2 })
+    // Deadlocks are found after a second; a superuser may have it sooner.
+    const { pathname } = new URL(url)
+    await this.sql(`alter database ${pathname.slice(1)} set deadlock_timeout = '50ms'`).catch(() => undefined)
+    await this.sql(
+      'create table effects (seq bigint generated always as identity primary key, name text not null)',
+    )
+    await this.sql('create table counters (name text primary key, n integer not null)')
+  }
+
+  async close(): Promise<void> {
+    await this.#observer?.end()
+    await this.#drop?.()
+  }
+
+  waitersMustRetry(isolation: Isolation): boolean {
+    // The winner's row is not in the snapshot of one who waited: 40001.
+    return isolation === 'repeatable read'
+  }
+
+  address(): { host: string; port: number } {
+    const { hostname, port } = new URL(this.#url)
+    return { host: hostname, port: Number(port === '' ? 5432 : port) }
+  }
+
+  open(kind: HandleKind, options: RootOptions = {}): Root {
+    const url = new URL(this.#url)
+    if (options.through !== undefined) {
+      url.hostname = options.through.address.host
+      url.port = String(options.through.address.port)
+    }
+    const pool = poolOf(url.href, {
+      max: options.max ?? 4,
+      pipeline: kind.pipelined,
+      ...(options.isolation && {
+        options: `-c default_transaction_isolation=${options.isolation.replace(' ', '\\ ')}`,
+      }),
+    })
+    if (kind.library === 'pg') return pgRoot(pool, options)
+    return kyselyRoot(new Kysely({ dialect: new PostgresDialect({ pool }) }), options)
+  }
+
+  openOdd(odd: string): Root {
+    const open = oddRoots[odd]
+    if (open === undefined) throw new Error(`There is no odd root '${odd}'.`)
+    return open(this.#url)
+  }
+
+  detached(options: { schema?: string } = {}): Database {
+    return postgres(options)
+  }
+
+  async migrate(options: { schema?: string } = {}): Promise<readonly string[]> {
+    return (await migrate(this.#pool(), options)).applied
+  }
+
+  async pretendRevision(revision: 'later' | 'earlier'): Promise<void> {
+    if (revision === 'later')
+      await this.sql("insert into txbox.migrations (number, title) values (9999, 'future')")
+    else
+      await this.sql('delete from txbox.migrations where number = (select max(number) from txbox.migrations)')
+  }
+
+  exec(tx: TransactionHandle, sql: string, parameters: readonly unknown[] = []): Promise<readonly Row[]> {
+    return execOn(tx, sql, parameters)
+  }
+
+  async sql(text: string, parameters: readonly unknown[] = []): Promise<readonly Row[]> {
+    return (await this.#pool().query<Row>(numbered(text), [...parameters])).rows
+  }
+
+  async effect(tx: TransactionHandle, name: string): Promise<void> {
+    await execOn(tx, 'insert into public.effects (name) values (?)', [name])
+  }
+
+  async effects(name: string): Promise<number> {
+    const [row] = await this.sql('select count(*)::int as n from effects where name = ?', [name])
+    return Number(row?.['n'])
+  }
+
+  async claims(consumer: string): Promise<readonly ClaimRow[]> {
+    const rows = await this.sql(
+      `select key, correlation_id as "correlationId", processed_at as "processedAt", expires_at as "expiresAt"
+       from txbox.inbox where consumer = ? order by key`,
+      [consumer],
+    )
+    return rows as unknown as readonly ClaimRow[]
+  }
+
+  async expire(consumer: string, key?: string): Promise<void> {
+    await this.sql(
+      `update txbox.inbox set expires_at = clock_timestamp() - interval '1 second'
+       where consumer = ? and (key = ? or ?::boolean)`,
+      [consumer, key ?? '', key === undefined],
+    )
+  }
+
+  async now(): Promise<Date> {
+    const [row] = await this.sql('select clock_timestamp() as now')
+    return row?.['now'] as Date
+  }
+
+  async past(instant: Date): Promise<void> {
+    await until(
+      async () => (await this.now()) > instant,
+      () => `the database's clock has not reached ${instant.toISOString()}`,
+    )
+  }
+
+  async blocked(count: number): Promise<void> {
+    const activity = (): Promise<readonly Row[]> =>
+      this.sql(
+        `select state, wait_event_type, wait_event, query from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
+      )
+    await until(
+      async () => (await activity()).filter((row) => row['wait_event_type'] === 'Lock').length >= count,
+      async () =>
+        `${count} blocked connections. There are: ${JSON.stringify(await activity(), undefined, 1)}`,
+    )
+  }
+
+  async limitLockWait(transaction: OpenTransaction, ms: number): Promise<void> {
+    await transaction.exec(`set local lock_timeout = ${ms}`)
+  }
+
+  async isolationOf(transaction: OpenTransaction): Promise<string> {
+    const [row] = await transaction.exec("select current_setting('transaction_isolation') as level")
+    return String(row?.['level'])
+  }
+
+  async hasWritten(transaction: OpenTransaction): Promise<boolean> {
+    // PostgreSQL gives a transaction an id with its first write, and for a row lock too.
+    const [row] = await transaction.exec('select pg_current_xact_id_if_assigned() is not null as wrote')
+    return row?.['wrote'] === true
+  }
+
+  async prepareAbortion(tx: TransactionHandle): Promise<() => Promise<unknown>> {
+    return () => execOn(tx, 'select * from no_such_table', [])
+  }
+
+  async failAtCommit(tx: TransactionHandle): Promise<void> {
+    await execOn(tx, 'create temporary table at_commit (n int unique deferrable initially deferred)', [])
+    await execOn(tx, 'insert into at_commit values (1), (1)', [])
+  }
+
+  isDeadlock(error: unknown): boolean {
+    return typeof error === 'object' && error !== null && Reflect.get(error, 'code') === '40P01'
+  }
+
+  async withStrayHandle(name: string, work: (handle: object) => Promise<void>): Promise<void> {
+    await strayHandles[name]?.(this.#url, work)
+  }
+
+  async kill(transaction: OpenTransaction): Promise<void> {
+    const [row] = await transaction.exec('select pg_backend_pid() as pid')
+    const pid = row?.['pid']
+    await this.sql('select pg_terminate_backend(?)', [pid])
+    await until(
+      async () => (await this.sql('select 1 from pg_stat_activity where pid = ?', [pid])).length === 0,
+      () => `connection ${String(pid)} is still there`,
+    )
+  }
+
+  #pool(): Pool {
+    if (this.#observer === undefined) throw new Error('The database is created before the first test.')
+    return this.#observer
+  }
+}

@@ -1,0 +1,15 @@
+/** What the main process tells the test files: which database they are on, and where the servers are. */
+import 'vitest'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The database under test. */
+    engine: 'postgres' | 'mysql' | 'mariadb'
+    /** The servers that this project needs, by name: the database under test first. */
+    needs: string[]
+    /** Where they are: connection URLs by name. */
+    servers: Record<string, string>
+    /** Servers that are nowhere, with what to do about it. Not empty: the project is left out. */
+    missing: string[]
+  }
+}

@@ -1,0 +1,149 @@
+import net from 'node:net'
+
+/**
+ * A TCP proxy in front of a database. It counts round trips, and can cut a connection around a statement, or make a
+ * statement invalid, which no client can do to itself.
+ */
+export class Proxy {
+  readonly #server: net.Server
+  readonly #sockets = new Set<net.Socket>()
+  #roundTrips = 0
+  #faults: Fault[] = []
+  #refusing = false
+
+  private constructor(server: net.Server) {
+    this.#server = server
+  }
+
+  static async to(target: { host: string; port: number }): Promise<Proxy> {
+    const server = net.createServer()
+    const proxy = new Proxy(server)
+    server.on('connection', (client) => {
+      if (proxy.#refusing) client.destroy()
+      else proxy.#connect(client, net.connect(target))
+    })
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+    return proxy
+  }
+
+  get address(): { host: string; port: number } {
+    const address = this.#server.address()
+    if (address === null || typeof address === 'string') throw new Error('The proxy is closed.')
+    return { host: '127.0.0.1', port: address.port }
+  }
+
+  /**
+   * How often, since `countFromHere`, clients spoke after the server had spoken: what they send together, before an
+   * answer, is one round trip.
+   */
+  get roundTrips(): number {
+    return this.#roundTrips
+  }
+
+  countFromHere(): void {
+    this.#roundTrips = 0
+  }
+
+  /** The next statement that matches never reaches the server: the connection is cut instead. */
+  cutBefore(statement: RegExp): void {
+    this.#faults.push({ statement, at: 'before' })
+  }
+
+  /** The next statement that matches is carried out, but its answer never comes: the connection is cut instead. */
+  cutAfter(statement: RegExp): void {
+    this.#faults.push({ statement, at: 'after' })
+  }
+
+  /** The next statement that matches reaches the server as nonsense of the same length, and is refused. */
+  garble(statement: RegExp): void {
+    this.#faults.push({ statement, at: 'garble' })
+  }
+
+  /**
+   * The next statement that matches waits here until it is let go. `reached` resolves when it has come; what the client
+   * sends after it waits too.
+   */
+  hold(statement: RegExp): { reached: Promise<void>; letGo: () => void } {
+    const reached = Promise.withResolvers<void>()
+    const gone = Promise.withResolvers<void>()
+    this.#faults.push({ statement, at: 'hold', reached: () => reached.resolve(), gone: gone.promise })
+    return { reached: reached.promise, letGo: () => gone.resolve() }
+  }
+
+  /** Cuts all connections, and every new one at once, as a server does that is gone. Until it is over. */
+  refuse(): { over: () => void } {
+    this.#refusing = true
+    this.cut()
+    return { over: () => void (this.#refusing = false) }
+  }
+
+  /** Cuts all connections; the proxy goes on listening. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  async close(): Promise<void> {
+    this.cut()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  #connect(client: net.Socket, server: net.Socket): void {
+    let spoke: 'client' | 'server' = 'server'
+    let cutAtAnswer = false
+    const cut = (): void => {
+      client.destroy()
+      server.destroy()
+    }
+    for (const socket of [client, server]) {
+      this.#sockets.add(socket)
+      socket.setNoDelay(true)
+      socket.on('error', cut)
+      socket.on('close', () => {
+        this.#sockets.delete(socket)
+        cut()
+      })
+    }
+    let held = Promise.resolve()
+    client.on('data', (bytes) => {
+      if (spoke === 'server') this.#roundTrips += 1
+      spoke = 'client'
+      const fault = this.#faultIn(bytes)
+      if (fault?.at === 'before') return cut()
+      if (fault?.at === 'after') cutAtAnswer = true
+      if (fault?.at === 'hold') {
+        fault.reached()
+        held = held.then(() => fault.gone)
+      }
+      const passed = fault?.at === 'garble' ? garbled(bytes, fault.statement) : bytes
+      void held.then(() => server.write(passed))
+    })
+    server.on('data', (bytes) => {
+      spoke = 'server'
+      if (cutAtAnswer) cut()
+      else client.write(bytes)
+    })
+  }
+
+  /** Each fault happens once. */
+  #faultIn(bytes: Buffer): Fault | undefined {
+    const text = bytes.toString('latin1')
+    const index = this.#faults.findIndex((fault) => fault.statement.test(text))
+    return index === -1 ? undefined : this.#faults.splice(index, 1)[0]
+  }
+}
+
+type Fault =
+  | { readonly statement: RegExp; readonly at: 'before' | 'after' | 'garble' }
+  | {
+      readonly statement: RegExp
+      readonly at: 'hold'
+      readonly reached: () => void
+      readonly gone: Promise<void>
+    }
+
+function garbled(bytes: Buffer, statement: RegExp): Buffer {
+  return Buffer.from(
+    bytes.toString('latin1').replace(statement, (match) => 'X'.repeat(match.length)),
+    'latin1',
+  )
+}

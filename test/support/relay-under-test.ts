@@ -1,0 +1,101 @@
+import { onTestFinished } from 'vitest'
+import { createOutbox, type Outbox } from '@txbox/outbox'
+import { createRelay, type Publisher, type Relay, type RelayEvents, type RelayOptions } from '@txbox/relay'
+import type { NewMessage } from '@txbox/core'
+import type { OpenTransaction, Root } from './target.ts'
+import { until } from './until.ts'
+
+export type EventName = keyof RelayEvents
+const EVENTS: readonly EventName[] = [
+  'published',
+  'parked',
+  'dead-lettered',
+  'unavailable',
+  'lease-acquired',
+  'lease-lost',
+  'error',
+]
+
+/** A relay that looks often, so that tests are quick, and remembers what it told. Stopped at the end of the test. */
+export class RelayUnderTest {
+  readonly relay: Relay
+  readonly #events = new Map<EventName, unknown[]>()
+
+  constructor(root: Pick<Root, 'database'>, publisher: Publisher, options: Partial<RelayOptions> = {}) {
+    this.relay = createRelay({
+      database: root.database,
+      publisher,
+      pollIntervalMs: { min: 2, max: 20 },
+      leaseMs: 3000,
+      ...options,
+    })
+    for (const name of EVENTS) {
+      const heard: unknown[] = []
+      this.#events.set(name, heard)
+      this.relay.on(name, (event: unknown) => void heard.push(event))
+    }
+    onTestFinished(() => this.relay.stop({ timeoutMs: 500 }))
+  }
+
+  /** One that is started. */
+  static async started(
+    root: Pick<Root, 'database'>,
+    publisher: Publisher,
+    options: Partial<RelayOptions> = {},
+  ): Promise<RelayUnderTest> {
+    const subject = new RelayUnderTest(root, publisher, options)
+    await subject.relay.start()
+    return subject
+  }
+
+  /** What has been heard so far. */
+  heard<E extends EventName>(name: E): readonly RelayEvents[E][] {
+    return [...(this.#events.get(name) ?? [])] as RelayEvents[E][]
+  }
+
+  /** Resolves when an event has been heard this many times. */
+  async hears(name: EventName, times = 1, limitMs?: number): Promise<void> {
+    await until(
+      async () => this.heard(name).length >= times,
+      () => `${times} × '${name}'; there are ${this.heard(name).length}. ${this.describeErrors()}`,
+      limitMs,
+    )
+  }
+
+  describeErrors(): string {
+    return `Errors: ${[...new Set(this.heard('error').map(({ error }) => String(error)))].join('; ')}`
+  }
+}
+
+/** Publishes each message by a call of its own, all in one transaction. → their ids */
+export async function publishAll(root: Root, messages: readonly NewMessage[]): Promise<string[]> {
+  const transaction = await root.begin()
+  const ids = await publishIn(root, transaction, messages)
+  await transaction.commit()
+  return ids
+}
+
+/** The same in a transaction that somebody else ends. */
+export async function publishIn(
+  root: Root,
+  transaction: OpenTransaction,
+  messages: readonly NewMessage[],
+): Promise<string[]> {
+  const outbox = outboxOf(root)
+  const ids: string[] = []
+  for (const message of messages) ids.push((await outbox.publish(transaction.tx, message)).id)
+  return ids
+}
+
+export function outboxOf(root: Root): Outbox {
+  return createOutbox({ database: root.database })
+}
+
+/** Messages of one key, numbered in the payload. */
+export function messagesOf(key: string | undefined, count: number, from = 1): NewMessage[] {
+  return Array.from({ length: count }, (_, n) => ({
+    topic: 'test',
+    key,
+    payload: { key: key ?? null, n: from + n },
+  }))
+}

@@ -1,0 +1,91 @@
+import { writeSync } from 'node:fs'
+import type { Reporter, SerializedError, TestCase, TestModule, Vitest } from 'vitest/node'
+import { isDeclared } from './skips.ts'
+
+/**
+ * Ends the run's output: what was left out, skips that the ledger does not know, tests that failed before
+ * they passed, and as the very last line `N passed, N failed`, which programs read. With CI=true what is left out and
+ * undeclared skips fail the run.
+ */
+export class RunSummary implements Reporter {
+  #vitest: Vitest | undefined
+  #lines: string[] = []
+  #passed = 0
+  #failed = 0
+  #skipped = 0
+
+  onInit(vitest: Vitest): void {
+    this.#vitest = vitest
+    if (vitest.config.watch) return
+    // Servers are stopped, and may complain, after the reporters are through: only the process's end is the end.
+    process.once('exit', () => this.#print())
+  }
+
+  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
+    const ci = isCi()
+    this.#lines = []
+    this.#passed = this.#skipped = 0
+    this.#failed = unhandledErrors.length
+    const undeclared: string[] = []
+    const flaky: string[] = []
+    for (const module of modules) {
+      const failedBefore = this.#failed
+      for (const test of module.children.allTests()) {
+        this.#count(test)
+        if (test.diagnostic()?.flaky === true)
+          flaky.push(`${test.project.name}: ${module.relativeModuleId} > ${test.fullName}`)
+        if (isUndeclaredSkip(test)) undeclared.push(`${module.relativeModuleId} > ${test.fullName}`)
+      }
+      // A file that fails to load, or whose hooks fail, is a failure without a failed test.
+      if (!module.ok() && this.#failed === failedBefore) this.#failed += 1
+    }
+    const filtered = this.#vitest?.config.testNamePattern !== undefined
+    if (undeclared.length > 0 && !filtered) {
+      this.#lines.push(
+        'Skipped without an entry in the ledger (test/support/skips.ts):',
+        ...undeclared.map(indent),
+      )
+      if (ci) this.#failed += undeclared.length
+    }
+    // Each of them is a race, in the test or in the code: to be looked into, not to be got used to.
+    if (flaky.length > 0) this.#lines.push('FLAKY: failed, then passed:', ...flaky.map(indent))
+    for (const project of this.#vitest?.projects ?? []) {
+      for (const reason of project.getProvidedContext().missing ?? []) {
+        this.#lines.push(`LEFT OUT: project ${project.name}. ${reason}`)
+        if (ci) this.#failed += 1
+      }
+    }
+    if (this.#vitest?.config.watch) this.#print()
+  }
+
+  #count(test: TestCase): void {
+    const { state } = test.result()
+    if (state === 'passed') this.#passed += 1
+    else if (state === 'failed') this.#failed += 1
+    else this.#skipped += 1
+  }
+
+  #print(): void {
+    if (this.#failed > 0) process.exitCode = 1
+    // A run that broke down before or after its tests has failed, whatever they say.
+    else if (process.exitCode !== undefined && process.exitCode !== 0) this.#failed = 1
+    const skipped = this.#skipped > 0 ? `, ${this.#skipped} skipped` : ''
+    const last = `${this.#passed} passed, ${this.#failed} failed${skipped}`
+    writeSync(1, `\n${[...this.#lines, last].join('\n')}\n`)
+  }
+}
+
+function isUndeclaredSkip(test: TestCase): boolean {
+  const result = test.result()
+  return result.state === 'skipped' && !isDeclared(result.note)
+}
+
+/** Is CI set, to anything but 'false' or '0'? */
+export function isCi(): boolean {
+  const { CI } = process.env
+  return CI !== undefined && CI !== '' && CI !== 'false' && CI !== '0'
+}
+
+function indent(line: string): string {
+  return `  ${line}`
+}

@@ -1,0 +1,33 @@
+export interface Container {
+  /** host:port, as seen from here. */
+  readonly address: string
+  readonly stop: () => Promise<void>
+}
+
+/** Starts a container, if a Docker engine answers. Testcontainers removes it also when this process is killed. */
+export async function startContainer(options: {
+  readonly image: string
+  readonly port: number
+  readonly environment?: Record<string, string>
+  readonly command?: string[]
+  readonly ready: { readonly log: RegExp; readonly times: number }
+}): Promise<Container | undefined> {
+  const { GenericContainer, Wait, getContainerRuntimeClient } = await import('testcontainers')
+  try {
+    await getContainerRuntimeClient()
+  } catch {
+    return undefined
+  }
+  const container = await new GenericContainer(options.image)
+    .withEnvironment(options.environment ?? {})
+    .withCommand(options.command ?? [])
+    .withExposedPorts(options.port)
+    .withWaitStrategy(Wait.forLogMessage(options.ready.log, options.ready.times))
+    .start()
+  return {
+    address: `${container.getHost()}:${container.getMappedPort(options.port)}`,
+    stop: async () => {
+      await container.stop()
+    },
+  }
+}

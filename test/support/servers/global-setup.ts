@@ -1,0 +1,65 @@
+import type { TestProject } from 'vitest/node'
+import '../provided.ts'
+import { embeddedPostgresServer, postgresServer } from './postgres-server.ts'
+import { dropLeftovers as dropMysqlLeftovers } from './mysql-databases.ts'
+import { mariadbServer, mysqlServer } from './mysql-server.ts'
+import { dropLeftovers } from './postgres-databases.ts'
+import { rabbitmqServer } from './rabbitmq-server.ts'
+import { findServer, type FoundServer, type Search, type ServerKind } from './server.ts'
+
+const searchesKey = Symbol.for('txbox.test.servers')
+
+const kinds: Record<string, ServerKind> = {
+  postgres: postgresServer,
+  'postgres-embedded': embeddedPostgresServer,
+  mysql: mysqlServer,
+  mariadb: mariadbServer,
+  rabbitmq: rabbitmqServer,
+}
+
+/** Each project loads this module for itself; a server is searched for and started once for all of them. */
+const shared = globalThis as { [searchesKey]?: Map<string, Promise<Search>> }
+const searches = (shared[searchesKey] ??= new Map())
+
+/** Before the first test of a project: finds its servers and tells the tests where they are. */
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const { needs } = project.getProvidedContext()
+  const servers: Record<string, string> = {}
+  const missing: string[] = []
+  for (const name of needs) {
+    const search = await searchOnce(name)
+    if ('found' in search) servers[name] = search.found.url
+    else missing.push(search.missing)
+  }
+  project.provide('servers', servers)
+  project.provide('missing', missing)
+  for (const reason of missing) console.warn(`\n  LEFT OUT  project ${project.name}: ${reason}\n`)
+  return stopAll
+}
+
+function searchOnce(name: string): Promise<Search> {
+  const known = searches.get(name)
+  if (known !== undefined) return known
+  const kind = kinds[name]
+  if (kind === undefined)
+    throw new Error(`No server is named '${name}'; known: ${Object.keys(kinds).join(', ')}.`)
+  const search = findServer(kind).then(async (result) => {
+    if (!('found' in result)) return result
+    console.log(`${name}: ${result.found.description}`)
+    if (name === 'postgres') await dropLeftovers(result.found.url)
+    if (name === 'mysql' || name === 'mariadb') await dropMysqlLeftovers(result.found.url)
+    return result
+  })
+  searches.set(name, search)
+  return search
+}
+
+/** At the end of the run, also of one that failed. Every project calls it; the first call does the work. */
+async function stopAll(): Promise<void> {
+  const results = await Promise.allSettled(searches.values())
+  searches.clear()
+  const started = results.flatMap((result): FoundServer[] =>
+    result.status === 'fulfilled' && 'found' in result.value ? [result.value.found] : [],
+  )
+  await Promise.all(started.map(async (server) => server.stop?.()))
+}

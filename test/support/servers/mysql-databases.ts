@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto'
+import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise'
+
+const PREFIX = 'txbox_test_'
+const HOUR_MS = 3_600_000
+
+/** Creates a database of its own for one test file. Its name tells when, so that leftovers can be recognised. */
+export async function createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }> {
+  const name = `${PREFIX}${Date.now().toString(36)}_${randomBytes(4).toString('hex')}`
+  await onServer(serverUrl, (connection) => connection.query(`create database ${name} character set utf8mb4`))
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return {
+    url: url.href,
+    drop: () => onServer(serverUrl, (connection) => dropDatabase(connection, name)),
+  }
+}
+
+/** Drops the databases of runs that died. What is younger than an hour may belong to a run beside this one. */
+export async function dropLeftovers(serverUrl: string): Promise<void> {
+  await onServer(serverUrl, async (connection) => {
+    const [rows] = await connection.query<RowDataPacket[]>(
+      'select schema_name as name from information_schema.schemata where left(schema_name, ?) = ?',
+      [PREFIX.length, PREFIX],
+    )
+    for (const row of rows) {
+      const name = String(row['name'])
+      const createdAt = Number.parseInt(name.slice(PREFIX.length), 36)
+      if (Number.isNaN(createdAt) || Date.now() - createdAt < HOUR_MS) continue
+      // Somebody else's run may be dropping it too, or it is another user's: then it is his to drop.
+      await dropDatabase(connection, name).catch(() => null)
+    }
+  })
+}
+
+/** A test that broke off may have left a transaction open, which DROP would wait for. */
+async function dropDatabase(connection: Connection, name: string): Promise<void> {
+  const [rows] = await connection.query<RowDataPacket[]>(
+    'select id from information_schema.processlist where db = ?',
+    [name],
+  )
+  for (const row of rows) await connection.query(`kill ${Number(row['id'])}`).catch(() => null)
+  await connection.query(`drop database if exists \`${name}\``)
+}
+
+async function onServer(
+  serverUrl: string,
+  work: (connection: Connection) => Promise<unknown>,
+): Promise<void> {
+  const url = new URL(serverUrl)
+  url.pathname = '/'
+  const connection = await createConnection(url.href)
+  try {
+    await work(connection)
+  } finally {
+    await connection.end()
+  }
+}

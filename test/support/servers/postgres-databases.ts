@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto'
+import { Client } from 'pg'
+
+const PREFIX = 'txbox_test_'
+const HOUR_MS = 3_600_000
+
+/** Creates a database of its own for one test file. Its name tells when, so that leftovers can be recognised. */
+export async function createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }> {
+  const name = `${PREFIX}${Date.now().toString(36)}_${randomBytes(4).toString('hex')}`
+  await onServer(serverUrl, (client) => client.query(`create database ${name}`))
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return {
+    url: url.href,
+    drop: () => onServer(serverUrl, (client) => client.query(`drop database if exists ${name} with (force)`)),
+  }
+}
+
+/** Drops the databases of runs that died. What is younger than an hour may belong to a run beside this one. */
+export async function dropLeftovers(serverUrl: string): Promise<void> {
+  await onServer(serverUrl, async (client) => {
+    const { rows } = await client.query<{ datname: string }>(
+      `select datname from pg_database where starts_with(datname, $1)`,
+      [PREFIX],
+    )
+    for (const { datname } of rows) {
+      const createdAt = Number.parseInt(datname.slice(PREFIX.length), 36)
+      if (Number.isNaN(createdAt) || Date.now() - createdAt < HOUR_MS) continue
+      // Somebody else's run may be dropping it too, or it is another user's: then it is his to drop.
+      await client
+        .query(`drop database if exists ${client.escapeIdentifier(datname)} with (force)`)
+        .catch(() => null)
+    }
+  })
+}
+
+async function onServer(serverUrl: string, work: (client: Client) => Promise<unknown>): Promise<void> {
+  const client = new Client({ connectionString: serverUrl })
+  await client.connect()
+  try {
+    await work(client)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,26 @@
+import type { TestContext } from 'vitest'
+
+/**
+ * The ledger: every reason for which a test may be skipped. With CI=true any other skip makes the run fail.
+ */
+export const SKIPS = {
+  'no-client-program': 'psql or mysql, the client program of the database, is not installed here',
+  'nothing-deferred': 'this engine checks every constraint at once, so no COMMIT fails for one',
+} as const satisfies Record<string, string>
+
+export type SkipReason = keyof typeof SKIPS
+
+/** Skips the running test for a reason of the ledger. */
+export function skipBecause(test: Pick<TestContext, 'skip'>, reason: SkipReason): never {
+  return test.skip(noteOf(reason))
+}
+
+/** As the test's result shows it. */
+export function noteOf(reason: SkipReason): string {
+  return `${reason}: ${SKIPS[reason]}`
+}
+
+/** Is this note of a skipped test one that the ledger allows? */
+export function isDeclared(note: string | undefined): boolean {
+  return (Object.keys(SKIPS) as SkipReason[]).some((reason) => note === noteOf(reason))
+}

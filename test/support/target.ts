@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, describe, inject } from 'vitest'
+import type { ConnectedDatabase, Database, TransactionHandle } from '@txbox/core'
+import type { Proxy } from './proxy.ts'
+import './provided.ts'
+import { MysqlTarget } from './mysql-target.ts'
+import { PostgresTarget } from './postgres-target.ts'
+
+export type Isolation = 'read committed' | 'repeatable read'
+export const ISOLATIONS: readonly Isolation[] = ['read committed', 'repeatable read']
+
+export type Row = Readonly<Record<string, unknown>>
+
+/** An open transaction, as a caller of the inbox holds it. SQL in tests writes `?` for a parameter, on every engine. */
+export interface OpenTransaction {
+  readonly tx: TransactionHandle
+  exec(sql: string, parameters?: readonly unknown[]): Promise<readonly Row[]>
+  savepoint(name: string): Promise<void>
+  rollbackTo(name: string): Promise<void>
+  /** Ends it and gives its connection back. */
+  commit(): Promise<void>
+  rollback(): Promise<void>
+}
+
+/** What a user passes as `db`, with the database that txbox makes of it. */
+export interface Root {
+  readonly db: object
+  readonly database: ConnectedDatabase<TransactionHandle>
+  begin(): Promise<OpenTransaction>
+  /** Rolls back what a failed test has left open, so that it does not hang. */
+  close(): Promise<void>
+}
+
+export interface RootOptions {
+  /** Of all transactions of this root, also those of `run`. @default the server's: READ COMMITTED or REPEATABLE READ */
+  readonly isolation?: Isolation | undefined
+  /** Connections. @default 4 */
+  readonly max?: number
+  /** Connects through this proxy instead of directly. */
+  readonly through?: Pick<Proxy, 'address'>
+  /** Of the database object, e.g. another schema. */
+  readonly schema?: string
+}
+
+/** One of the libraries, or ways of using one, whose transactions the inbox must take. */
+export interface HandleKind {
+  readonly name: string
+  readonly library: 'kysely' | 'pg' | 'mysql2'
+  /** The client sends statements without waiting for the answers to those before. */
+  readonly pipelined: boolean
+  /** `run` sends BEGIN and the claim together. */
+  readonly joinsBegin: boolean
+}
+
+/** A row of the inbox table. */
+export interface ClaimRow {
+  readonly key: string
+  readonly correlationId: string | null
+  readonly processedAt: Date
+  readonly expiresAt: Date
+}
+
+/**
+ * A database under test: a fresh, migrated database on a real server. All methods but `open` look at it, or change it,
+ * from a connection of their own, in autocommit.
+ */
+export interface Target {
+  readonly engine: 'postgres' | 'mysql' | 'mariadb'
+  /** Where the outbox is, for SQL in tests. */
+  readonly outboxTable: string
+  /** Round trips. */
+  readonly costs: {
+    readonly fresh: number
+    readonly duplicate: number
+    readonly freshBatch: number
+    readonly mixedBatch: number
+  }
+  /** Whether the database asks those who waited for a winner to try again, instead of telling them that he won. */
+  waitersMustRetry(isolation: Isolation): boolean
+  /** An INSERT that finds its key taken holds the row that it found, so that nobody removes it. */
+  readonly failedInsertLocks: boolean
+  readonly kinds: readonly HandleKind[]
+  /** Where the server listens. */
+  address(): { host: string; port: number }
+  open(kind: HandleKind, options?: RootOptions): Root
+  /** A root as somebody else might have set it up, whose settings must not matter. */
+  openOdd(odd: string): Root
+  readonly oddities: readonly string[]
+  /** The database without connections: `postgres()`. */
+  detached(options?: { schema?: string }): Database
+  migrate(options?: { schema?: string }): Promise<readonly string[]>
+  /** Writes down that the tables are of a revision that this version does not know yet, or no longer. */
+  pretendRevision(revision: 'later' | 'earlier'): Promise<void>
+  /** SQL through a handle of any kind, for use in handlers. */
+  exec(tx: TransactionHandle, sql: string, parameters?: readonly unknown[]): Promise<readonly Row[]>
+  sql(text: string, parameters?: readonly unknown[]): Promise<readonly Row[]>
+  /** The effect of a handler: a row in the table `effects`. */
+  effect(tx: TransactionHandle, name: string): Promise<void>
+  /** How many committed effects of this name there are. */
+  effects(name: string): Promise<number>
+  /** The committed claims of a consumer. */
+  claims(consumer: string): Promise<readonly ClaimRow[]>
+  /** Makes the claims of a consumer, or the one of a key, expire a second ago. */
+  expire(consumer: string, key?: string): Promise<void>
+  /** By the database's clock. */
+  now(): Promise<Date>
+  /** Resolves when the database's clock has passed this instant. */
+  past(instant: Date): Promise<void>
+  /** Resolves when this many connections are blocked by a lock of somebody else. */
+  blocked(count: number): Promise<void>
+  /** A statement of the transaction that waits for a lock longer than this fails. */
+  limitLockWait(transaction: OpenTransaction, ms: number): Promise<void>
+  isolationOf(transaction: OpenTransaction): Promise<string>
+  /** Has the transaction changed anything, by the server's own account? */
+  hasWritten(transaction: OpenTransaction): Promise<boolean>
+  /** Ways in which a statement fails and takes the transaction with it. Each rejects with the driver's error. */
+  readonly abortions: Readonly<Record<string, (tx: TransactionHandle) => Promise<unknown>>>
+  /** Brings things to the point where one statement aborts the transaction. → sends that statement at once */
+  prepareAbortion(tx: TransactionHandle): Promise<() => Promise<unknown>>
+  /** Ways in which a statement fails, after which a savepoint saves the transaction. */
+  readonly recoverable: Readonly<Record<string, (tx: TransactionHandle) => Promise<unknown>>>
+  /** Does something that only COMMIT refuses. Absent: the engine checks everything at once. */
+  failAtCommit?(tx: TransactionHandle): Promise<void>
+  isDeadlock(error: unknown): boolean
+  /** Handles that are no open transaction, as users come by them. */
+  readonly strayHandles: readonly string[]
+  withStrayHandle(name: string, work: (handle: object) => Promise<void>): Promise<void>
+  /** Kills the connection of an open transaction, from the server's side. */
+  kill(transaction: OpenTransaction): Promise<void>
+  close(): Promise<void>
+}
+
+/** Gives a test file a database of its own: created before its first test, dropped after the last. */
+export function useTarget(options: { migrated: boolean } = { migrated: true }): Target {
+  const engine = inject('engine')
+  const target = engine === 'postgres' ? new PostgresTarget() : new MysqlTarget(engine)
+  beforeAll(async () => {
+    const [serverUrl] = inject('needs').map((name) => inject('servers')[name])
+    if (serverUrl === undefined) throw new Error('The project has no server.')
+    await target.create(serverUrl)
+    if (options.migrated) await target.migrate()
+  })
+  afterAll(() => target.close())
+  return target
+}
+
+/** A root for a describe block. */
+export function useRoot(target: Target, kind: HandleKind, options: RootOptions = {}): Root {
+  let root: Root | undefined
+  const opened = (): Root => {
+    if (root === undefined) throw new Error('The root is opened before the first test.')
+    return root
+  }
+  beforeAll(() => {
+    root = target.open(kind, options)
+  })
+  afterAll(() => root?.close())
+  return {
+    get db() {
+      return opened().db
+    },
+    get database() {
+      return opened().database
+    },
+    begin: () => opened().begin(),
+    close: () => opened().close(),
+  }
+}
+
+/** The same tests on every kind of handle of the engine. */
+export function onEachKind(target: Target, tests: (kind: HandleKind) => void): void {
+  for (const kind of target.kinds) describe(kind.name, () => tests(kind))
+}
+
+/** The same tests on every kind of handle, at both isolation levels. */
+export function onEachKindAndIsolation(
+  target: Target,
+  tests: (kind: HandleKind, isolation: Isolation) => void,
+): void {
+  for (const isolation of ISOLATIONS) {
+    for (const kind of target.kinds) describe(`${kind.name}, ${isolation}`, () => tests(kind, isolation))
+  }
+}

@@ -1,0 +1,119 @@
+import net from 'node:net'
+
+interface Link {
+  readonly client: net.Socket
+  readonly server: net.Socket
+}
+
+/** A network between a client and the database that can be cut, stay away for a time, or swallow everything. */
+export class UnreliableNetwork {
+  readonly #target: { readonly host: string; readonly port: number }
+  readonly #links = new Set<Link>()
+  #listener: net.Server | undefined
+  #port = 0
+  #frozen = false
+
+  private constructor(target: { readonly host: string; readonly port: number }) {
+    this.#target = target
+  }
+
+  static async to(target: { host: string; port: number }): Promise<UnreliableNetwork> {
+    const network = new UnreliableNetwork(target)
+    await network.up()
+    return network
+  }
+
+  get address(): { host: string; port: number } {
+    return { host: '127.0.0.1', port: this.#port }
+  }
+
+  /** Breaks all connections; new ones can be made. */
+  cut(): void {
+    for (const { client, server } of this.#links) {
+      client.destroy()
+      server.destroy()
+    }
+  }
+
+  /** Breaks all connections and refuses new ones. */
+  async down(): Promise<void> {
+    const listener = this.#listener
+    this.#listener = undefined
+    const closed = new Promise((resolve) => listener?.close(resolve))
+    this.cut()
+    if (listener !== undefined) await closed
+  }
+
+  /** Takes connections again, at the same address. */
+  async up(): Promise<void> {
+    if (this.#listener !== undefined) return
+    const listener = net.createServer((client) => this.#connect(client))
+    await new Promise<void>((resolve, reject) => {
+      listener.once('error', reject)
+      listener.listen(this.#port, '127.0.0.1', resolve)
+    })
+    this.#listener = listener
+    const address = listener.address()
+    this.#port = typeof address === 'object' && address !== null ? address.port : 0
+  }
+
+  /** Nothing passes any more, and nobody is told: connections look open, new ones get no answer. */
+  freeze(): void {
+    this.#frozen = true
+    for (const link of this.#links) pauseBoth(link)
+  }
+
+  /** What was held back passes now. */
+  thaw(): void {
+    this.#frozen = false
+    for (const { client, server } of this.#links) {
+      client.resume()
+      server.resume()
+    }
+  }
+
+  /**
+   * The connections that exist now never pass anything again, and nobody is told; new ones are as good as ever. So it
+   * is after a firewall has forgotten them. → cuts them
+   */
+  abandon(): { cut(): void } {
+    const abandoned = [...this.#links]
+    for (const link of abandoned) pauseBoth(link)
+    return {
+      cut() {
+        for (const { client, server } of abandoned) {
+          client.destroy()
+          server.destroy()
+        }
+      },
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.down()
+  }
+
+  #connect(client: net.Socket): void {
+    const server = net.connect(this.#target)
+    const link = { client, server }
+    this.#links.add(link)
+    const cut = (): void => {
+      this.#links.delete(link)
+      client.destroy()
+      server.destroy()
+    }
+    for (const socket of [client, server]) {
+      socket.setNoDelay(true)
+      socket.on('error', cut)
+      socket.on('close', cut)
+    }
+    client.on('data', (bytes) => server.write(bytes))
+    server.on('data', (bytes) => client.write(bytes))
+    if (this.#frozen) pauseBoth(link)
+  }
+}
+
+function pauseBoth({ client, server }: Link): void {
+  client.pause()
+  server.pause()
+}

@@ -1,0 +1,63 @@
+import { createOutbox, type StoredId } from '@txbox/outbox'
+import { migrate, postgres } from '@txbox/postgres'
+import { createRelay, exponentialBackoff, publishEach, type Publisher, type RelayEvents } from '@txbox/relay'
+import type { Kysely, Transaction } from 'kysely'
+import type { Pool } from 'pg'
+import { assertType, type Same } from './same.ts'
+
+interface Tables {
+  seats: { row: string }
+}
+declare const db: Kysely<Tables>
+declare const trx: Transaction<Tables>
+declare const pool: Pool
+
+const untyped = createOutbox({ database: postgres() })
+const typed = createOutbox<{ 'seat.booked': { seat: string }; 'seat.freed': { seat: string; by: string } }>({
+  database: postgres({ db }),
+})
+
+export async function producers(): Promise<void> {
+  const one = await untyped.publish(trx, { topic: 'anything', payload: { n: 1 }, key: undefined })
+  assertType<Same<typeof one, StoredId>>()
+  const many = await untyped.publish(trx, [
+    { topic: 'a', payload: new Uint8Array() },
+    { topic: 'b', payload: 'text', contentType: 'text/plain' },
+  ])
+  assertType<Same<typeof many, readonly StoredId[]>>()
+  await typed.publish(trx, [
+    { topic: 'seat.booked', payload: { seat: 'A1' } },
+    { topic: 'seat.freed', payload: { seat: 'A1', by: 'nobody' } },
+  ])
+  // @ts-expect-error a field of the payload is missing
+  await typed.publish(trx, { topic: 'seat.freed', payload: { seat: 'A1' } })
+  // @ts-expect-error no such topic
+  await typed.publish(trx, { topic: 'seat.sold', payload: { seat: 'A1' } })
+  // @ts-expect-error a root
+  await untyped.publish(db, { topic: 'a', payload: 1 })
+  // @ts-expect-error a pool
+  await untyped.publish(pool, { topic: 'a', payload: 1 })
+}
+
+export async function relays(): Promise<void> {
+  const publisher: Publisher = publishEach((message) => [message.topic, message.text()], { concurrency: 5 })
+  await using relay = createRelay({
+    database: postgres({ db: pool, schema: 'messaging' }),
+    publisher,
+    batchSize: undefined,
+    retry: exponentialBackoff({ attempts: 3 }),
+    pollIntervalMs: { min: 5, max: 50 },
+  })
+  const off = relay.on('parked', (event) => assertType<Same<typeof event, RelayEvents['parked']>>())
+  off()
+  const counts = await relay.drain()
+  assertType<Same<typeof counts, { published: number; parked: number; deadLettered: number }>>()
+  // @ts-expect-error no such event
+  relay.on('moved', () => {})
+  // @ts-expect-error a relay needs connections of its own
+  createRelay({ database: postgres(), publisher })
+  // @ts-expect-error a publisher answers for each message
+  createRelay({ database: postgres({ db }), publisher: { publish: async () => 'ok' } })
+  const { applied } = await migrate(db, { schema: 'messaging' })
+  assertType<Same<typeof applied, readonly string[]>>()
+}

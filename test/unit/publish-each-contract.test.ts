@@ -1,0 +1,37 @@
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { onTestFinished } from 'vitest'
+import { publishEach } from '@txbox/relay'
+import { publisherContract, type Arrived } from '../support/publisher-contract.ts'
+
+// An HTTP endpoint: the path says whether it takes the message.
+publisherContract({ ordering: 'none', canBeAway: false }, async () => {
+  const got: Arrived[] = []
+  const server = http.createServer((request, response) => {
+    void buffer(request).then((payload) => {
+      const taken = request.url === '/good'
+      if (taken) got.push({ id: String(request.headers['idempotency-key']), payload })
+      response.writeHead(taken ? 204 : 503).end()
+    })
+  })
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return {
+    publisher: publishEach(async ({ id, topic, payload }) => {
+      const answer = await fetch(`http://127.0.0.1:${port}/${topic}`, {
+        method: 'POST',
+        headers: { 'idempotency-key': id },
+        body: Buffer.from(payload),
+      })
+      if (!answer.ok) throw new Error(`Message ${id}: the endpoint answered ${answer.status}.`)
+    }),
+    goodTopic: 'good',
+    badTopic: 'bad',
+    arrived: async () => got.splice(0),
+  }
+})

@@ -1,0 +1,76 @@
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import { LeaveOutSequencer } from './test/support/servers/leave-out-sequencer.ts'
+import { RunSummary, isCi } from './test/support/run-summary.ts'
+
+/** The contract suite on one database: another database is one more line below. */
+function contractOn(
+  name: string,
+  server: string,
+  engine: 'postgres' | 'mysql' | 'mariadb',
+): TestProjectInlineConfiguration {
+  return onServers(name, [server], { include: ['test/contract/**/*.test.ts'], provide: { engine } })
+}
+
+/** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */
+function onServers(
+  name: string,
+  needs: string[],
+  test: NonNullable<TestProjectInlineConfiguration['test']>,
+): TestProjectInlineConfiguration {
+  return {
+    extends: true,
+    test: {
+      ...test,
+      name,
+      globalSetup: ['test/support/servers/global-setup.ts'],
+      provide: { engine: 'postgres', ...test.provide, needs },
+    },
+  }
+}
+
+export default defineConfig({
+  test: {
+    // Two workers: each opens tens of connections, and a server takes a hundred.
+    maxWorkers: 2,
+    pool: 'forks',
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 30_000,
+    // A machine that is busy with something else must not stop a change; the run's last lines name what needed it.
+    retry: isCi() ? 2 : 0,
+    // The packages as a user gets them: built, and loaded by Node itself.
+    server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
+    sequence: { sequencer: LeaveOutSequencer },
+    reporters: ['default', new RunSummary()],
+    projects: [
+      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
+      contractOn('postgres', 'postgres', 'postgres'),
+      contractOn('postgres-embedded', 'postgres-embedded', 'postgres'),
+      contractOn('mysql', 'mysql', 'mysql'),
+      contractOn('mariadb', 'mariadb', 'mariadb'),
+      ...(['mysql', 'mariadb'] as const).map((engine) =>
+        onServers(`${engine}-only`, [engine], {
+          include: ['test/contract-mysql/**/*.test.ts'],
+          provide: { engine },
+        }),
+      ),
+      ...(['mysql', 'mariadb'] as const).map((engine) =>
+        onServers(`cli-${engine}`, [engine], {
+          include: ['test/cli-mysql/**/*.test.ts'],
+          provide: { engine },
+        }),
+      ),
+      onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
+      onServers('postgres-only', ['postgres'], { include: ['test/contract-postgres/**/*.test.ts'] }),
+      onServers('cli', ['postgres'], { include: ['test/cli/**/*.test.ts'] }),
+      onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),
+      ...(['mysql', 'mariadb'] as const).map((engine) =>
+        onServers(`${engine}-crash`, [engine], {
+          include: ['test/crash/consumer-killed.test.ts', 'test/crash/all-killed.test.ts'],
+          testTimeout: 120_000,
+          provide: { engine },
+        }),
+      ),
+    ],
+  },
+})
