@@ -3,7 +3,6 @@ import { createGarbageCollector } from '@txbox/gc'
 import { useGarbage } from '../support/garbage.ts'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
 import { onEachKind, useRoot, useTarget } from '../support/target.ts'
-import { until } from '../support/until.ts'
 
 const COLLECTORS = 5
 
@@ -79,12 +78,7 @@ describe('a batch that is in flight', () => {
   async function openBatch(): Promise<{ commit: () => Promise<void> }> {
     const held = await garbage.holdBatch(root)
     const running = createGarbageCollector({ database: root.database }).runOnce()
-    await until(
-      async () => (await garbage.runningBatches()).length > 0,
-      () => 'a batch is in flight',
-    )
-    // It runs before it has locked its rows, and is held when it has.
-    if (target.engine === 'postgres') await target.blocked(1)
+    await garbage.batchHeld()
     return {
       async commit() {
         await held.letGo()

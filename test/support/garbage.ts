@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach } from 'vitest'
 import { openTransactions } from './mysql-status.ts'
 import type { Root, Row, Target } from './target.ts'
+import { until } from './until.ts'
 
 /** What a test puts into the table of parked messages. Instants are seconds ago; negative: ahead. */
 export interface ParkedRow {
@@ -17,6 +18,7 @@ export class Garbage {
   readonly #target: Target
   /** Of the whole server, on MySQL and MariaDB. */
   readonly #lock = `txbox ${randomUUID()}`
+  #letGo: (() => Promise<void>) | undefined
 
   constructor(target: Target) {
     this.#target = target
@@ -87,18 +89,32 @@ export class Garbage {
     }
   }
 
-  /** A batch that has locked its rows and goes no further until it is let go; by a transaction of this root. */
+  /** The next batch locks its rows and goes no further until it is let go; by a transaction of this root. */
   async holdBatch(root: Root): Promise<{ letGo(): Promise<void> }> {
     await this.onDelete('waits')
     const holder = await root.begin()
     const postgres = this.#target.engine === 'postgres'
     await holder.exec(postgres ? 'select pg_advisory_xact_lock(1)' : `select get_lock('${this.#lock}', 10)`)
-    return {
-      letGo: async () => {
-        if (!postgres) await holder.exec(`select release_lock('${this.#lock}')`)
-        await holder.rollback()
-      },
+    const letGo = async (): Promise<void> => {
+      this.#letGo = undefined
+      if (!postgres) await holder.exec(`select release_lock('${this.#lock}')`)
+      await holder.rollback()
     }
+    this.#letGo = letGo
+    return { letGo }
+  }
+
+  /** A batch has locked its rows, and is held. */
+  async batchHeld(): Promise<void> {
+    const text =
+      this.#target.engine === 'postgres'
+        ? `select 1 from pg_stat_activity
+           where datname = current_database() and wait_event_type = 'Lock' and query like '%delete%inbox%'`
+        : `select 1 from information_schema.processlist where state = 'User lock' and db = database()`
+    await until(
+      async () => (await this.#target.sql(text)).length > 0,
+      () => 'a batch has locked its rows',
+    )
   }
 
   #hurdle(what: 'fails' | 'waits' | { sleepMs: number }): string {
@@ -135,6 +151,8 @@ export class Garbage {
   }
 
   async clear(): Promise<void> {
+    // Of a test that failed.
+    await this.#letGo?.()
     await this.onDelete('nothing')
     for (const table of ['inbox', 'outbox', 'parked', 'leases']) {
       await this.#target.sql(`delete from ${this.table(table)}`)
