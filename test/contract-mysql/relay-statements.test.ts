@@ -20,7 +20,7 @@ const SHARD = 3
 const NAME = 'outbox/03'
 
 function accepted(seqs: readonly bigint[]): Settlement {
-  return { accepted: seqs, refused: [], behind: [] }
+  return { accepted: seqs.map((seq) => ({ seq, address: undefined })), refused: [], behind: [] }
 }
 
 describe.each(ISOLATIONS)('at %s', (isolation) => {

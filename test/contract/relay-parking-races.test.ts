@@ -86,7 +86,7 @@ onEachKind(target, (kind) => {
     const ids = await publishAll(root, messagesOf(key, 3))
     const stale = { ...lease, term: 6n }
     const batch = await read()
-    const all = { accepted: numbersOf(batch).slice(0, 1), refused: [refusal(batch[1]!, 0)], behind: [] }
+    const all = { accepted: batch.slice(0, 1), refused: [refusal(batch[1]!, 0)], behind: [] }
     await expect(relay.settle(stale, SHARD, all)).rejects.toThrow(LeaseLostError)
     await expect(relay.settle(stale, SHARD, { ...all, refused: [] })).rejects.toThrow(LeaseLostError)
     expect(idsOf(await read())).toEqual(ids)
@@ -106,7 +106,7 @@ onEachKind(target, (kind) => {
   test('O2 what somebody has settled already does not come back by being parked', async () => {
     const ids = await publishAll(root, messagesOf(key, 3))
     const batch = await read()
-    await relay.settle(lease, SHARD, { accepted: [batch[0]!.seq], refused: [], behind: [] })
+    await relay.settle(lease, SHARD, { accepted: [batch[0]!], refused: [], behind: [] })
     const settlement = { accepted: [], refused: [refusal(batch[0]!, 0)], behind: [batch[1]!.seq] }
     await relay.settle(lease, SHARD, settlement)
     expect((await outbox.parked()).map(({ id }) => id)).toEqual([ids[1]])

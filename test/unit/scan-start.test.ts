@@ -89,7 +89,7 @@ class Turn {
       const found = this.#table.from(from)
       expect(this.#table.from(0n)).toEqual(found)
       const batch = found.slice(0, BATCH)
-      this.#start.end(this.#scan!, batch)
+      this.#start.end(this.#scan!, batch[0], batch.at(-1))
       for (const seq of batch) this.#table.visible.delete(seq)
       this.#start.deleted(batch.length * DELETED)
       this.#next = 'seen'

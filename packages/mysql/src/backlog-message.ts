@@ -33,6 +33,7 @@ function toMessage(row: Row, shard: number, payload: Buffer): BacklogMessage {
   const key = optionalTextOf(row['key'])
   return {
     seq: BigInt(textOf(row['seq'])),
+    address: undefined,
     shard,
     id: textOf(row['id']),
     topic: textOf(row['topic']),

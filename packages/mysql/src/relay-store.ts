@@ -86,7 +86,8 @@ export class MysqlRelayStore implements RelayStore {
   }
 
   async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
-    const { accepted, refused, behind } = settlement
+    const { refused, behind } = settlement
+    const accepted = settlement.accepted.map(({ seq }) => seq)
     if (refused.length + behind.length === 0) return this.#settleAccepted(lease, shard, accepted)
     const verdicts = [
       ...refused.map((refusal) => verdictOf(refusal)),

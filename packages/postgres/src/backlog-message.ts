@@ -1,38 +1,46 @@
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
+import { COMMON } from './relay-statements.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
-/** As many as fit, and at least the first. */
-export function withinBytes(rows: readonly Row[], bytes: number): readonly Row[] {
-  let total = 0
-  const end = rows.findIndex((row, index) => (total += payloadBytes(row)) > bytes && index > 0)
-  return end === -1 ? rows : rows.slice(0, end)
-}
-
-/** Of one that came along, the length of its text: as many bytes or more. */
-function payloadBytes(row: Row): number {
-  return row['payload_bytes'] === null ? (row['payload'] as string).length : Number(row['payload_bytes'])
-}
-
 /**
- * The messages of rows. `readLarge` fetches the payloads that were only measured, as hexadecimal; a message that has
- * gone in between, because somebody deleted it by hand, is left out.
+ * The messages of rows: as many as fit, and at least the first. `readLarge` fetches the payloads that were only measured,
+ * as hexadecimal; a message that has gone in between, because somebody deleted it by hand, is left out.
  */
 export async function toMessages(
   rows: readonly Row[],
   shard: number,
+  mostBytes: number,
   readLarge: (seqs: readonly string[]) => Promise<readonly Row[]>,
 ): Promise<readonly BacklogMessage[]> {
-  const large = rows.filter((row) => row['payload'] === null).map((row) => row['seq'] as string)
-  if (large.length === 0) return rows.map((row) => toMessage(row, shard, unescape(row['payload'] as string)))
+  // What came along is so small that all of it fits.
+  if (!rows.some(isLarge)) return rows.map((row) => toMessage(row, shard, inlinePayload(row)))
 
-  const found = await readLarge(large)
+  const fitting = withinBytes(rows, mostBytes)
+  const large = fitting.filter(isLarge).map((row) => row['seq'] as string)
+  const found = large.length === 0 ? [] : await readLarge(large)
   const payloads = new Map(found.map((row) => [row['seq'], Buffer.from(row['payload'] as string, 'hex')]))
-  return rows.flatMap((row) => {
-    const escaped = row['payload'] as string | null
-    const payload = escaped === null ? payloads.get(row['seq']) : unescape(escaped)
+  return fitting.flatMap((row) => {
+    const payload = isLarge(row) ? payloads.get(row['seq']) : inlinePayload(row)
     return payload === undefined ? [] : [toMessage(row, shard, payload)]
   })
+}
+
+function isLarge(row: Row): boolean {
+  return row['payload_bytes'] !== null
+}
+
+function withinBytes(rows: readonly Row[], mostBytes: number): readonly Row[] {
+  let total = 0
+  const bytesOf = (row: Row): number =>
+    isLarge(row) ? Number(row['payload_bytes']) : inlinePayload(row).length
+  const end = rows.findIndex((row, index) => (total += bytesOf(row)) > mostBytes && index > 0)
+  return end === -1 ? rows : rows.slice(0, end)
+}
+
+function inlinePayload(row: Row): Buffer {
+  const escaped = row['payload'] as string | null
+  return escaped === null ? Buffer.from(row['text'] as string) : unescape(escaped)
 }
 
 /** Bytes from PostgreSQL's format 'escape': ASCII as it is, `\\` for a backslash, `\ooo` for anything else. */
@@ -48,15 +56,16 @@ function unescape(text: string): Buffer {
 
 function toMessage(row: Row, shard: number, payload: Buffer): BacklogMessage {
   const text = (name: string): string | undefined => (row[name] as string | null) ?? undefined
-  const { headers, undecodable } = decodeHeaders(row['headers'] as string)
+  const { headers, undecodable } = decodeHeaders((row['headers'] as string | null) ?? COMMON.headers)
   return {
     seq: BigInt(row['seq'] as string),
+    address: row['address'] as string | undefined,
     shard,
     id: row['id'] as string,
     topic: row['topic'] as string,
     key: text('key'),
     type: text('type'),
-    contentType: row['content_type'] as string,
+    contentType: text('content_type') ?? COMMON.contentType,
     headers,
     correlationId: text('correlation_id'),
     createdAt: new Date(Number(row['created_at'])),

@@ -1,6 +1,9 @@
+/** What `messageColumns` leaves out. */
+export const COMMON = { contentType: 'application/json', headers: '{}' } as const
+
 /** Every statement on the outbox table that a relay runs. `schema` is quoted. */
 export function relayStatements(schema: string) {
-  const columns = `o.seq::text as seq, ${messageColumns('o')}`
+  const columns = `o.seq::text as seq, o.ctid::text as address, ${messageColumns('o')}`
   // Compared as a row, and in the order of the whole key: with o.shard = $1, where statistics are missing, the planner
   // reads the shard as a whole and sorts it.
   const backlog = `from ${schema}.outbox as o
@@ -18,15 +21,9 @@ where (o.shard, o.seq) >= ($1::smallint, $4::bigint) and (o.shard, o.seq) < ($1:
       select o.ctid from ${schema}.outbox as o where o.shard = $4 and o.seq = wanted.seq limit 1
     ) as found
   `
-  return {
-    /**
-     * The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. A message is blocked by a parked
-     * one of its key: a look-up for each, once there are such in the shard. In the order of the index, or the planner may
-     * scan all that is parked for each.
-     */
-    read: `
+  const read = (payload: string): string => `
 select ${columns},
-  ${boundedPayload('o', '$3')},
+  ${payload},
   case
     when (
       select true from ${schema}.parked as b
@@ -44,7 +41,17 @@ select ${columns},
   end as blocked
 ${backlog}
 order by o.shard, o.seq
-limit $2`,
+limit $2`
+  return {
+    /**
+     * The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. A message is blocked by a parked
+     * one of its key: a look-up for each, once there are such in the shard. In the order of the index, or the planner may
+     * scan all that is parked for each.
+     */
+    read: read(textualPayload('o', '$3')),
+
+    /** The same for payloads of any bytes, whatever their content type says. */
+    readAnyBytes: read(boundedPayload('o', '$3')),
 
     /** Whose transaction is open and has written to the outbox, or deleted from it. */
     openWriters: `
@@ -62,9 +69,20 @@ where o.shard = $1 and o.seq = any ($2::bigint[])`,
 
     /**
      * Deletes what was accepted, fenced by the lease: others take it under FOR UPDATE, which FOR KEY SHARE keeps waiting
-     * until this has committed; renewing it, which changes no key, does not wait, nor is it held up.
+     * until this has committed; renewing it, which changes no key, does not wait, nor is it held up. By the addresses that
+     * they were read at ($6), which saves to look each up, and by number, since something else may lie there by now. How
+     * many rows it tells; fewer than were accepted, and some have moved, or the lease is lost.
      */
     settle: `
+with ${held}
+delete from ${schema}.outbox
+where ctid = any (array(select unnest($6::tid[]) from held))
+  and shard = $4
+  -- A subquery on its own, which is hashed; as a condition it may become a join that scans.
+  and case when seq in (select unnest($5::bigint[])) then true end`,
+
+    /** The same by number alone, for what has moved: VACUUM FULL and the like do that. */
+    settleByNumber: `
 with ${held}, settled as (
   delete from ${schema}.outbox
   where ctid = any (array(${addressesOf('unnest($5::bigint[]) as wanted (seq)')}))
@@ -117,10 +135,14 @@ where waiting or due`,
   } as const
 }
 
-/** What a message carries, but for its number and its payload. */
+/**
+ * What a message carries, but for its number and its payload. What most of them have in common is null: a column costs the
+ * same as any other, however short.
+ */
 export function messageColumns(table: string): string {
   const of = (column: string): string => `${table}.${column}`
-  return `${['id', 'topic', 'key', 'type', 'content_type', 'headers', 'correlation_id'].map(of).join(', ')},
+  return `${['id', 'topic', 'key', 'type', 'correlation_id'].map(of).join(', ')},
+  nullif(${of('content_type')}, '${COMMON.contentType}') as content_type, nullif(${of('headers')}, '${COMMON.headers}') as headers,
   floor(date_part('epoch', ${table}.created_at) * 1000)::bigint::text as created_at`
 }
 
@@ -132,6 +154,15 @@ export function boundedPayload(table: string, mostBytes: string): string {
   const bytes = `octet_length(${table}.payload)`
   return `case when ${bytes} > ${mostBytes} then ${bytes}::text end as payload_bytes,
   case when ${bytes} <= ${mostBytes} then encode(${table}.payload, 'escape') end as payload`
+}
+
+/** As `boundedPayload`, where JSON and text come as they are, which is cheaper. Fails when they are none after all. */
+function textualPayload(table: string, mostBytes: string): string {
+  const [bytes, type] = [`octet_length(${table}.payload)`, `${table}.content_type`]
+  const isText = `(${type} = 'application/json' or starts_with(${type}, 'text/'))`
+  return `case when ${bytes} > ${mostBytes} then ${bytes}::text end as payload_bytes,
+  case when ${bytes} <= ${mostBytes} and not ${isText} then encode(${table}.payload, 'escape') end as payload,
+  case when ${bytes} <= ${mostBytes} and ${isText} then convert_from(${table}.payload, 'UTF8') end as text`
 }
 
 /** One row while the lease is still the one that it was, and nobody can take it before this has committed. */

@@ -9,11 +9,14 @@ import {
   type Settlement,
   type ShardWork,
 } from '@txbox/core'
-import { toMessages, withinBytes, type Row } from './backlog-message.ts'
+import { toMessages, type Row } from './backlog-message.ts'
+import { isNoText } from './errors.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import type { relayStatements } from './relay-statements.ts'
 import { runAlone, type Source } from './run-alone.ts'
 import { ScanStart, type Scan } from './scan-start.ts'
+
+const SETTLING = 'settling messages'
 
 /** The outbox table of PostgreSQL and that of parked messages, for the relay. The contract is that of the port. */
 export class PostgresRelayStore implements RelayStore {
@@ -21,6 +24,8 @@ export class PostgresRelayStore implements RelayStore {
   readonly #parked: ReturnType<typeof parkedStatements>
   readonly #source: Source
   readonly #starts = new Map<number, ScanStart>()
+  /** Somebody calls text what is none: from then on nothing is taken for text. */
+  #anyBytes = false
 
   constructor(
     statements: ReturnType<typeof relayStatements>,
@@ -36,14 +41,23 @@ export class PostgresRelayStore implements RelayStore {
     const start = this.#startOf(shard)
     const scan = await this.#begin(start)
     const values = [shard, limits.messages, inlineBytes(limits), String(scan.from)]
-    const rows = await this.#read(this.#sql.read, values)
-    start.end(
-      scan,
-      rows.map((row) => BigInt(row['seq'] as string)),
-    )
-    return toMessages(withinBytes(rows, limits.bytes), shard, (seqs) =>
+    const rows = await this.#readOldest(values)
+    start.end(scan, numberOf(rows[0]), numberOf(rows.at(-1)))
+    return toMessages(rows, shard, limits.bytes, (seqs) =>
       this.#read(this.#sql.readPayloads, [shard, arrayOf(seqs)]),
     )
+  }
+
+  async #readOldest(values: readonly unknown[]): Promise<readonly Row[]> {
+    if (!this.#anyBytes) {
+      try {
+        return await this.#read(this.#sql.read, values)
+      } catch (error) {
+        if (!isNoText(error)) throw error
+        this.#anyBytes = true
+      }
+    }
+    return this.#read(this.#sql.readAnyBytes, values)
   }
 
   async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
@@ -68,7 +82,7 @@ export class PostgresRelayStore implements RelayStore {
             ]),
           )),
     ]
-    return toMessages(withinBytes(rows, limits.bytes), shard, (places) =>
+    return toMessages(rows, shard, limits.bytes, (places) =>
       this.#read(this.#parked.readPayloads, [arrayOf(places)]),
     )
   }
@@ -88,9 +102,11 @@ export class PostgresRelayStore implements RelayStore {
 
   async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
     const { accepted, refused, behind } = settlement
-    const values = [...fence(lease), shard, arrayOf(accepted)]
+    const values = [...fence(lease), shard, arrayOf(accepted.map(({ seq }) => seq))]
     if (refused.length + behind.length === 0) {
-      await this.#settle(lease, this.#sql.settle, values)
+      const addresses = `{${accepted.map(({ address }) => `"${address}"`).join(',')}}`
+      const { affected } = await runAlone(this.#source, SETTLING, this.#sql.settle, [...values, addresses])
+      if (affected !== accepted.length) await this.#settle(lease, this.#sql.settleByNumber, values)
     } else {
       const waiting = behind.map((seq) => ({ seq, attempts: 0, error: null, retryInMs: undefined }))
       await this.#settle(lease, this.#sql.settleAndPark, [
@@ -143,7 +159,7 @@ export class PostgresRelayStore implements RelayStore {
   }
 
   async #settle(lease: Lease, text: string, values: readonly unknown[]): Promise<void> {
-    const { rows } = await runAlone(this.#source, 'settling messages', text, values)
+    const { rows } = await runAlone(this.#source, SETTLING, text, values)
     if (rows.length > 0) return
     throw new LeaseLostError(
       `The lease '${lease.name}' of term ${lease.term} is no longer held by '${lease.owner}': what it published last was ` +
@@ -155,6 +171,10 @@ export class PostgresRelayStore implements RelayStore {
 /** With this bound on each payload that comes along, all of them together stay within `bytes`. */
 function inlineBytes(limits: ReadLimits): number {
   return Math.floor(limits.bytes / limits.messages)
+}
+
+function numberOf(row: Row | undefined): bigint | undefined {
+  return row === undefined ? undefined : BigInt(row['seq'] as string)
 }
 
 function fence({ name, owner, term }: Lease): readonly unknown[] {

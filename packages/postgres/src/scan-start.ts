@@ -63,9 +63,8 @@ export class ScanStart {
     return { from, certain: ended ? mark?.upTo : undefined }
   }
 
-  /** What it has found: the oldest first, none left out. */
-  end({ certain }: Scan, seqs: readonly bigint[]): void {
-    const first = seqs[0]
+  /** The first and the last number that it has found. */
+  end({ certain }: Scan, first: bigint | undefined, last: bigint | undefined): void {
     if (certain !== undefined) {
       const start = first !== undefined && first <= certain ? first : certain + 1n
       if (start > this.#from) {
@@ -73,7 +72,6 @@ export class ScanStart {
         this.#passed = 0
       }
     }
-    const last = seqs.at(-1)
     if (last !== undefined && last > this.#seen) this.#seen = last
   }
 

@@ -27,7 +27,7 @@ export async function shardTurn(held: HeldShard, tools: TurnTools): Promise<Turn
 
   const settle = (): Promise<void> =>
     store.settle(held.lease, held.shard, {
-      accepted: accepted.map(({ seq }) => seq),
+      accepted,
       refused: refused.map(({ refusal }) => refusal),
       behind: behind.map(({ seq }) => seq),
     })

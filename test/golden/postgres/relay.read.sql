@@ -1,7 +1,9 @@
-select o.seq::text as seq, o.id, o.topic, o.key, o.type, o.content_type, o.headers, o.correlation_id,
+select o.seq::text as seq, o.ctid::text as address, o.id, o.topic, o.key, o.type, o.correlation_id,
+  nullif(o.content_type, 'application/json') as content_type, nullif(o.headers, '{}') as headers,
   floor(date_part('epoch', o.created_at) * 1000)::bigint::text as created_at,
   case when octet_length(o.payload) > $3 then octet_length(o.payload)::text end as payload_bytes,
-  case when octet_length(o.payload) <= $3 then encode(o.payload, 'escape') end as payload,
+  case when octet_length(o.payload) <= $3 and not (o.content_type = 'application/json' or starts_with(o.content_type, 'text/')) then encode(o.payload, 'escape') end as payload,
+  case when octet_length(o.payload) <= $3 and (o.content_type = 'application/json' or starts_with(o.content_type, 'text/')) then convert_from(o.payload, 'UTF8') end as text,
   case
     when (
       select true from "txbox".parked as b

@@ -5,6 +5,8 @@ import type { StoredMessage } from './outbox-store.ts'
 export interface BacklogMessage extends StoredMessage {
   /** Its number in the shard's outbox, or its place among the parked. Exact beyond 2^53. */
   readonly seq: bigint
+  /** Where its row lay when it was read, where that is a way to find it; nobody else's business. */
+  readonly address: string | undefined
   readonly createdAt: Date
   /** How often it was tried; 0 for whatever is in the outbox. */
   readonly attempts: number
@@ -34,7 +36,7 @@ export interface Refusal {
 
 /** What became of messages of the outbox. */
 export interface Settlement {
-  readonly accepted: readonly bigint[]
+  readonly accepted: readonly Pick<BacklogMessage, 'seq' | 'address'>[]
   readonly refused: readonly Refusal[]
   /** They wait behind a parked message of their key. */
   readonly behind: readonly bigint[]
