@@ -9,7 +9,6 @@ import { MortalRelay, RELAY_STEPS, type Death } from '../support/mortal-relay.ts
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { outboxOf, RelayUnderTest } from '../support/relay-under-test.ts'
 import { useTarget, type OpenTransaction, type Root } from '../support/target.ts'
-import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -48,7 +47,10 @@ const publish: fc.Arbitrary<Step> = fc.record({
   messages: fc.array(
     fc.record({
       key: fc.nat({ max: KEYS.length - 1 }),
-      inMs: fc.option(fc.integer({ min: -20, max: 40 }), { nil: undefined, freq: 5 }),
+      inMs: fc.oneof(
+        { weight: 5, arbitrary: fc.constant(undefined) },
+        { weight: 1, arbitrary: fc.integer({ min: -20, max: 40 }) },
+      ),
     }),
     { minLength: 1, maxLength: 8 },
   ),
@@ -99,7 +101,8 @@ for (const kind of target.kinds) {
       fc.asyncProperty(history, async (case_) => {
         await new Performance(root, case_).run()
       }),
-      { seed: SEED, numRuns: RUNS },
+      // What happens at the same time differs from run to run: a smaller history need not fail.
+      { seed: SEED, numRuns: RUNS, endOnFailure: true },
     )
   }, 600_000)
 }
@@ -226,16 +229,19 @@ class Performance {
   /** The oldest one. */
   async #stop(): Promise<void> {
     const oldest = this.#relays.shift()
-    await oldest?.subject.relay.stop({ timeoutMs: oldest.mortal.dead ? 0 : 10_000 })
+    if (oldest === undefined) return
+    const stopped = oldest.subject.relay.stop({ timeoutMs: 2000 })
+    this.#underWay.push(stopped)
+    // It may die of it.
+    await Promise.race([stopped, oldest.mortal.death])
   }
 
   /** A relay has died: its leases are held to have run out, so that nobody has to wait for that. */
   async #bury(owner: string): Promise<void> {
-    const [dead] = this.#relays.splice(
-      this.#relays.findIndex(({ mortal }) => mortal.owner === owner),
-      1,
-    )
-    await dead!.subject.relay.stop({ timeoutMs: 0 })
+    const place = this.#relays.findIndex(({ mortal }) => mortal.owner === owner)
+    // Unless it is being stopped.
+    const [dead] = place === -1 ? [] : this.#relays.splice(place, 1)
+    await dead?.subject.relay.stop({ timeoutMs: 0 })
     await outbox.expireLeases(owner)
   }
 
@@ -271,4 +277,3 @@ class Performance {
     }
   }
 }
-void until

@@ -44,8 +44,10 @@ export interface RelayWitness {
 export class MortalRelay {
   readonly owner: string
   readonly database: ConnectedDatabase<TransactionHandle>
-  dead = false
-  readonly #death: Death | undefined
+  readonly death: Promise<void>
+  #dead = false
+  readonly #end: Death | undefined
+  readonly #die: () => void
   readonly #witness: RelayWitness
   readonly #counts = new Map<RelayStep, number>()
   /** The ids of what it has read, by table and number. */
@@ -55,11 +57,19 @@ export class MortalRelay {
     owner: string,
     database: ConnectedDatabase<TransactionHandle>,
     witness: RelayWitness,
-    death?: Death,
+    end?: Death,
   ) {
     this.owner = owner
     this.#witness = witness
-    this.#death = death
+    this.#end = end
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.death = promise
+    this.#die = () => {
+      if (this.#dead) return
+      this.#dead = true
+      resolve()
+      witness.died(owner)
+    }
     const ports = database[portsKey]
     const mortal: Partial<ConnectedPorts> = {
       checkSchema: () => ports.checkSchema(),
@@ -123,7 +133,7 @@ export class MortalRelay {
       holders: (prefix) => this.#alive(() => inner.holders(prefix)),
       sweep: (prefix, olderThanMs) => this.#alive(() => inner.sweep(prefix, olderThanMs)),
       // A dead one gives nothing back; it only has to let go of its connection, which is this process's.
-      release: async (leases) => (this.dead ? Promise.reject(new Error('dead')) : inner.release(leases)),
+      release: async (leases) => (this.#dead ? Promise.reject(new Error('dead')) : inner.release(leases)),
       close: () => inner.close(),
     }
   }
@@ -132,26 +142,20 @@ export class MortalRelay {
     const number = (this.#counts.get(step) ?? 0) + 1
     this.#counts.set(step, number)
     const dies = (phase: Death['phase']): boolean =>
-      this.#death?.step === step && this.#death.nth === number && this.#death.phase === phase
+      this.#end?.step === step && this.#end.nth === number && this.#end.phase === phase
     if (dies('before')) this.#die()
     return this.#alive(work, () => dies('answered'))
   }
 
   async #alive<R>(work: () => Promise<R>, diesOfIt = (): boolean => false): Promise<R> {
-    if (this.dead) return silence()
+    if (this.#dead) return silence()
     try {
       return await work()
     } finally {
       if (diesOfIt()) this.#die()
       // oxlint-disable-next-line no-unsafe-finally -- whatever came of it, nobody is told
-      if (this.dead) await silence()
+      if (this.#dead) await silence()
     }
-  }
-
-  #die(): void {
-    if (this.dead) return
-    this.dead = true
-    this.#witness.died(this.owner)
   }
 }
 

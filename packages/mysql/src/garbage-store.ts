@@ -40,6 +40,19 @@ export class MysqlGarbageStore implements GarbageStore {
     }))
   }
 
+  removeRedrives(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'> {
+    const key = (row: Row): unknown => [textOf(row['id']), textOf(row['at']), textOf(row['place'])]
+    return this.#remove('removing records of redrives', limit, from, key, (sql) => ({
+      find: fill(sql.findRedrives, [Math.round(retentionMs * 1000), BigInt(from ?? 0), limit]),
+      lock: sql.lockRedrives,
+      remove: sql.removeRedrives,
+    }))
+  }
+
   async record({ inbox, deadLetters, durationMs }: CollectionRecord): Promise<void> {
     const sql = await this.#sql()
     await runTogether(this.#source, 'recording what was collected', async (run) => {
