@@ -148,7 +148,10 @@ class PeriodicCollector implements GarbageCollector {
     return collected
   }
 
-  #tellProgress(onProgress: RunOptions['onProgress'], soFar: Pick<Collected, 'inbox' | 'deadLetters' | 'redrives'>): void {
+  #tellProgress(
+    onProgress: RunOptions['onProgress'],
+    soFar: Pick<Collected, 'inbox' | 'deadLetters' | 'redrives'>,
+  ): void {
     try {
       onProgress?.(soFar)
     } catch (error) {

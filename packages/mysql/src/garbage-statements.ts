@@ -6,7 +6,10 @@ import type { ServerTraits } from './server.ts'
  * without a lock, then locked by their primary keys, and then deleted: DELETE has no SKIP LOCKED, and a search that locks
  * also locks the row behind the last one that it wants.
  */
-export function garbageStatements({ inbox, parked, redrives, collections }: Tables, engine: ServerTraits['engine']) {
+export function garbageStatements(
+  { inbox, parked, redrives, collections }: Tables,
+  engine: ServerTraits['engine'],
+) {
   /** MySQL refuses to lock what JSON_TABLE makes; MariaDB has no OF. */
   const locking = (table: string): string =>
     engine === 'mysql' ? `for update of ${table} skip locked` : 'for update skip locked'
