@@ -141,6 +141,28 @@ describe('on one kind of handle', () => {
     await broker.received(32)
   })
 
+  test('O7 a lease that is lost in the middle of a batch: no further call for the rest of it', async () => {
+    const [key] = keysOfOneShard(1) as [string]
+    const ids = await publishAll(root, messagesOf(key, 3))
+    const broker = new Broker()
+    const gate = new Gate()
+    const publisher = broker.publisher({
+      respond: async (call) => {
+        const results = call.acceptAll()
+        await gate.pass()
+        return results
+      },
+    })
+    const subject = await RelayUnderTest.started(root, publisher, { leaseMs: LEASE_MS })
+    await gate.reached()
+    await outbox.expireLeases()
+    await subject.hears('lease-lost', 16)
+    gate.open()
+    await outbox.settled()
+    // It has got the shard anew, and has begun from the beginning.
+    expect(broker.ids()).toEqual([ids[0], ...ids])
+  })
+
   test('O7 each shard has one owner at a time, in a turn that grows', async () => {
     const broker = new Broker()
     const relays = [await start(broker, 'a')]

@@ -166,8 +166,13 @@ for (const [name, answer] of Object.entries(nonsense)) {
         return answer(call.messages.map(() => ({ status: 'accepted' }))) as PublishResult[]
       },
     })
-    await RelayUnderTest.started(root, publisher, { retry: { attempts: 1000, delayMs: () => 5 } })
+    const subject = await RelayUnderTest.started(root, publisher, {
+      retry: { attempts: 1000, delayMs: () => 5 },
+    })
     await outbox.settled()
+    // Told of, not passed over in silence.
+    const told = subject.heard(name.startsWith('a rejection') ? 'parked' : 'unavailable')
+    expect(told.length).toBeGreaterThan(0)
     expect(broker.ids(one)).toEqual(ids.slice(0, 3))
     expect(broker.ids(two)).toEqual(ids.slice(3))
   })
