@@ -156,11 +156,35 @@ describe('on one kind of handle', () => {
     const subject = await RelayUnderTest.started(root, publisher, { leaseMs: LEASE_MS })
     await gate.reached()
     await outbox.expireLeases()
-    await subject.hears('lease-lost', 16)
+    // All but this one are taken anew at once: nothing of them is in flight.
+    await subject.hears('lease-acquired', 16 + 15)
     gate.open()
     await outbox.settled()
     // It has got the shard anew, and has begun from the beginning.
     expect(broker.ids()).toEqual([ids[0], ...ids])
+    expect(broker.violations).toEqual([])
+  })
+
+  test('O7 a relay whose shards are all busy gives away its surplus as soon as nothing of it is in flight', async () => {
+    const broker = new Broker()
+    const gate = new Gate()
+    const publisher = broker.publisher({
+      ordering: 'per-key',
+      respond: async (call) => {
+        await gate.pass()
+        return call.acceptAll()
+      },
+    })
+    await publishAll(root, messagesOf(undefined, 16))
+    await RelayUnderTest.started(root, publisher, { owner: 'a', leaseMs: LEASE_MS })
+    await gate.reached(16)
+    const b = await start(broker, 'b')
+    // It sees the other one in one of its rounds, and has nothing to give.
+    await target.past(new Date((await target.now()).getTime() + LEASE_MS))
+    expect(await shares()).toEqual([16])
+    gate.open()
+    await b.hears('lease-acquired', 8)
+    await untilShares(8, 8)
   })
 
   test('O7 each shard has one owner at a time, in a turn that grows', async () => {

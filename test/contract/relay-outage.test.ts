@@ -39,6 +39,24 @@ const [kind] = target.kinds
 const root = useRoot(target, kind!)
 
 describe('a publisher that throws', () => {
+  test('O6 it is called once before each pause, also when a shard has parked messages and new ones', async () => {
+    const [one, two] = keysOfOneShard(2) as [string, string]
+    const scheduled = { topic: 'test', key: one, payload: 1, deliverAt: new Date(0) }
+    await publishAll(root, [scheduled, ...messagesOf(two, 1)])
+    const broker = new Broker()
+    const publisher = broker.publisher({
+      respond: (call) => {
+        if (call.number <= 3) throw new Error('down')
+        return call.acceptAll()
+      },
+    })
+    await RelayUnderTest.started(root, publisher)
+    await broker.received(2)
+    for (const n of [1, 2, 3]) {
+      expect(broker.calls[n]!.startedAt - broker.calls[n - 1]!.startedAt).toBeGreaterThanOrEqual(49)
+    }
+  })
+
   test('O6 a publisher that throws for a while: the relay backs off, counts no attempt and comes back', async () => {
     const ids = await publishAll(root, [
       ...messagesOf('a', 3),

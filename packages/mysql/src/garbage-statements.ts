@@ -58,10 +58,11 @@ where dead_at <= utc_timestamp(6) - interval ? microsecond and dead_at >= ${from
 order by dead_at
 limit ?`,
 
+    /** … that have not been put back, and died anew, in between. Second the retention. */
     lockDeadLetters: `
 select cast(p.place as char) as place
 from ${letters('found')}
-where p.dead_at is not null
+where p.dead_at <= utc_timestamp(6) - interval ? microsecond
 ${locking('p')}`,
 
     removeDeadLetters: `
