@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Broker, Gate } from '../support/broker.ts'
+import { Broker, Gate, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
@@ -141,29 +141,34 @@ describe('on one kind of handle', () => {
     await broker.received(32)
   })
 
-  test('O7 a lease that is lost in the middle of a batch: no further call for the rest of it', async () => {
-    const [key] = keysOfOneShard(1) as [string]
-    const ids = await publishAll(root, messagesOf(key, 3))
-    const broker = new Broker()
-    const gate = new Gate()
-    const publisher = broker.publisher({
-      respond: async (call) => {
+  for (const [ordering, sizes] of [
+    ['none', [1, 1, 1, 1]],
+    ['per-key', [3, 3]],
+  ] as const) {
+    test(`O7 a lease that is lost in the middle of a batch: no further call for the rest of it, and its loser is no suspect (${ordering})`, async () => {
+      const [key] = keysOfOneShard(1) as [string]
+      const ids = await publishAll(root, messagesOf(key, 3))
+      const broker = new Broker()
+      const gate = new Gate()
+      const respond: Respond = async (call) => {
         const results = call.acceptAll()
         await gate.pass()
         return results
-      },
+      }
+      const publisher = broker.publisher({ ordering, respond })
+      const subject = await RelayUnderTest.started(root, publisher, { leaseMs: LEASE_MS })
+      await gate.reached()
+      await outbox.expireLeases()
+      // All but this one are taken anew at once: nothing of them is in flight.
+      await subject.hears('lease-acquired', 16 + 15)
+      gate.open()
+      await outbox.settled()
+      // It has got the shard anew, and has begun from the beginning.
+      expect(broker.ids()).toEqual([...ids.slice(0, sizes[0]), ...ids])
+      expect(broker.calls.map(({ messages }) => messages.length)).toEqual(sizes)
+      expect(broker.violations).toEqual([])
     })
-    const subject = await RelayUnderTest.started(root, publisher, { leaseMs: LEASE_MS })
-    await gate.reached()
-    await outbox.expireLeases()
-    // All but this one are taken anew at once: nothing of them is in flight.
-    await subject.hears('lease-acquired', 16 + 15)
-    gate.open()
-    await outbox.settled()
-    // It has got the shard anew, and has begun from the beginning.
-    expect(broker.ids()).toEqual([ids[0], ...ids])
-    expect(broker.violations).toEqual([])
-  })
+  }
 
   test('O7 a relay whose shards are all busy gives away its surplus as soon as nothing of it is in flight', async () => {
     const broker = new Broker()
