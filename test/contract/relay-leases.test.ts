@@ -120,6 +120,7 @@ describe('on one kind of handle', () => {
     for (const { shard, term } of before)
       await outbox.lend(shard, { owner: 'a', term: term + 1n, forMs: 600_000 })
     await subject.hears('lease-lost', 16)
+    expect(new Set(subject.heard('lease-lost').map(({ reason }) => reason))).toEqual(new Set(['taken']))
     await publishAll(root, messagesOf(undefined, 32))
     // It has gone on looking for shards since then, and has got none.
     await target.past(new Date((await target.now()).getTime() + LEASE_MS))
