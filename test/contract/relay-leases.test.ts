@@ -162,6 +162,7 @@ describe('on one kind of handle', () => {
       await outbox.expireLeases()
       // All but this one are taken anew at once: nothing of them is in flight.
       await subject.hears('lease-acquired', 16 + 15)
+      expect((await outbox.leases()).length).toBe(15)
       gate.open()
       await outbox.settled()
       // It has got the shard anew, and has begun from the beginning.
