@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import {
   portsKey,
+  shardOf,
   type ConnectedDatabase,
   type ConnectedPorts,
   type RelayStore,
@@ -11,6 +12,7 @@ import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
 import { useRoot, useTarget } from '../support/target.ts'
+import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -87,3 +89,45 @@ test('O5 what is dead is told of when it is settled: once, also when the answers
   expect(subject.heard('dead-lettered').map(({ id, attempts }) => [id, attempts])).toEqual([[ids[0], 2]])
   expect(broker.ids()).toEqual([ids[1]])
 })
+
+const SHARD = shardOf(key)
+const NAME = `outbox/${String(SHARD).padStart(2, '0')}`
+const LEASES = target.engine === 'postgres' ? 'txbox.leases' : 'txbox_leases'
+
+for (const becomes of ['accepted', 'refused'] as const) {
+  test(`O7 while a settlement is under way (${becomes}) nobody gets the lease, though it has run out`, async () => {
+    const ports = root.database[portsKey]
+    const store = ports.relay({ statementTimeoutMs: 20_000 })
+    const leases = ports.leases()
+    onTestFinished(() => leases.close())
+    await publishAll(root, messagesOf(key, 1))
+    const [message] = await store.read(SHARD, { messages: 10, bytes: 1000 })
+    const holder = await root.begin()
+    await holder.exec(`select id from ${target.outboxTable} where shard = ? and seq = ? for update`, [
+      SHARD,
+      String(message!.seq),
+    ])
+    await outbox.sql(`insert into ${LEASES} (name) values (?)`, [NAME])
+    await outbox.lend(SHARD, { owner: 'me', term: 7n, forMs: 2000 })
+    const lentAt = await target.now()
+    const lease = { name: NAME, owner: 'me', term: 7n, afterCrash: false }
+    const refusal = { seq: message!.seq, attempts: 1, error: 'no', retryInMs: 600_000 }
+    const settling = store.settle(lease, SHARD, {
+      accepted: becomes === 'accepted' ? [message!.seq] : [],
+      refused: becomes === 'refused' ? [refusal] : [],
+      behind: [],
+    })
+    await until(
+      async () => (await outbox.transactions()).some(({ statement }) => statement.includes('delete')),
+      () => 'the settlement waits for the row',
+    )
+    await target.past(new Date(lentAt.getTime() + 2000))
+    const ask = () => leases.acquire([NAME], { owner: 'other', ttlMs: 60_000, limit: 1 })
+    expect(await ask()).toEqual([])
+    await holder.rollback()
+    await settling
+    expect(await ask()).toMatchObject([{ owner: 'other', term: 8n, afterCrash: true }])
+    expect((await outbox.parked()).length).toBe(becomes === 'refused' ? 1 : 0)
+    expect(await outbox.backlog()).toEqual([])
+  })
+}
