@@ -171,6 +171,22 @@ onEachKind(target, (kind) => {
     ])
   })
 
+  test('O3 O5 one that is put back goes before those of its key that were due already', async () => {
+    const ids = await publishAll(root, messagesOf(key, 3))
+    await parkAll(0)
+    const [head] = await due()
+    await relay.settleParked(lease, SHARD, {
+      ...{ accepted: [], refused: [refusal(head!, undefined)], released: [{ key, after: head!.seq }] },
+    })
+    const [next] = await due()
+    await relay.settleParked(lease, SHARD, { accepted: [], refused: [refusal(next!, 0)], released: [] })
+    await createDeadLetters({ database: root.database }).redrive({ ids: [ids[0]!] })
+    // Also where no more than one is asked for, and another has been due for longer.
+    expect(idsOf(await relay.readDue(lease, SHARD, { ...LIMITS, messages: 1 }))).toEqual(ids.slice(0, 1))
+    expect((await outbox.parked()).map(({ due: isDue }) => isDue)).toEqual([true, false, false])
+    expect(idsOf(await due())).toEqual(ids)
+  })
+
   test('O12 nothing that is parked waits for a producer whose transaction is open', async () => {
     await publishAll(root, messagesOf(key, 3))
     const open = await root.begin()
