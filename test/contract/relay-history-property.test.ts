@@ -14,7 +14,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 /** To search for long: TXBOX_TEST_SEED=1 TXBOX_TEST_RUNS=300. */
 const SEED = Number(process.env['TXBOX_TEST_SEED'] ?? 4711)
-const RUNS = Number(process.env['TXBOX_TEST_RUNS'] ?? 6)
+const RUNS = Number(process.env['TXBOX_TEST_RUNS'] ?? 4)
 const ATTEMPTS = 3
 /** Three of one shard, two of others, and none. */
 const KEYS = [...keysOfOneShard(3), 'b', 'c', undefined]
