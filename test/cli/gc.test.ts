@@ -25,6 +25,17 @@ test('gc says what it removes, removes it, and says what it has removed', async 
   expect([await left('inbox'), await left('parked')]).toEqual([10, 1])
 })
 
+test('gc says how many records of redrives it has removed, when there are any', async () => {
+  const record = `insert into txbox.redrives (redriven_at, dead_at, place, attempts, id, topic, redriven_by)
+    values (now() - interval '40 days', now(), 1, 1, 'm', 't', 'me')`
+  await shop.sql(record)
+  const { stdout } = await shop.run('gc')
+  expect(stdout).toMatch(
+    /^Removed 1,500 expired claims and 1 dead letter, and 1 record of redrives, in \d+ (ms|s)/m,
+  )
+  expect(await left('redrives')).toBe(0)
+})
+
 test('gc --dry-run only counts', async () => {
   const human = await shop.run('gc', '--dry-run', '--dead-letter-retention-ms', '0')
   expect(human.stdout).toBe('Would remove 1,500 expired claims and 2 dead letters of any age.\n')

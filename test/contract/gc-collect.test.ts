@@ -47,11 +47,34 @@ onEachKind(target, (kind) => {
     expect(await atOnce.runOnce()).toMatchObject({ deadLetters: 1 })
   })
 
-  test('G1 with an infinite retention dead letters stay', async () => {
+  test('G1 G2 records of redrives go when they are older than the retention of dead letters, batch by batch', async () => {
+    await garbage.park({ id: 'dead', diedAgo: DAY }, { id: 'put back', dueAgo: 100 * DAY })
+    // One of a message that is still there, and several of one instant.
+    const old = ['put back', "it's\\", 'ö', 'B', 'b'].map((id) => ({ id, ago: 40 * DAY }))
+    // … and one that was put back before, too.
+    const before = ['older', 'dead'].map((id) => ({ id, ago: 50 * DAY }))
+    await garbage.redriven({ id: 'dead', ago: 29 * DAY }, ...old, ...before)
+    const gc = createGarbageCollector({ database: root.database, batchSize: 2, pauseMs: 0 })
+    const progress: object[] = []
+    const collected = await gc.runOnce({ onProgress: (soFar) => progress.push(soFar) })
+    expect(collected).toMatchObject({ inbox: 0, deadLetters: 0, redrives: 7, complete: true, failures: 0 })
+    expect(progress.slice(2)).toEqual(
+      [2, 4, 6, 7].map((redrives) => ({ inbox: 0, deadLetters: 0, redrives })),
+    )
+    expect(await garbage.redrivenIds()).toEqual(['dead'])
+    expect(await garbage.parkedIds()).toEqual(['dead', 'put back'])
+    const atOnce = createGarbageCollector({ database: root.database, deadLetterRetentionMs: 0 })
+    expect(await atOnce.runOnce()).toMatchObject({ deadLetters: 1, redrives: 1 })
+    expect(await garbage.redrivenIds()).toEqual([])
+  })
+
+  test('G1 with an infinite retention dead letters and records of redrives stay', async () => {
     await garbage.park({ id: 'a', diedAgo: 3650 * DAY })
+    await garbage.redriven({ id: 'b', ago: 3650 * DAY })
     const gc = createGarbageCollector({ database: root.database, deadLetterRetentionMs: Infinity })
-    expect(await gc.runOnce()).toMatchObject({ deadLetters: 0, complete: true })
+    expect(await gc.runOnce()).toMatchObject({ deadLetters: 0, redrives: 0, complete: true })
     expect(await garbage.parkedIds()).toEqual(['a'])
+    expect(await garbage.redrivenIds()).toEqual(['b'])
   })
 
   test('G1 unsent, parked, scheduled and leased rows never go, however old', async () => {
@@ -89,7 +112,8 @@ describe('figures', () => {
     expect(collected).toEqual({
       inbox: 25,
       deadLetters: 1,
-      batches: 4,
+      redrives: 0,
+      batches: 5,
       timeouts: 0,
       failures: 0,
       durationMs: expect.any(Number),
@@ -97,10 +121,11 @@ describe('figures', () => {
     })
     expect(heard).toEqual([collected])
     expect(progress).toEqual([
-      { inbox: 10, deadLetters: 0 },
-      { inbox: 20, deadLetters: 0 },
-      { inbox: 25, deadLetters: 0 },
-      { inbox: 25, deadLetters: 1 },
+      { inbox: 10, deadLetters: 0, redrives: 0 },
+      { inbox: 20, deadLetters: 0, redrives: 0 },
+      { inbox: 25, deadLetters: 0, redrives: 0 },
+      { inbox: 25, deadLetters: 1, redrives: 0 },
+      { inbox: 25, deadLetters: 1, redrives: 0 },
     ])
     const last = await garbage.lastCollection()
     expect([Number(last['inbox']), Number(last['dead_letters'])]).toEqual([25, 1])

@@ -4,7 +4,7 @@ import { createDeadLetters, InvalidOptionError, publishEach, type RetryPolicy } 
 import { Broker, Gate, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
 import { onEachKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
@@ -108,6 +108,33 @@ onEachKind(target, (kind) => {
       ['the night shift', 1],
       ['the night shift', 1],
     ])
+  })
+
+  test('O5 O11 scheduled ones of its key are redriven with it, and it waits for none of them', async () => {
+    const scheduled = { topic: 'test', key: bad, payload: 0, deliverAt: new Date(0) }
+    const broker = new Broker()
+    const refused = new Set<string>()
+    const publisher = refusing(broker, refused)
+    const subject = await RelayUnderTest.started(root, publisher)
+    const ids: string[] = []
+    // One after the other, so that it is known who died first.
+    for (const message of [scheduled, ...messagesOf(bad, 2), scheduled]) {
+      const open = await root.begin()
+      const [id] = await publishIn(root, open, [message])
+      refused.add(id!)
+      ids.push(id!)
+      await open.commit()
+      await subject.hears('dead-lettered', ids.length)
+    }
+    await subject.relay.stop()
+    refused.clear()
+    const later = await publishAll(root, messagesOf(bad, 1, 3))
+    expect((await createDeadLetters({ database: root.database }).redrive({ key: bad })).length).toBe(4)
+    await RelayUnderTest.started(root, broker.publisher({ owner: 'second' }))
+    await outbox.settled()
+    const ordered = [...ids.slice(1, 3), ...later]
+    expect(broker.ids().filter((id) => ordered.includes(id))).toEqual(ordered)
+    expect([...broker.ids()].sort()).toEqual([...ids, ...later].sort())
   })
 
   test('O5 however often and by however many it is asked, each is redriven once', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Broker, Gate } from '../support/broker.ts'
+import { Broker, Gate, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
@@ -120,6 +120,7 @@ describe('on one kind of handle', () => {
     for (const { shard, term } of before)
       await outbox.lend(shard, { owner: 'a', term: term + 1n, forMs: 600_000 })
     await subject.hears('lease-lost', 16)
+    expect(new Set(subject.heard('lease-lost').map(({ reason }) => reason))).toEqual(new Set(['taken']))
     await publishAll(root, messagesOf(undefined, 32))
     // It has gone on looking for shards since then, and has got none.
     await target.past(new Date((await target.now()).getTime() + LEASE_MS))
@@ -139,6 +140,58 @@ describe('on one kind of handle', () => {
     for (const [n, { term }] of (await outbox.leases()).entries()) expect(term).toBe(before[n]!.term + 1n)
     await publishAll(root, messagesOf(undefined, 32))
     await broker.received(32)
+  })
+
+  for (const [ordering, sizes] of [
+    ['none', [1, 1, 1, 1]],
+    ['per-key', [3, 3]],
+  ] as const) {
+    test(`O7 a lease that is lost in the middle of a batch: no further call for the rest of it, and its loser is no suspect (${ordering})`, async () => {
+      const [key] = keysOfOneShard(1) as [string]
+      const ids = await publishAll(root, messagesOf(key, 3))
+      const broker = new Broker()
+      const gate = new Gate()
+      const respond: Respond = async (call) => {
+        const results = call.acceptAll()
+        await gate.pass()
+        return results
+      }
+      const publisher = broker.publisher({ ordering, respond })
+      const subject = await RelayUnderTest.started(root, publisher, { leaseMs: LEASE_MS })
+      await gate.reached()
+      await outbox.expireLeases()
+      // All but this one are taken anew at once: nothing of them is in flight.
+      await subject.hears('lease-acquired', 16 + 15)
+      expect((await outbox.leases()).length).toBe(15)
+      gate.open()
+      await outbox.settled()
+      // It has got the shard anew, and has begun from the beginning.
+      expect(broker.ids()).toEqual([...ids.slice(0, sizes[0]), ...ids])
+      expect(broker.calls.map(({ messages }) => messages.length)).toEqual(sizes)
+      expect(broker.violations).toEqual([])
+    })
+  }
+
+  test('O7 a relay whose shards are all busy gives away its surplus as soon as nothing of it is in flight', async () => {
+    const broker = new Broker()
+    const gate = new Gate()
+    const publisher = broker.publisher({
+      ordering: 'per-key',
+      respond: async (call) => {
+        await gate.pass()
+        return call.acceptAll()
+      },
+    })
+    await publishAll(root, messagesOf(undefined, 16))
+    await RelayUnderTest.started(root, publisher, { owner: 'a', leaseMs: LEASE_MS })
+    await gate.reached(16)
+    const b = await start(broker, 'b')
+    // It sees the other one in one of its rounds, and has nothing to give.
+    await target.past(new Date((await target.now()).getTime() + LEASE_MS))
+    expect(await shares()).toEqual([16])
+    gate.open()
+    await b.hears('lease-acquired', 8)
+    await untilShares(8, 8)
   })
 
   test('O7 each shard has one owner at a time, in a turn that grows', async () => {

@@ -39,6 +39,24 @@ const [kind] = target.kinds
 const root = useRoot(target, kind!)
 
 describe('a publisher that throws', () => {
+  test('O6 it is called once before each pause, also when a shard has parked messages and new ones', async () => {
+    const [one, two] = keysOfOneShard(2) as [string, string]
+    const scheduled = { topic: 'test', key: one, payload: 1, deliverAt: new Date(0) }
+    await publishAll(root, [scheduled, ...messagesOf(two, 1)])
+    const broker = new Broker()
+    const publisher = broker.publisher({
+      respond: (call) => {
+        if (call.number <= 3) throw new Error('down')
+        return call.acceptAll()
+      },
+    })
+    await RelayUnderTest.started(root, publisher)
+    await broker.received(2)
+    for (const n of [1, 2, 3]) {
+      expect(broker.calls[n]!.startedAt - broker.calls[n - 1]!.startedAt).toBeGreaterThanOrEqual(49)
+    }
+  })
+
   test('O6 a publisher that throws for a while: the relay backs off, counts no attempt and comes back', async () => {
     const ids = await publishAll(root, [
       ...messagesOf('a', 3),
@@ -166,8 +184,13 @@ for (const [name, answer] of Object.entries(nonsense)) {
         return answer(call.messages.map(() => ({ status: 'accepted' }))) as PublishResult[]
       },
     })
-    await RelayUnderTest.started(root, publisher, { retry: { attempts: 1000, delayMs: () => 5 } })
+    const subject = await RelayUnderTest.started(root, publisher, {
+      retry: { attempts: 1000, delayMs: () => 5 },
+    })
     await outbox.settled()
+    // Told of, not passed over in silence.
+    const told = subject.heard(name.startsWith('a rejection') ? 'parked' : 'unavailable')
+    expect(told.length).toBeGreaterThan(0)
     expect(broker.ids(one)).toEqual(ids.slice(0, 3))
     expect(broker.ids(two)).toEqual(ids.slice(3))
   })

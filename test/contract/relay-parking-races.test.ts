@@ -8,6 +8,7 @@ import {
   type Lease,
   type RelayStore,
 } from '@txbox/core'
+import { createDeadLetters } from '@txbox/relay'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn } from '../support/relay-under-test.ts'
@@ -147,6 +148,43 @@ onEachKind(target, (kind) => {
     await relay.settleParked(lease, SHARD, settlement)
     expect(idsOf(await due())).toEqual(ids.slice(1))
     expect((await outbox.parked())[0]).toMatchObject({ id: ids[0], dead: true, due: false, attempts: 2 })
+  })
+
+  test('O4 O5 one that is put back does not hurry the next of its key, which waits for a time of its own', async () => {
+    const ids = await publishAll(root, messagesOf(key, 3))
+    await parkAll(0)
+    const [head] = await due()
+    const released = [{ key, after: head!.seq }]
+    await relay.settleParked(lease, SHARD, { accepted: [], refused: [refusal(head!, undefined)], released })
+    const [next] = await due()
+    await relay.settleParked(lease, SHARD, {
+      ...{ accepted: [], refused: [refusal(next!, 600_000)], released: [] },
+    })
+    await createDeadLetters({ database: root.database }).redrive({ ids: [ids[0]!] })
+    const back = await due()
+    expect(back.map(({ id, attempts }) => [id, attempts])).toEqual([[ids[0], 0]])
+    await relay.settleParked(lease, SHARD, { accepted: numbersOf(back), refused: [], released })
+    expect(await due()).toEqual([])
+    expect((await outbox.parked()).map(({ id, due: isDue }) => [id, isDue])).toEqual([
+      [ids[1], true],
+      [ids[2], false],
+    ])
+  })
+
+  test('O3 O5 one that is put back goes before those of its key that were due already', async () => {
+    const ids = await publishAll(root, messagesOf(key, 3))
+    await parkAll(0)
+    const [head] = await due()
+    await relay.settleParked(lease, SHARD, {
+      ...{ accepted: [], refused: [refusal(head!, undefined)], released: [{ key, after: head!.seq }] },
+    })
+    const [next] = await due()
+    await relay.settleParked(lease, SHARD, { accepted: [], refused: [refusal(next!, 0)], released: [] })
+    await createDeadLetters({ database: root.database }).redrive({ ids: [ids[0]!] })
+    // Also where no more than one is asked for, and another has been due for longer.
+    expect(idsOf(await relay.readDue(lease, SHARD, { ...LIMITS, messages: 1 }))).toEqual(ids.slice(0, 1))
+    expect((await outbox.parked()).map(({ due: isDue }) => isDue)).toEqual([true, false, false])
+    expect(idsOf(await due())).toEqual(ids)
   })
 
   test('O12 nothing that is parked waits for a producer whose transaction is open', async () => {

@@ -126,6 +126,21 @@ onEachKind(target, (kind) => {
     expect(broker.calls[1]!.startedAt - broker.calls[0]!.startedAt).toBeGreaterThanOrEqual(299)
   })
 
+  test('O4 however long the publisher asks for, the next attempt is due within a day, and what was accepted is settled', async () => {
+    const [first] = await publishAll(root, messagesOf(bad, 1))
+    await publishAll(root, messagesOf(good, 1))
+    const respond: Respond = (call) =>
+      call.messages.map((message) =>
+        message.id === first ? rejected({ retryAfterMs: Infinity }) : call.accept(message),
+      )
+    const subject = await RelayUnderTest.started(root, new Broker().publisher({ respond }))
+    await subject.hears('parked')
+    await subject.hears('published')
+    expect(subject.heard('parked')[0]!.dueAt.getTime()).toBeLessThanOrEqual(Date.now() + 86_400_000)
+    expect((await outbox.parked()).map(({ id, due }) => [id, due])).toEqual([[first, true]])
+    expect(await outbox.backlog()).toEqual([])
+  })
+
   test('O4 unkeyed messages block nothing: a refused one is alone', async () => {
     const ids = await publishAll(root, messagesOf(undefined, 64))
     const broker = new Broker()

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { Broker, rejected } from '../support/broker.ts'
+import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, outboxOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
 import { onEachKind, useRoot, useTarget } from '../support/target.ts'
@@ -51,6 +52,31 @@ onEachKind(target, (kind) => {
     expect(new Set(broker.ids()).size).toBe(4)
     expect(broker.ids().slice(1).sort()).toEqual(stored.map(({ id }) => id).sort())
     await outbox.settled()
+  })
+
+  test('O4 O11 what is due gets its turn while the outbox of its shard is never empty', async () => {
+    const keys = keysOfOneShard(60)
+    const ids = await publishAll(
+      root,
+      keys.map((key) => ({ topic: 'test', key, payload: 1 })),
+    )
+    const broker = new Broker()
+    let scheduled: string | undefined
+    const publisher = broker.publisher({
+      respond: async (call) => {
+        if (call.number === 5) {
+          const message = { topic: 'test', key: keys[0]!, payload: 2, deliverAt: new Date(0) }
+          scheduled = (await publishAll(root, [message]))[0]
+        }
+        // Of a broker that takes its time: all of them take longer than a relay waits before it looks.
+        await new Promise((resolve) => setTimeout(resolve, 2))
+        return call.acceptAll()
+      },
+    })
+    await RelayUnderTest.started(root, publisher, { batchSize: 1 })
+    await broker.received(61)
+    expect(broker.ids().filter((id) => id !== scheduled)).toEqual(ids)
+    expect(broker.ids().indexOf(scheduled!)).toBeLessThan(60)
   })
 
   test('O4 O11 a scheduled message that is refused is tried again, and still holds nothing back', async () => {

@@ -94,6 +94,23 @@ onEachKind(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
+  test('O10 once the publisher has been told to stop, it is given nothing more of the batch', async () => {
+    const ids = await publishAll(root, messagesOf('a', 3))
+    const broker = new Broker()
+    const gate = new Gate()
+    const obedient: Respond = async (call) => {
+      const results = call.acceptAll()
+      void gate.pass()
+      if (!call.signal.aborted) await untilAborted(call.signal)
+      return results
+    }
+    const subject = await RelayUnderTest.started(root, broker.publisher({ respond: obedient }))
+    await gate.reached()
+    await subject.relay.stop({ timeoutMs: 600 })
+    expect(broker.ids()).toEqual(ids.slice(0, 1))
+    expect((await outbox.backlog()).map(({ id }) => id)).toEqual(ids.slice(1))
+  })
+
   test('O10 what a publisher that obeys the signal has published is settled; the rest is for the next relay', async () => {
     const ids = await publishAll(root, messagesOf('a', 4))
     const broker = new Broker()

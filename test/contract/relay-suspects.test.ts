@@ -100,4 +100,72 @@ onEachKind(target, (kind) => {
     await broker.received(18 + 64)
     expect(broker.calls.length).toBeLessThan(18 + 64)
   })
+
+  /** Somebody has had all shards, and gave no sign of life any more. */
+  async function afterCrash(): Promise<void> {
+    const dead = await RelayUnderTest.started(
+      root,
+      new Broker().publisher({ respond: () => new Promise(() => {}) }),
+      { leaseMs: 60_000 },
+    )
+    await dead.hears('lease-acquired', 16)
+    await outbox.expireLeases()
+  }
+
+  test('O9 O6 a publisher that is down while suspects are tried costs them no attempts, and is not called in a hurry', async () => {
+    await publishAll(root, [...messagesOf(poisoned, 2), ...messagesOf(neighbour, 2)])
+    await afterCrash()
+    const broker = new Broker()
+    const failures = ATTEMPTS + 1
+    const publisher = broker.publisher({
+      respond: (call) => {
+        if (call.number <= failures) throw new Error('down')
+        return call.acceptAll()
+      },
+    })
+    const subject = await RelayUnderTest.started(root, publisher, {
+      retry: { attempts: ATTEMPTS, delayMs: () => 1 },
+    })
+    await broker.received(4)
+    await outbox.settled()
+    expect(broker.calls.map(({ messages }) => messages.map(({ attempt }) => attempt))).toEqual(
+      Array.from({ length: failures + 4 }, () => [1]),
+    )
+    for (const n of Array.from({ length: failures }, (_, index) => index)) {
+      expect(broker.calls[n + 1]!.startedAt - broker.calls[n]!.startedAt).toBeGreaterThanOrEqual(49)
+    }
+    expect(subject.heard('dead-lettered')).toEqual([])
+  })
+
+  test('O9 as many as a batch of the outbox and a batch that was due are tried alone, and no more', async () => {
+    const keys = keysOfOneShard(8)
+    const scheduled = keys.slice(0, 6).map((key) => ({ topic: 't', key, payload: 1, deliverAt: new Date(0) }))
+    await publishAll(root, [...scheduled, ...keys.slice(6).map((key) => ({ topic: 't', key, payload: 2 }))])
+    await afterCrash()
+    const broker = new Broker()
+    await RelayUnderTest.started(root, broker.publisher(), { batchSize: 2 })
+    await broker.received(8)
+    await outbox.settled()
+    expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 1, 1, 2, 2])
+  })
+
+  test('O9 O10 stop waits for the suspect in flight, and tries no other', async () => {
+    const ids = await publishAll(root, messagesOf(poisoned, 5))
+    await afterCrash()
+    const broker = new Broker()
+    const gate = new Gate()
+    const publisher = broker.publisher({
+      respond: async (call) => {
+        await gate.pass()
+        return call.acceptAll()
+      },
+    })
+    const subject = await RelayUnderTest.started(root, publisher)
+    await gate.reached()
+    const stopping = subject.relay.stop()
+    gate.open()
+    await stopping
+    expect(broker.ids()).toEqual(ids.slice(0, 1))
+    expect((await outbox.parked()).map(({ id }) => id)).toEqual(ids.slice(1))
+  })
 })

@@ -54,6 +54,24 @@ export class Garbage {
     }
   }
 
+  /** Records of redrives, each so many seconds ago. */
+  async redriven(...rows: readonly { readonly id: string; readonly ago: number }[]): Promise<void> {
+    for (const { id, ago } of rows) {
+      await this.#target.sql(
+        `insert into ${this.table('redrives')} (redriven_at, dead_at, place, attempts, id, topic, redriven_by)
+         values (${this.#ago(ago)}, ${this.#ago(ago)}, 1, 1, ?, 't', 'somebody')`,
+        [this.#bytes(id)],
+      )
+    }
+  }
+
+  async redrivenIds(): Promise<readonly string[]> {
+    const rows = await this.#target.sql(
+      `select id from ${this.table('redrives')} order by redriven_at desc, id`,
+    )
+    return rows.map((row) => String(row['id']))
+  }
+
   async claimCount(): Promise<number> {
     return this.#count('inbox')
   }
@@ -154,7 +172,7 @@ export class Garbage {
     // Of a test that failed.
     await this.#letGo?.()
     await this.onDelete('nothing')
-    for (const table of ['inbox', 'outbox', 'parked', 'leases']) {
+    for (const table of ['inbox', 'outbox', 'parked', 'redrives', 'leases']) {
       await this.#target.sql(`delete from ${this.table(table)}`)
     }
   }

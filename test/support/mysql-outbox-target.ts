@@ -105,9 +105,10 @@ export class MysqlOutboxTarget implements OutboxTarget {
     return Number(row?.['n'])
   }
 
-  async expireLeases(): Promise<void> {
+  async expireLeases(owner?: string): Promise<void> {
     await this.sql(
-      'update txbox_leases set expires_at = utc_timestamp(6) - interval 1000 microsecond where owner is not null',
+      'update txbox_leases set expires_at = utc_timestamp(6) - interval 1000 microsecond where owner = coalesce(?, owner)',
+      [owner ?? null],
     )
   }
 

@@ -55,8 +55,8 @@ export interface OutboxTarget {
   leases(): Promise<readonly ShardLease[]>
   /** All leases that are held, relays' own too, also those that have run out. */
   heldLeases(): Promise<number>
-  /** Lets a shard's lease run out, as if its owner had given no sign of life. */
-  expireLeases(): Promise<void>
+  /** Lets all leases run out, or all of one owner, as if he had given no sign of life. */
+  expireLeases(owner?: string): Promise<void>
   /** A shard's lease as one leaves it who got it just now, and will not give it back. */
   lend(shard: number, lease: { owner: string; term: bigint; forMs: number }): Promise<void>
   /** Open transactions of all others in this database. */

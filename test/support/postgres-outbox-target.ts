@@ -104,9 +104,10 @@ export class PostgresOutboxTarget implements OutboxTarget {
     return Number(row?.['n'])
   }
 
-  async expireLeases(): Promise<void> {
+  async expireLeases(owner?: string): Promise<void> {
     await this.sql(
-      "update txbox.leases set expires_at = clock_timestamp() - interval '1 millisecond' where owner is not null",
+      "update txbox.leases set expires_at = clock_timestamp() - interval '1 millisecond' where owner = coalesce(?, owner)",
+      [owner ?? null],
     )
   }
 

@@ -51,7 +51,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     outbox: mysqlOutbox.outboxStatements(tables),
     relay: mysqlRelay.relayStatements(tables),
     parked: mysqlParked.parkedStatements(tables),
-    'dead-letter': mysqlDeadLetter.deadLetterStatements(tables),
+    'dead-letter': mysqlDeadLetter.deadLetterStatements(tables, engine),
     lease: mysqlLease.leaseStatements(tables),
     garbage: mysqlGarbage.garbageStatements(tables, engine),
     inspection: mysqlInspection.inspectionStatements(tables),

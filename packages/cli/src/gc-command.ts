@@ -83,8 +83,10 @@ async function collectByInterval(gc: GarbageCollector, { json }: GcOptions): Pro
 }
 
 function said(collected: Collected): string {
-  const { inbox, deadLetters, durationMs, complete } = collected
-  const what = `${counted({ count: inbox }, 'expired claim')} and ${counted({ count: deadLetters }, 'dead letter')}`
+  const { inbox, deadLetters, redrives, durationMs, complete } = collected
+  const letters = counted({ count: deadLetters }, 'dead letter')
+  const records = redrives === 0 ? '' : `, and ${counted({ count: redrives }, 'record')} of redrives,`
+  const what = `${counted({ count: inbox }, 'expired claim')} and ${letters}${records}`
   return `Removed ${what} in ${duration(durationMs)}${complete ? '' : '; stopped before the end'}.`
 }
 

@@ -21,18 +21,18 @@ export interface CollectionTools {
   readonly deadLetterRetentionMs: number
   /** Stops within one batch. */
   readonly signal: AbortSignal
-  readonly progress: (soFar: Pick<Collected, 'inbox' | 'deadLetters'>) => void
+  readonly progress: (soFar: Pick<Collected, 'inbox' | 'deadLetters' | 'redrives'>) => void
   /** A batch has succeeded: what was wrong is over. */
   readonly succeeded: () => void
 }
 
-type Kind = 'inbox' | 'deadLetters'
+type Kind = 'inbox' | 'deadLetters' | 'redrives'
 type RemoveBatch = (limit: number, from: string | undefined) => Promise<Removal | 'timed-out'>
 
 /** One run over all that can be removed now. */
 export class Collection {
   readonly #tools: CollectionTools
-  readonly #figures = { inbox: 0, deadLetters: 0, batches: 0, timeouts: 0, failures: 0 }
+  readonly #figures = { inbox: 0, deadLetters: 0, redrives: 0, batches: 0, timeouts: 0, failures: 0 }
   #inARow = 0
 
   constructor(tools: CollectionTools) {
@@ -48,6 +48,9 @@ export class Collection {
     if (Number.isFinite(deadLetterRetentionMs)) {
       await this.#remove('deadLetters', (limit, from) =>
         store.removeDeadLetters(limit, from, deadLetterRetentionMs),
+      )
+      await this.#remove('redrives', (limit, from) =>
+        store.removeRedrives(limit, from, deadLetterRetentionMs),
       )
     }
     const { inbox, deadLetters } = this.#figures
@@ -76,7 +79,8 @@ export class Collection {
       if (removal === undefined) return
       this.#figures.batches += 1
       this.#figures[kind] += removal.removed
-      this.#tools.progress({ inbox: this.#figures.inbox, deadLetters: this.#figures.deadLetters })
+      const { inbox, deadLetters, redrives } = this.#figures
+      this.#tools.progress({ inbox, deadLetters, redrives })
       if (!removal.more) return
       from = removal.next ?? from
       await this.#pause(pauseMs)

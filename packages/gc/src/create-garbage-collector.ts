@@ -27,7 +27,7 @@ interface Settings {
 }
 
 /**
- * A garbage collector: removes expired claims, and dead letters past their retention, in small transactions with pauses
+ * A garbage collector: removes expired claims, and dead letters and records of redrives past their retention, in small transactions with pauses
  * between them, so that nobody notices it. Any number of them may run.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
@@ -148,7 +148,10 @@ class PeriodicCollector implements GarbageCollector {
     return collected
   }
 
-  #tellProgress(onProgress: RunOptions['onProgress'], soFar: Pick<Collected, 'inbox' | 'deadLetters'>): void {
+  #tellProgress(
+    onProgress: RunOptions['onProgress'],
+    soFar: Pick<Collected, 'inbox' | 'deadLetters' | 'redrives'>,
+  ): void {
     try {
       onProgress?.(soFar)
     } catch (error) {

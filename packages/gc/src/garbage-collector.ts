@@ -6,6 +6,8 @@ export interface Collected {
   readonly inbox: number
   /** Dead letters that were removed. */
   readonly deadLetters: number
+  /** Records of redrives that were removed. */
+  readonly redrives: number
   /** Short transactions that removed something, or found nothing. */
   readonly batches: number
   /** Batches that a statement timeout cut off; each halves the next. */
@@ -41,7 +43,10 @@ export interface GarbageCollectorOptions {
   intervalMs?: number | undefined
   /** From the end of one batch to the next, 0 to 1 h: what keeps a large collection from taking the database. @default 50 */
   pauseMs?: number | undefined
-  /** How long a dead letter is kept after it died, from 0; `Infinity` keeps them for ever. @default 30 days */
+  /**
+   * How long a dead letter is kept after it died, and the record of a redrive after that, from 0; `Infinity` keeps both for
+   * ever. @default 30 days
+   */
   deadLetterRetentionMs?: number | undefined
   /** Stops the collector. */
   signal?: AbortSignal | undefined
@@ -51,7 +56,7 @@ export interface RunOptions {
   /** Stops this run within one batch. It resolves with what has been done. */
   signal?: AbortSignal | undefined
   /** Called after each batch with the rows removed by this run so far. */
-  onProgress?: ((soFar: Pick<Collected, 'inbox' | 'deadLetters'>) => void) | undefined
+  onProgress?: ((soFar: Pick<Collected, 'inbox' | 'deadLetters' | 'redrives'>) => void) | undefined
 }
 
 /** The worker that removes what nobody needs any more. */

@@ -11,7 +11,7 @@ import {
   type TransactionOf,
 } from '@txbox/core'
 import { recogniseRoot, type RootAdapter } from '@txbox/handles'
-import { deadLetterStatements } from './dead-letter-statements.ts'
+import { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { MysqlDeadLetterStore } from './dead-letter-store.ts'
 import { isConflict, translate } from './errors.ts'
 import { garbageStatementsByEngine } from './garbage-statements.ts'
@@ -177,7 +177,7 @@ function connectedPorts(
         }),
       deadLetters({ statementTimeoutMs }) {
         const source = { root, db, statementTimeoutMs, server: askServer }
-        return new MysqlDeadLetterStore(deadLetterStatements(tables), source)
+        return new MysqlDeadLetterStore(deadLetterStatementsByEngine(tables), source)
       },
       leases() {
         const most = root.maxConnections(db)

@@ -1,29 +1,48 @@
 import type { Tables } from './identifiers.ts'
+import type { ServerTraits } from './server.ts'
 
 /**
  * Every statement on dead letters that somebody runs who looks after them. `?` stands for a value, which is put in as a
- * literal.
+ * literal. Those that are to be changed are found without a lock, and then locked by their primary keys: a search that
+ * locks would wait for every producer whose open transaction has scheduled a message.
  */
-export function deadLetterStatements({ parked, redrives }: Tables) {
+export function deadLetterStatements({ parked, redrives }: Tables, engine: ServerTraits['engine']) {
   const binary = (column: string): string => `cast(d.\`${column}\` as binary) as \`${column}\``
   const microseconds = (column: string): string =>
     `cast(timestampdiff(microsecond, '1970-01-01', ${column}) as char)`
   const last = (column: string): string => `(
     select ${column} from ${redrives} as r where r.id = d.id order by r.redriven_at desc limit 1
   )`
-  return {
-    /** `CHOSEN` stands for what is chosen, `LOCKED` for its lock. */
-    select: `
-select cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
+  const columns = `cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
   ${['id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'].map(binary).join(', ')},
   cast(d.attempts as char) as attempts,
   ${microseconds('d.created_at')} as created_at, ${microseconds('d.dead_at')} as dead_at,
   ${microseconds(last('r.redriven_at'))} as redriven_at,
-  ${last('cast(r.redriven_by as binary)')} as redriven_by
+  ${last('cast(r.redriven_by as binary)')} as redriven_by`
+  return {
+    /** `CHOSEN` stands for what is chosen. */
+    list: `
+select ${columns}
 from ${parked} as d
 where d.dead_at is not null CHOSEN
 order by d.id, d.place
-limit ? LOCKED`,
+limit ?`,
+
+    find: `
+select cast(d.place as char) as place, cast(d.id as binary) as id
+from ${parked} as d
+where d.dead_at is not null CHOSEN
+order by d.id, d.place
+limit ?`,
+
+    /** Those that are still dead. Waits for whoever else asks for them. MySQL refuses to lock what JSON_TABLE makes; MariaDB has no OF. */
+    lock: `
+select ${columns}
+from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+straight_join ${parked} as d force index (primary) on d.place = j.place
+where d.dead_at is not null
+order by d.id, d.place
+${engine === 'mysql' ? 'for update of d' : 'for update'}`,
 
     ids: ' and d.id in (?)',
     topic: ' and cast(d.topic as binary) = ?',
@@ -53,4 +72,9 @@ from json_table(?, '$[*]' columns (place bigint unsigned path '$[0]')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 where p.dead_at is not null`,
   } as const
+}
+
+/** The same for both engines; which of them the server is shows at the first use. */
+export function deadLetterStatementsByEngine(tables: Tables) {
+  return { mysql: deadLetterStatements(tables, 'mysql'), mariadb: deadLetterStatements(tables, 'mariadb') }
 }

@@ -1,64 +1,91 @@
 import type { DeadLetter, DeadLetterFilter, DeadLetterStore } from '@txbox/core'
 import { dateOf, type Row } from './backlog-message.ts'
-import type { deadLetterStatements } from './dead-letter-statements.ts'
+import type { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { fill, optionalTextOf, textOf } from './literals.ts'
 import { runAlone, runTogether, type Run, type Source } from './run-alone.ts'
 
+type Statements = ReturnType<typeof deadLetterStatementsByEngine>
+
 /** The dead letters of MySQL and MariaDB. The contract is that of the port. */
 export class MysqlDeadLetterStore implements DeadLetterStore {
-  readonly #sql: ReturnType<typeof deadLetterStatements>
+  readonly #statements: Statements
   readonly #source: Source
 
-  constructor(statements: ReturnType<typeof deadLetterStatements>, source: Source) {
-    this.#sql = statements
+  constructor(statements: Statements, source: Source) {
+    this.#statements = statements
     this.#source = source
   }
 
   async list(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]> {
-    const { rows } = await runAlone(this.#source, 'listing dead letters', this.#chosen(filter, ''), [limit])
+    const sql = await this.#sql()
+    const text = chosen(sql, sql.list, filter)
+    const { rows } = await runAlone(this.#source, 'listing dead letters', text, [limit])
     return rows.map(toDeadLetter)
   }
 
   redrive(filter: DeadLetterFilter, limit: number, by: string): Promise<readonly DeadLetter[]> {
-    return this.#touch('redriving dead letters', filter, limit, async (run, rows) => {
-      const chosen = firstOfEachKey(rows)
-      await run(this.#sql.record, [by, chosen])
-      await run(this.#sql.redrive, [chosen])
+    return this.#touch('redriving dead letters', filter, limit, async (sql, run, rows) => {
+      const places = firstOfEachKey(rows)
+      await run(sql.record, [by, places])
+      await run(sql.redrive, [places])
     })
   }
 
   discard(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]> {
-    return this.#touch('discarding dead letters', filter, limit, (run, rows) =>
-      run(this.#sql.discard, [firstOfEachKey(rows)]),
+    return this.#touch('discarding dead letters', filter, limit, (sql, run, rows) =>
+      run(sql.discard, [firstOfEachKey(rows)]),
     )
   }
 
   /** Whoever else asks for them waits, and finds none. */
-  #touch(
+  async #touch(
     doing: string,
     filter: DeadLetterFilter,
     limit: number,
-    work: (run: Run, rows: readonly Row[]) => Promise<unknown>,
+    work: (sql: Statements['mysql'], run: Run, rows: readonly Row[]) => Promise<unknown>,
   ): Promise<readonly DeadLetter[]> {
+    const sql = await this.#sql()
     return runTogether(this.#source, doing, async (run) => {
-      const { rows } = await run(this.#chosen(filter, 'for update'), [limit])
-      if (rows.length > 0) await work(run, rows)
+      const rows: Row[] = []
+      let { after } = filter
+      // Fewer than asked for says that there are no more: those that somebody else has got are made up for.
+      for (let more = true; more && rows.length < limit;) {
+        const most = limit - rows.length
+        const { rows: found } = await run(chosen(sql, sql.find, { ...filter, after }), [most])
+        more = found.length === most
+        if (found.length === 0) break
+        after = textOf(found.at(-1)!['id'])
+        const { rows: locked } = await run(sql.lock, [
+          `[${found.map((row) => textOf(row['place'])).join(',')}]`,
+        ])
+        rows.push(...locked)
+      }
+      if (rows.length > 0) await work(sql, run, rows)
       return rows.map(toDeadLetter)
     })
   }
 
-  #chosen({ ids, topic, type, key, after }: DeadLetterFilter, lock: string): string {
-    const bytes = (text: string): Buffer => Buffer.from(text)
-    const conditions = [
-      // `IN ()` is no SQL. No id is empty.
-      ...(ids === undefined ? [] : [fill(this.#sql.ids, [['', ...ids].map(bytes)])]),
-      ...(topic === undefined ? [] : [fill(this.#sql.topic, [bytes(topic)])]),
-      ...(type === undefined ? [] : [fill(this.#sql.type, [bytes(type)])]),
-      ...(key === undefined ? [] : [fill(this.#sql.key, [bytes(key)])]),
-      ...(after === undefined ? [] : [fill(this.#sql.after, [bytes(after)])]),
-    ]
-    return this.#sql.select.replace('CHOSEN', () => conditions.join('')).replace('LOCKED', lock)
+  async #sql(): Promise<Statements['mysql']> {
+    return this.#statements[(await this.#source.server()).engine]
   }
+}
+
+/** A statement on those that match the filter. */
+function chosen(
+  sql: Statements['mysql'],
+  text: string,
+  { ids, topic, type, key, after }: DeadLetterFilter,
+): string {
+  const bytes = (value: string): Buffer => Buffer.from(value)
+  const conditions = [
+    // `IN ()` is no SQL. No id is empty.
+    ...(ids === undefined ? [] : [fill(sql.ids, [['', ...ids].map(bytes)])]),
+    ...(topic === undefined ? [] : [fill(sql.topic, [bytes(topic)])]),
+    ...(type === undefined ? [] : [fill(sql.type, [bytes(type)])]),
+    ...(key === undefined ? [] : [fill(sql.key, [bytes(key)])]),
+    ...(after === undefined ? [] : [fill(sql.after, [bytes(after)])]),
+  ]
+  return text.replace('CHOSEN', () => conditions.join(''))
 }
 
 /** As JSON: each place, and whether it comes first of its key among these, or has no order. */

@@ -6,7 +6,10 @@ import type { ServerTraits } from './server.ts'
  * without a lock, then locked by their primary keys, and then deleted: DELETE has no SKIP LOCKED, and a search that locks
  * also locks the row behind the last one that it wants.
  */
-export function garbageStatements({ inbox, parked, collections }: Tables, engine: ServerTraits['engine']) {
+export function garbageStatements(
+  { inbox, parked, redrives, collections }: Tables,
+  engine: ServerTraits['engine'],
+) {
   /** MySQL refuses to lock what JSON_TABLE makes; MariaDB has no OF. */
   const locking = (table: string): string =>
     engine === 'mysql' ? `for update of ${table} skip locked` : 'for update skip locked'
@@ -19,6 +22,12 @@ straight_join ${inbox} as i force index (primary)
     name: string,
   ): string => `json_table(?, '$[*]' columns (place bigint unsigned path '$')) as ${name}
 straight_join ${parked} as p force index (primary) on p.place = ${name}.place`
+  const records = (name: string): string => `json_table(?, '$[*]' columns (
+  id varchar(2040) character set ascii path '$[0]', instant varchar(26) character set ascii path '$[1]',
+  place bigint unsigned path '$[2]'
+)) as ${name}
+straight_join ${redrives} as r force index (primary)
+  on r.id = unhex(${name}.id) and r.redriven_at = cast(${name}.instant as datetime(6)) and r.place = ${name}.place`
   const from = "'1970-01-01' + interval ? microsecond"
   return {
     /** A plain read, which locks nothing. First from which instant to search, as microseconds; then the limit. */
@@ -49,15 +58,34 @@ where dead_at <= utc_timestamp(6) - interval ? microsecond and dead_at >= ${from
 order by dead_at
 limit ?`,
 
+    /** … that have not been put back, and died anew, in between. Second the retention. */
     lockDeadLetters: `
 select cast(p.place as char) as place
 from ${letters('found')}
-where p.dead_at is not null
+where p.dead_at <= utc_timestamp(6) - interval ? microsecond
 ${locking('p')}`,
 
     removeDeadLetters: `
 delete p
 from ${letters('locked')}`,
+
+    /** Records of who put which dead letter back. First the retention, as microseconds. */
+    findRedrives: `
+select hex(id) as id, cast(redriven_at as char) as at, cast(place as char) as place,
+  cast(timestampdiff(microsecond, '1970-01-01', redriven_at) as char) as instant
+from ${redrives} force index (redrives_redriven_at)
+where redriven_at <= utc_timestamp(6) - interval ? microsecond and redriven_at >= ${from}
+order by redriven_at
+limit ?`,
+
+    lockRedrives: `
+select hex(r.id) as id, cast(r.redriven_at as char) as at, cast(r.place as char) as place
+from ${records('found')}
+${locking('r')}`,
+
+    removeRedrives: `
+delete r
+from ${records('locked')}`,
 
     /** None when another collector is writing the record. */
     findRecord: `

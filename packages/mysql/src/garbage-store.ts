@@ -23,6 +23,7 @@ export class MysqlGarbageStore implements GarbageStore {
     return this.#remove('removing expired claims', limit, from, key, (sql) => ({
       find: fill(sql.findExpiredClaims, [BigInt(from ?? 0), limit]),
       lock: sql.lockExpiredClaims,
+      lockValues: [],
       remove: sql.removeClaims,
     }))
   }
@@ -36,7 +37,22 @@ export class MysqlGarbageStore implements GarbageStore {
     return this.#remove('removing dead letters', limit, from, place, (sql) => ({
       find: fill(sql.findDeadLetters, [Math.round(retentionMs * 1000), BigInt(from ?? 0), limit]),
       lock: sql.lockDeadLetters,
+      lockValues: [Math.round(retentionMs * 1000)],
       remove: sql.removeDeadLetters,
+    }))
+  }
+
+  removeRedrives(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'> {
+    const key = (row: Row): unknown => [textOf(row['id']), textOf(row['at']), textOf(row['place'])]
+    return this.#remove('removing records of redrives', limit, from, key, (sql) => ({
+      find: fill(sql.findRedrives, [Math.round(retentionMs * 1000), BigInt(from ?? 0), limit]),
+      lock: sql.lockRedrives,
+      lockValues: [],
+      remove: sql.removeRedrives,
     }))
   }
 
@@ -56,6 +72,7 @@ export class MysqlGarbageStore implements GarbageStore {
     of: (sql: Statements['mysql']) => {
       readonly find: string
       readonly lock: string
+      readonly lockValues: readonly number[]
       readonly remove: string
     },
   ): Promise<Removal | 'timed-out'> {
@@ -64,7 +81,10 @@ export class MysqlGarbageStore implements GarbageStore {
       return await runTogether(this.#source, doing, async (run) => {
         const { rows: found } = await run(statements.find, [])
         if (found.length === 0) return { removed: 0, more: false, next: undefined }
-        const { rows: locked } = await run(statements.lock, [JSON.stringify(found.map(keyOf))])
+        const { rows: locked } = await run(statements.lock, [
+          JSON.stringify(found.map(keyOf)),
+          ...statements.lockValues,
+        ])
         if (locked.length > 0) await run(statements.remove, [JSON.stringify(locked.map(keyOf))])
         const next = textOf(found.at(-1)!['instant'])
         // Many of one instant, and all of them another's: he goes on with them.

@@ -4,7 +4,7 @@ import { OptionChecker } from '@txbox/core'
 import { recogniseHandle, recogniseRoot, type OwnConnection } from '@txbox/handles'
 import { NO_TABLE, numberOf, translate } from './errors.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
-import { fill, textOf } from './literals.ts'
+import { fill, literal, textOf } from './literals.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
 import { checkEngine, inspect, refuseLater, type RunStatement } from './schema-revision.ts'
 
@@ -178,10 +178,11 @@ function statementsOf(sql: string): readonly string[] {
     .filter((statement) => statement !== '')
 }
 
-/** The files carry the default prefix. */
+/** The files carry the default prefix. Between quotes a name is a text. */
 function withPrefix(sql: string, tables: Tables): string {
   return sql.replaceAll(
-    /\btxbox_(inbox|outbox|leases|parked|redrives|versions|waiting|collections|migrations)\b/g,
-    (_, name: keyof Omit<Tables, 'prefix'>) => tables[name],
+    /('?)\btxbox_(inbox|outbox|leases|parked|redrives|versions|waiting|collections|migrations)\b\1/g,
+    (_, quote: string, name: keyof Omit<Tables, 'prefix'>) =>
+      quote === '' ? tables[name] : literal(tables.prefix + name),
   )
 }

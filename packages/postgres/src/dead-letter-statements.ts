@@ -32,7 +32,7 @@ order by d.id, d.place`,
 
     /**
      * Whoever asks at the same time waits, and finds them put back. The first of each key is due; the rest of it follows
-     * in the order of their places.
+     * in the order of their places. Scheduled ones are due by themselves, and are the first of nothing.
      */
     redrive: `
 with chosen as materialized (
@@ -41,7 +41,7 @@ with chosen as materialized (
   for update
 ), ranked as materialized (
   select c.place, case when c.deliver_at is null then c.key end as order_key,
-    row_number() over (partition by c.shard, c.key order by c.place) as n
+    row_number() over (partition by c.shard, c.key, c.deliver_at is null order by c.place) as n
   from chosen as c
 ), redriven as (
   update ${parked} as p

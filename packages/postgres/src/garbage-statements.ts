@@ -42,6 +42,21 @@ with removed as (
   returning dead_at
 )${summary('dead_at')}`,
 
+    /** Records of who put which dead letter back. $3 is the retention in milliseconds. */
+    removeRedrives: `
+with removed as (
+  delete from ${schema}.redrives
+  where ctid = any (array(
+    select ctid
+    from ${schema}.redrives
+    where redriven_at <= statement_timestamp() - $3::double precision * interval '1 millisecond' and redriven_at >= ${from}
+    order by redriven_at
+    limit $1
+    for update skip locked
+  ))
+  returning redriven_at
+)${summary('redriven_at')}`,
+
     /** Leaves out the record when another collector is writing it. */
     record: `
 update ${schema}.collections

@@ -26,6 +26,15 @@ export class PostgresGarbageStore implements GarbageStore {
     return this.#remove('removing dead letters', this.#sql.removeDeadLetters, values)
   }
 
+  removeRedrives(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'> {
+    const values = [limit, from ?? '0', retentionMs]
+    return this.#remove('removing records of redrives', this.#sql.removeRedrives, values)
+  }
+
   async record({ inbox, deadLetters, durationMs }: CollectionRecord): Promise<void> {
     const values = [inbox, deadLetters, Math.round(durationMs)]
     await runAlone(this.#source, 'recording what was collected', this.#sql.record, values)

@@ -198,4 +198,15 @@ insert into txbox.collections (id) values (1) on conflict (id) do nothing;
 insert into txbox.migrations (number, title) values (5, 'collections') on conflict (number) do nothing;
 `,
   },
+  {
+    number: 6,
+    name: '0006_redrives',
+    sql: `-- 0006 redrives: the records of redrives are collected, by age.
+-- Safe to run again.
+
+create index if not exists redrives_redriven_at on txbox.redrives (redriven_at);
+
+insert into txbox.migrations (number, title) values (6, 'redrives') on conflict (number) do nothing;
+`,
+  },
 ]

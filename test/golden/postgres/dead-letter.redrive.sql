@@ -11,7 +11,7 @@ limit $6
   for update
 ), ranked as materialized (
   select c.place, case when c.deliver_at is null then c.key end as order_key,
-    row_number() over (partition by c.shard, c.key order by c.place) as n
+    row_number() over (partition by c.shard, c.key, c.deliver_at is null order by c.place) as n
   from chosen as c
 ), redriven as (
   update "txbox".parked as p

@@ -13,7 +13,7 @@ export interface DeadLetter {
   readonly attempts: number
   /** Why it was refused last. */
   readonly error: string
-  /** Who put it back the last time, and when; absent for one that never was. */
+  /** Who put it back the last time, and when; absent for one that never was, or so long ago that the record has gone. */
   readonly redriven?: { readonly at: Date; readonly by: string }
 }
 

@@ -11,4 +11,4 @@ select cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver
 from `txbox_parked` as d
 where d.dead_at is not null CHOSEN
 order by d.id, d.place
-limit ? LOCKED
+limit ?

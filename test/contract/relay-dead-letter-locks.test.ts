@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { createDeadLetters } from '@txbox/relay'
+import { Broker, rejected } from '../support/broker.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind)
+
+  test('O12 neither redriving nor discarding waits for a producer whose transaction is open', async () => {
+    const scheduled = (n: number) => ({ topic: 'test', key: `k${n}`, payload: n, deliverAt: new Date(0) })
+    const ids = await publishAll(root, messagesOf(undefined, 4))
+    const publisher = new Broker().publisher({
+      respond: (call) => call.messages.map(() => rejected({ retryable: false })),
+    })
+    const open = await root.begin()
+    await publishIn(root, open, [scheduled(1), scheduled(2)])
+    const subject = await RelayUnderTest.started(root, publisher)
+    await subject.hears('dead-lettered', 4)
+    await subject.relay.stop()
+    await publishIn(root, open, [scheduled(3)])
+    const dead = createDeadLetters({ database: root.database })
+    const begun = performance.now()
+    expect((await dead.redrive({ ids: ids.slice(0, 1) })).length).toBe(1)
+    expect((await dead.redrive({ topic: 'test' })).length).toBe(3)
+    const again = await RelayUnderTest.started(root, publisher)
+    await again.hears('dead-lettered', 4)
+    await again.relay.stop()
+    expect((await dead.discard({ topic: 'test' })).length).toBe(4)
+    // Who waits for a lock gives up after 50 seconds, and tries again.
+    expect(performance.now() - begun).toBeLessThan(20_000)
+    await open.commit()
+    expect((await outbox.parked()).length).toBe(3)
+  })
+})

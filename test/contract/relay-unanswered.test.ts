@@ -1,0 +1,133 @@
+import { expect, onTestFinished, test } from 'vitest'
+import {
+  portsKey,
+  shardOf,
+  type ConnectedDatabase,
+  type ConnectedPorts,
+  type RelayStore,
+  type TransactionHandle,
+} from '@txbox/core'
+import { Broker, rejected } from '../support/broker.ts'
+import { keysOfOneShard } from '../support/keys.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/target.ts'
+import { until } from '../support/until.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+// What the relay does with an answer that does not come: what the database's library is makes no difference.
+const root = useRoot(target, target.kinds[0]!)
+const [key] = keysOfOneShard(1) as [string]
+
+/** The database, but that the answers to the first settlements are lost, of which nobody knows what became. */
+function losing(lost: { settle?: 'done' | 'not done'; settleParked?: 'done' | 'not done' }): {
+  database: ConnectedDatabase<TransactionHandle>
+} {
+  const ports = root.database[portsKey]
+  const left = { ...lost }
+  const settlement =
+    <K extends 'settle' | 'settleParked'>(inner: RelayStore, name: K) =>
+    async (...values: Parameters<RelayStore[K]>): Promise<void> => {
+      const how = left[name]
+      delete left[name]
+      if (how !== 'not done') await (inner[name] as (...all: typeof values) => Promise<void>)(...values)
+      if (how !== undefined) throw new Error('the answer was lost')
+    }
+  const mine: Partial<ConnectedPorts> = {
+    checkSchema: () => ports.checkSchema(),
+    leases: () => ports.leases(),
+    relay: (options) => {
+      const inner = ports.relay(options)
+      return {
+        read: (shard, limits) => inner.read(shard, limits),
+        readDue: (lease, shard, limits) => inner.readDue(lease, shard, limits),
+        work: (shards) => inner.work(shards),
+        settle: settlement(inner, 'settle'),
+        settleParked: settlement(inner, 'settleParked'),
+      }
+    },
+  }
+  return { database: { engine: root.database.engine, [portsKey]: mine } as never }
+}
+
+for (const how of ['done', 'not done'] as const) {
+  test(`O2 O7 a settlement without an answer (${how}): the shard is given up, so that it is over when the next term begins`, async () => {
+    const ids = await publishAll(root, messagesOf(key, 2))
+    const broker = new Broker()
+    const publisher = broker.publisher({ ordering: 'per-key' })
+    const subject = await RelayUnderTest.started(losing({ settle: how }), publisher)
+    await subject.hears('lease-lost')
+    await outbox.settled()
+    const [lost] = subject.heard('lease-lost')
+    expect(lost!.reason).toBe('stopped')
+    await subject.hears('lease-acquired', 17)
+    const terms = subject.heard('lease-acquired').filter(({ shard }) => shard === lost!.shard)
+    expect(terms.map(({ term }) => term)).toEqual([lost!.term, lost!.term + 1n])
+    expect(broker.ids()).toEqual(how === 'done' ? ids : [...ids, ...ids])
+  })
+}
+
+test('O5 what is dead is told of when it is settled: once, also when the answers were lost', async () => {
+  const ids = await publishAll(root, messagesOf(key, 2))
+  const broker = new Broker()
+  const publisher = broker.publisher({
+    ordering: 'per-key',
+    respond: (call) =>
+      call.messages.map((message, n) => {
+        if (message.id === ids[0]) return rejected({ retryable: message.attempt === 1 })
+        return n > 0 ? { status: 'skipped' } : call.accept(message)
+      }),
+  })
+  const lost = { settle: 'not done', settleParked: 'not done' } as const
+  const subject = await RelayUnderTest.started(losing(lost), publisher, {
+    retry: { attempts: 9, delayMs: () => 1 },
+  })
+  await subject.hears('dead-lettered')
+  await outbox.settled()
+  expect(subject.heard('parked').map(({ id, attempt }) => [id, attempt])).toEqual([[ids[0], 1]])
+  expect(subject.heard('dead-lettered').map(({ id, attempts }) => [id, attempts])).toEqual([[ids[0], 2]])
+  expect(broker.ids()).toEqual([ids[1]])
+})
+
+const SHARD = shardOf(key)
+const NAME = `outbox/${String(SHARD).padStart(2, '0')}`
+const LEASES = target.engine === 'postgres' ? 'txbox.leases' : 'txbox_leases'
+
+for (const becomes of ['accepted', 'refused'] as const) {
+  test(`O7 while a settlement is under way (${becomes}) nobody gets the lease, though it has run out`, async () => {
+    const ports = root.database[portsKey]
+    const store = ports.relay({ statementTimeoutMs: 20_000 })
+    const leases = ports.leases()
+    onTestFinished(() => leases.close())
+    await publishAll(root, messagesOf(key, 1))
+    const [message] = await store.read(SHARD, { messages: 10, bytes: 1000 })
+    const holder = await root.begin()
+    await holder.exec(`select id from ${target.outboxTable} where shard = ? and seq = ? for update`, [
+      SHARD,
+      String(message!.seq),
+    ])
+    await outbox.sql(`insert into ${LEASES} (name) values (?)`, [NAME])
+    await outbox.lend(SHARD, { owner: 'me', term: 7n, forMs: 2000 })
+    const lentAt = await target.now()
+    const lease = { name: NAME, owner: 'me', term: 7n, afterCrash: false }
+    const refusal = { seq: message!.seq, attempts: 1, error: 'no', retryInMs: 600_000 }
+    const settling = store.settle(lease, SHARD, {
+      accepted: becomes === 'accepted' ? [message!.seq] : [],
+      refused: becomes === 'refused' ? [refusal] : [],
+      behind: [],
+    })
+    await until(
+      async () => (await outbox.transactions()).some(({ statement }) => statement.includes('delete')),
+      () => 'the settlement waits for the row',
+    )
+    await target.past(new Date(lentAt.getTime() + 2000))
+    const ask = () => leases.acquire([NAME], { owner: 'other', ttlMs: 60_000, limit: 1 })
+    expect(await ask()).toEqual([])
+    await holder.rollback()
+    await settling
+    expect(await ask()).toMatchObject([{ owner: 'other', term: 8n, afterCrash: true }])
+    expect((await outbox.parked()).length).toBe(becomes === 'refused' ? 1 : 0)
+    expect(await outbox.backlog()).toEqual([])
+  })
+}

@@ -1,0 +1,5 @@
+select cast(d.place as char) as place, cast(d.id as binary) as id
+from `txbox_parked` as d
+where d.dead_at is not null CHOSEN
+order by d.id, d.place
+limit ?

@@ -1,0 +1,164 @@
+import {
+  portsKey,
+  type BacklogMessage,
+  type ConnectedDatabase,
+  type ConnectedPorts,
+  type Lease,
+  type LeaseStore,
+  type OutboxMessage,
+  type ParkedSettlement,
+  type Publisher,
+  type PublishResult,
+  type ReadLimits,
+  type RelayStore,
+  type Settlement,
+  type TransactionHandle,
+} from '@txbox/core'
+
+/** What a relay does step by step. */
+export type RelayStep = 'read' | 'readDue' | 'publish' | 'settle' | 'settleParked'
+export const RELAY_STEPS: readonly RelayStep[] = ['read', 'readDue', 'publish', 'settle', 'settleParked']
+
+/** Where a relay dies: at the n-th time that it comes to a step, before the step is carried out or before its answer. */
+export interface Death {
+  readonly step: RelayStep
+  readonly nth: number
+  readonly phase: 'before' | 'answered'
+}
+
+/** What somebody who looks over its shoulder sees of a relay. */
+export interface RelayWitness {
+  /** It has these in its hands now, by a read that began at this instant. */
+  reads(owner: string, messages: readonly BacklogMessage[], begunAt: number): void
+  /** The database has carried this out. */
+  settles(accepted: readonly string[], buried: readonly string[]): void
+  /** Instants, in order. */
+  now(): number
+  died(owner: string): void
+}
+
+/**
+ * A database and a publisher for one relay that dies in this process as it would by SIGKILL: from then on it gets no
+ * answer any more and nothing that it asks for happens. What is on its way to the server at that moment still happens.
+ */
+export class MortalRelay {
+  readonly owner: string
+  readonly database: ConnectedDatabase<TransactionHandle>
+  readonly death: Promise<void>
+  #dead = false
+  readonly #end: Death | undefined
+  readonly #die: () => void
+  readonly #witness: RelayWitness
+  readonly #counts = new Map<RelayStep, number>()
+  /** The ids of what it has read, by table and number. */
+  readonly #ids = new Map<string, string>()
+
+  constructor(
+    owner: string,
+    database: ConnectedDatabase<TransactionHandle>,
+    witness: RelayWitness,
+    end?: Death,
+  ) {
+    this.owner = owner
+    this.#witness = witness
+    this.#end = end
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.death = promise
+    this.#die = () => {
+      if (this.#dead) return
+      this.#dead = true
+      resolve()
+      witness.died(owner)
+    }
+    const ports = database[portsKey]
+    const mortal: Partial<ConnectedPorts> = {
+      checkSchema: () => ports.checkSchema(),
+      relay: (options) => this.#store(ports.relay(options)),
+      leases: () => this.#leases(ports.leases()),
+    }
+    this.database = { engine: database.engine, [portsKey]: mortal } as unknown as typeof this.database
+  }
+
+  publisher(inner: Publisher): Publisher {
+    return {
+      ...(inner.ordering !== undefined && { ordering: inner.ordering }),
+      publish: (messages: readonly OutboxMessage[], options): Promise<readonly PublishResult[]> =>
+        this.#step('publish', () => inner.publish(messages, options)),
+    }
+  }
+
+  #store(inner: RelayStore): RelayStore {
+    const read = async (
+      step: 'read' | 'readDue',
+      work: () => Promise<readonly BacklogMessage[]>,
+    ): Promise<readonly BacklogMessage[]> => {
+      const begunAt = this.#witness.now()
+      const messages = await this.#step(step, work)
+      for (const { seq, id } of messages) this.#ids.set(`${step} ${seq}`, id)
+      this.#witness.reads(this.owner, messages, begunAt)
+      return messages
+    }
+    const settle = async (
+      step: 'settle' | 'settleParked',
+      { accepted, refused }: Settlement | ParkedSettlement,
+      work: () => Promise<void>,
+    ): Promise<void> => {
+      const from = step === 'settle' ? 'read' : 'readDue'
+      const idOf = (seq: bigint): string => this.#ids.get(`${from} ${seq}`)!
+      await this.#step(step, async () => {
+        await work()
+        const buried = refused.filter(({ retryInMs }) => retryInMs === undefined)
+        this.#witness.settles(
+          accepted.map(idOf),
+          buried.map(({ seq }) => idOf(seq)),
+        )
+      })
+    }
+    return {
+      read: (shard: number, limits: ReadLimits) => read('read', () => inner.read(shard, limits)),
+      readDue: (lease: Lease, shard: number, limits: ReadLimits) =>
+        read('readDue', () => inner.readDue(lease, shard, limits)),
+      settle: (lease, shard, settlement) =>
+        settle('settle', settlement, () => inner.settle(lease, shard, settlement)),
+      settleParked: (lease, shard, settlement) =>
+        settle('settleParked', settlement, () => inner.settleParked(lease, shard, settlement)),
+      work: (shards) => this.#alive(() => inner.work(shards)),
+    }
+  }
+
+  #leases(inner: LeaseStore): LeaseStore {
+    return {
+      acquire: (names, request) => this.#alive(() => inner.acquire(names, request)),
+      renew: (leases, ttlMs) => this.#alive(() => inner.renew(leases, ttlMs)),
+      holders: (prefix) => this.#alive(() => inner.holders(prefix)),
+      sweep: (prefix, olderThanMs) => this.#alive(() => inner.sweep(prefix, olderThanMs)),
+      // A dead one gives nothing back; it only has to let go of its connection, which is this process's.
+      release: async (leases) => (this.#dead ? Promise.reject(new Error('dead')) : inner.release(leases)),
+      close: () => inner.close(),
+    }
+  }
+
+  async #step<R>(step: RelayStep, work: () => Promise<R>): Promise<R> {
+    const number = (this.#counts.get(step) ?? 0) + 1
+    this.#counts.set(step, number)
+    const dies = (phase: Death['phase']): boolean =>
+      this.#end?.step === step && this.#end.nth === number && this.#end.phase === phase
+    if (dies('before')) this.#die()
+    return this.#alive(work, () => dies('answered'))
+  }
+
+  async #alive<R>(work: () => Promise<R>, diesOfIt = (): boolean => false): Promise<R> {
+    if (this.#dead) return silence()
+    try {
+      return await work()
+    } finally {
+      if (diesOfIt()) this.#die()
+      // oxlint-disable-next-line no-unsafe-finally -- whatever came of it, nobody is told
+      if (this.#dead) await silence()
+    }
+  }
+}
+
+function silence(): Promise<never> {
+  return new Promise(() => {})
+}

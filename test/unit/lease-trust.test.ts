@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import type { Lease, LeaseStore } from '@txbox/core'
+import { LeaseKeeper, type HeldShard } from '../../packages/relay/src/lease-keeper.ts'
+import { trustFrom, type Clock } from '../../packages/relay/src/lease-trust.ts'
+
+const LEASE_MS = 1000
+
+class HandClock implements Clock {
+  monotonic = 0
+  wall = 1e12
+  monotonicMs(): number {
+    return this.monotonic
+  }
+  wallMs(): number {
+    return this.wall
+  }
+  pass(ms: number): void {
+    this.monotonic += ms
+    this.wall += ms
+  }
+}
+
+test('O7 trust ends before the lease does, by whichever clock says so first', () => {
+  const clock = new HandClock()
+  const trust = trustFrom(clock, LEASE_MS)
+  clock.pass(899)
+  expect(trust.holds()).toBe(true)
+  clock.pass(1)
+  expect(trust.holds()).toBe(false)
+  // The monotonic clock stands still while a machine sleeps.
+  const slept = trustFrom(clock, LEASE_MS)
+  clock.wall += 900
+  expect(slept.holds()).toBe(false)
+  // Somebody sets the wall clock back.
+  const setBack = trustFrom(clock, LEASE_MS)
+  clock.wall -= 3_600_000
+  clock.monotonic += 900
+  expect(setBack.holds()).toBe(false)
+})
+
+test('O7 trust counts from when the lease was asked for, also when it is renewed, and not from the answer', async () => {
+  const clock = new HandClock()
+  // What takes time here is the answer; real leases are those of test/contract.
+  const slow = async <R>(answer: R): Promise<R> => {
+    clock.pass(600)
+    return answer
+  }
+  const lease = (name: string): Lease => ({ name, owner: 'me', term: 1n, afterCrash: false })
+  const store: LeaseStore = {
+    acquire: (names) => slow(names.slice(0, 1).map(lease)),
+    renew: (leases) => slow(leases),
+    release: async () => undefined,
+    holders: async () => [],
+    sweep: async () => undefined,
+    close: async () => undefined,
+  }
+  const held: HeldShard[] = []
+  const keeper = new LeaseKeeper(
+    store,
+    { owner: 'me', leaseMs: LEASE_MS, clock },
+    { acquired: (one) => held.push(one), lost: () => undefined, failed: () => undefined },
+  )
+  // It makes itself known, and takes a shard, at 600; the answer comes at 1200.
+  await keeper.round()
+  clock.pass(299)
+  expect(held[0]!.trust.holds()).toBe(true)
+  clock.pass(1)
+  expect(held[0]!.trust.holds()).toBe(false)
+
+  held.length = 0
+  await keeper.round()
+  const [renewed] = held
+  const before = renewed!.trust
+  await keeper.round()
+  expect(renewed!.trust).not.toBe(before)
+})
