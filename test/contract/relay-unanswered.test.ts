@@ -113,7 +113,7 @@ for (const becomes of ['accepted', 'refused'] as const) {
     const lease = { name: NAME, owner: 'me', term: 7n, afterCrash: false }
     const refusal = { seq: message!.seq, attempts: 1, error: 'no', retryInMs: 600_000 }
     const settling = store.settle(lease, SHARD, {
-      accepted: becomes === 'accepted' ? [message!.seq] : [],
+      accepted: becomes === 'accepted' ? [message!] : [],
       refused: becomes === 'refused' ? [refusal] : [],
       behind: [],
     })

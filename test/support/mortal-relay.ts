@@ -109,7 +109,7 @@ export class MortalRelay {
         await work()
         const buried = refused.filter(({ retryInMs }) => retryInMs === undefined)
         this.#witness.settles(
-          accepted.map(idOf),
+          accepted.map((one) => idOf(typeof one === 'bigint' ? one : one.seq)),
           buried.map(({ seq }) => idOf(seq)),
         )
       })
