@@ -188,12 +188,16 @@ export class RelayRun {
         moved = this.#moved
         const idle = this.#keeper.idle()
         if (idle.length === 0) continue
+        const startedAt = performance.now()
         const found = await this.#lookAt(idle.map((held) => held.shard))
         for (const held of idle) {
           const due = found.get(held.shard)
           if (due === undefined) continue
           const state = this.#states.get(held)
-          if (state !== undefined) state.due ||= due
+          if (state !== undefined) {
+            if (due) state.due = true
+            else state.lookedAt = Math.max(state.lookedAt, startedAt)
+          }
           this.#ready.add(held)
         }
         failures = 0
