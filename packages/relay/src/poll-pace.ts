@@ -44,7 +44,7 @@ export class PollPace {
     if (signal.aborted) {
       // The first news after a quiet time do not wait; where they come without end, they are gathered.
       const earlyMs = this.#lookedAt + NEWS_APART_MS - performance.now()
-      if (earlyMs > 0) await pause(earlyMs)
+      if (earlyMs > 0) await pause(Math.ceil(earlyMs))
       // Only now: what has come meanwhile is seen by the look that follows.
       this.#woken = new AbortController()
     }
