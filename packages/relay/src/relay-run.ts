@@ -55,8 +55,6 @@ interface ShardState {
   due: boolean
   /** When we looked for them last, on the monotonic clock. */
   lookedAt: number
-  /** Its next batch is the first one after it had nothing. */
-  first: boolean
   suspects: Suspects | undefined
 }
 
@@ -108,7 +106,7 @@ export class RelayRun {
       {
         acquired: (held) => {
           const suspects = held.afterCrash ? new Suspects(settings.batchSize) : undefined
-          this.#states.set(held, { due: true, lookedAt: -Infinity, first: true, suspects })
+          this.#states.set(held, { due: true, lookedAt: -Infinity, suspects })
           events.emit('lease-acquired', { shard: held.shard, term: held.lease.term })
           this.#ready.add(held)
         },
@@ -257,23 +255,11 @@ export class RelayRun {
       const parked = await this.#parkedTurn(held, state, startedAt)
       if (!parked.empty && !parked.more) return false
     }
-    const limits = state.first ? this.#firstLimits(held.shard) : this.#tools.limits
-    const result = this.#count(await shardTurn(held, { ...this.#tools, limits }))
-    state.first = result.empty
+    const result = this.#count(await shardTurn(held, this.#tools))
     if (!result.empty) return result.more || state.due
     if (state.lookedAt !== startedAt) await this.#parkedTurn(held, state, startedAt)
     if (!state.due) this.#emptyAt.set(held.shard, startedAt)
     return state.due
-  }
-
-  /**
-   * Towards its end a batch has only a few messages under way, of the keys that have most. Where all shards publish at a
-   * time, they must not come there together, or the broker has nothing to do: so their first batches differ in size.
-   */
-  #firstLimits(shard: number): TurnTools['limits'] {
-    const { limits } = this.#tools
-    if (this.#settings.publisher.ordering !== 'per-key') return limits
-    return { ...limits, messages: Math.ceil((limits.messages * (shard + 1)) / SHARDS) }
   }
 
   async #parkedTurn(held: HeldShard, state: ShardState, now: number): Promise<TurnResult> {
