@@ -80,13 +80,16 @@ async function measureInTurns(
 
 function printLatencies(measured: Measured): void {
   const names = (Object.keys(TITLES) as (keyof Measured)[]).filter((name) => measured[name].length > 0)
-  const columns = ['p50Ms', 'p99Ms', 'maxMs'] as const
+  const spread = (name: keyof Measured, column: 'p50Ms' | 'p99Ms' | 'maxMs'): string =>
+    hundredthsSpread(summarise(measured[name].map((latency) => latency[column])))
   console.log(
     formatTable(
       ['', 'p50 ms (min–max)', 'p99 ms (min–max)', 'worst ms (min–max)'],
       names.map((name) => [
         TITLES[name],
-        ...columns.map((column) => hundredthsSpread(summarise(measured[name].map((of) => of[column])))),
+        spread(name, 'p50Ms'),
+        spread(name, 'p99Ms'),
+        spread(name, 'maxMs'),
       ]),
     ),
   )

@@ -199,6 +199,7 @@ test('stop ends the listening', async () => {
 
 test('wrong options are refused', () => {
   expect(() => postgres({ db: pool, listen: 5 as never })).toThrow(InvalidOptionError)
+  expect(() => postgres({ db: pool, listenCheckIntervalMs: 99 })).toThrow(InvalidOptionError)
   expect(() => createOutbox({ database: { ...postgres(), engine: 'mysql' }, notify: true })).toThrow(
     InvalidOptionError,
   )
