@@ -3,6 +3,7 @@ import { aboutServer } from './about-server.ts'
 import { BenchDatabase } from './bench-database.ts'
 import { gcSuite } from './gc-suite.ts'
 import { postgresInboxSuite } from './inbox-suite.ts'
+import { latencySuite } from './latency-suite.ts'
 import { postgresPublishSuite } from './publish-suite.ts'
 import { relaySuite } from './relay-suite.ts'
 import { versioningSuite } from './versioning-suite.ts'
@@ -20,6 +21,7 @@ export async function postgresServer(): Promise<BenchServer> {
         postgresInboxSuite(database),
         postgresPublishSuite(database),
         relaySuite(database),
+        latencySuite(database),
         versioningSuite(database),
         gcSuite(database),
       ],

@@ -1,16 +1,13 @@
-import { randomUUID } from 'node:crypto'
 import { rabbitmqPublisher } from '@txbox/rabbitmq'
-import amqp from 'amqplib'
 import type { Pool } from 'pg'
 import { orderOfTurn } from '../measure/rotation.ts'
 import { publishBare, type BareMessage } from './bare-rabbitmq-client.ts'
 import type { BenchDatabase } from './bench-database.ts'
+import { RABBITMQ_URL, makeQueue } from './bench-queue.ts'
 import { BACKLOG, makeBacklog } from './relay-backlog.ts'
 import type { DrainVariant } from './relay-drains.ts'
 import { txboxVariant } from './relay-variants.ts'
 import { checkpoint } from './workspace.ts'
-
-export const RABBITMQ_URL = process.env['RABBITMQ_URL'] ?? 'amqp://guest:guest@127.0.0.1:5672'
 
 /** In flight: as many as the relay has, four batches of a thousand. */
 const WINDOW = 4000
@@ -29,12 +26,9 @@ export async function rabbitmqDrains(
   database: BenchDatabase,
   { rounds, messages }: { readonly rounds: number; readonly messages: number },
 ): Promise<RabbitmqRates | undefined> {
-  const connection = await amqp.connect(RABBITMQ_URL).catch(() => undefined)
-  if (connection === undefined) return undefined
-  connection.on('error', () => undefined)
-  const queue = `txbox-bench-${randomUUID()}`
-  const channel = await connection.createChannel()
-  await channel.assertQueue(queue, { durable: true, arguments: { 'x-queue-type': 'quorum' } })
+  const made = await makeQueue()
+  if (made === undefined) return undefined
+  const { name: queue, channel } = made
   const pool = database.pool({ max: 1 })
   try {
     await makeBacklog(pool, messages)
@@ -63,8 +57,7 @@ export async function rabbitmqDrains(
     }
     return rates
   } finally {
-    await channel.deleteQueue(queue)
-    await connection.close()
+    await made.dispose()
     await database.close(pool)
   }
 }

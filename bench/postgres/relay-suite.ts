@@ -8,8 +8,6 @@ import { graphileWorkerVariant } from './graphile-worker-variant.ts'
 import { pgBossVariant } from './pg-boss-variant.ts'
 import { makeBacklog } from './relay-backlog.ts'
 import { interleavedDrains, type Drains } from './relay-drains.ts'
-import { idleCpu } from './relay-idle.ts'
-import { commitToPublishLatency } from './relay-latency.ts'
 import { rabbitmqDrains, type RabbitmqRates } from './relay-rabbitmq.ts'
 import { handVariant, idleOrderedPublisher, idlePublisher, txboxVariant } from './relay-variants.ts'
 import { transactionalOutboxVariant } from './transactional-outbox-variant.ts'
@@ -52,7 +50,6 @@ export function relaySuite(database: BenchDatabase): Suite {
       await measureOwn(database, { rounds, messages, pinnedHorizon: true })
       const free = await measureOwn(database, { rounds: few, messages: 1_000_000, pinnedHorizon: false })
       const pinned = await measureOwn(database, { rounds: few, messages: 1_000_000, pinnedHorizon: true })
-      await printLatency(database)
       return [...targets, pinnedTarget(pinned, free)]
     },
   }
@@ -164,18 +161,6 @@ async function measureRabbitmq(
     ),
   )
   return rates
-}
-
-async function printLatency(database: BenchDatabase): Promise<void> {
-  console.log('\nrelay: from the answer to COMMIT to the publisher, 100 messages/s, polling as by default')
-  const { messages, p50Ms, p99Ms, maxMs } = await commitToPublishLatency(database, {
-    messagesPerSecond: 100,
-    seconds: 30,
-  })
-  console.log(
-    `${whole(messages)} messages: p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms, worst ${maxMs.toFixed(1)} ms`,
-  )
-  console.log(`idle: ${(100 * (await idleCpu(database, 20))).toFixed(2)} % of a core in this process`)
 }
 
 function drainTargets(drains: Readonly<Record<OwnName | PeerName, Drains>>): readonly Target[] {

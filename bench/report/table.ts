@@ -26,3 +26,8 @@ export function wholeSpread({ median, min, max }: Summary): string {
 export function ratioSpread({ median, min, max }: Summary): string {
   return `${median.toFixed(3)} (${min.toFixed(3)}–${max.toFixed(3)})`
 }
+
+/** median (min–max), of milliseconds and the like */
+export function hundredthsSpread({ median, min, max }: Summary): string {
+  return `${median.toFixed(2)} (${min.toFixed(2)}–${max.toFixed(2)})`
+}

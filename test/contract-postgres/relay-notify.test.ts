@@ -4,7 +4,7 @@ import { postgres } from '@txbox/postgres'
 import { createRelay, InvalidOptionError, type RelayOptions } from '@txbox/relay'
 import { Kysely, PostgresDialect } from 'kysely'
 import { Client, Pool } from 'pg'
-import { Broker } from '../support/broker.ts'
+import { Broker, Gate, acceptAll } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { RelayUnderTest } from '../support/relay-under-test.ts'
 import { useTarget } from '../support/target.ts'
@@ -24,12 +24,14 @@ beforeAll(() => {
 })
 afterAll(() => pool.end())
 
-async function publish(options: { notify?: boolean; rollback?: boolean; count?: number } = {}) {
-  const { notify = true, rollback = false, count = 1 } = options
+async function publish(
+  options: { notify?: boolean; rollback?: boolean; count?: number; key?: string } = {},
+): Promise<void> {
+  const { notify = true, rollback = false, count = 1, key = 'k' } = options
   const client = await pool.connect()
   try {
     await client.query('BEGIN')
-    const messages = Array.from({ length: count }, (_, n) => ({ topic: 't', key: `k${n}`, payload: n }))
+    const messages = Array.from({ length: count }, (_, n) => ({ topic: 't', key: `${key}${n}`, payload: n }))
     await createOutbox({ database: postgres(), notify }).publish(client, messages)
     await client.query(rollback ? 'ROLLBACK' : 'COMMIT')
   } finally {
@@ -37,25 +39,42 @@ async function publish(options: { notify?: boolean; rollback?: boolean; count?: 
   }
 }
 
-/** Nothing else of ours is the last that a connection was asked. */
+/** What the relay asked last, on the connection that listens; since an instant, since a relay before may be going still. */
 const LISTENERS = `select count(*)::int as n from pg_stat_activity
-  where datname = current_database() and (query like 'listen "txbox%' or query = 'select 1')`
+  where datname = current_database() and backend_start >= ?::timestamptz
+    and (query like 'listen "txbox%' or query = 'select 1 as listening')`
 
-async function listening(): Promise<void> {
-  await until(
-    async () => Number((await outbox.sql(LISTENERS))[0]!['n']) > 0,
-    () => 'the relay listens',
-  )
+async function listeners(since = '-infinity'): Promise<number> {
+  return Number((await outbox.sql(LISTENERS, [since]))[0]!['n'])
 }
 
-async function started(broker: Broker, options: Partial<RelayOptions> = {}): Promise<RelayUnderTest> {
+/** The poller of a relay has looked since an instant, and has done nothing else since. */
+const LOOKS = `select count(*)::int as n from pg_stat_activity
+  where datname = current_database() and state = 'idle' and query_start >= ?::timestamptz and query like '%as asked (shard, start)%'`
+
+async function instant(): Promise<string> {
+  const [now] = await outbox.sql('select clock_timestamp()::text as at')
+  return String(now!['at'])
+}
+
+async function started(
+  broker: Broker,
+  options: Partial<RelayOptions> = {},
+  publisher = broker.publisher(),
+): Promise<RelayUnderTest> {
   const database = (options.database ?? postgres({ db: pool })) as never
-  const subject = await RelayUnderTest.started({ database }, broker.publisher(), {
+  const since = await instant()
+  const subject = await RelayUnderTest.started({ database }, publisher, {
     ...RARELY,
+    // No lease runs out and is taken again, which would make the relay look.
+    leaseMs: 60_000,
     wakeup: 'notify',
     ...options,
   })
-  await listening()
+  await until(
+    async () => (await listeners(since)) > 0,
+    () => 'the relay listens',
+  )
   await subject.hears('lease-acquired', 16)
   return subject
 }
@@ -94,19 +113,42 @@ test('a connection that listens and whose other end is gone is noticed and repla
   url.hostname = network.address.host
   url.port = String(network.address.port)
   const broker = new Broker()
-  const subject = await started(broker, { database: postgres({ db: pool, listen: url.href }) })
-  await publish()
+  const database = postgres({ db: pool, listen: url.href, listenCheckIntervalMs: 300 })
+  const subject = await started(broker, { database })
+  await publish({ key: 'before' })
   await broker.received(1)
-  network.freeze()
-  await publish()
-  await subject.hears('error')
-  expect(broker.log.length).toBe(1)
-  // A new connection gets through; the one that has gone silent would have brought nothing.
-  network.cut()
-  network.thaw()
+  network.abandon()
+  const receivedAtError: number[] = []
+  subject.relay.on('error', () => receivedAtError.push(broker.log.length))
+  // Of another shard: the relay may be looking for more of that of the first.
+  await publish({ key: 'meanwhile' })
+  // The connection that has gone silent brings nothing; the new one looks for what came meanwhile.
   await broker.received(2)
-  await publish()
+  expect(receivedAtError[0]).toBe(1)
+  await publish({ key: 'after' })
   await broker.received(3, 10_000)
+})
+
+test('news that come while their shard is at work are not passed over', async () => {
+  const broker = new Broker()
+  const publisher = broker.publisher()
+  const gate = new Gate()
+  publisher.respond = async () => {
+    await gate.pass()
+    publisher.respond = acceptAll
+    throw new Error('the broker is away')
+  }
+  await started(broker, {}, publisher)
+  await publish()
+  await gate.reached()
+  const since = await instant()
+  await publish()
+  await until(
+    async () => Number((await outbox.sql(LOOKS, [since]))[0]!['n']) > 0,
+    () => 'the relay has looked',
+  )
+  gate.open()
+  await broker.received(2, 10_000)
 })
 
 test('many messages are few wake-ups', async () => {
@@ -150,13 +192,14 @@ test('stop ends the listening', async () => {
   const subject = await started(new Broker())
   await subject.relay.stop()
   await until(
-    async () => Number((await outbox.sql(LISTENERS))[0]!['n']) === 0,
+    async () => (await listeners()) === 0,
     () => 'no connection listens any more',
   )
 })
 
 test('wrong options are refused', () => {
   expect(() => postgres({ db: pool, listen: 5 as never })).toThrow(InvalidOptionError)
+  expect(() => postgres({ db: pool, listenCheckIntervalMs: 99 })).toThrow(InvalidOptionError)
   expect(() => createOutbox({ database: { ...postgres(), engine: 'mysql' }, notify: true })).toThrow(
     InvalidOptionError,
   )

@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib'
 import {
   InvalidOptionError,
   OptionChecker,
+  hours,
   portsKey,
   type ConnectedDatabase,
   type ConnectedPorts,
@@ -12,7 +13,8 @@ import {
   type Sleeper,
   type TransactionOf,
 } from '@txbox/core'
-import { listeningOn, recogniseRoot, type RootAdapter } from '@txbox/handles'
+import { recogniseRoot, type RootAdapter } from '@txbox/handles'
+import { connectListening } from './connect-listening.ts'
 import { deadLetterStatements } from './dead-letter-statements.ts'
 import { PostgresDeadLetterStore } from './dead-letter-store.ts'
 import { isConflict, translate } from './errors.ts'
@@ -25,7 +27,7 @@ import { inspectionStatements } from './inspection-statements.ts'
 import { PostgresInspectionStore } from './inspection-store.ts'
 import { leaseStatements } from './lease-statements.ts'
 import { PostgresLeaseStore } from './lease-store.ts'
-import { NotificationListener, type ConnectListening } from './notification-listener.ts'
+import { NotificationListener } from './notification-listener.ts'
 import { outboxStatements } from './outbox-statements.ts'
 import { PostgresOutboxStore } from './outbox-store.ts'
 import { parkedStatements } from './parked-statements.ts'
@@ -44,7 +46,7 @@ const CHECK_TIMEOUT_MS = 30_000
 /** No batch of a collector takes this long that gets an answer at all: the connection is gone. */
 const GARBAGE_TIMEOUT_MS = 60_000
 
-const LISTEN_TIMEOUT_MS = 5000
+const LISTEN_CHECK_INTERVAL_MS = 5000
 
 export interface PostgresOptions {
   /** The schema of txbox's tables, 1 to 63 bytes, written as it is (capitals count). @default 'txbox' */
@@ -54,6 +56,13 @@ export interface PostgresOptions {
    * that returns a `pg` client of its own each time, connected. A `pg.Pool` needs none.
    */
   listen?: string | (() => Promise<object>) | undefined
+  /**
+   * How often the connection that listens is asked whether it is alive, 100 ms to an hour: one whose other end is gone may
+   * never tell, and until it is found and replaced the relay only polls. It has as long to answer, 5 s at most.
+   *
+   * @default 5_000
+   */
+  listenCheckIntervalMs?: number | undefined
 }
 
 /**
@@ -72,15 +81,25 @@ export function postgres<D extends object>(
  */
 export function postgres(options?: PostgresOptions & { db?: undefined }): Database
 export function postgres(options: PostgresOptions & { db?: object | undefined } = {}): Database {
-  const check = new OptionChecker('postgres', options).known('db', 'schema', 'listen')
+  const check = new OptionChecker('postgres', options).known(
+    'db',
+    'schema',
+    'listen',
+    'listenCheckIntervalMs',
+  )
   const schema = quoteSchema('postgres', options.schema ?? DEFAULT_SCHEMA)
   const { db, listen } = options
   if (listen !== undefined && typeof listen !== 'string' && typeof listen !== 'function') {
     throw check.wrong('listen', 'a connection string, or a function that returns a connected pg client')
   }
+  const checkIntervalMs = check.milliseconds('listenCheckIntervalMs', {
+    min: 100,
+    max: hours(1),
+    default: LISTEN_CHECK_INTERVAL_MS,
+  })
   if (db === undefined) return { engine: 'postgres', [portsKey]: detachedPorts(schema) }
 
-  const ports = connectedPorts(schema, recogniseRoot('postgres', db, 'pg'), db, listen)
+  const ports = connectedPorts(schema, recogniseRoot('postgres', db, 'pg'), db, { listen, checkIntervalMs })
   const database = {
     engine: 'postgres' as const,
     [portsKey]: ports,
@@ -168,7 +187,10 @@ function connectedPorts(
   schema: string,
   root: RootAdapter,
   db: object,
-  listen: PostgresOptions['listen'],
+  {
+    listen,
+    checkIntervalMs,
+  }: { readonly listen: PostgresOptions['listen']; readonly checkIntervalMs: number },
 ): ConnectedPorts {
   const detached = detachedPorts(schema)
   const connect = connectListening(root, db, listen)
@@ -198,7 +220,8 @@ function connectedPorts(
         statementTimeoutMs: GARBAGE_TIMEOUT_MS,
       }),
     ...(connect !== undefined && {
-      listen: (sleeper: Sleeper) => new NotificationListener(connect, channelOf(schema), sleeper),
+      listen: (sleeper: Sleeper) =>
+        new NotificationListener({ connect, channel: channelOf(schema), checkIntervalMs }, sleeper),
     }),
     leases() {
       const most = root.maxConnections(db)
@@ -215,42 +238,4 @@ function connectedPorts(
 /** A channel's name is shorter than a schema's may be. `schema` is quoted. */
 function channelOf(schema: string): string {
   return `txbox_outbox_${crc32(schema).toString(16)}`
-}
-
-function connectListening(
-  root: RootAdapter,
-  db: object,
-  listen: PostgresOptions['listen'],
-): ConnectListening | undefined {
-  if (typeof listen === 'function') return async (on) => listeningOn(await listen(), on)
-  if (typeof listen === 'string') {
-    return async (on) => {
-      const { Client } = await importPg()
-      const client = new Client({
-        connectionString: listen,
-        keepAlive: true,
-        connectionTimeoutMillis: LISTEN_TIMEOUT_MS,
-      })
-      client.on('error', on.ended)
-      await client.connect()
-      return listeningOn(client, on)
-    }
-  }
-  return root.connectListening === undefined
-    ? undefined
-    : (on) => root.connectListening!(db, LISTEN_TIMEOUT_MS, on)
-}
-
-interface PgModule {
-  readonly Client: new (options: object) => {
-    on(event: 'error', listener: (error: unknown) => void): unknown
-    connect(): Promise<unknown>
-  }
-}
-
-/** Only who gives a connection string has to have it installed. */
-async function importPg(): Promise<PgModule> {
-  const name = 'pg'
-  const module = (await import(name)) as PgModule & { readonly default?: PgModule }
-  return module.default ?? module
 }

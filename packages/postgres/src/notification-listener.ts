@@ -3,11 +3,17 @@ import { exponentialBackoff, type Sleeper, type WakeUps } from '@txbox/core'
 import type { ListeningConnection } from '@txbox/handles'
 import { translate } from './errors.ts'
 
-/** A connection whose other end is gone may never tell: it is asked so often, and has as long to answer. */
-const ALIVE_MS = 5000
+/** An answer that takes longer never comes. A connection that is asked more often than this has as long as that. */
+const MOST_ANSWER_MS = 5000
+
+/** To connect, at most: a function of the user's may wait for ever, where nobody refuses it. */
+const CONNECT_MS = 10_000
 
 /** Between two connections. */
 const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
+
+/** Says, where the server shows what its connections were asked last, what this one is for. */
+const ALIVE = 'select 1 as listening'
 
 /** Opens a connection to listen on. */
 export type ConnectListening = (on: {
@@ -15,16 +21,21 @@ export type ConnectListening = (on: {
   readonly ended: (error: unknown) => void
 }) => Promise<ListeningConnection>
 
+export interface ListenerSettings {
+  readonly connect: ConnectListening
+  readonly channel: string
+  /** A connection whose other end is gone may never tell: it is asked so often. */
+  readonly checkIntervalMs: number
+}
+
 /** Listens on a channel, on one connection after the other. */
 export class NotificationListener implements WakeUps {
-  readonly #connect: ConnectListening
-  readonly #channel: string
+  readonly #settings: ListenerSettings
   readonly #sleeper: Sleeper
   readonly #closing = new AbortController()
 
-  constructor(connect: ConnectListening, channel: string, sleeper: Sleeper) {
-    this.#connect = connect
-    this.#channel = channel
+  constructor(settings: ListenerSettings, sleeper: Sleeper) {
+    this.#settings = settings
     this.#sleeper = sleeper
     void this.#run()
   }
@@ -48,38 +59,48 @@ export class NotificationListener implements WakeUps {
 
   /** Until the connection fails, or the listening is over. */
   async #listen(works: () => void): Promise<void> {
+    const { channel, checkIntervalMs } = this.#settings
     const { signal } = this.#closing
+    const answerMs = Math.min(checkIntervalMs, MOST_ANSWER_MS)
     const ended = new AbortController()
-    const connection = await this.#connect({
-      notified: this.#sleeper.woken,
-      ended: (error) => ended.abort(error),
-    })
+    const connection = await this.#connect((error) => ended.abort(error))
     try {
-      await inTime(connection.query(`listen "${this.#channel}"`))
+      await inTime(MOST_ANSWER_MS, connection.query(`listen "${channel}"`))
       works()
       // Whatever came while nobody listened.
       this.#sleeper.woken()
       const either = AbortSignal.any([signal, ended.signal])
       while (!either.aborted) {
-        await pause(ALIVE_MS, undefined, { signal: either }).catch(() => undefined)
-        if (!either.aborted) await inTime(connection.query('select 1'))
+        await pause(checkIntervalMs, undefined, { signal: either }).catch(() => undefined)
+        if (!either.aborted) await inTime(answerMs, connection.query(ALIVE))
       }
       if (ended.signal.aborted) throw ended.signal.reason
     } finally {
       connection.close()
     }
   }
+
+  async #connect(ended: (error: unknown) => void): Promise<ListeningConnection> {
+    const connecting = this.#settings.connect({ notified: this.#sleeper.woken, ended })
+    try {
+      return await inTime(CONNECT_MS, connecting)
+    } catch (error) {
+      // It may still come about, and nobody would end it.
+      connecting.then((late) => late.close()).catch(() => undefined)
+      throw error
+    }
+  }
 }
 
-async function inTime(answer: Promise<unknown>): Promise<void> {
+async function inTime<T>(limitMs: number, answer: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    const error = new Error(`The connection that listens has not answered within ${ALIVE_MS} ms.`)
-    timer = setTimeout(() => reject(error), ALIVE_MS)
+    const error = new Error(`The connection that listens has not answered within ${limitMs} ms.`)
+    timer = setTimeout(() => reject(error), limitMs)
   })
   answer.catch(() => undefined)
   try {
-    await Promise.race([answer, late])
+    return await Promise.race([answer, late])
   } finally {
     clearTimeout(timer)
   }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** News that come within this time are one. */
-const WOKEN_PAUSE_MS = 1
+/** Looks that news ask for begin this far apart: what comes in between is seen by one. */
+const NEWS_APART_MS = 2
 
 /** How long the poller waits before it looks again: short while there is something, ever longer when there is nothing. */
 export class PollPace {
@@ -10,6 +10,7 @@ export class PollPace {
   #ms: number
   /** Ends a wait; another each time. */
   #woken = new AbortController()
+  #lookedAt = -Infinity
   #stopped = false
 
   constructor({ min, max }: { readonly min: number; readonly max: number }) {
@@ -39,9 +40,14 @@ export class PollPace {
   async wait(): Promise<void> {
     const { signal } = this.#woken
     await pause(this.#ms, undefined, { signal }).catch(() => undefined)
-    if (!signal.aborted || this.#stopped) return
-    this.#woken = new AbortController()
-    // Where news come without end, they are gathered.
-    await pause(WOKEN_PAUSE_MS)
+    if (this.#stopped) return
+    if (signal.aborted) {
+      // The first news after a quiet time do not wait; where they come without end, they are gathered.
+      const earlyMs = this.#lookedAt + NEWS_APART_MS - performance.now()
+      if (earlyMs > 0) await pause(Math.ceil(earlyMs))
+      // Only now: what has come meanwhile is seen by the look that follows.
+      this.#woken = new AbortController()
+    }
+    this.#lookedAt = performance.now()
   }
 }

@@ -76,6 +76,8 @@ export class RelayRun {
   #keeping: Promise<void> = Promise.resolve()
   #working: Promise<unknown> = Promise.resolve()
   readonly #pace: PollPace
+  /** When the last news came, on the monotonic clock. */
+  #newsAt = -Infinity
   #wakeUps: WakeUps | undefined
   readonly counts = { published: 0, parked: 0, deadLettered: 0 }
   /** Rejects when the relay cannot go on. */
@@ -122,7 +124,10 @@ export class RelayRun {
     await this.#settings.ports.checkSchema()
     if (this.#settings.wakeup === 'notify') {
       this.#wakeUps = this.#settings.ports.listen?.({
-        woken: () => this.#pace.wake(),
+        woken: () => {
+          this.#newsAt = performance.now()
+          this.#pace.wake()
+        },
         failed: (error) => this.#failed(error),
       })
     }
@@ -188,12 +193,16 @@ export class RelayRun {
         moved = this.#moved
         const idle = this.#keeper.idle()
         if (idle.length === 0) continue
+        const startedAt = performance.now()
         const found = await this.#lookAt(idle.map((held) => held.shard))
         for (const held of idle) {
           const due = found.get(held.shard)
           if (due === undefined) continue
           const state = this.#states.get(held)
-          if (state !== undefined) state.due ||= due
+          if (state !== undefined) {
+            if (due) state.due = true
+            else state.lookedAt = Math.max(state.lookedAt, startedAt)
+          }
           this.#ready.add(held)
         }
         failures = 0
@@ -209,6 +218,7 @@ export class RelayRun {
     for (let failures = 0; ;) {
       const held = await this.#ready.next()
       if (held === undefined) return
+      const startedAt = performance.now()
       let more = false
       try {
         more = await this.#turn(held)
@@ -223,6 +233,8 @@ export class RelayRun {
       }
       await this.#keeper.done(held)
       if (more) this.#ready.add(held)
+      // The poller has passed over the shard, and its last read may have been too early.
+      else if (this.#newsAt >= startedAt) this.#pace.wake()
     }
   }
 

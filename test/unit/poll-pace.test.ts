@@ -1,0 +1,46 @@
+import { expect, test, vi } from 'vitest'
+import { PollPace } from '../../packages/relay/src/poll-pace.ts'
+
+test('news that come without end are few looks, and the first after a quiet time does not wait', async () => {
+  const pace = new PollPace({ min: 60_000, max: 60_000 })
+  const looks: number[] = []
+  const poller = (async () => {
+    while (looks.length < 6) {
+      await pace.wait()
+      looks.push(performance.now())
+    }
+  })()
+  let wakes = 0
+  pace.wake()
+  await vi.waitUntil(() => looks.length === 1)
+  const news = setInterval(() => {
+    for (let n = 0; n < 100; n++, wakes++) pace.wake()
+  })
+  await poller
+  clearInterval(news)
+  for (const [n, at] of looks.entries()) if (n > 0) expect(at - looks[n - 1]!).toBeGreaterThanOrEqual(1)
+  expect(wakes).toBeGreaterThan(looks.length)
+})
+
+test('news that come before the poller waits, or while it gathers, are one look', async () => {
+  const pace = new PollPace({ min: 60_000, max: 60_000 })
+  pace.wake()
+  pace.wake()
+  await pace.wait()
+  for (let gathered = false; !gathered;) {
+    let over = false
+    pace.wake()
+    const gathering = pace.wait().then(() => (over = true))
+    await new Promise((resolve) => setImmediate(resolve))
+    // On a machine that is slow it may be over by now.
+    gathered = !over
+    if (gathered) pace.wake()
+    await gathering
+  }
+  let looked = false
+  const quiet = pace.wait().then(() => (looked = true))
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  expect(looked).toBe(false)
+  pace.stop()
+  await quiet
+})
