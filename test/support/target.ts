@@ -180,3 +180,10 @@ export function onEachKindAndIsolation(
     for (const kind of target.kinds) describe(`${kind.name}, ${isolation}`, () => tests(kind, isolation))
   }
 }
+
+/** A kind for each library: for what depends on the root, and not on the transactions. */
+export function kindsOfRoots(target: Target): readonly HandleKind[] {
+  return target.kinds.filter(
+    ({ library }, n) => n === target.kinds.findIndex((other) => other.library === library),
+  )
+}

@@ -2,7 +2,8 @@ import type { DeadLetter, DeadLetterFilter, DeadLetterStore } from '@txbox/core'
 import { dateOf, type Row } from './backlog-message.ts'
 import type { deadLetterStatements } from './dead-letter-statements.ts'
 import { fill, optionalTextOf, textOf } from './literals.ts'
-import { runAlone, runTogether, type Run, type Source } from './run-alone.ts'
+import { runAlone, runTogether, type Source } from './run-alone.ts'
+import type { Run } from './short-transaction.ts'
 
 /** The dead letters of MySQL and MariaDB. The contract is that of the port. */
 export class MysqlDeadLetterStore implements DeadLetterStore {
