@@ -6,6 +6,9 @@ import { fill, textOf, type Value } from './literals.ts'
 import { committingConnection, type Connections } from './own-connection.ts'
 import { readCommitted, shortTransaction, type Run } from './short-transaction.ts'
 
+/** So that a connection that is gone does not stay when it is given back. */
+const CLOSE_TIMEOUT_MS = 5000
+
 /**
  * The table of leases of MySQL and MariaDB. The contract is that of the port.
  *
@@ -136,7 +139,7 @@ export class MysqlLeaseStore implements LeaseStore {
   }
 
   async #now<R>(doing: string, work: (connection: OwnConnection) => Promise<R>): Promise<R> {
-    const connecting = (this.#connection ??= committingConnection(this.#source))
+    const connecting = (this.#connection ??= committingConnection(this.#source, CLOSE_TIMEOUT_MS))
     this.#underWay++
     try {
       return await work(await connecting)

@@ -11,9 +11,13 @@ export interface Connections {
 
 /**
  * A connection on which each statement that is in no transaction commits: its locks end with it, whatever becomes of the
- * connection. Where autocommit is off it is switched on with the first statement, and off again before it is given back.
+ * connection. Where autocommit is off it is switched on with the first statement, and off again before it is given back,
+ * within `timeoutMs`.
  */
-export async function committingConnection({ root, db, server }: Connections): Promise<OwnConnection> {
+export async function committingConnection(
+  { root, db, server }: Connections,
+  timeoutMs: number,
+): Promise<OwnConnection> {
   const { autocommit } = await server()
   const connection = await root.connect(db)
   if (autocommit) return connection
@@ -27,7 +31,7 @@ export async function committingConnection({ root, db, server }: Connections): P
     },
     release(broken) {
       if (broken || !switched) return release(broken)
-      void query('set session autocommit = 0', []).then(
+      void answerWithin(timeoutMs, query('set session autocommit = 0', [])).then(
         () => release(false),
         () => release(true),
       )
@@ -47,7 +51,7 @@ export async function onConnection<R>(
   let own: OwnConnection | undefined
   let over = false
   const open = async (): Promise<R> => {
-    const connection = await committingConnection(connections)
+    const connection = await committingConnection(connections, timeoutMs)
     if (!over) return work((own = connection).query)
     // It came too late, and is as good as ever.
     connection.release(false)
