@@ -181,9 +181,10 @@ export function onEachKindAndIsolation(
   }
 }
 
-/** A kind for each library: for what depends on the root, and not on the transactions. */
+/** The kinds whose roots differ: for what does not depend on the transactions of a caller. */
 export function kindsOfRoots(target: Target): readonly HandleKind[] {
+  const rootOf = ({ library, pipelined }: HandleKind): string => `${library} ${pipelined}`
   return target.kinds.filter(
-    ({ library }, n) => n === target.kinds.findIndex((other) => other.library === library),
+    (kind, n) => n === target.kinds.findIndex((other) => rootOf(other) === rootOf(kind)),
   )
 }
