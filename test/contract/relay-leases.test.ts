@@ -203,6 +203,8 @@ describe('on one kind of handle', () => {
     await untilShares(8, 8)
     await relays[0]!.relay.stop()
     await untilShares(16)
+    // The database knows it first.
+    await relays[1]!.hears('lease-acquired', 16)
     const told = relays.flatMap((relay) => relay.heard('lease-acquired'))
     for (const { shard, owner, term } of await outbox.leases()) {
       expect(owner).toBe('b')

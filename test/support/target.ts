@@ -180,3 +180,11 @@ export function onEachKindAndIsolation(
     for (const kind of target.kinds) describe(`${kind.name}, ${isolation}`, () => tests(kind, isolation))
   }
 }
+
+/** The kinds whose roots differ: for what does not depend on the transactions of a caller. */
+export function kindsOfRoots(target: Target): readonly HandleKind[] {
+  const rootOf = ({ library, pipelined }: HandleKind): string => `${library} ${pipelined}`
+  return target.kinds.filter(
+    (kind, n) => n === target.kinds.findIndex((other) => rootOf(other) === rootOf(kind)),
+  )
+}

@@ -12,6 +12,8 @@ export class UnreliableNetwork {
   #listener: net.Server | undefined
   #port = 0
   #frozen = false
+  /** How many more requests pass, and what happens at the next one. */
+  #limit: { left: number; readonly reached: () => void } | undefined
 
   private constructor(target: { readonly host: string; readonly port: number }) {
     this.#target = target
@@ -63,6 +65,16 @@ export class UnreliableNetwork {
     for (const link of this.#links) pauseBoth(link)
   }
 
+  /**
+   * Freezes as soon as a client speaks after so many requests have passed: between two statements. → when that happens;
+   * it may not.
+   */
+  freezeAfter(requests: number): Promise<void> {
+    const reached = Promise.withResolvers<void>()
+    this.#limit = { left: requests, reached: reached.resolve }
+    return reached.promise
+  }
+
   /** What was held back passes now. */
   thaw(): void {
     this.#frozen = false
@@ -107,7 +119,15 @@ export class UnreliableNetwork {
       socket.on('error', cut)
       socket.on('close', cut)
     }
-    client.on('data', (bytes) => server.write(bytes))
+    client.on('data', (bytes) => {
+      if (this.#limit?.left === 0) {
+        this.freeze()
+        this.#limit.reached()
+        return
+      }
+      if (this.#limit !== undefined) this.#limit.left -= 1
+      server.write(bytes)
+    })
     server.on('data', (bytes) => client.write(bytes))
     if (this.#frozen) pauseBoth(link)
   }

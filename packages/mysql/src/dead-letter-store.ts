@@ -2,7 +2,8 @@ import type { DeadLetter, DeadLetterFilter, DeadLetterStore } from '@txbox/core'
 import { dateOf, type Row } from './backlog-message.ts'
 import type { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { fill, optionalTextOf, textOf } from './literals.ts'
-import { runAlone, runTogether, type Run, type Source } from './run-alone.ts'
+import { runAlone, runTogether, type Source } from './run-alone.ts'
+import type { Run } from './short-transaction.ts'
 
 type Statements = ReturnType<typeof deadLetterStatementsByEngine>
 

@@ -7,7 +7,7 @@ import type { Tables } from './identifiers.ts'
 export function leaseStatements({ leases }: Tables) {
   return {
     known: `
-select hex(name) as name
+select hex(name) as name, cast(expires_at is null or expires_at <= utc_timestamp(6) as char) as free
 from ${leases}
 where name in (?)`,
 
@@ -34,21 +34,19 @@ update ${leases}
 set owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
 where name in (?)`,
 
-    /** One pair of {@link held}. */
+    /** One pair of {@link renew}, {@link held}, {@link release}. */
     heldRow: '(name = ? and term = ?)',
 
-    /** Those that are still held, locked. */
+    /** Those that are still held. */
+    renew: `
+update ${leases}
+set expires_at = utc_timestamp(6) + interval ? microsecond
+where owner = ? and expires_at > utc_timestamp(6) and (ROWS)`,
+
     held: `
 select hex(name) as name
 from ${leases}
-where owner = ? and expires_at > utc_timestamp(6) and (ROWS)
-order by name
-for update`,
-
-    extend: `
-update ${leases}
-set expires_at = utc_timestamp(6) + interval ? microsecond
-where name in (?)`,
+where owner = ? and expires_at > utc_timestamp(6) and (ROWS)`,
 
     release: `
 update ${leases}
@@ -61,8 +59,14 @@ from ${leases}
 where left(name, ?) = ? and expires_at > utc_timestamp(6)
 order by name`,
 
+    /** Found by a plain read: a search of a DELETE would lock the leases of others, too. */
+    unused: `
+select hex(name) as name
+from ${leases}
+where left(name, ?) = ? and (owner is null or expires_at < utc_timestamp(6) - interval ? microsecond)`,
+
     sweep: `
 delete from ${leases}
-where left(name, ?) = ? and (owner is null or expires_at < utc_timestamp(6) - interval ? microsecond)`,
+where name in (?) and (owner is null or expires_at < utc_timestamp(6) - interval ? microsecond)`,
   } as const
 }

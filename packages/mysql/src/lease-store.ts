@@ -1,28 +1,28 @@
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
-import type { OwnConnection, RootAdapter, SqlResult } from '@txbox/handles'
+import type { OwnConnection, SqlResult } from '@txbox/handles'
 import { translate } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
 import { fill, textOf, type Value } from './literals.ts'
-import type { ServerTraits } from './server.ts'
+import { committingConnection, type Connections } from './own-connection.ts'
+import { readCommitted, shortTransaction, type Run } from './short-transaction.ts'
 
-/** Where connections come from, and whether they commit by themselves. */
-interface Source {
-  readonly root: RootAdapter
-  readonly db: unknown
-  readonly server: () => Promise<ServerTraits>
-}
+/** So that a connection that is gone does not stay when it is given back. */
+const CLOSE_TIMEOUT_MS = 5000
 
-type Run = (text: string, values: readonly Value[]) => Promise<SqlResult>
-
-/** The table of leases of MySQL and MariaDB. The contract is that of the port. */
+/**
+ * The table of leases of MySQL and MariaDB. The contract is that of the port.
+ *
+ * A relay can be cut off between any two statements. What it does again and again is therefore one statement that is a
+ * transaction of its own: it leaves no lock behind that would keep a successor from the leases.
+ */
 export class MysqlLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
-  readonly #source: Source
+  readonly #source: Connections
   #connection: Promise<OwnConnection> | undefined
   #last: Promise<unknown> = Promise.resolve()
   #underWay = 0
 
-  constructor(statements: ReturnType<typeof leaseStatements>, source: Source) {
+  constructor(statements: ReturnType<typeof leaseStatements>, source: Connections) {
     this.#sql = statements
     this.#source = source
   }
@@ -34,7 +34,7 @@ export class MysqlLeaseStore implements LeaseStore {
     const { owner, ttlMs, limit } = request
     if (names.length === 0) return []
     const asked = names.map((name) => Buffer.from(name))
-    await this.#seed(asked)
+    if (!(await this.#seed(asked))) return []
     return this.#transact('acquiring leases', async (run) => {
       const { rows } = await run(this.#sql.free, [asked, limit])
       if (rows.length === 0) return []
@@ -52,25 +52,27 @@ export class MysqlLeaseStore implements LeaseStore {
   async renew(leases: readonly Lease[], ttlMs: number): Promise<readonly Lease[]> {
     const [first] = leases
     if (first === undefined) return []
-    const renewed = await this.#transact('renewing leases', async (run) => {
-      const { rows } = await run(this.#ofMine(this.#sql.held, leases), [Buffer.from(first.owner)])
-      const held = rows.map((row) => nameOf(row))
-      if (held.length > 0) await run(this.#sql.extend, [microseconds(ttlMs), held])
-      return new Set(held.map(String))
-    })
+    const doing = 'renewing leases'
+    const owner = Buffer.from(first.owner)
+    const values = [microseconds(ttlMs), owner]
+    const { affected } = await this.#write(doing, this.#ofMine(this.#sql.renew, leases), values)
+    if (affected === leases.length) return leases
+    // Whatever is still held now was held a moment ago, when it was renewed.
+    const { rows } = await this.#read(doing, this.#ofMine(this.#sql.held, leases), [owner])
+    const renewed = new Set(rows.map((row) => nameOf(row).toString()))
     return leases.filter((lease) => renewed.has(lease.name))
   }
 
   async release(leases: readonly Lease[]): Promise<void> {
     const [first] = leases
     if (first === undefined) return
-    await this.#alone('giving leases back', this.#ofMine(this.#sql.release, leases), [
+    await this.#write('giving leases back', this.#ofMine(this.#sql.release, leases), [
       Buffer.from(first.owner),
     ])
   }
 
   async holders(prefix: string): Promise<readonly LeaseHolder[]> {
-    const { rows } = await this.#alone('reading leases', this.#sql.holders, startsWith(prefix))
+    const { rows } = await this.#read('reading leases', this.#sql.holders, startsWith(prefix))
     return rows.map((row) => ({
       name: nameOf(row).toString(),
       owner: Buffer.from(textOf(row['owner']), 'hex').toString(),
@@ -78,7 +80,10 @@ export class MysqlLeaseStore implements LeaseStore {
   }
 
   async sweep(prefix: string, olderThanMs: number): Promise<void> {
-    await this.#alone('sweeping leases', this.#sql.sweep, [...startsWith(prefix), microseconds(olderThanMs)])
+    const doing = 'sweeping leases'
+    const ageUs = microseconds(olderThanMs)
+    const { rows } = await this.#read(doing, this.#sql.unused, [...startsWith(prefix), ageUs])
+    if (rows.length > 0) await this.#write(doing, this.#sql.sweep, [rows.map(nameOf), ageUs])
   }
 
   async close(): Promise<void> {
@@ -90,21 +95,19 @@ export class MysqlLeaseStore implements LeaseStore {
     void connection?.then((open) => open.release(broken)).catch(() => undefined)
   }
 
-  async #seed(names: readonly Buffer[]): Promise<void> {
+  /** → whether any of them may be free. */
+  async #seed(names: readonly Buffer[]): Promise<boolean> {
     const doing = 'acquiring leases'
-    const { rows } = await this.#alone(doing, this.#sql.known, [names])
+    const { rows } = await this.#read(doing, this.#sql.known, [names])
     const known = new Set(rows.map((row) => nameOf(row).toString()))
     const rowsToAdd = names
       .filter((name) => !known.has(name.toString()))
       .sort((a, b) => Buffer.compare(a, b))
       .map((name) => fill(this.#sql.seedRow, [name]))
-    if (rowsToAdd.length === 0) return
-    await this.#transact(doing, (run) =>
-      run(
-        this.#sql.seed.replace('ROWS', () => rowsToAdd.join(',')),
-        [],
-      ),
-    )
+    if (rowsToAdd.length === 0) return rows.some((row) => textOf(row['free']) === '1')
+    const text = this.#sql.seed.replace('ROWS', () => rowsToAdd.join(','))
+    await this.#write(doing, text, [])
+    return true
   }
 
   #ofMine(text: string, leases: readonly Lease[]): string {
@@ -112,18 +115,20 @@ export class MysqlLeaseStore implements LeaseStore {
     return text.replace('ROWS', () => mine.join(' or '))
   }
 
+  #read(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
+    return this.#inTurn(doing, ({ query }) => query(fill(text, values), []))
+  }
+
   /** One statement that is a transaction of its own. */
-  #alone(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
-    return this.#inTurn(doing, async (connection) => {
-      const { autocommit } = await this.#source.server()
-      const result = await connection.query(fill(text, values), [])
-      if (!autocommit) await connection.query('COMMIT', [])
-      return result
+  #write(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
+    return this.#inTurn(doing, async ({ query }) => {
+      await readCommitted(query)
+      return query(fill(text, values), [])
     })
   }
 
   #transact<R>(doing: string, work: (run: Run) => Promise<R>): Promise<R> {
-    return this.#inTurn(doing, (connection) => transact(connection, work))
+    return this.#inTurn(doing, ({ query }) => shortTransaction(query, work))
   }
 
   /** One after the other: a connection takes one at a time. */
@@ -134,8 +139,7 @@ export class MysqlLeaseStore implements LeaseStore {
   }
 
   async #now<R>(doing: string, work: (connection: OwnConnection) => Promise<R>): Promise<R> {
-    const { root, db } = this.#source
-    const connecting = (this.#connection ??= root.connect(db))
+    const connecting = (this.#connection ??= committingConnection(this.#source, CLOSE_TIMEOUT_MS))
     this.#underWay++
     try {
       return await work(await connecting)
@@ -143,30 +147,13 @@ export class MysqlLeaseStore implements LeaseStore {
       // Whatever it was, a fresh connection is the safe choice: leases are renewed rarely.
       if (this.#connection === connecting) {
         this.#connection = undefined
-        void connecting.then(giveUp).catch(() => undefined)
+        void connecting.then((open) => open.release(true)).catch(() => undefined)
       }
       throw translate(error, doing)
     } finally {
       this.#underWay--
     }
   }
-}
-
-/**
- * READ COMMITTED, for this transaction only: a search then locks what it finds, and not what it has looked at.
- */
-async function transact<R>({ query }: OwnConnection, work: (run: Run) => Promise<R>): Promise<R> {
-  await query('SET TRANSACTION ISOLATION LEVEL READ COMMITTED', [])
-  await query('START TRANSACTION', [])
-  const result = await work((text, values) => query(fill(text, values), []))
-  await query('COMMIT', [])
-  return result
-}
-
-/** Not every library can discard a connection, and none may get back one with a transaction open. */
-async function giveUp(connection: OwnConnection): Promise<void> {
-  await connection.query('ROLLBACK', []).catch(() => undefined)
-  connection.release(true)
 }
 
 function nameOf(row: Readonly<Record<string, unknown>>): Buffer {

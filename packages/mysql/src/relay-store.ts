@@ -14,7 +14,8 @@ import { toMessages, withinBytes, type Row } from './backlog-message.ts'
 import { bytesOf, fill, textOf, type Value } from './literals.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import type { relayStatements } from './relay-statements.ts'
-import { runAlone, runTogether, type Run, type Source } from './run-alone.ts'
+import { runAlone, runTogether, type Source } from './run-alone.ts'
+import type { Run } from './short-transaction.ts'
 
 const SETTLING = 'settling messages'
 

@@ -13,9 +13,10 @@ export async function inspect(
   run: RunStatement,
   { migrations }: Pick<Tables, 'migrations'>,
 ): Promise<{ applied: ReadonlySet<number>; server: ServerTraits }> {
+  // MariaDB writes a switch out as ON; as a number it is 1 on both.
   const { rows } = await run(`
 select cast(version() as char) as version, cast(@@max_allowed_packet as char) as packet,
-  cast(@@autocommit as char) as autocommit, cast(m.number as char) as number
+  cast(@@autocommit + 0 as char) as autocommit, cast(m.number as char) as number
 from (select 1 as one) as o left join ${migrations} as m on true`)
   const [first] = rows
   if (first === undefined) throw new Error('The server gave no answer.')

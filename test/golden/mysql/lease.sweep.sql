@@ -1,2 +1,2 @@
 delete from `txbox_leases`
-where left(name, ?) = ? and (owner is null or expires_at < utc_timestamp(6) - interval ? microsecond)
+where name in (?) and (owner is null or expires_at < utc_timestamp(6) - interval ? microsecond)

@@ -1,3 +1,3 @@
 update `txbox_leases`
 set expires_at = utc_timestamp(6) + interval ? microsecond
-where name in (?)
+where owner = ? and expires_at > utc_timestamp(6) and (ROWS)

@@ -1,0 +1,36 @@
+import type { OwnConnection, SqlResult } from '@txbox/handles'
+import { fill, type Value } from './literals.ts'
+
+/** How long a transaction may be open without a statement, in seconds: then the server ends it, and its locks. */
+const IDLE_S = 2
+
+type Query = OwnConnection['query']
+
+export type Run = (text: string, values: readonly Value[]) => Promise<SqlResult>
+
+/**
+ * A transaction of several statements at READ COMMITTED: a search locks what it finds, and not what it has looked at. If
+ * this process stands still in the middle, or is cut off, the server soon ends it: its locks would keep others waiting for
+ * as long.
+ */
+export async function shortTransaction<R>(query: Query, work: (run: Run) => Promise<R>): Promise<R> {
+  await query(`set @txbox_wait = @@session.wait_timeout, session wait_timeout = ${IDLE_S}`, [])
+  try {
+    await readCommitted(query)
+    await query('START TRANSACTION', [])
+    const result = await work((text, values) => query(fill(text, values), []))
+    await query('COMMIT', [])
+    return result
+  } catch (error) {
+    await query('ROLLBACK', [])
+    throw error
+  } finally {
+    // Not before the transaction has ended: who is cut off in between would leave it open for hours.
+    await query('set session wait_timeout = @txbox_wait', [])
+  }
+}
+
+/** Of the next transaction only, which may be a single statement. */
+export async function readCommitted(query: Query): Promise<void> {
+  await query('SET TRANSACTION ISOLATION LEVEL READ COMMITTED', [])
+}
