@@ -38,7 +38,7 @@ onEachKind(target, (kind) => {
 
   test('O1 what was accepted is deleted, and nothing else', async () => {
     const read = await relay.read(SHARD, LIMITS)
-    await settle([...read.slice(2, 5)].reverse())
+    await settle(read.slice(2, 5).toReversed())
     expect(await left()).toEqual([...read.slice(0, 2), ...read.slice(5)].map(({ seq }) => seq))
     expect(await outbox.backlogSize()).toBe(157)
   })

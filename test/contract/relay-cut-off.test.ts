@@ -1,5 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { portsKey, type ConnectedPorts, type Lease, type LeaseStore, type RelayStore } from '@txbox/core'
+import {
+  portsKey,
+  type BacklogMessage,
+  type ConnectedPorts,
+  type Lease,
+  type LeaseStore,
+  type RelayStore,
+} from '@txbox/core'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { kindsOfRoots, useRoot, useTarget, type HandleKind, type Root } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
@@ -38,15 +45,15 @@ async function ownerOf(name: string, kind: HandleKind): Promise<Owner> {
   return { network, leases, relay, lease: lease! }
 }
 
-const actions: Readonly<Record<string, (owner: Owner, seq: bigint) => Promise<unknown>>> = {
+const actions: Readonly<Record<string, (owner: Owner, message: BacklogMessage) => Promise<unknown>>> = {
   'renewing a lease': ({ leases, lease }) => leases.renew([lease], LEASE_MS),
   'giving a lease back and taking it again': async ({ leases, lease }) => {
     await leases.release([lease])
     await leases.acquire([lease.name], { owner: 'me', ttlMs: LEASE_MS, limit: 1 })
   },
-  'settling what was accepted': ({ relay, lease }, seq) =>
-    relay.settle(lease, SHARD, { accepted: [seq], refused: [], behind: [] }),
-  'settling what was refused': ({ relay, lease }, seq) => {
+  'settling what was accepted': ({ relay, lease }, message) =>
+    relay.settle(lease, SHARD, { accepted: [message], refused: [], behind: [] }),
+  'settling what was refused': ({ relay, lease }, { seq }) => {
     const refusal = { seq, attempts: 1, error: 'no', retryInMs: 60_000 }
     return relay.settle(lease, SHARD, { accepted: [], refused: [refusal], behind: [] })
   },
@@ -61,15 +68,13 @@ for (const kind of kindsOfRoots(target)) {
       await outbox.fill(MOST_REQUESTS * 16)
       const successor = portsOf(root).leases()
       onTestFinished(() => successor.close())
-      const seqs = (
-        await portsOf(root)
-          .relay({ statementTimeoutMs: 60_000 })
-          .read(SHARD, { messages: 1000, bytes: 1_000_000 })
-      ).map(({ seq }) => seq)
+      const messages = await portsOf(root)
+        .relay({ statementTimeoutMs: 60_000 })
+        .read(SHARD, { messages: 1000, bytes: 1_000_000 })
       const cutOffAfter = async (requests: number): Promise<boolean> => {
         const owner = await ownerOf(`${doing}/${requests}`, kind)
         const frozen = owner.network.freezeAfter(requests).then(() => true)
-        const finished = actions[doing]!(owner, seqs[requests]!).then(
+        const finished = actions[doing]!(owner, messages[requests]!).then(
           () => false,
           // A lease that has run out by now.
           () => false,
