@@ -70,8 +70,8 @@ onEachKind(target, (kind) => {
     await gate.reached(2)
     expect(broker.calls.map(({ signal }) => signal.aborted)).toEqual([false, false])
     const begun = performance.now()
-    await subject.relay.stop({ timeoutMs: 300 })
-    expect(performance.now() - begun).toBeLessThan(300 + SLACK_MS)
+    await subject.relay.stop({ timeoutMs: 900 })
+    expect(performance.now() - begun).toBeLessThan(900 + SLACK_MS)
     expect(performance.now() - begun).toBeGreaterThan(100)
     expect(broker.calls.map(({ signal }) => signal.aborted)).toEqual([true, true])
     await subject.relay.stopped
