@@ -97,6 +97,13 @@ export interface RootAdapter<R = unknown> {
    * whose other end is gone may never tell.
    */
   query(root: R, text: string, values: readonly unknown[], timeoutMs: number): Promise<SqlResult>
+  /**
+   * What a COPY … TO STDOUT sends, a row at a time and as it is, where the library lets it through; `row` must not keep
+   * the bytes, nor hold them up. As `query` otherwise.
+   */
+  copyOut?(
+    root: R,
+  ): ((text: string, timeoutMs: number, row: (bytes: Buffer) => void) => Promise<void>) | undefined
   connect(root: R): Promise<OwnConnection>
   /**
    * A connection that nothing else waits for, where the library can open one outside of its pool; otherwise statements

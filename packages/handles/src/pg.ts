@@ -32,14 +32,22 @@ interface PgResult {
 }
 interface PgPool {
   connect(): Promise<PgClient & { release(destroy?: boolean): void }>
-  query(config: { text: string; values: unknown[]; query_timeout: number }): Promise<PgResult>
+  query(config: { text: string; values: unknown[]; query_timeout: number } | PgQuery): Promise<PgResult>
   readonly totalCount: number
   readonly options?: {
     readonly max?: number
     readonly password?: unknown
     readonly connectionTimeoutMillis?: number
   }
-  readonly Client: new (config: object) => PgClient & { connect(): Promise<unknown>; end(): Promise<void> }
+  readonly Client: {
+    new (config: object): PgClient & { connect(): Promise<unknown>; end(): Promise<void> }
+    readonly Query?: { new (config: { text: string }): PgQuery; readonly prototype: Partial<PgQuery> }
+  }
+}
+/** Of `pg.native` it has no such method. */
+interface PgQuery {
+  query_timeout: number
+  handleCopyData: (message: { readonly chunk: Buffer }) => void
 }
 
 const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
@@ -106,6 +114,25 @@ export const pgRoot: RootAdapter<PgPool> = {
   async query(pool, text, values, timeoutMs) {
     // After that time pg destroys the connection, so that the pool opens another.
     return toSqlResult(await pool.query({ text, values: values as unknown[], query_timeout: timeoutMs }))
+  },
+  copyOut(pool) {
+    const Query = pool.Client?.Query
+    if (Query?.prototype.handleCopyData === undefined) return undefined
+    return async (text, timeoutMs, row) => {
+      const query = new Query({ text })
+      let failure: { readonly error: unknown } | undefined
+      query.query_timeout = timeoutMs
+      query.handleCopyData = ({ chunk }) => {
+        try {
+          if (failure === undefined) row(chunk)
+        } catch (error) {
+          // Thrown here, it would end the process.
+          failure = { error }
+        }
+      }
+      await pool.query(query)
+      if (failure !== undefined) throw failure.error
+    }
   },
   async connect(pool) {
     const { client, release } = await checkOut(pool)

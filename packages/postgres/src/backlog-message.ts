@@ -26,7 +26,8 @@ export async function toMessages(
   })
 }
 
-function isLarge(row: Row): boolean {
+/** Its payload was only measured. */
+export function isLarge(row: Row): boolean {
   return row['payload_bytes'] !== null
 }
 

@@ -1,13 +1,16 @@
 /** What `messageColumns` leaves out. */
 export const COMMON = { contentType: 'application/json', headers: '{}' } as const
 
+/** In the order in which they are read: what most messages have in common stands together. */
+const COPIED_COLUMNS = [
+  ...['seq', 'created_at', 'ctid'],
+  ...['topic', 'type', 'content_type', 'headers'],
+  ...['id', 'key', 'correlation_id'],
+] as const
+
 /** Every statement on the outbox table that a relay runs. `schema` is quoted. */
 export function relayStatements(schema: string) {
   const columns = `o.seq::text as seq, o.ctid::text as address, ${messageColumns('o')}`
-  // Compared as a row, and in the order of the whole key: with o.shard = $1, where statistics are missing, the planner
-  // reads the shard as a whole and sorts it.
-  const backlog = `from ${schema}.outbox as o
-where (o.shard, o.seq) >= ($1::smallint, $4::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)`
   const held = heldLease(schema)
   /**
    * Their addresses, by number, never by range, which takes what committed in between. Each by a look-up of its own: of
@@ -21,10 +24,9 @@ where (o.shard, o.seq) >= ($1::smallint, $4::bigint) and (o.shard, o.seq) < ($1:
       select o.ctid from ${schema}.outbox as o where o.shard = $4 and o.seq = wanted.seq limit 1
     ) as found
   `
-  const read = (payload: string): string => `
-select ${columns},
-  ${payload},
-  case
+  // A message is blocked by a parked one of its key: a look-up for each, once there are such in the shard. In the order of
+  // the index, or the planner may scan all that is parked for each.
+  const blocked = `case
     when (
       select true from ${schema}.parked as b
       where b.order_key is not null and (b.shard, b.order_key) >= ($1::smallint, '') and b.shard <= $1
@@ -38,20 +40,37 @@ select ${columns},
       order by p.shard, p.order_key, p.place
       limit 1
     )
-  end as blocked
-${backlog}
+  end as blocked`
+  // Compared as a row, and in the order of the whole key: with o.shard = $1, where statistics are missing, the planner
+  // reads the shard as a whole and sorts it.
+  const oldest = (from: string): string => `from ${schema}.outbox as o
+where (o.shard, o.seq) >= ($1::smallint, ${from}::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)
 order by o.shard, o.seq
 limit $2`
+  const read = (payload: string): string => `
+select ${columns},
+  ${payload},
+  ${blocked}
+${oldest('$4')}`
   return {
-    /**
-     * The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. A message is blocked by a parked
-     * one of its key: a look-up for each, once there are such in the shard. In the order of the index, or the planner may
-     * scan all that is parked for each.
-     */
+    /** The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. */
     read: read(textualPayload('o', '$3')),
 
     /** The same for payloads of any bytes, whatever their content type says. */
     readAnyBytes: read(boundedPayload('o', '$3')),
+
+    /**
+     * The same in binary, which spares both sides to make text of everything. COPY takes no parameters: `withIntegers` puts
+     * them in. The number, another one each time, is no part of it, so that whoever keeps statistics of statements sees one
+     * for each shard.
+     */
+    copy: `select set_config('txbox.read_from', '$4', true); copy (
+select ${COPIED_COLUMNS.map((column) => `o.${column}`).join(', ')},
+  ${blocked},
+  octet_length(o.payload) as payload_bytes,
+  case when octet_length(o.payload) <= $3 then o.payload end as payload
+${oldest("current_setting('txbox.read_from')")}
+) to stdout (format binary)`,
 
     /** Whose transaction is open and has written to the outbox, or deleted from it. */
     openWriters: `
@@ -133,6 +152,17 @@ cross join lateral (
 ) as found
 where waiting or due`,
   } as const
+}
+
+/** A statement with integers in the place of its parameters. */
+export function withIntegers(text: string, values: readonly (number | bigint)[]): string {
+  // A quoted name may look like anything.
+  return text.replaceAll(/"(?:[^"]|"")*"|\$(\d)/g, (found, n: string | undefined) => {
+    if (n === undefined) return found
+    const value = values[Number(n) - 1]
+    if (typeof value === 'bigint' || Number.isSafeInteger(value)) return String(value)
+    throw new RangeError(`${value} is no integer.`)
+  })
 }
 
 /**

@@ -9,13 +9,15 @@ import {
   type Settlement,
   type ShardWork,
 } from '@txbox/core'
-import { toMessages, type Row } from './backlog-message.ts'
+import { isLarge, toMessages, type Row } from './backlog-message.ts'
+import { CopiedMessages } from './copied-messages.ts'
 import { isNoText } from './errors.ts'
 import type { parkedStatements } from './parked-statements.ts'
-import type { relayStatements } from './relay-statements.ts'
-import { runAlone, type Source } from './run-alone.ts'
+import { withIntegers, type relayStatements } from './relay-statements.ts'
+import { copyAlone, runAlone, type CopyOut, type Source } from './run-alone.ts'
 import { ScanStart, type Scan } from './scan-start.ts'
 
+const READING = 'reading the outbox'
 const SETTLING = 'settling messages'
 
 /** The outbox table of PostgreSQL and that of parked messages, for the relay. The contract is that of the port. */
@@ -24,6 +26,9 @@ export class PostgresRelayStore implements RelayStore {
   readonly #parked: ReturnType<typeof parkedStatements>
   readonly #source: Source
   readonly #starts = new Map<number, ScanStart>()
+  readonly #copyOut: CopyOut | undefined
+  /** Shards whose last read had payloads that are too large to come along. */
+  readonly #large = new Set<number>()
   /** Somebody calls text what is none: from then on nothing is taken for text. */
   #anyBytes = false
 
@@ -35,17 +40,44 @@ export class PostgresRelayStore implements RelayStore {
     this.#sql = statements
     this.#parked = parked
     this.#source = source
+    this.#copyOut = source.root.copyOut?.(source.db)
   }
 
   async read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
     const start = this.#startOf(shard)
     const scan = await this.#begin(start)
+    const copied = await this.#copyOldest(shard, limits, scan)
+    if (copied !== undefined) {
+      start.end(scan, copied[0]?.seq, copied.at(-1)?.seq)
+      return copied
+    }
     const values = [shard, limits.messages, inlineBytes(limits), String(scan.from)]
     const rows = await this.#readOldest(values)
     start.end(scan, numberOf(rows[0]), numberOf(rows.at(-1)))
+    if (!rows.some(isLarge)) this.#large.delete(shard)
     return toMessages(rows, shard, limits.bytes, (seqs) =>
       this.#read(this.#sql.readPayloads, [shard, arrayOf(seqs)]),
     )
+  }
+
+  /** `undefined`: it cannot be copied, or some payloads are too large to come along. */
+  async #copyOldest(
+    shard: number,
+    limits: ReadLimits,
+    { from }: Scan,
+  ): Promise<readonly BacklogMessage[] | undefined> {
+    if (this.#copyOut === undefined || this.#large.has(shard)) return undefined
+    const values = [shard, limits.messages, inlineBytes(limits), from]
+    const { messages, hasLarge } = await copyAlone(
+      this.#source,
+      this.#copyOut,
+      READING,
+      withIntegers(this.#sql.copy, values),
+      () => new CopiedMessages(shard),
+    )
+    if (!hasLarge) return messages
+    this.#large.add(shard)
+    return undefined
   }
 
   async #readOldest(values: readonly unknown[]): Promise<readonly Row[]> {
@@ -155,7 +187,7 @@ export class PostgresRelayStore implements RelayStore {
   }
 
   async #read(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    return (await runAlone(this.#source, 'reading the outbox', text, values)).rows
+    return (await runAlone(this.#source, READING, text, values)).rows
   }
 
   async #settle(lease: Lease, text: string, values: readonly unknown[]): Promise<void> {

@@ -22,9 +22,34 @@ export async function runAlone(
   values: readonly unknown[],
 ): Promise<SqlResult> {
   const { root, db, statementTimeoutMs } = source
+  return again(doing, () =>
+    answerWithin(statementTimeoutMs, root.query(db, text, values, statementTimeoutMs)),
+  )
+}
+
+/** What a library lets through of a COPY. */
+export type CopyOut = NonNullable<ReturnType<NonNullable<RootAdapter['copyOut']>>>
+
+/** The same for a COPY that only reads. `begin` makes what takes its rows, anew for each attempt. */
+export async function copyAlone<R extends { add(bytes: Buffer): void }>(
+  { statementTimeoutMs }: Source,
+  copyOut: CopyOut,
+  doing: string,
+  text: string,
+  begin: () => R,
+): Promise<R> {
+  return again(doing, async () => {
+    const result = begin()
+    const copied = copyOut(text, statementTimeoutMs, (bytes) => result.add(bytes))
+    await answerWithin(statementTimeoutMs, copied)
+    return result
+  })
+}
+
+async function again<R>(doing: string, run: () => Promise<R>): Promise<R> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await answerWithin(statementTimeoutMs, root.query(db, text, values, statementTimeoutMs))
+      return await run()
     } catch (error) {
       if (attempt === ATTEMPTS || !isConflict(error)) throw translate(error, doing)
     }

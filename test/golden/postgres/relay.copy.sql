@@ -1,0 +1,24 @@
+select set_config('txbox.read_from', '$4', true); copy (
+select o.seq, o.created_at, o.ctid, o.topic, o.type, o.content_type, o.headers, o.id, o.key, o.correlation_id,
+  case
+    when (
+      select true from "txbox".parked as b
+      where b.order_key is not null and (b.shard, b.order_key) >= ($1::smallint, '') and b.shard <= $1
+      order by b.shard, b.order_key, b.place
+      limit 1
+    )
+    then (
+      select 'true' from "txbox".parked as p
+      where p.order_key is not null and (p.shard, p.order_key, p.place) > ($1::smallint, o.key, 0)
+        and (p.shard, p.order_key) <= ($1::smallint, o.key)
+      order by p.shard, p.order_key, p.place
+      limit 1
+    )
+  end as blocked,
+  octet_length(o.payload) as payload_bytes,
+  case when octet_length(o.payload) <= $3 then o.payload end as payload
+from "txbox".outbox as o
+where (o.shard, o.seq) >= ($1::smallint, current_setting('txbox.read_from')::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)
+order by o.shard, o.seq
+limit $2
+) to stdout (format binary)
