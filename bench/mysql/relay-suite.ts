@@ -9,7 +9,7 @@ import { ratesBeside } from '../report/rates-table.ts'
 import { formatTable, ratioSpread, whole, wholeSpread } from '../report/table.ts'
 import type { Suite } from '../suite.ts'
 import type { BenchDatabase } from './bench-database.ts'
-import { relayByHand, tableByHand } from './relay-by-hand.ts'
+import { BARE_TEXT, WHOLE_MESSAGE, relayByHand, type HandTable } from './relay-by-hand.ts'
 
 const MESSAGES = 100_000
 const BACKLOG = 'backlog_'
@@ -35,7 +35,14 @@ export function mysqlRelaySuite(database: BenchDatabase): Suite {
       const pool = database.pool(1)
       await makeBacklog(pool)
       const variants = [
-        await byHand(database, pool),
+        await byHand(database, pool, 'by hand, one loop', 'relay_by_hand', WHOLE_MESSAGE),
+        await byHand(
+          database,
+          pool,
+          'by hand, text only and without headers',
+          'relay_by_hand_bare',
+          BARE_TEXT,
+        ),
         await txbox(database, pool, 'relay.drain()', ACCEPTS),
         await txbox(database, pool, "relay.drain(), publisher of ordering 'per-key'", {
           ...ACCEPTS,
@@ -44,7 +51,7 @@ export function mysqlRelaySuite(database: BenchDatabase): Suite {
       ]
       const rates = await interleavedDrains(pool, variants, rounds)
       await pool.end()
-      const [hand, ours] = variants.map((variant) => rates.get(variant)!)
+      const [hand, , ours] = variants.map((variant) => rates.get(variant)!)
       console.log(
         formatTable(
           ['', 'messages/s (min–max)', 'rate ÷ by hand (min–max)'],
@@ -83,21 +90,25 @@ async function makeBacklog(pool: Pool): Promise<void> {
   connection.release()
 }
 
-async function byHand(database: BenchDatabase, pool: Pool): Promise<RelayVariant> {
-  const table = 'relay_by_hand'
-  await pool.query(tableByHand(table))
+async function byHand(
+  database: BenchDatabase,
+  pool: Pool,
+  title: string,
+  table: string,
+  hand: HandTable,
+): Promise<RelayVariant> {
+  await pool.query(hand.create(table))
   return {
-    title: 'by hand, one loop',
+    title,
     table,
     fill: (pool) =>
       pool.query(
-        `insert into ${table} (id, topic, \`key\`, payload)
-         select id, topic, \`key\`, convert(payload using utf8mb4) from ${BACKLOG}outbox as o order by o.seq`,
+        `insert into ${table} (${hand.columns}) select ${hand.values} from ${BACKLOG}outbox as o order by o.seq`,
       ),
     async drain() {
       const connection = await database.connect()
       try {
-        return await relayByHand(connection, table, async () => undefined)
+        return await relayByHand(connection, table, hand, async () => undefined)
       } finally {
         await connection.end()
       }

@@ -7,6 +7,7 @@ import type { BenchDatabase } from './bench-database.ts'
 import { graphileWorkerVariant } from './graphile-worker-variant.ts'
 import { pgBossVariant } from './pg-boss-variant.ts'
 import { makeBacklog } from './relay-backlog.ts'
+import { BARE_TEXT, WHOLE_MESSAGE } from './relay-by-hand.ts'
 import { interleavedDrains, type Drains } from './relay-drains.ts'
 import { rabbitmqDrains, type RabbitmqRates } from './relay-rabbitmq.ts'
 import { handVariant, idleOrderedPublisher, idlePublisher, txboxVariant } from './relay-variants.ts'
@@ -14,6 +15,7 @@ import { transactionalOutboxVariant } from './transactional-outbox-variant.ts'
 
 const TITLES = {
   byHand: 'by hand, one loop',
+  byHandBare: 'by hand, text only and without headers',
   txbox: 'relay.drain()',
   txboxOrdered: "relay.drain(), publisher of ordering 'per-key'",
   pgBoss: 'pg-boss',
@@ -21,7 +23,7 @@ const TITLES = {
   transactionalOutbox: 'pg-transactional-outbox, polling',
 }
 
-type OwnName = 'byHand' | 'txbox' | 'txboxOrdered'
+type OwnName = 'byHand' | 'byHandBare' | 'txbox' | 'txboxOrdered'
 type PeerName = 'pgBoss' | 'graphileWorker' | 'transactionalOutbox'
 
 /** Its search for the next messages reads the whole backlog: with as many as the others it would take minutes. */
@@ -95,7 +97,8 @@ async function ownVariants(
   messages: number,
 ) {
   return [
-    await handVariant(database, pool, messages),
+    await handVariant(database, pool, messages, 'byHand', WHOLE_MESSAGE),
+    await handVariant(database, pool, messages, 'byHandBare', BARE_TEXT),
     await txboxVariant(database, pool, messages, 'txbox', () => idlePublisher),
     await txboxVariant(database, pool, messages, 'txboxOrdered', () => idleOrderedPublisher),
   ]

@@ -3,7 +3,7 @@ import { createRelay, type Publisher } from '@txbox/relay'
 import type { Pool } from 'pg'
 import type { BenchDatabase } from './bench-database.ts'
 import { BACKLOG } from './relay-backlog.ts'
-import { relayByHand, tableByHand } from './relay-by-hand.ts'
+import { relayByHand, type HandTable } from './relay-by-hand.ts'
 import { rowsIn, type DrainVariant } from './relay-drains.ts'
 
 const ACCEPTED = { status: 'accepted' } as const
@@ -13,32 +13,33 @@ export const idlePublisher: Publisher = { publish: async (messages) => messages.
 export const idleOrderedPublisher: Publisher = { ...idlePublisher, ordering: 'per-key' }
 
 /** A loop by hand. */
-export async function handVariant(
+export async function handVariant<N extends string>(
   database: BenchDatabase,
   pool: Pool,
   messages: number,
-): Promise<DrainVariant<'byHand'>> {
-  const schema = 'relay_by_hand'
+  name: N,
+  hand: HandTable,
+): Promise<DrainVariant<N>> {
+  const schema = `relay_${name.toLowerCase()}`
   const table = `${schema}.outbox`
   await pool.query(`drop schema if exists ${schema} cascade`)
   await pool.query(`create schema ${schema}`)
-  await pool.query(tableByHand(table))
+  await pool.query(hand.create(table))
   return {
-    name: 'byHand',
+    name,
     schema,
     table,
     messages,
     async fill(pool) {
       await pool.query(
-        `insert into ${table} (id, topic, key, payload)
-         select id::uuid, topic, key, convert_from(payload, 'UTF8') from ${BACKLOG} order by seq`,
+        `insert into ${table} (${hand.columns.join(', ')}) select ${hand.values.join(', ')} from ${BACKLOG} order by seq`,
       )
     },
     async drain() {
       const client = database.client()
       await client.connect()
       try {
-        return { published: await relayByHand(client, table, async () => undefined) }
+        return { published: await relayByHand(client, table, hand, async () => undefined) }
       } finally {
         await client.end()
       }
