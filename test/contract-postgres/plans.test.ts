@@ -2,7 +2,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { inboxStatements } from '../../packages/postgres/src/inbox-statements.ts'
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
-import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
+import { relayStatements, withIntegers } from '../../packages/postgres/src/relay-statements.ts'
 import { databaseUrl } from '../support/postgres-outbox-target.ts'
 import { useTarget } from '../support/target.ts'
 
@@ -121,6 +121,19 @@ describe('tables of two hundred thousand rows', () => {
       for (const shard of [3, 4, 15]) {
         for (const limit of [10, 1000]) {
           const plan = await planOf(relay.read, [shard, limit, 16_384, 0])
+          expectPrimaryKeyOnly(plan, 'outbox')
+          expect(plan.map((node) => node['Node Type'])).not.toContain('Sort')
+          expect(touched(plan, 'outbox')).toBe(shard === 15 ? 0 : limit)
+        }
+      }
+    })
+
+    test('O12 copying a shard does the same', async () => {
+      await client.query("select set_config('txbox.read_from', '0', false)")
+      for (const shard of [3, 4, 15]) {
+        for (const limit of [10, 1000]) {
+          const copy = withIntegers(relay.copy, [shard, limit, 16_384, 0n])
+          const plan = await planOf(/copy \((.*)\) to stdout/s.exec(copy)![1]!, [])
           expectPrimaryKeyOnly(plan, 'outbox')
           expect(plan.map((node) => node['Node Type'])).not.toContain('Sort')
           expect(touched(plan, 'outbox')).toBe(shard === 15 ? 0 : limit)
