@@ -27,8 +27,8 @@ interface Settings {
 }
 
 /**
- * A garbage collector: removes expired claims, and dead letters and records of redrives past their retention, in small transactions with pauses
- * between them, so that nobody notices it. Any number of them may run.
+ * A garbage collector: removes expired claims, and dead letters and records of redrives past their retention, in small
+ * transactions with pauses between them, so that nobody notices it. Any number of them may run.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
