@@ -14,14 +14,14 @@ export async function toMessages(
   readLarge: (seqs: readonly string[]) => Promise<readonly Row[]>,
 ): Promise<readonly BacklogMessage[]> {
   // What came along is so small that all of it fits.
-  if (!rows.some(isLarge)) return rows.map((row) => toMessage(row, shard, inlinePayload(row)))
+  if (!rows.some(isLarge)) return rows.map((row) => toMessage(row, shard, unescape(row['payload'] as string)))
 
   const fitting = withinBytes(rows, mostBytes)
   const large = fitting.filter(isLarge).map((row) => row['seq'] as string)
   const found = large.length === 0 ? [] : await readLarge(large)
   const payloads = new Map(found.map((row) => [row['seq'], Buffer.from(row['payload'] as string, 'hex')]))
   return fitting.flatMap((row) => {
-    const payload = isLarge(row) ? payloads.get(row['seq']) : inlinePayload(row)
+    const payload = isLarge(row) ? payloads.get(row['seq']) : unescape(row['payload'] as string)
     return payload === undefined ? [] : [toMessage(row, shard, payload)]
   })
 }
@@ -34,14 +34,9 @@ export function isLarge(row: Row): boolean {
 function withinBytes(rows: readonly Row[], mostBytes: number): readonly Row[] {
   let total = 0
   const bytesOf = (row: Row): number =>
-    isLarge(row) ? Number(row['payload_bytes']) : inlinePayload(row).length
+    isLarge(row) ? Number(row['payload_bytes']) : unescape(row['payload'] as string).length
   const end = rows.findIndex((row, index) => (total += bytesOf(row)) > mostBytes && index > 0)
   return end === -1 ? rows : rows.slice(0, end)
-}
-
-function inlinePayload(row: Row): Buffer {
-  const escaped = row['payload'] as string | null
-  return escaped === null ? Buffer.from(row['text'] as string) : unescape(escaped)
 }
 
 /** Bytes from PostgreSQL's format 'escape': ASCII as it is, `\\` for a backslash, `\ooo` for anything else. */

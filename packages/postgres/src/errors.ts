@@ -57,12 +57,6 @@ export function isTimeout(error: unknown): boolean {
   return typeof error === 'object' && error !== null && Reflect.get(error, 'code') === CANCELLED
 }
 
-/** Bytes that are no text in UTF-8, or not in the encoding of the database: 22021, 22P05. */
-export function isNoText(error: unknown): boolean {
-  const code: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined
-  return code === '22021' || code === '22P05'
-}
-
 /** Our error for one of the driver's. What we have no word for comes out as it is. */
 export function translate(error: unknown, doing: string): unknown {
   if (typeof error !== 'object' || error === null || isTxboxError(error)) return error

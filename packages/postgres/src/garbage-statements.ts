@@ -11,51 +11,29 @@ export function garbageStatements(schema: string) {
   const summary = (instant: string): string => `
 select count(*)::text as removed, (extract(epoch from max(${instant})) * 1000000)::bigint::text as next
 from removed`
-  return {
-    /** Leaves out what anybody has locked, so that it waits for nobody. */
-    removeExpiredClaims: `
+  /** Leaves out what anybody has locked, so that it waits for nobody. `still`: what may have changed since it was found. */
+  const removeOldest = (table: string, instant: string, age = '', still = ''): string => `
 with removed as (
-  delete from ${schema}.inbox
+  delete from ${schema}.${table}
   where ctid = any (array(
     select ctid
-    from ${schema}.inbox
-    where expires_at <= statement_timestamp() and expires_at >= ${from}
-    order by expires_at
+    from ${schema}.${table}
+    where ${instant} <= statement_timestamp()${age} and ${instant} >= ${from}
+    order by ${instant}
     limit $1
     for update skip locked
-  ))
-  returning expires_at
-)${summary('expires_at')}`,
+  ))${still}
+  returning ${instant}
+)${summary(instant)}`
+  const retention = " - $3::double precision * interval '1 millisecond'"
+  return {
+    removeExpiredClaims: removeOldest('inbox', 'expires_at'),
 
     /** Dead letters, and nothing else of what is parked. $3 is the retention in milliseconds. */
-    removeDeadLetters: `
-with removed as (
-  delete from ${schema}.parked
-  where ctid = any (array(
-    select ctid
-    from ${schema}.parked
-    where dead_at <= statement_timestamp() - $3::double precision * interval '1 millisecond' and dead_at >= ${from}
-    order by dead_at
-    limit $1
-    for update skip locked
-  )) and dead_at is not null
-  returning dead_at
-)${summary('dead_at')}`,
+    removeDeadLetters: removeOldest('parked', 'dead_at', retention, ' and dead_at is not null'),
 
     /** Records of who put which dead letter back. $3 is the retention in milliseconds. */
-    removeRedrives: `
-with removed as (
-  delete from ${schema}.redrives
-  where ctid = any (array(
-    select ctid
-    from ${schema}.redrives
-    where redriven_at <= statement_timestamp() - $3::double precision * interval '1 millisecond' and redriven_at >= ${from}
-    order by redriven_at
-    limit $1
-    for update skip locked
-  ))
-  returning redriven_at
-)${summary('redriven_at')}`,
+    removeRedrives: removeOldest('redrives', 'redriven_at', retention),
 
     /** Leaves out the record when another collector is writing it. */
     record: `

@@ -47,17 +47,13 @@ export function relayStatements(schema: string) {
 where (o.shard, o.seq) >= ($1::smallint, ${from}::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)
 order by o.shard, o.seq
 limit $2`
-  const read = (payload: string): string => `
-select ${columns},
-  ${payload},
-  ${blocked}
-${oldest('$4')}`
   return {
     /** The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. */
-    read: read(textualPayload('o', '$3')),
-
-    /** The same for payloads of any bytes, whatever their content type says. */
-    readAnyBytes: read(boundedPayload('o', '$3')),
+    read: `
+select ${columns},
+  ${boundedPayload('o', '$3')},
+  ${blocked}
+${oldest('$4')}`,
 
     /**
      * The same in binary, which spares both sides to make text of everything. COPY takes no parameters: `withIntegers` puts
@@ -184,15 +180,6 @@ export function boundedPayload(table: string, mostBytes: string): string {
   const bytes = `octet_length(${table}.payload)`
   return `case when ${bytes} > ${mostBytes} then ${bytes}::text end as payload_bytes,
   case when ${bytes} <= ${mostBytes} then encode(${table}.payload, 'escape') end as payload`
-}
-
-/** As `boundedPayload`, where JSON and text come as they are, which is cheaper. Fails when they are none after all. */
-function textualPayload(table: string, mostBytes: string): string {
-  const [bytes, type] = [`octet_length(${table}.payload)`, `${table}.content_type`]
-  const isText = `(${type} = 'application/json' or starts_with(${type}, 'text/'))`
-  return `case when ${bytes} > ${mostBytes} then ${bytes}::text end as payload_bytes,
-  case when ${bytes} <= ${mostBytes} and not ${isText} then encode(${table}.payload, 'escape') end as payload,
-  case when ${bytes} <= ${mostBytes} and ${isText} then convert_from(${table}.payload, 'UTF8') end as text`
 }
 
 /** One row while the lease is still the one that it was, and nobody can take it before this has committed. */

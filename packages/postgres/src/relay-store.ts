@@ -11,7 +11,6 @@ import {
 } from '@txbox/core'
 import { isLarge, toMessages, type Row } from './backlog-message.ts'
 import { CopiedMessages } from './copied-messages.ts'
-import { isNoText } from './errors.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import { withIntegers, type relayStatements } from './relay-statements.ts'
 import { copyAlone, runAlone, type CopyOut, type Source } from './run-alone.ts'
@@ -29,8 +28,6 @@ export class PostgresRelayStore implements RelayStore {
   readonly #copyOut: CopyOut | undefined
   /** Shards whose last read had payloads that are too large to come along. */
   readonly #large = new Set<number>()
-  /** Somebody calls text what is none: from then on nothing is taken for text. */
-  #anyBytes = false
 
   constructor(
     statements: ReturnType<typeof relayStatements>,
@@ -52,7 +49,7 @@ export class PostgresRelayStore implements RelayStore {
       return copied
     }
     const values = [shard, limits.messages, inlineBytes(limits), String(scan.from)]
-    const rows = await this.#readOldest(values)
+    const rows = await this.#read(this.#sql.read, values)
     start.end(scan, numberOf(rows[0]), numberOf(rows.at(-1)))
     if (!rows.some(isLarge)) this.#large.delete(shard)
     return toMessages(rows, shard, limits.bytes, (seqs) =>
@@ -78,18 +75,6 @@ export class PostgresRelayStore implements RelayStore {
     if (!hasLarge) return messages
     this.#large.add(shard)
     return undefined
-  }
-
-  async #readOldest(values: readonly unknown[]): Promise<readonly Row[]> {
-    if (!this.#anyBytes) {
-      try {
-        return await this.#read(this.#sql.read, values)
-      } catch (error) {
-        if (!isNoText(error)) throw error
-        this.#anyBytes = true
-      }
-    }
-    return this.#read(this.#sql.readAnyBytes, values)
   }
 
   async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {

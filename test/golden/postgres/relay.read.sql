@@ -2,8 +2,7 @@ select o.seq::text as seq, o.ctid::text as address, o.id, o.topic, o.key, o.type
   nullif(o.content_type, 'application/json') as content_type, nullif(o.headers, '{}') as headers,
   floor(date_part('epoch', o.created_at) * 1000)::bigint::text as created_at,
   case when octet_length(o.payload) > $3 then octet_length(o.payload)::text end as payload_bytes,
-  case when octet_length(o.payload) <= $3 and not (o.content_type = 'application/json' or starts_with(o.content_type, 'text/')) then encode(o.payload, 'escape') end as payload,
-  case when octet_length(o.payload) <= $3 and (o.content_type = 'application/json' or starts_with(o.content_type, 'text/')) then convert_from(o.payload, 'UTF8') end as text,
+  case when octet_length(o.payload) <= $3 then encode(o.payload, 'escape') end as payload,
   case
     when (
       select true from "txbox".parked as b
