@@ -6,12 +6,12 @@ import { DatabaseUnavailableError } from './errors.ts'
  *
  * @throws {DatabaseUnavailableError} when there is no answer within `ms`.
  */
-export async function answerWithin<T>(ms: number, answer: Promise<T>): Promise<T> {
+export async function answerWithin<T>(ms: number, answer: Promise<T>, asked = 'The database'): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     // Made when it is needed: the trace of an error is dear.
     const giveUp = (): void =>
-      reject(new DatabaseUnavailableError(`The database has not answered within ${ms} ms.`))
+      reject(new DatabaseUnavailableError(`${asked} has not answered within ${ms} ms.`))
     timer = setTimeout(giveUp, ms)
   })
   answer.catch(() => undefined)

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { exponentialBackoff, type Sleeper, type WakeUps } from '@txbox/core'
+import { answerWithin, exponentialBackoff, type Sleeper, type WakeUps } from '@txbox/core'
 import type { ListeningConnection } from '@txbox/handles'
 import { translate } from './errors.ts'
 
@@ -14,6 +14,8 @@ const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
 
 /** Says, where the server shows what its connections were asked last, what this one is for. */
 const ALIVE = 'select 1 as listening'
+
+const ASKED = 'The connection that listens for new messages'
 
 /** Opens a connection to listen on. */
 export type ConnectListening = (on: {
@@ -65,14 +67,14 @@ export class NotificationListener implements WakeUps {
     const ended = new AbortController()
     const connection = await this.#connect((error) => ended.abort(error))
     try {
-      await inTime(MOST_ANSWER_MS, connection.query(`listen "${channel}"`))
+      await answerWithin(MOST_ANSWER_MS, connection.query(`listen "${channel}"`), ASKED)
       works()
       // Whatever came while nobody listened.
       this.#sleeper.woken()
       const either = AbortSignal.any([signal, ended.signal])
       while (!either.aborted) {
         await pause(checkIntervalMs, undefined, { signal: either }).catch(() => undefined)
-        if (!either.aborted) await inTime(answerMs, connection.query(ALIVE))
+        if (!either.aborted) await answerWithin(answerMs, connection.query(ALIVE), ASKED)
       }
       if (ended.signal.aborted) throw ended.signal.reason
     } finally {
@@ -83,25 +85,11 @@ export class NotificationListener implements WakeUps {
   async #connect(ended: (error: unknown) => void): Promise<ListeningConnection> {
     const connecting = this.#settings.connect({ notified: this.#sleeper.woken, ended })
     try {
-      return await inTime(CONNECT_MS, connecting)
+      return await answerWithin(CONNECT_MS, connecting, ASKED)
     } catch (error) {
       // It may still come about, and nobody would end it.
       connecting.then((late) => late.close()).catch(() => undefined)
       throw error
     }
-  }
-}
-
-async function inTime<T>(limitMs: number, answer: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const error = new Error(`The connection that listens has not answered within ${limitMs} ms.`)
-    timer = setTimeout(() => reject(error), limitMs)
-  })
-  answer.catch(() => undefined)
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
