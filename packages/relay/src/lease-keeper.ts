@@ -75,6 +75,11 @@ export class LeaseKeeper {
     return this.#held.has(shard)
   }
 
+  /** A batch of it is in flight, also of one that has been lost meanwhile. */
+  isAtWork(shard: number): boolean {
+    return this.#held.get(shard)?.busy === true || this.#unfinished.has(shard)
+  }
+
   /** One round: renew, see who is there, take or give away. What fails is told, and tried again in the next round. */
   async round(): Promise<void> {
     try {

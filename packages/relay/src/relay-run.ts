@@ -281,11 +281,15 @@ export class RelayRun {
     return this.counts.published + this.counts.deadLettered
   }
 
-  /** → those of the shards that have something to do, and whether parked messages of them are due; the others have been seen empty. */
+  /**
+   * → those of the shards that have something to do, and whether parked messages of them are due; the others have been
+   * seen empty, except where we are at work ourselves: what a turn has taken counts once it is settled.
+   */
   async #lookAt(shards: readonly number[]): Promise<ReadonlyMap<number, boolean>> {
     const startedAt = performance.now()
     const found = new Map((await this.#tools.store.work(shards)).map(({ shard, due }) => [shard, due]))
-    for (const shard of shards) if (!found.has(shard)) this.#emptyAt.set(shard, startedAt)
+    const empty = shards.filter((shard) => !found.has(shard) && !this.#keeper.isAtWork(shard))
+    for (const shard of empty) this.#emptyAt.set(shard, startedAt)
     return found
   }
 
