@@ -62,8 +62,10 @@ for (const library of ['kysely', 'mysql2'] as const) {
     test.for(Object.entries(statements))(
       'O10 a connection that gives no answer to %s is thrown out of its pool',
       async ([, run]) => {
-        const { network, relay } = await remote(library, autocommit)
+        const { network, root, relay } = await remote(library, autocommit)
         await run(relay)
+        // The only connection is back in its pool, and so are its settings.
+        await (await root.begin()).rollback()
         network.abandon()
         await expect(run(relay)).rejects.toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE' })
         // The pool has no other.
