@@ -1,48 +1,80 @@
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
-import { bytesOf, optionalTextOf, textOf } from './literals.ts'
+import { bytesOf, textOf } from './literals.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
+/** A row with a message, as `messageColumns` asks for it. */
+export interface StoredMessage {
+  readonly row: Row
+  readonly seq: bigint
+  readonly payloadBytes: number
+  readonly createdAt: Date
+  readonly id: string
+  readonly topic: string
+  readonly contentType: string
+  readonly headers: string
+  readonly key: string | undefined
+  readonly type: string | undefined
+  readonly correlationId: string | undefined
+}
+
+export function toStored(row: Row): StoredMessage {
+  const [seq, payloadBytes, createdAt, id, topic, contentType, headers, key, type, correlationId] = fieldsOf(
+    row['fields'],
+  ) as [string, string, string, string, string, string, string, string, string, string]
+  return {
+    row,
+    seq: BigInt(seq),
+    payloadBytes: Number(payloadBytes),
+    createdAt: dateOf(createdAt),
+    id,
+    topic,
+    contentType,
+    headers,
+    key: optional(key),
+    type: optional(type),
+    correlationId: optional(correlationId),
+  }
+}
+
 /** As many as fit, and at least the first. */
-export function withinBytes(rows: readonly Row[], bytes: number): readonly Row[] {
+export function withinBytes(stored: readonly StoredMessage[], bytes: number): readonly StoredMessage[] {
   let total = 0
-  const end = rows.findIndex(
-    (row, index) => (total += Number(textOf(row['payload_bytes']))) > bytes && index > 0,
-  )
-  return end === -1 ? rows : rows.slice(0, end)
+  const end = stored.findIndex(({ payloadBytes }, index) => (total += payloadBytes) > bytes && index > 0)
+  return end === -1 ? stored : stored.slice(0, end)
 }
 
 /**
- * The messages of rows. `readLarge` fetches a payload that was only measured; a message that has gone in between,
+ * The messages with their payloads. `readLarge` fetches one that was only measured; a message that has gone in between,
  * because somebody deleted it by hand, is left out.
  */
 export async function toMessages(
-  rows: readonly Row[],
+  stored: readonly StoredMessage[],
   shard: number,
   readLarge: (seq: bigint) => Promise<unknown>,
 ): Promise<readonly BacklogMessage[]> {
   const messages: BacklogMessage[] = []
-  for (const row of rows) {
-    const payload = row['payload'] ?? (await readLarge(BigInt(textOf(row['seq']))))
-    if (payload !== null && payload !== undefined) messages.push(toMessage(row, shard, bytesOf(payload)))
+  for (const one of stored) {
+    const payload = one.row['payload'] ?? (await readLarge(one.seq))
+    if (payload !== null && payload !== undefined) messages.push(toMessage(one, shard, bytesOf(payload)))
   }
   return messages
 }
 
-function toMessage(row: Row, shard: number, payload: Buffer): BacklogMessage {
-  const key = optionalTextOf(row['key'])
+function toMessage(stored: StoredMessage, shard: number, payload: Buffer): BacklogMessage {
+  const { row, seq, id, topic, key, type, contentType, headers, correlationId, createdAt } = stored
   return {
-    seq: BigInt(textOf(row['seq'])),
+    seq,
     address: undefined,
     shard,
-    id: textOf(row['id']),
-    topic: textOf(row['topic']),
+    id,
+    topic,
     key,
-    type: optionalTextOf(row['type']),
-    contentType: textOf(row['content_type']),
-    ...decodeHeaders(textOf(row['headers'])),
-    correlationId: optionalTextOf(row['correlation_id']),
-    createdAt: dateOf(row['created_at']),
+    type,
+    contentType,
+    ...decodeHeaders(headers),
+    correlationId,
+    createdAt,
     payload,
     attempts: row['attempts'] === undefined ? 0 : Number(textOf(row['attempts'])),
     ordered: row['ordered'] === undefined ? key !== undefined : textOf(row['ordered']) === '1',
@@ -50,7 +82,18 @@ function toMessage(row: Row, shard: number, payload: Buffer): BacklogMessage {
   }
 }
 
-/** An instant that came back as microseconds. */
-export function dateOf(microseconds: unknown): Date {
-  return new Date(Math.floor(Number(textOf(microseconds)) / 1000))
+/** One decoding for all of them, where they are ASCII. */
+function fieldsOf(value: unknown): readonly string[] {
+  const fields = bytesOf(value).toString('latin1')
+  const split = fields.split('\xff')
+  return /[\x80-\xfe]/.test(fields) ? split.map((field) => Buffer.from(field, 'latin1').toString()) : split
+}
+
+function optional(field: string): string | undefined {
+  return field === '' ? undefined : field.slice(1)
+}
+
+/** An instant in microseconds. */
+export function dateOf(microseconds: string): Date {
+  return new Date(Math.floor(Number(microseconds) / 1000))
 }

@@ -116,10 +116,10 @@ function toDeadLetter(row: Row): DeadLetter {
     ...(key !== undefined && { key }),
     contentType: textOf(row['content_type']),
     ...(correlationId !== undefined && { correlationId }),
-    createdAt: dateOf(row['created_at']),
-    deadAt: dateOf(row['dead_at']),
+    createdAt: dateOf(textOf(row['created_at'])),
+    deadAt: dateOf(textOf(row['dead_at'])),
     attempts: Number(textOf(row['attempts'])),
     error: text('error') ?? '',
-    ...(by !== undefined && { redriven: { at: dateOf(row['redriven_at']), by } }),
+    ...(by !== undefined && { redriven: { at: dateOf(textOf(row['redriven_at'])), by } }),
   }
 }

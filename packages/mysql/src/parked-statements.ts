@@ -1,14 +1,13 @@
 import type { Tables } from './identifiers.ts'
-import { boundedPayload, messageColumns, verdictsTable } from './relay-statements.ts'
+import { messageColumns, verdictsTable } from './relay-statements.ts'
 
 /**
  * Every statement on the table of parked messages that a relay runs. `?` stands for a value, which is put in as a
  * literal.
  */
 export function parkedStatements({ parked }: Tables) {
-  const columns = `cast(p.place as char) as seq, cast(p.attempts as char) as attempts,
-  cast(p.order_key is not null as char) as ordered, ${messageColumns('p')},
-  ${boundedPayload('p')}`
+  const columns = `${messageColumns('p', 'place')},
+  cast(p.attempts as char) as attempts, cast(p.order_key is not null as char) as ordered`
   return {
     /**
      * What is due, longest first, and who comes first in its key: if that is another, it was due before that one was put

@@ -10,7 +10,7 @@ import {
   type Settlement,
   type ShardWork,
 } from '@txbox/core'
-import { toMessages, withinBytes, type Row } from './backlog-message.ts'
+import { toMessages, toStored, withinBytes, type Row, type StoredMessage } from './backlog-message.ts'
 import { bytesOf, fill, textOf, type Value } from './literals.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import type { relayStatements } from './relay-statements.ts'
@@ -41,7 +41,7 @@ export class MysqlRelayStore implements RelayStore {
   async read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
     const values = [inlineBytes(limits), shard, shard, shard, limits.messages]
     const rows = await this.#read(this.#sql.read, values)
-    return toMessages(withinBytes(rows, limits.bytes), shard, async (seq) => {
+    return toMessages(withinBytes(rows.map(toStored), limits.bytes), shard, async (seq) => {
       const [row] = await this.#read(this.#sql.readPayload, [shard, seq])
       return row?.['payload']
     })
@@ -55,18 +55,20 @@ export class MysqlRelayStore implements RelayStore {
       .slice(0, MOST_ONWARD)
     const alone = heads.filter((row) => row['order_key'] === null || textOf(row['attempts']) !== '0')
     const mostBytes = inlineBytes(limits)
-    const rows: Row[] = []
+    const stored: StoredMessage[] = []
     if (alone.length > 0) {
-      rows.push(...(await this.#read(this.#parked.readAlone, [mostBytes, json(placesOf(alone))])))
+      const rows = await this.#read(this.#parked.readAlone, [mostBytes, json(placesOf(alone))])
+      stored.push(...rows.map(toStored))
     }
     if (onward.length > 0) {
       const most = Math.ceil(limits.messages / onward.length)
       const branches = onward.map((row) =>
         fill(this.#parked.readOnward, [mostBytes, shard, bytesOf(row['order_key']), placeOf(row), most]),
       )
-      rows.push(...withoutLater(await this.#read(branches.join('\nunion all'), [])))
+      const rows = await this.#read(branches.join('\nunion all'), [])
+      stored.push(...withoutLater(rows.map(toStored)))
     }
-    return toMessages(withinBytes(rows, limits.bytes), shard, async (place) => {
+    return toMessages(withinBytes(stored, limits.bytes), shard, async (place) => {
       const [row] = await this.#read(this.#parked.readPayload, [place])
       return row?.['payload']
     })
@@ -199,10 +201,9 @@ function json(values: readonly (bigint | Verdict)[]): string {
 }
 
 /** Of each key no more than what comes before one that has to wait longer. */
-function withoutLater(rows: readonly Row[]): readonly Row[] {
-  const stopped = new Set<string>()
-  return rows.filter((row) => {
-    const key = textOf(row['key'])
+function withoutLater(stored: readonly StoredMessage[]): readonly StoredMessage[] {
+  const stopped = new Set<string | undefined>()
+  return stored.filter(({ key, row }) => {
     if (row['later'] !== null) stopped.add(key)
     return !stopped.has(key)
   })

@@ -1,7 +1,10 @@
-select cast(o.seq as char) as seq, cast(o.`id` as binary) as `id`, cast(o.`topic` as binary) as `topic`, cast(o.`key` as binary) as `key`, cast(o.`type` as binary) as `type`, cast(o.`content_type` as binary) as `content_type`, cast(o.`headers` as binary) as `headers`, cast(o.`correlation_id` as binary) as `correlation_id`,
-  cast(timestampdiff(microsecond, '1970-01-01', o.created_at) as char) as created_at,
-  cast(octet_length(o.payload) as char) as payload_bytes,
-  case when octet_length(o.payload) <= ? then o.payload end as payload,
+select concat_ws(X'FF',
+    cast(o.`seq` as char character set ascii), cast(octet_length(o.`payload`) as char character set ascii),
+    cast(timestampdiff(microsecond, '1970-01-01', o.`created_at`) as char character set ascii),
+    cast(o.`id` as binary), o.`topic`, o.`content_type`, o.`headers`,
+    ifnull(concat(X'3D', o.`key`), X''), ifnull(concat(X'3D', o.`type`), X''), ifnull(concat(X'3D', o.`correlation_id`), X'')
+  ) as fields,
+  case when octet_length(o.`payload`) <= ? then o.`payload` end as payload,
   case
     when exists (select 1 from `txbox_parked` as b force index (parked_order) where b.shard = ? and b.order_key is not null)
     then (
