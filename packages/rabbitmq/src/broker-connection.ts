@@ -25,16 +25,11 @@ export interface ConnectionSettings {
   readonly connectTimeoutMs: number
 }
 
-interface Corkable {
-  cork(): void
-  uncork(): void
-}
-
 /**
  * The client writes each message to its socket by itself, which is a system call and a packet each. Corked, those of
  * one turn are one. The socket is no part of the client's interface: without it all works, but slower.
  */
-function socketOf(model: ChannelModel): Corkable | undefined {
+function socketOf(model: ChannelModel): Writable | undefined {
   const socket: unknown = Reflect.get(model.connection, 'stream')
   return socket instanceof Writable ? socket : undefined
 }
@@ -49,7 +44,7 @@ export class BrokerConnection {
   #shared: ConfirmingChannel | undefined
   #failure: BrokerUnavailableError | undefined
   #blocked: string | undefined
-  readonly #socket: Corkable | undefined
+  readonly #socket: Writable | undefined
   #corked = false
 
   private constructor(model: ChannelModel, settings: ConnectionSettings, lifetime: AbortController) {
@@ -57,6 +52,8 @@ export class BrokerConnection {
     this.#settings = settings
     this.#lifetime = lifetime
     this.#socket = socketOf(model)
+    // What did not fit into it follows now: before the client hears of this, and in one write as well.
+    this.#socket?.prependListener('drain', this.#gather)
     model.on('error', (error) => this.#broke(error))
     model.on('close', (error) => this.#broke(error))
     model.on('blocked', (reason) => (this.#blocked = reason))

@@ -40,7 +40,9 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
   return {
     id,
     routingKey: topic,
-    content: Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
+    content: Buffer.isBuffer(payload)
+      ? payload
+      : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
     properties: {
       mandatory: true,
       persistent: true,
