@@ -35,6 +35,9 @@ export interface Track {
   open: boolean
 }
 
+/** No promise where nothing is waited for: these are asked for every message. */
+type Awaitable<T> = T | Promise<T>
+
 /** How to use the transactions of one library. All knowledge of a library is in its one file. */
 export interface HandleAdapter<H = unknown> {
   readonly library: 'kysely' | 'pg' | 'mysql2'
@@ -42,7 +45,7 @@ export interface HandleAdapter<H = unknown> {
   /** Is this a transaction, a connection, a pool or a root of this library? Told by structure. */
   recognises(handle: unknown): handle is H
   /** Costs no round trip, unless statements are still under way on the connection. */
-  state(handle: H): Promise<TransactionState>
+  state(handle: H): Awaitable<TransactionState>
   /**
    * The state at this very moment, without waiting; `undefined` while statements are under way. To be asked in the same
    * tick in which a statement is sent: whoever does not await us may have ended the transaction since `state`.
@@ -52,9 +55,9 @@ export interface HandleAdapter<H = unknown> {
   /** The answer to a write has `inTransaction` (MySQL). */
   readonly tellsTransaction?: boolean
   /** Watches the statements of a transaction where `state` cannot tell what happened, if this handle can be watched. */
-  observe?(handle: H): Promise<Observation | undefined>
+  observe?(handle: H): Awaitable<Observation | undefined>
   /** For libraries that hide the state, where SQL cannot ask for it either (MySQL). */
-  track?(handle: H): Promise<Track | undefined>
+  track?(handle: H): Awaitable<Track | undefined>
 }
 
 /** A connection that stays ours until it is released. */

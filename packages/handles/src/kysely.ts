@@ -6,8 +6,6 @@ import { SeenConnection, effectOf, type Effect } from './seen-connection.ts'
 interface KyselyLike {
   readonly isTransaction: boolean
   getExecutor(): KyselyExecutor
-  withoutPlugins(): KyselyLike
-  executeQuery(query: CompiledQuery): Promise<KyselyResult>
 }
 interface KyselyRoot extends KyselyLike {
   readonly isTransaction: false
@@ -54,11 +52,11 @@ export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
     return (await seenIn(tx)).ended ? 'none' : 'open'
   },
   query,
-  async observe(tx) {
-    return (seenBefore.get(tx) ?? (await seenIn(tx))).observe()
+  observe(tx) {
+    return seenBefore.get(tx)?.observe() ?? seenIn(tx).then((seen) => seen.observe())
   },
-  async track(tx) {
-    return (seenBefore.get(tx) ?? (await seenIn(tx))).track
+  track(tx) {
+    return seenBefore.get(tx)?.track ?? seenIn(tx).then((seen) => seen.track)
   },
 }
 
@@ -101,7 +99,14 @@ export const kyselyRoot: RootAdapter<KyselyRoot> = {
 
 /** Plugins would rename columns and convert values, so that no statement of ours goes through them. */
 async function query(db: KyselyLike, sql: string, parameters: readonly unknown[]): Promise<SqlResult> {
-  return toSqlResult(await plainOf(db).executeQuery(compile(sql, parameters)).catch(refuseEnded))
+  try {
+    const compiled = compile(sql, parameters)
+    return toSqlResult(
+      await db.getExecutor().provideConnection((connection) => connection.executeQuery(compiled)),
+    )
+  } catch (error) {
+    throw ofEnded(error)
+  }
 }
 
 /** A connection without an answer is given up, where the driver lets it; elsewhere it is held until it answers. */
@@ -154,24 +159,14 @@ function toSqlResult({ rows, numAffectedRows, insertId }: KyselyResult): SqlResu
   return { rows, affected: Number(numAffectedRows ?? Number.NaN), insertId: Number(insertId ?? 0n) }
 }
 
-const plain = new WeakMap<KyselyLike, KyselyLike>()
-
-function plainOf(db: KyselyLike): KyselyLike {
-  let known = plain.get(db)
-  if (known === undefined) plain.set(db, (known = db.withoutPlugins()))
-  return known
-}
-
 /** Kysely refuses a transaction that has ended by an error without a class or a code of its own. */
-function refuseEnded(error: unknown): never {
-  if (error instanceof Error && error.message.startsWith('Transaction is already ')) {
-    throw new NotInTransactionError(
-      `The Kysely transaction has ended: ${error.message}. Await everything that uses it before it commits. Nothing ` +
-        'was written.',
-      { cause: error },
-    )
-  }
-  throw error
+function ofEnded(error: unknown): unknown {
+  if (!(error instanceof Error && error.message.startsWith('Transaction is already '))) return error
+  return new NotInTransactionError(
+    `The Kysely transaction has ended: ${error.message}. Await everything that uses it before it commits. Nothing ` +
+      'was written.',
+    { cause: error },
+  )
 }
 
 /** Names our own statements. */
@@ -184,12 +179,14 @@ const wrapped = new WeakMap<KyselyConnection, SeenConnection>()
 const seenBefore = new WeakMap<KyselyLike, SeenConnection>()
 
 async function seenIn(tx: KyselyLike): Promise<SeenConnection> {
-  const provided = async (): Promise<KyselyConnection> =>
-    tx.getExecutor().provideConnection(async (own) => own)
-  const connection = await provided().catch(refuseEnded)
-  const seen = wrapped.get(connection) ?? wrap(connection)
-  seenBefore.set(tx, seen)
-  return seen
+  try {
+    const connection = await tx.getExecutor().provideConnection(async (own) => own)
+    const seen = wrapped.get(connection) ?? wrap(connection)
+    seenBefore.set(tx, seen)
+    return seen
+  } catch (error) {
+    throw ofEnded(error)
+  }
 }
 
 function wrap(connection: KyselyConnection): SeenConnection {

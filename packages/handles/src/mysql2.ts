@@ -38,7 +38,7 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
       (isPool(handle) || (has(handle, 'beginTransaction', 'function') && has(handle, 'query', 'function')))
     )
   },
-  async state(handle) {
+  state(handle) {
     return isPool(handle) ? 'none' : 'unknown'
   },
   query(handle, text, values) {
@@ -46,10 +46,10 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
     return sendingOurs(connection, () => run(connection, text, values))
   },
   tellsTransaction: true,
-  async observe(handle) {
+  observe(handle) {
     return seenOn(plain(handle))?.observe()
   },
-  async track(handle) {
+  track(handle) {
     return seenOn(plain(handle))?.track
   },
 }

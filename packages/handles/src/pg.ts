@@ -71,7 +71,7 @@ export const pgHandle: HandleAdapter<PgClient> = {
     if (client.getTransactionStatus === undefined) return 'open'
     return client.readyForQuery === false ? undefined : stateOf(client.getTransactionStatus())
   },
-  async observe(client) {
+  observe(client) {
     const idle = idleAnswers(client)
     const before = idle.count
     return {

@@ -61,7 +61,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     mustBeFunction('process', fn)
     const delivery = this.delivery(message)
     const session = await this.#ports.bind(tx)
-    return this.deliver(session, tx, delivery, fn, FIRST)
+    return await this.deliver(session, tx, delivery, fn, FIRST)
   }
 
   async processBatch<H extends object, N extends M, R>(

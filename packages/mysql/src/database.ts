@@ -110,24 +110,25 @@ interface Known {
 interface Detached {
   readonly ports: DatabasePorts
   readonly known: Known
-  /** Once for each database object: tables of another revision are told before anything is written to them. */
-  readonly prepare: (session: MysqlSession) => Promise<void>
+  /** Asks once for each database object: tables of another revision are told before anything is written to them. */
+  readonly serverBehind: (session: MysqlSession) => ServerTraits | Promise<ServerTraits>
 }
 
 function detachedPorts(tables: Tables): Detached {
   const known: Known = {}
-  async function prepare(session: MysqlSession): Promise<void> {
+  async function ask(session: MysqlSession): Promise<ServerTraits> {
     const doing = 'checking the tables'
-    known.server ??= await checkRevision((text) => execute(session, doing, text, []), tables)
-    session.server = known.server
+    return (known.server = await checkRevision((text) => execute(session, doing, text, []), tables))
   }
+  const serverBehind = (session: MysqlSession): ServerTraits | Promise<ServerTraits> =>
+    known.server ?? ask(session)
   return {
     known,
-    prepare,
+    serverBehind,
     ports: {
       async bind(handle) {
         const session = await bind(handle)
-        await prepare(session)
+        session.server = await serverBehind(session)
         return session
       },
       watch,
@@ -144,14 +145,14 @@ function connectedPorts(
   root: RootAdapter,
   db: object,
 ): { ports: ConnectedPorts; known: Known } {
-  const { ports, known, prepare } = detachedPorts(tables)
+  const { ports, known, serverBehind } = detachedPorts(tables)
   const askServer = async (): Promise<ServerTraits> =>
     (known.server ??= await checkRevision((text) => root.query(db, text, [], CHECK_TIMEOUT_MS), tables))
   return {
     known,
     ports: {
       ...ports,
-      transact: (work, { isolation, signal }) => transact(root, db, prepare, work, isolation, signal),
+      transact: (work, { isolation, signal }) => transact(root, db, serverBehind, work, isolation, signal),
       async checkSchema() {
         try {
           known.server = await checkRevision((text) => root.query(db, text, [], CHECK_TIMEOUT_MS), tables)
@@ -196,7 +197,7 @@ function connectedPorts(
 async function transact<R>(
   root: RootAdapter,
   db: object,
-  prepare: Detached['prepare'],
+  serverBehind: Detached['serverBehind'],
   work: (tx: unknown, session: Session) => Promise<R>,
   isolation: IsolationLevel | undefined,
   signal: AbortSignal | undefined,
@@ -210,8 +211,8 @@ async function transact<R>(
       async (tx) => {
         try {
           signal?.throwIfAborted()
-          const session = sessionOf(tx, { open: true })
-          await prepare(session)
+          const session = sessionOf(tx)
+          session.server = await serverBehind(session)
           const result = await work(tx, session)
           doing = 'committing the transaction (without an answer it may have happened)'
           return result

@@ -33,7 +33,13 @@ export class MysqlInboxStore implements InboxStore {
     const key = [Buffer.from(claim.consumer), Buffer.from(claim.key)]
     const rest = [claim.correlationId ?? null, microseconds(claim.retentionMs)]
     for (let round = 0; round < ROUNDS; round++) {
-      if (await this.#insert(session, [...key, ...rest])) return { status: 'won' }
+      try {
+        const { inTransaction } = await execute(session, CLAIMING, sql.claim, [...key, ...rest])
+        if (inTransaction === false) await this.#refuse(session, key)
+        return { status: 'won' }
+      } catch (error) {
+        if (numberOf(error) !== DUPLICATE_KEY) throw error
+      }
 
       const { rows } = await execute(session, CLAIMING, sql.read, key)
       const found = rows[0]
@@ -41,7 +47,7 @@ export class MysqlInboxStore implements InboxStore {
       if (found !== undefined) {
         const renewed = await execute(session, CLAIMING, sql.renew, [...rest, ...key])
         if (renewed.affected > 0) {
-          await this.#refuseOutside(session, renewed.inTransaction, key)
+          if (renewed.inTransaction === false) await this.#refuse(session, key)
           return { status: 'won' }
         }
       }
@@ -104,25 +110,8 @@ export class MysqlInboxStore implements InboxStore {
     return affected > 0
   }
 
-  /** → whether the key was new. */
-  async #insert(session: Session, values: readonly Value[]): Promise<boolean> {
-    try {
-      const { inTransaction } = await execute(session, CLAIMING, this.#sql(session).claim, values)
-      await this.#refuseOutside(session, inTransaction, values.slice(0, 2))
-      return true
-    } catch (error) {
-      if (numberOf(error) === DUPLICATE_KEY) return false
-      throw error
-    }
-  }
-
-  /** The server's answer to a write says that it is committed already: takes the claim back. */
-  async #refuseOutside(
-    session: Session,
-    inTransaction: boolean | undefined,
-    key: readonly Value[],
-  ): Promise<void> {
-    if (inTransaction !== false) return
+  /** Takes back a claim of which the server's answer says that it is committed already. */
+  async #refuse(session: Session, key: readonly Value[]): Promise<never> {
     await execute(session, CLAIMING, this.#sql(session).takeBack, key)
     throw outside()
   }

@@ -43,7 +43,9 @@ function text(value: string): string {
 }
 
 function bytes(value: Uint8Array): string {
-  const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  const buffer = Buffer.isBuffer(value)
+    ? value
+    : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   if (buffer.byteLength < BASE64_FROM_BYTES) return `X'${buffer.toString('hex')}'`
   return `from_base64('${buffer.toString('base64')}')`
 }

@@ -9,7 +9,7 @@ export interface MysqlSession extends Session {
   readonly adapter: HandleAdapter
   readonly handle: unknown
   /** A transaction is known to be open; otherwise the answer to the first write tells. */
-  readonly open: boolean
+  open: boolean
   /** Set before the first statement of ours. */
   server: ServerTraits
 }
@@ -24,7 +24,7 @@ export async function bind(handle: unknown): Promise<MysqlSession> {
         'connection after beginTransaction(), and not the pool or root. Nothing was written.',
     )
   }
-  const session = sessionOf(handle, { open: state === 'open' })
+  const session = { adapter, handle, open: state === 'open' } as MysqlSession
   const track = await adapter.track?.(handle)
   if (track === undefined) return session
   if (!track.open && !(await isInTransaction(session))) {
@@ -35,12 +35,13 @@ export async function bind(handle: unknown): Promise<MysqlSession> {
     )
   }
   track.open = true
-  return sessionOf(handle, { open: true })
+  session.open = true
+  return session
 }
 
 /** A session on a transaction that we have opened ourselves. */
-export function sessionOf(handle: unknown, known: { readonly open: boolean }): MysqlSession {
-  return { adapter: recogniseHandle(handle, 'mysql2'), handle, ...known } as MysqlSession
+export function sessionOf(handle: unknown): MysqlSession {
+  return { adapter: recogniseHandle(handle, 'mysql2'), handle, open: true } as MysqlSession
 }
 
 /** Runs one of our statements in the caller's transaction. */
