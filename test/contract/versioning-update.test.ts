@@ -59,7 +59,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
       const expected =
         result.reason instanceof TransactionConflictError ? TransactionConflictError : VersionConflictError
       expect(result.reason).toBeInstanceOf(expected)
-      if (target.engine === 'postgres' && isolation === 'repeatable read') continue
+      if (target.waitersMustRetry(isolation)) continue
       expect(result.reason).toMatchObject({ expected: 1, actual: 2 })
     }
   })
@@ -126,7 +126,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
       await updateVersioned(db(), 'orders', { where: { id }, expected: 3, set: { total: 1 } })
       return updateVersioned(tx, 'orders', { where: { id }, expected: 4, set: { total: 2 } })
     })
-    if (target.engine === 'postgres' && isolation === 'repeatable read') {
+    if (target.refusesNewer(isolation)) {
       // The snapshot cannot show version 4, so that the transaction must be run again.
       expect(await failureOf(answer)).toBeInstanceOf(TransactionConflictError)
     } else {
@@ -149,7 +149,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
       updateVersioned(tx, 'orders', { where: { id }, expected: 9, set: {} }),
     )
     const gap = await told((tx) => applyVersion(tx, 'orders', { where: { id }, from: 9, to: 10, set: {} }))
-    if (target.engine === 'postgres' && isolation === 'repeatable read') {
+    if (target.refusesNewer(isolation)) {
       for (const error of [conflict, gap]) expect(error).toBeInstanceOf(TransactionConflictError)
     } else {
       expect(conflict).toMatchObject({ code: 'TXBOX_VERSION_CONFLICT', expected: 9, actual: 4 })
@@ -167,7 +167,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     const outcome = second.catch((error: unknown) => error)
     await target.blocked(1)
     await first.commit()
-    if (target.engine === 'postgres' && isolation === 'repeatable read') {
+    if (target.waitersMustRetry(isolation)) {
       expect(await outcome).toBeInstanceOf(TransactionConflictError)
     } else {
       expect(await outcome).toEqual({ status: 'applied', version: 5 })

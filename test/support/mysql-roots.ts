@@ -24,10 +24,13 @@ export function poolOf(url: string, config: PoolOptions, setup: readonly string[
 }
 
 /** Statements that give all transactions of a connection this level. */
-export function setupOf(options: RootOptions): readonly string[] {
-  return options.isolation === undefined
-    ? []
-    : [`set session transaction isolation level ${options.isolation}`]
+export function setupOf({ isolation }: RootOptions, engine: 'mysql' | 'mariadb'): readonly string[] {
+  if (isolation === undefined) return []
+  const snapshot = isolation === 'snapshot isolation'
+  return [
+    `set session transaction isolation level ${snapshot ? 'repeatable read' : isolation}`,
+    ...(engine === 'mariadb' ? [`set session innodb_snapshot_isolation = ${snapshot ? 'on' : 'off'}`] : []),
+  ]
 }
 
 export function mysql2Root(pool: Pool, options: RootOptions, style: 'promise' | 'callback'): Root {

@@ -6,7 +6,16 @@ import { oddRoots, strayHandles } from './mysql-oddities.ts'
 import { execOn, kyselyRoot, mysql2Root, poolOf, setupOf } from './mysql-roots.ts'
 import { openTransactions } from './mysql-status.ts'
 import { createDatabase } from './servers/mysql-databases.ts'
-import type { ClaimRow, HandleKind, OpenTransaction, Root, RootOptions, Row, Target } from './target.ts'
+import type {
+  ClaimRow,
+  HandleKind,
+  Isolation,
+  OpenTransaction,
+  Root,
+  RootOptions,
+  Row,
+  Target,
+} from './target.ts'
 import { until } from './until.ts'
 
 /** The flags and the styles are shared out among the kinds, so that each is there on every rule. */
@@ -66,8 +75,12 @@ export class MysqlTarget implements Target {
   }
 
   waitersMustRetry(): boolean {
-    // The row is read with a lock, which sees what the snapshot does not.
+    // The row is read with a lock, which sees what the snapshot does not, and one that waits has no snapshot yet.
     return false
+  }
+
+  refusesNewer(isolation: Isolation): boolean {
+    return isolation === 'snapshot isolation'
   }
 
   address(): { host: string; port: number } {
@@ -85,7 +98,7 @@ export class MysqlTarget implements Target {
     const pool = poolOf(
       url.href,
       { connectionLimit: options.max ?? 4, ...(style === 'callback' && { flags: ['-FOUND_ROWS'] }) },
-      setupOf(options),
+      setupOf(options, this.engine),
     )
     if (kind.library === 'mysql2') return mysql2Root(pool, options, style)
     return kyselyRoot(new Kysely({ dialect: new MysqlDialect({ pool }) }), options)
@@ -177,7 +190,9 @@ export class MysqlTarget implements Target {
     const [row] = await transaction.exec(
       "show session variables where variable_name regexp '^(transaction|tx)_isolation$'",
     )
-    return String(row?.['Value']).toLowerCase().replace('-', ' ')
+    const [snapshot] = await transaction.exec("show session variables like 'innodb_snapshot_isolation'")
+    const level = String(row?.['Value']).toLowerCase().replace('-', ' ')
+    return level === 'repeatable read' && snapshot?.['Value'] === 'ON' ? 'snapshot isolation' : level
   }
 
   async hasWritten(transaction: OpenTransaction): Promise<boolean> {
@@ -223,11 +238,12 @@ export class MysqlTarget implements Target {
   async prepareAbortion(tx: TransactionHandle): Promise<() => Promise<unknown>> {
     const [first, second] = [`deadlock-${(this.#deadlocks += 1)}-1`, `deadlock-${this.#deadlocks}-2`]
     await this.sql('insert into counters (name, n) values (?, 0), (?, 0)', [first, second])
+    // Before the other begins: where the snapshot is older than these rows, this is a conflict, and ends here.
+    await execOn(tx, 'update counters set n = 1 where name = ?', [second])
     const heavy = await this.#pool().getConnection()
     await heavy.beginTransaction()
     await heavy.query(`insert into ballast values ${Array(200).fill('()').join(',')}`)
     await heavy.query('update counters set n = 1 where name = ?', [first])
-    await execOn(tx, 'update counters set n = 1 where name = ?', [second])
     const crossing = heavy.query('update counters set n = 1 where name = ?', [second])
     const over = crossing
       .then(() => heavy.rollback())

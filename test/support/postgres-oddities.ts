@@ -16,7 +16,7 @@ export const oddRoots: Record<string, (url: string) => Root> = {
       {},
     ),
   'pg with another search path and quoting': (url) =>
-    pgRoot(poolOf(url, { options: '-c search_path=pg_catalog -c standard_conforming_strings=off' }), {}),
+    pgRoot(withOldStrings(poolOf(url, { options: '-c search_path=pg_catalog' })), {}),
   'Kysely with the CamelCasePlugin': (url) =>
     kyselyRoot(
       new Kysely({
@@ -25,6 +25,15 @@ export const oddRoots: Record<string, (url: string) => Root> = {
       }),
       {},
     ),
+}
+
+/** PostgreSQL 19 has no other strings any more than those of the standard. */
+function withOldStrings(pool: Pool): Pool {
+  return pool.on('connect', (client) => {
+    void client.query(
+      "select set_config('standard_conforming_strings', 'off', false) where current_setting('server_version_num')::int < 190000",
+    )
+  })
 }
 
 /** Each error aborts the transaction: everything after it is refused (25P02), and COMMIT rolls back without an error. */

@@ -61,6 +61,10 @@ export class PostgresTarget implements Target {
     return isolation === 'repeatable read'
   }
 
+  refusesNewer(isolation: Isolation): boolean {
+    return isolation === 'repeatable read'
+  }
+
   address(): { host: string; port: number } {
     const { hostname, port } = new URL(this.#url)
     return { host: hostname, port: Number(port === '' ? 5432 : port) }

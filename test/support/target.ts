@@ -5,8 +5,13 @@ import './provided.ts'
 import { MysqlTarget } from './mysql-target.ts'
 import { PostgresTarget } from './postgres-target.ts'
 
-export type Isolation = 'read committed' | 'repeatable read'
-export const ISOLATIONS: readonly Isolation[] = ['read committed', 'repeatable read']
+/** 'snapshot isolation' is MariaDB's REPEATABLE READ with innodb_snapshot_isolation, its default from 11.6.2. */
+export type Isolation = 'read committed' | 'repeatable read' | 'snapshot isolation'
+export const ISOLATIONS: readonly Isolation[] = [
+  'read committed',
+  'repeatable read',
+  ...(inject('engine') === 'mariadb' ? (['snapshot isolation'] as const) : []),
+]
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -76,6 +81,8 @@ export interface Target {
   }
   /** Whether the database asks those who waited for a winner to try again, instead of telling them that he won. */
   waitersMustRetry(isolation: Isolation): boolean
+  /** Whether a row that is newer than the transaction's snapshot can be neither changed nor locked. */
+  refusesNewer(isolation: Isolation): boolean
   /** An INSERT that finds its key taken holds the row that it found, so that nobody removes it. */
   readonly failedInsertLocks: boolean
   readonly kinds: readonly HandleKind[]
@@ -171,7 +178,7 @@ export function onEachKind(target: Target, tests: (kind: HandleKind) => void): v
   for (const kind of target.kinds) describe(kind.name, () => tests(kind))
 }
 
-/** The same tests on every kind of handle, at both isolation levels. */
+/** The same tests on every kind of handle, at every isolation level. */
 export function onEachKindAndIsolation(
   target: Target,
   tests: (kind: HandleKind, isolation: Isolation) => void,

@@ -134,7 +134,8 @@ export function inTransaction<R>(
   isolation: Isolation,
   work: (tx: Transaction<VersionedTables>) => Promise<R>,
 ): Promise<R> {
-  return db.transaction().setIsolationLevel(isolation).execute(work)
+  const level = isolation === 'snapshot isolation' ? 'repeatable read' : isolation
+  return db.transaction().setIsolationLevel(level).execute(work)
 }
 
 /** What a promise rejects with. */
