@@ -8,8 +8,9 @@ import { useTarget, type OpenTransaction, type Root } from '../support/target.ts
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-const SEED = 4711
-const RUNS = 20
+/** To search for long: TXBOX_TEST_SEED=1 TXBOX_TEST_RUNS=300. */
+const SEED = Number(process.env['TXBOX_TEST_SEED'] ?? 4711)
+const RUNS = Number(process.env['TXBOX_TEST_RUNS'] ?? 8)
 /** Three of one shard, two of others, and none. */
 const KEYS = [...keysOfOneShard(3), 'b', 'c', undefined]
 

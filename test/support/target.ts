@@ -178,13 +178,19 @@ export function onEachKind(target: Target, tests: (kind: HandleKind) => void): v
   for (const kind of target.kinds) describe(kind.name, () => tests(kind))
 }
 
-/** The same tests on every kind of handle, at every isolation level. */
+/**
+ * The same tests on every kind of handle, at every isolation level. MariaDB's REPEATABLE READ of before 11.6.2 is that of
+ * MySQL, where it is tested on all.
+ */
 export function onEachKindAndIsolation(
   target: Target,
   tests: (kind: HandleKind, isolation: Isolation) => void,
 ): void {
   for (const isolation of ISOLATIONS) {
-    for (const kind of target.kinds) describe(`${kind.name}, ${isolation}`, () => tests(kind, isolation))
+    const asOnMysql = target.engine === 'mariadb' && isolation === 'repeatable read'
+    for (const kind of asOnMysql ? target.kinds.slice(0, 1) : target.kinds) {
+      describe(`${kind.name}, ${isolation}`, () => tests(kind, isolation))
+    }
   }
 }
 

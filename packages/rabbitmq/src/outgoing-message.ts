@@ -59,7 +59,8 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
 
 function checkShortString(id: string, name: string, value: string | undefined): void {
   if (value === undefined) return
-  const bytes = Buffer.byteLength(value)
+  // A character of a string takes three bytes at most; most are too short for any doubt.
+  const bytes = value.length * 3 > SHORT_STRING_BYTES ? Buffer.byteLength(value) : 0
   if (bytes > SHORT_STRING_BYTES) {
     throw new PermanentError(
       `Message ${id}: its ${name} has ${bytes} bytes in UTF-8; AMQP takes ${SHORT_STRING_BYTES}. Publish it with a ` +
