@@ -7,9 +7,6 @@ const HEADER_BYTES = SIGNATURE.length + 8
 /** Instants are microseconds from the start of the year 2000. */
 const EPOCH_MS = Date.UTC(2000, 0, 1)
 
-/** Small payloads share their memory: each piece of memory costs the collector more than the copying does. */
-const SLAB_BYTES = 131_072
-
 /** Fields that most messages have in common. */
 interface Shared {
   readonly bytes: Buffer
@@ -29,8 +26,6 @@ export class CopiedMessages {
   #at = 0
   #begun = false
   #shared: Shared | undefined
-  /** What is left of the memory for payloads. */
-  #slab: Buffer = Buffer.alloc(0)
 
   constructor(shard: number) {
     this.#shard = shard
@@ -114,17 +109,9 @@ export class CopiedMessages {
   #payload(): Buffer | undefined {
     const length = this.#length()
     if (length < 0) return undefined
-    const payload = this.#memory(length)
+    const payload = Buffer.allocUnsafe(length)
     this.#bytes.copy(payload, 0, this.#at, (this.#at += length))
     return payload
-  }
-
-  #memory(length: number): Buffer {
-    if (length > SLAB_BYTES / 8) return Buffer.allocUnsafeSlow(length)
-    if (length > this.#slab.length) this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
-    const memory = this.#slab.subarray(0, length)
-    this.#slab = this.#slab.subarray(length)
-    return memory
   }
 
   #text(): string | undefined {
