@@ -40,9 +40,7 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
   return {
     id,
     routingKey: topic,
-    content: Buffer.isBuffer(payload)
-      ? payload
-      : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
+    content: Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
     properties: {
       mandatory: true,
       persistent: true,
@@ -59,8 +57,7 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
 
 function checkShortString(id: string, name: string, value: string | undefined): void {
   if (value === undefined) return
-  // A character of a string takes three bytes at most; most are too short for any doubt.
-  const bytes = value.length * 3 > SHORT_STRING_BYTES ? Buffer.byteLength(value) : 0
+  const bytes = Buffer.byteLength(value)
   if (bytes > SHORT_STRING_BYTES) {
     throw new PermanentError(
       `Message ${id}: its ${name} has ${bytes} bytes in UTF-8; AMQP takes ${SHORT_STRING_BYTES}. Publish it with a ` +
