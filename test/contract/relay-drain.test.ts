@@ -1,9 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { portsKey, type ConnectedDatabase, type ConnectedPorts, type TransactionHandle } from '@txbox/core'
+import { shardOf } from '@txbox/core'
 import { describe, expect, test } from 'vitest'
 import { Broker, Gate, rejected } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
+import {
+  messagesOf,
+  publishAll,
+  publishIn,
+  RelayUnderTest,
+  withRelayStore,
+} from '../support/relay-under-test.ts'
 import { onEachKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
@@ -104,12 +110,32 @@ describe('on one kind of handle', () => {
     expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 2 })
   })
 
-  test('drain counts a batch that is gone from the outbox, but whose settlement has not answered yet', async () => {
-    await publishAll(root, messagesOf('a', 3))
-    const subject = new RelayUnderTest(answersLate(root.database), new Broker().publisher())
-    expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 3 })
-    expect(subject.heard('published')).toMatchObject([{ count: 3 }])
-  })
+  test.for(['kept', 'lost'])(
+    'drain counts a batch that is gone from the outbox, but whose settlement has not answered yet (lease %s)',
+    async (lease) => {
+      await publishAll(root, messagesOf('a', 3))
+      const settled = Promise.withResolvers<void>()
+      // Whoever looks for messages sees what the first settlement leaves, and is told so before that settlement is.
+      const late = withRelayStore(root, (inner) => ({
+        async work(shards) {
+          await settled.promise
+          return inner.work(shards)
+        },
+        async settle(...values) {
+          await inner.settle(...values)
+          if (lease === 'lost') {
+            await outbox.lend(shardOf('a'), { owner: 'other', term: 99n, forMs: 1500 })
+            await subject.hears('lease-lost')
+          }
+          settled.resolve()
+          await pause(200)
+        },
+      }))
+      const subject = new RelayUnderTest(late, new Broker().publisher(), { leaseMs: 500 })
+      expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 3 })
+      expect(subject.heard('published')).toMatchObject([{ count: 3 }])
+    },
+  )
 
   test('drain goes on through an outage of the publisher', async () => {
     const ids = await publishAll(root, messagesOf('a', 3))
@@ -151,33 +177,3 @@ describe('on one kind of handle', () => {
     expect(broker.ids().length).toBe(50)
   })
 })
-
-/** Whoever looks for messages sees what the first settlement leaves, and is told so before that settlement is. */
-function answersLate(database: ConnectedDatabase<TransactionHandle>): {
-  database: ConnectedDatabase<TransactionHandle>
-} {
-  const ports = database[portsKey]
-  const settled = Promise.withResolvers<void>()
-  const mine: Partial<ConnectedPorts> = {
-    checkSchema: () => ports.checkSchema(),
-    leases: () => ports.leases(),
-    relay: (options) => {
-      const inner = ports.relay(options)
-      return {
-        read: (shard, limits) => inner.read(shard, limits),
-        readDue: (lease, shard, limits) => inner.readDue(lease, shard, limits),
-        async work(shards) {
-          await settled.promise
-          return inner.work(shards)
-        },
-        async settle(...values) {
-          await inner.settle(...values)
-          settled.resolve()
-          await pause(200)
-        },
-        settleParked: (...values) => inner.settleParked(...values),
-      }
-    },
-  }
-  return { database: { engine: database.engine, [portsKey]: mine } as never }
-}

@@ -1,16 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
-import {
-  portsKey,
-  shardOf,
-  type ConnectedDatabase,
-  type ConnectedPorts,
-  type RelayStore,
-  type TransactionHandle,
-} from '@txbox/core'
+import { portsKey, shardOf, type RelayStore } from '@txbox/core'
 import { Broker, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { messagesOf, publishAll, RelayUnderTest, withRelayStore } from '../support/relay-under-test.ts'
 import { useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
@@ -21,10 +14,10 @@ const root = useRoot(target, target.kinds[0]!)
 const [key] = keysOfOneShard(1) as [string]
 
 /** The database, but that the answers to the first settlements are lost, of which nobody knows what became. */
-function losing(lost: { settle?: 'done' | 'not done'; settleParked?: 'done' | 'not done' }): {
-  database: ConnectedDatabase<TransactionHandle>
-} {
-  const ports = root.database[portsKey]
+function losing(lost: {
+  settle?: 'done' | 'not done'
+  settleParked?: 'done' | 'not done'
+}): ReturnType<typeof withRelayStore> {
   const left = { ...lost }
   const settlement =
     <K extends 'settle' | 'settleParked'>(inner: RelayStore, name: K) =>
@@ -34,21 +27,10 @@ function losing(lost: { settle?: 'done' | 'not done'; settleParked?: 'done' | 'n
       if (how !== 'not done') await (inner[name] as (...all: typeof values) => Promise<void>)(...values)
       if (how !== undefined) throw new Error('the answer was lost')
     }
-  const mine: Partial<ConnectedPorts> = {
-    checkSchema: () => ports.checkSchema(),
-    leases: () => ports.leases(),
-    relay: (options) => {
-      const inner = ports.relay(options)
-      return {
-        read: (shard, limits) => inner.read(shard, limits),
-        readDue: (lease, shard, limits) => inner.readDue(lease, shard, limits),
-        work: (shards) => inner.work(shards),
-        settle: settlement(inner, 'settle'),
-        settleParked: settlement(inner, 'settleParked'),
-      }
-    },
-  }
-  return { database: { engine: root.database.engine, [portsKey]: mine } as never }
+  return withRelayStore(root, (inner) => ({
+    settle: settlement(inner, 'settle'),
+    settleParked: settlement(inner, 'settleParked'),
+  }))
 }
 
 for (const how of ['done', 'not done'] as const) {

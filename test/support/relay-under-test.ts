@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { createOutbox, type Outbox } from '@txbox/outbox'
 import { createRelay, type Publisher, type Relay, type RelayEvents, type RelayOptions } from '@txbox/relay'
-import type { NewMessage } from '@txbox/core'
+import { portsKey, type ConnectedPorts, type NewMessage, type RelayStore } from '@txbox/core'
 import type { OpenTransaction, Root } from './target.ts'
 import { until } from './until.ts'
 
@@ -15,6 +15,30 @@ const EVENTS: readonly EventName[] = [
   'lease-lost',
   'error',
 ]
+
+/** A database on which some calls of a relay's store do something else. */
+export function withRelayStore(
+  { database }: Pick<Root, 'database'>,
+  alter: (inner: RelayStore) => Partial<RelayStore>,
+): Pick<Root, 'database'> {
+  const ports = database[portsKey]
+  const mine: Partial<ConnectedPorts> = {
+    checkSchema: () => ports.checkSchema(),
+    leases: () => ports.leases(),
+    relay: (options) => {
+      const inner = ports.relay(options)
+      return {
+        read: (shard, limits) => inner.read(shard, limits),
+        readDue: (lease, shard, limits) => inner.readDue(lease, shard, limits),
+        work: (shards) => inner.work(shards),
+        settle: (...settled) => inner.settle(...settled),
+        settleParked: (...settled) => inner.settleParked(...settled),
+        ...alter(inner),
+      }
+    },
+  }
+  return { database: { engine: database.engine, [portsKey]: mine } as never }
+}
 
 /** A relay that looks often, so that tests are quick, and remembers what it told. Stopped at the end of the test. */
 export class RelayUnderTest {
