@@ -19,9 +19,14 @@ export class BenchDatabase {
     return database
   }
 
-  /** The same for every variant; connections stay open between the slices. */
+  /** Connections stay open between the slices. */
   pool(connectionLimit: number): Pool {
     return createPool({ uri: this.#url(), connectionLimit, maxIdle: connectionLimit })
+  }
+
+  /** Each variant its own: a connection that txbox has used is watched from then on, which the work by hand is not to pay. */
+  poolOfEach<Name>(names: readonly Name[], connectionLimit: number): ReadonlyMap<Name, Pool> {
+    return new Map(names.map((name) => [name, this.pool(connectionLimit)]))
   }
 
   connect(): Promise<Connection> {

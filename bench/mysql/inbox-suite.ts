@@ -35,8 +35,7 @@ export function mysqlInboxSuite(database: BenchDatabase): Suite {
         await createWorkspace(pool, prefixOf(name))
         await fillClaims(pool, prefixOf(name), oldClaims)
       }
-      // Each has its own: a connection that txbox has used is watched from then on, which the work by hand is not to pay.
-      const pools = new Map(names.map((name) => [name, database.pool(clients)]))
+      const pools = database.poolOfEach(names, clients)
       return {
         variants: names.map((name) => inboxVariant(name, pools.get(name)!)),
         assertWorkDone: (name, transactions) =>

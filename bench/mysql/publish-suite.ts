@@ -33,8 +33,7 @@ export function mysqlPublishSuite(database: BenchDatabase): Suite {
       for (const name of names) {
         await createWorkspace(pool, prefixOf(name))
       }
-      // Each has its own: a connection that txbox has used is watched from then on, which the work by hand is not to pay.
-      const pools = new Map(names.map((name) => [name, database.pool(clients)]))
+      const pools = database.poolOfEach(names, clients)
       return {
         variants: names.map((name) => publishVariant(name, pools.get(name)!)),
         assertWorkDone: (name, transactions) =>
