@@ -108,13 +108,13 @@ export function messageColumns(table: string, number: 'seq' | 'place'): string {
   case when octet_length(${text('payload')}) <= ? then ${text('payload')} end as payload`
 }
 
-/** Verdicts on messages, as JSON. */
+/** Verdicts on messages, as JSON: see `verdictOf`. */
 export function verdictsTable(number: 'seq' | 'place'): string {
   return `json_table(?, '$[*]' columns (
-  ${number} bigint unsigned path '$[0]',
-  attempts int unsigned path '$[1]',
-  retry_us bigint unsigned path '$[2]',
-  dead tinyint path '$[3]',
-  error text character set utf8mb4 path '$[4]'
+  ${number} bigint unsigned path '$.number',
+  attempts int unsigned path '$.attempts',
+  retry_us bigint unsigned path '$.retry_us',
+  dead tinyint path '$.dead',
+  error text character set utf8mb4 path '$.error'
 )) as v`
 }

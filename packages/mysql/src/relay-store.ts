@@ -93,11 +93,11 @@ export class MysqlRelayStore implements RelayStore {
     const accepted = settlement.accepted.map(({ seq }) => seq)
     if (refused.length + behind.length === 0) return this.#settleAccepted(lease, shard, accepted)
     const verdicts = [
-      ...refused.map((refusal) => verdictOf(refusal)),
-      ...behind.map((seq) => [seq, 0, null, 0, null] as const),
+      ...refused.map(verdictOf),
+      ...behind.map((seq) => verdict(seq, { attempts: 0, dead: 0 })),
     ]
+    const moved = [...refused.map(({ seq }) => seq), ...behind]
     await this.#settle(lease, async (run) => {
-      const moved = verdicts.map(([seq]) => seq)
       const parked = await run(this.#sql.park, [json(verdicts), shard])
       const removed = await run(this.#sql.remove, [json(moved), shard])
       if (parked.affected !== removed.affected) {
@@ -186,18 +186,29 @@ function placesOf(rows: readonly Row[]): readonly bigint[] {
   return rows.map(placeOf)
 }
 
-type Verdict = readonly [bigint, number, number | null, 0 | 1, string | null]
-
-function verdictOf({ seq, attempts, error, retryInMs }: Refusal): Verdict {
-  const dead = retryInMs === undefined
-  return [seq, attempts, dead ? null : Math.round(retryInMs * 1000), dead ? 1 : 0, error]
+function verdictOf({ seq, attempts, error, retryInMs }: Refusal): string {
+  if (retryInMs === undefined) return verdict(seq, { attempts, dead: 1, error })
+  return verdict(seq, { attempts, dead: 0, error, retry_us: Math.round(retryInMs * 1000) })
 }
 
-/** Big integers as they are: as texts, or as what JSON.stringify would take, they would be something else. */
-function json(values: readonly (bigint | Verdict)[]): string {
-  const item = (value: bigint | number | string | null): string =>
-    typeof value === 'bigint' ? String(value) : JSON.stringify(value)
-  return `[${values.map((value) => (typeof value === 'bigint' ? String(value) : `[${value.map(item).join(',')}]`)).join(',')}]`
+/**
+ * A row of `verdictsTable`. What it has not is left out: MySQL 8.0.19 refuses the `null` of JSON where a number is wanted.
+ * JSON.stringify has no way to write a bigint.
+ */
+function verdict(
+  number: bigint,
+  rest: {
+    readonly attempts: number
+    readonly dead: 0 | 1
+    readonly error?: string
+    readonly retry_us?: number
+  },
+): string {
+  return `{"number":${number},${JSON.stringify(rest).slice(1)}`
+}
+
+function json(values: readonly (bigint | string)[]): string {
+  return `[${values.join(',')}]`
 }
 
 /** Of each key no more than what comes before one that has to wait longer. */

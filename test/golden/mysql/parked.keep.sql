@@ -1,9 +1,9 @@
 update json_table(?, '$[*]' columns (
-  place bigint unsigned path '$[0]',
-  attempts int unsigned path '$[1]',
-  retry_us bigint unsigned path '$[2]',
-  dead tinyint path '$[3]',
-  error text character set utf8mb4 path '$[4]'
+  place bigint unsigned path '$.number',
+  attempts int unsigned path '$.attempts',
+  retry_us bigint unsigned path '$.retry_us',
+  dead tinyint path '$.dead',
+  error text character set utf8mb4 path '$.error'
 )) as v
 straight_join `txbox_parked` as p force index (primary) on p.place = v.place
 set p.attempts = v.attempts,
