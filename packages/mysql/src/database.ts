@@ -13,7 +13,7 @@ import {
 import { recogniseRoot, type RootAdapter } from '@txbox/handles'
 import { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { MysqlDeadLetterStore } from './dead-letter-store.ts'
-import { isConflict, translate } from './errors.ts'
+import { TABLE_ACCESS_DENIED, isConflict, numberOf, translate } from './errors.ts'
 import { garbageStatementsByEngine } from './garbage-statements.ts'
 import { MysqlGarbageStore } from './garbage-store.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
@@ -40,11 +40,8 @@ const CHECK_TIMEOUT_MS = 30_000
 /** No batch of a collector takes this long that gets an answer at all: the connection is gone. */
 const GARBAGE_TIMEOUT_MS = 60_000
 
-/**
- * Behind a read in a caller's transaction: a plain one would give it a snapshot before it asks for one. Two comments that
- * are none, for MySQL, which before 8.0.22 wants more rights for it, and for MariaDB.
- */
-const WITHOUT_SNAPSHOT = '\n/*!80022 lock in share mode */ /*M! lock in share mode */'
+/** Behind a read in a caller's transaction: a plain one would give it a snapshot before it asks for one. */
+const WITHOUT_SNAPSHOT = '\nlock in share mode'
 
 export interface MysqlOptions {
   /** What the names of txbox's tables begin with, 1 to 53 characters. @default 'txbox_' */
@@ -124,8 +121,15 @@ function detachedPorts(tables: Tables): Detached {
   const known: Known = {}
   async function ask(session: MysqlSession): Promise<ServerTraits> {
     const doing = 'checking the tables'
-    const behind = (text: string): ReturnType<typeof execute> =>
-      execute(session, doing, text + WITHOUT_SNAPSHOT, [])
+    const behind = async (text: string): ReturnType<typeof execute> => {
+      try {
+        return await execute(session, doing, text + WITHOUT_SNAPSHOT, [])
+      } catch (error) {
+        // Before MySQL 8.0.22 a lock wants more than the right to SELECT.
+        if (numberOf(error) !== TABLE_ACCESS_DENIED) throw error
+        return await execute(session, doing, text, [])
+      }
+    }
     return (known.server = await checkRevision(behind, tables))
   }
   const serverBehind = (session: MysqlSession): ServerTraits | Promise<ServerTraits> =>
@@ -219,7 +223,7 @@ async function transact<R>(
       async (tx) => {
         try {
           signal?.throwIfAborted()
-          const session = sessionOf(tx)
+          const session = await sessionOf(tx)
           session.server = await serverBehind(session)
           const result = await work(tx, session)
           doing = 'committing the transaction (without an answer it may have happened)'

@@ -16,6 +16,9 @@ const CONFLICTS: ReadonlySet<unknown> = new Set([1213, 1205, 3572, 1020, 3101])
 /** A key is there already. */
 export const DUPLICATE_KEY = 1062
 
+/** This user may not do that to this table. */
+export const TABLE_ACCESS_DENIED = 1142
+
 /** SAVEPOINT does not exist. */
 export const NO_SAVEPOINT = 1305
 
