@@ -1,4 +1,5 @@
 import { CompiledQuery, type Kysely, type Transaction } from 'kysely'
+import { inject } from 'vitest'
 import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2'
 import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import { mysql } from '@txbox/mysql'
@@ -24,12 +25,14 @@ export function poolOf(url: string, config: PoolOptions, setup: readonly string[
 }
 
 /** Statements that give all transactions of a connection this level. */
-export function setupOf({ isolation }: RootOptions, engine: 'mysql' | 'mariadb'): readonly string[] {
+export function setupOf({ isolation }: RootOptions): readonly string[] {
   if (isolation === undefined) return []
   const snapshot = isolation === 'snapshot isolation'
   return [
     `set session transaction isolation level ${snapshot ? 'repeatable read' : isolation}`,
-    ...(engine === 'mariadb' ? [`set session innodb_snapshot_isolation = ${snapshot ? 'on' : 'off'}`] : []),
+    ...(inject('hasSnapshotIsolation')
+      ? [`set session innodb_snapshot_isolation = ${snapshot ? 'on' : 'off'}`]
+      : []),
   ]
 }
 

@@ -98,7 +98,7 @@ export class MysqlTarget implements Target {
     const pool = poolOf(
       url.href,
       { connectionLimit: options.max ?? 4, ...(style === 'callback' && { flags: ['-FOUND_ROWS'] }) },
-      setupOf(options, this.engine),
+      setupOf(options),
     )
     if (kind.library === 'mysql2') return mysql2Root(pool, options, style)
     return kyselyRoot(new Kysely({ dialect: new MysqlDialect({ pool }) }), options)

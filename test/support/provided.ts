@@ -11,5 +11,7 @@ declare module 'vitest' {
     servers: Record<string, string>
     /** Servers that are nowhere, with what to do about it. Not empty: the project is left out. */
     missing: string[]
+    /** The server is a MariaDB that has `innodb_snapshot_isolation`: from 10.6.18, and from 2024 in later series. */
+    hasSnapshotIsolation: boolean
   }
 }

@@ -10,7 +10,7 @@ export type Isolation = 'read committed' | 'repeatable read' | 'snapshot isolati
 export const ISOLATIONS: readonly Isolation[] = [
   'read committed',
   'repeatable read',
-  ...(inject('engine') === 'mariadb' ? (['snapshot isolation'] as const) : []),
+  ...(inject('hasSnapshotIsolation') ? (['snapshot isolation'] as const) : []),
 ]
 
 export type Row = Readonly<Record<string, unknown>>
@@ -187,7 +187,7 @@ export function onEachKindAndIsolation(
   tests: (kind: HandleKind, isolation: Isolation) => void,
 ): void {
   for (const isolation of ISOLATIONS) {
-    const asOnMysql = target.engine === 'mariadb' && isolation === 'repeatable read'
+    const asOnMysql = inject('hasSnapshotIsolation') && isolation === 'repeatable read'
     for (const kind of asOnMysql ? target.kinds.slice(0, 1) : target.kinds) {
       describe(`${kind.name}, ${isolation}`, () => tests(kind, isolation))
     }

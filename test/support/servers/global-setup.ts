@@ -1,7 +1,7 @@
 import type { TestProject } from 'vitest/node'
 import '../provided.ts'
 import { embeddedPostgresServer, postgresServer } from './postgres-server.ts'
-import { dropLeftovers as dropMysqlLeftovers } from './mysql-databases.ts'
+import { dropLeftovers as dropMysqlLeftovers, hasSnapshotIsolation } from './mysql-databases.ts'
 import { mariadbServer, mysqlServer } from './mysql-server.ts'
 import { dropLeftovers } from './postgres-databases.ts'
 import { rabbitmqServer } from './rabbitmq-server.ts'
@@ -33,6 +33,8 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   }
   project.provide('servers', servers)
   project.provide('missing', missing)
+  const { mariadb } = servers
+  project.provide('hasSnapshotIsolation', mariadb !== undefined && (await hasSnapshotIsolation(mariadb)))
   for (const reason of missing) console.warn(`\n  LEFT OUT  project ${project.name}: ${reason}\n`)
   return stopAll
 }

@@ -33,6 +33,14 @@ export async function dropLeftovers(serverUrl: string): Promise<void> {
   })
 }
 
+/** Can MariaDB's REPEATABLE READ refuse what is newer than the snapshot? No release before 2024 can. */
+export async function hasSnapshotIsolation(serverUrl: string): Promise<boolean> {
+  return onServer(serverUrl, async (connection) => {
+    const [rows] = await connection.query<RowDataPacket[]>("show variables like 'innodb_snapshot_isolation'")
+    return rows.length > 0
+  })
+}
+
 /** A test that broke off may have left a transaction open, which DROP would wait for. */
 async function dropDatabase(connection: Connection, name: string): Promise<void> {
   const [rows] = await connection.query<RowDataPacket[]>(
@@ -43,15 +51,12 @@ async function dropDatabase(connection: Connection, name: string): Promise<void>
   await connection.query(`drop database if exists \`${name}\``)
 }
 
-async function onServer(
-  serverUrl: string,
-  work: (connection: Connection) => Promise<unknown>,
-): Promise<void> {
+async function onServer<R>(serverUrl: string, work: (connection: Connection) => Promise<R>): Promise<R> {
   const url = new URL(serverUrl)
   url.pathname = '/'
   const connection = await createConnection(url.href)
   try {
-    await work(connection)
+    return await work(connection)
   } finally {
     await connection.end()
   }
