@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import {
   InvalidMessageError,
   NotInTransactionError,
@@ -6,6 +6,7 @@ import {
   portsKey,
   type ConnectedPorts,
   type StoredMessage,
+  type TransactionHandle,
 } from '@txbox/core'
 import type { MysqlSession } from '../../packages/mysql/src/session.ts'
 import { InboxUnderTest, WAYS } from '../support/inbox-under-test.ts'
@@ -73,6 +74,27 @@ onEachKind(target, (kind) => {
     expect(await subject.effects()).toBe(Object.keys(target.recoverable).length)
   })
 
+  test('I7 a lock wait that timed out ends the transaction where innodb_rollback_on_timeout is on', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const [row] = await target.sql('select cast(@@innodb_rollback_on_timeout as char) as rolls_back')
+    await target.sql('insert into counters (name, n) values (?, 0)', [subject.consumer])
+    const other = target.open(kind)
+    const holder = await other.begin()
+    const touch = 'update counters set n = n + 1 where name = ?'
+    await holder.exec(touch, [subject.consumer])
+    const transaction = await root.begin()
+    await target.limitLockWait(transaction, 1)
+    const delivered = subject.inbox.process(transaction.tx, { id: 'x' }, async (tx, message, context) => {
+      await expect(target.exec(tx, touch, [subject.consumer])).rejects.toMatchObject({ errno: 1205 })
+      await subject.handle(tx, message, context)
+    })
+    if (row?.['rolls_back'] === '1') await expect(delivered).rejects.toThrow(TransactionAbortedError)
+    else expect(await delivered).toMatchObject({ status: 'processed' })
+    await transaction.rollback()
+    await other.close()
+    expect([await subject.claimedKeys(), await subject.effects()]).toEqual([[], 0])
+  })
+
   test('after a transaction that DDL has ended nothing is written, and the connection serves on', async () => {
     const subject = new InboxUnderTest(target, root)
     const transaction = await root.begin()
@@ -123,6 +145,53 @@ onEachKind(target, (kind) => {
     })
     await expect(transacted).rejects.toThrow(TransactionAbortedError)
     expect(await subject.effects()).toBe(0)
+  })
+
+  describe('after a deadlock the server goes on as if the transaction were still open', () => {
+    const [abort] = Object.values(target.abortions)
+    // As many releases of MariaDB do by themselves: what comes next opens another transaction.
+    const goOn = async (tx: TransactionHandle, name: string): Promise<void> => {
+      await expect(abort!(tx)).rejects.toThrow()
+      await target.exec(tx, 'set session autocommit = 0')
+      await target.effect(tx, name)
+    }
+    afterEach(async () => {
+      const transaction = await root.begin()
+      await transaction.exec('set session autocommit = 0')
+      // To what it was.
+      await transaction.rollback()
+    })
+
+    test.for(WAYS)('I7 fn swallows it: TransactionAbortedError, and nothing stays (%s)', async (way) => {
+      const subject = new InboxUnderTest(target, root)
+      const delivered = subject.deliver(way, { id: 'x' }, (tx) => goOn(tx, subject.consumer))
+      await expect(delivered).rejects.toThrow(TransactionAbortedError)
+      expect([await subject.claimedKeys(), await subject.effects()]).toEqual([[], 0])
+    })
+
+    test('transact does not commit what comes next', async () => {
+      const subject = new InboxUnderTest(target, root)
+      const transacted = root.database.transact((tx) => goOn(tx, subject.consumer))
+      await expect(transacted).rejects.toThrow(TransactionAbortedError)
+      expect(await subject.effects()).toBe(0)
+    })
+
+    test('nothing is claimed or published in what comes next, until it is rolled back', async () => {
+      const subject = new InboxUnderTest(target, root)
+      const expected = kind.library === 'kysely' ? TransactionAbortedError : NotInTransactionError
+      const transaction = await root.begin()
+      await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)
+      await goOn(transaction.tx, subject.consumer)
+      await expect(subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)).rejects.toThrow(
+        expected,
+      )
+      await expect(outboxOf(root).publish(transaction.tx, { topic: 't', payload: 1 })).rejects.toThrow(
+        expected,
+      )
+      await transaction.rollback()
+      expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'processed' })
+      expect(await subject.effects()).toBe(1)
+    })
   })
 
   test('O13 a packet that the server would refuse is refused before: nothing is written, and the transaction is whole', async () => {

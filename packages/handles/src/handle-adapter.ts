@@ -19,7 +19,7 @@ export type TransactionState = 'open' | 'none' | 'aborted' | 'unknown'
 export interface Observation {
   /** A statement failed, or tried to end the transaction: its state is open to doubt. */
   readonly doubtful: boolean
-  /** The transaction was ended; whether another was begun after it makes no difference. */
+  /** The transaction was ended, or rolled back by an error; whether another was begun after it makes no difference. */
   readonly ended: boolean
   /** Another transaction was begun. On MySQL that ends the one before. */
   readonly replaced: boolean
@@ -33,6 +33,12 @@ export interface Track {
    * it says here.
    */
   open: boolean
+  /**
+   * MySQL and MariaDB: a statement has failed in a way that rolls the transaction back, and nothing has begun or ended one
+   * since. The server may deny it: see `ROLLED_BACK`. `'perhaps'`: a lock wait timed out, which rolls back where
+   * `innodb_rollback_on_timeout` is on.
+   */
+  readonly rolledBack: 'yes' | 'perhaps' | 'no'
 }
 
 /** No promise where nothing is waited for: these are asked for every message. */

@@ -31,6 +31,14 @@ export function effectOf(sql: string, several: boolean): Effect {
 /** MySQL: a key that is there already. It fails the statement, never the transaction, and is how a duplicate is told. */
 const DUPLICATE_KEY = 1062
 
+/**
+ * MySQL, MariaDB: a deadlock; a row that is newer than the snapshot; no room for locks. Each rolls the whole transaction
+ * back. Many releases of MariaDB (10.6.23, 10.11.7 and 11.4.5 are) go on as if in the transaction: the next statement
+ * opens another one, and neither a savepoint nor the status in an answer nor `@@in_transaction` can tell them apart.
+ */
+const ROLLED_BACK: ReadonlySet<unknown> = new Set([1213, 1020, 1206])
+const LOCK_WAIT_TIMEOUT = 1205
+
 class Watcher implements Observation {
   readonly #connection: SeenConnection
   readonly #forget: (watcher: Watcher) => void
@@ -58,7 +66,7 @@ class Watcher implements Observation {
 
 /** What we have seen of a connection since we first met it: it is told of every statement. */
 export class SeenConnection {
-  readonly track: Track = { open: false }
+  readonly track: Track & { rolledBack: Track['rolledBack'] } = { open: false, rolledBack: 'no' }
   readonly #watchers = new Set<Watcher>()
   readonly #forget = (watcher: Watcher): void => void this.#watchers.delete(watcher)
   #ended = false
@@ -86,6 +94,7 @@ export class SeenConnection {
     this.#underWay--
     if (effect === 'none') return
     if (effect === 'begins') this.track.open = true
+    if (effect !== 'unknown') this.track.rolledBack = 'no'
     for (const watcher of this.#watchers) {
       if (effect === 'ends') watcher.ended = true
       else if (effect.startsWith('begins')) watcher.replaced = true
@@ -96,6 +105,12 @@ export class SeenConnection {
     this.#underWay--
     const errno: unknown =
       typeof error === 'object' && error !== null ? Reflect.get(error, 'errno') : undefined
+    if (ROLLED_BACK.has(errno)) {
+      this.track.rolledBack = 'yes'
+      for (const watcher of this.#watchers) watcher.ended = true
+    } else if (errno === LOCK_WAIT_TIMEOUT && this.track.rolledBack === 'no') {
+      this.track.rolledBack = 'perhaps'
+    }
     if (!ours || errno !== DUPLICATE_KEY) this.#doubt()
   }
 

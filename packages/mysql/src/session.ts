@@ -1,7 +1,7 @@
 import { NotInTransactionError, TransactionAbortedError, type Session } from '@txbox/core'
 import { recogniseHandle, type HandleAdapter, type SqlResult } from '@txbox/handles'
 import { NO_SAVEPOINT, numberOf, translate } from './errors.ts'
-import { fill, type Value } from './literals.ts'
+import { fill, textOf, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'
 
 /** What hides behind the opaque {@link Session}. */
@@ -13,6 +13,10 @@ export interface MysqlSession extends Session {
   /** Set before the first statement of ours. */
   server: ServerTraits
 }
+
+/** 0 or 1 on MariaDB, where a savepoint may outlive a rollback by deadlock; MySQL takes it for a comment. */
+const NOT_MARIADB = '2'
+const MARIADB_IN_TRANSACTION = `select cast(${NOT_MARIADB} /*M! * 0 + @@in_transaction */ as char) as answer`
 
 /** See `DatabasePorts.bind`. */
 export async function bind(handle: unknown): Promise<MysqlSession> {
@@ -40,8 +44,11 @@ export async function bind(handle: unknown): Promise<MysqlSession> {
 }
 
 /** A session on a transaction that we have opened ourselves. */
-export function sessionOf(handle: unknown): MysqlSession {
-  return { adapter: recogniseHandle(handle, 'mysql2'), handle, open: true } as MysqlSession
+export async function sessionOf(handle: unknown): Promise<MysqlSession> {
+  const adapter = recogniseHandle(handle, 'mysql2')
+  // From here on its statements are seen.
+  await adapter.track?.(handle)
+  return { adapter, handle, open: true } as MysqlSession
 }
 
 /** Runs one of our statements in the caller's transaction. */
@@ -74,12 +81,21 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   }
 }
 
-/** Asks the server. Nothing is written, and what the caller asks for next is the same as before. */
+/**
+ * Asks the server, unless the transaction is known to be gone. Nothing is written, and what the caller asks for next is the
+ * same as before.
+ */
 export async function isInTransaction(session: Session): Promise<boolean> {
   const { adapter, handle } = session as MysqlSession
   try {
+    const rolledBack = (await adapter.track?.(handle))?.rolledBack
+    if (rolledBack === 'yes' || (rolledBack === 'perhaps' && (await rollsBackOnTimeout(adapter, handle))))
+      return false
     if (adapter.tellsTransaction === true)
       return (await adapter.query(handle, 'DO 0', [])).inTransaction === true
+    const { rows } = await adapter.query(handle, MARIADB_IN_TRANSACTION, [])
+    const answer = textOf(rows[0]?.['answer'])
+    if (answer !== NOT_MARIADB) return answer === '1'
     // Outside a transaction a savepoint is gone at once.
     await adapter.query(handle, 'SAVEPOINT txbox_probe', [])
     await adapter.query(handle, 'RELEASE SAVEPOINT txbox_probe', [])
@@ -88,6 +104,12 @@ export async function isInTransaction(session: Session): Promise<boolean> {
     if (numberOf(error) === NO_SAVEPOINT) return false
     throw translate(error, 'asking whether a transaction is open')
   }
+}
+
+async function rollsBackOnTimeout(adapter: HandleAdapter, handle: unknown): Promise<boolean> {
+  const text = 'select cast(@@innodb_rollback_on_timeout + 0 as char) as answer'
+  const { rows } = await adapter.query(handle, text, [])
+  return textOf(rows[0]?.['answer']) === '1'
 }
 
 /** For statements that must not run outside a transaction: asks, where it is not known. */
