@@ -47,7 +47,6 @@ type Awaitable<T> = T | Promise<T>
 /** How to use the transactions of one library. All knowledge of a library is in its one file. */
 export interface HandleAdapter<H = unknown> {
   readonly library: 'kysely' | 'pg' | 'mysql2'
-  readonly drivers: readonly Driver[]
   /** Is this a transaction, a connection, a pool or a root of this library? Told by structure. */
   recognises(handle: unknown): handle is H
   /** Costs no round trip, unless statements are still under way on the connection. */
@@ -97,7 +96,6 @@ export interface Opening {
 /** How to use a pool or a root of one library: what opens transactions. */
 export interface RootAdapter<R = unknown> {
   readonly library: 'kysely' | 'pg' | 'mysql2'
-  readonly drivers: readonly Driver[]
   recognises(root: unknown): root is R
   /** The most connections that it opens, where it says so. */
   maxConnections(root: R): number | undefined

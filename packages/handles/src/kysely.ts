@@ -44,7 +44,6 @@ interface CompiledQuery {
 /** A Kysely `Transaction`, also a controlled one. Kysely hides the client, so failures are watched from outside. */
 export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
   library: 'kysely',
-  drivers: ['pg', 'mysql2'],
   recognises: isKysely,
   async state(tx) {
     if (!tx.isTransaction || tx.isCommitted === true || tx.isRolledBack === true) return 'none'
@@ -63,7 +62,6 @@ export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
 /** A Kysely root. */
 export const kyselyRoot: RootAdapter<KyselyRoot> = {
   library: 'kysely',
-  drivers: ['pg', 'mysql2'],
   recognises(root): root is KyselyRoot {
     return isKysely(root) && !root.isTransaction && typeof Reflect.get(root, 'connection') === 'function'
   },
@@ -205,7 +203,7 @@ function wrap(connection: KyselyConnection): SeenConnection {
       seen.succeeded(effect)
       return result
     } catch (error) {
-      seen.failed(error, { ours: compiled.queryId === OURS })
+      seen.failed(error, compiled.queryId === OURS)
       throw error
     }
   }
@@ -217,7 +215,7 @@ function wrap(connection: KyselyConnection): SeenConnection {
       yield* streamQuery(compiled, ...rest)
     } catch (error) {
       failed = true
-      seen.failed(error, { ours: false })
+      seen.failed(error, false)
       throw error
     } finally {
       // Also where the reader has had enough.

@@ -31,7 +31,6 @@ const AUTOCOMMIT = 2
  */
 export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
   library: 'mysql2',
-  drivers: ['mysql2'],
   recognises(handle): handle is Mysql2Connection {
     return (
       has(handle, 'execute', 'function') &&
@@ -57,7 +56,6 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
 /** A `mysql2` promise pool. */
 export const mysql2Root: RootAdapter<PromisePool> = {
   library: 'mysql2',
-  drivers: ['mysql2'],
   recognises(root): root is PromisePool {
     return isPool(root) && isPool(Reflect.get(root, 'pool'))
   },
@@ -151,9 +149,17 @@ function run(
   values: readonly unknown[],
   timeout?: number,
 ): Promise<SqlResult> {
-  const options = { sql, rowsAsArray: false, nestTables: false, typeCast: rawValues(connection), timeout }
+  const options = {
+    sql,
+    // Without values the text is not searched for places to put them.
+    values: values.length === 0 ? null : values,
+    rowsAsArray: false,
+    nestTables: false,
+    typeCast: rawValues(connection),
+    timeout,
+  }
   return new Promise((resolve, reject) => {
-    connection.query(values.length === 0 ? options : { ...options, values }, (error, result) => {
+    connection.query(options, (error, result) => {
       if (error !== null && error !== undefined) reject(error)
       else resolve(toSqlResult(result))
     })

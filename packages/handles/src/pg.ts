@@ -55,7 +55,6 @@ const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
 /** A `pg` client: it tells the state of its transaction by itself. */
 export const pgHandle: HandleAdapter<PgClient> = {
   library: 'pg',
-  drivers: ['pg'],
   recognises(handle): handle is PgClient {
     return has(handle, 'query', 'function') && (has(handle, 'escapeIdentifier', 'function') || isPool(handle))
   },
@@ -108,7 +107,6 @@ function stateOf(status: 'I' | 'T' | 'E' | null): TransactionState {
 /** A `pg.Pool`. */
 export const pgRoot: RootAdapter<PgPool> = {
   library: 'pg',
-  drivers: ['pg'],
   recognises: isPool,
   maxConnections: (pool) => pool.options?.max,
   async query(pool, text, values, timeoutMs) {

@@ -21,8 +21,17 @@ function startsWith(words: string): RegExp {
   return new RegExp(String.raw`${LEADING}(?:${words})\b`, 'i')
 }
 
+/** As the drivers write them: no search is needed for two statements of every transaction. */
+const KNOWN: ReadonlyMap<string, Effect> = new Map([
+  ...['START TRANSACTION', 'BEGIN', 'begin'].map((sql): [string, Effect] => [sql, 'begins']),
+  ...['COMMIT', 'ROLLBACK', 'commit', 'rollback'].map((sql): [string, Effect] => [sql, 'ends']),
+])
+const KNOWN_LENGTH = Math.max(...[...KNOWN.keys()].map((sql) => sql.length))
+
 /** @param several the connection would run several statements of one text. */
 export function effectOf(sql: string, several: boolean): Effect {
+  const known = sql.length <= KNOWN_LENGTH ? KNOWN.get(sql) : undefined
+  if (known !== undefined) return known
   if (HARMLESS.test(sql)) return several && SEVERAL.test(sql) ? 'unknown' : 'none'
   if (BEGINS.test(sql)) return several && SEVERAL.test(sql) ? 'begins, and more' : 'begins'
   return ENDS.test(sql) ? 'ends' : 'unknown'
@@ -101,7 +110,7 @@ export class SeenConnection {
     }
   }
 
-  failed(error: unknown, { ours }: { readonly ours: boolean }): void {
+  failed(error: unknown, ours: boolean): void {
     this.#underWay--
     const errno: unknown =
       typeof error === 'object' && error !== null ? Reflect.get(error, 'errno') : undefined

@@ -14,7 +14,7 @@ interface Command extends EventEmitter {
   readonly query?: unknown
   /** The prepared one that is executed. */
   readonly statement?: { readonly query?: unknown } | undefined
-  onResult?: ((...result: unknown[]) => void) | null | undefined
+  onResult?: ((error: unknown, ...result: unknown[]) => void) | null | undefined
 }
 
 /** The client lets several statements travel in one text. */
@@ -38,46 +38,37 @@ function watch(connection: WatchedConnection): SeenConnection | undefined {
   seen.set(connection, watched)
   const several = ((connection.config?.clientFlags ?? MULTI_STATEMENTS) & MULTI_STATEMENTS) !== 0
   connection.addCommand = (command) => {
-    follow(watched, command, { ours: sending === connection, several })
+    follow(watched, command, sending === connection, several)
     return addCommand(command)
   }
   return watched
 }
 
-function follow(
-  watched: SeenConnection,
-  command: Command,
-  { ours, several }: { readonly ours: boolean; readonly several: boolean },
-): void {
+function follow(watched: SeenConnection, command: Command, ours: boolean, several: boolean): void {
   // To prepare a statement has no effect: it comes again, to be executed.
   const isHarmless = ours || typeof command.query === 'string'
   const text = command.sql ?? command.statement?.query
   const effect = isHarmless ? 'none' : typeof text === 'string' ? effectOf(text, several) : 'unknown'
   let answered = false
-  const fail = (error: unknown): void => {
+  const answer = (error: unknown): void => {
     if (answered) return
     answered = true
-    watched.failed(error, { ours })
+    if (error === undefined || error === null) watched.succeeded(effect)
+    else watched.failed(error, ours)
   }
   watched.sent(effect)
-  const succeed = (): void => {
-    if (answered) return
-    answered = true
-    watched.succeeded(effect)
-  }
   const { onResult } = command
   if (typeof onResult === 'function') {
-    command.onResult = (...result) => {
-      if (result[0] === undefined || result[0] === null) succeed()
-      else fail(result[0])
-      onResult.apply(command, result)
+    command.onResult = (error, ...result) => {
+      answer(error)
+      onResult.call(command, error, ...result)
     }
   }
   if (typeof onResult !== 'function' || !('sql' in command) || 'statement' in command) {
     // One that is read as a stream tells by events; one whose preparing failed only that it has come to its end, after
     // that failure.
-    command.once(errorMonitor, fail)
-    command.once('end', succeed)
+    command.once(errorMonitor, answer)
+    command.once('end', () => answer(undefined))
   }
 }
 

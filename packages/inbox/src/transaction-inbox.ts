@@ -97,7 +97,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     })
     if (fresh.length === 0) return { outcomes }
     const freshMessages = fresh.map((delivery) => delivery.message)
-    const contexts = fresh.map((delivery) => this.#context(delivery, FIRST))
+    const contexts = fresh.map((delivery) => new DeliveryContext(this.consumer, delivery.key, FIRST))
     return { outcomes, result: await this.#ports.watch(session, () => fn(tx, freshMessages, contexts)) }
   }
 
@@ -129,7 +129,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   ): Promise<InboxOutcome<R>> {
     const claimed = await this.#ports.inbox.claim(session, delivery.claim)
     if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
-    const context = this.#context(delivery, attempt)
+    const context = new DeliveryContext(this.consumer, delivery.key, attempt)
     const result = await this.#ports.watch(session, () => fn(tx, delivery.message, context))
     return { status: 'processed', key: delivery.key.text, result }
   }
@@ -164,20 +164,37 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     void (async () => onDuplicate?.(event))().catch(() => undefined)
     return { status: 'duplicate', key: key.text, firstProcessedAt }
   }
+}
 
-  #context(delivery: Delivery<unknown>, { attempt, signal }: Attempt): InboxContext {
-    const { consumer } = this
-    const { key } = delivery
-    return {
-      consumer,
-      key: key.text,
-      // Few handlers read it, and a hash is among the dearest things on this way.
-      get idempotencyKey() {
-        return idempotencyKey(consumer, key)
-      },
-      attempt,
-      signal,
-    }
+/** What {@link IDEMPOTENCY_KEY} is made of. */
+const KEY = Symbol('key')
+
+/**
+ * Few handlers read it, and a hash is among the dearest things on this way. So is a getter in an object literal, which has
+ * a function of its own each time.
+ */
+const IDEMPOTENCY_KEY = {
+  enumerable: true,
+  get(this: DeliveryContext): string {
+    return idempotencyKey(this.consumer, this[KEY])
+  },
+}
+
+class DeliveryContext implements InboxContext {
+  readonly consumer: string
+  readonly key: string
+  declare readonly idempotencyKey: string
+  readonly attempt: number
+  readonly signal: AbortSignal
+  declare readonly [KEY]: InboxKey
+
+  constructor(consumer: string, key: InboxKey, { attempt, signal }: Attempt) {
+    this.consumer = consumer
+    this.key = key.text
+    this.attempt = attempt
+    this.signal = signal
+    Object.defineProperty(this, 'idempotencyKey', IDEMPOTENCY_KEY)
+    Object.defineProperty(this, KEY, { value: key })
   }
 }
 

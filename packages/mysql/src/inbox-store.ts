@@ -30,7 +30,7 @@ export class MysqlInboxStore implements InboxStore {
 
   async claim(session: Session, claim: Claim): Promise<ClaimResult> {
     const sql = this.#sql(session)
-    const key = [Buffer.from(claim.consumer), Buffer.from(claim.key)]
+    const key = keyOf(claim.consumer, claim.key)
     const rest = [claim.correlationId ?? null, microseconds(claim.retentionMs)]
     for (let round = 0; round < ROUNDS; round++) {
       try {
@@ -122,7 +122,7 @@ export class MysqlInboxStore implements InboxStore {
 }
 
 function keyOf(consumer: string, key: string): readonly Value[] {
-  return [Buffer.from(consumer), Buffer.from(key)]
+  return [{ utf8: consumer }, { utf8: key }]
 }
 
 function microseconds(ms: number): number {

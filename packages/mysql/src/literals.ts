@@ -5,7 +5,12 @@
  */
 
 /** What a `?` in a statement can stand for; a list stands for its members, between commas. */
-export type Value = string | Uint8Array | number | bigint | null | readonly Value[]
+export type Value = string | Utf8 | Uint8Array | number | bigint | null | readonly Value[]
+
+/** A text for a column of bytes: its bytes in UTF-8. */
+export interface Utf8 {
+  readonly utf8: string
+}
 
 /** Hexadecimal doubles the size of a payload, Base64 adds a third; a packet must hold it. */
 const BASE64_FROM_BYTES = 4096
@@ -35,11 +40,16 @@ export function literal(value: Value): string {
   if (typeof value === 'string') return text(value)
   if (typeof value === 'number' || typeof value === 'bigint') return integer(value)
   if (value instanceof Uint8Array) return bytes(value)
+  if ('utf8' in value) return utf8(value.utf8)
   return value.map(literal).join(',')
 }
 
 function text(value: string): string {
   return PLAIN.test(value) ? `_utf8mb4'${value}'` : `_utf8mb4 X'${Buffer.from(value).toString('hex')}'`
+}
+
+function utf8(value: string): string {
+  return PLAIN.test(value) ? `_binary'${value}'` : bytes(Buffer.from(value))
 }
 
 function bytes(value: Uint8Array): string {
