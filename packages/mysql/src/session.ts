@@ -93,9 +93,11 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       return false
     if (adapter.tellsTransaction === true)
       return (await adapter.query(handle, 'DO 0', [])).inTransaction === true
-    const { rows } = await adapter.query(handle, MARIADB_IN_TRANSACTION, [])
-    const answer = textOf(rows[0]?.['answer'])
-    if (answer !== NOT_MARIADB) return answer === '1'
+    if ((session as Partial<MysqlSession>).server?.engine !== 'mysql') {
+      const { rows } = await adapter.query(handle, MARIADB_IN_TRANSACTION, [])
+      const answer = textOf(rows[0]?.['answer'])
+      if (answer !== NOT_MARIADB) return answer === '1'
+    }
     // Outside a transaction a savepoint is gone at once.
     await adapter.query(handle, 'SAVEPOINT txbox_probe', [])
     await adapter.query(handle, 'RELEASE SAVEPOINT txbox_probe', [])
