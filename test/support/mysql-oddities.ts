@@ -1,4 +1,5 @@
 import { CamelCasePlugin, Kysely, MysqlDialect } from 'kysely'
+import { format, type PoolOptions } from 'mysql2'
 import { kyselyRoot, mysql2Root, poolOf } from './mysql-roots.ts'
 import type { Root } from './target.ts'
 
@@ -15,6 +16,14 @@ export const oddRoots: Record<string, (url: string) => Root> = {
         timezone: '+05:30',
         typeCast: (field) => field.string(),
       }),
+      {},
+      'promise',
+    ),
+  'mysql2 with a queryFormat that wants values': (url) =>
+    mysql2Root(
+      poolOf(url, {
+        queryFormat: (sql: string, values: object) => format(sql, Object.values(values)),
+      } as PoolOptions),
       {},
       'promise',
     ),

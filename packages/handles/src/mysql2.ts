@@ -8,7 +8,10 @@ interface CallbackConnection extends WatchedConnection {
   release?(): void
   on(event: 'error', listener: () => void): unknown
   off(event: 'error', listener: () => void): unknown
-  readonly config?: WatchedConnection['config'] & { readonly typeCast?: unknown }
+  readonly config?: WatchedConnection['config'] & {
+    readonly typeCast?: unknown
+    readonly queryFormat?: unknown
+  }
 }
 /** One of promise style carries one of callback style. */
 type Mysql2Connection = CallbackConnection | { readonly connection: CallbackConnection }
@@ -151,8 +154,7 @@ function run(
 ): Promise<SqlResult> {
   const options = {
     sql,
-    // Without values the text is not searched for places to put them.
-    values: values.length === 0 ? null : values,
+    values: values.length === 0 ? noValues(connection) : values,
     rowsAsArray: false,
     nestTables: false,
     typeCast: rawValues(connection),
@@ -164,6 +166,11 @@ function run(
       else resolve(toSqlResult(result))
     })
   })
+}
+
+/** With null the driver does not search the text for places to put them; a function of the user's may not know null. */
+function noValues({ config }: CallbackConnection): readonly unknown[] | null {
+  return typeof config?.queryFormat === 'function' ? [] : null
 }
 
 /** A function of the user's goes before everything but another function. */
