@@ -1,5 +1,5 @@
 import { CamelCasePlugin, Kysely, MysqlDialect } from 'kysely'
-import { format, type PoolOptions } from 'mysql2'
+import { format } from 'mysql2'
 import { kyselyRoot, mysql2Root, poolOf } from './mysql-roots.ts'
 import type { Root } from './target.ts'
 
@@ -23,7 +23,7 @@ export const oddRoots: Record<string, (url: string) => Root> = {
     mysql2Root(
       poolOf(url, {
         queryFormat: (sql: string, values: object) => format(sql, Object.values(values)),
-      } as PoolOptions),
+      }),
       {},
       'promise',
     ),
