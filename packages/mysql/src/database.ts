@@ -140,7 +140,7 @@ function detachedPorts(tables: Tables): Detached {
     ports: {
       async bind(handle) {
         const session = await bind(handle)
-        session.server = known.server ?? (await serverBehind(session))
+        session.server = await serverBehind(session)
         return session
       },
       watch,
