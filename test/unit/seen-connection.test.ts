@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { effectOf } from '../../packages/handles/src/seen-connection.ts'
+import { SeenConnection, effectOf } from '../../packages/handles/src/seen-connection.ts'
 
 const EFFECTS: Record<string, ReturnType<typeof effectOf>> = {
   'select 1': 'none',
@@ -35,4 +35,38 @@ test('I7 however many comments stand before it, a statement is told in no time',
   const startedAt = performance.now()
   expect(effectOf(`${'/* a */ '.repeat(5000)}create table t (a int)`, false)).toBe('unknown')
   expect(performance.now() - startedAt).toBeLessThan(1000)
+})
+
+test.each([1213, 1020, 1206])(
+  'I7 after error %i the transaction is gone until one is begun or ended',
+  (errno) => {
+    const seen = new SeenConnection()
+    seen.sent('begins')
+    seen.succeeded('begins')
+    const observation = seen.observe()
+    expect([seen.track.rolledBack, observation.ended]).toEqual(['no', false])
+    seen.sent('none')
+    seen.failed({ errno }, false)
+    seen.sent('none')
+    seen.succeeded('none')
+    expect([seen.track.rolledBack, seen.track.open, observation.ended]).toEqual(['yes', false, true])
+    seen.sent('ends')
+    seen.succeeded('ends')
+    expect(seen.track.rolledBack).toBe('no')
+  },
+)
+
+test('I7 after a lock wait that timed out it may be gone; after another error only the server knows', () => {
+  const seen = new SeenConnection()
+  for (const [errno, rolledBack] of [
+    [1062, 'no'],
+    [1205, 'perhaps'],
+    [1146, 'perhaps'],
+    [1213, 'yes'],
+    [1205, 'yes'],
+  ]) {
+    seen.sent('none')
+    seen.failed({ errno }, false)
+    expect(seen.track.rolledBack, String(errno)).toBe(rolledBack)
+  }
 })

@@ -42,7 +42,7 @@ const DUPLICATE_KEY = 1062
 
 /**
  * MySQL, MariaDB: a deadlock; a row that is newer than the snapshot; no room for locks. Each rolls the whole transaction
- * back. Many releases of MariaDB (10.6.23, 10.11.7 and 11.4.5 are) go on as if in the transaction: the next statement
+ * back. Many releases of MariaDB (as 10.6.23, 10.11.7 and 11.4.5) go on as if in the transaction: the next statement
  * opens another one, and neither a savepoint nor the status in an answer nor `@@in_transaction` can tell them apart.
  */
 const ROLLED_BACK: ReadonlySet<unknown> = new Set([1213, 1020, 1206])
