@@ -1,5 +1,5 @@
 /*
- * Values as literals in the text of a statement, instead of as parameters: bytes and text in hexadecimal, so that
+ * Values as literals in the text of a statement, instead of as parameters: in hexadecimal unless plain, so that
  * neither the connection's character set, nor sql_mode (NO_BACKSLASH_ESCAPES, ANSI_QUOTES), nor an option of the driver
  * (queryFormat, namedPlaceholders) can change what arrives. Nothing is ever escaped.
  */
