@@ -111,7 +111,9 @@ function checkPart(part: unknown, consumer: string, what: string): void {
 }
 
 function fits(text: string): boolean {
-  return text.length <= LIMITS.storedKeyBytes && Buffer.byteLength(text) <= LIMITS.storedKeyBytes
+  const { storedKeyBytes: most } = LIMITS
+  // A UTF-16 code unit takes at most three bytes.
+  return text.length * 3 <= most || (text.length <= most && Buffer.byteLength(text) <= most)
 }
 
 function sha256(data: string | Uint8Array): string {

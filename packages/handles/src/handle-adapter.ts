@@ -15,7 +15,7 @@ export type Driver = 'pg' | 'mysql2'
 /** `'unknown'`: the library does not say, only the server's answer can. */
 export type TransactionState = 'open' | 'none' | 'aborted' | 'unknown'
 
-/** What was seen of a transaction while a handler ran in it. */
+/** What was seen of a connection since the observation began, as it is when it is asked. */
 export interface Observation {
   /** A statement failed, or tried to end the transaction: its state is open to doubt. */
   readonly doubtful: boolean
@@ -23,16 +23,24 @@ export interface Observation {
   readonly ended: boolean
   /** Another transaction was begun. On MySQL that ends the one before. */
   readonly replaced: boolean
-  end(): void
 }
 
-/** What is known of a connection from all statements that were seen on it. */
+/** A connection whose statements, or their answers, are seen from the first time that it was met. */
+export interface Seen {
+  /** For libraries that hide the state of the transaction, where SQL cannot ask for it either (MySQL). */
+  readonly track?: Track
+  observe(): Observation
+}
+
+/** What is known of the transaction of a connection from all statements that were seen on it. */
 export interface Track {
   /**
    * BEGIN was seen, and nothing after it that could have ended the transaction. `false`: ask the server, and note what
    * it says here.
    */
   open: boolean
+  /** The last statement that began or ended a transaction ended one. */
+  readonly ended: boolean
   /**
    * MySQL and MariaDB: a statement has failed in a way that rolls the transaction back, and nothing has begun or ended one
    * since. The server may deny it: see `ROLLED_BACK`. `'perhaps'`: a lock wait timed out, which rolls back where
@@ -49,8 +57,12 @@ export interface HandleAdapter<H = unknown> {
   readonly library: 'kysely' | 'pg' | 'mysql2'
   /** Is this a transaction, a connection, a pool or a root of this library? Told by structure. */
   recognises(handle: unknown): handle is H
-  /** Costs no round trip, unless statements are still under way on the connection. */
-  state(handle: H): Awaitable<TransactionState>
+  /**
+   * Costs no round trip, unless statements are still under way on the connection.
+   *
+   * @param seen what `seen` has just answered; otherwise it is looked for, where it is needed.
+   */
+  state(handle: H, seen?: Seen): Awaitable<TransactionState>
   /**
    * The state at this very moment, without waiting; `undefined` while statements are under way. To be asked in the same
    * tick in which a statement is sent: whoever does not await us may have ended the transaction since `state`.
@@ -59,10 +71,8 @@ export interface HandleAdapter<H = unknown> {
   query(handle: H, text: string, values: readonly unknown[]): Promise<SqlResult>
   /** The answer to a write has `inTransaction` (MySQL). */
   readonly tellsTransaction?: boolean
-  /** Watches the statements of a transaction where `state` cannot tell what happened, if this handle can be watched. */
-  observe?(handle: H): Awaitable<Observation | undefined>
-  /** For libraries that hide the state, where SQL cannot ask for it either (MySQL). */
-  track?(handle: H): Awaitable<Track | undefined>
+  /** The connection of the handle, seen from now on. Nothing where it cannot be, or where no transaction is open. */
+  seen(handle: H): Awaitable<Seen | undefined>
 }
 
 /** A connection that stays ours until it is released. */

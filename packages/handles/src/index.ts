@@ -7,8 +7,8 @@ export type {
   Opening,
   OwnConnection,
   RootAdapter,
+  Seen,
   SqlResult,
-  Track,
   TransactionState,
 } from './handle-adapter.ts'
 export { listeningOn } from './pg.ts'

@@ -45,17 +45,14 @@ interface CompiledQuery {
 export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
   library: 'kysely',
   recognises: isKysely,
-  async state(tx) {
-    if (!tx.isTransaction || tx.isCommitted === true || tx.isRolledBack === true) return 'none'
+  async state(tx, seen) {
     // Kysely refuses to run anything in a transaction that it has ended itself; a COMMIT as raw SQL only we can see.
-    return (await seenIn(tx)).ended ? 'none' : 'open'
+    const { track } = seen ?? (await this.seen(tx)) ?? {}
+    return track === undefined || track.ended ? 'none' : 'open'
   },
   query,
-  observe(tx) {
-    return seenBefore.get(tx)?.observe() ?? seenIn(tx).then((seen) => seen.observe())
-  },
-  track(tx) {
-    return seenBefore.get(tx)?.track ?? seenIn(tx).then((seen) => seen.track)
+  seen(tx) {
+    return tx.isTransaction && tx.isCommitted !== true && tx.isRolledBack !== true ? seenIn(tx) : undefined
   },
 }
 
@@ -173,15 +170,11 @@ const OURS = { queryId: 'txbox' }
 /** A connection outlives its transactions in the pool; it is wrapped once, as Kysely does for its own logging. */
 const wrapped = new WeakMap<KyselyConnection, SeenConnection>()
 
-/** A transaction has one connection. Its end shows only when it is asked for that. */
-const seenBefore = new WeakMap<KyselyLike, SeenConnection>()
-
+/** A transaction has one connection. That it has ended shows only when it is asked for that. */
 async function seenIn(tx: KyselyLike): Promise<SeenConnection> {
   try {
     const connection = await tx.getExecutor().provideConnection(async (own) => own)
-    const seen = wrapped.get(connection) ?? wrap(connection)
-    seenBefore.set(tx, seen)
-    return seen
+    return wrapped.get(connection) ?? wrap(connection)
   } catch (error) {
     throw ofEnded(error)
   }

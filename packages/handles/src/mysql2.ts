@@ -45,14 +45,26 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
   },
   query(handle, text, values) {
     const connection = plain(handle)
-    return sendingOurs(connection, () => run(connection, text, values))
+    const seen = seenOn(connection)
+    return new Promise((resolve, reject) => {
+      const options = optionsOf(connection, text, values)
+      sendingOurs(connection, () =>
+        connection.query(options, (error, result) => {
+          if (error === null || error === undefined) {
+            seen?.succeeded('none')
+            resolve(toSqlResult(result))
+          } else {
+            seen?.failed(error, true)
+            reject(error)
+          }
+        }),
+      )
+      seen?.sent('none')
+    })
   },
   tellsTransaction: true,
-  observe(handle) {
-    return seenOn(plain(handle))?.observe()
-  },
-  track(handle) {
-    return seenOn(plain(handle))?.track
+  seen(handle) {
+    return isPool(handle) ? undefined : seenOn(plain(handle))
   },
 }
 
@@ -145,27 +157,30 @@ async function checkOut(root: PromisePool): Promise<CheckedOut> {
   }
 }
 
-/** One statement. No option of the user's changes what comes back: each value is a Buffer or null. */
+/** One statement. */
 function run(
   connection: CallbackConnection,
   sql: string,
   values: readonly unknown[],
   timeout?: number,
 ): Promise<SqlResult> {
-  const options = {
+  return new Promise((resolve, reject) => {
+    connection.query({ ...optionsOf(connection, sql, values), timeout }, (error, result) => {
+      if (error !== null && error !== undefined) reject(error)
+      else resolve(toSqlResult(result))
+    })
+  })
+}
+
+/** No option of the user's changes what comes back: each value is a Buffer or null. */
+function optionsOf(connection: CallbackConnection, sql: string, values: readonly unknown[]): object {
+  return {
     sql,
     values: values.length === 0 ? noValues(connection) : values,
     rowsAsArray: false,
     nestTables: false,
     typeCast: rawValues(connection),
-    timeout,
   }
-  return new Promise((resolve, reject) => {
-    connection.query(options, (error, result) => {
-      if (error !== null && error !== undefined) reject(error)
-      else resolve(toSqlResult(result))
-    })
-  })
 }
 
 /** With null the driver does not search the text for places to put them; a function of the user's may not know null. */

@@ -70,16 +70,19 @@ export const pgHandle: HandleAdapter<PgClient> = {
     if (client.getTransactionStatus === undefined) return 'open'
     return client.readyForQuery === false ? undefined : stateOf(client.getTransactionStatus())
   },
-  observe(client) {
-    const idle = idleAnswers(client)
-    const before = idle.count
+  seen(client) {
     return {
-      doubtful: false,
-      replaced: false,
-      get ended() {
-        return idle.count > before
+      observe() {
+        const idle = idleAnswers(client)
+        const before = idle.count
+        return {
+          doubtful: false,
+          replaced: false,
+          get ended() {
+            return idle.count > before
+          },
+        }
       },
-      end: () => undefined,
     }
   },
   async query(client, text, values) {

@@ -1,4 +1,4 @@
-import type { Observation, Track } from './handle-adapter.ts'
+import type { Observation, Seen, Track } from './handle-adapter.ts'
 
 /** What a statement does to the transaction that it runs in, as far as its text tells. */
 export type Effect = 'begins' | 'begins, and more' | 'ends' | 'none' | 'unknown'
@@ -48,44 +48,41 @@ const DUPLICATE_KEY = 1062
 const ROLLED_BACK: ReadonlySet<unknown> = new Set([1213, 1020, 1206])
 const LOCK_WAIT_TIMEOUT = 1205
 
-class Watcher implements Observation {
+class SinceThen implements Observation {
   readonly #connection: SeenConnection
-  readonly #forget: (watcher: Watcher) => void
-  #doubtful = false
-  ended = false
-  replaced = false
+  readonly #doubts: number
+  readonly #ends: number
+  readonly #begins: number
 
-  constructor(connection: SeenConnection, forget: (watcher: Watcher) => void) {
+  constructor(connection: SeenConnection) {
     this.#connection = connection
-    this.#forget = forget
+    this.#doubts = connection.doubts
+    this.#ends = connection.ends
+    this.#begins = connection.begins
   }
 
   get doubtful(): boolean {
-    return this.#doubtful || this.#connection.isBusy
+    return this.#connection.doubts !== this.#doubts || this.#connection.isBusy
   }
 
-  doubt(): void {
-    this.#doubtful = true
+  get ended(): boolean {
+    return this.#connection.ends !== this.#ends
   }
 
-  end(): void {
-    this.#forget(this)
+  get replaced(): boolean {
+    return this.#connection.begins !== this.#begins
   }
 }
 
 /** What we have seen of a connection since we first met it: it is told of every statement. */
-export class SeenConnection {
-  readonly track: Track & { rolledBack: Track['rolledBack'] } = { open: false, rolledBack: 'no' }
-  readonly #watchers = new Set<Watcher>()
-  readonly #forget = (watcher: Watcher): void => void this.#watchers.delete(watcher)
-  #ended = false
+export class SeenConnection implements Seen {
+  readonly track: { -readonly [K in keyof Track]: Track[K] } = { open: false, ended: false, rolledBack: 'no' }
+  /** How often the transaction's state became open to doubt, how often one ended, how often one began. */
+  doubts = 0
+  ends = 0
+  begins = 0
   /** Statements that the server has not answered yet. */
   #underWay = 0
-
-  /** The last statement that began or ended a transaction ended one. */
-  get ended(): boolean {
-    return this.#ended
-  }
 
   get isBusy(): boolean {
     return this.#underWay > 0
@@ -94,7 +91,7 @@ export class SeenConnection {
   sent(effect: Effect): void {
     this.#underWay++
     if (effect === 'none') return
-    if (effect !== 'unknown') this.#ended = effect === 'ends'
+    if (effect !== 'unknown') this.track.ended = effect === 'ends'
     this.#doubt()
   }
 
@@ -104,10 +101,8 @@ export class SeenConnection {
     if (effect === 'none') return
     if (effect === 'begins') this.track.open = true
     if (effect !== 'unknown') this.track.rolledBack = 'no'
-    for (const watcher of this.#watchers) {
-      if (effect === 'ends') watcher.ended = true
-      else if (effect.startsWith('begins')) watcher.replaced = true
-    }
+    if (effect === 'ends') this.ends++
+    else if (effect !== 'unknown') this.begins++
   }
 
   failed(error: unknown, ours: boolean): void {
@@ -116,7 +111,7 @@ export class SeenConnection {
       typeof error === 'object' && error !== null ? Reflect.get(error, 'errno') : undefined
     if (ROLLED_BACK.has(errno)) {
       this.track.rolledBack = 'yes'
-      for (const watcher of this.#watchers) watcher.ended = true
+      this.ends++
     } else if (errno === LOCK_WAIT_TIMEOUT && this.track.rolledBack === 'no') {
       this.track.rolledBack = 'perhaps'
     }
@@ -124,13 +119,11 @@ export class SeenConnection {
   }
 
   observe(): Observation {
-    const watcher = new Watcher(this, this.#forget)
-    this.#watchers.add(watcher)
-    return watcher
+    return new SinceThen(this)
   }
 
   #doubt(): void {
     this.track.open = false
-    for (const watcher of this.#watchers) watcher.doubt()
+    this.doubts++
   }
 }

@@ -38,15 +38,15 @@ function watch(connection: WatchedConnection): SeenConnection | undefined {
   seen.set(connection, watched)
   const several = ((connection.config?.clientFlags ?? MULTI_STATEMENTS) & MULTI_STATEMENTS) !== 0
   connection.addCommand = (command) => {
-    follow(watched, command, sending === connection, several)
+    if (sending !== connection) follow(watched, command, several)
     return addCommand(command)
   }
   return watched
 }
 
-function follow(watched: SeenConnection, command: Command, ours: boolean, several: boolean): void {
+function follow(watched: SeenConnection, command: Command, several: boolean): void {
   // To prepare a statement has no effect: it comes again, to be executed.
-  const isHarmless = ours || typeof command.query === 'string'
+  const isHarmless = typeof command.query === 'string'
   const text = command.sql ?? command.statement?.query
   const effect = isHarmless ? 'none' : typeof text === 'string' ? effectOf(text, several) : 'unknown'
   let answered = false
@@ -54,7 +54,7 @@ function follow(watched: SeenConnection, command: Command, ours: boolean, severa
     if (answered) return
     answered = true
     if (error === undefined || error === null) watched.succeeded(effect)
-    else watched.failed(error, ours)
+    else watched.failed(error, false)
   }
   watched.sent(effect)
   const { onResult } = command
@@ -72,11 +72,14 @@ function follow(watched: SeenConnection, command: Command, ours: boolean, severa
   }
 }
 
-/** What is sent meanwhile, in this very tick, is a statement of a session of ours. */
-export function sendingOurs<R>(connection: WatchedConnection, send: () => R): R {
+/**
+ * What is sent meanwhile, in this very tick, is a statement of a session of ours, of which the session itself tells what
+ * is seen on the connection.
+ */
+export function sendingOurs(connection: WatchedConnection, send: () => void): void {
   sending = connection
   try {
-    return send()
+    send()
   } finally {
     sending = undefined
   }

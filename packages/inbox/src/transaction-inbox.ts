@@ -97,7 +97,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     })
     if (fresh.length === 0) return { outcomes }
     const freshMessages = fresh.map((delivery) => delivery.message)
-    const contexts = fresh.map((delivery) => contextOf(this.consumer, delivery.key, FIRST))
+    const contexts = fresh.map((delivery) => new HandlerContext(this.consumer, delivery.key, FIRST))
     return { outcomes, result: await this.#ports.watch(session, () => fn(tx, freshMessages, contexts)) }
   }
 
@@ -129,7 +129,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   ): Promise<InboxOutcome<R>> {
     const claimed = await this.#ports.inbox.claim(session, delivery.claim)
     if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
-    const context = contextOf(this.consumer, delivery.key, attempt)
+    const context = new HandlerContext(this.consumer, delivery.key, attempt)
     const result = await this.#ports.watch(session, () => fn(tx, delivery.message, context))
     return { status: 'processed', key: delivery.key.text, result }
   }
@@ -166,24 +166,33 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   }
 }
 
-/** What the idempotency key is made of. */
-const KEY = Symbol('key')
+class HandlerContext implements InboxContext {
+  /**
+   * Few handlers read it, and a hash is among the dearest things on this way. A property of its own, so that a copy of
+   * the context has it too; a getter in an object literal would be a function of its own each time.
+   */
+  static readonly #IDEMPOTENCY_KEY = {
+    enumerable: true,
+    get(this: HandlerContext): string {
+      return idempotencyKey(this.consumer, this.#key)
+    },
+  }
 
-/**
- * Few handlers read it, and a hash is among the dearest things on this way. So is a getter that stands in an object
- * literal, which has a function of its own each time.
- */
-const IDEMPOTENCY_KEY = {
-  enumerable: true,
-  get(this: { readonly consumer: string; readonly [KEY]: InboxKey }): string {
-    return idempotencyKey(this.consumer, this[KEY])
-  },
-}
+  readonly consumer: string
+  readonly key: string
+  readonly attempt: number
+  readonly signal: AbortSignal
+  declare readonly idempotencyKey: string
+  readonly #key: InboxKey
 
-function contextOf(consumer: string, key: InboxKey, { attempt, signal }: Attempt): InboxContext {
-  const context = { consumer, key: key.text, attempt, signal }
-  Object.defineProperty(context, KEY, { value: key })
-  return Object.defineProperty(context, 'idempotencyKey', IDEMPOTENCY_KEY) as unknown as InboxContext
+  constructor(consumer: string, key: InboxKey, { attempt, signal }: Attempt) {
+    this.consumer = consumer
+    this.key = key.text
+    this.attempt = attempt
+    this.signal = signal
+    this.#key = key
+    Object.defineProperty(this, 'idempotencyKey', HandlerContext.#IDEMPOTENCY_KEY)
+  }
 }
 
 /** @throws {InvalidOptionError} when a handler is missing. */

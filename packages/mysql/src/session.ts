@@ -1,5 +1,5 @@
 import { NotInTransactionError, TransactionAbortedError, type Session } from '@txbox/core'
-import { recogniseHandle, type HandleAdapter, type SqlResult } from '@txbox/handles'
+import { recogniseHandle, type HandleAdapter, type Seen, type SqlResult } from '@txbox/handles'
 import { NO_SAVEPOINT, numberOf, translate } from './errors.ts'
 import { fill, textOf, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'
@@ -8,6 +8,7 @@ import type { ServerTraits } from './server.ts'
 export interface MysqlSession extends Session {
   readonly adapter: HandleAdapter
   readonly handle: unknown
+  readonly seen: Seen | undefined
   /** A transaction is known to be open; otherwise the answer to the first write tells. */
   open: boolean
   /** Set before the first statement of ours. */
@@ -21,15 +22,16 @@ const MARIADB_IN_TRANSACTION = `select cast(${NOT_MARIADB} /*M! * 0 + @@in_trans
 /** See `DatabasePorts.bind`. */
 export async function bind(handle: unknown): Promise<MysqlSession> {
   const adapter = recogniseHandle(handle, 'mysql2')
-  const state = await adapter.state(handle)
+  const seen = await adapter.seen(handle)
+  const state = await adapter.state(handle, seen)
   if (state === 'none') {
     throw new NotInTransactionError(
       `Expected an open transaction, but this ${adapter.library} handle is in none. Pass the transaction, or the ` +
         'connection after beginTransaction(), and not the pool or root. Nothing was written.',
     )
   }
-  const session = { adapter, handle, open: state === 'open' } as MysqlSession
-  const track = await adapter.track?.(handle)
+  const session = { adapter, handle, seen, open: state === 'open' } as MysqlSession
+  const track = seen?.track
   if (track === undefined) return session
   if (!track.open && !(await isInTransaction(session))) {
     if (state === 'unknown') throw notOpen()
@@ -46,9 +48,7 @@ export async function bind(handle: unknown): Promise<MysqlSession> {
 /** A session on a transaction that we have opened ourselves. */
 export async function sessionOf(handle: unknown): Promise<MysqlSession> {
   const adapter = recogniseHandle(handle, 'mysql2')
-  // From here on its statements are seen.
-  await adapter.track?.(handle)
-  return { adapter, handle, open: true } as MysqlSession
+  return { adapter, handle, seen: await adapter.seen(handle), open: true } as MysqlSession
 }
 
 /** Runs one of our statements in the caller's transaction. */
@@ -68,17 +68,12 @@ export async function execute(
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { adapter, handle } = session as MysqlSession
-  const observation = await adapter.observe?.(handle)
-  try {
-    const result = await handler()
-    if (observation === undefined || observation.doubtful) await assertOpen(session)
-    // Whatever is open now, it is not what the claim was written in.
-    if (observation?.replaced === true || observation?.ended === true) throw ended()
-    return result
-  } finally {
-    observation?.end()
-  }
+  const observation = (session as MysqlSession).seen?.observe()
+  const result = await handler()
+  if (observation === undefined || observation.doubtful) await assertOpen(session)
+  // Whatever is open now, it is not what the claim was written in.
+  if (observation?.replaced === true || observation?.ended === true) throw ended()
+  return result
 }
 
 /**
@@ -86,9 +81,9 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
  * same as before.
  */
 export async function isInTransaction(session: Session): Promise<boolean> {
-  const { adapter, handle } = session as MysqlSession
+  const { adapter, handle, seen } = session as MysqlSession
   try {
-    const rolledBack = (await adapter.track?.(handle))?.rolledBack
+    const rolledBack = seen?.track?.rolledBack
     if (rolledBack === 'yes' || (rolledBack === 'perhaps' && (await rollsBackOnTimeout(adapter, handle))))
       return false
     if (adapter.tellsTransaction === true)

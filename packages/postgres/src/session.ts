@@ -139,14 +139,10 @@ function endedMeanwhile(): NotInTransactionError {
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
   const { adapter, handle } = session as PostgresSession
-  const observation = await adapter.observe?.(handle)
-  try {
-    const result = await handler()
-    await assertOpen(session, observation)
-    return result
-  } finally {
-    observation?.end()
-  }
+  const observation = (await adapter.seen(handle))?.observe()
+  const result = await handler()
+  await assertOpen(session, observation)
+  return result
 }
 
 /** A savepoint is refused outside a transaction block: 25P01, "no active sql transaction". */
