@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 
-export const SUITE_NAMES = ['inbox', 'publish', 'relay', 'latency', 'versioning', 'gc'] as const
+export const SUITE_NAMES = ['inbox', 'publish', 'relay', 'rabbitmq', 'latency', 'versioning', 'gc'] as const
 export type SuiteName = (typeof SUITE_NAMES)[number]
 
 export const DATABASE_NAMES = ['postgres', 'mysql', 'mariadb'] as const

@@ -49,6 +49,9 @@ async function measureServer(server: BenchServer, options: BenchOptions): Promis
     console.log(
       `${'rounds'.padEnd(12)}${options.rounds} and one to warm up, ${options.secondsPerRound} s a variant and round`,
     )
+    const missing = options.suites.filter((name) => !server.suites.some((suite) => suite.name === name))
+    if (missing.length > 0)
+      console.log(`${'left out'.padEnd(12)}${missing.join(', ')}: not measured on this database`)
     const targets: Target[] = []
     for (const suite of server.suites) {
       if (options.suites.includes(suite.name)) targets.push(...(await suite.run(options)))

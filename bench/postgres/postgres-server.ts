@@ -5,6 +5,7 @@ import { gcSuite } from './gc-suite.ts'
 import { postgresInboxSuite } from './inbox-suite.ts'
 import { latencySuite } from './latency-suite.ts'
 import { postgresPublishSuite } from './publish-suite.ts'
+import { rabbitmqSuite } from './rabbitmq-suite.ts'
 import { relaySuite } from './relay-suite.ts'
 import { versioningSuite } from './versioning-suite.ts'
 
@@ -21,6 +22,7 @@ export async function postgresServer(): Promise<BenchServer> {
         postgresInboxSuite(database),
         postgresPublishSuite(database),
         relaySuite(database),
+        rabbitmqSuite(database),
         latencySuite(database),
         versioningSuite(database),
         gcSuite(database),

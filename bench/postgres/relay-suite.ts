@@ -9,7 +9,6 @@ import { pgBossVariant } from './pg-boss-variant.ts'
 import { makeBacklog } from './relay-backlog.ts'
 import { BARE_TEXT, WHOLE_MESSAGE } from './relay-by-hand.ts'
 import { interleavedDrains, type Drains } from './relay-drains.ts'
-import { rabbitmqDrains, type RabbitmqRates } from './relay-rabbitmq.ts'
 import { handVariant, idleOrderedPublisher, idlePublisher, txboxVariant } from './relay-variants.ts'
 import { transactionalOutboxVariant } from './transactional-outbox-variant.ts'
 
@@ -38,15 +37,14 @@ interface Measured {
   readonly pinnedHorizon: boolean
 }
 
-/** The relay against a loop by hand and against its peers, into a publisher that does nothing; then into RabbitMQ. */
+/** The relay against a loop by hand and against its peers, into a publisher that does nothing. */
 export function relaySuite(database: BenchDatabase): Suite {
   return {
     name: 'relay',
     async run({ rounds, full }) {
       const messages = 100_000
       const drains = await measurePeers(database, { rounds, messages, pinnedHorizon: false })
-      const rabbitmq = await measureRabbitmq(database, { rounds, messages })
-      const targets = [...drainTargets(drains), ...(rabbitmq === undefined ? [] : [rabbitmqTarget(rabbitmq)])]
+      const targets = drainTargets(drains)
       if (!full) return targets
       const few = Math.min(rounds, MOST_LONG_ROUNDS)
       await measureOwn(database, { rounds, messages, pinnedHorizon: true })
@@ -137,35 +135,6 @@ function printDrains<N extends keyof typeof TITLES>(measured: Readonly<Record<N 
   )
 }
 
-async function measureRabbitmq(
-  database: BenchDatabase,
-  options: { readonly rounds: number; readonly messages: number },
-): Promise<RabbitmqRates | undefined> {
-  const rates = await rabbitmqDrains(database, options)
-  if (rates === undefined) {
-    console.log('\nrelay: no RabbitMQ found, at RABBITMQ_URL or 127.0.0.1:5672: left out')
-    return undefined
-  }
-  console.log(
-    `\nrelay: draining ${whole(options.messages)} of them into a quorum queue of RabbitMQ with confirms, ` +
-      `${options.rounds} rounds`,
-  )
-  console.log(
-    formatTable(
-      ['', 'messages/s (min–max)', 'rate ÷ bare (min–max)'],
-      [
-        ['bare client, messages in memory', wholeSpread(summarise(rates.bare)), '1'],
-        [
-          'relay.drain(), rabbitmqPublisher',
-          wholeSpread(summarise(rates.txbox)),
-          ratioSpread(ratioOf(rates.txbox, rates.bare)),
-        ],
-      ],
-    ),
-  )
-  return rates
-}
-
 function drainTargets(drains: Readonly<Record<OwnName | PeerName, Drains>>): readonly Target[] {
   const peers = [drains.pgBoss, drains.graphileWorker, drains.transactionalOutbox].map(({ rates }) => rates)
   const best = peers[0]!.map((_, round) => Math.max(...peers.map((rates) => rates[round]!)))
@@ -193,15 +162,6 @@ function drainTargets(drains: Readonly<Record<OwnName | PeerName, Drains>>): rea
       figures: 'stored, relayed and vacuumed',
     },
   ]
-}
-
-function rabbitmqTarget({ bare, txbox }: RabbitmqRates): Target {
-  return {
-    what: 'relay: drain rate into RabbitMQ ÷ bare client',
-    bound: { atLeast: 0.8 },
-    ratio: ratioOf(txbox, bare),
-    figures: ratesBeside(txbox, 'bare', bare),
-  }
 }
 
 function pinnedTarget(

@@ -2,14 +2,15 @@ import { BrokerUnavailableError, PermanentError } from '@txbox/core'
 import type { ConfirmChannel } from 'amqplib'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { reasonOf, replyCodeOf } from './reason-of.ts'
+import { Unconfirmed } from './unconfirmed.ts'
 
 /** What the broker says of one message. */
 export type Verdict = 'confirmed' | 'refused' | 'unroutable'
 
 /** Who has sent a message, and wants to know what becomes of it. */
 export interface Sender {
-  /** Called once for each message, by its place there, unless the channel fails. */
-  settled(place: number, verdict: Verdict): void
+  /** Called once for each message, by its place there, unless the channel fails. `at`: when, on the monotonic clock. */
+  settled(place: number, verdict: Verdict, at: number): void
   /** Called once after `wait`, when `maySend` may answer otherwise. */
   resume(): void
 }
@@ -47,13 +48,11 @@ export class ConfirmingChannel {
   readonly #exchange: string
   /** Where the broker is, for messages. */
   readonly #broker: string
-  /** In the order of their delivery tags, since it is the order in which they are sent. */
-  readonly #byTag = new Map<number, InFlight>()
+  readonly #inFlight = new Unconfirmed<InFlight>()
   readonly #byId = new Map<string, InFlight>()
   readonly #failureListeners = new Set<(error: BrokerUnavailableError) => void>()
   /** Has what is sent from now on go out together. */
   readonly #gather: () => void
-  #lastTag = 0
   #full = false
   #failure: BrokerUnavailableError | undefined
   #refusal: { readonly code: number; readonly reason: string } | undefined
@@ -99,7 +98,7 @@ export class ConfirmingChannel {
   /** @throws {BrokerUnavailableError} when it has failed. */
   maySend(id: string): boolean {
     if (this.#failure !== undefined) throw this.#failure
-    return !this.#full && this.#byTag.size < WINDOW && !this.#byId.has(id)
+    return !this.#full && this.#inFlight.size < WINDOW && !this.#byId.has(id)
   }
 
   /** For who may not send now, or has just got an answer. */
@@ -127,9 +126,8 @@ export class ConfirmingChannel {
       }
       throw this.#failure ?? this.#closedByBroker()
     }
-    this.#lastTag += 1
     const inFlight: InFlight = { id, sender, place, returned: false }
-    this.#byTag.set(this.#lastTag, inFlight)
+    this.#inFlight.add(inFlight)
     this.#byId.set(id, inFlight)
   }
 
@@ -149,7 +147,7 @@ export class ConfirmingChannel {
   fail(error: BrokerUnavailableError): void {
     if (this.#failure !== undefined) return
     this.#failure = error
-    this.#byTag.clear()
+    this.#inFlight.clear()
     this.#byId.clear()
     for (const listener of this.#failureListeners) listener(error)
     this.#changed()
@@ -170,29 +168,18 @@ export class ConfirmingChannel {
   }
 
   #settle(tag: number, multiple: boolean, verdict: 'confirmed' | 'refused'): void {
-    if (multiple) {
-      for (const earlier of this.#byTag.keys()) {
-        if (earlier > tag) break
-        this.#settleOne(earlier, verdict)
-      }
-    } else {
-      this.#settleOne(tag, verdict)
+    const now = performance.now()
+    for (const { id, sender, place, returned } of this.#inFlight.take(tag, multiple)) {
+      this.#byId.delete(id)
+      this.#confirms += 1
+      sender.settled(place, returned ? 'unroutable' : verdict, now)
     }
     this.#changed()
   }
 
-  #settleOne(tag: number, verdict: 'confirmed' | 'refused'): void {
-    const inFlight = this.#byTag.get(tag)
-    if (inFlight === undefined) return
-    this.#byTag.delete(tag)
-    this.#byId.delete(inFlight.id)
-    this.#confirms += 1
-    inFlight.sender.settled(inFlight.place, inFlight.returned ? 'unroutable' : verdict)
-  }
-
   #changed(): void {
     if (this.#waiting.size === 0) return
-    if (this.#byTag.size < FEW) this.#resumeAll()
+    if (this.#inFlight.size < FEW) this.#resumeAll()
     else this.#gathering ??= setTimeout(() => this.#resumeAll(), GATHERING_MS)
   }
 

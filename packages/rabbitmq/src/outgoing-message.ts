@@ -40,7 +40,9 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
   return {
     id,
     routingKey: topic,
-    content: Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
+    content: Buffer.isBuffer(payload)
+      ? payload
+      : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
     properties: {
       mandatory: true,
       persistent: true,
@@ -57,10 +59,10 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
 
 function checkShortString(id: string, name: string, value: string | undefined): void {
   if (value === undefined) return
-  const bytes = Buffer.byteLength(value)
-  if (bytes > SHORT_STRING_BYTES) {
+  // A UTF-16 code unit takes at most three bytes.
+  if (value.length * 3 > SHORT_STRING_BYTES && Buffer.byteLength(value) > SHORT_STRING_BYTES) {
     throw new PermanentError(
-      `Message ${id}: its ${name} has ${bytes} bytes in UTF-8; AMQP takes ${SHORT_STRING_BYTES}. Publish it with a ` +
+      `Message ${id}: its ${name} has ${Buffer.byteLength(value)} bytes in UTF-8; AMQP takes ${SHORT_STRING_BYTES}. Publish it with a ` +
         'shorter one.',
     )
   }

@@ -67,11 +67,13 @@ export class PublishCall implements Sender {
     return this.#sent === this.#due.length && this.#channel.confirms > this.#confirmsBefore
   }
 
-  settled(place: number, verdict: Verdict): void {
-    const message = this.#batch.messages[place]!
-    this.#progressAt = performance.now()
+  settled(place: number, verdict: Verdict, at: number): void {
+    this.#progressAt = at
     this.#inFlight -= 1
-    this.#note(place, verdict === 'confirmed' ? ACCEPTED : this.#rejection(message, verdict))
+    this.#note(
+      place,
+      verdict === 'confirmed' ? ACCEPTED : this.#rejection(this.#batch.messages[place]!, verdict),
+    )
     if (this.#sent < this.#due.length) this.#channel.wait(this)
     else if (this.#inFlight === 0) this.#end.resolve('settled')
   }
@@ -79,6 +81,7 @@ export class PublishCall implements Sender {
   /** Sends as much as goes now; the answers bring the rest. */
   resume(): void {
     if (this.#over) return
+    const sentBefore = this.#sent
     try {
       for (; this.#sent < this.#due.length; this.#sent += 1) {
         const place = this.#due[this.#sent]!
@@ -87,6 +90,8 @@ export class PublishCall implements Sender {
       }
     } catch (error) {
       this.#end.reject(error)
+    } finally {
+      if (this.#sent > sentBefore) this.#progressAt = performance.now()
     }
     if (this.#inFlight === 0) this.#end.resolve('settled')
   }
@@ -96,7 +101,6 @@ export class PublishCall implements Sender {
       const message = outgoingMessage(this.#batch.messages[place]!, this.#settings.maxMessageBytes)
       this.#channel.send(message, this, place)
       this.#inFlight += 1
-      this.#progressAt = performance.now()
     } catch (error) {
       if (!(error instanceof PermanentError)) throw error
       this.#note(place, { status: 'rejected', retryable: false, error })

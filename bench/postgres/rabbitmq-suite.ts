@@ -1,6 +1,10 @@
 import { rabbitmqPublisher } from '@txbox/rabbitmq'
 import type { Pool } from 'pg'
 import { orderOfTurn } from '../measure/rotation.ts'
+import { ratioOf, summarise } from '../measure/statistics.ts'
+import { ratesBeside } from '../report/rates-table.ts'
+import { formatTable, ratioSpread, whole, wholeSpread } from '../report/table.ts'
+import type { Suite } from '../suite.ts'
 import { publishBare, type BareMessage } from './bare-rabbitmq-client.ts'
 import type { BenchDatabase } from './bench-database.ts'
 import { RABBITMQ_URL, makeQueue } from './bench-queue.ts'
@@ -12,17 +16,53 @@ import { checkpoint } from './workspace.ts'
 /** In flight: as many as the relay has, four batches of a thousand. */
 const WINDOW = 4000
 
-export interface RabbitmqRates {
+const MESSAGES = 100_000
+
+interface RabbitmqRates {
   /** Messages a second, one figure a round. */
   readonly bare: number[]
   readonly txbox: number[]
 }
 
-/**
- * The relay with `rabbitmqPublisher` beside the bare client, into one quorum queue, each of them starting from no
- * connection. `undefined`: there is no RabbitMQ.
- */
-export async function rabbitmqDrains(
+/** The relay with `rabbitmqPublisher` beside the bare client. */
+export function rabbitmqSuite(database: BenchDatabase): Suite {
+  return {
+    name: 'rabbitmq',
+    async run({ rounds }) {
+      const rates = await rabbitmqDrains(database, { rounds, messages: MESSAGES })
+      if (rates === undefined) {
+        console.log('\nrabbitmq: none found, at RABBITMQ_URL or 127.0.0.1:5672: left out')
+        return []
+      }
+      const { bare, txbox } = rates
+      const ratio = ratioOf(txbox, bare)
+      console.log(
+        `\nrabbitmq: draining ${whole(MESSAGES)} messages of 500 bytes and 1000 keys into a quorum queue with confirms, ` +
+          `${rounds} rounds`,
+      )
+      console.log(
+        formatTable(
+          ['', 'messages/s (min–max)', 'rate ÷ bare (min–max)'],
+          [
+            ['bare client, messages in memory', wholeSpread(summarise(bare)), '1'],
+            ['relay.drain(), rabbitmqPublisher', wholeSpread(summarise(txbox)), ratioSpread(ratio)],
+          ],
+        ),
+      )
+      return [
+        {
+          what: 'relay: drain rate into RabbitMQ ÷ bare client',
+          bound: { atLeast: 0.8 },
+          ratio,
+          figures: ratesBeside(txbox, 'bare', bare),
+        },
+      ]
+    },
+  }
+}
+
+/** Into one quorum queue, each of them starting from no connection. `undefined`: there is no RabbitMQ. */
+async function rabbitmqDrains(
   database: BenchDatabase,
   { rounds, messages }: { readonly rounds: number; readonly messages: number },
 ): Promise<RabbitmqRates | undefined> {
