@@ -9,7 +9,9 @@ import {
   type HandleAdapter,
   type Observation,
   type Opening,
+  type Seen,
   type SqlResult,
+  type TransactionState,
 } from '@txbox/handles'
 import { translate } from './errors.ts'
 
@@ -17,6 +19,8 @@ import { translate } from './errors.ts'
 export interface PostgresSession extends Session {
   readonly adapter: HandleAdapter
   readonly handle: unknown
+  /** Absent until the handle has been asked. */
+  seen?: Seen | undefined
   /** BEGIN has not been sent. */
   opening: Opening | undefined
 }
@@ -25,9 +29,13 @@ export interface PostgresSession extends Session {
 export async function bind(handle: unknown): Promise<PostgresSession> {
   const adapter = recogniseHandle(handle, 'pg')
   const session = sessionOf(handle, undefined)
-  const state = await Promise.resolve(adapter.state(handle)).catch((error: unknown) => {
+  let state: TransactionState
+  try {
+    session.seen = await adapter.seen(handle)
+    state = await adapter.state(handle, session.seen)
+  } catch (error) {
     throw translate(error, 'finding out whether a transaction is open')
-  })
+  }
   if (state === 'none' || (state === 'unknown' && !(await isInTransaction(session)))) {
     throw new NotInTransactionError(
       `Expected an open transaction, but this ${adapter.library} handle is in none. Pass the transaction, or the client ` +
@@ -138,8 +146,8 @@ function endedMeanwhile(): NotInTransactionError {
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { adapter, handle } = session as PostgresSession
-  const observation = (await adapter.seen(handle))?.observe()
+  const { adapter, handle, seen } = session as PostgresSession
+  const observation = (seen ?? (await adapter.seen(handle)))?.observe()
   const result = await handler()
   await assertOpen(session, observation)
   return result
