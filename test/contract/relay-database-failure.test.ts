@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Broker } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { messagesOf, publishAll, RelayUnderTest, withRelayStore } from '../support/relay-under-test.ts'
 import { kindsOfRoots, useTarget, type HandleKind, type Root } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { until } from '../support/until.ts'
@@ -57,6 +57,38 @@ describe.each([...kindsOfRoots(target)])('$name', (kind) => {
     expect(broker.violations).toEqual([])
     expect(await outbox.backlog()).toEqual([])
     expect(subject.heard('unavailable')).toEqual([])
+  })
+
+  test('O7 O10 a shard that could not be given back at once is soon worked on again, long before its lease runs out', async () => {
+    const root = target.open(kind, { max: 6 })
+    onTestFinished(() => root.close())
+    const broker = new Broker()
+    const calls = { settle: 0, release: 0 }
+    const cut = (call: keyof typeof calls, times: number): void => {
+      calls[call] += 1
+      if (calls[call] <= times) throw new Error(`${call} was cut off`)
+    }
+    const altered = withRelayStore(
+      root,
+      (inner) => ({
+        async settle(...settled) {
+          cut('settle', 1)
+          await inner.settle(...settled)
+        },
+      }),
+      (inner) => ({
+        async release(leases) {
+          cut('release', 3)
+          await inner.release(leases)
+        },
+      }),
+    )
+    const subject = await RelayUnderTest.started(altered, broker.publisher(), { leaseMs: 60_000 })
+    const ids = await publishAll(root, messagesOf('a', 3))
+    await outbox.settled()
+    expect(broker.firstIds('a')).toEqual(ids)
+    expect(calls.release).toBeGreaterThan(3)
+    expect(subject.heard('error')).toHaveLength(2)
   })
 
   test('O10 connections that are cut while producers and relay work: nothing lost, order kept', async () => {

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { createOutbox, type Outbox } from '@txbox/outbox'
 import { createRelay, type Publisher, type Relay, type RelayEvents, type RelayOptions } from '@txbox/relay'
-import { portsKey, type ConnectedPorts, type NewMessage, type RelayStore } from '@txbox/core'
+import { portsKey, type ConnectedPorts, type LeaseStore, type NewMessage, type RelayStore } from '@txbox/core'
 import type { OpenTransaction, Root } from './target.ts'
 import { until } from './until.ts'
 
@@ -16,15 +16,27 @@ const EVENTS: readonly EventName[] = [
   'error',
 ]
 
-/** A database on which some calls of a relay's store do something else. */
+/** A database on which some calls of a relay's store, or of its leases, do something else. */
 export function withRelayStore(
   { database }: Pick<Root, 'database'>,
   alter: (inner: RelayStore) => Partial<RelayStore>,
+  alterLeases: (inner: LeaseStore) => Partial<LeaseStore> = () => ({}),
 ): Pick<Root, 'database'> {
   const ports = database[portsKey]
   const mine: Partial<ConnectedPorts> = {
     checkSchema: () => ports.checkSchema(),
-    leases: () => ports.leases(),
+    leases: () => {
+      const inner = ports.leases()
+      return {
+        acquire: (names, request) => inner.acquire(names, request),
+        renew: (leases, ttlMs) => inner.renew(leases, ttlMs),
+        release: (leases) => inner.release(leases),
+        holders: (prefix) => inner.holders(prefix),
+        sweep: (prefix, olderThanMs) => inner.sweep(prefix, olderThanMs),
+        close: () => inner.close(),
+        ...alterLeases(inner),
+      }
+    },
     relay: (options) => {
       const inner = ports.relay(options)
       return {

@@ -51,6 +51,8 @@ export class LeaseKeeper {
   readonly #unfinished = new Set<number>()
   /** The terms in which we held shards, by name: a lease that ran out under us is no sign of a crash. */
   readonly #terms = new Map<string, bigint>()
+  /** Given up, but the database could not be told yet: until then nobody can take them, nor can we. */
+  #owed: readonly Lease[] = []
   #member: Lease | undefined
   #renewedAt = -Infinity
   #stopping = false
@@ -124,6 +126,7 @@ export class LeaseKeeper {
   async #round(): Promise<void> {
     const { owner, clock } = this.#settings
     if (clock.monotonicMs() - this.#renewedAt >= this.roundMs * 0.9) await this.#renew()
+    await this.#giveBack([])
     if (this.#stopping) return
     if (this.#member === undefined) {
       await this.#store.sweep(MEMBER_PREFIX, SWEEP_AFTER_MS)
@@ -190,13 +193,23 @@ export class LeaseKeeper {
 
   /** By one statement: where a deadline is near there may be no time for two. */
   async #giveBack(leaving: readonly HeldShard[], member?: Lease): Promise<void> {
-    const leases = [...leaving.map((held) => held.lease), ...(member === undefined ? [] : [member])]
+    const leases = [
+      ...this.#owed,
+      ...leaving.map((held) => held.lease),
+      ...(member === undefined ? [] : [member]),
+    ]
     for (const held of leaving) this.#lose(held, 'stopped')
     if (leases.length === 0) return
-    // The connection may have broken with the others: another is opened for the second try. If that fails too they run
-    // out by themselves; the worker must not stop for it.
+    this.#owed = []
+    // The connection may have broken with the others: another is opened for the second try. If that fails too the next
+    // round tries again, or they run out by themselves; the worker must not stop for it.
     const release = (): Promise<void> => this.#store.release(leases)
-    await release().catch(release).catch(this.#events.failed)
+    await release()
+      .catch(release)
+      .catch((error: unknown) => {
+        this.#owed = [...this.#owed, ...leases]
+        this.#events.failed(error)
+      })
   }
 
   #lose(held: HeldShard, reason: 'expired' | 'taken' | 'stopped'): void {
