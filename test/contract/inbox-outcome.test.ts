@@ -242,6 +242,8 @@ onEachKind(target, (kind) => {
     expect(byProcess?.idempotencyKey).toMatch(/\S{16,}/)
     expect(byRun?.idempotencyKey).toBe(byProcess?.idempotencyKey)
     expect(elsewhere?.idempotencyKey).not.toBe(byProcess?.idempotencyKey)
+    // A handler may pass a copy on.
+    expect({ ...byProcess }).toHaveProperty('idempotencyKey', byProcess?.idempotencyKey)
   })
 
   test('the handler gets the transaction, the message and the context', async () => {
