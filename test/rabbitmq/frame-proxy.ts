@@ -4,6 +4,9 @@ import net from 'node:net'
 const HEADER_BYTES = 7
 const END = 0xce
 
+/** The frame with the properties of what comes back. */
+const CONTENT_HEADER = 2
+
 /** basic.ack: class 60, method 80. */
 const BASIC_ACK = 0x00_3c_00_50
 const TAG_AT = HEADER_BYTES + 4
@@ -28,6 +31,7 @@ export class FrameProxy {
   readonly #server = net.createServer()
   readonly #links = new Set<Link>()
   readonly #hidden = new Set<number>()
+  #misnamed: { readonly id: string; readonly as: string } | undefined
   #cutAfterAcks = Infinity
   #holding = false
   #held: (() => void)[] = []
@@ -83,6 +87,11 @@ export class FrameProxy {
   /** The confirm of this delivery tag never arrives, on any connection. */
   hideConfirm(deliveryTag: number): void {
     this.#hidden.add(deliveryTag)
+  }
+
+  /** A message with this id comes back with another one, as long as it. */
+  misname(id: string, as: string): void {
+    this.#misnamed = { id, as }
   }
 
   /** The connection breaks when this many further frames with confirms have passed. */
@@ -149,6 +158,10 @@ export class FrameProxy {
       this.#cutAfterAcks = Infinity
       link.client.destroy()
       return
+    }
+    if (frame.readUInt8() === CONTENT_HEADER && this.#misnamed !== undefined) {
+      const at = frame.indexOf(this.#misnamed.id)
+      if (at >= 0) frame.write(this.#misnamed.as, at)
     }
     const answers = isAck(frame) ? this.#confirms(frame, link.confirmed) : [frame]
     for (const answer of answers) {

@@ -86,6 +86,24 @@ describe('what goes with a payload', () => {
     expect(taken?.properties).toMatchObject({ type: undefined, correlationId: undefined, headers: {} })
   })
 
+  test('each message has its own headers and its own key, however many go together', async () => {
+    const queue = await broker.queue()
+    const messages = Array.from({ length: 300 }, (_, n) => {
+      const all = { tenant: `tenant ${n}`, trace: `trace ${n}` }
+      const headers = [{}, { tenant: all.tenant }, all, all][n % 4]!
+      return outboxMessage({ topic: queue, headers, ...(n % 3 === 0 ? {} : { key: `key ${n}` }) })
+    })
+    expect(new Set(summary(await publish(broker.publisher({ exchange: '' }), messages)))).toEqual(
+      new Set(['accepted']),
+    )
+    const taken = new Map(
+      (await broker.take(queue)).map(({ properties }) => [properties.messageId, properties.headers]),
+    )
+    for (const { id, key, headers } of messages) {
+      expect(taken.get(id)).toEqual(key === undefined ? headers : { ...headers, 'txbox-key': key })
+    }
+  })
+
   test('O2 a resend differs in nothing', async () => {
     const queue = await broker.queue()
     const message = outboxMessage({ ...full, topic: queue, payload: randomBytes(100) })
@@ -191,6 +209,25 @@ describe('one id, several times in flight', () => {
       topics.map((topic) => (topic === queue ? 'accepted' : 'rejected for now')),
     )
     expect(await broker.ids(queue)).toEqual(['the same', 'the same', 'the same'])
+  })
+
+  // What comes back is named by id and routing key; headers are the only other thing that brokers route by.
+  test('O11 where only headers tell them apart, what no queue takes is rejected, and nothing is taken for published', async () => {
+    const exchange = broker.exchangeName()
+    const publisher = broker.publisher({ exchange, exchangeType: 'headers' })
+    await broker.channel.assertExchange(exchange, 'headers', { durable: true })
+    const queue = await broker.queue()
+    await broker.channel.bindQueue(queue, exchange, '', { wanted: 'yes', 'x-match': 'all' })
+    const wanted = ['yes', 'no', 'yes', 'no', 'no']
+    const results = await publish(
+      publisher,
+      wanted.map((value) => outboxMessage({ id: 'the same', topic: 'orders', headers: { wanted: value } })),
+    )
+    for (const [n, value] of wanted.entries())
+      if (value === 'no') expect(summary(results)[n]).toBe('rejected for now')
+    expect((await broker.ids(queue)).length).toBe(2)
+    const again = outboxMessage({ id: 'the same', topic: 'orders', headers: { wanted: 'yes' } })
+    expect(summary(await publish(publisher, [again]))).toEqual(['accepted'])
   })
 
   test('each has its own result, in calls that overlap', async () => {

@@ -137,6 +137,21 @@ test('O6 a broker that answers, but confirms nothing of all there is: it throws'
   expect(message).toContain('left 3 of 3 messages unconfirmed')
 })
 
+test('O6 a message that comes back and was not sent: one of them is lost, and none is taken for published', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+  const nowhere = outboxMessage({ id: 'message-1', topic: broker.name('queue') })
+  proxy.misname('message-1', 'message-2')
+  // The others are confirmed after it.
+  const error = await failure(publish(publisher, [nowhere, ...outboxMessages(queue, 3)]))
+  expect(error).toBeInstanceOf(BrokerUnavailableError)
+  expect(error.message).toContain('gave back a message that is not in flight, with the id "message-2"')
+  proxy.misname('message-1', 'message-1')
+  expect(summary(await publish(publisher, [nowhere]))).toEqual(['rejected for now'])
+  expect(proxy.connections).toBe(2)
+})
+
 test('O6 when others were confirmed but the broker answers no more, it throws', async () => {
   const proxy = await frameProxy()
   const queue = await broker.queue()

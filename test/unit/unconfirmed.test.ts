@@ -14,6 +14,19 @@ test('takes out what has a tag, or all up to it, in their order, and each once',
   expect(unconfirmed.size).toBe(0)
 })
 
+test('finds those that are like what is asked for, as long as they are there', () => {
+  const unconfirmed = new Unconfirmed<string>()
+  for (const entry of ['one', 'two', 'three', 'four', 'five']) unconfirmed.add(entry)
+  const withO = (entry: string): boolean => entry.includes('o')
+  expect(unconfirmed.matching(withO)).toEqual(['one', 'two', 'four'])
+  unconfirmed.take(2, false)
+  expect(unconfirmed.matching(withO)).toEqual(['one', 'four'])
+  unconfirmed.take(4, true)
+  expect(unconfirmed.matching(withO)).toEqual([])
+  unconfirmed.clear()
+  expect(unconfirmed.matching(() => true)).toEqual([])
+})
+
 test('counts tags on when it is cleared', () => {
   const unconfirmed = new Unconfirmed<string>()
   unconfirmed.add('one')

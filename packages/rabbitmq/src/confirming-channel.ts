@@ -2,6 +2,7 @@ import { BrokerUnavailableError, PermanentError } from '@txbox/core'
 import type { ConfirmChannel } from 'amqplib'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { reasonOf, replyCodeOf } from './reason-of.ts'
+import { ReusedHeaders } from './reused-headers.ts'
 import { Unconfirmed } from './unconfirmed.ts'
 
 /** What the broker says of one message. */
@@ -17,6 +18,7 @@ export interface Sender {
 
 interface InFlight {
   readonly id: string
+  readonly routingKey: string
   readonly sender: Sender
   readonly place: number
   returned: boolean
@@ -38,10 +40,9 @@ const GATHERING_MS = 2
 /**
  * A channel in confirm mode: sends messages and tells what the broker says of each.
  *
- * The broker gives back a message that no queue takes before it confirms it, and names it by its properties only. So
- * one message id is in flight once at a time: whoever sends it again, in another call or in the same one, waits until
- * the first is settled. That leaves no doubt which one came back, without a mark in the message that would make a
- * resend differ.
+ * The broker gives back a message that no queue takes before it confirms it, and names it by its routing key and its
+ * properties only. Where the same message is in flight twice, it is not known which one came back, and each counts as
+ * unroutable: at worst, one that has gone is sent again. A mark in the message would tell, but a resend would differ.
  */
 export class ConfirmingChannel {
   readonly #channel: ConfirmChannel
@@ -49,7 +50,7 @@ export class ConfirmingChannel {
   /** Where the broker is, for messages. */
   readonly #broker: string
   readonly #inFlight = new Unconfirmed<InFlight>()
-  readonly #byId = new Map<string, InFlight>()
+  readonly #headers = new ReusedHeaders()
   readonly #failureListeners = new Set<(error: BrokerUnavailableError) => void>()
   /** Has what is sent from now on go out together. */
   readonly #gather: () => void
@@ -67,7 +68,7 @@ export class ConfirmingChannel {
     this.#gather = gather
     channel.on('ack', ({ deliveryTag, multiple }) => this.#settle(deliveryTag, multiple, 'confirmed'))
     channel.on('nack', ({ deliveryTag, multiple }) => this.#settle(deliveryTag, multiple, 'refused'))
-    channel.on('return', ({ properties }) => this.#returned(properties.messageId))
+    channel.on('return', ({ fields, properties }) => this.#returned(properties.messageId, fields.routingKey))
     channel.on('drain', () => {
       this.#full = false
       this.#changed()
@@ -96,9 +97,9 @@ export class ConfirmingChannel {
   }
 
   /** @throws {BrokerUnavailableError} when it has failed. */
-  maySend(id: string): boolean {
+  maySend(): boolean {
     if (this.#failure !== undefined) throw this.#failure
-    return !this.#full && this.#inFlight.size < WINDOW && !this.#byId.has(id)
+    return !this.#full && this.#inFlight.size < WINDOW
   }
 
   /** For who may not send now, or has just got an answer. */
@@ -113,10 +114,13 @@ export class ConfirmingChannel {
    * @throws {BrokerUnavailableError} when the channel is closed.
    */
   send(message: OutgoingMessage, sender: Sender, place: number): void {
-    const { id, routingKey, content, properties } = message
+    const { id, routingKey, content, properties, headers, key } = message
     this.#gather()
     try {
-      this.#full = !this.#channel.publish(this.#exchange, routingKey, content, properties as object)
+      this.#full = !this.#channel.publish(this.#exchange, routingKey, content, {
+        ...(properties as object),
+        headers: this.#headers.of(headers, key),
+      })
     } catch (error) {
       if (error instanceof TypeError || error instanceof RangeError) {
         throw new PermanentError(
@@ -126,9 +130,7 @@ export class ConfirmingChannel {
       }
       throw this.#failure ?? this.#closedByBroker()
     }
-    const inFlight: InFlight = { id, sender, place, returned: false }
-    this.#inFlight.add(inFlight)
-    this.#byId.set(id, inFlight)
+    this.#inFlight.add({ id, routingKey, sender, place, returned: false })
   }
 
   /** Gives it back. Nothing may be in flight. */
@@ -148,17 +150,14 @@ export class ConfirmingChannel {
     if (this.#failure !== undefined) return
     this.#failure = error
     this.#inFlight.clear()
-    this.#byId.clear()
     for (const listener of this.#failureListeners) listener(error)
     this.#changed()
   }
 
-  #returned(id: unknown): void {
-    const inFlight = typeof id === 'string' ? this.#byId.get(id) : undefined
-    if (inFlight !== undefined) {
-      inFlight.returned = true
-      return
-    }
+  #returned(id: unknown, routingKey: string): void {
+    const returned = this.#inFlight.matching((one) => one.id === id && one.routingKey === routingKey)
+    for (const one of returned) one.returned = true
+    if (returned.length > 0) return
     // One of those in flight was lost, and it is not known which: none may be taken for published.
     this.fail(
       new BrokerUnavailableError(
@@ -169,8 +168,7 @@ export class ConfirmingChannel {
 
   #settle(tag: number, multiple: boolean, verdict: 'confirmed' | 'refused'): void {
     const now = performance.now()
-    for (const { id, sender, place, returned } of this.#inFlight.take(tag, multiple)) {
-      this.#byId.delete(id)
+    for (const { sender, place, returned } of this.#inFlight.take(tag, multiple)) {
       this.#confirms += 1
       sender.settled(place, returned ? 'unroutable' : verdict, now)
     }

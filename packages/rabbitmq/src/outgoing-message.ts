@@ -1,8 +1,5 @@
 import { PermanentError, type OutboxMessage } from '@txbox/core'
 
-/** The header that carries a message's ordering key. */
-export const KEY_HEADER = 'txbox-key'
-
 /** What fits a short string of AMQP 0-9-1. */
 const SHORT_STRING_BYTES = 255
 
@@ -19,8 +16,10 @@ export interface OutgoingMessage {
     readonly correlationId: string | undefined
     readonly contentType: string
     readonly timestamp: number
-    readonly headers: Readonly<Record<string, string>>
   }
+  /** Without the ordering key, which is one of them. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly key: string | undefined
 }
 
 /** @throws {PermanentError} when AMQP has no place for it: it would fail again and again. */
@@ -52,8 +51,9 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
       contentType,
       // AMQP counts seconds.
       timestamp: Math.floor(createdAt.getTime() / 1000),
-      headers: key === undefined ? headers : { ...headers, [KEY_HEADER]: key },
     },
+    headers,
+    key,
   }
 }
 

@@ -85,7 +85,7 @@ export class PublishCall implements Sender {
     try {
       for (; this.#sent < this.#due.length; this.#sent += 1) {
         const place = this.#due[this.#sent]!
-        if (!this.#channel.maySend(this.#batch.messages[place]!.id)) return this.#channel.wait(this)
+        if (!this.#channel.maySend()) return this.#channel.wait(this)
         this.#sendOne(place)
       }
     } catch (error) {

@@ -38,6 +38,16 @@ export class Unconfirmed<T> {
     return taken
   }
 
+  /** Those that are there and are like this, in their order. Looks at each. */
+  matching(like: (entry: T) => boolean): readonly T[] {
+    const matching: T[] = []
+    for (let at = this.#head; at < this.#entries.length; at++) {
+      const entry = this.#entries[at]
+      if (entry !== undefined && like(entry)) matching.push(entry)
+    }
+    return matching
+  }
+
   /** Takes out all. Tags are counted on. */
   clear(): void {
     this.#entries.fill(undefined)

@@ -51,6 +51,8 @@ export interface RelaySettings {
 
 /** What we know of a shard that is ours. */
 interface ShardState {
+  /** Something of its outbox has been asked for. */
+  begun: boolean
   /** Parked messages of it are due, as far as we know. */
   due: boolean
   /** When we looked for them last, on the monotonic clock. */
@@ -106,7 +108,7 @@ export class RelayRun {
       {
         acquired: (held) => {
           const suspects = held.afterCrash ? new Suspects(settings.batchSize) : undefined
-          this.#states.set(held, { due: true, lookedAt: -Infinity, suspects })
+          this.#states.set(held, { begun: false, due: true, lookedAt: -Infinity, suspects })
           events.emit('lease-acquired', { shard: held.shard, term: held.lease.term })
           this.#ready.add(held)
         },
@@ -255,7 +257,9 @@ export class RelayRun {
       const parked = await this.#parkedTurn(held, state, startedAt)
       if (!parked.empty && !parked.more) return false
     }
-    const result = this.#count(await shardTurn(held, this.#tools))
+    const first = !state.begun
+    state.begun = true
+    const result = this.#count(await shardTurn(held, this.#tools, first))
     if (!result.empty) return result.more || state.due
     if (state.lookedAt !== startedAt) await this.#parkedTurn(held, state, startedAt)
     if (!state.due) this.#emptyAt.set(held.shard, startedAt)
