@@ -21,6 +21,46 @@ async function frameProxy(): Promise<FrameProxy> {
   return made
 }
 
+test('O6 a connection that an operator closes: it throws and says so; the next call connects anew', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+  await publish(publisher, outboxMessages(queue, 1))
+  proxy.hold()
+  const call = failure(publish(publisher, outboxMessages(queue, 3)))
+  proxy.closeByForce('CONNECTION_FORCED - closed by the operator')
+  const error = await call
+  expect(error).toBeInstanceOf(BrokerUnavailableError)
+  expect(error.message).toMatch(/^The connection to RabbitMQ at .* broke: .*closed by the operator/)
+  proxy.release()
+  expect(summary(await publish(publisher, outboxMessages(queue, 1)))).toEqual(['accepted'])
+  expect(proxy.connections).toBe(2)
+})
+
+test('O6 a channel that the broker closes while nothing is sent: the next call connects anew, and leaves nothing open', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+  await publish(publisher, outboxMessages(queue, 1))
+  proxy.closeChannel(1, 541, 'INTERNAL_ERROR')
+  await pause(100)
+  expect(summary(await publish(publisher, outboxMessages(queue, 1)))).toEqual(['accepted'])
+  expect(proxy.connections).toBe(2)
+  await expect.poll(() => proxy.open).toBe(1)
+})
+
+test('closing a publisher whose connection broke does not wait for a goodbye', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+  await publish(publisher, outboxMessages(queue, 1))
+  proxy.cut()
+  await pause(100)
+  const startedAt = performance.now()
+  await publisher.close?.()
+  expect(performance.now() - startedAt).toBeLessThan(1000)
+})
+
 describe('connecting', () => {
   test('it connects at the first message, and calls that overlap share one connection', async () => {
     const proxy = await frameProxy()

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { BrokerUnavailableError } from '@txbox/rabbitmq'
 import { failure, outboxMessages, publish, summary, useBroker } from './broker-under-test.ts'
+import { FrameProxy } from './frame-proxy.ts'
 
 const broker = useBroker()
 
@@ -44,8 +45,12 @@ test('O6 without the exchange, and without leave to make it, it throws and says 
 
 test('O6 an exchange of another type: it throws, and says which it is and what to set', async () => {
   const exchange = await broker.exchange('direct')
-  const error = await failure(publish(broker.publisher({ exchange }), outboxMessages('a', 1)))
+  const proxy = await FrameProxy.to(broker.address)
+  onTestFinished(() => proxy.close())
+  const asserting = broker.publisher({ url: broker.urlAt(proxy.address), exchange })
+  const error = await failure(publish(asserting, outboxMessages('a', 1)))
   expect(error).toBeInstanceOf(BrokerUnavailableError)
+  await expect.poll(() => proxy.open).toBe(0)
   expect(error.message).toContain(
     `does not have the exchange '${exchange}' as a durable exchange of type 'topic'`,
   )

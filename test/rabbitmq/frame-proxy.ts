@@ -11,16 +11,26 @@ const CONTENT_HEADER = 2
 const BASIC_ACK = 0x00_3c_00_50
 const TAG_AT = HEADER_BYTES + 4
 const MULTIPLE_AT = HEADER_BYTES + 12
+/** channel.close: class 20, method 40. */
+const CHANNEL_CLOSE = 0x00_14_00_28
+/** channel.close-ok: class 20, method 41. */
+const CHANNEL_CLOSE_OK = 0x00_14_00_29
+/** channel.open-ok: class 20, method 11. */
+const CHANNEL_OPEN_OK = 0x00_14_00_0b
 /** connection.blocked: class 10, method 60. */
 const CONNECTION_BLOCKED = 0x00_0a_00_3c
+/** connection.unblocked: class 10, method 61. */
+const CONNECTION_UNBLOCKED = 0x00_0a_00_3d
+/** connection.close: class 10, method 50. */
+const CONNECTION_CLOSE = 0x00_0a_00_32
 /** connection.close-ok: class 10, method 51. */
 const CONNECTION_CLOSE_OK = 0x00_0a_00_33
 
 interface Link {
   readonly client: net.Socket
   readonly server: net.Socket
-  /** The delivery tags that the broker has confirmed. */
-  readonly confirmed: Set<number>
+  /** The delivery tags that the broker has confirmed, by channel. */
+  readonly confirmed: Map<number, Set<number>>
 }
 
 /**
@@ -31,6 +41,8 @@ export class FrameProxy {
   readonly #server = net.createServer()
   readonly #links = new Set<Link>()
   readonly #hidden = new Set<number>()
+  readonly #delayed = new Map<number, (() => void) | undefined>()
+  #pauseMs = 0
   #misnamed: { readonly id: string; readonly as: string } | undefined
   #cutAfterAcks = Infinity
   #holding = false
@@ -58,6 +70,11 @@ export class FrameProxy {
   /** Connections to the broker that it has not closed yet: until then it may still read what was sent. */
   get open(): number {
     return this.#links.size
+  }
+
+  /** Channels that are open, on all connections. */
+  get channels(): number {
+    return [...this.#links].reduce((count, { confirmed }) => count + confirmed.size, 0)
   }
 
   /** What clients send stays with the operating system until `thaw`. */
@@ -94,6 +111,26 @@ export class FrameProxy {
     this.#misnamed = { id, as }
   }
 
+  /** The confirm of this delivery tag stays here until `releaseConfirm`, whatever else is let through. */
+  delayConfirm(deliveryTag: number): void {
+    this.#delayed.set(deliveryTag, undefined)
+  }
+
+  releaseConfirm(deliveryTag: number): void {
+    this.#delayed.get(deliveryTag)?.()
+    this.#delayed.delete(deliveryTag)
+  }
+
+  /** How many answers are held. */
+  get held(): number {
+    return this.#held.length
+  }
+
+  /** A slow line: after each piece of what clients send, at most 64 KiB, it takes nothing for this long. */
+  slowDown(pauseMs: number): void {
+    this.#pauseMs = pauseMs
+  }
+
   /** The connection breaks when this many further frames with confirms have passed. */
   cutAfter(acks: number): void {
     this.#cutAfterAcks = this.acks + acks
@@ -108,14 +145,21 @@ export class FrameProxy {
 
   /** Says what a broker says that is short of memory. */
   announceBlocked(reason: string): void {
-    const payload = Buffer.alloc(5 + reason.length)
-    payload.writeUInt32BE(CONNECTION_BLOCKED)
-    payload.writeUInt8(reason.length, 4)
-    payload.write(reason, 5)
-    const header = Buffer.alloc(HEADER_BYTES)
-    header.writeUInt8(1)
-    header.writeUInt32BE(payload.length, 3)
-    for (const { client } of this.#links) client.write(Buffer.concat([header, payload, Buffer.from([END])]))
+    this.#tell(CONNECTION_BLOCKED, shortString(reason))
+  }
+
+  announceUnblocked(): void {
+    this.#tell(CONNECTION_UNBLOCKED, Buffer.alloc(0))
+  }
+
+  /** Says what a broker says whose operator closes the connection. */
+  closeByForce(reason: string): void {
+    this.#tell(CONNECTION_CLOSE, closing(320, reason))
+  }
+
+  /** Says what a broker says that closes the channel with this number. */
+  closeChannel(channel: number, code: number, reason: string): void {
+    this.#tell(CHANNEL_CLOSE, closing(code, reason), channel)
   }
 
   async close(): Promise<void> {
@@ -123,9 +167,18 @@ export class FrameProxy {
     await new Promise((resolve) => this.#server.close(resolve))
   }
 
+  #tell(method: number, fields: Buffer, channel = 0): void {
+    const header = Buffer.alloc(HEADER_BYTES + 4)
+    header.writeUInt8(1)
+    header.writeUInt16BE(channel, 1)
+    header.writeUInt32BE(4 + fields.length, 3)
+    header.writeUInt32BE(method, HEADER_BYTES)
+    for (const { client } of this.#links) client.write(Buffer.concat([header, fields, Buffer.from([END])]))
+  }
+
   #connect(client: net.Socket, server: net.Socket): void {
     this.connections += 1
-    const link = { client, server, confirmed: new Set<number>() }
+    const link = { client, server, confirmed: new Map<number, Set<number>>() }
     this.#links.add(link)
     for (const socket of [client, server]) {
       socket.setNoDelay(true)
@@ -137,7 +190,12 @@ export class FrameProxy {
       this.#links.delete(link)
       client.destroy()
     })
-    client.on('data', (bytes) => server.write(bytes))
+    client.on('data', (bytes) => {
+      server.write(bytes)
+      if (this.#pauseMs === 0) return
+      client.pause()
+      setTimeout(() => client.resume(), this.#pauseMs)
+    })
     let rest: Buffer = Buffer.alloc(0)
     server.on('data', (bytes) => {
       rest = Buffer.concat([rest, bytes])
@@ -163,15 +221,22 @@ export class FrameProxy {
       const at = frame.indexOf(this.#misnamed.id)
       if (at >= 0) frame.write(this.#misnamed.as, at)
     }
-    const answers = isAck(frame) ? this.#confirms(frame, link.confirmed) : [frame]
+    // A channel that opens has a number that another one may have had before.
+    const channel = frame.readUInt16BE(1)
+    if (isMethod(frame, CHANNEL_OPEN_OK)) link.confirmed.set(channel, new Set())
+    if (isMethod(frame, CHANNEL_CLOSE) || isMethod(frame, CHANNEL_CLOSE_OK)) link.confirmed.delete(channel)
+    const answers = isAck(frame) ? this.#confirms(frame, link.confirmed.get(channel)) : [frame]
     for (const answer of answers) {
-      if (this.#holding) this.#held.push(() => link.client.write(answer))
+      const tag = isAck(answer) ? Number(answer.readBigUInt64BE(TAG_AT)) : undefined
+      if (tag !== undefined && this.#delayed.has(tag)) {
+        this.#delayed.set(tag, () => link.client.write(answer))
+      } else if (this.#holding) this.#held.push(() => link.client.write(answer))
       else link.client.write(answer)
     }
   }
 
   /** A frame that confirms several messages, as one frame for each; without those that are hidden. */
-  #confirms(frame: Buffer, confirmed: Set<number>): Buffer[] {
+  #confirms(frame: Buffer, confirmed = new Set<number>()): Buffer[] {
     const last = Number(frame.readBigUInt64BE(TAG_AT))
     const multiple = frame.readUInt8(MULTIPLE_AT) === 1
     const fresh: number[] = []
@@ -186,6 +251,15 @@ export class FrameProxy {
         return single
       })
   }
+}
+
+/** Reply code, reply text, and no method that it was about. */
+function closing(code: number, reason: string): Buffer {
+  return Buffer.concat([Buffer.from([code >> 8, code & 0xff]), shortString(reason), Buffer.alloc(4)])
+}
+
+function shortString(text: string): Buffer {
+  return Buffer.concat([Buffer.from([Buffer.byteLength(text)]), Buffer.from(text)])
 }
 
 function isAck(frame: Buffer): boolean {

@@ -1,6 +1,16 @@
-import { describe, expect, test } from 'vitest'
+import { setTimeout as pause } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { OutboxMessage } from '@txbox/rabbitmq'
-import { outboxMessage, outboxMessages, publish, reason, summary, useBroker } from './broker-under-test.ts'
+import {
+  failure,
+  outboxMessage,
+  outboxMessages,
+  publish,
+  reason,
+  summary,
+  useBroker,
+} from './broker-under-test.ts'
+import { FrameProxy } from './frame-proxy.ts'
 
 const broker = useBroker()
 
@@ -40,6 +50,16 @@ describe('O11 what AMQP cannot carry is rejected for good, before it is sent; ot
       expect(await broker.ids(queue)).toEqual([before?.id, after?.id])
     })
   }
+
+  test('a call with nothing else ends at once', async () => {
+    const publisher = broker.publisher({ exchange: '', maxMessageBytes: 5000 })
+    const refused = [{ payload: Buffer.alloc(5001) }, { id: 'a\uD800' }].map((wrong) =>
+      outboxMessage({ topic: 'a', ...wrong }),
+    )
+    const startedAt = performance.now()
+    expect(summary(await publish(publisher, refused))).toEqual(['rejected for good', 'rejected for good'])
+    expect(performance.now() - startedAt).toBeLessThan(5000)
+  })
 
   test('what just fits is accepted', async () => {
     const queue = await broker.queue()
@@ -129,9 +149,11 @@ describe('a message that the broker closes the channel on', () => {
     ])
   })
 
-  test('the publisher is as good as before', async () => {
+  test('the publisher is as good as before: it connects anew, and sends all messages together', async () => {
+    const proxy = await FrameProxy.to(broker.address)
+    onTestFinished(() => proxy.close())
     const queue = await broker.queue()
-    const publisher = broker.publisher({ exchange: '' })
+    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
     for (let round = 0; round < 3; round += 1) {
       const messages = [outboxMessage({ topic: queue, ...offence }), ...outboxMessages(queue, 2)]
       expect(summary(await publish(publisher, messages))).toEqual([
@@ -141,5 +163,65 @@ describe('a message that the broker closes the channel on', () => {
       ])
     }
     expect(summary(await publish(publisher, outboxMessages(queue, 1)))).toEqual(['accepted'])
+    expect(proxy.connections).toBe(4)
+    expect(proxy.channels).toBe(1)
+  })
+
+  for (const end of ['is not confirmed', 'is aborted'] as const) {
+    test(`O6 what goes alone and ${end}: it throws, and nothing more goes out`, async () => {
+      const proxy = await FrameProxy.to(broker.address)
+      onTestFinished(() => proxy.close())
+      const queue = await broker.queue()
+      const confirmTimeoutMs = end === 'is aborted' ? 30_000 : 300
+      const publisher = broker.publisher({
+        url: broker.urlAt(proxy.address),
+        exchange: '',
+        confirmTimeoutMs,
+      })
+      proxy.hideConfirm(1)
+      const [alone, behind] = outboxMessages(queue, 2)
+      const abort = new AbortController()
+      const call = failure(
+        publish(publisher, [outboxMessage({ topic: queue, ...offence }), alone!, behind!], abort.signal),
+      )
+      if (end === 'is aborted') {
+        while ((await broker.channel.checkQueue(queue)).messageCount === 0) await pause(1)
+        await pause(100)
+        abort.abort(new Error('enough'))
+        expect((await call).message).toBe('enough')
+      } else {
+        expect((await call).message).toContain('left 2 of 3 messages unconfirmed for 300 ms')
+      }
+      await expect.poll(() => proxy.open).toBe(0)
+      expect(await broker.ids(queue)).not.toContain(behind?.id)
+    })
+  }
+
+  // Simulated: users and their permissions are made by other means than AMQP.
+  test('a user who may not write to the exchange: no message is to blame, it throws and says so', async () => {
+    const proxy = await FrameProxy.to(broker.address)
+    onTestFinished(() => proxy.close())
+    const exchange = await broker.exchange()
+    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange, assertExchange: false })
+    await publish(publisher, outboxMessages('a', 1))
+    proxy.hold()
+    const call = failure(publish(publisher, outboxMessages('a', 2)))
+    proxy.closeChannel(1, 403, `ACCESS_REFUSED - access to exchange '${exchange}' in vhost '/' refused`)
+    proxy.release()
+    const { message } = await call
+    expect(message).toContain(`Give the user the permission to write to exchange '${exchange}'`)
+  })
+
+  test('a user who may not use some routing key: the others go', async () => {
+    const proxy = await FrameProxy.to(broker.address)
+    onTestFinished(() => proxy.close())
+    const queue = await broker.queue()
+    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+    await publish(publisher, outboxMessages(queue, 1))
+    proxy.hold()
+    const call = publish(publisher, outboxMessages(queue, 2))
+    proxy.closeChannel(1, 403, "ACCESS_REFUSED - access to topic 'a' in exchange 'b' in vhost '/' refused")
+    proxy.release()
+    expect(summary(await call)).toEqual(['accepted', 'accepted'])
   })
 })

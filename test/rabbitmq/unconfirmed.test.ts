@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { BrokerUnavailableError } from '@txbox/rabbitmq'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
@@ -79,6 +80,23 @@ test('O6 a broker that has blocked publishers: it says why', async () => {
   proxy.hold()
   const { message } = await failure(publish(publisher, outboxMessages(queue, 1)))
   expect(message).toContain('It has blocked publishers: low on disk.')
+})
+
+test('a broker that has blocked publishers, and does no more: it does not say so any more', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 300,
+  })
+  await publish(publisher, outboxMessages(queue, 1))
+  proxy.announceBlocked('low on disk')
+  proxy.announceUnblocked()
+  await publish(publisher, outboxMessages(queue, 1))
+  proxy.hold()
+  const { message } = await failure(publish(publisher, outboxMessages(queue, 1)))
+  expect(message).toContain('left 1 of 1 messages unconfirmed for 300 ms. Look at its log')
 })
 
 test('a broker that does not read: memory is bounded', async () => {
@@ -184,4 +202,80 @@ test('a slow broker is none that is silent: the clock runs from the last confirm
   const results = await publish(publisher, outboxMessages(queue, 60))
   expect(new Set(summary(results))).toEqual(new Set(['accepted']))
   expect(performance.now() - startedAt).toBeGreaterThan(1000)
+})
+
+test('a line that is slow is none that is dead: the clock runs from the last message that could be sent, too', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 2000,
+  })
+  await publish(publisher, outboxMessages(queue, 1))
+  proxy.hold()
+  proxy.slowDown(4)
+  const payload = Buffer.alloc(20_000)
+  const messages = Array.from({ length: 1900 }, () =>
+    outboxMessage({ topic: queue, payload, contentType: 'application/octet-stream' }),
+  )
+  const startedAt = performance.now()
+  const call = publish(publisher, messages)
+  while ((await broker.channel.checkQueue(queue)).messageCount <= messages.length) await pause(10)
+  expect(performance.now() - startedAt).toBeGreaterThan(2000)
+  proxy.release()
+  expect(new Set(summary(await call))).toEqual(new Set(['accepted']))
+})
+
+test('no more than 2000 messages are in flight; while some wait for room, silence is no fault of one of them', async () => {
+  const proxy = await frameProxy()
+  const [first, second] = [await broker.queue(), await broker.queue()]
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 1000,
+  })
+  await publish(publisher, outboxMessages(first, 1))
+  const arrived = async (queue: string): Promise<number> =>
+    (await broker.channel.checkQueue(queue)).messageCount
+  const messages = outboxMessages(second, 2500)
+  // Ten are confirmed, and make room for ten.
+  for (let tag = 12; tag <= 2502; tag += 1) proxy.hideConfirm(tag)
+  const call = failure(publish(publisher, messages))
+  while ((await arrived(second)) < 2010) await pause(10)
+  await pause(100)
+  expect(await arrived(second)).toBe(2010)
+  const error = await call
+  expect(error).toBeInstanceOf(BrokerUnavailableError)
+  expect(error.message).toContain('left 2490 of 2500 messages unconfirmed')
+})
+
+test('O4 what is confirmed too late is accepted, but what waits behind it is not sent any more', async () => {
+  const proxy = await frameProxy()
+  const queue = await broker.queue()
+  const publisher = broker.publisher({
+    url: broker.urlAt(proxy.address),
+    exchange: '',
+    confirmTimeoutMs: 500,
+  })
+  const [late, behind] = [
+    outboxMessage({ topic: queue, key: 'k' }),
+    outboxMessage({ topic: queue, key: 'k' }),
+  ]
+  proxy.delayConfirm(1)
+  const call = publish(publisher, [late, behind, ...outboxMessages(queue, 19)])
+  while (proxy.acks === 0) await pause(1)
+  await pause(200)
+  // When the time is over it asks the broker whether it is there.
+  proxy.hold()
+  while (proxy.held === 0) await pause(1)
+  proxy.releaseConfirm(1)
+  await pause(50)
+  proxy.release()
+  const results = summary(await call)
+  expect(results.slice(0, 2)).toEqual(['accepted', 'rejected for now'])
+  expect(new Set(results.slice(2))).toEqual(new Set(['accepted']))
+  const ids = await broker.ids(queue)
+  expect(ids).toContain(late.id)
+  expect(ids).not.toContain(behind.id)
 })

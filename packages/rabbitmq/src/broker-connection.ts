@@ -190,14 +190,12 @@ export class BrokerConnection {
       await channel.assertExchange(exchange, assertedType, { durable: true })
     } catch (error) {
       if (replyCodeOf(error) === undefined) throw error
-      const unavailable = new BrokerUnavailableError(
+      throw new BrokerUnavailableError(
         `RabbitMQ at ${address.name} does not have the exchange '${exchange}' as a durable exchange of type ` +
           `'${assertedType}', and does not make it: ${reasonOf(error)}. Set 'exchangeType' to what it is, or ` +
           "'assertExchange' to false to take the exchange as it is.",
         { cause: error },
       )
-      this.drop(unavailable)
-      throw unavailable
     }
   }
 

@@ -12,7 +12,7 @@ export type Verdict = 'confirmed' | 'refused' | 'unroutable'
 export interface Sender {
   /** Called once for each message, by its place there, unless the channel fails. `at`: when, on the monotonic clock. */
   settled(place: number, verdict: Verdict, at: number): void
-  /** Called once after `wait`, when `maySend` may answer otherwise. */
+  /** Called once after `wait`, when `maySend` may answer otherwise, unless the channel fails. */
   resume(): void
 }
 
@@ -151,7 +151,6 @@ export class ConfirmingChannel {
     this.#failure = error
     this.#inFlight.clear()
     for (const listener of this.#failureListeners) listener(error)
-    this.#changed()
   }
 
   #returned(id: unknown, routingKey: string): void {

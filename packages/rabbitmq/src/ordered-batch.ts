@@ -34,16 +34,10 @@ export class OrderedBatch {
     return this.results.filter((result) => result === undefined).length
   }
 
-  /** The places of those that may go now: the first of each key that is not known, and all without a key. */
+  /** The places of those that may go at first: all that follow none of their key. */
   due(): number[] {
-    const waiting = new Set<number>()
-    const due: number[] = []
-    for (const [index, result] of this.results.entries()) {
-      if (result !== undefined) continue
-      if (!waiting.has(index)) due.push(index)
-      waiting.add(this.#next[index]!)
-    }
-    return due
+    const following = new Set(this.#next)
+    return [...this.messages.keys()].filter((index) => !following.has(index))
   }
 
   /** Notes what became of a message. A rejection skips the rest of its key. → the place of the one that may go now. */

@@ -15,8 +15,8 @@ export interface CallSettings {
 export type CallEnd = 'settled' | 'timed-out'
 
 /**
- * Sends messages together over a channel that others may use as well, and gathers what the broker says of each. What
- * has a result already is left alone; what has none afterwards is unknown.
+ * Sends messages together over a channel that others may use as well, and gathers what the broker says of each. What has
+ * no result afterwards is unknown.
  */
 export class PublishCall implements Sender {
   readonly #channel: ConfirmingChannel
@@ -28,6 +28,7 @@ export class PublishCall implements Sender {
   readonly #due: number[]
   #sent = 0
   #inFlight = 0
+  /** Nothing more is sent, whatever comes to be known yet. */
   #over = false
   #progressAt = performance.now()
   #timer: NodeJS.Timeout | undefined
