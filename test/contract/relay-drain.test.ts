@@ -84,7 +84,16 @@ describe('on one kind of handle', () => {
     const ids = await publishAll(root, messagesOf('a', 1))
     const other = await RelayUnderTest.started(root, slow)
     await gate.reached()
-    const subject = new RelayUnderTest(root, broker.publisher({ owner: 'drains' }))
+    let asked = 0
+    const counting = withRelayStore(root, (inner) => ({
+      work(shards) {
+        asked += 1
+        return inner.work(shards)
+      },
+    }))
+    const subject = new RelayUnderTest(counting, broker.publisher({ owner: 'drains' }), {
+      pollIntervalMs: { min: 20, max: 20 },
+    })
     let drained = false
     const draining = subject.relay.drain().then((counts) => {
       drained = true
@@ -92,11 +101,25 @@ describe('on one kind of handle', () => {
     })
     await subject.hears('lease-acquired', 8)
     expect(drained).toBe(false)
+    // It asks now and then, not all the time.
+    asked = 0
+    await pause(400)
+    expect(asked).toBeGreaterThan(5)
+    expect(asked).toBeLessThan(80)
     gate.open()
     expect(await draining).toEqual(NOTHING)
     expect(broker.log.map(({ owner, message }) => [owner, message.id])).toEqual([['slow', ids[0]]])
     expect(await outbox.backlog()).toEqual([])
     await other.relay.stop()
+  })
+
+  test('drain ends when all has been seen, not at the next look', async () => {
+    await publishAll(root, [...messagesOf('a', 3), ...messagesOf('b', 3)])
+    const publisher = new Broker().publisher()
+    const subject = new RelayUnderTest(root, publisher, { pollIntervalMs: { min: 5000, max: 5000 } })
+    const startedAt = performance.now()
+    expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 6 })
+    expect(performance.now() - startedAt).toBeLessThan(4000)
   })
 
   test('drain does not wait for transactions that are open', async () => {

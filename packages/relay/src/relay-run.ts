@@ -10,6 +10,7 @@ import {
   type RetryPolicy,
   type WakeUps,
 } from '@txbox/core'
+import { EmptyShards } from './empty-shards.ts'
 import { LeaseKeeper, type HeldShard } from './lease-keeper.ts'
 import { systemClock } from './lease-trust.ts'
 import { parkedTurn } from './parked-turn.ts'
@@ -67,8 +68,7 @@ export class RelayRun {
   readonly #tools: TurnTools
   readonly #ready = new ReadyShards()
   readonly #states = new Map<HeldShard, ShardState>()
-  /** When a shard was last seen with nothing that could go, on the monotonic clock. */
-  readonly #emptyAt = new Map<number, number>()
+  readonly #empty = new EmptyShards()
   /** Ends the pauses of the loops. */
   readonly #stopping = new AbortController()
   /** Tells the publisher to stop now. */
@@ -167,13 +167,12 @@ export class RelayRun {
   /** Resolves when each shard has been seen empty since now, by us or, where it is not ours, by asking. */
   async drained(): Promise<void> {
     const since = performance.now()
-    const shards = Array.from({ length: SHARDS }, (_, shard) => shard)
-    const left = (): number[] => shards.filter((shard) => (this.#emptyAt.get(shard) ?? -1) < since)
+    const left = (): readonly number[] => this.#empty.unseenSince(since)
     for (const held of this.#keeper.idle()) this.#ready.add(held)
     while (left().length > 0 && !this.#stopping.signal.aborted) {
       const others = left().filter((shard) => !this.#keeper.holds(shard))
       if (others.length > 0) await this.#lookAt(others).catch((error: unknown) => this.#failed(error))
-      if (left().length > 0) await this.#pause(this.#settings.pollMs.min)
+      if (left().length > 0) await Promise.race([this.#empty.next(), this.#pause(this.#settings.pollMs.min)])
     }
   }
 
@@ -262,7 +261,7 @@ export class RelayRun {
     const result = this.#count(await shardTurn(held, this.#tools, first))
     if (!result.empty) return result.more || state.due
     if (state.lookedAt !== startedAt) await this.#parkedTurn(held, state, startedAt)
-    if (!state.due) this.#emptyAt.set(held.shard, startedAt)
+    if (!state.due) this.#empty.seen([held.shard], startedAt)
     return state.due
   }
 
@@ -293,7 +292,7 @@ export class RelayRun {
     const startedAt = performance.now()
     const found = new Map((await this.#tools.store.work(shards)).map(({ shard, due }) => [shard, due]))
     const empty = shards.filter((shard) => !found.has(shard) && !this.#keeper.isAtWork(shard))
-    for (const shard of empty) this.#emptyAt.set(shard, startedAt)
+    this.#empty.seen(empty, startedAt)
     return found
   }
 
