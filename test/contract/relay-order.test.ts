@@ -57,23 +57,28 @@ onEachKind(target, (kind) => {
     expect(broker.calls.map(({ messages }) => messages.map(({ id }) => id))).toEqual([ids])
   })
 
-  test('shards that begin together begin with batches of different sizes, so that they do not end together', async () => {
-    const firstKeyOf = (shard: number): string => keysOfOneShard(1, shard)[0]!
-    const keys = Array.from({ length: 16 }, (_, shard) => firstKeyOf(shard))
-    await publishAll(
-      root,
-      keys.flatMap((key) => messagesOf(key, 40)),
-    )
-    const broker = new Broker()
-    const publisher = broker.publisher({ ordering: 'per-key' })
-    await new RelayUnderTest(root, publisher, { batchSize: 16 }).relay.drain()
-    for (const [shard, key] of keys.entries()) {
-      const calls = broker.calls.filter(({ messages }) => messages[0]?.key === key)
-      const sizes = calls.map(({ messages }) => messages.length)
-      expect(sizes.slice(0, 2), key).toEqual([shard + 1, 16])
-    }
-    expect(broker.violations).toEqual([])
-  })
+  test.for([
+    { batchSize: 500, first: [266, 375, 500] },
+    { batchSize: 499, first: [499, 499, 499] },
+  ])(
+    'shards that begin together begin with batches of different sizes, if those are long, so that they do not end together ($batchSize)',
+    async ({ batchSize, first }) => {
+      const keys = [0, 7, 15].map((shard) => keysOfOneShard(1, shard)[0]!)
+      for (const key of keys) await publishAll(root, messagesOf(key, 780))
+      const broker = new Broker()
+      const publisher = broker.publisher({ ordering: 'per-key' })
+      await new RelayUnderTest(root, publisher, { batchSize }).relay.drain()
+      for (const [place, key] of keys.entries()) {
+        const calls = broker.calls.filter(({ messages }) => messages[0]?.key === key)
+        const second = Math.min(batchSize, 780 - first[place]!)
+        expect(
+          calls.slice(0, 2).map(({ messages }) => messages.length),
+          key,
+        ).toEqual([first[place], second])
+      }
+      expect(broker.violations).toEqual([])
+    },
+  )
 
   test('O3 O13 a batch holds no more bytes than batchBytes; a larger message goes alone, in its place', async () => {
     const sizes = [1000, 1000, 1000, 1000, 1000, 9000, 10, 10, 4090, 10, 3000, 2000]

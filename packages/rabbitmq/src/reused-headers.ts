@@ -1,5 +1,5 @@
 /** The header that carries a message's ordering key. */
-export const KEY_HEADER = 'txbox-key'
+const KEY_HEADER = 'txbox-key'
 
 type Headers = Readonly<Record<string, string>>
 

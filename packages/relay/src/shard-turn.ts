@@ -3,6 +3,9 @@ import type { HeldShard } from './lease-keeper.ts'
 import { waitingKeys } from './refusals.ts'
 import { NOTHING, conclude, publish, type TurnResult, type TurnTools } from './turn.ts'
 
+/** The end of a shorter batch is over soon. */
+const LONG = 500
+
 /**
  * One batch of one shard, from the outbox to the broker: read, publish, delete what was accepted. What was refused is
  * parked, and with it what follows in its key. No transaction is open while the publisher works.
@@ -41,5 +44,6 @@ export async function shardTurn(held: HeldShard, tools: TurnTools, first: boolea
  * same time begin with batches of different sizes, or they would all come to their ends at the same time as well.
  */
 function firstOf({ messages, bytes }: ReadLimits, shard: number): ReadLimits {
-  return { messages: Math.ceil((messages * (shard + 1)) / SHARDS), bytes }
+  if (messages < LONG) return { messages, bytes }
+  return { messages: Math.ceil((messages / 2) * (1 + (shard + 1) / SHARDS)), bytes }
 }
