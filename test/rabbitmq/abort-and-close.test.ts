@@ -4,15 +4,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { BrokerUnavailableError } from '@txbox/rabbitmq'
 import { until } from '../support/until.ts'
 import { failure, outboxMessage, outboxMessages, publish, summary, useBroker } from './broker-under-test.ts'
-import { FrameProxy } from './frame-proxy.ts'
+import type { FrameProxy } from './frame-proxy.ts'
 
 const broker = useBroker()
-
-async function frameProxy(): Promise<FrameProxy> {
-  const made = await FrameProxy.to(broker.address)
-  onTestFinished(() => made.close())
-  return made
-}
 
 /** Accepts connections and says nothing. */
 async function silentServer(): Promise<{ url: string; sockets: Set<net.Socket> }> {
@@ -41,7 +35,7 @@ describe('aborting', () => {
   const stop = new Error('stop now')
 
   test('before it begins: the reason is thrown, and nothing happens', async () => {
-    const proxy = await frameProxy()
+    const proxy = await broker.frameProxy()
     const publisher = broker.publisher({ url: broker.urlAt(proxy.address) })
     expect(await failure(publish(publisher, outboxMessages('a', 1), AbortSignal.abort(stop)))).toBe(stop)
     expect(await failure(publish(publisher, [], AbortSignal.abort(stop)))).toBe(stop)
@@ -69,9 +63,9 @@ describe('aborting', () => {
   })
 
   test('while confirms are outstanding: the connection is dropped, other calls are told, the next one works', async () => {
-    const proxy = await frameProxy()
+    const proxy = await broker.frameProxy()
     const queue = await broker.queue()
-    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+    const publisher = broker.publisherAt(proxy)
     await publish(publisher, outboxMessages(queue, 1))
     proxy.hold()
     const abort = new AbortController()
@@ -99,9 +93,9 @@ describe('aborting', () => {
   })
 
   test('O7 what is still buffered here does not go out afterwards', async () => {
-    const proxy = await frameProxy()
+    const proxy = await broker.frameProxy()
     const queue = await broker.queue()
-    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+    const publisher = broker.publisherAt(proxy)
     await publish(publisher, outboxMessages(queue, 1))
     proxy.freeze()
     const abort = new AbortController()
@@ -124,9 +118,9 @@ describe('aborting', () => {
 
 describe('closing', () => {
   test('what was published is there, the connection is gone, and closing again does nothing', async () => {
-    const proxy = await frameProxy()
+    const proxy = await broker.frameProxy()
     const queue = await broker.queue()
-    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+    const publisher = broker.publisherAt(proxy)
     await publish(publisher, outboxMessages(queue, 3))
     await Promise.all([publisher.close?.(), publisher.close?.()])
     await publisher.close?.()
@@ -163,7 +157,7 @@ describe('closing', () => {
   })
 
   test('at any moment of connecting', async () => {
-    const proxy = await frameProxy()
+    const proxy = await broker.frameProxy()
     for (let ms = 0; ms < 24; ms += 1) {
       const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: 'amq.topic' })
       const call = publish(publisher, outboxMessages('nowhere', 1)).then(
@@ -178,9 +172,9 @@ describe('closing', () => {
   })
 
   test('while confirms are outstanding: who waits is told', async () => {
-    const proxy = await frameProxy()
+    const proxy = await broker.frameProxy()
     const queue = await broker.queue()
-    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+    const publisher = broker.publisherAt(proxy)
     await publish(publisher, outboxMessages(queue, 1))
     proxy.hold()
     const call = failure(publish(publisher, outboxMessages(queue, 10)))
@@ -194,8 +188,8 @@ describe('closing', () => {
   })
 
   test('when the broker does not answer to goodbye', async () => {
-    const proxy = await frameProxy()
-    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+    const proxy = await broker.frameProxy()
+    const publisher = broker.publisherAt(proxy)
     await publish(publisher, outboxMessages(broker.name('nowhere'), 1))
     proxy.hold()
     const startedAt = performance.now()

@@ -3,6 +3,7 @@ import amqp, { type Channel, type ChannelModel, type GetMessage, type Options } 
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest'
 import { rabbitmqPublisher, type Publisher, type RabbitmqPublisherOptions } from '@txbox/rabbitmq'
 import '../support/provided.ts'
+import { FrameProxy } from './frame-proxy.ts'
 
 export {
   failure,
@@ -97,6 +98,21 @@ export class BrokerUnderTest {
 
   async ids(queue: string): Promise<string[]> {
     return (await this.take(queue)).map(({ properties }) => String(properties.messageId))
+  }
+
+  /** A proxy before this broker that is closed at the end of the test. */
+  async frameProxy(): Promise<FrameProxy> {
+    const proxy = await FrameProxy.to(this.address)
+    onTestFinished(() => proxy.close())
+    return proxy
+  }
+
+  /** A publisher to the default exchange, through a proxy, that is closed at the end of the test. */
+  publisherAt(
+    { address }: { address: { host: string; port: number } },
+    options: Partial<RabbitmqPublisherOptions> = {},
+  ): Publisher {
+    return this.publisher({ url: this.urlAt(address), exchange: '', ...options })
   }
 
   /** A publisher that is closed at the end of the test. */

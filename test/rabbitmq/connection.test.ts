@@ -5,7 +5,6 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { BrokerUnavailableError, type PublishResult } from '@txbox/rabbitmq'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { failure, outboxMessage, outboxMessages, publish, summary, useBroker } from './broker-under-test.ts'
-import { FrameProxy } from './frame-proxy.ts'
 
 const broker = useBroker()
 
@@ -15,16 +14,10 @@ async function network(): Promise<UnreliableNetwork> {
   return made
 }
 
-async function frameProxy(): Promise<FrameProxy> {
-  const made = await FrameProxy.to(broker.address)
-  onTestFinished(() => made.close())
-  return made
-}
-
 test('O6 a connection that an operator closes: it throws and says so; the next call connects anew', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+  const publisher = broker.publisherAt(proxy)
   await publish(publisher, outboxMessages(queue, 1))
   proxy.hold()
   const call = failure(publish(publisher, outboxMessages(queue, 3)))
@@ -38,9 +31,9 @@ test('O6 a connection that an operator closes: it throws and says so; the next c
 })
 
 test('O6 a channel that the broker closes while nothing is sent: the next call connects anew, and leaves nothing open', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+  const publisher = broker.publisherAt(proxy)
   await publish(publisher, outboxMessages(queue, 1))
   proxy.closeChannel(1, 541, 'INTERNAL_ERROR')
   await pause(100)
@@ -50,9 +43,9 @@ test('O6 a channel that the broker closes while nothing is sent: the next call c
 })
 
 test('closing a publisher whose connection broke does not wait for a goodbye', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+  const publisher = broker.publisherAt(proxy)
   await publish(publisher, outboxMessages(queue, 1))
   proxy.cut()
   await pause(100)
@@ -63,9 +56,9 @@ test('closing a publisher whose connection broke does not wait for a goodbye', a
 
 describe('connecting', () => {
   test('it connects at the first message, and calls that overlap share one connection', async () => {
-    const proxy = await frameProxy()
+    const proxy = await broker.frameProxy()
     const queue = await broker.queue()
-    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+    const publisher = broker.publisherAt(proxy)
     expect(proxy.connections).toBe(0)
     const calls = Array.from({ length: 8 }, () => outboxMessages(queue, 25))
     const results = await Promise.all(calls.map((messages) => publish(publisher, messages)))
@@ -148,9 +141,9 @@ describe('a connection that breaks', () => {
   // Cut after some of the confirms: the rest has reached the broker, or has not.
   for (const acks of [0, 1, 3]) {
     test(`O1 O6 after ${acks} answers with confirms are outstanding: it throws; the next call works; nothing is lost`, async () => {
-      const proxy = await frameProxy()
+      const proxy = await broker.frameProxy()
       const queue = await broker.queue({ type: 'quorum' })
-      const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+      const publisher = broker.publisherAt(proxy)
       const before = outboxMessages(queue, 10)
       expect(new Set(summary(await publish(publisher, before)))).toEqual(new Set(['accepted']))
       const messages = outboxMessages(queue, 1500)
@@ -170,7 +163,7 @@ describe('a connection that breaks', () => {
   test('O1 O6 again and again, while several calls are under way: what was accepted is there', async () => {
     const between = await network()
     const queue = await broker.queue({ type: 'quorum' })
-    const publisher = broker.publisher({ url: broker.urlAt(between.address), exchange: '' })
+    const publisher = broker.publisherAt(between)
     const accepted: string[] = []
     let failures = 0
     const keepOn = async (): Promise<void> => {
@@ -202,7 +195,7 @@ describe('a connection that breaks', () => {
   test('while nothing is in flight: the next call works', async () => {
     const between = await network()
     const queue = await broker.queue()
-    const publisher = broker.publisher({ url: broker.urlAt(between.address), exchange: '' })
+    const publisher = broker.publisherAt(between)
     await publish(publisher, outboxMessages(queue, 1))
     between.cut()
     // Whether it has been noticed already or not, a second call finds a new connection.
@@ -213,7 +206,7 @@ describe('a connection that breaks', () => {
   test('O6 a broker that goes away and comes back', async () => {
     const between = await network()
     const queue = await broker.queue()
-    const publisher = broker.publisher({ url: broker.urlAt(between.address), exchange: '' })
+    const publisher = broker.publisherAt(between)
     await publish(publisher, outboxMessages(queue, 1))
     await between.down()
     await failure(publish(publisher, outboxMessages(queue, 1)))
@@ -225,7 +218,7 @@ describe('a connection that breaks', () => {
   test('large messages that were only half sent do not come back as others', async () => {
     const between = await network()
     const queue = await broker.queue()
-    const publisher = broker.publisher({ url: broker.urlAt(between.address), exchange: '' })
+    const publisher = broker.publisherAt(between)
     const messages = Array.from({ length: 20 }, (_, n) =>
       outboxMessage({
         topic: queue,

@@ -1,7 +1,6 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { BrokerUnavailableError } from '@txbox/rabbitmq'
 import { failure, outboxMessages, publish, summary, useBroker } from './broker-under-test.ts'
-import { FrameProxy } from './frame-proxy.ts'
 
 const broker = useBroker()
 
@@ -45,8 +44,7 @@ test('O6 without the exchange, and without leave to make it, it throws and says 
 
 test('O6 an exchange of another type: it throws, and says which it is and what to set', async () => {
   const exchange = await broker.exchange('direct')
-  const proxy = await FrameProxy.to(broker.address)
-  onTestFinished(() => proxy.close())
+  const proxy = await broker.frameProxy()
   const asserting = broker.publisher({ url: broker.urlAt(proxy.address), exchange })
   const error = await failure(publish(asserting, outboxMessages('a', 1)))
   expect(error).toBeInstanceOf(BrokerUnavailableError)

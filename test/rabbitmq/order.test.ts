@@ -1,8 +1,7 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { OutboxMessage } from '@txbox/rabbitmq'
 import { until } from '../support/until.ts'
 import { outboxMessage, publish, summary, useBroker } from './broker-under-test.ts'
-import { FrameProxy } from './frame-proxy.ts'
 
 const broker = useBroker()
 
@@ -11,13 +10,8 @@ function keyed(topic: string, count: number, keys: number): OutboxMessage[] {
 }
 
 async function held(queue: string) {
-  const proxy = await FrameProxy.to(broker.address)
-  onTestFinished(() => proxy.close())
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 1000,
-  })
+  const proxy = await broker.frameProxy()
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 1000 })
   await publish(publisher, [outboxMessage({ topic: queue })])
   await broker.take(queue)
   return { proxy, publisher }

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { OutboxMessage } from '@txbox/rabbitmq'
 import {
   failure,
@@ -10,7 +10,6 @@ import {
   summary,
   useBroker,
 } from './broker-under-test.ts'
-import { FrameProxy } from './frame-proxy.ts'
 
 const broker = useBroker()
 
@@ -150,10 +149,9 @@ describe('a message that the broker closes the channel on', () => {
   })
 
   test('the publisher is as good as before: it connects anew, and sends all messages together', async () => {
-    const proxy = await FrameProxy.to(broker.address)
-    onTestFinished(() => proxy.close())
+    const proxy = await broker.frameProxy()
     const queue = await broker.queue()
-    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+    const publisher = broker.publisherAt(proxy)
     for (let round = 0; round < 3; round += 1) {
       const messages = [outboxMessage({ topic: queue, ...offence }), ...outboxMessages(queue, 2)]
       expect(summary(await publish(publisher, messages))).toEqual([
@@ -169,15 +167,10 @@ describe('a message that the broker closes the channel on', () => {
 
   for (const end of ['is not confirmed', 'is aborted'] as const) {
     test(`O6 what goes alone and ${end}: it throws, and nothing more goes out`, async () => {
-      const proxy = await FrameProxy.to(broker.address)
-      onTestFinished(() => proxy.close())
+      const proxy = await broker.frameProxy()
       const queue = await broker.queue()
       const confirmTimeoutMs = end === 'is aborted' ? 30_000 : 300
-      const publisher = broker.publisher({
-        url: broker.urlAt(proxy.address),
-        exchange: '',
-        confirmTimeoutMs,
-      })
+      const publisher = broker.publisherAt(proxy, { confirmTimeoutMs })
       proxy.hideConfirm(1)
       const [alone, behind] = outboxMessages(queue, 2)
       const abort = new AbortController()
@@ -199,8 +192,7 @@ describe('a message that the broker closes the channel on', () => {
 
   // Simulated: users and their permissions are made by other means than AMQP.
   test('a user who may not write to the exchange: no message is to blame, it throws and says so', async () => {
-    const proxy = await FrameProxy.to(broker.address)
-    onTestFinished(() => proxy.close())
+    const proxy = await broker.frameProxy()
     const exchange = await broker.exchange()
     const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange, assertExchange: false })
     await publish(publisher, outboxMessages('a', 1))
@@ -213,10 +205,9 @@ describe('a message that the broker closes the channel on', () => {
   })
 
   test('a user who may not use some routing key: the others go', async () => {
-    const proxy = await FrameProxy.to(broker.address)
-    onTestFinished(() => proxy.close())
+    const proxy = await broker.frameProxy()
     const queue = await broker.queue()
-    const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+    const publisher = broker.publisherAt(proxy)
     await publish(publisher, outboxMessages(queue, 1))
     proxy.hold()
     const call = publish(publisher, outboxMessages(queue, 2))

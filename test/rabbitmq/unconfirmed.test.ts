@@ -11,24 +11,13 @@ import {
   summary,
   useBroker,
 } from './broker-under-test.ts'
-import { FrameProxy } from './frame-proxy.ts'
 
 const broker = useBroker()
 
-async function frameProxy(): Promise<FrameProxy> {
-  const made = await FrameProxy.to(broker.address)
-  onTestFinished(() => made.close())
-  return made
-}
-
 test('O6 a broker that confirms nothing: it throws when confirmTimeoutMs is over; the next call connects anew', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 300,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
   await publish(publisher, outboxMessages(queue, 1))
   proxy.hold()
   const startedAt = performance.now()
@@ -46,11 +35,7 @@ test('O6 a line that is dead and does not say so', async () => {
   const between = await UnreliableNetwork.to(broker.address)
   onTestFinished(() => between.close())
   const queue = await broker.queue()
-  const publisher = broker.publisher({
-    url: broker.urlAt(between.address),
-    exchange: '',
-    confirmTimeoutMs: 300,
-  })
+  const publisher = broker.publisherAt(between, { confirmTimeoutMs: 300 })
   await publish(publisher, outboxMessages(queue, 1))
   between.abandon()
   // More than the buffers of the sockets take: also who waits for room in them is told.
@@ -68,13 +53,9 @@ test('O6 a line that is dead and does not say so', async () => {
 })
 
 test('O6 a broker that has blocked publishers: it says why', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 300,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
   await publish(publisher, outboxMessages(queue, 1))
   proxy.announceBlocked('low on disk')
   proxy.hold()
@@ -83,13 +64,9 @@ test('O6 a broker that has blocked publishers: it says why', async () => {
 })
 
 test('a broker that has blocked publishers, and does no more: it does not say so any more', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 300,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
   await publish(publisher, outboxMessages(queue, 1))
   proxy.announceBlocked('low on disk')
   proxy.announceUnblocked()
@@ -100,13 +77,9 @@ test('a broker that has blocked publishers, and does no more: it does not say so
 })
 
 test('a broker that does not read: memory is bounded', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 500,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 500 })
   await publish(publisher, outboxMessages(queue, 1))
   proxy.freeze()
   // One payload for all: what memory is needed beyond it is that of buffers.
@@ -123,13 +96,9 @@ test('a broker that does not read: memory is bounded', async () => {
 
 // So it is with a quorum queue that has no majority, in a cluster that is well otherwise.
 test('O4 one message that is not confirmed, though others are: it alone is rejected, to be tried again', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 300,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
   const messages = outboxMessages(queue, 20)
   proxy.hideConfirm(20)
   const results = await publish(publisher, messages)
@@ -143,22 +112,18 @@ test('O4 one message that is not confirmed, though others are: it alone is rejec
 })
 
 test('O6 a broker that answers, but confirms nothing of all there is: it throws', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 300,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
   for (const tag of [1, 2, 3]) proxy.hideConfirm(tag)
   const { message } = await failure(publish(publisher, outboxMessages(queue, 3)))
   expect(message).toContain('left 3 of 3 messages unconfirmed')
 })
 
 test('O6 a message that comes back and was not sent: one of them is lost, and none is taken for published', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange: '' })
+  const publisher = broker.publisherAt(proxy)
   const nowhere = outboxMessage({ id: 'message-1', topic: broker.name('queue') })
   proxy.misname('message-1', 'message-2')
   // The others are confirmed after it.
@@ -171,13 +136,9 @@ test('O6 a message that comes back and was not sent: one of them is lost, and no
 })
 
 test('O6 when others were confirmed but the broker answers no more, it throws', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 300,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
   proxy.hideConfirm(20)
   const call = failure(publish(publisher, outboxMessages(queue, 20)))
   while (proxy.acks === 0) await new Promise((resolve) => setTimeout(resolve, 1))
@@ -187,13 +148,9 @@ test('O6 when others were confirmed but the broker answers no more, it throws', 
 })
 
 test('a slow broker is none that is silent: the clock runs from the last confirm', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue({ type: 'quorum' })
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 600,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 600 })
   await publish(publisher, outboxMessages(queue, 1))
   const startedAt = performance.now()
   proxy.hold()
@@ -205,13 +162,9 @@ test('a slow broker is none that is silent: the clock runs from the last confirm
 })
 
 test('a line that is slow is none that is dead: the clock runs from the last message that could be sent, too', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 2000,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 2000 })
   await publish(publisher, outboxMessages(queue, 1))
   proxy.hold()
   proxy.slowDown(4)
@@ -228,13 +181,9 @@ test('a line that is slow is none that is dead: the clock runs from the last mes
 })
 
 test('no more than 2000 messages are in flight; while some wait for room, silence is no fault of one of them', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const [first, second] = [await broker.queue(), await broker.queue()]
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 1000,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 1000 })
   await publish(publisher, outboxMessages(first, 1))
   const arrived = async (queue: string): Promise<number> =>
     (await broker.channel.checkQueue(queue)).messageCount
@@ -251,13 +200,9 @@ test('no more than 2000 messages are in flight; while some wait for room, silenc
 })
 
 test('O4 what is confirmed too late is accepted, but what waits behind it is not sent any more', async () => {
-  const proxy = await frameProxy()
+  const proxy = await broker.frameProxy()
   const queue = await broker.queue()
-  const publisher = broker.publisher({
-    url: broker.urlAt(proxy.address),
-    exchange: '',
-    confirmTimeoutMs: 500,
-  })
+  const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 500 })
   const [late, behind] = [
     outboxMessage({ topic: queue, key: 'k' }),
     outboxMessage({ topic: queue, key: 'k' }),
