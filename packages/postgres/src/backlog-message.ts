@@ -50,12 +50,18 @@ function unescape(text: string): Buffer {
   )
 }
 
+/** `(block,offset)` as one number: the offset has 16 bits, the block 32. */
+function addressOf(tid: string): number {
+  const [block, offset] = tid.slice(1, -1).split(',').map(Number)
+  return block! * 0x1_0000 + offset!
+}
+
 function toMessage(row: Row, shard: number, payload: Buffer): BacklogMessage {
   const text = (name: string): string | undefined => (row[name] as string | null) ?? undefined
   const { headers, undecodable } = decodeHeaders((row['headers'] as string | null) ?? COMMON.headers)
   return {
     seq: BigInt(row['seq'] as string),
-    address: row['address'] as string | undefined,
+    address: row['address'] === undefined ? undefined : addressOf(row['address'] as string),
     shard,
     id: row['id'] as string,
     topic: row['topic'] as string,

@@ -11,10 +11,11 @@ import {
 } from '@txbox/core'
 import { isLarge, toMessages, type Row } from './backlog-message.ts'
 import { CopiedMessages } from './copied-messages.ts'
+import { binaryAddresses, binaryArray, textAddresses, textArray } from './integer-arrays.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import { withIntegers, type relayStatements } from './relay-statements.ts'
 import { copyAlone, runAlone, type CopyOut, type Source } from './run-alone.ts'
-import { ScanStart, type Scan } from './scan-start.ts'
+import { ScanStarts, type OpenWriter, type Scan } from './scan-start.ts'
 
 const READING = 'reading the outbox'
 const SETTLING = 'settling messages'
@@ -24,7 +25,7 @@ export class PostgresRelayStore implements RelayStore {
   readonly #sql: ReturnType<typeof relayStatements>
   readonly #parked: ReturnType<typeof parkedStatements>
   readonly #source: Source
-  readonly #starts = new Map<number, ScanStart>()
+  readonly #starts = new ScanStarts(() => this.#openWriters())
   readonly #copyOut: CopyOut | undefined
   /** Shards whose last read had payloads that are too large to come along. */
   readonly #large = new Set<number>()
@@ -41,8 +42,8 @@ export class PostgresRelayStore implements RelayStore {
   }
 
   async read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
-    const start = this.#startOf(shard)
-    const scan = await this.#begin(start)
+    const scan = await this.#starts.begin(shard)
+    const start = this.#starts.of(shard)
     const copied = await this.#copyOldest(shard, limits, scan)
     if (copied !== undefined) {
       start.end(scan, copied[0]?.seq, copied.at(-1)?.seq)
@@ -53,7 +54,7 @@ export class PostgresRelayStore implements RelayStore {
     start.end(scan, numberOf(rows[0]), numberOf(rows.at(-1)))
     if (!rows.some(isLarge)) this.#large.delete(shard)
     return toMessages(rows, shard, limits.bytes, (seqs) =>
-      this.#read(this.#sql.readPayloads, [shard, arrayOf(seqs)]),
+      this.#read(this.#sql.readPayloads, [shard, textArray(seqs)]),
     )
   }
 
@@ -86,21 +87,21 @@ export class PostgresRelayStore implements RelayStore {
     const rows = [
       ...(alone.length === 0
         ? []
-        : await this.#read(this.#parked.readAlone, [arrayOf(placesOf(alone)), mostBytes])),
+        : await this.#read(this.#parked.readAlone, [textArray(placesOf(alone)), mostBytes])),
       ...(onward.length === 0
         ? []
         : withoutLater(
             await this.#read(this.#parked.readOnward, [
               shard,
               onward.map((row) => row['order_key']),
-              arrayOf(placesOf(onward)),
+              textArray(placesOf(onward)),
               Math.ceil(limits.messages / onward.length),
               mostBytes,
             ]),
           )),
     ]
     return toMessages(rows, shard, limits.bytes, (places) =>
-      this.#read(this.#parked.readPayloads, [arrayOf(places)]),
+      this.#read(this.#parked.readPayloads, [textArray(places)]),
     )
   }
 
@@ -111,7 +112,7 @@ export class PostgresRelayStore implements RelayStore {
       const heads = due.filter((row) => row['first'] === null || row['first'] === row['place'])
       if (heads.length === due.length) return due
       const following = due.filter((row) => !heads.includes(row))
-      const values = [...fence(lease), arrayOf(placesOf(following))]
+      const values = [...fence(lease), textArray(placesOf(following))]
       await this.#settle(lease, this.#parked.follow, values)
       if (heads.length > 0) return heads
     }
@@ -119,29 +120,40 @@ export class PostgresRelayStore implements RelayStore {
 
   async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
     const { accepted, refused, behind } = settlement
-    const values = [...fence(lease), shard, arrayOf(accepted.map(({ seq }) => seq))]
+    const seqs = accepted.map(({ seq }) => seq)
     if (refused.length + behind.length === 0) {
-      const addresses = `{${accepted.map(({ address }) => `"${address}"`).join(',')}}`
-      const { affected } = await runAlone(this.#source, SETTLING, this.#sql.settle, [...values, addresses])
-      if (affected !== accepted.length) await this.#settle(lease, this.#sql.settleByNumber, values)
+      // In the outbox each has an address.
+      const addresses = accepted.map(({ address }) => address!)
+      // The library whose COPY we know sends bytes as they are.
+      const rows =
+        this.#copyOut === undefined
+          ? [textArray(seqs), textAddresses(addresses)]
+          : [binaryArray(seqs), binaryAddresses(addresses)]
+      const values = [...fence(lease), shard]
+      const { affected } = await runAlone(this.#source, SETTLING, this.#sql.settle, [...values, ...rows])
+      if (affected !== accepted.length) {
+        await this.#settle(lease, this.#sql.settleByNumber, [...values, rows[0]])
+      }
     } else {
       const waiting = behind.map((seq) => ({ seq, attempts: 0, error: null, retryInMs: undefined }))
       await this.#settle(lease, this.#sql.settleAndPark, [
-        ...values,
+        ...fence(lease),
+        shard,
+        textArray(seqs),
         ...columnsOf([...refused, ...waiting], (_, index) => index < refused.length),
       ])
     }
-    this.#startOf(shard).deleted(accepted.length + refused.length + behind.length)
+    this.#starts.of(shard).deleted(accepted.length + refused.length + behind.length)
   }
 
   async settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void> {
     const { accepted, refused, released } = settlement
     await this.#settle(lease, this.#parked.settle, [
       ...fence(lease),
-      arrayOf(accepted),
+      textArray(accepted),
       ...columnsOf(refused, () => true),
       released.map(({ key }) => key),
-      arrayOf(released.map(({ after }) => after)),
+      textArray(released.map(({ after }) => after)),
       shard,
     ])
   }
@@ -149,26 +161,14 @@ export class PostgresRelayStore implements RelayStore {
   async work(shards: readonly number[]): Promise<readonly ShardWork[]> {
     const { rows } = await runAlone(this.#source, 'looking for a backlog', this.#sql.work, [
       shards,
-      arrayOf(shards.map((shard) => this.#startOf(shard).begin().from)),
+      textArray(shards.map((shard) => this.#starts.of(shard).from())),
     ])
     return rows.map((row) => ({ shard: Number(row['shard']), due: row['due'] === 'true' }))
   }
 
-  #startOf(shard: number): ScanStart {
-    const start = this.#starts.get(shard) ?? new ScanStart()
-    this.#starts.set(shard, start)
-    return start
-  }
-
-  async #begin(start: ScanStart): Promise<Scan> {
-    const seenBefore = start.seenBefore()
-    if (seenBefore === undefined) return start.begin()
+  async #openWriters(): Promise<readonly OpenWriter[]> {
     const rows = await this.#read(this.#sql.openWriters, [])
-    const open = rows.map((row) => ({
-      writer: row['writer'] as string,
-      prepared: row['prepared'] === 'true',
-    }))
-    return start.begin({ seenBefore, open })
+    return rows.map((row) => ({ writer: row['writer'] as string, prepared: row['prepared'] === 'true' }))
   }
 
   async #read(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
@@ -202,18 +202,13 @@ function placesOf(rows: readonly Row[]): readonly string[] {
   return rows.map((row) => row['place'] as string)
 }
 
-/** As text, which the driver would make of an array number by number. */
-function arrayOf(numbers: readonly (bigint | string)[]): string {
-  return `{${numbers.join(',')}}`
-}
-
 /** `isRefused`: one without another attempt is dead; any other only waits. */
 function columnsOf(
   verdicts: readonly (Omit<Refusal, 'error'> & { readonly error: string | null })[],
   isRefused: (verdict: unknown, index: number) => boolean,
 ): readonly unknown[] {
   return [
-    arrayOf(verdicts.map(({ seq }) => seq)),
+    textArray(verdicts.map(({ seq }) => seq)),
     verdicts.map(({ attempts }) => attempts),
     verdicts.map(({ retryInMs }) => retryInMs ?? null),
     verdicts.map((verdict, index) => isRefused(verdict, index) && verdict.retryInMs === undefined),

@@ -38,27 +38,43 @@ export class ScanStart {
   /** Deleted since the start moved: what a read walks over at most. */
   #passed = 0
   #beganAt = performance.now()
+  /** Who was writing when it was asked last, and what had been seen before that; until a read makes use of it. */
+  #look: { readonly seenBefore: bigint; readonly open: readonly OpenWriter[] } | undefined
   /** No smaller number is drawn by anybody when these have ended. */
   #mark: { readonly upTo: bigint; readonly open: ReadonlySet<string> } | undefined
 
-  /** What `begin` needs to move the start; `undefined`: it is not worth it. To be taken before the writers are asked for. */
-  seenBefore(): bigint | undefined {
-    return this.#passed >= WORTH_A_LOOK ? this.#seen : undefined
+  /** So much has been deleted that it is worth to ask who is writing. */
+  get needsLook(): boolean {
+    return this.#passed >= WORTH_A_LOOK && this.#look === undefined
   }
 
-  /** A read that begins after this. `writers`: who was writing, with what had been seen before they were asked for. */
-  begin(writers?: { readonly seenBefore: bigint; readonly open: readonly OpenWriter[] }): Scan {
+  /**
+   * To be called before the writers are asked for; what it returns, with their answer. One look after the other: an older
+   * answer after a newer one would be taken for the end of whoever began in between.
+   */
+  look(): (open: readonly OpenWriter[]) => void {
+    const seenBefore = this.#seen
+    return (open) => (this.#look = { seenBefore, open })
+  }
+
+  /** The first number that a shard may have. */
+  from(): bigint {
     if (performance.now() - this.#beganAt > FORGOTTEN_AFTER_MS) {
       this.#from = 0n
       this.#beganAt = performance.now()
     }
-    const from = this.#from
-    if (writers === undefined) return { from, certain: undefined }
-    const mark = this.#mark
-    const ended =
-      mark === undefined || writers.open.every((one) => !one.prepared && !mark.open.has(one.writer))
+    return this.#from
+  }
+
+  /** A read that begins after this, and so after the last look. */
+  begin(): Scan {
+    const from = this.from()
+    const [mark, look] = [this.#mark, this.#look]
+    if (look === undefined) return { from, certain: undefined }
+    this.#look = undefined
+    const ended = mark === undefined || look.open.every((one) => !one.prepared && !mark.open.has(one.writer))
     if (ended) {
-      this.#mark = { upTo: writers.seenBefore, open: new Set(writers.open.map(({ writer }) => writer)) }
+      this.#mark = { upTo: look.seenBefore, open: new Set(look.open.map(({ writer }) => writer)) }
     }
     return { from, certain: ended ? mark?.upTo : undefined }
   }
@@ -77,5 +93,34 @@ export class ScanStart {
 
   deleted(count: number): void {
     this.#passed += count
+  }
+}
+
+/** Those of all shards. Who is writing is the same for all of them, so that it is asked once for many reads. */
+export class ScanStarts {
+  readonly #openWriters: () => Promise<readonly OpenWriter[]>
+  readonly #starts = new Map<number, ScanStart>()
+  #looking: Promise<void> | undefined
+
+  constructor(openWriters: () => Promise<readonly OpenWriter[]>) {
+    this.#openWriters = openWriters
+  }
+
+  of(shard: number): ScanStart {
+    const start = this.#starts.get(shard) ?? new ScanStart()
+    this.#starts.set(shard, start)
+    return start
+  }
+
+  async begin(shard: number): Promise<Scan> {
+    const start = this.of(shard)
+    if (start.needsLook) await (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)))
+    return start.begin()
+  }
+
+  async #look(): Promise<void> {
+    const looks = [...this.#starts.values()].map((start) => start.look())
+    const open = await this.#openWriters()
+    for (const look of looks) look(open)
   }
 }

@@ -6,7 +6,7 @@ export interface BacklogMessage extends StoredMessage {
   /** Its number in the shard's outbox, or its place among the parked. Exact beyond 2^53. */
   readonly seq: bigint
   /** Where its row lay when it was read, where that is a way to find it; nobody else's business. */
-  readonly address: string | undefined
+  readonly address: number | undefined
   readonly createdAt: Date
   /** How often it was tried; 0 for whatever is in the outbox. */
   readonly attempts: number

@@ -1,0 +1,51 @@
+/** Of the element types: `select oid from pg_type`. */
+const INT8 = 20
+const TID = 27
+
+/** As text, which the driver would make of an array number by number. */
+export function textArray(numbers: readonly (bigint | string)[]): string {
+  return `{${numbers.join(',')}}`
+}
+
+/** Addresses of rows as text. */
+export function textAddresses(addresses: readonly number[]): string {
+  return `{${addresses.map((address) => `"(${Math.floor(address / 0x1_0000)},${address % 0x1_0000})"`).join(',')}}`
+}
+
+/**
+ * A bigint[] as PostgreSQL sends and takes it in binary, which spares both sides the text:
+ * https://github.com/postgres/postgres/blob/REL_15_STABLE/src/backend/utils/adt/arrayfuncs.c, array_recv.
+ */
+export function binaryArray(numbers: readonly bigint[]): Buffer {
+  const { bytes, view } = arrayOf(INT8, numbers.length, 8)
+  let at = HEADER_BYTES
+  for (const number of numbers) {
+    view.setInt32(at, 8)
+    view.setBigInt64(at + 4, number)
+    at += 12
+  }
+  return bytes
+}
+
+/** Addresses of rows, a tid[], in the same way. */
+export function binaryAddresses(addresses: readonly number[]): Buffer {
+  const { bytes, view } = arrayOf(TID, addresses.length, 6)
+  let at = HEADER_BYTES
+  for (const address of addresses) {
+    view.setInt32(at, 6)
+    view.setUint32(at + 4, Math.floor(address / 0x1_0000))
+    view.setUint16(at + 8, address % 0x1_0000)
+    at += 10
+  }
+  return bytes
+}
+
+/** How many dimensions, whether there are nulls, of which type; and of the one dimension its length and its first index. */
+const HEADER_BYTES = 20
+
+function arrayOf(type: number, length: number, elementBytes: number): { bytes: Buffer; view: DataView } {
+  const bytes = Buffer.allocUnsafe(HEADER_BYTES + length * (4 + elementBytes))
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  for (const [index, field] of [1, 0, type, length, 1].entries()) view.setInt32(index * 4, field)
+  return { bytes, view }
+}
