@@ -9,7 +9,7 @@ import { publishBare, type BareMessage } from './bare-rabbitmq-client.ts'
 import type { BenchDatabase } from './bench-database.ts'
 import { RABBITMQ_URL, makeQueue } from './bench-queue.ts'
 import { BACKLOG, makeBacklog } from './relay-backlog.ts'
-import type { DrainVariant } from './relay-drains.ts'
+import type { Drained, DrainVariant } from './relay-drains.ts'
 import { txboxVariant } from './relay-variants.ts'
 import { checkpoint } from './workspace.ts'
 
@@ -83,10 +83,12 @@ async function rabbitmqDrains(
         if (who === 'txbox') await refill(pool, relay)
         await channel.purgeQueue(queue)
         const startedAt = performance.now()
-        const published =
+        const { published, end }: Drained =
           who === 'bare'
-            ? await publishBare(RABBITMQ_URL, queue, given, WINDOW)
-            : (await relay.drain()).published
+            ? { published: await publishBare(RABBITMQ_URL, queue, given, WINDOW) }
+            : await relay.drain()
+        // The bare client has closed its connection, too.
+        await end?.()
         const seconds = (performance.now() - startedAt) / 1000
         const { messageCount } = await channel.checkQueue(queue)
         if (published !== messages || messageCount !== messages) {

@@ -38,11 +38,8 @@ export async function handVariant<N extends string>(
     async drain() {
       const client = database.client()
       await client.connect()
-      try {
-        return { published: await relayByHand(client, table, hand, async () => undefined) }
-      } finally {
-        await client.end()
-      }
+      const published = await relayByHand(client, table, hand, async () => undefined)
+      return { published, end: () => client.end() }
     },
     left: (pool) => rowsIn(pool, table),
   }
@@ -73,11 +70,14 @@ export async function txboxVariant<N extends string>(
     },
     async drain() {
       const own = database.pool({ max: 6 })
-      try {
-        await using relay = createRelay({ database: postgres({ db: own, schema }), publisher: publisher() })
-        return { published: (await relay.drain()).published }
-      } finally {
-        await database.close(own)
+      const relay = createRelay({ database: postgres({ db: own, schema }), publisher: publisher() })
+      const { published } = await relay.drain()
+      return {
+        published,
+        async end() {
+          await relay.stop()
+          await database.close(own)
+        },
       }
     },
     left: (pool) => rowsIn(pool, table),

@@ -7,9 +7,6 @@ const HEADER_BYTES = SIGNATURE.length + 8
 /** Instants are microseconds from the start of the year 2000. */
 const EPOCH_MS = Date.UTC(2000, 0, 1)
 
-/** Below it, the upper half of an integer leaves it exact as a number. */
-const HIGHEST_EXACT = 2 ** 21
-
 /** Fields that most messages have in common. */
 interface Shared {
   readonly bytes: Buffer
@@ -53,7 +50,7 @@ export class CopiedMessages {
 
   #row(): void {
     const seq = this.#integer()
-    const createdAt = new Date(EPOCH_MS + Math.floor(Number(this.#integer()) / 1000))
+    const createdAt = new Date(EPOCH_MS + Math.floor(this.#number() / 1000))
     const address = this.#address()
     const { topic, type, contentType, headers } = this.#sharedFields()
     const id = this.#text()!
@@ -109,12 +106,17 @@ export class CopiedMessages {
   }
 
   #integer(): bigint {
-    const [at, high] = [this.#at + 4, this.#bytes.readInt32BE(this.#at + 4)]
-    this.#at += 12
+    const at = this.#at + 4
     // To put two halves together as bigints costs several times as much.
-    return Math.abs(high) < HIGHEST_EXACT
-      ? BigInt(high * 0x1_0000_0000 + this.#bytes.readUInt32BE(at + 4))
-      : this.#bytes.readBigInt64BE(at)
+    const number = this.#number()
+    return Number.isSafeInteger(number) ? BigInt(number) : this.#bytes.readBigInt64BE(at)
+  }
+
+  /** Exact as far as it is a safe integer. */
+  #number(): number {
+    const at = this.#at + 4
+    this.#at += 12
+    return this.#bytes.readInt32BE(at) * 0x1_0000_0000 + this.#bytes.readUInt32BE(at + 4)
   }
 
   #address(): number {
