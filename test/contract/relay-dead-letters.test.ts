@@ -161,7 +161,7 @@ onEachKind(target, (kind) => {
     expect(broker.ids().sort()).toEqual([...ids].sort())
   })
 
-  test('O5 it dies again: a dead letter anew, which says who put it back', async () => {
+  test('O5 it dies again: a dead letter anew, which says who put it back last', async () => {
     const [id] = await publishAll(root, messagesOf(bad, 1))
     const subject = await RelayUnderTest.started(root, refusing(new Broker(), new Set([id!])))
     await subject.hears('dead-lettered')
@@ -170,6 +170,11 @@ onEachKind(target, (kind) => {
     await dead.redrive({ ids: [id!] })
     await subject.hears('dead-lettered', 2)
     expect(await dead.list()).toMatchObject([{ id, attempts: 1, redriven: { by: 'me' } }])
+    const others = createDeadLetters({ database: root.database, by: 'you' })
+    expect(await others.redrive({ ids: [id!] })).toMatchObject([{ id, redriven: { by: 'me' } }])
+    await subject.hears('dead-lettered', 3)
+    expect(await dead.list()).toMatchObject([{ id, redriven: { by: 'you' } }])
+    expect(await dead.discard({ ids: [id!] })).toMatchObject([{ id, redriven: { by: 'you' } }])
   })
 
   test('O3 O5 redriven in front of a key that is blocked, and one by one: the order of the key holds', async () => {

@@ -13,14 +13,12 @@ import {
 import { EmptyShards } from './empty-shards.ts'
 import { LeaseKeeper, type HeldShard } from './lease-keeper.ts'
 import { systemClock } from './lease-trust.ts'
-import { parkedTurn } from './parked-turn.ts'
 import { PollPace } from './poll-pace.ts'
 import { PublisherOutage } from './publisher-outage.ts'
 import { PublishingGate } from './publishing-gate.ts'
 import { ReadyShards } from './ready-shards.ts'
 import type { RelayEvents } from './relay.ts'
-import { shardTurn } from './shard-turn.ts'
-import { Suspects, suspectTurn } from './suspect-turn.ts'
+import { ShardAgenda } from './shard-agenda.ts'
 import type { TurnResult, TurnTools } from './turn.ts'
 
 /**
@@ -50,24 +48,13 @@ export interface RelaySettings {
   readonly events: EventListeners<RelayEvents>
 }
 
-/** What we know of a shard that is ours. */
-interface ShardState {
-  /** Something of its outbox has been asked for. */
-  begun: boolean
-  /** Parked messages of it are due, as far as we know. */
-  due: boolean
-  /** When we looked for them last, on the monotonic clock. */
-  lookedAt: number
-  suspects: Suspects | undefined
-}
-
 /** One run of a relay, from start to stop: a keeper of leases, a poller, and lanes that publish. */
 export class RelayRun {
   readonly #settings: RelaySettings
   readonly #keeper: LeaseKeeper
   readonly #tools: TurnTools
   readonly #ready = new ReadyShards()
-  readonly #states = new Map<HeldShard, ShardState>()
+  readonly #agendas = new Map<HeldShard, ShardAgenda>()
   readonly #empty = new EmptyShards()
   /** Ends the pauses of the loops. */
   readonly #stopping = new AbortController()
@@ -107,13 +94,15 @@ export class RelayRun {
       { owner, leaseMs, clock: systemClock },
       {
         acquired: (held) => {
-          const suspects = held.afterCrash ? new Suspects(settings.batchSize) : undefined
-          this.#states.set(held, { begun: false, due: true, lookedAt: -Infinity, suspects })
+          const empty = this.#empty
+          const count = (result: TurnResult): void => this.#count(result)
+          const agenda = { lookAfterMs: settings.pollMs.max, empty, count }
+          this.#agendas.set(held, new ShardAgenda(held, this.#tools, agenda))
           events.emit('lease-acquired', { shard: held.shard, term: held.lease.term })
           this.#ready.add(held)
         },
         lost: (held, reason) => {
-          this.#states.delete(held)
+          this.#agendas.delete(held)
           events.emit('lease-lost', { shard: held.shard, term: held.lease.term, reason })
         },
         failed: (error) => this.#failed(error),
@@ -199,11 +188,7 @@ export class RelayRun {
         for (const held of idle) {
           const due = found.get(held.shard)
           if (due === undefined) continue
-          const state = this.#states.get(held)
-          if (state !== undefined) {
-            if (due) state.due = true
-            else state.lookedAt = Math.max(state.lookedAt, startedAt)
-          }
+          this.#agendas.get(held)?.told(due, startedAt)
           this.#ready.add(held)
         }
         failures = 0
@@ -243,41 +228,15 @@ export class RelayRun {
   async #turn(held: HeldShard): Promise<boolean> {
     const outageMs = this.#tools.outage.remainingMs(performance.now())
     if (outageMs > 0) await this.#pause(outageMs)
-    const state = this.#states.get(held)
-    if (state === undefined || this.#stopping.signal.aborted) return false
-    const startedAt = performance.now()
-    if (state.suspects !== undefined) {
-      const { more } = this.#count(await suspectTurn(held, state.suspects, this.#tools))
-      if (state.suspects.left === 0) state.suspects = undefined
-      return more
-    }
-    // Also while the outbox is never empty, what is parked gets its turn.
-    if (state.due || startedAt - state.lookedAt >= this.#settings.pollMs.max) {
-      const parked = await this.#parkedTurn(held, state, startedAt)
-      if (!parked.empty && !parked.more) return false
-    }
-    const first = !state.begun
-    state.begun = true
-    const result = this.#count(await shardTurn(held, this.#tools, first))
-    if (!result.empty) return result.more || state.due
-    if (state.lookedAt !== startedAt) await this.#parkedTurn(held, state, startedAt)
-    if (!state.due) this.#empty.seen([held.shard], startedAt)
-    return state.due
+    const agenda = this.#agendas.get(held)
+    return agenda === undefined || this.#stopping.signal.aborted ? false : agenda.turn()
   }
 
-  async #parkedTurn(held: HeldShard, state: ShardState, now: number): Promise<TurnResult> {
-    state.lookedAt = now
-    const result = this.#count(await parkedTurn(held, this.#tools))
-    state.due = result.more
-    return result
-  }
-
-  #count(result: TurnResult): TurnResult {
+  #count(result: TurnResult): void {
     this.counts.published += result.published
     this.counts.parked += result.parked
     this.counts.deadLettered += result.deadLettered
     if (result.published > 0) this.#pace.hurry()
-    return result
   }
 
   get #moved(): number {
