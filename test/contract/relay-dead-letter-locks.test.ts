@@ -7,6 +7,7 @@ import { onEachKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
+const PARKED = target.engine === 'postgres' ? 'txbox.parked' : 'txbox_parked'
 
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
@@ -35,5 +36,49 @@ onEachKind(target, (kind) => {
     expect(performance.now() - begun).toBeLessThan(20_000)
     await open.commit()
     expect((await outbox.parked()).length).toBe(3)
+  })
+
+  /** Three dead letters, and no relay that runs. */
+  async function threeDead(key: string | undefined): Promise<readonly string[]> {
+    const ids = await publishAll(root, messagesOf(key, 3))
+    const publisher = new Broker().publisher({
+      respond: (call) => call.messages.map(() => rejected({ retryable: false })),
+    })
+    const subject = await RelayUnderTest.started(root, publisher)
+    await subject.hears('dead-lettered', 3)
+    await subject.relay.stop()
+    return ids
+  }
+
+  test('O3 O5 redriven while the first of the key is being discarded: the rest goes on, in order', async () => {
+    const ids = await threeDead('k')
+    const discarding = await root.begin()
+    await discarding.exec(`delete from ${PARKED} where id = ?`, [ids[0]])
+    const redriven = createDeadLetters({ database: root.database }).redrive({ topic: 'test' })
+    await target.blocked(1)
+    await discarding.commit()
+    expect((await redriven).map(({ id }) => id)).toEqual(ids.slice(1))
+
+    const broker = new Broker()
+    await RelayUnderTest.started(root, broker.publisher())
+    await broker.received(2)
+    await outbox.settled()
+    expect(broker.ids()).toEqual(ids.slice(1))
+  })
+
+  test('O1 O5 discarded while one is being redriven: that one lives', async () => {
+    const ids = await threeDead(undefined)
+    const redriving = await root.begin()
+    await redriving.exec(`update ${PARKED} set due_at = dead_at, dead_at = null where id = ?`, [ids[1]])
+    const discarded = createDeadLetters({ database: root.database }).discard({ topic: 'test' })
+    await target.blocked(1)
+    await redriving.commit()
+    expect((await discarded).map(({ id }) => id)).toEqual([ids[0], ids[2]])
+
+    const broker = new Broker()
+    await RelayUnderTest.started(root, broker.publisher())
+    await broker.received(1)
+    await outbox.settled()
+    expect(broker.ids()).toEqual([ids[1]])
   })
 })

@@ -1,4 +1,3 @@
-import { setTimeout as passed } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { InvalidOptionError, PermanentError, RetryLaterError, publishEach } from '@txbox/relay'
 import type { OutboxMessage } from '@txbox/relay'
@@ -14,11 +13,15 @@ const { signal } = new AbortController()
 describe('on its own', () => {
   test('each message is one call, and there is one result each, in order', async () => {
     const seen: string[] = []
+    const done = Array.from({ length: 6 }, () => Promise.withResolvers<void>())
+    done[5]!.resolve()
     const publisher = publishEach(async (message) => {
       // The later ones finish first.
-      await passed(20 - 4 * Number(message.id))
+      const n = Number(message.id)
+      await done[n + 1]!.promise
       seen.push(message.id)
-      if (message.id === '2') throw new Error('refused')
+      done[n]!.resolve()
+      if (n === 2) throw new Error('refused')
     })
     const results = await publisher.publish(messages(5), { signal })
     expect(seen).toEqual(['4', '3', '2', '1', '0'])
