@@ -137,6 +137,23 @@ onEachKind(target, (kind) => {
     expect([...broker.ids()].sort()).toEqual([...ids, ...later].sort())
   })
 
+  test('O5 O11 a scheduled one that is redriven and refused again holds nothing back', async () => {
+    const scheduled = { topic: 'test', key: bad, payload: 0, deliverAt: new Date(0) }
+    const refused = new Set(await publishAll(root, [scheduled]))
+    const subject = await RelayUnderTest.started(root, refusing(new Broker(), refused))
+    await subject.hears('dead-lettered')
+    await subject.relay.stop()
+    expect((await createDeadLetters({ database: root.database }).redrive({ key: bad })).length).toBe(1)
+
+    const broker = new Broker()
+    const later = { attempts: 5, delayMs: () => 600_000 }
+    const again = await RelayUnderTest.started(root, refusing(broker, refused, true), { retry: later })
+    await again.hears('parked')
+    const ids = await publishAll(root, messagesOf(bad, 2))
+    await broker.received(2)
+    expect(broker.ids()).toEqual(ids)
+  })
+
   test('O5 however often and by however many it is asked, each is redriven once', async () => {
     const ids = await publishAll(root, messagesOf(undefined, 20))
     const broker = new Broker()
