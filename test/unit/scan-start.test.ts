@@ -190,16 +190,31 @@ test('O12 what is read while the answer is under way may have been drawn after a
   expect(start.from()).toBeLessThan(5n)
 })
 
-test('O12 who is writing is asked once for all shards, and not again before it is answered', async () => {
+test('O12 who is writing is asked once for all shards, and nobody waits while another asks', async () => {
   const server = new Server(new Table())
   const starts = new ScanStarts(server.openWriters)
   for (const shard of [0, 1, 2]) starts.of(shard).deleted(DELETED)
 
-  const scans = Promise.all([0, 1].map((shard) => starts.begin(shard)))
+  const asking = starts.begin(0)
+  await starts.begin(1)
   expect(server.questions).toBe(1)
   server.look(0)
   await server.answer(0)
-  await scans
+  await asking
+  await starts.begin(1)
   await starts.begin(2)
   expect(server.questions).toBe(1)
+})
+
+test('O12 after a question that failed another one is asked', async () => {
+  let questions = 0
+  const starts = new ScanStarts(async () => {
+    if (++questions === 1) throw new Error('no answer')
+    return []
+  })
+  starts.of(0).deleted(DELETED)
+
+  await expect(starts.begin(0)).rejects.toThrow('no answer')
+  await starts.begin(0)
+  expect(questions).toBe(2)
 })

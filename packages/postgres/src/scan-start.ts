@@ -100,7 +100,7 @@ export class ScanStart {
 export class ScanStarts {
   readonly #openWriters: () => Promise<readonly OpenWriter[]>
   readonly #starts = new Map<number, ScanStart>()
-  #looking: Promise<void> | undefined
+  #looking = false
 
   constructor(openWriters: () => Promise<readonly OpenWriter[]>) {
     this.#openWriters = openWriters
@@ -112,9 +112,13 @@ export class ScanStarts {
     return start
   }
 
+  /** Whoever comes while somebody else is asking does without: to begin further back is slower, and nothing else. */
   async begin(shard: number): Promise<Scan> {
     const start = this.of(shard)
-    if (start.needsLook) await (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)))
+    if (start.needsLook && !this.#looking) {
+      this.#looking = true
+      await this.#look().finally(() => (this.#looking = false))
+    }
     return start.begin()
   }
 
