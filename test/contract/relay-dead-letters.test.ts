@@ -290,6 +290,28 @@ onEachKind(target, (kind) => {
     expect(await idsOf({ after: ids[4] })).toEqual([])
   })
 
+  test('O5 any number is redriven and discarded by one call, which tells of them in the order of their ids', async () => {
+    // Of a page there are 1000. Their ids are in another order than their places.
+    const ids = Array.from({ length: 2100 }, (_, n) => String(n).padStart(4, '0'))
+    const shuffled = ids.map((_, n) => ids[(n * 1009) % ids.length]!)
+    await publishAll(
+      root,
+      shuffled.map((id) => ({ id, topic: 'test', payload: id })),
+    )
+    const killed = async (): Promise<void> => {
+      const subject = await RelayUnderTest.started(root, refusing(new Broker(), new Set(ids)))
+      await subject.hears('dead-lettered', ids.length)
+      await subject.relay.stop()
+    }
+    const dead = createDeadLetters({ database: root.database })
+    await killed()
+    expect((await dead.redrive({ topic: 'test' })).map(({ id }) => id)).toEqual(ids)
+    expect(await dead.list()).toEqual([])
+    await killed()
+    expect((await dead.discard({ topic: 'test' })).map(({ id }) => id)).toEqual(ids)
+    expect(await outbox.parked()).toEqual([])
+  })
+
   test('O5 O11 what cannot be read is dead at once, and disturbs nobody', async () => {
     const ids = await publishAll(root, messagesOf(bad, 3))
     await outbox.sql(`update ${OUTBOX} set headers = 'no JSON' where id = ?`, [ids[0]])
