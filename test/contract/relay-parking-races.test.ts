@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   LeaseLostError,
@@ -104,6 +105,26 @@ onEachKind(target, (kind) => {
     )
   })
 
+  test('O7 nobody takes a shard while a settlement of its last term is under way', async () => {
+    const [id] = await publishAll(root, messagesOf(key, 1))
+    const batch = await read()
+    const names = [NAME]
+    const request = { owner: 'you', ttlMs: 60_000, limit: 1 }
+    const leases = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!.leases()
+    const holding = await root.begin()
+    await holding.exec(`select id from ${target.outboxTable} where id = ? for update`, [id])
+    await outbox.lend(SHARD, { owner: 'me', term: 7n, forMs: 1000 })
+    const settled = relay.settle(lease, SHARD, { accepted: batch, refused: [], behind: [] })
+    await target.blocked(1)
+    await pause(1100)
+    expect(await leases.acquire(names, request)).toEqual([])
+    await holding.rollback()
+    await settled
+    expect((await leases.acquire(names, request)).map(({ term }) => term)).toEqual([8n])
+    await leases.close()
+    expect(await read()).toEqual([])
+  })
+
   test('O2 what somebody has settled already does not come back by being parked', async () => {
     const ids = await publishAll(root, messagesOf(key, 3))
     const batch = await read()
@@ -136,6 +157,28 @@ onEachKind(target, (kind) => {
       [ids[4], 0, false],
     ])
     expect(batch.length).toBe(5)
+  })
+
+  test('O6 when many keys go on at once, what comes of them is bounded by the batch', async () => {
+    const keys = keysOfOneShard(4)
+    for (const one of keys) await publishAll(root, messagesOf(one, 5))
+    const batch = await read()
+    const heads = keys.map((one) => batch.find((message) => message.key === one)!)
+    const behind = numbersOf(batch.filter((message) => !heads.includes(message)))
+    await relay.settle(lease, SHARD, {
+      accepted: [],
+      refused: heads.map((head) => refusal(head, 0)),
+      behind,
+    })
+    const parked = await due()
+    expect(parked.length).toBe(4)
+    const released = parked.map(({ key: one, seq }) => ({ key: one!, after: seq }))
+    await relay.settleParked(lease, SHARD, { accepted: numbersOf(parked), refused: [], released })
+    for (const messages of [4, 8]) {
+      const following = await relay.readDue(lease, SHARD, { ...LIMITS, messages })
+      expect(following.length).toBe(messages)
+      expect(new Set(following.map((message) => message.key))).toEqual(new Set(keys))
+    }
   })
 
   test('O5 a dead head releases the next of its key', async () => {
