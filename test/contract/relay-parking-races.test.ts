@@ -105,25 +105,33 @@ onEachKind(target, (kind) => {
     )
   })
 
-  test('O7 nobody takes a shard while a settlement of its last term is under way', async () => {
-    const [id] = await publishAll(root, messagesOf(key, 1))
-    const batch = await read()
-    const names = [NAME]
-    const request = { owner: 'you', ttlMs: 60_000, limit: 1 }
-    const leases = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!.leases()
-    const holding = await root.begin()
-    await holding.exec(`select id from ${target.outboxTable} where id = ? for update`, [id])
-    await outbox.lend(SHARD, { owner: 'me', term: 7n, forMs: 1000 })
-    const settled = relay.settle(lease, SHARD, { accepted: batch, refused: [], behind: [] })
-    await target.blocked(1)
-    await pause(1100)
-    expect(await leases.acquire(names, request)).toEqual([])
-    await holding.rollback()
-    await settled
-    expect((await leases.acquire(names, request)).map(({ term }) => term)).toEqual([8n])
-    await leases.close()
-    expect(await read()).toEqual([])
-  })
+  test.for(['accepted', 'refused'])(
+    'O7 nobody takes a shard while %s messages are being settled',
+    async (how) => {
+      const [id] = await publishAll(root, messagesOf(key, 1))
+      const batch = await read()
+      const none = { accepted: [], refused: [], behind: [] }
+      const settlement =
+        how === 'accepted'
+          ? { ...none, accepted: batch }
+          : { ...none, refused: batch.map((message) => refusal(message, 600_000)) }
+      const names = [NAME]
+      const request = { owner: 'you', ttlMs: 60_000, limit: 1 }
+      const leases = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!.leases()
+      const holding = await root.begin()
+      await holding.exec(`select id from ${target.outboxTable} where id = ? for update`, [id])
+      await outbox.lend(SHARD, { owner: 'me', term: 7n, forMs: 1000 })
+      const settled = relay.settle(lease, SHARD, settlement)
+      await target.blocked(1)
+      await pause(1100)
+      expect(await leases.acquire(names, request)).toEqual([])
+      await holding.rollback()
+      await settled
+      expect((await leases.acquire(names, request)).map(({ term }) => term)).toEqual([8n])
+      await leases.close()
+      expect(await read()).toEqual([])
+    },
+  )
 
   test('O2 what somebody has settled already does not come back by being parked', async () => {
     const ids = await publishAll(root, messagesOf(key, 3))
