@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { PermanentError } from '@txbox/core'
-import { createDeadLetters, InvalidOptionError, publishEach, type RetryPolicy } from '@txbox/relay'
-import { Broker, Gate, rejected } from '../support/broker.ts'
+import { createDeadLetters, publishEach, type RetryPolicy } from '@txbox/relay'
+import { Broker, Gate, refusing, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
@@ -10,24 +10,14 @@ import { onEachKind, useRoot, useTarget } from '../support/target.ts'
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const [bad, good] = keysOfOneShard(2) as [string, string]
+const FOR_GOOD = { retryable: false }
 const atOnce: RetryPolicy = { attempts: 3, delayMs: () => 1 }
-const PARKED = target.engine === 'postgres' ? 'txbox.parked' : 'txbox_parked'
 const OUTBOX = target.engine === 'postgres' ? 'txbox.outbox' : 'txbox_outbox'
 const REDRIVES = target.engine === 'postgres' ? 'txbox.redrives' : 'txbox_redrives'
 
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
   const never = new PermanentError('never')
-
-  /** Refuses these for good, for as long as they are in the set. */
-  function refusing(broker: Broker, ids: ReadonlySet<string>, retryable = false) {
-    return broker.publisher({
-      respond: (call) =>
-        call.messages.map((message) =>
-          ids.has(message.id) ? rejected({ retryable, error: never }) : call.accept(message),
-        ),
-    })
-  }
 
   test('O5 a final rejection, and the last attempt, make dead letters; the key goes on', async () => {
     const ids = await publishAll(root, messagesOf(bad, 4))
@@ -67,6 +57,18 @@ onEachKind(target, (kind) => {
     }
   })
 
+  test('O5 a dead letter tells the error of its last attempt', async () => {
+    await publishAll(root, messagesOf(bad, 1))
+    const publisher = new Broker().publisher({
+      respond: (call) =>
+        call.messages.map(({ attempt }) => rejected({ error: new Error(`attempt ${attempt}`) })),
+    })
+    const subject = await RelayUnderTest.started(root, publisher, { retry: atOnce })
+    await subject.hears('dead-lettered')
+    const letters = await createDeadLetters({ database: root.database }).list()
+    expect(letters).toMatchObject([{ attempts: 3, error: 'Error: attempt 3' }])
+  })
+
   test('O5 drain counts what became of each message', async () => {
     const ids = await publishAll(root, [...messagesOf(bad, 3), ...messagesOf(good, 2)])
     const broker = new Broker()
@@ -86,7 +88,7 @@ onEachKind(target, (kind) => {
     const ids = await publishAll(root, messagesOf(bad, 3))
     const broker = new Broker()
     const refused = new Set([ids[0]!, ids[1]!])
-    const publisher = refusing(broker, refused)
+    const publisher = broker.publisher({ respond: refusing(refused, FOR_GOOD) })
     const subject = await RelayUnderTest.started(root, publisher, { retry: atOnce })
     await subject.hears('dead-lettered', 2)
     await broker.received(1)
@@ -114,7 +116,7 @@ onEachKind(target, (kind) => {
     const scheduled = { topic: 'test', key: bad, payload: 0, deliverAt: new Date(0) }
     const broker = new Broker()
     const refused = new Set<string>()
-    const publisher = refusing(broker, refused)
+    const publisher = broker.publisher({ respond: refusing(refused, FOR_GOOD) })
     const subject = await RelayUnderTest.started(root, publisher)
     const ids: string[] = []
     // One after the other, so that it is known who died first.
@@ -140,14 +142,21 @@ onEachKind(target, (kind) => {
   test('O5 O11 a scheduled one that is redriven and refused again holds nothing back', async () => {
     const scheduled = { topic: 'test', key: bad, payload: 0, deliverAt: new Date(0) }
     const refused = new Set(await publishAll(root, [scheduled]))
-    const subject = await RelayUnderTest.started(root, refusing(new Broker(), refused))
+    const subject = await RelayUnderTest.started(
+      root,
+      new Broker().publisher({ respond: refusing(refused, FOR_GOOD) }),
+    )
     await subject.hears('dead-lettered')
     await subject.relay.stop()
     expect((await createDeadLetters({ database: root.database }).redrive({ key: bad })).length).toBe(1)
 
     const broker = new Broker()
     const later = { attempts: 5, delayMs: () => 600_000 }
-    const again = await RelayUnderTest.started(root, refusing(broker, refused, true), { retry: later })
+    const again = await RelayUnderTest.started(
+      root,
+      broker.publisher({ respond: refusing(refused, { retryable: true }) }),
+      { retry: later },
+    )
     await again.hears('parked')
     const ids = await publishAll(root, messagesOf(bad, 2))
     await broker.received(2)
@@ -158,7 +167,10 @@ onEachKind(target, (kind) => {
     const ids = await publishAll(root, messagesOf(undefined, 20))
     const broker = new Broker()
     const refused = new Set(ids)
-    const subject = await RelayUnderTest.started(root, refusing(broker, refused))
+    const subject = await RelayUnderTest.started(
+      root,
+      broker.publisher({ respond: refusing(refused, FOR_GOOD) }),
+    )
     await subject.hears('dead-lettered', 20)
     refused.clear()
     const dead = createDeadLetters({ database: root.database })
@@ -180,7 +192,10 @@ onEachKind(target, (kind) => {
 
   test('O5 it dies again: a dead letter anew, which says who put it back last', async () => {
     const [id] = await publishAll(root, messagesOf(bad, 1))
-    const subject = await RelayUnderTest.started(root, refusing(new Broker(), new Set([id!])))
+    const subject = await RelayUnderTest.started(
+      root,
+      new Broker().publisher({ respond: refusing(new Set([id!]), FOR_GOOD) }),
+    )
     await subject.hears('dead-lettered')
     const dead = createDeadLetters({ database: root.database, by: 'me' })
     expect((await dead.list())[0]).not.toHaveProperty('redriven')
@@ -198,7 +213,7 @@ onEachKind(target, (kind) => {
     const ids = await publishAll(root, messagesOf(bad, 6))
     const broker = new Broker()
     const refused = new Set(ids.slice(0, 3))
-    const publisher = refusing(broker, refused)
+    const publisher = broker.publisher({ respond: refusing(refused, FOR_GOOD) })
     const subject = await RelayUnderTest.started(root, publisher, {
       retry: { attempts: 1000, delayMs: () => 5 },
     })
@@ -229,7 +244,7 @@ onEachKind(target, (kind) => {
     const [id] = await publishAll(root, messagesOf(bad, 1))
     const broker = new Broker()
     const refused = new Set([id!])
-    const publisher = refusing(broker, refused)
+    const publisher = broker.publisher({ respond: refusing(refused, FOR_GOOD) })
     const subject = await RelayUnderTest.started(root, publisher)
     await subject.hears('dead-lettered')
     refused.clear()
@@ -246,70 +261,6 @@ onEachKind(target, (kind) => {
     await outbox.settled()
     expect(new Set(broker.ids())).toEqual(new Set([id, ...later]))
     expect(broker.violations).toEqual([])
-  })
-
-  test('O5 discard deletes dead letters, and nothing else', async () => {
-    const ids = await publishAll(root, messagesOf(bad, 3))
-    const waiting = await publishAll(root, messagesOf(good, 1))
-    const broker = new Broker()
-    const publisher = broker.publisher({
-      respond: (call) =>
-        call.messages.map((message) => rejected({ retryable: message.id === waiting[0], error: never })),
-    })
-    const subject = await RelayUnderTest.started(root, publisher, {
-      retry: { attempts: 9, delayMs: () => 600_000 },
-    })
-    await subject.hears('dead-lettered', 3)
-    await subject.hears('parked')
-    const dead = createDeadLetters({ database: root.database })
-    expect((await dead.discard({ ids: [ids[1]!, waiting[0]!, 'nobody'] })).map(({ id }) => id)).toEqual([
-      ids[1],
-    ])
-    expect((await dead.discard({ topic: 'other' })).length).toBe(0)
-    expect((await dead.discard({ topic: 'test' })).map(({ id }) => id)).toEqual([ids[0], ids[2]])
-    expect(await dead.list()).toEqual([])
-    expect((await outbox.parked()).map(({ id }) => id)).toEqual(waiting)
-  })
-
-  test('O5 the list is filtered, and goes on after an id', async () => {
-    const topics = ['a', 'a', 'b', 'a', 'a']
-    const ids = await publishAll(
-      root,
-      topics.map((topic, n) => ({ topic, type: n < 3 ? 'early' : 'late', key: `k${n % 2}`, payload: n })),
-    )
-    const subject = await RelayUnderTest.started(root, refusing(new Broker(), new Set(ids)))
-    await subject.hears('dead-lettered', 5)
-    const dead = createDeadLetters({ database: root.database })
-    const idsOf = async (selection: Parameters<typeof dead.list>[0]) =>
-      (await dead.list(selection)).map(({ id }) => ids.indexOf(id))
-    expect(await idsOf({ topic: 'a' })).toEqual([0, 1, 3, 4])
-    expect(await idsOf({ topic: 'a', type: 'late' })).toEqual([3, 4])
-    expect(await idsOf({ key: 'k0' })).toEqual([0, 2, 4])
-    expect(await idsOf({ limit: 2 })).toEqual([0, 1])
-    expect(await idsOf({ limit: 2, after: ids[1] })).toEqual([2, 3])
-    expect(await idsOf({ after: ids[4] })).toEqual([])
-  })
-
-  test('O5 any number is redriven and discarded by one call, which tells of them in the order of their ids', async () => {
-    // Of a page there are 1000. Their ids are in another order than their places.
-    const ids = Array.from({ length: 2100 }, (_, n) => String(n).padStart(4, '0'))
-    const shuffled = ids.map((_, n) => ids[(n * 1009) % ids.length]!)
-    await publishAll(
-      root,
-      shuffled.map((id) => ({ id, topic: 'test', payload: id })),
-    )
-    const killed = async (): Promise<void> => {
-      const subject = await RelayUnderTest.started(root, refusing(new Broker(), new Set(ids)))
-      await subject.hears('dead-lettered', ids.length)
-      await subject.relay.stop()
-    }
-    const dead = createDeadLetters({ database: root.database })
-    await killed()
-    expect((await dead.redrive({ topic: 'test' })).map(({ id }) => id)).toEqual(ids)
-    expect(await dead.list()).toEqual([])
-    await killed()
-    expect((await dead.discard({ topic: 'test' })).map(({ id }) => id)).toEqual(ids)
-    expect(await outbox.parked()).toEqual([])
   })
 
   test('O5 O11 what cannot be read is dead at once, and disturbs nobody', async () => {
@@ -332,17 +283,5 @@ onEachKind(target, (kind) => {
     expect(dead.map(({ id }) => id)).toEqual([ids[0], bytes[0]])
     expect(dead[0]!.error).toBe('Its headers are no JSON.')
     expect(subject.heard('error')).toEqual([])
-  })
-
-  test('O5 nothing is touched without a selection, or by a wrong one', async () => {
-    const dead = createDeadLetters({ database: root.database })
-    for (const wrong of [{}, { ids: undefined }, { ids: 'x' }, { id: 'x' }, { topic: '' }] as never[]) {
-      await expect(dead.redrive(wrong)).rejects.toThrow(InvalidOptionError)
-      await expect(dead.discard(wrong)).rejects.toThrow(InvalidOptionError)
-    }
-    await expect(dead.list({ limit: 0 })).rejects.toThrow(InvalidOptionError)
-    expect(() => createDeadLetters({ database: root.database, by: '' })).toThrow(InvalidOptionError)
-    expect(await dead.redrive({ ids: [] })).toEqual([])
-    expect((await outbox.sql(`select count(*) as n from ${PARKED}`)).length).toBe(1)
   })
 })

@@ -141,6 +141,12 @@ export function rejected(
   return { status: 'rejected', error, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) }
 }
 
+/** Refuses these, for as long as they are in the set, and accepts all others. */
+export function refusing(ids: ReadonlySet<string>, options: { retryable: boolean }): Respond {
+  return (call) =>
+    call.messages.map((message) => (ids.has(message.id) ? rejected(options) : call.accept(message)))
+}
+
 /** A gate that is closed until it is opened: how tests hold a publisher in the middle of its work. */
 export class Gate {
   readonly #opened = Promise.withResolvers<void>()
