@@ -57,8 +57,9 @@ onEachKind(target, (kind) => {
     }
   })
 
-  test('O5 a dead letter tells the error of its last attempt', async () => {
-    await publishAll(root, messagesOf(bad, 1))
+  test('O5 a dead letter tells what it is, and the error of its last attempt', async () => {
+    const given = { topic: 'test', key: bad, type: 'placed', correlationId: 'c-1', contentType: 'text/plain' }
+    const [id] = await publishAll(root, [{ ...given, payload: 'text' }])
     const publisher = new Broker().publisher({
       respond: (call) =>
         call.messages.map(({ attempt }) => rejected({ error: new Error(`attempt ${attempt}`) })),
@@ -66,7 +67,7 @@ onEachKind(target, (kind) => {
     const subject = await RelayUnderTest.started(root, publisher, { retry: atOnce })
     await subject.hears('dead-lettered')
     const letters = await createDeadLetters({ database: root.database }).list()
-    expect(letters).toMatchObject([{ attempts: 3, error: 'Error: attempt 3' }])
+    expect(letters).toMatchObject([{ ...given, id, attempts: 3, error: 'Error: attempt 3' }])
   })
 
   test('O5 drain counts what became of each message', async () => {
