@@ -26,7 +26,7 @@ export interface Scan {
  * Nothing below the start is there, or ever comes:
  * - A number is drawn by an INSERT that holds its lock on the table until its transaction ends, and numbers grow. So when
  *   a message has been seen, whoever has drawn a smaller number is done, or is among the writers that are open then.
- * - When all of those have ended, one more read from the old start, with a snapshot taken after that, sees all that there
+ * - When all of those have ended, or there were none, one more read from the old start, with a snapshot taken after that, sees all that there
  *   will ever be up to that message. What it finds first is the new start.
  *
  * It begins anew now and then: a row that somebody wrote with a number of his own choice comes late, but it comes.
@@ -76,6 +76,8 @@ export class ScanStart {
     if (ended) {
       this.#mark = { upTo: look.seenBefore, open: new Set(look.open.map(({ writer }) => writer)) }
     }
+    // Nobody was writing: below what had been seen nothing is still to come.
+    if (look.open.length === 0) return { from, certain: look.seenBefore }
     return { from, certain: ended ? mark?.upTo : undefined }
   }
 
