@@ -12,9 +12,13 @@ function contractOn(
   return onServers(name, [server], { include: ['test/contract/**/*.test.ts'], exclude, provide: { engine } })
 }
 
-/** What a relay does in time, by the statements that the other tests run too: minutes that say nothing of a version. */
-const SLOW_RELAY_TESTS =
-  'test/contract/relay-{database-failure,leases,order-property,outage,rejections,resend,stop,suspects,unanswered}.test.ts'
+/** What takes its time, by the statements that the other tests run too: minutes that say nothing of a version. */
+const SLOW_TESTS = [
+  'test/contract/relay-{cut-off,database-failure,dead-letter-selections,drain,history-property,leases,order}.test.ts',
+  'test/contract/relay-{order-concurrency,order-property,outage,payloads,rejections,resend,stop}.test.ts',
+  'test/contract/relay-{suspects,unanswered}.test.ts',
+  'test/contract/gc-{batches,concurrency}.test.ts',
+]
 
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */
 function onServers(
@@ -51,7 +55,7 @@ export default defineConfig({
       { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
       contractOn('postgres', 'postgres', 'postgres'),
       // The newest version, beside the one that is found first.
-      contractOn('postgres-embedded', 'postgres-embedded', 'postgres', [SLOW_RELAY_TESTS]),
+      contractOn('postgres-embedded', 'postgres-embedded', 'postgres', SLOW_TESTS),
       contractOn('mysql', 'mysql', 'mysql'),
       contractOn('mariadb', 'mariadb', 'mariadb'),
       ...(['mysql', 'mariadb'] as const).map((engine) =>

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { PermanentError } from '@txbox/core'
 import { createDeadLetters, InvalidOptionError } from '@txbox/relay'
 import { Broker, refusing, rejected } from '../support/broker.ts'
@@ -62,6 +62,22 @@ onEachKind(target, (kind) => {
     expect(await idsOf({ after: ids[4] })).toEqual([])
   })
 
+  test('O5 nothing is touched without a selection, or by a wrong one', async () => {
+    const dead = createDeadLetters({ database: root.database })
+    for (const wrong of [{}, { ids: undefined }, { ids: 'x' }, { id: 'x' }, { topic: '' }] as never[]) {
+      await expect(dead.redrive(wrong)).rejects.toThrow(InvalidOptionError)
+      await expect(dead.discard(wrong)).rejects.toThrow(InvalidOptionError)
+    }
+    await expect(dead.list({ limit: 0 })).rejects.toThrow(InvalidOptionError)
+    expect(() => createDeadLetters({ database: root.database, by: '' })).toThrow(InvalidOptionError)
+    expect(await dead.redrive({ ids: [] })).toEqual([])
+    expect((await outbox.sql(`select count(*) as n from ${PARKED}`)).length).toBe(1)
+  })
+})
+
+describe('on one kind of handle', () => {
+  const root = useRoot(target, target.kinds[0]!)
+
   test('O5 any number is redriven and discarded by one call, which tells of them in the order of their ids', async () => {
     // Of a page there are 1000. Their ids are in another order than their places.
     const ids = Array.from({ length: 2100 }, (_, n) => String(n).padStart(4, '0'))
@@ -85,17 +101,5 @@ onEachKind(target, (kind) => {
     await killed()
     expect((await dead.discard({ topic: 'test' })).map(({ id }) => id)).toEqual(ids)
     expect(await outbox.parked()).toEqual([])
-  })
-
-  test('O5 nothing is touched without a selection, or by a wrong one', async () => {
-    const dead = createDeadLetters({ database: root.database })
-    for (const wrong of [{}, { ids: undefined }, { ids: 'x' }, { id: 'x' }, { topic: '' }] as never[]) {
-      await expect(dead.redrive(wrong)).rejects.toThrow(InvalidOptionError)
-      await expect(dead.discard(wrong)).rejects.toThrow(InvalidOptionError)
-    }
-    await expect(dead.list({ limit: 0 })).rejects.toThrow(InvalidOptionError)
-    expect(() => createDeadLetters({ database: root.database, by: '' })).toThrow(InvalidOptionError)
-    expect(await dead.redrive({ ids: [] })).toEqual([])
-    expect((await outbox.sql(`select count(*) as n from ${PARKED}`)).length).toBe(1)
   })
 })

@@ -120,10 +120,10 @@ onEachKind(target, (kind) => {
       const leases = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!.leases()
       const holding = await root.begin()
       await holding.exec(`select id from ${target.outboxTable} where id = ? for update`, [id])
-      await outbox.lend(SHARD, { owner: 'me', term: 7n, forMs: 1000 })
+      await outbox.lend(SHARD, { owner: 'me', term: 7n, forMs: 500 })
       const settled = relay.settle(lease, SHARD, settlement)
       await target.blocked(1)
-      await pause(1100)
+      await pause(600)
       expect(await leases.acquire(names, request)).toEqual([])
       await holding.rollback()
       await settled

@@ -26,8 +26,8 @@ export interface Scan {
  * Nothing below the start is there, or ever comes:
  * - A number is drawn by an INSERT that holds its lock on the table until its transaction ends, and numbers grow. So when
  *   a message has been seen, whoever has drawn a smaller number is done, or is among the writers that are open then.
- * - When all of those have ended, or there were none, one more read from the old start, with a snapshot taken after that, sees all that there
- *   will ever be up to that message. What it finds first is the new start.
+ * - When all of those have ended, or there were none, one more read from the old start, with a snapshot taken after that,
+ *   sees all that there will ever be up to that message. What it finds first is the new start.
  *
  * It begins anew now and then: a row that somebody wrote with a number of his own choice comes late, but it comes.
  */
