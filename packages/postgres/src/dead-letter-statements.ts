@@ -5,6 +5,22 @@ export function deadLetterStatements(schema: string) {
   const columns = `d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error, d.attempts::text as attempts,
   ${milliseconds('d.created_at')} as created_at, ${milliseconds('d.dead_at')} as dead_at,
   ${milliseconds('r.redriven_at')} as redriven_at, r.redriven_by`
+  /** By name, since an operator has no right to read payloads. */
+  const stored = [
+    'place',
+    'shard',
+    'id',
+    'topic',
+    'type',
+    'key',
+    'content_type',
+    'correlation_id',
+    'error',
+    'attempts',
+  ]
+    .concat('created_at', 'deliver_at', 'dead_at')
+    .map((column) => `p.${column}`)
+    .join(', ')
   const lastRedrive = `left join lateral (
   select r.redriven_at, r.redriven_by from ${schema}.redrives as r
   where r.id = d.id
@@ -24,7 +40,7 @@ limit $6`
     list: `
 select ${columns}
 from (
-  select * from ${parked} as p
+  select ${stored} from ${parked} as p
   ${chosen}
 ) as d
 ${lastRedrive}
@@ -36,7 +52,7 @@ order by d.id, d.place`,
      */
     redrive: `
 with chosen as materialized (
-  select * from ${parked} as p
+  select ${stored} from ${parked} as p
   ${chosen}
   for update
 ), ranked as materialized (
@@ -62,13 +78,13 @@ order by d.id, d.place`,
 
     discard: `
 with d as materialized (
-  delete from ${parked}
-  where place = any (array(
+  delete from ${parked} as p
+  where p.place = any (array(
     select p.place from ${parked} as p
     ${chosen}
     for update
-  )) and dead_at is not null
-  returning *
+  )) and p.dead_at is not null
+  returning ${stored}
 )
 select ${columns}
 from d

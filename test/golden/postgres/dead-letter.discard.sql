@@ -1,6 +1,6 @@
 with d as materialized (
-  delete from "txbox".parked
-  where place = any (array(
+  delete from "txbox".parked as p
+  where p.place = any (array(
     select p.place from "txbox".parked as p
     where p.dead_at is not null
   and ($1::text[] is null or p.id = any ($1::text[]))
@@ -11,8 +11,8 @@ with d as materialized (
 order by p.id, p.place
 limit $6
     for update
-  )) and dead_at is not null
-  returning *
+  )) and p.dead_at is not null
+  returning p.place, p.shard, p.id, p.topic, p.type, p.key, p.content_type, p.correlation_id, p.error, p.attempts, p.created_at, p.deliver_at, p.dead_at
 )
 select d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error, d.attempts::text as attempts,
   floor(date_part('epoch', d.created_at) * 1000)::bigint::text as created_at, floor(date_part('epoch', d.dead_at) * 1000)::bigint::text as dead_at,

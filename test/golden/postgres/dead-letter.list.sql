@@ -2,7 +2,7 @@ select d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error, 
   floor(date_part('epoch', d.created_at) * 1000)::bigint::text as created_at, floor(date_part('epoch', d.dead_at) * 1000)::bigint::text as dead_at,
   floor(date_part('epoch', r.redriven_at) * 1000)::bigint::text as redriven_at, r.redriven_by
 from (
-  select * from "txbox".parked as p
+  select p.place, p.shard, p.id, p.topic, p.type, p.key, p.content_type, p.correlation_id, p.error, p.attempts, p.created_at, p.deliver_at, p.dead_at from "txbox".parked as p
   where p.dead_at is not null
   and ($1::text[] is null or p.id = any ($1::text[]))
   and ($2::text is null or p.topic = $2)

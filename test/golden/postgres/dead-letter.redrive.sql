@@ -1,5 +1,5 @@
 with chosen as materialized (
-  select * from "txbox".parked as p
+  select p.place, p.shard, p.id, p.topic, p.type, p.key, p.content_type, p.correlation_id, p.error, p.attempts, p.created_at, p.deliver_at, p.dead_at from "txbox".parked as p
   where p.dead_at is not null
   and ($1::text[] is null or p.id = any ($1::text[]))
   and ($2::text is null or p.topic = $2)
