@@ -56,6 +56,7 @@ export default defineConfig({
       contractOn('postgres', 'postgres', 'postgres'),
       // The newest version, beside the one that is found first.
       contractOn('postgres-embedded', 'postgres-embedded', 'postgres', SLOW_TESTS),
+      onServers('pglite', ['pglite'], { include: ['test/contract/**/*.test.ts'] }),
       contractOn('mysql', 'mysql', 'mysql'),
       contractOn('mariadb', 'mariadb', 'mariadb'),
       ...(['mysql', 'mariadb'] as const).map((engine) =>
