@@ -26,7 +26,7 @@ const ONE_CONNECTION = [
   'test/contract/outbox-refusals.test.ts',
   'test/contract/gc-collect.test.ts',
   'test/contract/relay-dead-letters.test.ts',
-  'test/contract/versioning-{buffer,inbox,property}.test.ts',
+  'test/contract/versioning-{buffer,inbox}.test.ts',
 ]
 
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */

@@ -61,16 +61,19 @@ async function sqlAs(role: Role, text: string): Promise<readonly unknown[]> {
   if (onPostgres) {
     const client = new Client({ connectionString: urlOf(role) })
     await client.connect()
-    return client
-      .query(text)
-      .then(({ rows }) => rows)
-      .finally(() => client.end())
+    try {
+      return (await client.query(text)).rows
+    } finally {
+      await client.end()
+    }
   }
   const connection = await createConnection(urlOf(role))
-  return connection
-    .query(text)
-    .then(([rows]) => rows as unknown[])
-    .finally(() => connection.end())
+  try {
+    const [rows] = await connection.query(text)
+    return rows as unknown[]
+  } finally {
+    await connection.end()
+  }
 }
 
 function as(role: Role): ConnectedDatabase<TransactionHandle> {

@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { Kysely, PGliteDialect, sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createGarbageCollector } from '@txbox/gc'
 import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
@@ -110,13 +110,11 @@ test('G1 a collector removes what has expired', async () => {
 })
 
 test('a Migrator of Kysely makes the same tables', async () => {
-  const own = new Kysely<unknown>({ dialect: new PGliteDialect({ pglite: () => PGlite.create() }) })
-  onTestFinished(() => own.destroy())
   const { error, results } = await new Migrator({
-    db: own,
+    db,
     provider: migrationProvider({ schema: 'elsewhere' }),
   }).migrateToLatest()
   expect(error).toBeUndefined()
   expect(results?.length).toBeGreaterThan(0)
-  expect(await pendingMigrations(own, { schema: 'elsewhere' })).toEqual([])
+  expect(await pendingMigrations(db, { schema: 'elsewhere' })).toEqual([])
 })
