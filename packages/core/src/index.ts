@@ -22,6 +22,7 @@ export {
   PermanentError,
   RetryLaterError,
   SchemaError,
+  SettlementError,
   TransactionAbortedError,
   TransactionConflictError,
   TxboxError,
@@ -60,6 +61,7 @@ export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './ports/lease
 export type { NewStoredMessage, OutboxStore, StoredMessage } from './ports/outbox-store.ts'
 export type {
   BacklogMessage,
+  BacklogRow,
   ParkedSettlement,
   ReadLimits,
   Refusal,
@@ -76,7 +78,7 @@ export type {
   VersionChain,
   WaitingChange,
 } from './ports/version-buffer-store.ts'
-export type { PublishResult, Publisher } from './publisher.ts'
+export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export { SHARDS, shardOf } from './shards.ts'
 export type {
