@@ -20,6 +20,7 @@ export {
   LeaseLostError,
   NotInTransactionError,
   PermanentError,
+  PublishTimeoutError,
   RetryLaterError,
   SchemaError,
   SettlementError,

@@ -1,0 +1,44 @@
+import type { BacklogMessage, PublishResult } from '@txbox/core'
+
+/** The first message of each key, then the second of each, and so on; messages without a key go with the first. */
+export function oneOfEachKeyAtATime(
+  batch: readonly BacklogMessage[],
+): readonly (readonly BacklogMessage[])[] {
+  const seen = new Map<string, number>()
+  const calls: BacklogMessage[][] = []
+  for (const message of batch) {
+    const place = message.key === undefined ? 0 : (seen.get(message.key) ?? 0)
+    if (message.key !== undefined) seen.set(message.key, place + 1)
+    const call = calls[place]
+    if (call === undefined) calls[place] = [message]
+    else call.push(message)
+  }
+  return calls
+}
+
+/**
+ * Nothing that a publisher answers may lose a message: an answer that cannot be read counts as none.
+ *
+ * @throws {TypeError} when the answer is not one result for each message.
+ */
+export function checkResults(results: readonly PublishResult[], messages: readonly BacklogMessage[]): void {
+  if (!Array.isArray(results) || results.length !== messages.length) {
+    throw new TypeError(
+      `The publisher must answer with one result for each of ${messages.length} messages, but answered with ` +
+        `${Array.isArray(results) ? `${results.length}` : typeof results}.`,
+    )
+  }
+  const rejected = new Set<string>()
+  for (const [index, result] of (results as readonly (PublishResult | null | undefined)[]).entries()) {
+    const { id, key } = messages[index]!
+    if (result?.status === 'accepted') continue
+    if (result?.status === 'rejected') {
+      if (key !== undefined) rejected.add(key)
+    } else if (result?.status !== 'skipped' || key === undefined || !rejected.has(key)) {
+      throw new TypeError(
+        `The publisher's result for message ${JSON.stringify(id.slice(0, 100))} must be 'accepted', 'rejected', or ` +
+          `'skipped' after a rejection of the same key, not ${String(JSON.stringify(result?.status)).slice(0, 100)}.`,
+      )
+    }
+  }
+}
