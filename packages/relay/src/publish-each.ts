@@ -12,8 +12,10 @@ import {
 import { isConnectionError } from './connection-error.ts'
 import { isUndecodable } from './relayed-message.ts'
 
-/** A failure to connect is an outage, unless other messages got through since a failure that is no older than this. */
-const RECENT_MS = 10_000
+/** A failure to connect is an outage, unless some messages got through since a failure that is no older than this, */
+const FAILURE_COUNTS_MS = 10_000
+/** and unless the last of them got through longer ago than this. */
+const SUCCESS_COUNTS_MS = 1000
 /** How long a message waits whose destination is away while others are reached. */
 const AWAY_PAUSE_MS = 5000
 
@@ -73,19 +75,21 @@ export function publishEach(
 
 /** What is known of the other side: it is away as a whole, or only some destinations are. */
 class Reach {
+  #succeededAt = -Infinity
   #failedAt = -Infinity
-  #hasSucceededSince = false
+  /** Messages got through between two failures. */
+  #isPartial = false
 
-  succeeded(): void {
-    this.#hasSucceededSince = true
+  succeeded(now: number): void {
+    this.#succeededAt = now
   }
 
-  /** A message could not be delivered because its destination is away. @returns whether others are reached meanwhile. */
+  /** A destination is away. @returns whether others are reached meanwhile. */
   failed(now: number): boolean {
-    const othersAreReached = this.#hasSucceededSince && now - this.#failedAt < RECENT_MS
+    const isRecent = now - this.#failedAt < FAILURE_COUNTS_MS
+    this.#isPartial = isRecent && (this.#isPartial || this.#succeededAt >= this.#failedAt)
     this.#failedAt = now
-    this.#hasSucceededSince = othersAreReached
-    return othersAreReached
+    return this.#isPartial && now - this.#succeededAt < SUCCESS_COUNTS_MS
   }
 }
 
@@ -97,7 +101,7 @@ async function publishOne(
 ): Promise<PublishResult> {
   try {
     await publish(message, { signal })
-    reach.succeeded()
+    reach.succeeded(performance.now())
     return { status: 'accepted' }
   } catch (error) {
     // The relay has to stop: nothing is known of the message.
