@@ -122,16 +122,19 @@ export class Flight {
       if (!this.#hasNews) this.onNews()
       this.#hasNews = true
     }
-    const late = new AbortController()
+    const call = new AbortController()
+    const stop = (): void => call.abort(signal.reason)
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
     const timer = setTimeout(() => {
       this.isLate = true
       const error = lateError(messages, publishTimeoutMs)
-      late.abort(new DOMException(error.message, 'TimeoutError'))
+      call.abort(new DOMException(error.message, 'TimeoutError'))
       this.#onLate(error)
     }, publishTimeoutMs)
     try {
-      const stop = AbortSignal.any([signal, late.signal])
-      const results = await publisher.publish(messages.map(toOutboxMessage), { signal: stop, answered })
+      const options = { signal: call.signal, answered }
+      const results = await publisher.publish(messages.map(toOutboxMessage), options)
       checkResults(results, messages)
       for (let index = 0; index < messages.length; index++) {
         if (early.size === 0 || !early.has(index)) take(messages[index]!, results[index]!)
@@ -139,6 +142,7 @@ export class Flight {
     } finally {
       hasEnded = true
       clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
     }
   }
 }

@@ -164,13 +164,19 @@ export class ShardFlights {
     return mayBeDue
   }
 
-  /** Waits for all flights, and settles what they bring. */
+  /** Waits for all flights, and settles what they bring; what has been answered at the latest when the relay is forced. */
   async finish(): Promise<void> {
     await this.#settleUnsettled()
-    while (this.#flights.size > 0) {
-      await Promise.all([...this.#flights].map(({ over }) => over))
-      await this.settleLanded()
+    const allOver = (): Promise<unknown> => Promise.all([...this.#flights].map(({ over }) => over))
+    const { signal } = this.#tools
+    if (this.#flights.size > 0 && !signal.aborted) {
+      const forced = Promise.withResolvers<void>()
+      const force = (): void => forced.resolve()
+      signal.addEventListener('abort', force, { once: true })
+      await Promise.race([allOver(), forced.promise])
+      signal.removeEventListener('abort', force)
     }
+    for (await this.settleLanded(); this.#flights.size > 0; await this.settleLanded()) await allOver()
   }
 
   /** The lease is lost: what is still in flight counts for nothing. */
