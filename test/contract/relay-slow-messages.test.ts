@@ -96,6 +96,7 @@ test('O4 messages in flight are bounded by the batch, however many are slow', as
   const gate = new Gate()
   const broker = new Broker()
   const publisher = broker.publisher({
+    ordering: 'per-key',
     respond: async (call) => {
       await gate.pass()
       return call.acceptAll()

@@ -26,7 +26,7 @@ onEachKind(target, (kind) => {
     }
   }
 
-  /** A relay takes all shards, hangs in its first calls, and gives no sign of life any more. */
+  /** A relay takes all shards, hangs in its first calls, and is cut off there. */
   async function die(calls: number, options: { batchSize?: number } = {}): Promise<Broker> {
     const broker = new Broker()
     const gate = new Gate()
@@ -37,9 +37,9 @@ onEachKind(target, (kind) => {
         return call.acceptAll()
       },
     })
-    await RelayUnderTest.started(root, publisher, { leaseMs: 60_000, ...options })
+    const subject = await RelayUnderTest.started(root, publisher, options)
     await gate.reached(calls)
-    await outbox.expireLeases()
+    await subject.relay.stop({ timeoutMs: 300 })
     return broker
   }
 
@@ -221,7 +221,7 @@ onEachKind(target, (kind) => {
       const publisher = new Broker().publisher({ respond: stuckOn(poison!, gate) })
       const subject = await RelayUnderTest.started(root, publisher, { retry: RETRY })
       await gate.reached()
-      await subject.relay.stop({ timeoutMs: 60 })
+      await subject.relay.stop({ timeoutMs: 300 })
       expect(await outbox.heldLeases()).toBe(0)
     }
     const last = new Broker()

@@ -5,8 +5,14 @@ import {
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
-import { checkResults, oneOfEachKeyAtATime } from './publish-order.ts'
+import { OneOfEachKey, WholeBatch, type PublishQueue } from './publish-queue.ts'
+import { checkResults } from './publish-results.ts'
 import { RelayedMessage } from './relayed-message.ts'
+
+/** A call that takes longer does not hold up the next messages of keys that it has answered: they go in another call. */
+const STALL_MS = 50
+/** Calls of one flight side by side, at most. */
+const MOST_CALLS = 4
 
 export type Rejection = Extract<PublishResult, { status: 'rejected' }>
 
@@ -29,9 +35,9 @@ export interface FlightTools {
 export type FlightKind = 'outbox' | 'parked' | 'suspect'
 
 /**
- * The publishing of one batch: calls of the publisher, and what they have answered so far. The messages of one key go one
- * after the other, unless the publisher keeps their order by itself; after a rejection the rest of its key is left for
- * later. A flight may outlive the turn that began it: then later turns settle what the flight brings.
+ * The publishing of one batch: calls of the publisher, and what they have answered so far. Each message of a key goes after
+ * the one before it was accepted, unless the publisher keeps their order by itself; after a rejection the rest of its key
+ * is left for later. A flight may outlive the turn that began it: then later turns settle what the flight brings.
  */
 export class Flight {
   readonly kind: FlightKind
@@ -52,6 +58,7 @@ export class Flight {
   #rejected: { message: BacklogMessage; result: Rejection }[] = []
   #unreadable: readonly BacklogMessage[]
   #hasNews = false
+  #isStalled = false
 
   /**
    * @param mayGoOn asked before each call: is the shard still held, and is the relay not stopping by force?
@@ -87,30 +94,39 @@ export class Flight {
   }
 
   async #fly(batch: readonly BacklogMessage[], mayGoOn: () => boolean): Promise<void> {
-    const blocked = new Set<string>()
-    const calls = this.#tools.publisher.ordering === 'per-key' ? [batch] : oneOfEachKeyAtATime(batch)
-    try {
-      for (const call of calls) {
-        const messages = call.filter(({ key }) => key === undefined || !blocked.has(key))
-        if (messages.length === 0) continue
-        if (!mayGoOn()) break
-        await this.#call(messages, blocked)
+    const isOrdered = this.#tools.publisher.ordering === 'per-key'
+    const queue = isOrdered ? new WholeBatch(batch) : new OneOfEachKey(batch)
+    const calls = new Set<Promise<void>>()
+    for (let messages = queue.due(); ; messages = queue.due()) {
+      const isFree = calls.size === 0 || (this.#isStalled && calls.size < MOST_CALLS)
+      if (messages.length > 0 && isFree && this.failure === undefined && mayGoOn()) {
+        const call = this.#call(queue.take(), queue)
+          .catch((error: unknown) => void (this.failure ??= { error }))
+          .finally(() => calls.delete(call))
+        calls.add(call)
       }
-    } catch (error) {
-      this.failure = { error }
+      if (calls.size === 0) return
+      await this.#untilNext(calls)
     }
   }
 
-  /** One call of the publisher. Adds to `blocked` the keys of messages that were rejected. */
-  async #call(messages: readonly BacklogMessage[], blocked: Set<string>): Promise<void> {
+  /** Waits until a call has ended, or until those in progress have been so for long. */
+  async #untilNext(calls: ReadonlySet<Promise<void>>): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const stalled = new Promise<true>((resolve) => (timer = setTimeout(resolve, STALL_MS, true)))
+    this.#isStalled = (await Promise.race([...calls, stalled])) === true
+    clearTimeout(timer)
+  }
+
+  async #call(messages: readonly BacklogMessage[], queue: PublishQueue): Promise<void> {
     const { publisher, publishTimeoutMs, signal } = this.#tools
     const early = new Set<number>()
     let hasEnded = false
     const take = (message: BacklogMessage, result: PublishResult): void => {
-      if (result.status === 'accepted') this.#accepted.push(message)
-      if (result.status !== 'rejected') return
-      this.#rejected.push({ message, result })
-      if (message.key !== undefined) blocked.add(message.key)
+      if (result.status === 'rejected') this.#rejected.push({ message, result })
+      if (result.status !== 'accepted') return
+      this.#accepted.push(message)
+      queue.accepted(message)
     }
     const answered = (index: number, result: PublishResult): void => {
       const message = messages[index]

@@ -1,21 +1,5 @@
 import type { BacklogMessage, PublishResult } from '@txbox/core'
 
-/** The first message of each key, then the second of each, and so on; messages without a key go with the first. */
-export function oneOfEachKeyAtATime(
-  batch: readonly BacklogMessage[],
-): readonly (readonly BacklogMessage[])[] {
-  const seen = new Map<string, number>()
-  const calls: BacklogMessage[][] = []
-  for (const message of batch) {
-    const place = message.key === undefined ? 0 : (seen.get(message.key) ?? 0)
-    if (message.key !== undefined) seen.set(message.key, place + 1)
-    const call = calls[place]
-    if (call === undefined) calls[place] = [message]
-    else call.push(message)
-  }
-  return calls
-}
-
 /**
  * Nothing that a publisher answers may lose a message: an answer that cannot be read counts as none.
  *
