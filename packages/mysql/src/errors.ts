@@ -64,6 +64,15 @@ export function isConflict(error: unknown): boolean {
   return false
 }
 
+/** Is this the server's error of that number, or caused by it? */
+export function hasNumber(error: unknown, number: number): boolean {
+  for (let at: unknown = error, depth = 0; typeof at === 'object' && at !== null && depth < 10; depth++) {
+    if (numberOf(at) === number) return true
+    at = Reflect.get(at, 'cause')
+  }
+  return false
+}
+
 /** The server's number of an error, which mysql2 calls `errno`. */
 export function numberOf(error: unknown): number | undefined {
   const number: unknown =

@@ -2,7 +2,7 @@ import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
 import type { OwnConnection, SqlResult } from '@txbox/handles'
 import { translate } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
-import { fill, textOf, type Value } from './literals.ts'
+import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import { committingConnection, type Connections } from './own-connection.ts'
 import { readCommitted, shortTransaction, type Run } from './short-transaction.ts'
 
@@ -44,7 +44,8 @@ export class MysqlLeaseStore implements LeaseStore {
         name: free[index]!.toString(),
         owner,
         term: BigInt(textOf(row['term'])) + 1n,
-        afterCrash: textOf(row['after_crash']) === '1',
+        crashes: Number(textOf(row['crashes'])),
+        inFlight: optionalTextOf(row['in_flight']),
       }))
     })
   }
@@ -63,12 +64,27 @@ export class MysqlLeaseStore implements LeaseStore {
     return leases.filter((lease) => renewed.has(lease.name))
   }
 
-  async release(leases: readonly Lease[]): Promise<void> {
+  async release(leases: readonly Lease[], cutOff: ReadonlySet<Lease> = new Set()): Promise<void> {
     const [first] = leases
     if (first === undefined) return
-    await this.#write('giving leases back', this.#ofMine(this.#sql.release, leases), [
-      Buffer.from(first.owner),
-    ])
+    const cut = leases.filter((lease) => cutOff.has(lease))
+    const { release, releaseCutOff } = this.#sql
+    const text = cut.length === 0 ? release : releaseCutOff.replaceAll('CUT', () => this.#rowsOf(cut))
+    await this.#write('giving leases back', this.#ofMine(text, leases), [Buffer.from(first.owner)])
+  }
+
+  async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
+    const doing = 'noting what is in flight'
+    const { affected } = await this.#write(doing, this.#sql.note, [inFlight ?? null, ...fence(lease)])
+    if (affected > 0) return true
+    // Some drivers count what has changed, and not what was found.
+    const owner = Buffer.from(lease.owner)
+    const { rows } = await this.#read(doing, this.#ofMine(this.#sql.held, [lease]), [owner])
+    return rows.length > 0
+  }
+
+  async survived(lease: Lease): Promise<void> {
+    await this.#write('noting what is through', this.#sql.survived, fence(lease))
   }
 
   async holders(prefix: string): Promise<readonly LeaseHolder[]> {
@@ -111,8 +127,11 @@ export class MysqlLeaseStore implements LeaseStore {
   }
 
   #ofMine(text: string, leases: readonly Lease[]): string {
-    const mine = leases.map(({ name, term }) => fill(this.#sql.heldRow, [Buffer.from(name), term]))
-    return text.replace('ROWS', () => mine.join(' or '))
+    return text.replace('ROWS', () => this.#rowsOf(leases))
+  }
+
+  #rowsOf(leases: readonly Lease[]): string {
+    return leases.map(({ name, term }) => fill(this.#sql.heldRow, [Buffer.from(name), term])).join(' or ')
   }
 
   #read(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
@@ -154,6 +173,10 @@ export class MysqlLeaseStore implements LeaseStore {
       this.#underWay--
     }
   }
+}
+
+function fence({ name, owner, term }: Lease): readonly Value[] {
+  return [Buffer.from(name), Buffer.from(owner), term]
 }
 
 function nameOf(row: Readonly<Record<string, unknown>>): Buffer {

@@ -34,7 +34,8 @@ export class PostgresLeaseStore implements LeaseStore {
       name: row['name'] as string,
       owner,
       term: BigInt(row['term'] as string),
-      afterCrash: row['after_crash'] === 'true',
+      crashes: Number(row['crashes']),
+      inFlight: (row['in_flight'] as string | null) ?? undefined,
     }))
   }
 
@@ -50,10 +51,21 @@ export class PostgresLeaseStore implements LeaseStore {
     return leases.filter((lease) => renewed.has(lease.name))
   }
 
-  async release(leases: readonly Lease[]): Promise<void> {
+  async release(leases: readonly Lease[], cutOff: ReadonlySet<Lease> = new Set()): Promise<void> {
     const [first] = leases
     if (first === undefined) return
-    await this.#run('giving leases back', this.#sql.release, [...mine(leases), first.owner])
+    const cutNames = leases.filter((lease) => cutOff.has(lease)).map(({ name }) => name)
+    await this.#run('giving leases back', this.#sql.release, [...mine(leases), first.owner, cutNames])
+  }
+
+  async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
+    const values = [...fence(lease), inFlight ?? null]
+    const { rows } = await this.#run('noting what is in flight', this.#sql.note, values)
+    return rows.length > 0
+  }
+
+  async survived(lease: Lease): Promise<void> {
+    await this.#run('noting what is through', this.#sql.survived, fence(lease))
   }
 
   async holders(prefix: string): Promise<readonly LeaseHolder[]> {
@@ -105,6 +117,10 @@ export class PostgresLeaseStore implements LeaseStore {
       this.#underWay--
     }
   }
+}
+
+function fence({ name, owner, term }: Lease): readonly unknown[] {
+  return [name, owner, String(term)]
 }
 
 function mine(leases: readonly Lease[]): [names: readonly string[], terms: readonly string[]] {

@@ -1,3 +1,4 @@
 delete o
-from json_table(?, '$[*]' columns (seq bigint unsigned path '$')) as gone
+from json_table(?, '$[*]' columns (seq bigint unsigned path '$[0]', stamp bigint path '$[1]')) as gone
 straight_join `txbox_outbox` as o force index (primary) on o.shard = ? and o.seq = gone.seq
+where o.created_at = cast('1970-01-01' as datetime(6)) + interval gone.stamp microsecond
