@@ -10,6 +10,7 @@ export type TxboxErrorCode =
   | 'TXBOX_DATABASE_UNAVAILABLE'
   | 'TXBOX_LEASE_LOST'
   | 'TXBOX_SETTLEMENT'
+  | 'TXBOX_PUBLISH_TIMEOUT'
   | 'TXBOX_GARBAGE_COLLECTION'
   | 'TXBOX_BROKER_UNAVAILABLE'
   | 'TXBOX_PERMANENT'
@@ -127,6 +128,16 @@ export class LeaseLostError extends TxboxError {
 export class SettlementError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_SETTLEMENT', message, options)
+  }
+}
+
+/**
+ * A call of the publisher takes longer than `publishTimeoutMs`. Its signal has been aborted; its shard waits until the
+ * call ends, and the other shards go on. Retryable: messages without a result are published again.
+ */
+export class PublishTimeoutError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_PUBLISH_TIMEOUT', message, { ...options, retryable: true })
   }
 }
 
