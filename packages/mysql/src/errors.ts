@@ -13,6 +13,9 @@ import { DatabaseUnavailableError, SchemaError, TransactionConflictError, isTxbo
  */
 const CONFLICTS: ReadonlySet<unknown> = new Set([1213, 1205, 3572, 1020, 3101])
 
+/** A lock on a row, or on a table, was not to be had in time. */
+export const LOCK_WAIT_TIMEOUT = 1205
+
 /** A key is there already. */
 export const DUPLICATE_KEY = 1062
 

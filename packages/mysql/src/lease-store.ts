@@ -1,10 +1,15 @@
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
 import type { OwnConnection, SqlResult } from '@txbox/handles'
+import { bounded, serverTimeoutS } from './bounded-statement.ts'
 import { translate } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
 import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import { committingConnection, type Connections } from './own-connection.ts'
 import { readCommitted, shortTransaction, type Run } from './short-transaction.ts'
+
+/** A statement that waits longer for a lock fails: a relay gives up earlier, and its connection must not stay. */
+const STATEMENT_TIMEOUT_MS = 5000
+const LOCK_WAIT_S = serverTimeoutS(STATEMENT_TIMEOUT_MS)
 
 /** So that a connection that is gone does not stay when it is given back. */
 const CLOSE_TIMEOUT_MS = 5000
@@ -135,19 +140,23 @@ export class MysqlLeaseStore implements LeaseStore {
   }
 
   #read(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
-    return this.#inTurn(doing, ({ query }) => query(fill(text, values), []))
+    return this.#inTurn(doing, async ({ query }) => query(await this.#bounded(text, values), []))
   }
 
   /** One statement that is a transaction of its own. */
   #write(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
     return this.#inTurn(doing, async ({ query }) => {
       await readCommitted(query)
-      return query(fill(text, values), [])
+      return query(await this.#bounded(text, values), [])
     })
   }
 
+  async #bounded(text: string, values: readonly Value[]): Promise<string> {
+    return bounded(fill(text, values), (await this.#source.server()).engine, STATEMENT_TIMEOUT_MS)
+  }
+
   #transact<R>(doing: string, work: (run: Run) => Promise<R>): Promise<R> {
-    return this.#inTurn(doing, ({ query }) => shortTransaction(query, work))
+    return this.#inTurn(doing, ({ query }) => shortTransaction(query, LOCK_WAIT_S, work))
   }
 
   /** One after the other: a connection takes one at a time. */

@@ -112,7 +112,7 @@ limit 1)`,
 
     /** In the transaction that has found them. */
     release: `
-update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+update json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 set p.due_at = utc_timestamp(6)
 where p.due_at is null and p.dead_at is null`,
@@ -125,7 +125,7 @@ where p.place >= ? and p.place <= ? and p.shard = ? and p.dead_at is null and no
 
     /** In the transaction that has found them. */
     suspect: `
-update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+update json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 set p.suspect = 1
 where p.dead_at is null`,

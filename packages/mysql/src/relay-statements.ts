@@ -149,19 +149,19 @@ export function instant(microseconds: string): string {
 
 /** Rows by number and stamp, as JSON: see `jsonOf`. */
 export function rowsTable(number: 'seq' | 'place'): string {
-  return `json_table(?, '$[*]' columns (${number} bigint unsigned path '$[0]', stamp bigint path '$[1]'))`
+  return `json_table(?, _utf8mb4'$[*]' columns (${number} bigint unsigned path _utf8mb4'$[0]', stamp bigint path _utf8mb4'$[1]'))`
 }
 
 /** Verdicts on messages, as JSON: see `verdictOf`. */
 export function verdictsTable(number: 'seq' | 'place'): string {
-  return `json_table(?, '$[*]' columns (
-  ${number} bigint unsigned path '$.number',
-  stamp bigint path '$.stamp',
-  attempts int unsigned path '$.attempts',
-  retry_us bigint unsigned path '$.retry_us',
-  dead tinyint path '$.dead',
-  suspect tinyint path '$.suspect',
-  error mediumtext character set utf8mb4 path '$.error',
-  errors mediumtext character set utf8mb4 path '$.errors'
+  return `json_table(?, _utf8mb4'$[*]' columns (
+  ${number} bigint unsigned path _utf8mb4'$.number',
+  stamp bigint path _utf8mb4'$.stamp',
+  attempts int unsigned path _utf8mb4'$.attempts',
+  retry_us bigint unsigned path _utf8mb4'$.retry_us',
+  dead tinyint path _utf8mb4'$.dead',
+  suspect tinyint path _utf8mb4'$.suspect',
+  error mediumtext character set utf8mb4 path _utf8mb4'$.error',
+  errors mediumtext character set utf8mb4 path _utf8mb4'$.errors'
 )) as v`
 }

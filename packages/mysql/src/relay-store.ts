@@ -18,7 +18,7 @@ import type { parkedStatements } from './parked-statements.ts'
 import { RelayServer } from './relay-server.ts'
 import type { relayStatementsByEngine } from './relay-statements.ts'
 import { refused as refusalOf, rowOf, verdictOf, waiting, type Verdict } from './relay-verdicts.ts'
-import { runAlone, runTogether, type Source } from './run-alone.ts'
+import { runBounded, runTogether, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
 const SETTLING = 'settling messages'
@@ -229,7 +229,7 @@ export class MysqlRelayStore implements RelayStore {
   async #settleAccepted(lease: Lease, shard: number, accepted: readonly BacklogRow[]): Promise<void> {
     const { settle, isHeld, remaining } = await this.#sql()
     const values = [shard, ...fence(lease)]
-    const run: Run = (text, given) => this.#attempt(() => runAlone(this.#source, SETTLING, text, given))
+    const run: Run = (text, given) => this.#attempt(() => runBounded(this.#source, SETTLING, text, given))
     const removed = await this.#inPieces(run, settle, accepted.map(rowOf), values)
     if (removed === accepted.length) return
     if ((await run(isHeld, fence(lease))).rows.length === 0) throw leaseLost(lease)
@@ -311,7 +311,7 @@ export class MysqlRelayStore implements RelayStore {
   }
 
   async #read(text: string, values: readonly Value[]): Promise<readonly Row[]> {
-    return (await runAlone(this.#source, 'reading the outbox', text, values)).rows
+    return (await runBounded(this.#source, 'reading the outbox', text, values)).rows
   }
 }
 

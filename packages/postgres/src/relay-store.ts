@@ -25,7 +25,7 @@ import type { parkedStatements } from './parked-statements.ts'
 import { RelayServer, type Server } from './relay-server.ts'
 import { withIntegers, type relayStatements } from './relay-statements.ts'
 import { columnsOf, refused as verdictOf, rowsOf, waiting } from './relay-verdicts.ts'
-import { copyAlone, runAlone, type CopyOut, type Source } from './run-alone.ts'
+import { cancelAfterMs, copyAlone, runAtReadCommitted, type CopyOut, type Source } from './run-alone.ts'
 import { ScanStarts, type OpenWriter, type Scan } from './scan-start.ts'
 
 const READING = 'reading the outbox'
@@ -112,7 +112,7 @@ export class PostgresRelayStore implements RelayStore {
       this.#source,
       this.#copyOut,
       READING,
-      withIntegers(this.#sql.copy, [...values, this.#source.statementTimeoutMs]),
+      withIntegers(this.#sql.copy, [...values, cancelAfterMs(this.#source)]),
       () => new CopiedMessages(shard),
     )
     if (!hasLarge) return messages
@@ -188,7 +188,7 @@ export class PostgresRelayStore implements RelayStore {
 
   work(shards: readonly number[]): Promise<readonly ShardWork[]> {
     return this.#server.remembering(async ({ identity, last }) => {
-      const { rows } = await runAlone(this.#source, 'looking for a backlog', this.#sql.work, [
+      const { rows } = await runAtReadCommitted(this.#source, 'looking for a backlog', this.#sql.work, [
         shards,
         textArray(shards.map((shard) => this.#starts.of(shard).from())),
         ...[identity, String(last)],
@@ -260,7 +260,7 @@ export class PostgresRelayStore implements RelayStore {
   }
 
   async #read(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    return (await runAlone(this.#source, READING, text, values)).rows
+    return (await runAtReadCommitted(this.#source, READING, text, values)).rows
   }
 
   /** A settlement with texts, which the database may not be able to hold as they are. */
@@ -286,9 +286,9 @@ export class PostgresRelayStore implements RelayStore {
     )
   }
 
-  async #attempt(text: string, values: readonly unknown[]): ReturnType<typeof runAlone> {
+  async #attempt(text: string, values: readonly unknown[]): ReturnType<typeof runAtReadCommitted> {
     try {
-      return await runAlone(this.#source, SETTLING, text, values)
+      return await runAtReadCommitted(this.#source, SETTLING, text, values)
     } catch (error) {
       if (!hasCode(error, NO_PRIVILEGE)) throw error
       throw new SettlementError(

@@ -1,12 +1,12 @@
-update json_table(?, '$[*]' columns (
-  place bigint unsigned path '$.number',
-  stamp bigint path '$.stamp',
-  attempts int unsigned path '$.attempts',
-  retry_us bigint unsigned path '$.retry_us',
-  dead tinyint path '$.dead',
-  suspect tinyint path '$.suspect',
-  error mediumtext character set utf8mb4 path '$.error',
-  errors mediumtext character set utf8mb4 path '$.errors'
+update json_table(?, _utf8mb4'$[*]' columns (
+  place bigint unsigned path _utf8mb4'$.number',
+  stamp bigint path _utf8mb4'$.stamp',
+  attempts int unsigned path _utf8mb4'$.attempts',
+  retry_us bigint unsigned path _utf8mb4'$.retry_us',
+  dead tinyint path _utf8mb4'$.dead',
+  suspect tinyint path _utf8mb4'$.suspect',
+  error mediumtext character set utf8mb4 path _utf8mb4'$.error',
+  errors mediumtext character set utf8mb4 path _utf8mb4'$.errors'
 )) as v
 straight_join `txbox_parked` as p force index (primary) on p.place = v.place
 set p.attempts = v.attempts,
