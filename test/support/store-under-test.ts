@@ -60,15 +60,14 @@ export class StoreUnderTest {
   /** Commits one message for each of these keys, in this order. → their ids */
   async publish(...keys: readonly (string | undefined)[]): Promise<readonly string[]> {
     const ids = keys.map(() => randomUUID())
-    for (const [index, key] of keys.entries()) {
-      const column = this.#target.engine === 'postgres' ? 'key' : '`key`'
-      const now = this.#target.engine === 'postgres' ? 'clock_timestamp()' : 'utc_timestamp(6)'
-      await this.#outbox.sql(
-        `insert into ${this.table('outbox')} (shard, id, topic, ${column}, content_type, headers, payload, created_at)
-         values (${SHARD}, ?, 'orders', ?, 'application/json', '{}', ?, ${now})`,
-        [ids[index], key ?? null, Buffer.from(`{"n":${index}}`)],
-      )
-    }
+    const column = this.#target.engine === 'postgres' ? 'key' : '`key`'
+    const now = this.#target.engine === 'postgres' ? 'clock_timestamp()' : 'utc_timestamp(6)'
+    const rows = keys.map(() => `(${SHARD}, ?, 'orders', ?, 'application/json', '{}', ?, ${now})`)
+    await this.#outbox.sql(
+      `insert into ${this.table('outbox')} (shard, id, topic, ${column}, content_type, headers, payload, created_at)
+       values ${rows.join(', ')}`,
+      keys.flatMap((key, index) => [ids[index], key ?? null, Buffer.from(`{"n":${index}}`)]),
+    )
     return ids
   }
 

@@ -4,8 +4,11 @@ const FORGOTTEN_AFTER_MS = 30_000
 /** The second in which a server began is its clock less its uptime: two roundings, and a clock that is being set. */
 const BEGAN_TOLERANCE_S = 2
 
-/** Two messages are numbered about when they are stamped; one with a smaller number is not younger than this. */
-const STAMP_TOLERANCE_US = 60_000_000
+/**
+ * Two messages are numbered about when they are stamped: one with a smaller number is hardly ever younger by more than this.
+ * Where it is, all that happens is that something has to be looked at again.
+ */
+const STAMP_TOLERANCE_US = 1_000_000
 
 interface Numbered {
   readonly seq: bigint
