@@ -20,8 +20,10 @@ export {
   LeaseLostError,
   NotInTransactionError,
   PermanentError,
+  PublishTimeoutError,
   RetryLaterError,
   SchemaError,
+  SettlementError,
   TransactionAbortedError,
   TransactionConflictError,
   TxboxError,
@@ -43,6 +45,7 @@ export {
 } from './keys.ts'
 export { LIMITS } from './limits.ts'
 export type { AnyMessage, InboxMessage, MessageIdentity, NewMessage, OutboxMessage } from './messages.ts'
+export { oneLine } from './one-line.ts'
 export { OptionChecker, nameOf } from './options.ts'
 export type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetterStore } from './ports/dead-letter-store.ts'
@@ -60,6 +63,7 @@ export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './ports/lease
 export type { NewStoredMessage, OutboxStore, StoredMessage } from './ports/outbox-store.ts'
 export type {
   BacklogMessage,
+  BacklogRow,
   ParkedSettlement,
   ReadLimits,
   Refusal,
@@ -76,7 +80,8 @@ export type {
   VersionChain,
   WaitingChange,
 } from './ports/version-buffer-store.ts'
-export type { PublishResult, Publisher } from './publisher.ts'
+export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
+export { reasonOf } from './reason-of.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export { SHARDS, shardOf } from './shards.ts'
 export type {

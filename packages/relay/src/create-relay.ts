@@ -161,6 +161,7 @@ function checkOptions(options: RelayOptions): { settings: RelaySettings; signal:
       'leaseMs',
       'owner',
       'retry',
+      'publishTimeoutMs',
     ],
     'signal',
   )
@@ -181,6 +182,7 @@ function checkOptions(options: RelayOptions): { settings: RelaySettings; signal:
       leases: ports.leases(),
       wakeup,
       publisher: checkPublisher(check, options.publisher),
+      publishTimeoutMs: check.milliseconds('publishTimeoutMs', { min: 10, max: hours(1), default: 60_000 }),
       batchSize: check.integer('batchSize', { min: 1, max: 10_000, default: 1000 }),
       batchBytes: check.integer('batchBytes', { min: 1024, max: 256 * MIB, default: 4 * MIB }),
       pollMs: { min: minMs, max: maxMs },
