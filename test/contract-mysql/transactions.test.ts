@@ -38,6 +38,39 @@ onEachKind(target, (kind) => {
     })
   })
 
+  test.for(['commit', 'rollback'])(
+    'I7 fn calls a procedure that ends its transaction by %s and begins another one: TransactionAbortedError',
+    async (end) => {
+      const subject = new InboxUnderTest(target, root)
+      const name = `replace_by_${end}`
+      await target.sql(`drop procedure if exists ${name}`)
+      await target.sql(`create procedure ${name}() begin ${end}; start transaction; end`)
+      for (const way of WAYS) {
+        const delivered = subject.deliver(way, { id: way }, async (tx) => {
+          await target.exec(tx, `call ${name}()`)
+        })
+        await expect(delivered, way).rejects.toThrow(TransactionAbortedError)
+      }
+    },
+  )
+
+  test('I7 fn runs statements of which nobody can tell what they do, and that leave its transaction alone: processed', async () => {
+    const subject = new InboxUnderTest(target, root)
+    await target.sql('drop procedure if exists harmless')
+    await target.sql('create procedure harmless() begin do 1; end')
+    for (const way of WAYS) {
+      const outcome = await subject.deliver(way, { id: way }, async (tx, message, context) => {
+        await target.exec(tx, 'call harmless()')
+        await target.exec(tx, 'savepoint mine')
+        await target.exec(tx, 'call harmless()')
+        await target.exec(tx, 'rollback to savepoint mine')
+        return subject.handle(tx, message, context)
+      })
+      expect(outcome).toMatchObject({ status: 'processed' })
+    }
+    expect([await subject.effects(), await subject.claimedKeys()]).toEqual([2, ['process', 'run']])
+  })
+
   test('I7 fn does not wait for the statements that put another transaction in place of its own', async () => {
     const subject = new InboxUnderTest(target, root)
     for (let time = 0; time < 20; time += 1) {

@@ -181,9 +181,9 @@ async function seenIn(tx: KyselyLike): Promise<SeenConnection> {
 }
 
 function wrap(connection: KyselyConnection): SeenConnection {
-  const seen = new SeenConnection()
-  wrapped.set(connection, seen)
   const executeQuery = connection.executeQuery.bind(connection)
+  const seen = new SeenConnection((sql) => executeQuery(compile(sql, [])))
+  wrapped.set(connection, seen)
   const streamQuery = connection.streamQuery.bind(connection)
   // Of ours none ends a transaction. Whether the connection would run several statements of one text is hidden.
   const effectOn = ({ queryId, sql }: CompiledQuery): Effect =>

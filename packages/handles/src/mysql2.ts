@@ -1,4 +1,5 @@
 import type { HandleAdapter, Isolation, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
+import type { SeenConnection } from './seen-connection.ts'
 import { seenOn, sendingOurs, type WatchedConnection } from './watch-mysql2.ts'
 
 /** What we use of a `mysql2` connection of callback style; `mysql2` itself is not imported. */
@@ -45,7 +46,7 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
   },
   query(handle, text, values) {
     const connection = plain(handle)
-    const seen = seenOn(connection)
+    const seen = watched(connection)
     return new Promise((resolve, reject) => {
       const options = optionsOf(connection, text, values)
       sendingOurs(connection, () =>
@@ -64,8 +65,18 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
   },
   tellsTransaction: true,
   seen(handle) {
-    return isPool(handle) ? undefined : seenOn(plain(handle))
+    return isPool(handle) ? undefined : watched(plain(handle))
   },
+}
+
+function watched(connection: CallbackConnection): SeenConnection | undefined {
+  return seenOn(
+    connection,
+    (sql) =>
+      new Promise((resolve, reject) => {
+        sendingOurs(connection, () => void run(connection, sql, []).then(resolve, reject))
+      }),
+  )
 }
 
 /** A `mysql2` promise pool. */
