@@ -81,6 +81,7 @@ export type { PublishResult, Publisher } from './publisher.ts'
 export { reasonOf } from './reason-of.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export { SHARDS, shardOf } from './shards.ts'
+export { transactOptions, type TransactOptions } from './transact-options.ts'
 export type {
   DrizzleTransactionLike,
   InTransaction,

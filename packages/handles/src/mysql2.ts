@@ -131,9 +131,15 @@ export const mysql2Root: RootAdapter<PromisePool> = {
 /** The server says so: transaction characteristics can't be changed while a transaction is in progress. */
 const IN_PROGRESS = 1568
 
+const SET_ISOLATION: Readonly<Record<Isolation, string>> = {
+  'read committed': 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED',
+  'repeatable read': 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ',
+  serializable: 'SET TRANSACTION ISOLATION LEVEL SERIALIZABLE',
+}
+
 /** Of the next transaction only: the level of the connection stays what it was. */
 async function setIsolation(connection: CallbackConnection, isolation: Isolation): Promise<void> {
-  const statement = `SET TRANSACTION ISOLATION LEVEL ${isolation.toUpperCase()}`
+  const statement = SET_ISOLATION[isolation]
   try {
     await run(connection, statement, [])
   } catch (error) {

@@ -179,7 +179,7 @@ export const pgRoot: RootAdapter<PgPool> = {
   },
   async transact(pool, work, isolation) {
     const { client, release } = await checkOut(pool)
-    const begin = beginStatement(isolation)
+    const begin = isolation === undefined ? 'BEGIN' : BEGIN[isolation]
     const opening = pgOpening(pool, client, begin)
     let broken = false
     try {
@@ -253,8 +253,10 @@ async function rolledBack(client: PgClient): Promise<void> {
   if ((await pgHandle.state(client)) !== 'none') await client.query('ROLLBACK')
 }
 
-function beginStatement(isolation: Isolation | undefined): string {
-  return isolation === undefined ? 'BEGIN' : `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
+const BEGIN: Readonly<Record<Isolation, string>> = {
+  'read committed': 'BEGIN ISOLATION LEVEL READ COMMITTED',
+  'repeatable read': 'BEGIN ISOLATION LEVEL REPEATABLE READ',
+  serializable: 'BEGIN ISOLATION LEVEL SERIALIZABLE',
 }
 
 function toSqlResult(result: PgResult): SqlResult {
