@@ -37,7 +37,7 @@ function messageOf(error: unknown, limitCharacters: number): string {
   if (text !== '') return withoutPasswords(text, limitCharacters)
   if (causesOf(error).length > 0) return ''
   const name = textIn(error, 'code') || textIn(error, 'name')
-  return name === '' ? described(error) : oneLine(name, limitCharacters)
+  return name === '' ? nameOf(error) : oneLine(name, limitCharacters)
 }
 
 function causesOf(error: unknown): unknown[] {
@@ -74,13 +74,5 @@ function read(value: unknown, name: string): unknown {
     return Reflect.get(value, name)
   } catch {
     return undefined
-  }
-}
-
-function described(value: unknown): string {
-  try {
-    return nameOf(value)
-  } catch {
-    return 'an object'
   }
 }

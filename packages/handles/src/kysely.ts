@@ -1,4 +1,4 @@
-import { NotInTransactionError } from '@txbox/core'
+import { NotInTransactionError, oneLine } from '@txbox/core'
 import type { HandleAdapter, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
 import { SeenConnection, effectOf, type Effect } from './seen-connection.ts'
 
@@ -158,7 +158,7 @@ function toSqlResult({ rows, numAffectedRows, insertId }: KyselyResult): SqlResu
 function ofEnded(error: unknown): unknown {
   if (!(error instanceof Error && error.message.startsWith('Transaction is already '))) return error
   return new NotInTransactionError(
-    `The Kysely transaction has ended: ${error.message}. Await everything that uses it before it commits. Nothing ` +
+    `The Kysely transaction has ended: ${oneLine(error.message)}. Await everything that uses it before it commits. Nothing ` +
       'was written.',
     { cause: error },
   )

@@ -1,6 +1,7 @@
 import {
   InvalidMessageError,
   NotInTransactionError,
+  oneLine,
   type NewStoredMessage,
   type OutboxStore,
   type Session,
@@ -78,7 +79,7 @@ function statementsOf(
 
 function tooLarge(message: NewStoredMessage, bytes: number, maxBytes: number): InvalidMessageError {
   return new InvalidMessageError(
-    `publish: message '${message.id}' with its payload of ${message.payload.byteLength} bytes makes a statement of ${bytes} ` +
+    `publish: message '${oneLine(message.id)}' with its payload of ${message.payload.byteLength} bytes makes a statement of ${bytes} ` +
       `bytes; the server takes at most ${maxBytes} (max_allowed_packet). Raise max_allowed_packet (16 MiB hold the largest ` +
       'payload that publish takes), or store the payload elsewhere. Nothing was written.',
   )
