@@ -8,6 +8,7 @@ import {
 } from '@txbox/core'
 import { fill } from './literals.ts'
 import type { outboxStatements } from './outbox-statements.ts'
+import { rowsByPacket } from './rows-by-packet.ts'
 import { assertInTransaction, execute, type MysqlSession } from './session.ts'
 
 const STORING = 'storing messages in the outbox'
@@ -59,22 +60,17 @@ function statementsOf(
   { head, row: template, takeBack }: { head: string; row: string; takeBack: string },
   maxBytes: number,
 ): readonly Statement[] {
-  const statements: { rows: string[]; ids: string[]; bytes: number }[] = []
-  for (const message of messages) {
-    // All of it is ASCII: characters are bytes.
+  const rows = messages.map((message) => {
     const row = fill(template, valuesOf(message))
     const bytes = row.length + 1
     if (head.length + bytes > maxBytes) throw tooLarge(message, bytes, maxBytes)
-    let last = statements.at(-1)
-    if (last === undefined || last.bytes + bytes > maxBytes) {
-      last = { rows: [], ids: [], bytes: head.length }
-      statements.push(last)
-    }
-    last.rows.push(row)
-    last.ids.push(message.id)
-    last.bytes += bytes
-  }
-  return statements.map(({ rows, ids }) => ({ text: head + rows.join(','), ids, takeBack }))
+    return { row, id: message.id }
+  })
+  return rowsByPacket(rows, head.length, maxBytes).map((packet) => ({
+    text: head + packet.map(({ row }) => row).join(','),
+    ids: packet.map(({ id }) => id),
+    takeBack,
+  }))
 }
 
 function tooLarge(message: NewStoredMessage, bytes: number, maxBytes: number): InvalidMessageError {
