@@ -14,7 +14,7 @@ import {
 import { recogniseRoot, type RootAdapter } from '@txbox/handles'
 import { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { MysqlDeadLetterStore } from './dead-letter-store.ts'
-import { TABLE_ACCESS_DENIED, isConflict, numberOf, translate } from './errors.ts'
+import { TABLE_ACCESS_DENIED, isConflict, isLastingConflict, numberOf, translate } from './errors.ts'
 import { garbageStatementsByEngine } from './garbage-statements.ts'
 import { MysqlGarbageStore } from './garbage-store.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
@@ -142,6 +142,7 @@ function detachedPorts(tables: Tables): Detached {
       },
       watch,
       isConflict,
+      isLastingConflict,
       inbox: new MysqlInboxStore(inboxStatementsByEngine(tables)),
       outbox: new MysqlOutboxStore(outboxStatements(tables)),
       versions: new MysqlVersionBufferStore(versionBufferStatements(tables)),

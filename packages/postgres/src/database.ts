@@ -130,6 +130,8 @@ function detachedPorts(schema: string): DatabasePorts & { prepare(session: Sessi
     },
     watch,
     isConflict,
+    // A primary has no other nodes that write.
+    isLastingConflict: () => false,
     inbox: new PostgresInboxStore(inboxStatements(schema)),
     outbox: new PostgresOutboxStore(outboxStatements(schema), channelOf(schema)),
     versions: new PostgresVersionBufferStore(versionBufferStatements(schema)),

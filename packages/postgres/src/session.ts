@@ -2,6 +2,7 @@ import {
   NotInTransactionError,
   TransactionAbortedError,
   UnsupportedTransactionError,
+  propertyOf,
   type Session,
 } from '@txbox/core'
 import {
@@ -163,7 +164,7 @@ async function isInTransaction(session: Session): Promise<boolean> {
     await adapter.query(handle, 'RELEASE SAVEPOINT txbox_probe', [])
     return true
   } catch (error) {
-    if (sqlState(error) === '25P01') return false
+    if (propertyOf(error, 'code') === '25P01') return false
     throw translate(error, 'asking whether a transaction is open')
   }
 }
@@ -191,7 +192,3 @@ async function assertOpen(session: Session, observation: Observation | undefined
 
 /** The connection could not be watched, so only the server knows. */
 const NOTHING_SEEN = { ended: false, doubtful: true, rolledBack: false }
-
-function sqlState(error: unknown): unknown {
-  return typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined
-}
