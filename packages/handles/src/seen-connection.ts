@@ -113,8 +113,12 @@ class Guarded extends SinceThen implements Guard {
   }
 
   async isIntact(): Promise<boolean> {
-    if (this.marks.length > 0) this.#connection.releaseMarks(this)
-    for (const { isIntact } of this.marks) {
+    if (this.marks.length === 0) return true
+    this.#connection.releaseMarks(this)
+    const answers = this.marks.map(({ isIntact }) => isIntact)
+    // From now on it gets no further marks.
+    this.end()
+    for (const isIntact of answers) {
       if ((await isIntact) !== true) return false
     }
     return true
