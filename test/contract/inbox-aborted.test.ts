@@ -226,6 +226,30 @@ onEachKind(target, (kind) => {
     expect(await subject.effects()).toBe(40)
   })
 
+  test('I7 one of two handlers side by side rolls back to a savepoint from before the claim of the other: the other is not processed', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const transaction = await root.begin()
+    const saved = Promise.withResolvers<void>()
+    const claimed = Promise.withResolvers<void>()
+    const rolledBack = Promise.withResolvers<void>()
+    const first = subject.inbox.process(transaction.tx, { id: 'first' }, async (tx) => {
+      await target.exec(tx, 'savepoint mine')
+      saved.resolve()
+      await claimed.promise
+      await target.exec(tx, 'rollback to savepoint mine')
+      rolledBack.resolve()
+    })
+    await saved.promise
+    const second = subject.inbox.process(transaction.tx, { id: 'second' }, async () => {
+      claimed.resolve()
+      await rolledBack.promise
+    })
+    const [one, other] = await Promise.allSettled([first, second])
+    await transaction.rollback()
+    expect(one).toMatchObject({ status: 'fulfilled', value: { status: 'processed' } })
+    expect(other).toMatchObject({ status: 'rejected', reason: expect.any(TransactionAbortedError) })
+  })
+
   for (const statement of ['rollback', 'commit']) {
     test(`I7 fn ends the transaction by ${statement}: TransactionAbortedError`, async () => {
       const subject = new InboxUnderTest(target, root)
