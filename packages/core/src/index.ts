@@ -13,6 +13,7 @@ export { decodeHeaders } from './decode-headers.ts'
 export { days, hours } from './durations.ts'
 export {
   BrokerUnavailableError,
+  DatabaseAccessError,
   DatabaseUnavailableError,
   GarbageCollectionError,
   InvalidMessageError,
@@ -80,10 +81,12 @@ export type {
   VersionChain,
   WaitingChange,
 } from './ports/version-buffer-store.ts'
+export { propertyOf } from './property-of.ts'
 export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
 export { reasonOf } from './reason-of.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export { SHARDS, shardOf } from './shards.ts'
+export { transactOptions, type TransactOptions } from './transact-options.ts'
 export type {
   DrizzleTransactionLike,
   InTransaction,

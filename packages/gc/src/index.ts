@@ -8,6 +8,7 @@ export type {
 } from './garbage-collector.ts'
 export { scheduleWithPgBoss, type PgBossLike, type PgBossScheduleOptions } from './schedule-with-pg-boss.ts'
 export {
+  DatabaseAccessError,
   DatabaseUnavailableError,
   GarbageCollectionError,
   InvalidOptionError,

@@ -1,4 +1,4 @@
-import { NotInTransactionError } from '@txbox/core'
+import { NotInTransactionError, oneLine } from '@txbox/core'
 import type { HandleAdapter, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
 import { SeenConnection, effectOf, type Effect } from './seen-connection.ts'
 
@@ -158,7 +158,7 @@ function toSqlResult({ rows, numAffectedRows, insertId }: KyselyResult): SqlResu
 function ofEnded(error: unknown): unknown {
   if (!(error instanceof Error && error.message.startsWith('Transaction is already '))) return error
   return new NotInTransactionError(
-    `The Kysely transaction has ended: ${error.message}. Await everything that uses it before it commits. Nothing ` +
+    `The Kysely transaction has ended: ${oneLine(error.message)}. Await everything that uses it before it commits. Nothing ` +
       'was written.',
     { cause: error },
   )
@@ -181,9 +181,9 @@ async function seenIn(tx: KyselyLike): Promise<SeenConnection> {
 }
 
 function wrap(connection: KyselyConnection): SeenConnection {
-  const seen = new SeenConnection()
-  wrapped.set(connection, seen)
   const executeQuery = connection.executeQuery.bind(connection)
+  const seen = new SeenConnection((sql) => executeQuery(compile(sql, [])))
+  wrapped.set(connection, seen)
   const streamQuery = connection.streamQuery.bind(connection)
   // Of ours none ends a transaction. Whether the connection would run several statements of one text is hidden.
   const effectOn = ({ queryId, sql }: CompiledQuery): Effect =>

@@ -27,6 +27,7 @@ export type {
 } from './version-buffer.ts'
 export type { SameKind, Version } from './version.ts'
 export {
+  DatabaseAccessError,
   DatabaseUnavailableError,
   InvalidMessageError,
   InvalidOptionError,
