@@ -1,4 +1,4 @@
-import type { Observation, Seen, Track } from './handle-adapter.ts'
+import type { Observation, Seen, Track, TransactionState } from './handle-adapter.ts'
 
 /** What a statement does to the transaction that it runs in, as far as its text tells. */
 export type Effect = 'begins' | 'begins, and more' | 'ends' | 'none' | 'unknown'
@@ -72,6 +72,14 @@ class SinceThen implements Observation {
   get replaced(): boolean {
     return this.#connection.begins !== this.#begins
   }
+}
+
+/**
+ * The state of a connection's transaction as far as its statements tell: `'none'` from the moment in which a COMMIT or
+ * ROLLBACK is sent.
+ */
+export function stateOfTrack(seen: SeenConnection | undefined): TransactionState {
+  return seen?.track.ended === true ? 'none' : 'open'
 }
 
 /** What we have seen of a connection since we first met it: it is told of every statement. */

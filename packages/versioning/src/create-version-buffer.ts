@@ -13,6 +13,7 @@ import {
 } from '@txbox/core'
 import { checkedStep } from './apply-version.ts'
 import { BufferedChain, messageOf, type ChainSettings, type Delivered } from './buffered-chain.ts'
+import { refuseReentrance, takeTurn } from './chain-turns.ts'
 import { attemptsOnConflict } from './retry-on-conflict.ts'
 import type {
   BufferedDeadLetter,
@@ -86,11 +87,9 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
 
   async process(tx: unknown, message: Message): Promise<Outcome> {
     const { key, change } = stored(message)
-    const session = await this.#ports.bind(tx)
-    const chain = new BufferedChain(this.#ports, this.#settings, { session, tx, key })
-    const delivered = await chain.deliver(change)
+    const { chain, result } = await this.#inTurn(tx, key, (chain) => chain.deliver(change))
     this.#tell(chain)
-    return outcomeOf(delivered, message.from)
+    return outcomeOf(result, message.from)
   }
 
   async resync(key: string, version: Version): Promise<{ version: Version; followed: number }> {
@@ -103,7 +102,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     const { consumer, maxAgeMs } = this.#settings
     let deadLettered = 0
     for (;;) {
-      const keys = await this.#inTransaction((session) =>
+      const keys = await this.#bound((session) =>
         this.#ports.versions.overdueKeys(session, consumer, maxAgeMs, SWEEP_KEYS),
       )
       for (const key of keys) {
@@ -133,7 +132,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
       after: after && { key: after.key, from: exactVersion('deadLetters', 'after.from', after.from) },
       limit: check.integer('limit', { min: 1, max: 1000, default: 100 }),
     }
-    const dead = await this.#inTransaction((session) => this.#ports.versions.dead(session, filter))
+    const dead = await this.#bound((session) => this.#ports.versions.dead(session, filter))
     return dead.map((change) => ({
       consumer: this.consumer,
       message: messageOf(change.key, change),
@@ -147,7 +146,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     const exact = storable(exactVersion('redrive', 'from', from))
     const place = { key: checkedKey('redrive', key), from: exact - 1n }
     const filter = { consumer: this.consumer, key: place.key, after: place, limit: 1 }
-    const [dead] = await this.#inTransaction((session) => this.#ports.versions.dead(session, filter))
+    const [dead] = await this.#bound((session) => this.#ports.versions.dead(session, filter))
     if (dead?.from !== exact) return undefined
     const delivered = await this.#onChain(key, (chain) => chain.redrive(dead))
     return delivered && outcomeOf(delivered, from)
@@ -160,18 +159,37 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
 
   /** Work on a chain in a transaction of its own. Dead letters are told when it has committed. */
   async #onChain<R>(key: string, work: (chain: BufferedChain) => Promise<R>): Promise<R> {
-    const { chain, result } = await this.#inTransaction(async (session, tx) => {
-      const chain = new BufferedChain(this.#ports, this.#settings, { session, tx, key })
-      return { chain, result: await work(chain) }
-    })
+    // Before a connection is taken, of which the caller may have the last one.
+    refuseReentrance(this.#place(key))
+    const { chain, result } = await this.#inTransaction((tx) => this.#inTurn(tx, key, work))
     this.#tell(chain)
     return result
   }
 
-  #inTransaction<R>(work: (session: Session, tx: unknown) => Promise<R>): Promise<R> {
-    const transact = (): Promise<R> =>
-      this.#database.transact(async (tx) => work(await this.#ports.bind(tx), tx))
-    return attemptsOnConflict(transact, {
+  /** The transaction is recognised when the turn has come: it may have ended while the call waited. */
+  async #inTurn<R>(
+    tx: unknown,
+    key: string,
+    work: (chain: BufferedChain) => Promise<R>,
+  ): Promise<{ chain: BufferedChain; result: R }> {
+    const connection = await this.#ports.versions.connectionOf(tx)
+    return takeTurn(connection, this.#place(key), async () => {
+      const session = await this.#ports.bind(tx)
+      const chain = new BufferedChain(this.#ports, this.#settings, { session, tx, key })
+      return { chain, result: await work(chain) }
+    })
+  }
+
+  #place(key: string): Parameters<typeof refuseReentrance>[0] {
+    return { database: this.#ports, consumer: this.consumer, key }
+  }
+
+  #bound<R>(work: (session: Session) => Promise<R>): Promise<R> {
+    return this.#inTransaction(async (tx) => work(await this.#ports.bind(tx)))
+  }
+
+  #inTransaction<R>(work: (tx: unknown) => Promise<R>): Promise<R> {
+    return attemptsOnConflict(() => this.#database.transact(work), {
       attempts: ATTEMPTS,
       isConflict: (error) => this.#ports.isConflict(error),
     })
