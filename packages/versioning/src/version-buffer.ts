@@ -76,8 +76,10 @@ export interface VersionBuffer<Tx, P = unknown, V extends Version = number> {
   /**
    * Applies the message, and after it those that have waited for it, in order; or stores it when its predecessor is
    * missing, once however often it comes. All in the caller's transaction; the caller commits, and then acknowledges.
-   * Messages of one key take turns.
+   * Messages of one key take turns, and so do calls on one transaction: `Promise.all` over several messages is safe.
+   * `apply` may call `process` on its `tx` for other keys.
    *
+   * @throws {ReentrantCallError} when `apply` calls it for the key that `apply` works on.
    * @throws {VersionDivergedError} when its key is between `from` and `to`, or another message from the same version
    *   waits.
    * @throws {TransactionAbortedError} when `apply` returned although an error had aborted the transaction.
