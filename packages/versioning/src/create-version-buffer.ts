@@ -1,20 +1,16 @@
 import {
-  InvalidMessageError,
-  InvalidOptionError,
   LIMITS,
   OptionChecker,
   connectedPortsOf,
   days,
-  nameOf,
   type ConnectedDatabase,
   type ConnectedPorts,
   type Session,
-  type WaitingChange,
 } from '@txbox/core'
-import { checkedStep } from './apply-version.ts'
 import { BufferedChain, messageOf, type ChainSettings, type Delivered } from './buffered-chain.ts'
 import { refuseReentrance, takeTurn } from './chain-turns.ts'
 import { attemptsOnConflict } from './retry-on-conflict.ts'
+import { checkedKey, storable, stored } from './stored.ts'
 import type {
   BufferedDeadLetter,
   VersionBuffer,
@@ -29,9 +25,6 @@ const ATTEMPTS = 10
 
 /** Keys with overdue messages that are looked up at a time. */
 const SWEEP_KEYS = 100
-
-/** What the column of a version holds. */
-const MOST = 2n ** 63n - 1n
 
 /**
  * A buffer for one consumer that must apply the changes of each key in strict order: a message whose predecessor is
@@ -206,52 +199,4 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
 function outcomeOf({ status, version, followed }: Delivered, sample: Version): Outcome {
   const at = asKindOf('version buffer', sample, version)
   return status === 'applied' ? { status, version: at, followed } : { status, version: at }
-}
-
-/** A message in its stored form. @throws {InvalidMessageError} when it is none; nothing was written. */
-function stored(message: Message): { key: string; change: WaitingChange } {
-  if (typeof message !== 'object' || message === null) throw invalid('a message', message)
-  try {
-    const [from, to] = checkedStep('process', message)
-    const key = checkedKey('process', message.key)
-    const change = { from: storable(from), to: storable(to), kind: typeof message.from }
-    return { key, change: { ...change, payload: toJson(message.payload) } }
-  } catch (error) {
-    if (!(error instanceof InvalidOptionError)) throw error
-    throw new InvalidMessageError(`${error.message} Nothing was written.`, { cause: error })
-  }
-}
-
-function toJson(payload: unknown): string {
-  let json: string | undefined
-  try {
-    json = JSON.stringify(payload)
-  } catch (error) {
-    throw new InvalidMessageError('process: the payload cannot be written as JSON. Nothing was written.', {
-      cause: error,
-    })
-  }
-  if (json === undefined) throw invalid('a payload that JSON can express', payload)
-  const bytes = Buffer.byteLength(json)
-  if (bytes > LIMITS.payloadBytes) {
-    throw new InvalidMessageError(
-      `process: the payload has ${bytes} bytes as JSON; at most ${LIMITS.payloadBytes} are allowed. Nothing was written.`,
-    )
-  }
-  return json
-}
-
-function checkedKey(where: string, key: unknown): string {
-  return new OptionChecker(where, { key }).text('key', { max: LIMITS.orderingKeyCharacters })
-}
-
-function storable(version: bigint): bigint {
-  if (version <= MOST) return version
-  throw new InvalidOptionError(
-    `version buffer: version ${version} is beyond 2^63 − 1, the last that it can store.`,
-  )
-}
-
-function invalid(expected: string, value: unknown): InvalidMessageError {
-  return new InvalidMessageError(`process: expected ${expected}, not ${nameOf(value)}. Nothing was written.`)
 }
