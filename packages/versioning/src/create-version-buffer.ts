@@ -91,7 +91,8 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     return { version: asKindOf('resync', version, result.version), followed: result.followed }
   }
 
-  async sweep(): Promise<{ deadLettered: number }> {
+  async sweep(options: { signal?: AbortSignal | undefined } = {}): Promise<{ deadLettered: number }> {
+    const signal = new OptionChecker('sweep', options).known('signal').signal('signal')
     const { consumer, maxAgeMs } = this.#settings
     let deadLettered = 0
     for (;;) {
@@ -99,6 +100,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
         this.#ports.versions.overdueKeys(session, consumer, maxAgeMs, SWEEP_KEYS),
       )
       for (const key of keys) {
+        if (signal?.aborted === true) return { deadLettered }
         deadLettered += await this.#onChain(key, async (chain) => {
           await chain.expire()
           return chain.buried.length

@@ -19,7 +19,7 @@ export interface VersionedMessage<P = unknown, V extends Version = number> {
  */
 export type DeadLetterReason = 'too-many' | 'too-old' | 'diverged'
 
-/** A message that was given up, and is kept until it is redriven or discarded. */
+/** A message that was given up, and is kept until it is redriven, discarded, or collected as garbage. */
 export interface BufferedDeadLetter<P = unknown, V extends Version = number> {
   readonly consumer: string
   readonly message: VersionedMessage<P, V>
@@ -91,10 +91,13 @@ export interface VersionBuffer<Tx, P = unknown, V extends Version = number> {
    */
   resync(key: string, version: V): Promise<{ readonly version: V; readonly followed: number }>
   /**
-   * Makes dead letters of what has waited too long. A delivery looks after its own key only: call it now and then, e.g.
-   * every minute.
+   * Makes dead letters of what has waited too long. A delivery looks after its own key only: call it every minute or so,
+   * or let a garbage collector do it (`versionBuffers` of `createGarbageCollector`).
    */
-  sweep(): Promise<{ readonly deadLettered: number }>
+  sweep(options?: {
+    /** Ends the sweep before the next key. It resolves with what has been done. */
+    signal?: AbortSignal | undefined
+  }): Promise<{ readonly deadLettered: number }>
   /** Dead letters by key and version. */
   deadLetters(options?: {
     key?: string | undefined
