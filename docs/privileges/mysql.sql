@@ -28,6 +28,7 @@ grant select, insert, update, delete on txbox_leases to txbox_relay;
 grant select, delete on txbox_inbox to txbox_gc;
 grant select, delete on txbox_parked to txbox_gc;
 grant select, delete on txbox_redrives to txbox_gc;
+grant select, delete on txbox_waiting to txbox_gc;
 grant select, update on txbox_collections to txbox_gc;
 
 -- txbox dead-letters, createDeadLetters.

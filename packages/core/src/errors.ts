@@ -25,6 +25,7 @@ export type TxboxErrorCode =
   | 'TXBOX_TRANSITION_TOO_EARLY'
   | 'TXBOX_TRANSITION_REFUSED'
   | 'TXBOX_EDIT_CONFLICT'
+  | 'TXBOX_REENTRANT_CALL'
 
 /** A registered symbol, so that an error is recognised across two installed copies of this package. */
 const brand = Symbol.for('txbox.error')

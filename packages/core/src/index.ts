@@ -76,6 +76,7 @@ export type { Session } from './ports/session.ts'
 export type { Sleeper, WakeUps } from './ports/wake-ups.ts'
 export type {
   ChainPosition,
+  ChainStep,
   DeadChange,
   VersionBufferStore,
   VersionChain,

@@ -16,7 +16,9 @@ import type {
   GarbageCollector,
   GarbageCollectorEvents,
   GarbageCollectorOptions,
+  Progress,
   RunOptions,
+  SweptBuffer,
 } from './garbage-collector.ts'
 
 interface Settings {
@@ -24,11 +26,12 @@ interface Settings {
   readonly intervalMs: number
   readonly pauseMs: number
   readonly deadLetterRetentionMs: number
+  readonly versionBuffers: readonly SweptBuffer[]
 }
 
 /**
  * A garbage collector: removes expired claims, and dead letters and records of redrives past their retention, in small
- * transactions with pauses between them, so that nobody notices it. Any number of them may run.
+ * transactions with pauses between them, so that nobody notices it; and sweeps version buffers. Any number of them may run.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
@@ -40,6 +43,7 @@ export function createGarbageCollector(options: GarbageCollectorOptions): Garbag
     'intervalMs',
     'pauseMs',
     'deadLetterRetentionMs',
+    'versionBuffers',
     'signal',
   )
   const collector = new PeriodicCollector(connectedPortsOf(where, options.database), {
@@ -47,6 +51,7 @@ export function createGarbageCollector(options: GarbageCollectorOptions): Garbag
     intervalMs: check.milliseconds('intervalMs', { min: 1000, max: hours(24), default: 60_000 }),
     pauseMs: check.milliseconds('pauseMs', { min: 0, max: hours(1), default: 50 }),
     deadLetterRetentionMs: retentionOf(check, options.deadLetterRetentionMs),
+    versionBuffers: buffersOf(check, options.versionBuffers ?? []),
   })
   const signal = check.signal('signal')
   if (signal?.aborted === true) collector.abort()
@@ -140,6 +145,7 @@ class PeriodicCollector implements GarbageCollector {
       batchSize: this.#batchSize,
       pauseMs: this.#settings.pauseMs,
       deadLetterRetentionMs: this.#settings.deadLetterRetentionMs,
+      versionBuffers: this.#settings.versionBuffers,
       signal,
       progress: (soFar) => this.#tellProgress(onProgress, soFar),
       succeeded: () => (this.#told = false),
@@ -148,10 +154,7 @@ class PeriodicCollector implements GarbageCollector {
     return collected
   }
 
-  #tellProgress(
-    onProgress: RunOptions['onProgress'],
-    soFar: Pick<Collected, 'inbox' | 'deadLetters' | 'redrives'>,
-  ): void {
+  #tellProgress(onProgress: RunOptions['onProgress'], soFar: Progress): void {
     try {
       onProgress?.(soFar)
     } catch (error) {
@@ -180,6 +183,15 @@ class PeriodicCollector implements GarbageCollector {
       this.#underWay.delete(running)
     }
   }
+}
+
+function buffersOf(check: OptionChecker, buffers: readonly SweptBuffer[]): readonly SweptBuffer[] {
+  const given: unknown = buffers
+  const areBuffers =
+    Array.isArray(given) &&
+    given.every((buffer) => typeof Reflect.get(Object(buffer), 'sweep') === 'function')
+  if (!areBuffers) throw check.wrong('versionBuffers', 'a list of version buffers')
+  return [...buffers]
 }
 
 function retentionOf(check: OptionChecker, retentionMs: number | undefined): number {

@@ -58,8 +58,11 @@ export interface Track {
    * it says here.
    */
   open: boolean
-  /** The last statement that began or ended a transaction ended one. */
-  readonly ended: boolean
+  /**
+   * The last statement that began or ended a transaction ended one. With autocommit off MySQL opens the next one by
+   * itself: when the server says that one is open, note it here.
+   */
+  ended: boolean
   /**
    * MySQL and MariaDB: a statement has failed in a way that rolls the transaction back, and nothing has begun or ended one
    * since. The server may deny it: see `ROLLED_BACK`. `'perhaps'`: a lock wait timed out, which rolls back where

@@ -1,6 +1,6 @@
 import { NotInTransactionError, oneLine } from '@txbox/core'
 import type { HandleAdapter, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
-import { SeenConnection, effectOf, type Effect } from './seen-connection.ts'
+import { SeenConnection, effectOf, stateOfTrack, type Effect } from './seen-connection.ts'
 
 /** What we use of Kysely; `kysely` itself is not imported. */
 interface KyselyLike {
@@ -49,6 +49,9 @@ export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
     // Kysely refuses to run anything in a transaction that it has ended itself; a COMMIT as raw SQL only we can see.
     const { track } = seen ?? (await this.seen(tx)) ?? {}
     return track === undefined || track.ended ? 'none' : 'open'
+  },
+  stateNow(tx) {
+    return stateOfTrack(tracked.get(tx))
   },
   query,
   seen(tx) {
@@ -170,11 +173,16 @@ const OURS = { queryId: 'txbox' }
 /** A connection outlives its transactions in the pool; it is wrapped once, as Kysely does for its own logging. */
 const wrapped = new WeakMap<KyselyConnection, SeenConnection>()
 
+/** The connections of transactions that were seen. */
+const tracked = new WeakMap<KyselyLike, SeenConnection>()
+
 /** A transaction has one connection. That it has ended shows only when it is asked for that. */
 async function seenIn(tx: KyselyLike): Promise<SeenConnection> {
   try {
     const connection = await tx.getExecutor().provideConnection(async (own) => own)
-    return wrapped.get(connection) ?? wrap(connection)
+    const seen = wrapped.get(connection) ?? wrap(connection)
+    tracked.set(tx, seen)
+    return seen
   } catch (error) {
     throw ofEnded(error)
   }

@@ -1,5 +1,5 @@
 import type { HandleAdapter, Isolation, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
-import type { SeenConnection } from './seen-connection.ts'
+import { stateOfTrack, type SeenConnection } from './seen-connection.ts'
 import { seenOn, sendingOurs, type WatchedConnection } from './watch-mysql2.ts'
 
 /** What we use of a `mysql2` connection of callback style; `mysql2` itself is not imported. */
@@ -43,6 +43,9 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
   },
   state(handle) {
     return isPool(handle) ? 'none' : 'unknown'
+  },
+  stateNow(handle) {
+    return isPool(handle) ? 'none' : stateOfTrack(seenOn(plain(handle)))
   },
   query(handle, text, values) {
     const connection = plain(handle)

@@ -1,4 +1,4 @@
-import type { Guard, Observation, Seen, Track } from './handle-adapter.ts'
+import type { Guard, Observation, Seen, Track, TransactionState } from './handle-adapter.ts'
 
 /** What a statement does to the transaction that it runs in, as far as its text tells. */
 export type Effect =
@@ -131,6 +131,14 @@ class Guarded extends SinceThen implements Guard {
 
 /** Sends a statement of txbox on the connection at once: what is sent after it is carried out after it. */
 export type Send = (sql: string) => Promise<unknown>
+
+/**
+ * The state of a connection's transaction as far as its statements tell: `'none'` from the moment in which a COMMIT or
+ * ROLLBACK is sent.
+ */
+export function stateOfTrack(seen: SeenConnection | undefined): TransactionState {
+  return seen?.track.ended === true ? 'none' : 'open'
+}
 
 /** What we have seen of a connection since we first met it: it is told of every statement. */
 export class SeenConnection implements Seen {

@@ -41,6 +41,7 @@ export async function bind(handle: unknown): Promise<MysqlSession> {
     )
   }
   track.open = true
+  track.ended = false
   session.open = true
   return session
 }
@@ -59,6 +60,8 @@ export async function execute(
   values: readonly Value[],
 ): Promise<SqlResult> {
   const { adapter, handle } = session as MysqlSession
+  // In the same tick in which the statement is sent: a caller who does not await us may have ended the transaction.
+  if (adapter.stateNow?.(handle) === 'none') throw notOpen()
   try {
     return await adapter.query(handle, fill(text, values), [])
   } catch (error) {

@@ -4,6 +4,7 @@ export { createVersionBuffer } from './create-version-buffer.ts'
 export { deleteVersioned } from './delete-versioned.ts'
 export {
   EditConflictError,
+  ReentrantCallError,
   RowNotFoundError,
   TransitionRefusedError,
   TransitionTooEarlyError,
