@@ -45,7 +45,7 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
     return isPool(handle) ? 'none' : 'unknown'
   },
   stateNow(handle) {
-    return isPool(handle) ? 'none' : stateOfTrack(seenOn(plain(handle)))
+    return isPool(handle) ? 'none' : stateOfTrack(watched(plain(handle)))
   },
   query(handle, text, values) {
     const connection = plain(handle)
