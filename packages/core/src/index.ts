@@ -43,6 +43,7 @@ export {
 } from './keys.ts'
 export { LIMITS } from './limits.ts'
 export type { AnyMessage, InboxMessage, MessageIdentity, NewMessage, OutboxMessage } from './messages.ts'
+export { oneLine } from './one-line.ts'
 export { OptionChecker, nameOf } from './options.ts'
 export type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetterStore } from './ports/dead-letter-store.ts'
@@ -77,6 +78,7 @@ export type {
   WaitingChange,
 } from './ports/version-buffer-store.ts'
 export type { PublishResult, Publisher } from './publisher.ts'
+export { reasonOf } from './reason-of.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export { SHARDS, shardOf } from './shards.ts'
 export type {
