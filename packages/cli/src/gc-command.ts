@@ -2,7 +2,8 @@ import { createGarbageCollector, type Collected, type GarbageCollector } from '@
 import { SingleBar } from 'cli-progress'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { oneLine } from './failure.ts'
-import { counted, duration, write, writeJson } from './terminal.ts'
+import { readableDuration as duration } from '@txbox/core'
+import { counted, write, writeJson } from './terminal.ts'
 import { untilSignal } from './until-signal.ts'
 
 interface GcOptions extends DatabaseOptions {

@@ -1,10 +1,6 @@
 import { Command, Option } from 'commander'
-import {
-  discardDeadLetters,
-  listDeadLetters,
-  redriveDeadLetters,
-  showDeadLetter,
-} from './dead-letters-command.ts'
+import { discardDeadLetters, redriveDeadLetters } from './change-dead-letters.ts'
+import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { gcCommand } from './gc-command.ts'
 import { migrateCommand } from './migrate-command.ts'

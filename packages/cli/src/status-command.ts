@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { BlockingKey, InspectionStore, LeaseFigures, StatusFigures } from '@txbox/core'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
-import { counted, duration, paint, table, whole, write, writeJson } from './terminal.ts'
+import { readableDuration as duration, readableNumber as whole } from '@txbox/core'
+import { table } from './layout.ts'
+import { counted, paint, write, writeJson } from './terminal.ts'
 import { untilSignal } from './until-signal.ts'
 
 const BLOCKING_KEYS = 10

@@ -1,5 +1,6 @@
 import type { BlockingKey, Finding, StatusFigures } from '@txbox/core'
-import { counted, duration } from './terminal.ts'
+import { readableDuration as duration } from '@txbox/core'
+import { counted } from './terminal.ts'
 
 /** A message is usually published within a second. */
 const OLD_BACKLOG_MS = 60_000

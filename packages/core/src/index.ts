@@ -46,7 +46,15 @@ export type { AnyMessage, InboxMessage, MessageIdentity, NewMessage, OutboxMessa
 export { oneLine } from './one-line.ts'
 export { OptionChecker, nameOf } from './options.ts'
 export type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
-export type { DeadLetter, DeadLetterFilter, DeadLetterStore } from './ports/dead-letter-store.ts'
+export type {
+  DeadLetter,
+  DeadLetterFilter,
+  DeadLetterPage,
+  DeadLetterPosition,
+  DeadLetterStore,
+  ParkedMessage,
+  StoredPayload,
+} from './ports/dead-letter-store.ts'
 export type { CollectionRecord, GarbageStore, Removal } from './ports/garbage-store.ts'
 export type { Claim, ClaimResult, InboxStore } from './ports/inbox-store.ts'
 export type {
@@ -78,6 +86,8 @@ export type {
   WaitingChange,
 } from './ports/version-buffer-store.ts'
 export type { PublishResult, Publisher } from './publisher.ts'
+export { readableDuration } from './readable-duration.ts'
+export { readableNumber } from './readable-number.ts'
 export { reasonOf } from './reason-of.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export { SHARDS, shardOf } from './shards.ts'
