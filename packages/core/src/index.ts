@@ -42,6 +42,8 @@ export {
   type KeyExtractor,
 } from './keys.ts'
 export { LIMITS } from './limits.ts'
+export { loggedEvents, type LogLine, type LogLines, type LoggedEvents } from './logged-events.ts'
+export { consoleLogger, loggerOption, type Logger, type LogLevel } from './logger.ts'
 export type { AnyMessage, InboxMessage, MessageIdentity, NewMessage, OutboxMessage } from './messages.ts'
 export { oneLine } from './one-line.ts'
 export { OptionChecker, nameOf } from './options.ts'
