@@ -115,8 +115,8 @@ describe('parked messages', () => {
     await broker.received(2)
     await subject.relay.stop()
     expect(broker.ids()).toEqual([ids[2], ids[3]])
-    expect((await outbox.parked()).map(({ id }) => id).toSorted()).toEqual(
-      ['dead', scheduled, unkeyed].toSorted(),
+    expect(new Set((await outbox.parked()).map(({ id }) => id))).toEqual(
+      new Set(['dead', scheduled, unkeyed]),
     )
   })
 })

@@ -78,10 +78,17 @@ export function wrap(text: string, width: number): string {
   return lines.join('\n')
 }
 
+const graphemes = new Intl.Segmenter()
+
 /** How many columns of a terminal the longest line takes. */
 export function widthOf(text: string): number {
-  const lines = stripVTControlCharacters(text).split('\n')
-  return Math.max(...lines.map((line) => [...line].reduce((sum, char) => sum + (WIDE.test(char) ? 2 : 1), 0)))
+  return Math.max(...stripVTControlCharacters(text).split('\n').map(lineWidth))
+}
+
+function lineWidth(line: string): number {
+  let width = 0
+  for (const { segment } of graphemes.segment(line)) width += WIDE.test(segment) ? 2 : 1
+  return width
 }
 
 /** The beginning of a long text, up to the end of a word. */

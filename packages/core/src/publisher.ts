@@ -31,6 +31,12 @@ export interface Publisher {
     messages: readonly OutboxMessage[],
     options: { signal: AbortSignal },
   ): Promise<readonly PublishResult[]>
+  /**
+   * Connects, logs in and asks whether messages would be taken; publishes nothing. For readiness probes and diagnoses. Rejects
+   * with what is wrong, without passwords. Does not wait longer than the publisher waits for a connection, nor after
+   * `signal` is aborted.
+   */
+  check?(options: { signal: AbortSignal }): Promise<void>
   /** Called once when the relay has stopped. */
   close?(): Promise<void>
 }
