@@ -67,7 +67,7 @@ const sicknesses: [string, string, string, string, RegExp][] = [
     'relay',
     "insert into txbox.outbox (shard, id, topic, content_type, headers, payload, created_at) values (0, 'x', 't', 'c', '{}', 'x', now() - interval '1 hour')",
     'delete from txbox.outbox',
-    /none at work; 1 message wait, the oldest since 1 h/,
+    /none at work; 1 message waits, the oldest for 1 h/,
   ],
   [
     'a lease that ran out unnoticed',

@@ -47,7 +47,7 @@ test('relay --drain writes what is due to standard output, in order, and exits',
     { topic: 'note', payload: 'text' },
     { topic: 'blob', payloadBase64: 'AP8=' },
   ])
-  expect(stderr).toContain('drained: published 3, parked 0')
+  expect(stderr).toContain('Drained: 3 messages published, 0 parked, 0 dead letters.')
   expect((await database.sql('select 1 from txbox.outbox')).rowCount).toBe(0)
 })
 

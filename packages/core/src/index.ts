@@ -64,6 +64,7 @@ export type {
   BoundedCount,
   Finding,
   InspectionStore,
+  Lag,
   LeaseFigures,
   StatusFigures,
 } from './ports/inspection-store.ts'
@@ -91,6 +92,7 @@ export type { PublishResult, Publisher } from './publisher.ts'
 export { readableDuration } from './readable-duration.ts'
 export { readableNumber } from './readable-number.ts'
 export { reasonOf } from './reason-of.ts'
+export { RepeatedTrouble } from './repeated-trouble.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export { SHARDS, shardOf } from './shards.ts'
 export type {
