@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  connectedPortsOf,
-  DatabaseUnavailableError,
-  SchemaError,
-  type InspectionStore,
-} from '@txbox/core'
+import { connectedPortsOf, DatabaseUnavailableError, SchemaError, type InspectionStore } from '@txbox/core'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll } from '../support/relay-under-test.ts'
 import { useRoot, useTarget, type Root } from '../support/target.ts'

@@ -42,7 +42,7 @@ describe('check', () => {
       exchange: 'no such exchange',
       assertExchange: false,
     })
-    expect(await rejection(publisher)).toMatch(/exchange 'no such exchange': NOT_FOUND/)
+    expect(await rejection(publisher)).toMatch(/exchange 'no such exchange': .*NOT_FOUND - no exchange/)
     expect(await rejection(publisher)).toMatch(/NOT_FOUND/)
   })
 

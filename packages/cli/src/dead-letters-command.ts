@@ -12,7 +12,7 @@ import { write, writeJson } from './terminal.ts'
 import { visible, visibleLines } from './visible.ts'
 
 /** What a row of the table shows of an error. */
-const ERROR_CHARACTERS = 120
+const ERROR_CHARACTERS = 200
 
 /** Messages of one id that `show` shows at most. */
 const SAME_ID = 100
@@ -79,7 +79,8 @@ function contentOf({ contentType, headers, payload }: StoredPayload): object {
 }
 
 function allOf(message: Shown, content: StoredPayload | undefined): string {
-  const pairs = Object.entries(message).flatMap(([name, value]): (readonly [string, string])[] => {
+  const { error, ...rest } = message
+  const pairs = Object.entries({ ...rest, error }).flatMap(([name, value]): (readonly [string, string])[] => {
     if (value === undefined) return []
     if (name === 'redriven') {
       const { at, by } = value as NonNullable<DeadLetter['redriven']>
