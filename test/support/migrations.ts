@@ -93,6 +93,7 @@ const ROWS: Readonly<Record<number, readonly (readonly [table: string, columns: 
     ],
     5: [],
     6: [],
+    7: [],
   }
 
 /** Puts a row into each table of this migration. → the tables */

@@ -9,6 +9,8 @@ export type TxboxErrorCode =
   | 'TXBOX_SCHEMA'
   | 'TXBOX_DATABASE_UNAVAILABLE'
   | 'TXBOX_LEASE_LOST'
+  | 'TXBOX_SETTLEMENT'
+  | 'TXBOX_PUBLISH_TIMEOUT'
   | 'TXBOX_GARBAGE_COLLECTION'
   | 'TXBOX_BROKER_UNAVAILABLE'
   | 'TXBOX_PERMANENT'
@@ -116,6 +118,26 @@ export class DatabaseUnavailableError extends TxboxError {
 export class LeaseLostError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_LEASE_LOST', message, options)
+  }
+}
+
+/**
+ * A relay published messages whose rows the database does not let go: a row-level security policy, a trigger or a
+ * missing privilege keeps them. The relay holds the shard back, so that the same messages are not published again.
+ */
+export class SettlementError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_SETTLEMENT', message, options)
+  }
+}
+
+/**
+ * A call of the publisher takes longer than `publishTimeoutMs`. Its signal has been aborted; its shard waits until the
+ * call ends, and the other shards go on. Retryable: messages without a result are published again.
+ */
+export class PublishTimeoutError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_PUBLISH_TIMEOUT', message, { ...options, retryable: true })
   }
 }
 

@@ -20,8 +20,10 @@ export {
   LeaseLostError,
   NotInTransactionError,
   PermanentError,
+  PublishTimeoutError,
   RetryLaterError,
   SchemaError,
+  SettlementError,
   TransactionAbortedError,
   TransactionConflictError,
   TxboxError,
@@ -72,6 +74,7 @@ export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './ports/lease
 export type { NewStoredMessage, OutboxStore, StoredMessage } from './ports/outbox-store.ts'
 export type {
   BacklogMessage,
+  BacklogRow,
   ParkedSettlement,
   ReadLimits,
   Refusal,
@@ -88,7 +91,7 @@ export type {
   VersionChain,
   WaitingChange,
 } from './ports/version-buffer-store.ts'
-export type { PublishResult, Publisher } from './publisher.ts'
+export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
 export { readableDuration } from './readable-duration.ts'
 export { readableNumber } from './readable-number.ts'
 export { reasonOf } from './reason-of.ts'

@@ -121,10 +121,24 @@ export interface RootAdapter<R = unknown> {
   copyOut?(
     root: R,
   ): ((text: string, timeoutMs: number, row: (bytes: Buffer) => void) => Promise<void>) | undefined
+  /**
+   * One statement in a READ COMMITTED transaction of its own, in one round trip, where the library lets that through. The
+   * server cancels the statement after `cancelAfterMs`. As `query` otherwise.
+   */
+  queryAlone?(
+    root: R,
+  ):
+    | ((
+        text: string,
+        values: readonly unknown[],
+        limits: { readonly timeoutMs: number; readonly cancelAfterMs: number },
+      ) => Promise<SqlResult>)
+    | undefined
   connect(root: R): Promise<OwnConnection>
   /**
    * A connection that nothing else waits for, where the library can open one outside of its pool; otherwise statements
-   * go through the pool, each on a connection of its own. No answer within `timeoutMs` rejects.
+   * go through the pool, each on a connection of its own. No answer within `timeoutMs` rejects. Where the library has
+   * `queryAlone`, each statement of the connection runs like that.
    */
   connectApart(root: R, timeoutMs: number): Promise<OwnConnection>
   /**

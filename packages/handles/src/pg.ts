@@ -8,6 +8,7 @@ import type {
   SqlResult,
   TransactionState,
 } from './handle-adapter.ts'
+import { asFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
 import { pgOpening } from './pg-opening.ts'
 
 /** What we use of a `pg` client; `pg` itself is not imported. */
@@ -41,14 +42,20 @@ interface PgPool {
   }
   readonly Client: {
     new (config: object): PgClient & { connect(): Promise<unknown>; end(): Promise<void> }
-    readonly Query?: { new (config: { text: string }): PgQuery; readonly prototype: Partial<PgQuery> }
+    readonly Query?: {
+      new (config: { text: string; values?: readonly unknown[] }): PgQuery
+      readonly prototype: Partial<PgQuery>
+    }
   }
 }
 /** Of `pg.native` it has no such method. */
-interface PgQuery {
-  query_timeout: number
+interface PgQuery extends FlyingQuery {
+  callback: (error: unknown, results: unknown) => void
   handleCopyData: (message: { readonly chunk: Buffer }) => void
 }
+
+/** The server cancels what is late a little before this side gives it up, so that its answer still comes. */
+const SERVER_SHARE = 0.9
 
 const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
 
@@ -135,6 +142,13 @@ export const pgRoot: RootAdapter<PgPool> = {
       if (failure !== undefined) throw failure.error
     }
   },
+  queryAlone(pool) {
+    const Query = pool.Client?.Query
+    if (Query?.prototype.prepare === undefined) return undefined
+    // The pool throws a connection away on which a query has failed.
+    return async (text, values, limits) =>
+      resultOfFlight(await pool.query(asFlight(new Query({ text, values }), limits)))
+  },
   async connect(pool) {
     const { client, release } = await checkOut(pool)
     return {
@@ -146,8 +160,12 @@ export const pgRoot: RootAdapter<PgPool> = {
     const client = new pool.Client(apart(pool, timeoutMs))
     client.on('error', () => undefined)
     await client.connect()
+    const Query = pool.Client.Query
     return {
-      query: async (text, values) => toSqlResult(await client.query(text, values as unknown[])),
+      query:
+        Query?.prototype.prepare === undefined
+          ? async (text, values) => toSqlResult(await client.query(text, values as unknown[]))
+          : (text, values) => flyOn(client, new Query({ text, values }), timeoutMs),
       release: () => void client.end().catch(() => undefined),
     } satisfies OwnConnection
   },
@@ -183,6 +201,23 @@ export const pgRoot: RootAdapter<PgPool> = {
       release(broken)
     }
   },
+}
+
+/** A statement in a transaction of its own. */
+async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promise<SqlResult> {
+  try {
+    return await new Promise<SqlResult>((resolve, reject) => {
+      query.callback = (error, results) => {
+        if (error !== null && error !== undefined) reject(error)
+        else resolve(resultOfFlight(results))
+      }
+      client.query(asFlight(query, { timeoutMs, cancelAfterMs: timeoutMs * SERVER_SHARE }) as never)
+    })
+  } catch (error) {
+    // Without an answer of the server the connection is of no use any more.
+    if (typeof Reflect.get(Object(error), 'severity') === 'string') await client.query('ROLLBACK')
+    throw error
+  }
 }
 
 /** The options of a client outside of the pool. The pool keeps the password out of the enumerable ones. */

@@ -26,7 +26,7 @@ import { MysqlLeaseStore } from './lease-store.ts'
 import { outboxStatements } from './outbox-statements.ts'
 import { MysqlOutboxStore } from './outbox-store.ts'
 import { parkedStatements } from './parked-statements.ts'
-import { relayStatements } from './relay-statements.ts'
+import { relayStatementsByEngine } from './relay-statements.ts'
 import { MysqlRelayStore } from './relay-store.ts'
 import { checkRevision } from './schema-revision.ts'
 import type { ServerTraits } from './server.ts'
@@ -173,7 +173,7 @@ function connectedPorts(
         }
       },
       relay({ statementTimeoutMs }) {
-        return new MysqlRelayStore(relayStatements(tables), parkedStatements(tables), {
+        return new MysqlRelayStore(relayStatementsByEngine(tables), parkedStatements(tables), {
           root,
           db,
           statementTimeoutMs,

@@ -13,6 +13,9 @@ import { DatabaseUnavailableError, SchemaError, TransactionConflictError, isTxbo
  */
 const CONFLICTS: ReadonlySet<unknown> = new Set([1213, 1205, 3572, 1020, 3101])
 
+/** A lock on a row, or on a table, was not to be had in time. */
+export const LOCK_WAIT_TIMEOUT = 1205
+
 /** A key is there already. */
 export const DUPLICATE_KEY = 1062
 
@@ -59,6 +62,15 @@ export function isConflict(error: unknown): boolean {
     if (CONFLICTS.has(numberOf(at)) || Reflect.get(at, 'code') === 'TXBOX_TRANSACTION_CONFLICT') return true
     // Whoever threw one of our other errors has decided, whatever caused it.
     if (isTxboxError(at)) return false
+    at = Reflect.get(at, 'cause')
+  }
+  return false
+}
+
+/** Is this the server's error of that number, or caused by it? */
+export function hasNumber(error: unknown, number: number): boolean {
+  for (let at: unknown = error, depth = 0; typeof at === 'object' && at !== null && depth < 10; depth++) {
+    if (numberOf(at) === number) return true
     at = Reflect.get(at, 'cause')
   }
   return false

@@ -57,6 +57,15 @@ export function isTimeout(error: unknown): boolean {
   return typeof error === 'object' && error !== null && Reflect.get(error, 'code') === CANCELLED
 }
 
+/** Is this the server's error of that SQLSTATE, or caused by it? */
+export function hasCode(error: unknown, code: string): boolean {
+  for (let at: unknown = error, depth = 0; typeof at === 'object' && at !== null && depth < 10; depth++) {
+    if (Reflect.get(at, 'code') === code) return true
+    at = Reflect.get(at, 'cause')
+  }
+  return false
+}
+
 /** Our error for one of the driver's. What we have no word for comes out as it is. */
 export function translate(error: unknown, doing: string): unknown {
   if (typeof error !== 'object' || error === null || isTxboxError(error)) return error

@@ -62,8 +62,8 @@ class StartableRelay implements Relay {
   async start(): Promise<void> {
     this.#refuseStopped('start')
     await (this.#run ??= this.#begin())
-    if (!this.#started) this.#log.started()
     this.#started = true
+    this.#log.started()
   }
 
   async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
@@ -143,7 +143,7 @@ class StartableRelay implements Relay {
       (error: unknown) => this.#settings.events.emit('error', { error }),
     )
     closing.catch(() => undefined)
-    if (this.#started) this.#log.stopped()
+    this.#log.stopped()
     this.#resolveStopped()
   }
 
@@ -170,6 +170,7 @@ function checkOptions(options: RelayOptions): {
       'leaseMs',
       'owner',
       'retry',
+      'publishTimeoutMs',
     ],
     ...['logger', 'signal'],
   )
@@ -196,6 +197,7 @@ function checkOptions(options: RelayOptions): {
       leases: ports.leases(),
       wakeup,
       publisher: checkPublisher(check, options.publisher),
+      publishTimeoutMs: check.milliseconds('publishTimeoutMs', { min: 10, max: hours(1), default: 60_000 }),
       batchSize: check.integer('batchSize', { min: 1, max: 10_000, default: 1000 }),
       batchBytes: check.integer('batchBytes', { min: 1024, max: 256 * MIB, default: 4 * MIB }),
       pollMs: { min: minMs, max: maxMs },

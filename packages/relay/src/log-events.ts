@@ -16,12 +16,14 @@ const OUTAGE = 'unavailable'
 export interface RelayLog {
   readonly events: EventListeners<RelayEvents>
   started(): void
+  /** Also writes what has been counted; for a relay that only drained, nothing else. */
   stopped(): void
 }
 
 /** Events as log lines. They hold neither payloads nor what somebody else's error object carries. */
 export function relayLog(owner: string, logger: Logger | false | undefined): RelayLog {
   let outageSince: number | undefined
+  let running = false
   const logged = loggedEvents<RelayEvents>(logger, {
     ...lines,
     unavailable(event) {
@@ -42,11 +44,15 @@ export function relayLog(owner: string, logger: Logger | false | undefined): Rel
   return {
     events: logged.events,
     started() {
+      if (running) return
+      running = true
       const object = { event: 'started', owner }
       logged.write({ level: 'info', object, text: `The relay ${oneLine(owner)} has started.` })
     },
     stopped() {
       logged.end()
+      if (!running) return
+      running = false
       const object = { event: 'stopped', owner }
       logged.write({ level: 'info', object, text: `The relay ${oneLine(owner)} has stopped.` })
     },

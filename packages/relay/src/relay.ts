@@ -49,6 +49,13 @@ export interface RelayOptions {
    * the code `TXBOX_UNHEARD_…`; `false` silences it.
    */
   logger?: Logger | false | undefined
+  /**
+   * How long one call of the publisher may take, 10 ms to 1 h. The signal of a call that takes longer is aborted, and the
+   * relay emits an `error` with a `PublishTimeoutError`; only the shard of its messages waits until the call ends.
+   *
+   * @default 60 000
+   */
+  publishTimeoutMs?: number | undefined
   /** Stops the relay. */
   signal?: AbortSignal | undefined
 }
