@@ -7,6 +7,7 @@ import * as mysqlGarbage from '../../packages/mysql/src/garbage-statements.ts'
 import * as mysqlInbox from '../../packages/mysql/src/inbox-statements.ts'
 import * as mysqlInspection from '../../packages/mysql/src/inspection-statements.ts'
 import * as mysqlLease from '../../packages/mysql/src/lease-statements.ts'
+import * as mysqlMigration from '../../packages/mysql/src/migration-statements.ts'
 import * as mysqlOutbox from '../../packages/mysql/src/outbox-statements.ts'
 import * as mysqlParked from '../../packages/mysql/src/parked-statements.ts'
 import * as mysqlRelay from '../../packages/mysql/src/relay-statements.ts'
@@ -55,6 +56,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     lease: mysqlLease.leaseStatements(tables),
     garbage: mysqlGarbage.garbageStatements(tables, engine),
     inspection: mysqlInspection.inspectionStatements(tables),
+    migration: mysqlMigration.migrationStatements(tables),
     'version-buffer': mysqlVersions.versionBufferStatements(tables),
   }
 }
@@ -94,10 +96,10 @@ describe.each(Object.keys(databases))('%s', (database) => {
     for (const [name, text] of statementsOn('Else where')) {
       // A part of another statement names no table, and what asks the server itself names none of ours.
       if (name.endsWith('-row.sql') || !/\b(from|into|update|join)\b/i.test(text)) continue
-      if (name.startsWith('inspection.') && !text.includes('Else where')) continue
+      if (/^(inspection|migration)\./.test(name) && !text.includes('Else where')) continue
       expect(text, name).toContain('Else where')
       expect(text, name).not.toMatch(
-        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|redrives|versions|waiting|collections)\b)/i,
+        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|redrives|versions|waiting|collections|migrations)\b)/i,
       )
     }
   })
