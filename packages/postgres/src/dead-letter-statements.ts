@@ -1,7 +1,8 @@
 /** Every statement on dead letters that somebody runs who looks after them. `schema` is quoted. */
 export function deadLetterStatements(schema: string) {
   const parked = `${schema}.parked`
-  const milliseconds = (column: string): string => `floor(date_part('epoch', ${column}) * 1000)::bigint::text`
+  const milliseconds = (column: string): string =>
+    `pg_catalog.floor(pg_catalog.date_part('epoch', ${column}) * 1000::double precision)::bigint::text`
   const columns = `d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error, d.attempts::text as attempts,
   ${milliseconds('d.created_at')} as created_at, ${milliseconds('d.dead_at')} as dead_at,
   ${milliseconds('r.redriven_at')} as redriven_at, r.redriven_by`
@@ -41,12 +42,12 @@ with chosen as materialized (
   for update
 ), ranked as materialized (
   select c.place, case when c.deliver_at is null then c.key end as order_key,
-    row_number() over (partition by c.shard, c.key, c.deliver_at is null order by c.place) as n
+    pg_catalog.row_number() over (partition by c.shard, c.key, c.deliver_at is null order by c.place) as n
   from chosen as c
 ), redriven as (
   update ${parked} as p
   set dead_at = null, attempts = 0, order_key = ranked.order_key,
-    due_at = case when ranked.order_key is null or ranked.n = 1 then clock_timestamp() end
+    due_at = case when ranked.order_key is null or ranked.n = 1 then pg_catalog.clock_timestamp() end
   from ranked
   where p.place = ranked.place and p.dead_at is not null
   returning p.place

@@ -1,6 +1,6 @@
 select d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error, d.attempts::text as attempts,
-  floor(date_part('epoch', d.created_at) * 1000)::bigint::text as created_at, floor(date_part('epoch', d.dead_at) * 1000)::bigint::text as dead_at,
-  floor(date_part('epoch', r.redriven_at) * 1000)::bigint::text as redriven_at, r.redriven_by
+  pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::bigint::text as created_at, pg_catalog.floor(pg_catalog.date_part('epoch', d.dead_at) * 1000::double precision)::bigint::text as dead_at,
+  pg_catalog.floor(pg_catalog.date_part('epoch', r.redriven_at) * 1000::double precision)::bigint::text as redriven_at, r.redriven_by
 from (
   select * from "txbox".parked as p
   where p.dead_at is not null

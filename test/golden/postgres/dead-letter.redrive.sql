@@ -11,12 +11,12 @@ limit $6
   for update
 ), ranked as materialized (
   select c.place, case when c.deliver_at is null then c.key end as order_key,
-    row_number() over (partition by c.shard, c.key, c.deliver_at is null order by c.place) as n
+    pg_catalog.row_number() over (partition by c.shard, c.key, c.deliver_at is null order by c.place) as n
   from chosen as c
 ), redriven as (
   update "txbox".parked as p
   set dead_at = null, attempts = 0, order_key = ranked.order_key,
-    due_at = case when ranked.order_key is null or ranked.n = 1 then clock_timestamp() end
+    due_at = case when ranked.order_key is null or ranked.n = 1 then pg_catalog.clock_timestamp() end
   from ranked
   where p.place = ranked.place and p.dead_at is not null
   returning p.place
@@ -26,8 +26,8 @@ limit $6
   from chosen as c join redriven using (place)
 )
 select d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error, d.attempts::text as attempts,
-  floor(date_part('epoch', d.created_at) * 1000)::bigint::text as created_at, floor(date_part('epoch', d.dead_at) * 1000)::bigint::text as dead_at,
-  floor(date_part('epoch', r.redriven_at) * 1000)::bigint::text as redriven_at, r.redriven_by
+  pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::bigint::text as created_at, pg_catalog.floor(pg_catalog.date_part('epoch', d.dead_at) * 1000::double precision)::bigint::text as dead_at,
+  pg_catalog.floor(pg_catalog.date_part('epoch', r.redriven_at) * 1000::double precision)::bigint::text as redriven_at, r.redriven_by
 from chosen as d join redriven using (place)
 left join lateral (
   select r.redriven_at, r.redriven_by from "txbox".redrives as r
