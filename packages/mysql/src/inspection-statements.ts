@@ -78,7 +78,8 @@ order by held.waiting desc, head.order_key`,
     /** By name, since the two engines do not have the same. */
     settings: `
 show variables where variable_name in (
-  'transaction_isolation', 'tx_isolation', 'read_only', 'innodb_flush_log_at_trx_commit', 'max_allowed_packet', 'wsrep_on'
+  'transaction_isolation', 'tx_isolation', 'read_only', 'innodb_flush_log_at_trx_commit', 'max_allowed_packet', 'wsrep_on',
+  'group_replication_single_primary_mode'
 )`,
 
     indexes: `

@@ -4,7 +4,7 @@ export function inspectionStatements(schema: string) {
   const count = (rows: string): string =>
     `(select pg_catalog.count(*) from (select ${rows} limit $1) as counted)::text`
   const ms = (interval: string): string =>
-    `pg_catalog.floor(pg_catalog.date_part('epoch', ${interval}) * 1000)::bigint::text`
+    `pg_catalog.floor(pg_catalog.date_part('epoch', ${interval}) * 1000::double precision)::bigint::text`
   const lag = `${count(`from ${schema}.outbox`)} as backlog,
   (
     select ${ms('pg_catalog.clock_timestamp() - pg_catalog.min(first.created_at)')}
@@ -27,7 +27,7 @@ select
   ${count(`from ${schema}.inbox where expires_at <= pg_catalog.statement_timestamp()`)} as expired,
   (
     select greatest(c.reltuples::bigint, pg_catalog.pg_stat_get_live_tuples(c.oid), 0)::text
-    from pg_catalog.pg_class as c where c.oid = '${schema.replaceAll("'", "''")}.inbox'::regclass
+    from pg_catalog.pg_class as c where c.oid = '${schema.replaceAll("'", "''")}.inbox'::regclass::oid
   ) as claims,
   pg_catalog.pg_total_relation_size('${schema.replaceAll("'", "''")}.inbox')::text as inbox_bytes`,
 
@@ -80,7 +80,7 @@ where n.nspname = $1`,
 
     /** Columns whose bytes decide what is the same. */
     collations: `
-select a.attrelid::regclass::text || '.' || a.attname as name, l.collname as collation
+select a.attrelid::regclass::text || '.' || a.attname::text as name, l.collname as collation
 from pg_catalog.pg_attribute as a
 join pg_catalog.pg_class as c on c.oid = a.attrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -90,11 +90,11 @@ where n.nspname = $1 and (c.relname, a.attname) in (('inbox', 'consumer'), ('inb
 
     /** What would break the order of the messages: a sequence that caches, a trigger that draws a number before it waits. */
     order: `
-select 'sequence ' || s.sequencename || ' has cache ' || s.cache_size as found
+select 'sequence ' || s.sequencename::text || ' has cache ' || s.cache_size::text as found
 from pg_catalog.pg_sequences as s
 where s.schemaname = $1 and s.sequencename = 'outbox_seq' and s.cache_size <> 1
 union all
-select 'trigger ' || t.tgname
+select 'trigger ' || t.tgname::text
 from pg_catalog.pg_trigger as t
 join pg_catalog.pg_class as c on c.oid = t.tgrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -102,7 +102,7 @@ where n.nspname = $1 and c.relname = 'outbox' and not t.tgisinternal`,
 
     /** Who keeps vacuum from removing what was deleted, the oldest first. */
     horizon: `
-select 'connection ' || pid || coalesce(' of ' || usename, '') || coalesce(' (' || nullif(application_name, '') || ')', '')
+select 'connection ' || pid::text || coalesce(' of ' || usename::text, '') || coalesce(' (' || nullif(application_name, '') || ')', '')
     || ', ' || coalesce(state, 'state hidden') as who,
   ${ms('pg_catalog.clock_timestamp() - coalesce(xact_start, state_change)')} as age_ms
 from pg_catalog.pg_stat_activity
@@ -112,7 +112,7 @@ union all
 select 'prepared transaction ' || gid, ${ms('pg_catalog.clock_timestamp() - prepared')}
 from pg_catalog.pg_prepared_xacts
 union all
-select 'replication slot ' || slot_name || case when active then '' else ', which nobody reads' end, null
+select 'replication slot ' || slot_name::text || case when active then '' else ', which nobody reads' end, null
 from pg_catalog.pg_replication_slots
 where xmin is not null and not active
 order by age_ms desc nulls last

@@ -130,7 +130,9 @@ async function applyMissing(
 }
 
 async function missingMigrations(run: RunStatement, schema: string): Promise<typeof MIGRATIONS> {
-  const { rows } = await run('select (to_regclass($1) is not null)::text as there', [`${schema}.migrations`])
+  const { rows } = await run('select (pg_catalog.to_regclass($1) is not null)::text as there', [
+    `${schema}.migrations`,
+  ])
   const applied = rows[0]?.['there'] === 'true' ? await appliedMigrations(run, schema) : new Set<number>()
   refuseLater(applied, schema)
   return MIGRATIONS.filter((migration) => !applied.has(migration.number))
@@ -141,9 +143,10 @@ async function lock(run: RunStatement, schema: string, signal: AbortSignal | und
   for (;;) {
     signal?.throwIfAborted()
     await run('begin', [])
-    const { rows } = await run('select pg_try_advisory_xact_lock(hashtextextended($1, 0))::text as locked', [
-      `txbox.migrate ${schema}`,
-    ])
+    const { rows } = await run(
+      'select pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))::text as locked',
+      [`txbox.migrate ${schema}`],
+    )
     if (rows[0]?.['locked'] === 'true') return
     await run('rollback', [])
     await pause(LOCK_PAUSE_MS, undefined, signal === undefined ? {} : { signal })

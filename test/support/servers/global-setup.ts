@@ -1,5 +1,6 @@
 import type { TestProject } from 'vitest/node'
 import '../provided.ts'
+import { galeraServer } from './galera-server.ts'
 import { embeddedPostgresServer, postgresServer } from './postgres-server.ts'
 import { dropLeftovers as dropMysqlLeftovers, hasSnapshotIsolation } from './mysql-databases.ts'
 import { mariadbServer, mysqlServer } from './mysql-server.ts'
@@ -14,6 +15,7 @@ const kinds: Record<string, ServerKind> = {
   'postgres-embedded': embeddedPostgresServer,
   mysql: mysqlServer,
   mariadb: mariadbServer,
+  galera: galeraServer,
   rabbitmq: rabbitmqServer,
 }
 
