@@ -82,8 +82,8 @@ test('gc --interval-ms collects until SIGTERM, and ends by itself then', async (
   child.kill('SIGTERM')
   const { code, stderr } = await end
   expect(code).toBe(0)
-  expect(stderr).toContain('collected: Removed 1,500 expired claims and 1 dead letter')
-  expect(stderr).toContain('SIGTERM: finishing the batch in flight')
+  expect(stderr).toContain('info  Removed 1,500 expired claims and 1 dead letter')
+  expect(stderr).toContain('SIGTERM: the collector finishes the batch in flight')
 })
 
 test('SIGINT ends a single run within one batch', async () => {

@@ -118,10 +118,8 @@ test('every file is safe to run again, on tables with rows', async () => {
 })
 
 describe('a crash', () => {
-  /** Each statement that reaches the server on its own: PostgreSQL gets a file at once, in one transaction. */
-  const steps = migrationsOf(target, 'x').flatMap(({ sql }) =>
-    target.engine === 'postgres' ? [sql] : statementsOf(sql),
-  )
+  /** Each statement reaches the server on its own. */
+  const steps = migrationsOf(target, 'x').flatMap(({ sql }) => statementsOf(sql))
 
   test.for([...steps.keys()])(
     'before or after step %#: called again, migrate brings the tables up to date',
@@ -129,9 +127,7 @@ describe('a crash', () => {
       const clean = await cleanShape()
       for (const when of ['cutBefore', 'cutAfter'] as const) {
         const where = `${when} ${index} `
-        const step = migrationsOf(target, where).flatMap(({ sql }) =>
-          target.engine === 'postgres' ? [sql] : statementsOf(sql),
-        )[index]!
+        const step = migrationsOf(target, where).flatMap(({ sql }) => statementsOf(sql))[index]!
         const proxy = await Proxy.to(target.address())
         onTestFinished(() => proxy.close())
         // The beginning tells one statement from all others: it holds the name of a table, or the number of a migration.

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import {
-  EventListeners,
   LIMITS,
   OptionChecker,
   connectedPortsOf,
   days,
   hours,
+  loggerOption,
   type ConnectedPorts,
   type GarbageStore,
 } from '@txbox/core'
@@ -20,6 +20,7 @@ import type {
   RunOptions,
   SweptBuffer,
 } from './garbage-collector.ts'
+import { collectorLog, type CollectorLog } from './log-events.ts'
 
 interface Settings {
   readonly batchSize: number
@@ -44,9 +45,11 @@ export function createGarbageCollector(options: GarbageCollectorOptions): Garbag
     'pauseMs',
     'deadLetterRetentionMs',
     'versionBuffers',
+    'logger',
     'signal',
   )
-  const collector = new PeriodicCollector(connectedPortsOf(where, options.database), {
+  const log = collectorLog(loggerOption(check, options.logger))
+  const collector = new PeriodicCollector(connectedPortsOf(where, options.database), log, {
     batchSize: check.integer('batchSize', { min: 1, max: 10_000, default: 1000 }),
     intervalMs: check.milliseconds('intervalMs', { min: 1000, max: hours(24), default: 60_000 }),
     pauseMs: check.milliseconds('pauseMs', { min: 0, max: hours(1), default: 50 }),
@@ -64,7 +67,7 @@ class PeriodicCollector implements GarbageCollector {
   readonly #store: GarbageStore
   readonly #settings: Settings
   readonly #batchSize: BatchSize
-  readonly #events = new EventListeners<GarbageCollectorEvents>()
+  readonly #log: CollectorLog
   /** All that is under way, for `stop` to wait for. */
   readonly #underWay = new Set<Promise<unknown>>()
   #stopping = new AbortController()
@@ -73,7 +76,8 @@ class PeriodicCollector implements GarbageCollector {
   #told = false
   #ended = false
 
-  constructor(ports: ConnectedPorts, settings: Settings) {
+  constructor(ports: ConnectedPorts, log: CollectorLog, settings: Settings) {
+    this.#log = log
     this.#ports = ports
     this.#store = ports.garbage()
     this.#settings = settings
@@ -102,6 +106,7 @@ class PeriodicCollector implements GarbageCollector {
     })
     this.#loop.catch(() => (this.#loop = undefined))
     await begun
+    this.#log.started()
   }
 
   async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
@@ -115,6 +120,7 @@ class PeriodicCollector implements GarbageCollector {
       pause(timeoutMs, undefined, { signal: over.signal }).catch(() => undefined),
     ])
     over.abort()
+    if (this.#loop !== undefined) this.#log.stopped()
     this.#loop = undefined
     if (!this.#ended) this.#stopping = new AbortController()
   }
@@ -129,7 +135,7 @@ class PeriodicCollector implements GarbageCollector {
     event: E,
     listener: (event: GarbageCollectorEvents[E]) => void,
   ): () => void {
-    return this.#events.on(event, listener)
+    return this.#log.events.on(event, listener)
   }
 
   async #collectByInterval(signal: AbortSignal): Promise<void> {
@@ -150,7 +156,7 @@ class PeriodicCollector implements GarbageCollector {
       progress: (soFar) => this.#tellProgress(onProgress, soFar),
       succeeded: () => (this.#told = false),
     }).run()
-    this.#events.emit('collected', collected)
+    this.#log.events.emit('collected', collected)
     return collected
   }
 
@@ -170,8 +176,7 @@ class PeriodicCollector implements GarbageCollector {
   }
 
   #loud(error: unknown): void {
-    if (this.#events.hears('error')) this.#events.emit('error', { error })
-    else process.emitWarning(error instanceof Error ? error : String(error))
+    this.#log.events.emit('error', { error })
   }
 
   async #track<R>(work: () => Promise<R>): Promise<R> {

@@ -1,4 +1,4 @@
-import type { ConnectedDatabase } from '@txbox/core'
+import type { ConnectedDatabase, Logger } from '@txbox/core'
 
 /** What one run has done. */
 export interface Collected {
@@ -38,7 +38,7 @@ export interface GarbageCollectorEvents {
   collected: Collected
   /**
    * Ten batches in a row have failed, told once until one succeeds again; or a listener or `onProgress` has thrown. The
-   * collector goes on. When nobody listens it is a warning of the process.
+   * collector goes on. When nobody listens, the first one is a warning of the process.
    */
   error: { error: unknown }
 }
@@ -66,6 +66,11 @@ export interface GarbageCollectorOptions {
    * the buffers must be those of your program; `txbox gc` sweeps none. @default none
    */
   versionBuffers?: readonly SweptBuffer[] | undefined
+  /**
+   * Where the collector logs what happens: pino's argument order, or `consoleLogger()`. Without a logger, the first error
+   * that no listener hears is a warning of the process, with the code `TXBOX_UNHEARD_ERROR`; `false` silences it.
+   */
+  logger?: Logger | false | undefined
   /** Stops the collector. */
   signal?: AbortSignal | undefined
 }

@@ -16,8 +16,9 @@ export {
   InvalidOptionError,
   SchemaError,
   TxboxError,
+  consoleLogger,
   days,
   hours,
   isTxboxError,
 } from '@txbox/core'
-export type { ConnectedDatabase } from '@txbox/core'
+export type { ConnectedDatabase, Logger } from '@txbox/core'

@@ -11,12 +11,14 @@ export {
   RetryLaterError,
   SchemaError,
   TxboxError,
+  consoleLogger,
   exponentialBackoff,
   isTxboxError,
 } from '@txbox/core'
 export type {
   ConnectedDatabase,
   DeadLetter,
+  Logger,
   OutboxMessage,
   PublishResult,
   Publisher,

@@ -31,7 +31,8 @@ const POSTGRES: Dialect = {
   textOf: (value) => sql<string>`cast(${value} as text)`,
   version: String,
   instant: ({ iso }) => sql`cast(${iso} as timestamptz)`,
-  clockPlus: (ms) => sql`clock_timestamp() + cast(${ms} as double precision) * interval '1 millisecond'`,
+  clockPlus: (ms) =>
+    sql`pg_catalog.clock_timestamp() + cast(${ms} as double precision) * interval '1 millisecond'`,
   rounds: postgresRounds,
   roundsInsert: postgresRounds,
   // Foreign keys that point to the row do not wait for it, as they do not for an UPDATE.
