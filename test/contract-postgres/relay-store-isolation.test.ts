@@ -35,7 +35,11 @@ describe.each(['pg', 'kysely'])('%s', (library) => {
       behind: [{ row: read[1]!, suspect: false }],
     })
     const [head] = await relay.readDue()
-    await relay.store.settleParked(lease, SHARD, { accepted: [head!], refused: [], released: [{ key: 'k', after: 0n }] })
+    await relay.store.settleParked(lease, SHARD, {
+      accepted: [head!],
+      refused: [],
+      released: [{ key: 'k', after: 0n }],
+    })
     await relay.store.healKeys(lease, SHARD)
     await relay.leases.note(lease, 'x')
     await relay.leases.renew([lease], 1000)

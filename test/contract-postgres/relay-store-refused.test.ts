@@ -113,7 +113,12 @@ test('O18 an error whose characters the database cannot hold is stored in others
     ...outbox,
     sql: async (text: string, values: readonly unknown[] = []) => {
       let n = 0
-      return (await pool.query(text.replaceAll('?', () => `$${++n}`), [...values])).rows
+      return (
+        await pool.query(
+          text.replaceAll('?', () => `$${++n}`),
+          [...values],
+        )
+      ).rows
     },
   }
   const relay = new StoreUnderTest({ database: postgres({ db: pool }) }, target, there as never)
@@ -123,6 +128,8 @@ test('O18 an error whose characters the database cannot hold is stored in others
   await relay.park(await relay.read(), { error: 'é “quoted” 😀\0', errors })
   const [head] = await relay.readDue()
   expect(JSON.parse(head!.errors!)).toEqual(JSON.parse(errors))
-  const { rows } = await pool.query<{ error: string }>('select error from txbox.parked where error is not null')
+  const { rows } = await pool.query<{ error: string }>(
+    'select error from txbox.parked where error is not null',
+  )
   expect(rows).toEqual([{ error: '\\u{e9} \\u{201c}quoted\\u{201d} \\u{1f600}\\u{0}' }])
 })
