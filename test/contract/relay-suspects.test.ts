@@ -85,7 +85,8 @@ onEachKind(target, (kind) => {
     expect(broker.calls.map(({ messages }) => messages.length)).toEqual([20])
     expect(broker.ids()).toEqual(ids)
     expect(subject.heard('parked')).toEqual([])
-    // The next death is a first one again.
+    // The next death is a first one again, once the relay has seen that all is through.
+    await subject.relay.drain()
     await subject.relay.stop()
     await publishAll(root, messagesOf(poisoned, 10))
     await die(1)

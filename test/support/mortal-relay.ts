@@ -127,6 +127,8 @@ export class MortalRelay {
         return message
       },
       suspectParked: (lease, shard, places) => this.#alive(() => inner.suspectParked(lease, shard, places)),
+      note: (lease, inFlight) => this.#alive(() => inner.note(lease, inFlight)),
+      survived: (lease) => this.#alive(() => inner.survived(lease)),
       healKeys: (lease, shard) => this.#alive(() => inner.healKeys(lease, shard)),
       read: (shard: number, limits: ReadLimits) => read('read', () => inner.read(shard, limits)),
       readDue: (lease: Lease, shard: number, limits: ReadLimits) =>
@@ -148,8 +150,6 @@ export class MortalRelay {
       // A dead one gives nothing back; it only has to let go of its connection, which is this process's.
       release: async (leases, cutOff) =>
         this.#dead ? Promise.reject(new Error('dead')) : inner.release(leases, cutOff),
-      note: (lease, inFlight) => this.#alive(() => inner.note(lease, inFlight)),
-      survived: (lease) => this.#alive(() => inner.survived(lease)),
       close: () => inner.close(),
     }
   }

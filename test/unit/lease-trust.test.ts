@@ -52,8 +52,6 @@ test('O7 trust counts from when the lease was asked for, also when it is renewed
     acquire: (names) => (isFree ? slow(names.slice(0, 1).map(lease)) : Promise.resolve([])),
     renew: (leases) => slow(leases),
     release: async () => undefined,
-    note: async () => true,
-    survived: async () => undefined,
     holders: async () => [],
     sweep: async () => undefined,
     close: async () => undefined,

@@ -64,16 +64,6 @@ update ${leases}
 set owner = null, expires_at = null, crashes = crashes + (CUT), in_flight = case when CUT then in_flight end
 where owner = ? and (ROWS)`,
 
-    note: `
-update ${leases}
-set in_flight = ?
-where name = ? and owner = ? and term = ? and expires_at > utc_timestamp(6)`,
-
-    survived: `
-update ${leases}
-set crashes = 0, in_flight = null
-where name = ? and owner = ? and term = ?`,
-
     holders: `
 select hex(name) as name, hex(owner) as owner
 from ${leases}

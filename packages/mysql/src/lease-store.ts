@@ -78,20 +78,6 @@ export class MysqlLeaseStore implements LeaseStore {
     await this.#write('giving leases back', this.#ofMine(text, leases), [Buffer.from(first.owner)])
   }
 
-  async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
-    const doing = 'noting what is in flight'
-    const { affected } = await this.#write(doing, this.#sql.note, [inFlight ?? null, ...fence(lease)])
-    if (affected > 0) return true
-    // Some drivers count what has changed, and not what was found.
-    const owner = Buffer.from(lease.owner)
-    const { rows } = await this.#read(doing, this.#ofMine(this.#sql.held, [lease]), [owner])
-    return rows.length > 0
-  }
-
-  async survived(lease: Lease): Promise<void> {
-    await this.#write('noting what is through', this.#sql.survived, fence(lease))
-  }
-
   async holders(prefix: string): Promise<readonly LeaseHolder[]> {
     const { rows } = await this.#read('reading leases', this.#sql.holders, startsWith(prefix))
     return rows.map((row) => ({
@@ -182,10 +168,6 @@ export class MysqlLeaseStore implements LeaseStore {
       this.#underWay--
     }
   }
-}
-
-function fence({ name, owner, term }: Lease): readonly Value[] {
-  return [Buffer.from(name), Buffer.from(owner), term]
 }
 
 function nameOf(row: Readonly<Record<string, unknown>>): Buffer {

@@ -102,6 +102,18 @@ where o.created_at = ${instant('gone.stamp')}`,
      */
     onServer: `
 (select connection_id() as shard, 0 as due, case when connection_id() not in (?) then ${SERVER[engine]} end as server)`,
+
+    /** What is in flight after a crash, under a lease that is still held. */
+    note: `
+update ${leases} as l
+set l.in_flight = ?
+where ${mine}`,
+
+    /** Everything is through that was in flight when the last owner died. */
+    survived: `
+update ${leases} as l
+set l.crashes = 0, l.in_flight = null
+where ${mine}`,
   } as const
 }
 

@@ -149,6 +149,20 @@ export class MysqlRelayStore implements RelayStore {
     assertNone(kept, accepted.length, 'among the parked messages')
   }
 
+  async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
+    const { note, isHeld } = await this.#sql()
+    const doing = 'noting what is in flight'
+    const run: Run = (text, given) => this.#attempt(() => runBounded(this.#source, doing, text, given))
+    const { affected } = await run(note, [inFlight ?? null, ...fence(lease)])
+    // Some drivers count rows that have changed, and not rows that were found.
+    return affected > 0 || (await run(isHeld, fence(lease))).rows.length > 0
+  }
+
+  async survived(lease: Lease): Promise<void> {
+    const { survived } = await this.#sql()
+    await this.#attempt(() => runBounded(this.#source, 'noting what is through', survived, fence(lease)))
+  }
+
   async healKeys(lease: Lease, shard: number): Promise<number> {
     let healed = 0
     await this.#settle(lease, async (run) => {

@@ -45,17 +45,6 @@ set owner = null, expires_at = null,
 from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) as mine (name, term)
 where l.name = mine.name and l.term = mine.term and l.owner = $3`,
 
-    note: `
-update ${leases} as l
-set in_flight = $4
-where l.name = $1 and l.owner = $2 and l.term = $3::bigint and l.expires_at > pg_catalog.clock_timestamp()
-returning true as held`,
-
-    survived: `
-update ${leases} as l
-set crashes = 0, in_flight = null
-where l.name = $1 and l.owner = $2 and l.term = $3::bigint`,
-
     holders: `
 select name, owner
 from ${leases}

@@ -57,16 +57,6 @@ export class PostgresLeaseStore implements LeaseStore {
     await this.#run('giving leases back', this.#sql.release, [...mine(leases), first.owner, cutNames])
   }
 
-  async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
-    const values = [...fence(lease), inFlight ?? null]
-    const { rows } = await this.#run('noting what is in flight', this.#sql.note, values)
-    return rows.length > 0
-  }
-
-  async survived(lease: Lease): Promise<void> {
-    await this.#run('noting what is through', this.#sql.survived, fence(lease))
-  }
-
   async holders(prefix: string): Promise<readonly LeaseHolder[]> {
     const { rows } = await this.#run('reading leases', this.#sql.holders, [prefix])
     return rows.map((row) => ({ name: row['name'] as string, owner: row['owner'] as string }))
@@ -118,10 +108,6 @@ export class PostgresLeaseStore implements LeaseStore {
       this.#underWay--
     }
   }
-}
-
-function fence({ name, owner, term }: Lease): readonly unknown[] {
-  return [name, owner, String(term)]
 }
 
 function mine(leases: readonly Lease[]): [names: readonly string[], terms: readonly string[]] {

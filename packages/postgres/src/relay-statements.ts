@@ -187,6 +187,19 @@ cross join lateral (
     ) as due
 ) as found
 where waiting or due`,
+
+    /** What is in flight after a crash, under a lease that is still held. */
+    note: `
+update ${schema}.leases as l
+set in_flight = $4
+where l.name = $1 and l.owner = $2 and l.term = $3::bigint and l.expires_at > pg_catalog.clock_timestamp()
+returning true as held`,
+
+    /** Everything is through that was in flight when the last owner died. */
+    survived: `
+update ${schema}.leases as l
+set crashes = 0, in_flight = null
+where l.name = $1 and l.owner = $2 and l.term = $3::bigint`,
   } as const
 }
 

@@ -186,6 +186,21 @@ export class PostgresRelayStore implements RelayStore {
     return Number(healed)
   }
 
+  async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
+    const values = [...fence(lease), inFlight ?? null]
+    const { rows } = await runAtReadCommitted(
+      this.#source,
+      'noting what is in flight',
+      this.#sql.note,
+      values,
+    )
+    return rows.length > 0
+  }
+
+  async survived(lease: Lease): Promise<void> {
+    await runAtReadCommitted(this.#source, 'noting what is through', this.#sql.survived, fence(lease))
+  }
+
   work(shards: readonly number[]): Promise<readonly ShardWork[]> {
     return this.#server.remembering(async ({ identity, last }) => {
       const { rows } = await runAtReadCommitted(this.#source, 'looking for a backlog', this.#sql.work, [

@@ -1,10 +1,4 @@
-import {
-  LeaseLostError,
-  type BacklogMessage,
-  type LeaseStore,
-  type ReadLimits,
-  type RelayStore,
-} from '@txbox/core'
+import { LeaseLostError, type BacklogMessage, type ReadLimits, type RelayStore } from '@txbox/core'
 import type { FlightKind } from './flight.ts'
 import type { HeldShard } from './held-shard.ts'
 import { suspectSettlement } from './settlements.ts'
@@ -24,7 +18,6 @@ const SUSPICIOUS_CRASHES = 2
  */
 export class CrashWatch {
   readonly #held: HeldShard
-  readonly #leases: LeaseStore
   readonly #store: RelayStore
   readonly #limits: ReadLimits
   #isActive: boolean
@@ -41,9 +34,8 @@ export class CrashWatch {
     { readonly kind: FlightKind; readonly from: bigint; readonly to: bigint }
   >()
 
-  constructor(held: HeldShard, leases: LeaseStore, store: RelayStore, limits: ReadLimits) {
+  constructor(held: HeldShard, store: RelayStore, limits: ReadLimits) {
     this.#held = held
-    this.#leases = leases
     this.#store = store
     this.#limits = limits
     this.#isActive = held.lease.crashes > 0
@@ -100,7 +92,7 @@ export class CrashWatch {
   /** Ends the watch when all is through. */
   async end(): Promise<void> {
     if (!this.#isActive || this.hasSuspects || !this.#isOutboxThrough || !this.#isParkedThrough) return
-    await this.#leases.survived(this.#held.lease)
+    await this.#store.survived(this.#held.lease)
     this.#isActive = false
     this.#noted.clear()
   }
@@ -127,7 +119,7 @@ export class CrashWatch {
 
   async #write(noted: Noted | undefined): Promise<void> {
     const { lease } = this.#held
-    if (await this.#leases.note(lease, noted && JSON.stringify(noted))) return
+    if (await this.#store.note(lease, noted && JSON.stringify(noted))) return
     throw new LeaseLostError(
       `The lease '${lease.name}' of term ${lease.term} is no longer held by '${lease.owner}'. Nothing of this batch was published.`,
     )

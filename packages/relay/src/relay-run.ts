@@ -93,7 +93,6 @@ export class RelayRun {
     this.broken.catch(() => undefined)
     this.#tools = {
       store: ports.relay({ statementTimeoutMs: Math.max(leaseMs, LEAST_TIMEOUT_MS) }),
-      leases,
       publisher,
       publishTimeoutMs,
       events,

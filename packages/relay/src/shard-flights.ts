@@ -2,7 +2,6 @@ import {
   isTxboxError,
   type BacklogMessage,
   type EventListeners,
-  type LeaseStore,
   type ReadLimits,
   type RelayStore,
   type RetryPolicy,
@@ -26,7 +25,6 @@ const MOST_FLIGHTS = 16
 /** What all shards of a relay work with. */
 export interface WorkTools extends FlightTools {
   readonly store: RelayStore
-  readonly leases: LeaseStore
   readonly retry: RetryPolicy
   readonly outage: PublisherOutage
   readonly lane: SuspectLane

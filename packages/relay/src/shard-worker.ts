@@ -40,7 +40,7 @@ export class ShardWorker {
     this.#tools = tools
     this.#settings = settings
     this.#callbacks = callbacks
-    this.#watch = new CrashWatch(held, tools.leases, tools.store, tools.limits)
+    this.#watch = new CrashWatch(held, tools.store, tools.limits)
     this.#flights = new ShardFlights(held, tools, this.#watch, callbacks)
   }
 

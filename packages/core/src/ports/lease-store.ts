@@ -6,7 +6,7 @@ export interface Lease {
   readonly term: bigint
   /**
    * How many owners in a row let it run out, or were cut off in the middle of a call, since the last one that reported
-   * {@link LeaseStore.survived}; the one before this term included.
+   * `RelayStore.survived`; the one before this term included.
    */
   readonly crashes: number
   /** What the last owner noted as in flight, if it has noted something and did not come to an end of it. */
@@ -37,14 +37,6 @@ export interface LeaseStore {
    * something in flight that was cut off: that counts as a crash, and what was noted as in flight stays.
    */
   release(leases: readonly Lease[], cutOff?: ReadonlySet<Lease>): Promise<void>
-  /**
-   * Notes what is in flight under a lease that is still held under its term; `undefined` takes the note back.
-   *
-   * @returns whether the lease is still held.
-   */
-  note(lease: Lease, inFlight: string | undefined): Promise<boolean>
-  /** What was in flight when the last owner died is through: no crash is counted any more, and there is no note. */
-  survived(lease: Lease): Promise<void>
   /** Who holds a live lease whose name starts with `prefix`? */
   holders(prefix: string): Promise<readonly LeaseHolder[]>
   /** Deletes those whose name starts with `prefix` and that nobody has held for `olderThanMs`: their terms are forgotten. */

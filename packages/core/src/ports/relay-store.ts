@@ -125,4 +125,12 @@ export interface RelayStore {
   healKeys(lease: Lease, shard: number): Promise<number>
   /** Those of these shards that have something to do. One round trip; no count, so that it costs the same at any backlog. */
   work(shards: readonly number[]): Promise<readonly ShardWork[]>
+  /**
+   * Notes what is in flight under a lease that is still held under its term; `undefined` takes the note back.
+   *
+   * @returns whether the lease is still held.
+   */
+  note(lease: Lease, inFlight: string | undefined): Promise<boolean>
+  /** What was in flight when the last owner died is through: no crash is counted any more, and there is no note. */
+  survived(lease: Lease): Promise<void>
 }
