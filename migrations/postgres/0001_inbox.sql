@@ -1,5 +1,5 @@
 -- 0001 inbox: one small row a claim. Its primary key is the dedup check.
--- Safe to run again. Needs the right to create a schema in the database.
+-- Safe to run again. CREATE SCHEMA needs the right to create one, even where the schema exists: then leave the statement out.
 
 create schema if not exists txbox;
 

@@ -4,17 +4,18 @@ import { portsKey, type ConnectedPorts, type Lease, type RelayStore, type Settle
 import type { MysqlSession } from '../../packages/mysql/src/session.ts'
 import { kyselyRoot, mysql2Root, poolOf } from '../support/mysql-roots.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
+import { refusalOf } from '../support/settlements.ts'
 import { useTarget, type Root } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const NAME = 'outbox/03'
-const lease: Lease = { name: NAME, owner: 'me', term: 7n, afterCrash: false }
+const lease: Lease = { name: NAME, owner: 'me', term: 7n, crashes: 0, inFlight: undefined }
 /** What nobody has put there: it is looked for. */
 const refused: Settlement = {
   accepted: [],
-  refused: [{ seq: 1n, attempts: 1, error: 'no', retryInMs: 60_000 }],
+  refused: [refusalOf({ seq: 1n, stamp: 1, address: undefined }, 60_000)],
   behind: [],
 }
 

@@ -2,12 +2,15 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   LeaseLostError,
   portsKey,
+  type BacklogMessage,
+  type BacklogRow,
   type ConnectedPorts,
   type Lease,
   type RelayStore,
   type Settlement,
 } from '@txbox/core'
 import { fill } from '../../packages/mysql/src/literals.ts'
+import { rowOf } from '../../packages/mysql/src/relay-verdicts.ts'
 import { relayStatements } from '../../packages/mysql/src/relay-statements.ts'
 import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
@@ -19,15 +22,15 @@ const kind = target.kinds.find(({ library }) => library === 'mysql2')!
 const SHARD = 3
 const NAME = 'outbox/03'
 
-function accepted(seqs: readonly bigint[]): Settlement {
-  return { accepted: seqs.map((seq) => ({ seq, address: undefined })), refused: [], behind: [] }
+function accepted(rows: readonly BacklogRow[]): Settlement {
+  return { accepted: rows, refused: [], behind: [] }
 }
 
 describe.each(ISOLATIONS)('at %s', (isolation) => {
   const root = useRoot(target, kind, { isolation, max: 6 })
   let relay: RelayStore
   let lease: Lease
-  let seqs: bigint[]
+  let rows: readonly BacklogMessage[]
 
   beforeAll(() => {
     const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!
@@ -39,9 +42,9 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
       "insert into txbox_leases (name, owner, term, expires_at) values (?, 'me', 7, utc_timestamp(6) + interval 1 hour)",
       [NAME],
     )
-    lease = { name: NAME, owner: 'me', term: 7n, afterCrash: false }
-    seqs = (await relay.read(SHARD, { messages: 1000, bytes: 1_000_000 })).map(({ seq }) => seq)
-    expect(seqs.length).toBe(10)
+    lease = { name: NAME, owner: 'me', term: 7n, crashes: 0, inFlight: undefined }
+    rows = await relay.read(SHARD, { messages: 1000, bytes: 1_000_000 })
+    expect(rows.length).toBe(10)
   })
 
   async function takeOver(): Promise<OpenTransaction> {
@@ -52,7 +55,7 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
 
   test('O7 a settlement waits for a takeover that is under way, and settles nothing when it was taken', async () => {
     const other = await takeOver()
-    const settling = expect(relay.settle(lease, SHARD, accepted(seqs))).rejects.toThrow(LeaseLostError)
+    const settling = expect(relay.settle(lease, SHARD, accepted(rows))).rejects.toThrow(LeaseLostError)
     await target.blocked(1)
     await other.commit()
     await settling
@@ -61,7 +64,7 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
 
   test('O7 the same when the takeover is rolled back: the settlement goes through', async () => {
     const other = await takeOver()
-    const settling = relay.settle(lease, SHARD, accepted(seqs))
+    const settling = relay.settle(lease, SHARD, accepted(rows))
     await target.blocked(1)
     await other.rollback()
     await settling
@@ -74,17 +77,17 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
       { ...lease, owner: 'you' },
       { ...lease, name: 'outbox/04' },
     ]) {
-      await expect(relay.settle(stale, SHARD, accepted(seqs))).rejects.toThrow(LeaseLostError)
+      await expect(relay.settle(stale, SHARD, accepted(rows))).rejects.toThrow(LeaseLostError)
     }
     await outbox.expireLeases()
-    await expect(relay.settle(lease, SHARD, accepted(seqs))).rejects.toThrow(LeaseLostError)
+    await expect(relay.settle(lease, SHARD, accepted(rows))).rejects.toThrow(LeaseLostError)
     expect(await outbox.backlogSize()).toBe(160)
   })
 
   test('messages that somebody has deleted by hand are no reason to think the lease lost', async () => {
-    await relay.settle(lease, SHARD, accepted(seqs.slice(0, 4)))
-    await relay.settle(lease, SHARD, accepted(seqs.slice(0, 4)))
-    await relay.settle(lease, SHARD, accepted(seqs))
+    await relay.settle(lease, SHARD, accepted(rows.slice(0, 4)))
+    await relay.settle(lease, SHARD, accepted(rows.slice(0, 4)))
+    await relay.settle(lease, SHARD, accepted(rows))
     expect(await outbox.backlogSize()).toBe(150)
   })
 
@@ -94,7 +97,7 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
       "insert into txbox_outbox (shard, id, topic, content_type, headers, payload, created_at) values (?, 'open', 't', 't', '{}', '', utc_timestamp(6))",
       [SHARD],
     )
-    await relay.settle(lease, SHARD, accepted([...seqs, seqs.at(-1)! + 1000n]))
+    await relay.settle(lease, SHARD, accepted([...rows, { ...rows.at(-1)!, seq: rows.at(-1)!.seq + 1000n }]))
     await producer.commit()
     expect((await outbox.backlog()).filter(({ shard }) => shard === SHARD).map(({ id }) => id)).toEqual([
       'open',
@@ -103,17 +106,28 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
 
   test('numbers beyond 2^53 are exact', async () => {
     const large = 2n ** 63n + 12_345n
-    await target.sql(`update txbox_outbox set seq = ${large} where shard = ? and seq = ${seqs[9]}`, [SHARD])
+    await target.sql(`update txbox_outbox set seq = ${large} where shard = ? and seq = ${rows[9]!.seq}`, [
+      SHARD,
+    ])
     const read = await relay.read(SHARD, { messages: 1000, bytes: 1_000_000 })
-    expect(read.map(({ seq }) => seq)).toEqual([...seqs.slice(0, 9), large])
-    await relay.settle(lease, SHARD, accepted([large]))
+    expect(read.map(({ seq }) => seq)).toEqual([...rows.slice(0, 9).map(({ seq }) => seq), large])
+    await relay.settle(lease, SHARD, accepted(read.slice(-1)))
     expect((await outbox.backlog()).filter(({ shard }) => shard === SHARD).length).toBe(9)
     await target.sql('alter table txbox_outbox auto_increment = 1000')
   })
 
   test('each accepted row is looked up by its whole key', async () => {
-    const { settle } = relayStatements(tablesOf('test', 'txbox_'))
-    const statement = fill(settle, [`[${seqs.join(',')}]`, SHARD, Buffer.from(NAME), Buffer.from('me'), 7n])
+    const { settle } = relayStatements(
+      tablesOf('test', 'txbox_'),
+      target.engine === 'mariadb' ? 'mariadb' : 'mysql',
+    )
+    const statement = fill(settle, [
+      `[${rows.map(rowOf).join(',')}]`,
+      SHARD,
+      Buffer.from(NAME),
+      Buffer.from('me'),
+      7n,
+    ])
     const format = target.engine === 'mysql' ? 'format = traditional ' : ''
     const plan = await target.sql(`explain ${format}${statement}`)
     expect(plan.map((row) => [row['table'], row['type'], row['key']])).toEqual([

@@ -29,7 +29,7 @@ onEachKind(target, (kind) => {
       "insert into txbox.leases (name, owner, term, expires_at) values (?, 'me', 7, now() + interval '1 hour')",
       [NAME],
     )
-    lease = { name: NAME, owner: 'me', term: 7n, afterCrash: false }
+    lease = { name: NAME, owner: 'me', term: 7n, crashes: 0, inFlight: undefined }
   })
 
   const settle = (accepted: readonly BacklogMessage[], by: Lease = lease): Promise<void> =>

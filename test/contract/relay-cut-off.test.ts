@@ -10,6 +10,7 @@ import {
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { kindsOfRoots, useRoot, useTarget, type HandleKind, type Root } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { refusalOf } from '../support/settlements.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
@@ -53,10 +54,8 @@ const actions: Readonly<Record<string, (owner: Owner, message: BacklogMessage) =
   },
   'settling what was accepted': ({ relay, lease }, message) =>
     relay.settle(lease, SHARD, { accepted: [message], refused: [], behind: [] }),
-  'settling what was refused': ({ relay, lease }, { seq }) => {
-    const refusal = { seq, attempts: 1, error: 'no', retryInMs: 60_000 }
-    return relay.settle(lease, SHARD, { accepted: [], refused: [refusal], behind: [] })
-  },
+  'settling what was refused': ({ relay, lease }, message) =>
+    relay.settle(lease, SHARD, { accepted: [], refused: [refusalOf(message, 60_000)], behind: [] }),
 }
 
 for (const kind of kindsOfRoots(target)) {

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { DatabaseUnavailableError } from '@txbox/core'
 import { Broker } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest, withRelayStore } from '../support/relay-under-test.ts'
@@ -66,7 +67,7 @@ describe.each([...kindsOfRoots(target)])('$name', (kind) => {
     const calls = { settle: 0, release: 0 }
     const cut = (call: keyof typeof calls, times: number): void => {
       calls[call] += 1
-      if (calls[call] <= times) throw new Error(`${call} was cut off`)
+      if (calls[call] <= times) throw new DatabaseUnavailableError(`${call} was cut off`)
     }
     const altered = withRelayStore(
       root,

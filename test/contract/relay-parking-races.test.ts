@@ -13,6 +13,7 @@ import { createDeadLetters } from '@txbox/relay'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn } from '../support/relay-under-test.ts'
+import { behind, refusalOf } from '../support/settlements.ts'
 import { onEachKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
@@ -37,22 +38,18 @@ onEachKind(target, (kind) => {
     const leases = target.engine === 'postgres' ? 'txbox.leases' : 'txbox_leases'
     await outbox.sql(`insert into ${leases} (name) values (?)`, [NAME])
     await outbox.lend(SHARD, { owner: 'me', term: 7n, forMs: 60_000 })
-    lease = { name: NAME, owner: 'me', term: 7n, afterCrash: false }
+    lease = { name: NAME, owner: 'me', term: 7n, crashes: 0, inFlight: undefined }
   })
 
   const read = (): Promise<readonly BacklogMessage[]> => relay.read(SHARD, LIMITS)
   const due = (): Promise<readonly BacklogMessage[]> => relay.readDue(lease, SHARD, LIMITS)
   const idsOf = (messages: readonly { id: string }[]): string[] => messages.map(({ id }) => id)
-  const numbersOf = (messages: readonly BacklogMessage[]): bigint[] => messages.map(({ seq }) => seq)
-  const refusal = ({ seq, attempts }: BacklogMessage, retryInMs: number | undefined) => ({
-    ...{ seq, attempts: attempts + 1, error: 'no', retryInMs },
-  })
 
   /** Refuses the first and parks the rest behind it. */
   async function parkAll(retryInMs: number): Promise<readonly BacklogMessage[]> {
     const batch = await read()
     const [head, ...rest] = batch
-    const settlement = { accepted: [], refused: [refusal(head!, retryInMs)], behind: numbersOf(rest) }
+    const settlement = { accepted: [], refused: [refusalOf(head!, retryInMs)], behind: behind(rest) }
     await relay.settle(lease, SHARD, settlement)
     return batch
   }
@@ -65,11 +62,11 @@ onEachKind(target, (kind) => {
     await late.commit()
     const batch = await read()
     expect(batch.map(({ id, blocked }) => [id, blocked])).toEqual([[lateIds[0], true]])
-    await relay.settle(lease, SHARD, { accepted: [], refused: [], behind: numbersOf(batch) })
+    await relay.settle(lease, SHARD, { accepted: [], refused: [], behind: behind(batch) })
     const [head] = await due()
     expect(head).toMatchObject({ id: ids[0], attempts: 1, ordered: true })
     const released = [{ key, after: head!.seq }]
-    await relay.settleParked(lease, SHARD, { accepted: [head!.seq], refused: [], released })
+    await relay.settleParked(lease, SHARD, { accepted: [head!], refused: [], released })
     expect(idsOf(await due())).toEqual([ids[1], ids[2], ...lateIds])
   })
 
@@ -88,15 +85,15 @@ onEachKind(target, (kind) => {
     const ids = await publishAll(root, messagesOf(key, 3))
     const stale = { ...lease, term: 6n }
     const batch = await read()
-    const all = { accepted: batch.slice(0, 1), refused: [refusal(batch[1]!, 0)], behind: [] }
+    const all = { accepted: batch.slice(0, 1), refused: [refusalOf(batch[1]!, 0)], behind: [] }
     await expect(relay.settle(stale, SHARD, all)).rejects.toThrow(LeaseLostError)
     await expect(relay.settle(stale, SHARD, { ...all, refused: [] })).rejects.toThrow(LeaseLostError)
     expect(idsOf(await read())).toEqual(ids)
     await parkAll(0)
     const [head] = await due()
     for (const settlement of [
-      { accepted: [head!.seq], refused: [], released: [{ key, after: head!.seq }] },
-      { accepted: [], refused: [refusal(head!, undefined)], released: [{ key, after: head!.seq }] },
+      { accepted: [head!], refused: [], released: [{ key, after: head!.seq }] },
+      { accepted: [], refused: [refusalOf(head!, undefined)], released: [{ key, after: head!.seq }] },
     ]) {
       await expect(relay.settleParked(stale, SHARD, settlement)).rejects.toThrow(LeaseLostError)
     }
@@ -114,7 +111,7 @@ onEachKind(target, (kind) => {
       const settlement =
         how === 'accepted'
           ? { ...none, accepted: batch }
-          : { ...none, refused: batch.map((message) => refusal(message, 600_000)) }
+          : { ...none, refused: batch.map((message) => refusalOf(message, 600_000)) }
       const names = [NAME]
       const request = { owner: 'you', ttlMs: 60_000, limit: 1 }
       const leases = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!.leases()
@@ -137,7 +134,7 @@ onEachKind(target, (kind) => {
     const ids = await publishAll(root, messagesOf(key, 3))
     const batch = await read()
     await relay.settle(lease, SHARD, { accepted: [batch[0]!], refused: [], behind: [] })
-    const settlement = { accepted: [], refused: [refusal(batch[0]!, 0)], behind: [batch[1]!.seq] }
+    const settlement = { accepted: [], refused: [refusalOf(batch[0]!, 0)], behind: behind([batch[1]!]) }
     await relay.settle(lease, SHARD, settlement)
     expect((await outbox.parked()).map(({ id }) => id)).toEqual([ids[1]])
     await relay.settle(lease, SHARD, settlement)
@@ -151,13 +148,13 @@ onEachKind(target, (kind) => {
     const [head, ...more] = await due()
     expect(more).toEqual([])
     await relay.settleParked(lease, SHARD, {
-      ...{ accepted: [head!.seq], refused: [], released: [{ key, after: head!.seq }] },
+      ...{ accepted: [head!], refused: [], released: [{ key, after: head!.seq }] },
     })
     const following = await due()
     expect(idsOf(following)).toEqual(ids.slice(1))
     // The second of them is refused, and waits.
-    const refused = [refusal(following[1]!, 600_000)]
-    await relay.settleParked(lease, SHARD, { accepted: [following[0]!.seq], refused, released: [] })
+    const refused = [refusalOf(following[1]!, 600_000)]
+    await relay.settleParked(lease, SHARD, { accepted: [following[0]!], refused, released: [] })
     expect(await due()).toEqual([])
     expect((await outbox.parked()).map(({ id, attempts, due }) => [id, attempts, due])).toEqual([
       [ids[2], 1, true],
@@ -172,16 +169,15 @@ onEachKind(target, (kind) => {
     for (const one of keys) await publishAll(root, messagesOf(one, 5))
     const batch = await read()
     const heads = keys.map((one) => batch.find((message) => message.key === one)!)
-    const behind = numbersOf(batch.filter((message) => !heads.includes(message)))
     await relay.settle(lease, SHARD, {
       accepted: [],
-      refused: heads.map((head) => refusal(head, 0)),
-      behind,
+      refused: heads.map((head) => refusalOf(head, 0)),
+      behind: behind(batch.filter((message) => !heads.includes(message))),
     })
     const parked = await due()
     expect(parked.length).toBe(4)
     const released = parked.map(({ key: one, seq }) => ({ key: one!, after: seq }))
-    await relay.settleParked(lease, SHARD, { accepted: numbersOf(parked), refused: [], released })
+    await relay.settleParked(lease, SHARD, { accepted: parked, refused: [], released })
     for (const messages of [4, 8]) {
       const following = await relay.readDue(lease, SHARD, { ...LIMITS, messages })
       expect(following.length).toBe(messages)
@@ -194,7 +190,7 @@ onEachKind(target, (kind) => {
     await parkAll(0)
     const [head] = await due()
     const settlement = {
-      ...{ accepted: [], refused: [refusal(head!, undefined)], released: [{ key, after: head!.seq }] },
+      ...{ accepted: [], refused: [refusalOf(head!, undefined)], released: [{ key, after: head!.seq }] },
     }
     await relay.settleParked(lease, SHARD, settlement)
     expect(idsOf(await due())).toEqual(ids.slice(1))
@@ -206,15 +202,15 @@ onEachKind(target, (kind) => {
     await parkAll(0)
     const [head] = await due()
     const released = [{ key, after: head!.seq }]
-    await relay.settleParked(lease, SHARD, { accepted: [], refused: [refusal(head!, undefined)], released })
+    await relay.settleParked(lease, SHARD, { accepted: [], refused: [refusalOf(head!, undefined)], released })
     const [next] = await due()
     await relay.settleParked(lease, SHARD, {
-      ...{ accepted: [], refused: [refusal(next!, 600_000)], released: [] },
+      ...{ accepted: [], refused: [refusalOf(next!, 600_000)], released: [] },
     })
     await createDeadLetters({ database: root.database }).redrive({ ids: [ids[0]!] })
     const back = await due()
     expect(back.map(({ id, attempts }) => [id, attempts])).toEqual([[ids[0], 0]])
-    await relay.settleParked(lease, SHARD, { accepted: numbersOf(back), refused: [], released })
+    await relay.settleParked(lease, SHARD, { accepted: back, refused: [], released })
     expect(await due()).toEqual([])
     expect((await outbox.parked()).map(({ id, due: isDue }) => [id, isDue])).toEqual([
       [ids[1], true],
@@ -227,10 +223,10 @@ onEachKind(target, (kind) => {
     await parkAll(0)
     const [head] = await due()
     await relay.settleParked(lease, SHARD, {
-      ...{ accepted: [], refused: [refusal(head!, undefined)], released: [{ key, after: head!.seq }] },
+      ...{ accepted: [], refused: [refusalOf(head!, undefined)], released: [{ key, after: head!.seq }] },
     })
     const [next] = await due()
-    await relay.settleParked(lease, SHARD, { accepted: [], refused: [refusal(next!, 0)], released: [] })
+    await relay.settleParked(lease, SHARD, { accepted: [], refused: [refusalOf(next!, 0)], released: [] })
     await createDeadLetters({ database: root.database }).redrive({ ids: [ids[0]!] })
     // Also where no more than one is asked for, and another has been due for longer.
     expect(idsOf(await relay.readDue(lease, SHARD, { ...LIMITS, messages: 1 }))).toEqual(ids.slice(0, 1))
@@ -245,7 +241,7 @@ onEachKind(target, (kind) => {
     await publishIn(root, open, [scheduled, ...messagesOf(key, 2), scheduled])
     await parkAll(0)
     const [head] = await due()
-    const settlement = { accepted: [head!.seq], refused: [], released: [{ key, after: head!.seq }] }
+    const settlement = { accepted: [head!], refused: [], released: [{ key, after: head!.seq }] }
     await relay.settleParked(lease, SHARD, settlement)
     expect((await due()).length).toBe(2)
     await open.commit()

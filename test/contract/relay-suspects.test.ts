@@ -5,17 +5,20 @@ import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
 import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const [poisoned, neighbour] = keysOfOneShard(2) as [string, string]
+const [elsewhere, otherSuspect] = keysOfOneShard(2, 7) as [string, string]
 const ATTEMPTS = 2
+const RETRY = { attempts: ATTEMPTS, delayMs: () => 1 }
 
 onEachKind(target, (kind) => {
-  // On MySQL and MariaDB each relay keeps one of them for its leases.
-  const root = useRoot(target, kind, { max: 12 })
+  // On MySQL and MariaDB each relay keeps one connection for its leases.
+  const root = useRoot(target, kind, { max: 14 })
 
-  /** A relay that gets no answer for a call with this message, and stands there for ever: for the others it has died. */
+  /** A publisher that gets no answer for a call with this message, and hangs: for other relays its relay has died. */
   function stuckOn(id: string, gate: Gate): Respond {
     return async (call) => {
       if (call.messages.some((message) => message.id === id)) await gate.pass()
@@ -23,13 +26,30 @@ onEachKind(target, (kind) => {
     }
   }
 
-  test('O9 after a crash each message is tried alone and counted; who crashes again and again is dead, and no other', async () => {
+  /** A relay takes all shards, hangs in its first calls, and is cut off there. */
+  async function die(calls: number, options: { batchSize?: number } = {}): Promise<Broker> {
+    const broker = new Broker()
+    const gate = new Gate()
+    const publisher = broker.publisher({
+      ordering: 'per-key',
+      respond: async (call) => {
+        await gate.pass()
+        return call.acceptAll()
+      },
+    })
+    const subject = await RelayUnderTest.started(root, publisher, options)
+    await gate.reached(calls)
+    await subject.relay.stop({ timeoutMs: 900 })
+    return broker
+  }
+
+  test('O9 a message that was in flight at two deaths in a row is tried alone and counted; in the end it is dead, and no other', async () => {
     const before = await publishAll(root, messagesOf(neighbour, 3))
     const [poison, ...after] = await publishAll(root, messagesOf(poisoned, 3))
     const others = await publishAll(root, [...messagesOf('x', 2), ...messagesOf('y', 2)])
-    const options = { retry: { attempts: ATTEMPTS, delayMs: () => 1 }, leaseMs: 60_000 }
+    const options = { retry: RETRY, leaseMs: 60_000 }
     const brokers: Broker[] = []
-    for (let crashes = 0; crashes <= ATTEMPTS; crashes += 1) {
+    for (let crashes = 0; crashes < ATTEMPTS + 2; crashes += 1) {
       const broker = new Broker()
       brokers.push(broker)
       const gate = new Gate()
@@ -37,12 +57,10 @@ onEachKind(target, (kind) => {
       await RelayUnderTest.started(root, publisher, options)
       await gate.reached()
       const stuck = broker.calls.find(({ messages }) => messages.some(({ id }) => id === poison))!
-      // The first one finds it in a batch, and counts nothing.
-      if (crashes === 0) {
-        expect(stuck.messages.length).toBeGreaterThan(1)
-      } else {
-        expect(stuck.messages.map(({ id, attempt }) => [id, attempt])).toEqual([[poison, crashes]])
-      }
+      const tried = stuck.messages.map(({ id, attempt }) => [id, attempt])
+      if (crashes === 0) expect(tried.length).toBeGreaterThan(1)
+      if (crashes < 2) expect(tried).toContainEqual([poison, 1])
+      else expect(tried).toEqual([[poison, crashes - 1]])
       await outbox.expireLeases()
     }
     const last = new Broker()
@@ -50,71 +68,105 @@ onEachKind(target, (kind) => {
     await subject.hears('dead-lettered')
     await outbox.settled()
     expect(subject.heard('dead-lettered')).toMatchObject([{ id: poison, attempts: ATTEMPTS }])
-    expect((await createDeadLetters({ database: root.database }).list()).map(({ id }) => id)).toEqual([
-      poison,
-    ])
+    const dead = await createDeadLetters({ database: root.database }).list()
+    expect(dead.map(({ id }) => id)).toEqual([poison])
     expect(last.ids(poisoned)).toEqual(after)
     const all = [...brokers, last].flatMap((broker) => broker.ids())
     expect(new Set(all)).toEqual(new Set([...before, ...after, ...others]))
   })
 
-  test('O9 nothing else is under way while a suspect is tried, and it goes back to batches', async () => {
-    await publishAll(
-      root,
-      ['a', 'b', 'c', 'd', 'e', 'f'].flatMap((key) => messagesOf(key, 3)),
-    )
-    // All shards look as if their owner had died.
-    const first = await RelayUnderTest.started(
-      root,
-      new Broker().publisher({ respond: () => new Promise(() => {}) }),
-      {
-        leaseMs: 60_000,
-      },
-    )
-    await first.hears('lease-acquired', 16)
-    await outbox.expireLeases()
+  test('O16 the first death costs the lease and nothing else: the next relay publishes in batches', async () => {
+    const ids = await publishAll(root, messagesOf(poisoned, 20))
+    await die(1)
     const broker = new Broker()
-    let active = 0
+    const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
+    await broker.received(20)
+    await outbox.settled()
+    expect(broker.calls.map(({ messages }) => messages.length)).toEqual([20])
+    expect(broker.ids()).toEqual(ids)
+    expect(subject.heard('parked')).toEqual([])
+    // The next death is a first one again, once the relay has seen that all is through.
+    await subject.relay.drain()
+    await subject.relay.stop()
+    await publishAll(root, messagesOf(poisoned, 10))
+    await die(1)
+    const next = new Broker()
+    await RelayUnderTest.started(root, next.publisher({ ordering: 'per-key' }))
+    await next.received(10)
+    expect(next.calls.map(({ messages }) => messages.length)).toEqual([10])
+  })
+
+  test('O9 O16 suspects go one at a time and in order, while other messages of their shard and other shards go on', async () => {
+    const suspects = await publishAll(root, [...messagesOf(poisoned, 3), ...messagesOf(otherSuspect, 3)])
+    await die(2)
+    await die(2)
+    const broker = new Broker()
+    const gate = new Gate()
+    let alone = 0
     let most = 0
     const publisher = broker.publisher({
+      ordering: 'per-key',
       respond: async (call) => {
-        active += 1
-        most = Math.max(most, active)
-        await new Promise((resolve) => setImmediate(resolve))
-        active -= 1
+        const isSuspect = call.messages.some(({ id }) => suspects.includes(id))
+        if (!isSuspect) return call.acceptAll()
+        expect(call.messages.length).toBe(1)
+        most = Math.max(most, (alone += 1))
+        await gate.pass()
+        alone -= 1
         return call.acceptAll()
       },
     })
     await RelayUnderTest.started(root, publisher)
-    await broker.received(18)
+    await gate.reached()
+    const innocent = await publishAll(root, [...messagesOf(neighbour, 5), ...messagesOf(elsewhere, 5)])
+    await broker.received(10)
+    expect(new Set(broker.ids())).toEqual(new Set(innocent))
+    gate.open()
+    await broker.received(16)
     await outbox.settled()
     expect(most).toBe(1)
-    expect(broker.calls.map(({ messages }) => messages.length)).toEqual(Array.from({ length: 18 }, () => 1))
-    for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) {
-      const seen = broker.log.flatMap(({ message }) =>
-        message.key === key ? [message.json<{ n: number }>().n] : [],
-      )
-      expect(seen).toEqual([1, 2, 3])
-    }
-    await publishAll(root, messagesOf(undefined, 64))
-    await broker.received(18 + 64)
-    expect(broker.calls.length).toBeLessThan(18 + 64)
+    expect(broker.ids(poisoned)).toEqual(suspects.slice(0, 3))
+    expect(broker.ids(otherSuspect)).toEqual(suspects.slice(3))
+    // Nothing is suspected any more.
+    const later = await publishAll(root, messagesOf(poisoned, 5))
+    await broker.received(21)
+    expect(broker.calls.at(-1)!.messages.map(({ id }) => id)).toEqual(later)
   })
 
-  /** Somebody has had all shards, and gave no sign of life any more. */
-  async function afterCrash(): Promise<void> {
-    const dead = await RelayUnderTest.started(
-      root,
-      new Broker().publisher({ respond: () => new Promise(() => {}) }),
-      { leaseMs: 60_000 },
-    )
-    await dead.hears('lease-acquired', 16)
-    await outbox.expireLeases()
-  }
+  test('O9 only messages that were in flight at both deaths are tried alone', async () => {
+    const ids = await publishAll(root, messagesOf(poisoned, 7))
+    await die(1, { batchSize: 2 })
+    const second = await die(1, { batchSize: 2 })
+    expect(second.calls[0]!.messages.map(({ id }) => id)).toEqual(ids.slice(0, 2))
+    const broker = new Broker()
+    await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }), { batchSize: 5 })
+    await broker.received(7)
+    await outbox.settled()
+    expect(broker.ids()).toEqual(ids)
+    expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 5])
+  })
+
+  test('O9 a parked message that was in flight at two deaths is tried alone as well', async () => {
+    const scheduled = keysOfOneShard(3).map((key) => ({
+      topic: 't',
+      key,
+      payload: 1,
+      deliverAt: new Date(0),
+    }))
+    await publishAll(root, scheduled)
+    await die(1)
+    await die(1)
+    const broker = new Broker()
+    await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
+    await broker.received(3)
+    await outbox.settled()
+    expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 1])
+  })
 
   test('O9 O6 a publisher that is down while suspects are tried costs them no attempts, and is not called in a hurry', async () => {
     await publishAll(root, [...messagesOf(poisoned, 2), ...messagesOf(neighbour, 2)])
-    await afterCrash()
+    await die(1)
+    await die(1)
     const broker = new Broker()
     const failures = ATTEMPTS + 1
     const publisher = broker.publisher({
@@ -123,9 +175,7 @@ onEachKind(target, (kind) => {
         return call.acceptAll()
       },
     })
-    const subject = await RelayUnderTest.started(root, publisher, {
-      retry: { attempts: ATTEMPTS, delayMs: () => 1 },
-    })
+    const subject = await RelayUnderTest.started(root, publisher, { retry: RETRY })
     await broker.received(4)
     await outbox.settled()
     expect(broker.calls.map(({ messages }) => messages.map(({ attempt }) => attempt))).toEqual(
@@ -137,21 +187,10 @@ onEachKind(target, (kind) => {
     expect(subject.heard('dead-lettered')).toEqual([])
   })
 
-  test('O9 as many as a batch of the outbox and a batch that was due are tried alone, and no more', async () => {
-    const keys = keysOfOneShard(8)
-    const scheduled = keys.slice(0, 6).map((key) => ({ topic: 't', key, payload: 1, deliverAt: new Date(0) }))
-    await publishAll(root, [...scheduled, ...keys.slice(6).map((key) => ({ topic: 't', key, payload: 2 }))])
-    await afterCrash()
-    const broker = new Broker()
-    await RelayUnderTest.started(root, broker.publisher(), { batchSize: 2 })
-    await broker.received(8)
-    await outbox.settled()
-    expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 1, 1, 2, 2])
-  })
-
   test('O9 O10 stop waits for the suspect in flight, and tries no other', async () => {
     const ids = await publishAll(root, messagesOf(poisoned, 5))
-    await afterCrash()
+    await die(1)
+    await die(1)
     const broker = new Broker()
     const gate = new Gate()
     const publisher = broker.publisher({
@@ -167,5 +206,64 @@ onEachKind(target, (kind) => {
     await stopping
     expect(broker.ids()).toEqual(ids.slice(0, 1))
     expect((await outbox.parked()).map(({ id }) => id)).toEqual(ids.slice(1))
+    // They are still suspects for the next relay.
+    const next = new Broker()
+    await RelayUnderTest.started(root, next.publisher({ ordering: 'per-key' }))
+    await next.received(4)
+    expect(next.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 1, 1])
+    expect(next.ids()).toEqual(ids.slice(1))
+  })
+
+  test('O9 a relay that is stopped in the middle of a call has died: a message that hangs is dead in the end, and no other', async () => {
+    const [first] = await publishAll(root, messagesOf(neighbour, 1))
+    const [poison, after] = await publishAll(root, messagesOf(poisoned, 2))
+    for (let stops = 0; stops < ATTEMPTS + 2; stops += 1) {
+      const gate = new Gate()
+      const publisher = new Broker().publisher({ respond: stuckOn(poison!, gate) })
+      const subject = await RelayUnderTest.started(root, publisher, { retry: RETRY })
+      await gate.reached()
+      await subject.relay.stop({ timeoutMs: 900 })
+      expect(await outbox.heldLeases()).toBe(0)
+    }
+    const last = new Broker()
+    const subject = await RelayUnderTest.started(root, last.publisher(), { retry: RETRY })
+    await subject.hears('dead-lettered')
+    await outbox.settled()
+    expect(subject.heard('dead-lettered').map(({ id }) => id)).toEqual([poison])
+    expect(last.ids(poisoned)).toEqual([after])
+    const dead = await createDeadLetters({ database: root.database }).list()
+    expect(dead.map(({ id }) => id)).not.toContain(first)
+  })
+
+  test('O17 a call that never ends stops its own key and no other shard, also when another relay has died', async () => {
+    const [stuck] = await publishAll(root, messagesOf(poisoned, 1))
+    const broker = new Broker()
+    const gate = new Gate()
+    const publisher = broker.publisher({ respond: stuckOn(stuck!, gate) })
+    const subject = await RelayUnderTest.started(root, publisher, { publishTimeoutMs: 200 })
+    await gate.reached()
+    const call = broker.calls[0]!
+    await subject.hears('error')
+    expect(subject.heard('error')[0]!.error).toMatchObject({ code: 'TXBOX_PUBLISH_TIMEOUT' })
+    expect(call.signal.aborted).toBe(true)
+    expect(call.signal.reason).toMatchObject({ name: 'TimeoutError' })
+    // Another relay took shards, and died of something.
+    const other = await RelayUnderTest.started(root, new Broker().publisher({ owner: 'other' }), {
+      owner: 'other',
+      leaseMs: 60_000,
+    })
+    await other.hears('lease-acquired')
+    await outbox.expireLeases('other')
+    const ids = await publishAll(root, [
+      ...messagesOf(neighbour, 3),
+      ...Array.from({ length: 32 }, (_, n) => ({ topic: 't', key: `key-${n}`, payload: n })),
+    ])
+    await until(
+      async () => (await outbox.backlogSize()) === 1,
+      () => `only the message that hangs is left. ${subject.describeErrors()}`,
+    )
+    expect(ids.length).toBe(35)
+    gate.open()
+    await outbox.settled()
   })
 })

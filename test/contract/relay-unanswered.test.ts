@@ -1,9 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { portsKey, shardOf, type RelayStore } from '@txbox/core'
+import { DatabaseUnavailableError, portsKey, shardOf, type RelayStore } from '@txbox/core'
 import { Broker, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest, withRelayStore } from '../support/relay-under-test.ts'
+import { refusalOf } from '../support/settlements.ts'
 import { useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
@@ -25,7 +26,7 @@ function losing(lost: {
       const how = left[name]
       delete left[name]
       if (how !== 'not done') await (inner[name] as (...all: typeof values) => Promise<void>)(...values)
-      if (how !== undefined) throw new Error('the answer was lost')
+      if (how !== undefined) throw new DatabaseUnavailableError('the answer was lost')
     }
   return withRelayStore(root, (inner) => ({
     settle: settlement(inner, 'settle'),
@@ -92,11 +93,10 @@ for (const becomes of ['accepted', 'refused'] as const) {
     await outbox.sql(`insert into ${LEASES} (name) values (?)`, [NAME])
     await outbox.lend(SHARD, { owner: 'me', term: 7n, forMs: 2000 })
     const lentAt = await target.now()
-    const lease = { name: NAME, owner: 'me', term: 7n, afterCrash: false }
-    const refusal = { seq: message!.seq, attempts: 1, error: 'no', retryInMs: 600_000 }
+    const lease = { name: NAME, owner: 'me', term: 7n, crashes: 0, inFlight: undefined }
     const settling = store.settle(lease, SHARD, {
       accepted: becomes === 'accepted' ? [message!] : [],
-      refused: becomes === 'refused' ? [refusal] : [],
+      refused: becomes === 'refused' ? [refusalOf(message!, 600_000)] : [],
       behind: [],
     })
     await until(
@@ -108,7 +108,7 @@ for (const becomes of ['accepted', 'refused'] as const) {
     expect(await ask()).toEqual([])
     await holder.rollback()
     await settling
-    expect(await ask()).toMatchObject([{ owner: 'other', term: 8n, afterCrash: true }])
+    expect(await ask()).toMatchObject([{ owner: 'other', term: 8n, crashes: 1 }])
     expect((await outbox.parked()).length).toBe(becomes === 'refused' ? 1 : 0)
     expect(await outbox.backlog()).toEqual([])
   })

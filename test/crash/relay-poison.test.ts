@@ -22,11 +22,11 @@ for (const ordering of ['none', 'per-key'] as const) {
     const [poison, ...after] = await publishAll(root, messagesOf(poisoned, 4))
     const elsewhere = await publishAll(root, [...messagesOf('b', 3), ...messagesOf('c', 3)])
     const config: RelayConfig = {
-      ...{ url: outbox.url(), log: log.file, owner: 'relay', leaseMs: 500, batchSize: 50, ordering },
+      ...{ url: outbox.url(), log: log.file, owner: 'relay', leaseMs: 1500, batchSize: 50, ordering },
       ...{ poison: [poison!], attempts: ATTEMPTS },
     }
     let crashes = 0
-    for (; crashes < 6; crashes += 1) {
+    for (; crashes < 7; crashes += 1) {
       // A supervisor starts it again, under a name of its own.
       const next: RelayConfig = { ...config, owner: `relay-${crashes}` }
       const relay = new Program('relay', next)
@@ -40,8 +40,8 @@ for (const ordering of ['none', 'per-key'] as const) {
       if (ended === 'settled') break
       expect(ended).toBe('SIGKILL')
     }
-    // Once in a batch, where nothing is counted, and once for each attempt.
-    expect(crashes).toBe(ATTEMPTS + 1)
+    // Twice in a batch, where nothing is counted, and once for each attempt.
+    expect(crashes).toBe(ATTEMPTS + 2)
     const dead = await createDeadLetters({ database: root.database }).list()
     expect(dead).toMatchObject([{ id: poison, attempts: ATTEMPTS }])
     expect(dead[0]!.error).toContain('died')

@@ -1,6 +1,7 @@
 import {
   portsKey,
   type BacklogMessage,
+  type BacklogRow,
   type ConnectedDatabase,
   type ConnectedPorts,
   type Lease,
@@ -104,17 +105,31 @@ export class MortalRelay {
       work: () => Promise<void>,
     ): Promise<void> => {
       const from = step === 'settle' ? 'read' : 'readDue'
-      const idOf = (seq: bigint): string => this.#ids.get(`${from} ${seq}`)!
+      const idOf = ({ seq }: BacklogRow): string => this.#ids.get(`${from} ${seq}`)!
       await this.#step(step, async () => {
         await work()
-        const buried = refused.filter(({ retryInMs }) => retryInMs === undefined)
+        const dead = refused.filter(({ retryInMs }) => retryInMs === undefined)
         this.#witness.settles(
-          accepted.map((one) => idOf(typeof one === 'bigint' ? one : one.seq)),
-          buried.map(({ seq }) => idOf(seq)),
+          accepted.map(idOf),
+          dead.map(({ row }) => idOf(row)),
         )
       })
     }
     return {
+      get generation() {
+        return inner.generation
+      },
+      readSuspect: async (shard, limits) => {
+        const [message] = await read('readDue', async () => {
+          const suspect = await inner.readSuspect(shard, limits)
+          return suspect === undefined ? [] : [suspect]
+        })
+        return message
+      },
+      suspectParked: (lease, shard, places) => this.#alive(() => inner.suspectParked(lease, shard, places)),
+      note: (lease, inFlight) => this.#alive(() => inner.note(lease, inFlight)),
+      survived: (lease) => this.#alive(() => inner.survived(lease)),
+      healKeys: (lease, shard) => this.#alive(() => inner.healKeys(lease, shard)),
       read: (shard: number, limits: ReadLimits) => read('read', () => inner.read(shard, limits)),
       readDue: (lease: Lease, shard: number, limits: ReadLimits) =>
         read('readDue', () => inner.readDue(lease, shard, limits)),
@@ -133,7 +148,8 @@ export class MortalRelay {
       holders: (prefix) => this.#alive(() => inner.holders(prefix)),
       sweep: (prefix, olderThanMs) => this.#alive(() => inner.sweep(prefix, olderThanMs)),
       // A dead one gives nothing back; it only has to let go of its connection, which is this process's.
-      release: async (leases) => (this.#dead ? Promise.reject(new Error('dead')) : inner.release(leases)),
+      release: async (leases, cutOff) =>
+        this.#dead ? Promise.reject(new Error('dead')) : inner.release(leases, cutOff),
       close: () => inner.close(),
     }
   }

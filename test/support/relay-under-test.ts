@@ -30,7 +30,7 @@ export function withRelayStore(
       return {
         acquire: (names, request) => inner.acquire(names, request),
         renew: (leases, ttlMs) => inner.renew(leases, ttlMs),
-        release: (leases) => inner.release(leases),
+        release: (leases, cutOff) => inner.release(leases, cutOff),
         holders: (prefix) => inner.holders(prefix),
         sweep: (prefix, olderThanMs) => inner.sweep(prefix, olderThanMs),
         close: () => inner.close(),
@@ -40,6 +40,14 @@ export function withRelayStore(
     relay: (options) => {
       const inner = ports.relay(options)
       return {
+        get generation() {
+          return inner.generation
+        },
+        readSuspect: (shard, limits) => inner.readSuspect(shard, limits),
+        suspectParked: (lease, shard, places) => inner.suspectParked(lease, shard, places),
+        note: (lease, inFlight) => inner.note(lease, inFlight),
+        survived: (lease) => inner.survived(lease),
+        healKeys: (lease, shard) => inner.healKeys(lease, shard),
         read: (shard, limits) => inner.read(shard, limits),
         readDue: (lease, shard, limits) => inner.readDue(lease, shard, limits),
         work: (shards) => inner.work(shards),

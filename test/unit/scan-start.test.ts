@@ -112,7 +112,7 @@ class Turn {
     if (this.#scan === 'awaited') return
     if (this.#scan === undefined) {
       this.#scan = 'awaited'
-      void this.#starts.begin(this.#shard).then((scan) => (this.#scan = scan))
+      void this.#starts.begin(this.#shard).then(({ scan }) => (this.#scan = scan))
       await settled()
       return
     }
@@ -181,7 +181,7 @@ test('O12 what is read while the answer is under way may have been drawn after a
   const start = new ScanStart()
   const answered = start.look()
   // Meanwhile somebody draws 5 and waits, somebody else draws 6 and commits, and 6 is read.
-  start.end({ from: 0n, certain: undefined }, 6n, 6n)
+  start.end({ from: 0n, certain: undefined, life: 0 }, 6n, 6n)
   answered([])
   start.end(start.begin(), undefined, undefined)
   start.look()([{ writer: 'of 5', prepared: false }])

@@ -1,3 +1,5 @@
+import { propertyOf } from './property-of.ts'
+
 /** The `code` of every error that txbox throws. */
 export type TxboxErrorCode =
   | 'TXBOX_INVALID_OPTION'
@@ -8,7 +10,10 @@ export type TxboxErrorCode =
   | 'TXBOX_TRANSACTION_CONFLICT'
   | 'TXBOX_SCHEMA'
   | 'TXBOX_DATABASE_UNAVAILABLE'
+  | 'TXBOX_DATABASE_ACCESS'
   | 'TXBOX_LEASE_LOST'
+  | 'TXBOX_SETTLEMENT'
+  | 'TXBOX_PUBLISH_TIMEOUT'
   | 'TXBOX_GARBAGE_COLLECTION'
   | 'TXBOX_BROKER_UNAVAILABLE'
   | 'TXBOX_PERMANENT'
@@ -20,6 +25,7 @@ export type TxboxErrorCode =
   | 'TXBOX_TRANSITION_TOO_EARLY'
   | 'TXBOX_TRANSITION_REFUSED'
   | 'TXBOX_EDIT_CONFLICT'
+  | 'TXBOX_REENTRANT_CALL'
 
 /** A registered symbol, so that an error is recognised across two installed copies of this package. */
 const brand = Symbol.for('txbox.error')
@@ -47,7 +53,7 @@ export class TxboxError extends Error {
  * Is this an error of txbox? Also true for errors of another installed copy, where `instanceof` is false.
  */
 export function isTxboxError(error: unknown): error is TxboxError {
-  return typeof error === 'object' && error !== null && Reflect.get(error, brand) === true
+  return propertyOf(error, brand) === true
 }
 
 /** An option is missing, unknown, of the wrong type or out of its bounds. Thrown when the object is made. */
@@ -112,10 +118,40 @@ export class DatabaseUnavailableError extends TxboxError {
   }
 }
 
+/**
+ * The server has no such database or user, refuses the password, or does not let the user in from there. Not retryable: the
+ * connection's settings, or the server's, must change first.
+ */
+export class DatabaseAccessError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_DATABASE_ACCESS', message, options)
+  }
+}
+
 /** A relay tried to settle under a lease that another owner has taken or that has run out: nothing was changed. */
 export class LeaseLostError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_LEASE_LOST', message, options)
+  }
+}
+
+/**
+ * A relay published messages whose rows the database does not let go: a row-level security policy, a trigger or a
+ * missing privilege keeps them. The relay holds the shard back, so that the same messages are not published again.
+ */
+export class SettlementError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_SETTLEMENT', message, options)
+  }
+}
+
+/**
+ * A call of the publisher takes longer than `publishTimeoutMs`. Its signal has been aborted; its shard waits until the
+ * call ends, and the other shards go on. Retryable: messages without a result are published again.
+ */
+export class PublishTimeoutError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_PUBLISH_TIMEOUT', message, { ...options, retryable: true })
   }
 }
 

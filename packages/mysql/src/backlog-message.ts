@@ -1,5 +1,5 @@
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
-import { bytesOf, textOf } from './literals.ts'
+import { bytesOf, optionalTextOf, textOf } from './literals.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -8,7 +8,8 @@ export interface StoredMessage {
   readonly row: Row
   readonly seq: bigint
   readonly payloadBytes: number
-  readonly createdAt: Date
+  /** When it was published, in microseconds since 1970. */
+  readonly stamp: number
   readonly id: string
   readonly topic: string
   readonly contentType: string
@@ -19,14 +20,14 @@ export interface StoredMessage {
 }
 
 export function toStored(row: Row): StoredMessage {
-  const [seq, payloadBytes, createdAt, id, topic, contentType, headers, key, type, correlationId] = fieldsOf(
+  const [seq, payloadBytes, stamp, id, topic, contentType, headers, key, type, correlationId] = fieldsOf(
     row['fields'],
   ) as [string, string, string, string, string, string, string, string, string, string]
   return {
     row,
     seq: BigInt(seq),
     payloadBytes: Number(payloadBytes),
-    createdAt: dateOf(createdAt),
+    stamp: Number(stamp),
     id,
     topic,
     contentType,
@@ -51,20 +52,21 @@ export function withinBytes(stored: readonly StoredMessage[], bytes: number): re
 export async function toMessages(
   stored: readonly StoredMessage[],
   shard: number,
-  readLarge: (seq: bigint) => Promise<unknown>,
+  readLarge: (message: StoredMessage) => Promise<unknown>,
 ): Promise<readonly BacklogMessage[]> {
   const messages: BacklogMessage[] = []
   for (const one of stored) {
-    const payload = one.row['payload'] ?? (await readLarge(one.seq))
+    const payload = one.row['payload'] ?? (await readLarge(one))
     if (payload !== null && payload !== undefined) messages.push(toMessage(one, shard, bytesOf(payload)))
   }
   return messages
 }
 
 function toMessage(stored: StoredMessage, shard: number, payload: Buffer): BacklogMessage {
-  const { row, seq, id, topic, key, type, contentType, headers, correlationId, createdAt } = stored
+  const { row, seq, id, topic, key, type, contentType, headers, correlationId, stamp } = stored
   return {
     seq,
+    stamp,
     address: undefined,
     shard,
     id,
@@ -74,9 +76,10 @@ function toMessage(stored: StoredMessage, shard: number, payload: Buffer): Backl
     contentType,
     ...decodeHeaders(headers),
     correlationId,
-    createdAt,
+    createdAt: dateOf(stamp),
     payload,
     attempts: row['attempts'] === undefined ? 0 : Number(textOf(row['attempts'])),
+    errors: optionalTextOf(row['errors']),
     ordered: row['ordered'] === undefined ? key !== undefined : textOf(row['ordered']) === '1',
     blocked: (row['blocked'] ?? null) !== null,
   }
@@ -94,6 +97,6 @@ function optional(field: string): string | undefined {
 }
 
 /** An instant in microseconds. */
-export function dateOf(microseconds: string): Date {
+export function dateOf(microseconds: string | number): Date {
   return new Date(Math.floor(Number(microseconds) / 1000))
 }

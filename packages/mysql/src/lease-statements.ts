@@ -20,18 +20,23 @@ insert into ${leases} (name)
 values ROWS
 on duplicate key update term = ${leases}.term`,
 
-    /** Those that are free or have run out; never waits for another acquirer. */
+    /**
+     * Those that are free or have run out; never waits for another acquirer. One that still has an owner was not given
+     * back: its owner has died.
+     */
     free: `
-select hex(name) as name, cast(term as char) as term, cast(owner is not null as char) as after_crash
+select hex(name) as name, cast(term as char) as term, cast(crashes + (owner is not null) as char) as crashes,
+  cast(in_flight as binary) as in_flight
 from ${leases}
 where name in (?) and (expires_at is null or expires_at <= utc_timestamp(6))
 order by name
 limit ?
 for update skip locked`,
 
+    /** The crash is counted before the owner changes: assignments take effect from left to right. */
     take: `
 update ${leases}
-set owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
+set crashes = crashes + (owner is not null), owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
 where name in (?)`,
 
     /** One pair of {@link renew}, {@link held}, {@link release}. */
@@ -50,7 +55,13 @@ where owner = ? and expires_at > utc_timestamp(6) and (ROWS)`,
 
     release: `
 update ${leases}
-set owner = null, expires_at = null
+set owner = null, expires_at = null, in_flight = null
+where owner = ? and (ROWS)`,
+
+    /** Some of them, `CUT`, were cut off. */
+    releaseCutOff: `
+update ${leases}
+set owner = null, expires_at = null, crashes = crashes + (CUT), in_flight = case when CUT then in_flight end
 where owner = ? and (ROWS)`,
 
     holders: `

@@ -1,10 +1,16 @@
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
 import type { OwnConnection, SqlResult } from '@txbox/handles'
+import { bounded, serverTimeoutS } from './bounded-statement.ts'
 import { translate } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
-import { fill, textOf, type Value } from './literals.ts'
+import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import { committingConnection, type Connections } from './own-connection.ts'
+import { again } from './run-alone.ts'
 import { readCommitted, shortTransaction, type Run } from './short-transaction.ts'
+
+/** A statement that waits longer for a lock fails: a relay gives up earlier, and its connection must not stay. */
+const STATEMENT_TIMEOUT_MS = 5000
+const LOCK_WAIT_S = serverTimeoutS(STATEMENT_TIMEOUT_MS)
 
 /** So that a connection that is gone does not stay when it is given back. */
 const CLOSE_TIMEOUT_MS = 5000
@@ -44,7 +50,8 @@ export class MysqlLeaseStore implements LeaseStore {
         name: free[index]!.toString(),
         owner,
         term: BigInt(textOf(row['term'])) + 1n,
-        afterCrash: textOf(row['after_crash']) === '1',
+        crashes: Number(textOf(row['crashes'])),
+        inFlight: optionalTextOf(row['in_flight']),
       }))
     })
   }
@@ -63,12 +70,13 @@ export class MysqlLeaseStore implements LeaseStore {
     return leases.filter((lease) => renewed.has(lease.name))
   }
 
-  async release(leases: readonly Lease[]): Promise<void> {
+  async release(leases: readonly Lease[], cutOff: ReadonlySet<Lease> = new Set()): Promise<void> {
     const [first] = leases
     if (first === undefined) return
-    await this.#write('giving leases back', this.#ofMine(this.#sql.release, leases), [
-      Buffer.from(first.owner),
-    ])
+    const cut = leases.filter((lease) => cutOff.has(lease))
+    const { release, releaseCutOff } = this.#sql
+    const text = cut.length === 0 ? release : releaseCutOff.replaceAll('CUT', () => this.#rowsOf(cut))
+    await this.#write('giving leases back', this.#ofMine(text, leases), [Buffer.from(first.owner)])
   }
 
   async holders(prefix: string): Promise<readonly LeaseHolder[]> {
@@ -111,29 +119,36 @@ export class MysqlLeaseStore implements LeaseStore {
   }
 
   #ofMine(text: string, leases: readonly Lease[]): string {
-    const mine = leases.map(({ name, term }) => fill(this.#sql.heldRow, [Buffer.from(name), term]))
-    return text.replace('ROWS', () => mine.join(' or '))
+    return text.replace('ROWS', () => this.#rowsOf(leases))
+  }
+
+  #rowsOf(leases: readonly Lease[]): string {
+    return leases.map(({ name, term }) => fill(this.#sql.heldRow, [Buffer.from(name), term])).join(' or ')
   }
 
   #read(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
-    return this.#inTurn(doing, ({ query }) => query(fill(text, values), []))
+    return this.#inTurn(doing, async ({ query }) => query(await this.#bounded(text, values), []))
   }
 
   /** One statement that is a transaction of its own. */
   #write(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
     return this.#inTurn(doing, async ({ query }) => {
       await readCommitted(query)
-      return query(fill(text, values), [])
+      return query(await this.#bounded(text, values), [])
     })
   }
 
+  async #bounded(text: string, values: readonly Value[]): Promise<string> {
+    return bounded(fill(text, values), (await this.#source.server()).engine, STATEMENT_TIMEOUT_MS)
+  }
+
   #transact<R>(doing: string, work: (run: Run) => Promise<R>): Promise<R> {
-    return this.#inTurn(doing, ({ query }) => shortTransaction(query, work))
+    return this.#inTurn(doing, ({ query }) => shortTransaction(query, LOCK_WAIT_S, work))
   }
 
   /** One after the other: a connection takes one at a time. */
   #inTurn<R>(doing: string, work: (connection: OwnConnection) => Promise<R>): Promise<R> {
-    const turn = this.#last.then(() => this.#now(doing, work))
+    const turn = this.#last.then(() => again(doing, () => this.#now(doing, work)))
     this.#last = turn.catch(() => undefined)
     return turn
   }

@@ -1,5 +1,5 @@
 import type { Tables } from './identifiers.ts'
-import { messageColumns, verdictsTable } from './relay-statements.ts'
+import { instant, messageColumns, rowsTable, verdictsTable } from './relay-statements.ts'
 
 /**
  * Every statement on the table of parked messages that a relay runs. `?` stands for a value, which is put in as a
@@ -7,61 +7,80 @@ import { messageColumns, verdictsTable } from './relay-statements.ts'
  */
 export function parkedStatements({ parked }: Tables) {
   const columns = `${messageColumns('p', 'place')},
-  cast(p.attempts as char) as attempts, cast(p.order_key is not null as char) as ordered`
+  cast(p.attempts as char) as attempts, cast(p.order_key is not null as char) as ordered,
+  cast(p.errors as binary) as errors`
+  const firstOf = (shard: string): string => `(
+    select f.place from ${parked} as f force index (parked_order)
+    where f.shard = ${shard} and f.order_key = p.order_key
+    order by f.shard, f.order_key, f.place
+    limit 1
+  )`
   return {
     /**
-     * What is due, longest first, and who comes first in its key: if that is another, it was due before that one was put
-     * back. In the order of the whole index, or the optimizer would sort all of the key.
+     * What is due, longest first, and which message comes first in its key: if that is another, it was due before this one
+     * was put back. In the order of the whole index, or the optimizer would sort all of the key. A suspect that is due is
+     * here only when another comes first.
      */
     due: `
 select cast(p.place as char) as place, p.order_key as order_key, cast(p.attempts as char) as attempts,
-  (
-    select cast(f.place as char) from ${parked} as f force index (parked_order)
-    where f.shard = ? and f.order_key = p.order_key
-    order by f.shard, f.order_key, f.place
-    limit 1
-  ) as first
+  cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp,
+  cast(${firstOf('?')} as char) as first
 from ${parked} as p force index (parked_due)
 where p.shard = ? and p.due_at <= utc_timestamp(6)
+  and (not p.suspect or ${firstOf('?')} <> p.place)
 order by p.due_at
 limit ?`,
 
     /** It waits behind its predecessor, like the others. */
     follow: `
-update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+update ${rowsTable('place')} as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 set p.due_at = null
-where p.dead_at is null`,
+where p.dead_at is null and p.created_at = ${instant('j.stamp')}`,
 
     /** Single messages. */
     readAlone: `
 select ${columns}, null as later
-from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
-straight_join ${parked} as p force index (primary) on p.place = j.place`,
+from ${rowsTable('place')} as j
+straight_join ${parked} as p force index (primary) on p.place = j.place
+where p.dead_at is null and p.created_at = ${instant('j.stamp')}`,
 
     /**
-     * Messages of a key that goes on, from a place. Where one of them has to wait longer, because it was refused before,
-     * \`later\` says so. A branch for each key.
+     * Messages of a key that goes on, from a row. Where one of them has to be tried alone, because it was refused before
+     * or is a suspect, \`later\` says so. A branch for each key.
      */
     readOnward: `
-(select ${columns}, case when p.due_at > utc_timestamp(6) then 1 end as later
+(select ${columns}, case when p.suspect or p.due_at > utc_timestamp(6) then 1 end as later
 from ${parked} as p force index (parked_order)
 where p.shard = ? and p.order_key = ? and p.place >= ?
+  and exists (
+    select 1 from ${parked} as h force index (primary)
+    where h.place = ? and h.created_at = ${instant('?')}
+  )
 order by p.place
 limit ?)`,
+
+    /** Which suspect has been due for the longest, of those that come first in their keys. */
+    findSuspect: `
+select cast(p.place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp
+from ${parked} as p force index (parked_suspect)
+where p.shard = ? and p.suspect = 1 and p.due_at <= utc_timestamp(6)
+  and (p.order_key is null or p.place = ${firstOf('?')})
+order by p.due_at
+limit 1`,
 
     /** A payload that was only measured. One at a time: a row must fit into a packet. */
     readPayload: `
 select p.payload as payload
 from ${parked} as p
-where p.place = ?`,
+where p.place = ? and p.created_at = ${instant('?')}`,
 
     /** What was accepted. */
     remove: `
 delete p
-from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as gone
+from ${rowsTable('place')} as gone
 straight_join ${parked} as p force index (primary) on p.place = gone.place
-where p.dead_at is null`,
+where p.dead_at is null and p.created_at = ${instant('gone.stamp')}`,
 
     /** What was refused. */
     keep: `
@@ -69,23 +88,63 @@ update ${verdictsTable('place')}
 straight_join ${parked} as p force index (primary) on p.place = v.place
 set p.attempts = v.attempts,
   p.error = v.error,
+  p.errors = ifnull(v.errors, p.errors),
+  p.suspect = v.suspect,
   p.due_at = utc_timestamp(6) + interval v.retry_us microsecond,
   p.dead_at = case when v.dead then utc_timestamp(6) end,
   p.order_key = case when not v.dead then p.order_key end
-where p.dead_at is null`,
+where p.dead_at is null and p.created_at = ${instant('v.stamp')}`,
 
-    /** Who comes next in a key, after the last place of it that is through. A branch for each key. */
+    /** How many of these rows are there, dead letters aside. */
+    remaining: `
+select cast(count(*) as char) as remaining
+from ${rowsTable('place')} as wanted
+straight_join ${parked} as p force index (primary) on p.place = wanted.place
+where p.dead_at is null and p.created_at = ${instant('wanted.stamp')}`,
+
+    /** Which message comes first in a key that goes on. A branch for each key. */
     next: `
 (select cast(p.place as char) as place, p.due_at is null as waits
 from ${parked} as p force index (parked_order)
-where p.shard = ? and p.order_key = ? and p.place > ?
-order by p.place
+where p.shard = ? and p.order_key = ?
+order by p.shard, p.order_key, p.place
 limit 1)`,
 
+    /** In the transaction that has found them. */
     release: `
-update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+update json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 set p.due_at = utc_timestamp(6)
 where p.due_at is null and p.dead_at is null`,
+
+    /** Messages that are no suspects yet. Found by a plain read: a search of an UPDATE would lock what it passes. */
+    unsuspected: `
+select cast(p.place as char) as place
+from ${parked} as p force index (primary)
+where p.place >= ? and p.place <= ? and p.shard = ? and p.dead_at is null and not p.suspect`,
+
+    /** In the transaction that has found them. */
+    suspect: `
+update json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j
+straight_join ${parked} as p force index (primary) on p.place = j.place
+set p.suspect = 1
+where p.dead_at is null`,
+
+    /**
+     * The first messages of at most so many keys, in the order of the keys, and whether they wait. From key to key along
+     * the index, whatever waits behind them.
+     */
+    heads: `
+select k.order_key as order_key, cast(k.place as char) as place, p.due_at is null as waits
+from (
+  select f.order_key as order_key, min(f.place) as place
+  from ${parked} as f force index (parked_order)
+  where f.shard = ? and f.order_key > ?
+  group by f.order_key
+  order by f.order_key
+  limit ?
+) as k
+straight_join ${parked} as p force index (primary) on p.place = k.place
+order by k.order_key`,
   } as const
 }

@@ -1,10 +1,11 @@
 import type { Tables } from './identifiers.ts'
+import type { ServerTraits } from './server.ts'
 
 /**
  * Every statement on the outbox table that a relay runs. `?` stands for a value, which is put in as a literal. Text
  * comes back as bytes: the connection's character set would change it.
  */
-export function relayStatements({ outbox, leases, parked }: Tables) {
+export function relayStatements({ outbox, leases, parked }: Tables, engine: ServerTraits['engine']) {
   const mine = 'l.name = ? and l.owner = ? and l.term = ? and l.expires_at > utc_timestamp(6)'
   const backlog = `from ${outbox} as o
 where o.shard = ?`
@@ -30,27 +31,34 @@ limit ?`,
     /** A payload that was only measured. One at a time: a row must fit into a packet. */
     readPayload: `
 select o.payload as payload
-${backlog} and o.seq = ?`,
+${backlog} and o.seq = ? and o.created_at = ${instant('?')}`,
 
     /**
      * Deletes what was accepted, in one statement that is a transaction of its own, fenced by the lease: reading its
      * row for the DELETE locks it in share mode, waits for a takeover that is under way, and sees what that leaves.
      *
-     * By number, never by range, which takes what committed in between; and each row looked up by its whole key, since
+     * By number and stamp, never by range, which takes what committed in between; and each row looked up by its whole key, since
      * a list (IN) may scan the shard, and wait for a producer's uncommitted row.
      */
     settle: `
 delete o
 from ${leases} as l
-straight_join json_table(?, '$[*]' columns (seq bigint unsigned path '$')) as accepted
+straight_join ${rowsTable('seq')} as accepted
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
-where ${mine}`,
+where ${mine} and o.created_at = ${instant('accepted.stamp')}`,
 
-    /** Was nothing deleted because the lease is gone, or because the messages are? */
+    /** Was less deleted because the lease is gone, or because the messages are? */
     isHeld: `
 select 1 as held
 from ${leases} as l
 where ${mine}`,
+
+    /** How many of these rows are there. */
+    remaining: `
+select cast(count(*) as char) as remaining
+from ${rowsTable('seq')} as wanted
+straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = wanted.seq
+where o.created_at = ${instant('wanted.stamp')}`,
 
     /** The same, and nobody takes it before this transaction has ended. */
     holdOn: `
@@ -64,28 +72,66 @@ lock in share mode`,
      * many, or a message that somebody else has deleted would come back.
      */
     park: `
-insert into ${parked} (created_at, due_at, dead_at, attempts, shard, order_key, id, topic, \`key\`, type, content_type, headers,
-  correlation_id, trace_context, error, payload)
+insert into ${parked} (created_at, due_at, dead_at, attempts, shard, suspect, order_key, id, topic, \`key\`, type,
+  content_type, headers, correlation_id, trace_context, error, errors, payload)
 select o.created_at, utc_timestamp(6) + interval v.retry_us microsecond, case when v.dead then utc_timestamp(6) end, v.attempts,
-  o.shard, case when not v.dead then cast(o.\`key\` as binary) end, cast(o.id as binary), o.topic, o.\`key\`, o.type,
-  o.content_type, o.headers, o.correlation_id, o.trace_context, v.error, o.payload
+  o.shard, v.suspect, case when not v.dead then cast(o.\`key\` as binary) end, cast(o.id as binary), o.topic, o.\`key\`, o.type,
+  o.content_type, o.headers, o.correlation_id, o.trace_context, v.error, v.errors, o.payload
 from ${verdictsTable('seq')}
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = v.seq
+where o.created_at = ${instant('v.stamp')}
 order by o.seq`,
 
     /** In the transaction that holds the lease. */
     remove: `
 delete o
-from json_table(?, '$[*]' columns (seq bigint unsigned path '$')) as gone
-straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = gone.seq`,
+from ${rowsTable('seq')} as gone
+straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = gone.seq
+where o.created_at = ${instant('gone.stamp')}`,
 
     /** One branch for each shard: an optimizer that is asked for all at once may scan the backlog. */
     hasBacklog: `
-(select ? as shard, 0 as due from ${outbox} as o where o.shard = ? limit 1)`,
+(select ? as shard, 0 as due, null as server from ${outbox} as o where o.shard = ? limit 1)`,
 
     hasDue: `
-(select ? as shard, 1 as due from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) limit 1)`,
+(select ? as shard, 1 as due, null as server from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) limit 1)`,
+
+    /**
+     * The connection in the place of the shard, and which server that is, unless it is one of those. To tell another
+     * server is to know when it began, to the second, which is worth asking only once a connection.
+     */
+    onServer: `
+(select connection_id() as shard, 0 as due, case when connection_id() not in (?) then ${SERVER[engine]} end as server)`,
+
+    /** What is in flight after a crash, under a lease that is still held. */
+    note: `
+update ${leases} as l
+set l.in_flight = ?
+where ${mine}`,
+
+    /** Everything is through that was in flight when the last owner died. */
+    survived: `
+update ${leases} as l
+set l.crashes = 0, l.in_flight = null
+where ${mine}`,
   } as const
+}
+
+/** Which server it is, and in which second it began. */
+const SERVER = {
+  mysql: serverText('@@server_uuid', 'performance_schema'),
+  mariadb: serverText("concat(@@hostname, ':', @@port, ':', @@server_id)", 'information_schema'),
+} as const
+
+function serverText(name: string, schema: string): string {
+  return `concat(${name}, '/', unix_timestamp() - (
+    select variable_value from ${schema}.global_status where variable_name = 'Uptime'
+  ))`
+}
+
+/** The same for both engines; which of them the server is shows at the first use. */
+export function relayStatementsByEngine(tables: Tables) {
+  return { mysql: relayStatements(tables, 'mysql'), mariadb: relayStatements(tables, 'mariadb') }
 }
 
 /**
@@ -108,13 +154,26 @@ export function messageColumns(table: string, number: 'seq' | 'place'): string {
   case when octet_length(${text('payload')}) <= ? then ${text('payload')} end as payload`
 }
 
+/** An instant from microseconds since 1970. */
+export function instant(microseconds: string): string {
+  return `cast('1970-01-01' as datetime(6)) + interval ${microseconds} microsecond`
+}
+
+/** Rows by number and stamp, as JSON: see `jsonOf`. */
+export function rowsTable(number: 'seq' | 'place'): string {
+  return `json_table(?, _utf8mb4'$[*]' columns (${number} bigint unsigned path _utf8mb4'$[0]', stamp bigint path _utf8mb4'$[1]'))`
+}
+
 /** Verdicts on messages, as JSON: see `verdictOf`. */
 export function verdictsTable(number: 'seq' | 'place'): string {
-  return `json_table(?, '$[*]' columns (
-  ${number} bigint unsigned path '$.number',
-  attempts int unsigned path '$.attempts',
-  retry_us bigint unsigned path '$.retry_us',
-  dead tinyint path '$.dead',
-  error text character set utf8mb4 path '$.error'
+  return `json_table(?, _utf8mb4'$[*]' columns (
+  ${number} bigint unsigned path _utf8mb4'$.number',
+  stamp bigint path _utf8mb4'$.stamp',
+  attempts int unsigned path _utf8mb4'$.attempts',
+  retry_us bigint unsigned path _utf8mb4'$.retry_us',
+  dead tinyint path _utf8mb4'$.dead',
+  suspect tinyint path _utf8mb4'$.suspect',
+  error mediumtext character set utf8mb4 path _utf8mb4'$.error',
+  errors mediumtext character set utf8mb4 path _utf8mb4'$.errors'
 )) as v`
 }

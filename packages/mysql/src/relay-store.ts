@@ -1,48 +1,68 @@
 import {
   LeaseLostError,
+  SettlementError,
   TransactionConflictError,
   type BacklogMessage,
+  type BacklogRow,
   type Lease,
   type ParkedSettlement,
   type ReadLimits,
-  type Refusal,
   type RelayStore,
   type Settlement,
   type ShardWork,
 } from '@txbox/core'
 import { toMessages, toStored, withinBytes, type Row, type StoredMessage } from './backlog-message.ts'
-import { bytesOf, fill, textOf, type Value } from './literals.ts'
+import { TABLE_ACCESS_DENIED, hasNumber } from './errors.ts'
+import { bytesOf, fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import type { parkedStatements } from './parked-statements.ts'
-import type { relayStatements } from './relay-statements.ts'
-import { runAlone, runTogether, type Source } from './run-alone.ts'
+import { RelayServer } from './relay-server.ts'
+import type { relayStatementsByEngine } from './relay-statements.ts'
+import { refused as refusalOf, rowOf, verdictOf, waiting, type Verdict } from './relay-verdicts.ts'
+import { runBounded, runTogether, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
 const SETTLING = 'settling messages'
 
 /** Each key that goes on is a branch of a statement. */
-const MOST_ONWARD = 100
+const MOST_BRANCHES = 100
+
+/** Keys that are looked at in one go. */
+const HEAL_KEYS = 10_000
+
+/** To write a longer statement takes time in which a transaction is open. */
+const PIECE_BYTES = 1_048_576
+
+/** Incorrect string value: a character that the column cannot hold. */
+const UNTRANSLATABLE = 1366
+
+type Statements = ReturnType<typeof relayStatementsByEngine>
 
 /** The outbox table of MySQL and MariaDB and that of parked messages, for the relay. The contract is that of the port. */
 export class MysqlRelayStore implements RelayStore {
-  readonly #sql: ReturnType<typeof relayStatements>
+  readonly #statements: Statements
   readonly #parked: ReturnType<typeof parkedStatements>
   readonly #source: Source
+  readonly #server = new RelayServer()
+  /** The last key of a shard that has been looked at, where there are more. */
+  readonly #healed = new Map<number, Buffer>()
 
-  constructor(
-    statements: ReturnType<typeof relayStatements>,
-    parked: ReturnType<typeof parkedStatements>,
-    source: Source,
-  ) {
-    this.#sql = statements
+  constructor(statements: Statements, parked: ReturnType<typeof parkedStatements>, source: Source) {
+    this.#statements = statements
     this.#parked = parked
     this.#source = source
   }
 
+  get generation(): number {
+    return this.#server.generation
+  }
+
   async read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
+    const { read, readPayload } = await this.#sql()
     const values = [inlineBytes(limits), shard, shard, shard, limits.messages]
-    const rows = await this.#read(this.#sql.read, values)
-    return toMessages(withinBytes(rows.map(toStored), limits.bytes), shard, async (seq) => {
-      const [row] = await this.#read(this.#sql.readPayload, [shard, seq])
+    const stored = (await this.#read(read, values)).map(toStored)
+    this.#server.read(stored)
+    return toMessages(withinBytes(stored, limits.bytes), shard, async ({ seq, stamp }) => {
+      const [row] = await this.#read(readPayload, [shard, seq, stamp])
       return row?.['payload']
     })
   }
@@ -52,113 +72,265 @@ export class MysqlRelayStore implements RelayStore {
     // One that was never tried has been released after its predecessor: those behind it may go along.
     const onward = heads
       .filter((row) => row['order_key'] !== null && textOf(row['attempts']) === '0')
-      .slice(0, MOST_ONWARD)
+      .slice(0, MOST_BRANCHES)
     const alone = heads.filter((row) => row['order_key'] === null || textOf(row['attempts']) !== '0')
-    const mostBytes = inlineBytes(limits)
     const stored: StoredMessage[] = []
-    if (alone.length > 0) {
-      const rows = await this.#read(this.#parked.readAlone, [mostBytes, json(placesOf(alone))])
-      stored.push(...rows.map(toStored))
-    }
-    if (onward.length > 0) {
-      const most = Math.ceil(limits.messages / onward.length)
-      const branches = onward.map((row) =>
-        fill(this.#parked.readOnward, [mostBytes, shard, bytesOf(row['order_key']), placeOf(row), most]),
+    if (alone.length > 0) stored.push(...(await this.#readAlone(alone, limits)))
+    if (onward.length > 0) stored.push(...withoutLater(await this.#readOnward(shard, onward, limits)))
+    return this.#toParked(stored, shard, limits)
+  }
+
+  async readSuspect(shard: number, limits: ReadLimits): Promise<BacklogMessage | undefined> {
+    const found = await this.#read(this.#parked.findSuspect, [shard, shard])
+    if (found.length === 0) return undefined
+    const [suspect] = await this.#toParked(await this.#readAlone(found, limits), shard, limits)
+    return suspect
+  }
+
+  async suspectParked(lease: Lease, shard: number, places: { from: bigint; to: bigint }): Promise<void> {
+    await this.#settle(lease, async (run) => {
+      const { rows } = await run(this.#parked.unsuspected, [places.from, places.to, shard])
+      await this.#inPieces(
+        run,
+        this.#parked.suspect,
+        rows.map((row) => textOf(row['place'])),
       )
-      const rows = await this.#read(branches.join('\nunion all'), [])
-      stored.push(...withoutLater(rows.map(toStored)))
-    }
-    return toMessages(withinBytes(stored, limits.bytes), shard, async (place) => {
-      const [row] = await this.#read(this.#parked.readPayload, [place])
-      return row?.['payload']
     })
+  }
+
+  async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
+    const { accepted, refused, behind } = settlement
+    const verdicts = [...refused.map(refusalOf), ...behind.map(waiting)]
+    if (verdicts.length === 0) return this.#settleAccepted(lease, shard, accepted)
+    // In the order of the outbox, whatever the pieces are: a message is parked before those behind it.
+    verdicts.sort((a, b) => (a.row.seq < b.row.seq ? -1 : 1))
+    const { park, remove, remaining } = await this.#sql()
+    const kept = await this.#settleTexts(lease, verdicts, async (run, texts) => {
+      const parked = await this.#inPieces(run, park, texts, [shard])
+      const moved = await this.#inPieces(
+        run,
+        remove,
+        verdicts.map((verdict) => rowOf(verdict.row)),
+        [shard],
+      )
+      if (parked !== moved) {
+        throw new TransactionConflictError(
+          `${parked} messages were parked, but ${moved} taken from the outbox: somebody else deletes messages there. ` +
+            'Nothing was changed; it is tried again.',
+        )
+      }
+      const removed = await this.#inPieces(run, remove, accepted.map(rowOf), [shard])
+      if (moved + removed === verdicts.length + accepted.length) return 0
+      return this.#countOf(run, remaining, [...accepted, ...verdicts.map((verdict) => verdict.row)], [shard])
+    })
+    assertNone(kept, accepted.length + verdicts.length, 'in the outbox')
+  }
+
+  async settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void> {
+    const { accepted, refused, released } = settlement
+    const { remove, keep, next, release, remaining } = this.#parked
+    const kept = await this.#settleTexts(lease, refused.map(refusalOf), async (run, texts) => {
+      const removed = await this.#inPieces(run, remove, accepted.map(rowOf))
+      await this.#inPieces(run, keep, texts)
+      for (let from = 0; from < released.length; from += MOST_BRANCHES) {
+        const branches = released
+          .slice(from, from + MOST_BRANCHES)
+          .map(({ key }) => fill(next, [shard, Buffer.from(key)]))
+        const { rows } = await run(branches.join('\nunion all'), [])
+        const waits = rows.filter((row) => textOf(row['waits']) === '1')
+        await this.#inPieces(
+          run,
+          release,
+          waits.map((row) => textOf(row['place'])),
+        )
+      }
+      return removed === accepted.length ? 0 : this.#countOf(run, remaining, accepted)
+    })
+    assertNone(kept, accepted.length, 'among the parked messages')
+  }
+
+  async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
+    const { note, isHeld } = await this.#sql()
+    const doing = 'noting what is in flight'
+    const run: Run = (text, given) => this.#attempt(() => runBounded(this.#source, doing, text, given))
+    const { affected } = await run(note, [inFlight ?? null, ...fence(lease)])
+    // Some drivers count rows that have changed, and not rows that were found.
+    return affected > 0 || (await run(isHeld, fence(lease))).rows.length > 0
+  }
+
+  async survived(lease: Lease): Promise<void> {
+    const { survived } = await this.#sql()
+    await this.#attempt(() => runBounded(this.#source, 'noting what is through', survived, fence(lease)))
+  }
+
+  async healKeys(lease: Lease, shard: number): Promise<number> {
+    let healed = 0
+    await this.#settle(lease, async (run) => {
+      const after = this.#healed.get(shard) ?? Buffer.alloc(0)
+      const { rows } = await run(this.#parked.heads, [shard, after, HEAL_KEYS])
+      const waits = rows.filter((row) => textOf(row['waits']) === '1')
+      healed = await this.#inPieces(
+        run,
+        this.#parked.release,
+        waits.map((row) => textOf(row['place'])),
+      )
+      if (rows.length < HEAL_KEYS) this.#healed.delete(shard)
+      else this.#healed.set(shard, bytesOf(rows.at(-1)!['order_key']))
+    })
+    return healed
+  }
+
+  async work(shards: readonly number[]): Promise<readonly ShardWork[]> {
+    if (shards.length === 0) return []
+    const { hasBacklog, hasDue, onServer } = await this.#sql()
+    const asked = shards.flatMap((shard) => [fill(hasBacklog, [shard, shard]), fill(hasDue, [shard, shard])])
+    const server = fill(onServer, [this.#server.connections])
+    const rows = await this.#read([server, ...asked].join('\nunion all'), [])
+    const found = new Map<number, boolean>()
+    for (const [index, row] of rows.entries()) {
+      const shard = Number(textOf(row['shard']))
+      if (index > 0) found.set(shard, found.get(shard) === true || textOf(row['due']) === '1')
+      else this.#connected(shard, optionalTextOf(row['server']))
+    }
+    return [...found].map(([shard, due]) => ({ shard, due }))
+  }
+
+  #connected(connection: number, server: string | undefined): void {
+    if (server !== undefined) this.#server.connected(connection, server)
   }
 
   /** What is due and comes first in its key. What does not is put back into the line behind its predecessor. */
   async #heads(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly Row[]> {
     for (;;) {
-      const due = await this.#read(this.#parked.due, [shard, shard, limits.messages])
+      const due = await this.#read(this.#parked.due, [shard, shard, shard, limits.messages])
       const heads = due.filter(
         (row) => row['first'] === null || textOf(row['first']) === textOf(row['place']),
       )
       if (heads.length === due.length) return due
-      const following = placesOf(due.filter((row) => !heads.includes(row)))
-      await this.#settle(lease, (run) => run(this.#parked.follow, [json(following)]))
+      const following = due.filter((row) => !heads.includes(row)).map(rowNamedBy)
+      await this.#settle(lease, (run) => this.#inPieces(run, this.#parked.follow, following.map(rowOf)))
       if (heads.length > 0) return heads
     }
   }
 
-  async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
-    const { refused, behind } = settlement
-    const accepted = settlement.accepted.map(({ seq }) => seq)
-    if (refused.length + behind.length === 0) return this.#settleAccepted(lease, shard, accepted)
-    const verdicts = [
-      ...refused.map(verdictOf),
-      ...behind.map((seq) => verdict(seq, { attempts: 0, dead: 0 })),
-    ]
-    const moved = [...refused.map(({ seq }) => seq), ...behind]
-    await this.#settle(lease, async (run) => {
-      const parked = await run(this.#sql.park, [json(verdicts), shard])
-      const removed = await run(this.#sql.remove, [json(moved), shard])
-      if (parked.affected !== removed.affected) {
-        throw new TransactionConflictError(
-          `${parked.affected} messages were parked, but ${removed.affected} taken from the outbox: somebody else deletes ` +
-            'messages there. Nothing was changed; it is tried again.',
-        )
-      }
-      if (accepted.length > 0) await run(this.#sql.remove, [json(accepted), shard])
+  async #readAlone(rows: readonly Row[], limits: ReadLimits): Promise<readonly StoredMessage[]> {
+    const values = [inlineBytes(limits), json(rows.map(rowNamedBy).map(rowOf))]
+    return (await this.#read(this.#parked.readAlone, values)).map(toStored)
+  }
+
+  async #readOnward(
+    shard: number,
+    heads: readonly Row[],
+    limits: ReadLimits,
+  ): Promise<readonly StoredMessage[]> {
+    const most = Math.ceil(limits.messages / heads.length)
+    const branches = heads.map((row) => {
+      const { seq, stamp } = rowNamedBy(row)
+      const key = bytesOf(row['order_key'])
+      return fill(this.#parked.readOnward, [inlineBytes(limits), shard, key, seq, seq, stamp, most])
+    })
+    return (await this.#read(branches.join('\nunion all'), [])).map(toStored)
+  }
+
+  #toParked(
+    stored: readonly StoredMessage[],
+    shard: number,
+    limits: ReadLimits,
+  ): Promise<readonly BacklogMessage[]> {
+    return toMessages(withinBytes(stored, limits.bytes), shard, async ({ seq, stamp }) => {
+      const [row] = await this.#read(this.#parked.readPayload, [seq, stamp])
+      return row?.['payload']
     })
   }
 
-  async settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void> {
-    const { accepted, refused, released } = settlement
-    await this.#settle(lease, async (run) => {
-      if (accepted.length > 0) await run(this.#parked.remove, [json(accepted)])
-      if (refused.length > 0) await run(this.#parked.keep, [json(refused.map(verdictOf))])
-      if (released.length === 0) return
-      const branches = released.map(({ key, after }) =>
-        fill(this.#parked.next, [shard, Buffer.from(key), after]),
-      )
-      const { rows } = await run(branches.join('\nunion all'), [])
-      const next = placesOf(rows.filter((row) => textOf(row['waits']) === '1'))
-      if (next.length > 0) await run(this.#parked.release, [json(next)])
-    })
+  async #settleAccepted(lease: Lease, shard: number, accepted: readonly BacklogRow[]): Promise<void> {
+    const { settle, isHeld, remaining } = await this.#sql()
+    const values = [shard, ...fence(lease)]
+    const run: Run = (text, given) => this.#attempt(() => runBounded(this.#source, SETTLING, text, given))
+    const removed = await this.#inPieces(run, settle, accepted.map(rowOf), values)
+    if (removed === accepted.length) return
+    if ((await run(isHeld, fence(lease))).rows.length === 0) throw leaseLost(lease)
+    assertNone(await this.#countOf(run, remaining, accepted, [shard]), accepted.length, 'in the outbox')
   }
 
-  async work(shards: readonly number[]): Promise<readonly ShardWork[]> {
-    if (shards.length === 0) return []
-    const asked = shards.flatMap((shard) => [
-      fill(this.#sql.hasBacklog, [shard, shard]),
-      fill(this.#sql.hasDue, [shard, shard]),
-    ])
-    const rows = await this.#read(asked.join('\nunion all'), [])
-    const found = new Map<number, boolean>()
-    for (const row of rows) {
-      const shard = Number(textOf(row['shard']))
-      found.set(shard, found.get(shard) === true || textOf(row['due']) === '1')
+  async #settle<R>(lease: Lease, work: (run: Run) => Promise<R>): Promise<R> {
+    const { holdOn } = await this.#sql()
+    const done = await this.#attempt(() =>
+      runTogether(this.#source, SETTLING, async (run) => {
+        const { rows } = await run(holdOn, fence(lease))
+        return rows.length > 0 ? { result: await work(run) } : undefined
+      }),
+    )
+    if (done === undefined) throw leaseLost(lease)
+    return done.result
+  }
+
+  /** A settlement with texts, which the column may not be able to hold as they are. */
+  async #settleTexts<R>(
+    lease: Lease,
+    verdicts: readonly Verdict[],
+    work: (run: Run, texts: readonly string[]) => Promise<R>,
+  ): Promise<R> {
+    // In hexadecimal a text has twice its size, and quotes are escaped; a row has two.
+    const mostBytes = Math.floor((await this.#source.server()).maxStatementBytes / 16)
+    const settle = (ascii: boolean): Promise<R> => {
+      const texts = verdicts.map((verdict) => verdictOf(verdict, ascii, mostBytes))
+      return this.#settle(lease, (run) => work(run, texts))
     }
-    return [...found].map(([shard, due]) => ({ shard, due }))
+    try {
+      return await settle(false)
+    } catch (error) {
+      if (!hasNumber(error, UNTRANSLATABLE)) throw error
+      return settle(true)
+    }
   }
 
-  async #settleAccepted(lease: Lease, shard: number, accepted: readonly bigint[]): Promise<void> {
-    const values = [json(accepted), shard, ...fence(lease)]
-    const { affected } = await runAlone(this.#source, SETTLING, this.#sql.settle, values)
-    if (affected > 0) return
-    const { rows } = await runAlone(this.#source, SETTLING, this.#sql.isHeld, fence(lease))
-    if (rows.length === 0) throw leaseLost(lease)
+  /** A statement on a list of JSON, once or more often, so that each fits into a packet. → rows that it has written */
+  async #inPieces(
+    run: Run,
+    text: string,
+    list: readonly string[],
+    values: readonly Value[] = [],
+  ): Promise<number> {
+    const { maxStatementBytes } = await this.#source.server()
+    // Text that is not plain goes in hexadecimal.
+    const mostLength = Math.min(PIECE_BYTES, Math.floor((maxStatementBytes - text.length) / 2) - 1024)
+    let affected = 0
+    for (const piece of pieces(list, mostLength)) {
+      affected += (await run(text, [json(piece), ...values])).affected
+    }
+    return affected
   }
 
-  async #settle(lease: Lease, work: (run: Run) => Promise<unknown>): Promise<void> {
-    const held = await runTogether(this.#source, SETTLING, async (run) => {
-      const { rows } = await run(this.#sql.holdOn, fence(lease))
-      if (rows.length > 0) await work(run)
-      return rows.length > 0
-    })
-    if (!held) throw leaseLost(lease)
+  async #countOf(
+    run: Run,
+    text: string,
+    rows: readonly BacklogRow[],
+    values: readonly Value[] = [],
+  ): Promise<number> {
+    const { rows: found } = await run(text, [json(rows.map(rowOf)), ...values])
+    return Number(textOf(found[0]?.['remaining']))
+  }
+
+  async #attempt<R>(work: () => Promise<R>): Promise<R> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!hasNumber(error, TABLE_ACCESS_DENIED)) throw error
+      throw new SettlementError(
+        `${SETTLING}: the database refuses it (${(error as Error).message}). Nothing was changed. Give the user of the ` +
+          'relay the rights of docs/privileges/mysql.sql.',
+        { cause: error },
+      )
+    }
+  }
+
+  async #sql(): Promise<Statements['mysql']> {
+    return this.#statements[(await this.#source.server()).engine]
   }
 
   async #read(text: string, values: readonly Value[]): Promise<readonly Row[]> {
-    return (await runAlone(this.#source, 'reading the outbox', text, values)).rows
+    return (await runBounded(this.#source, 'reading the outbox', text, values)).rows
   }
 }
 
@@ -166,6 +338,14 @@ function leaseLost({ name, owner, term }: Lease): LeaseLostError {
   return new LeaseLostError(
     `The lease '${name}' of term ${term} is no longer held by '${owner}': what it published last was not settled and ` +
       'will be published again, with the same ids, by the new owner.',
+  )
+}
+
+function assertNone(remaining: number, of: number, where: string): void {
+  if (remaining === 0) return
+  throw new SettlementError(
+    `${SETTLING}: ${remaining} of ${of} rows that were to go are still ${where}. A trigger or a missing privilege keeps ` +
+      'them; the rest was settled. Let the user of the relay delete rows there.',
   )
 }
 
@@ -178,37 +358,27 @@ function fence({ name, owner, term }: Lease): readonly Value[] {
   return [Buffer.from(name), Buffer.from(owner), term]
 }
 
-function placeOf(row: Row): bigint {
-  return BigInt(textOf(row['place']))
+function rowNamedBy(row: Row): { readonly seq: bigint; readonly stamp: number } {
+  return { seq: BigInt(textOf(row['place'])), stamp: Number(textOf(row['stamp'])) }
 }
 
-function placesOf(rows: readonly Row[]): readonly bigint[] {
-  return rows.map(placeOf)
-}
-
-function verdictOf({ seq, attempts, error, retryInMs }: Refusal): string {
-  if (retryInMs === undefined) return verdict(seq, { attempts, dead: 1, error })
-  return verdict(seq, { attempts, dead: 0, error, retry_us: Math.round(retryInMs * 1000) })
-}
-
-/**
- * A row of `verdictsTable`. What it has not is left out: MySQL 8.0.19 refuses the `null` of JSON where a number is wanted.
- * JSON.stringify has no way to write a bigint.
- */
-function verdict(
-  number: bigint,
-  rest: {
-    readonly attempts: number
-    readonly dead: 0 | 1
-    readonly error?: string
-    readonly retry_us?: number
-  },
-): string {
-  return `{"number":${number},${JSON.stringify(rest).slice(1)}`
-}
-
-function json(values: readonly (bigint | string)[]): string {
+function json(values: readonly string[]): string {
   return `[${values.join(',')}]`
+}
+
+function pieces(list: readonly string[], mostLength: number): readonly (readonly string[])[] {
+  const all: string[][] = []
+  let length = Number.POSITIVE_INFINITY
+  for (const one of list) {
+    const bytes = Buffer.byteLength(one) + 1
+    if (length + bytes > mostLength) {
+      all.push([])
+      length = 2
+    }
+    all.at(-1)!.push(one)
+    length += bytes
+  }
+  return all
 }
 
 /** Of each key no more than what comes before one that has to wait longer. */

@@ -1,11 +1,19 @@
-import { answerWithin } from '@txbox/core'
+import { setTimeout as pause } from 'node:timers/promises'
+import { DatabaseUnavailableError, answerWithin, exponentialBackoff } from '@txbox/core'
 import type { SqlResult } from '@txbox/handles'
-import { isConflict, translate } from './errors.ts'
-import { fill, type Value } from './literals.ts'
+import { bounded, serverTimeoutS } from './bounded-statement.ts'
+import { LOCK_WAIT_TIMEOUT, isConflict, isLastingConflict, numberOf, translate } from './errors.ts'
+import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import { onConnection, type Connections } from './own-connection.ts'
 import { shortTransaction, type Run } from './short-transaction.ts'
 
 const ATTEMPTS = 5
+
+/** For the few statements that end a late one. */
+const KILL_TIMEOUT_MS = 1000
+
+/** Of a cluster: the row that was in the way has to come over from the node on which it was changed. */
+const LONGER_PAUSE = exponentialBackoff({ minMs: 50, maxMs: 1000 })
 
 /** Where statements go, and how long an answer may take. */
 export interface Source extends Connections {
@@ -30,6 +38,40 @@ export async function runAlone(
   })
 }
 
+/**
+ * The same, given up by the server when it is late. A relay would otherwise leave a connection behind for each statement
+ * that waits for a lock.
+ */
+export async function runBounded(
+  source: Source,
+  doing: string,
+  text: string,
+  values: readonly Value[],
+): Promise<SqlResult> {
+  const { engine } = await source.server()
+  const statement = bounded(fill(text, values), engine, source.statementTimeoutMs)
+  try {
+    return await runAlone(source, doing, statement, [])
+  } catch (error) {
+    // Here it is the wait for a row that MySQL bounds for a whole session only.
+    if (engine === 'mysql' && error instanceof DatabaseUnavailableError) await killLate(source, statement)
+    throw error
+  }
+}
+
+/** Ends the connection of a statement whose answer nobody waits for. Where that fails, the statement ends by itself later. */
+async function killLate({ root, db }: Source, statement: string): Promise<void> {
+  const run = (text: string): Promise<SqlResult> =>
+    answerWithin(KILL_TIMEOUT_MS, root.query(db, text, [], KILL_TIMEOUT_MS))
+  try {
+    const { rows } = await run('show full processlist')
+    const late = rows.filter((row) => optionalTextOf(row['Info']) === statement.trim())
+    for (const row of late) await run(`kill ${Number(textOf(row['Id']))}`)
+  } catch {
+    // The error of the statement itself is the one to report.
+  }
+}
+
 /** A short transaction of several statements, harmless to repeat. */
 export async function runTogether<R>(
   source: Source,
@@ -37,16 +79,22 @@ export async function runTogether<R>(
   work: (run: Run) => Promise<R>,
 ): Promise<R> {
   return again(doing, () =>
-    onConnection(source, source.statementTimeoutMs, (query) => shortTransaction(query, work)),
+    onConnection(source, source.statementTimeoutMs, (query) =>
+      shortTransaction(query, serverTimeoutS(source.statementTimeoutMs), work),
+    ),
   )
 }
 
-async function again<R>(doing: string, attempt: () => Promise<R>): Promise<R> {
+/** Makes up to five attempts at what is harmless to repeat, while the database asks for another one. */
+export async function again<R>(doing: string, attempt: () => Promise<R>): Promise<R> {
   for (let n = 1; ; n++) {
     try {
       return await attempt()
     } catch (error) {
-      if (n === ATTEMPTS || !isConflict(error)) throw translate(error, doing)
+      // Whoever holds a lock for so long will not be through in a moment.
+      const again = isConflict(error) && numberOf(error) !== LOCK_WAIT_TIMEOUT
+      if (n === ATTEMPTS || !again) throw translate(error, doing)
+      if (isLastingConflict(error)) await pause(LONGER_PAUSE.delayMs(n, Math.random))
     }
   }
 }

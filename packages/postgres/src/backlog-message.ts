@@ -11,19 +11,30 @@ export async function toMessages(
   rows: readonly Row[],
   shard: number,
   mostBytes: number,
-  readLarge: (seqs: readonly string[]) => Promise<readonly Row[]>,
+  readLarge: (seqs: readonly string[], stamps: readonly number[]) => Promise<readonly Row[]>,
 ): Promise<readonly BacklogMessage[]> {
   // What came along is so small that all of it fits.
   if (!rows.some(isLarge)) return rows.map((row) => toMessage(row, shard, unescape(row['payload'] as string)))
 
   const fitting = withinBytes(rows, mostBytes)
-  const large = fitting.filter(isLarge).map((row) => row['seq'] as string)
-  const found = large.length === 0 ? [] : await readLarge(large)
+  const large = fitting.filter(isLarge)
+  const found =
+    large.length === 0
+      ? []
+      : await readLarge(
+          large.map((row) => row['seq'] as string),
+          large.map(stampOf),
+        )
   const payloads = new Map(found.map((row) => [row['seq'], Buffer.from(row['payload'] as string, 'hex')]))
   return fitting.flatMap((row) => {
     const payload = isLarge(row) ? payloads.get(row['seq']) : unescape(row['payload'] as string)
     return payload === undefined ? [] : [toMessage(row, shard, payload)]
   })
+}
+
+/** When it was published, in microseconds since 1970. */
+export function stampOf(row: Row): number {
+  return Number(row['stamp'])
 }
 
 /** Its payload was only measured. */
@@ -61,6 +72,7 @@ function toMessage(row: Row, shard: number, payload: Buffer): BacklogMessage {
   const { headers, undecodable } = decodeHeaders((row['headers'] as string | null) ?? COMMON.headers)
   return {
     seq: BigInt(row['seq'] as string),
+    stamp: stampOf(row),
     address: row['address'] === undefined ? undefined : addressOf(row['address'] as string),
     shard,
     id: row['id'] as string,
@@ -70,9 +82,10 @@ function toMessage(row: Row, shard: number, payload: Buffer): BacklogMessage {
     contentType: text('content_type') ?? COMMON.contentType,
     headers,
     correlationId: text('correlation_id'),
-    createdAt: new Date(Number(row['created_at'])),
+    createdAt: new Date(Math.floor(stampOf(row) / 1000)),
     payload,
     attempts: row['attempts'] === undefined ? 0 : Number(row['attempts']),
+    errors: text('errors'),
     ordered: row['ordered'] === undefined ? row['key'] !== null : row['ordered'] === 'true',
     blocked: row['blocked'] === 'true',
     undecodable,

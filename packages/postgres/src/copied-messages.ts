@@ -1,11 +1,9 @@
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
+import { EPOCH_US } from './integer-arrays.ts'
 
 /** Signature, flags and the length of what else there is: https://www.postgresql.org/docs/current/sql-copy.html */
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
 const HEADER_BYTES = SIGNATURE.length + 8
-
-/** Instants are microseconds from the start of the year 2000. */
-const EPOCH_MS = Date.UTC(2000, 0, 1)
 
 /** Fields that most messages have in common. */
 interface Shared {
@@ -50,7 +48,7 @@ export class CopiedMessages {
 
   #row(): void {
     const seq = this.#integer()
-    const createdAt = new Date(EPOCH_MS + Math.floor(this.#number() / 1000))
+    const stamp = EPOCH_US + this.#number()
     const address = this.#address()
     const { topic, type, contentType, headers } = this.#sharedFields()
     const id = this.#text()!
@@ -66,6 +64,7 @@ export class CopiedMessages {
     const decoded = decodeHeaders(headers)
     this.messages.push({
       seq,
+      stamp,
       address,
       shard: this.#shard,
       id,
@@ -75,9 +74,10 @@ export class CopiedMessages {
       contentType,
       headers: decoded.headers,
       correlationId,
-      createdAt,
+      createdAt: new Date(Math.floor(stamp / 1000)),
       payload,
       attempts: 0,
+      errors: undefined,
       ordered: key !== undefined,
       blocked,
       undecodable: decoded.undecodable,

@@ -4,25 +4,30 @@ export function inspectionStatements(schema: string) {
   const count = (rows: string): string =>
     `(select pg_catalog.count(*) from (select ${rows} limit $1) as counted)::text`
   const ms = (interval: string): string =>
-    `pg_catalog.floor(extract(epoch from ${interval}) * 1000::numeric)::bigint::text`
-  return {
-    figures: `
-select
-  ${count(`from ${schema}.outbox`)} as backlog,
+    `pg_catalog.floor(pg_catalog.date_part('epoch', ${interval}) * 1000::double precision)::bigint::text`
+  const lag = `${count(`from ${schema}.outbox`)} as backlog,
   (
     select ${ms('pg_catalog.clock_timestamp() - pg_catalog.min(first.created_at)')}
     from pg_catalog.generate_series(0, 15) as shards (shard)
     cross join lateral (
       select o.created_at from ${schema}.outbox as o where o.shard = shards.shard order by o.seq limit 1
     ) as first
-  ) as oldest_ms,
+  ) as oldest_ms`
+  return {
+    lag: `
+select
+  ${lag}`,
+
+    figures: `
+select
+  ${lag},
   ${count(`from ${schema}.parked where dead_at is null and deliver_at is null`)} as parked,
   ${count(`from ${schema}.parked where dead_at is null and deliver_at is not null`)} as scheduled,
   ${count(`from ${schema}.parked where dead_at is not null`)} as dead,
   ${count(`from ${schema}.inbox where expires_at <= pg_catalog.statement_timestamp()`)} as expired,
   (
     select greatest(c.reltuples::bigint, pg_catalog.pg_stat_get_live_tuples(c.oid), 0)::text
-    from pg_class as c where c.oid = '${schema.replaceAll("'", "''")}.inbox'::regclass::oid
+    from pg_catalog.pg_class as c where c.oid = '${schema.replaceAll("'", "''")}.inbox'::regclass::oid
   ) as claims,
   pg_catalog.pg_total_relation_size('${schema.replaceAll("'", "''")}.inbox')::text as inbox_bytes`,
 
@@ -36,6 +41,8 @@ select
 select name, owner, term::text as term, ${ms('expires_at - pg_catalog.clock_timestamp()')} as remaining_ms
 from ${schema}.leases
 where owner is not null
+  -- A relay that has vanished leaves the row by which the others knew it. That it has gone shows by the shards it held.
+  and (name not like 'relay/%' or expires_at > pg_catalog.clock_timestamp())
 order by name`,
 
     lastCollection: `
@@ -44,7 +51,7 @@ select ${ms("finished_at - timestamptz 'epoch'")} as finished_at, inbox::text as
 from ${schema}.collections
 where finished_at is not null`,
 
-    /** The first message of each key that is held up, among so many parked ones that asking is never dear. */
+    /** The first message of each key that is held up, among so many parked ones that asking is never expensive. */
     blockingKeys: `
 select head.order_key as key, head.topic, head.id, head.attempts::text as attempts, head.error, held.waiting::text as waiting
 from (
@@ -66,31 +73,31 @@ select pg_catalog.current_setting('server_version') as version, pg_catalog.curre
     /** Indexes of our tables, and whether they can be used. */
     indexes: `
 select c.relname as name, i.indisvalid::text as valid
-from pg_index as i
-join pg_class as c on c.oid = i.indexrelid
-join pg_namespace as n on n.oid = c.relnamespace
+from pg_catalog.pg_index as i
+join pg_catalog.pg_class as c on c.oid = i.indexrelid
+join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = $1`,
 
     /** Columns whose bytes decide what is the same. */
     collations: `
 select a.attrelid::regclass::text || '.' || a.attname::text as name, l.collname as collation
-from pg_attribute as a
-join pg_class as c on c.oid = a.attrelid
-join pg_namespace as n on n.oid = c.relnamespace
-join pg_collation as l on l.oid = a.attcollation
+from pg_catalog.pg_attribute as a
+join pg_catalog.pg_class as c on c.oid = a.attrelid
+join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+join pg_catalog.pg_collation as l on l.oid = a.attcollation
 where n.nspname = $1 and (c.relname, a.attname) in (('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'))
   and l.collname <> 'C'`,
 
     /** What would break the order of the messages: a sequence that caches, a trigger that draws a number before it waits. */
     order: `
 select 'sequence ' || s.sequencename::text || ' has cache ' || s.cache_size::text as found
-from pg_sequences as s
+from pg_catalog.pg_sequences as s
 where s.schemaname = $1 and s.sequencename = 'outbox_seq' and s.cache_size <> 1
 union all
 select 'trigger ' || t.tgname::text
-from pg_trigger as t
-join pg_class as c on c.oid = t.tgrelid
-join pg_namespace as n on n.oid = c.relnamespace
+from pg_catalog.pg_trigger as t
+join pg_catalog.pg_class as c on c.oid = t.tgrelid
+join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = $1 and c.relname = 'outbox' and not t.tgisinternal`,
 
     /** Who keeps vacuum from removing what was deleted, the oldest first. */
@@ -98,22 +105,22 @@ where n.nspname = $1 and c.relname = 'outbox' and not t.tgisinternal`,
 select 'connection ' || pid::text || coalesce(' of ' || usename::text, '') || coalesce(' (' || nullif(application_name, '') || ')', '')
     || ', ' || coalesce(state, 'state hidden') as who,
   ${ms('pg_catalog.clock_timestamp() - coalesce(xact_start, state_change)')} as age_ms
-from pg_stat_activity
+from pg_catalog.pg_stat_activity
 where (backend_xmin is not null or backend_xid is not null) and pid <> pg_catalog.pg_backend_pid()
   and backend_type = 'client backend' and pg_catalog.clock_timestamp() - coalesce(xact_start, state_change) > $1::double precision * interval '1 millisecond'
 union all
 select 'prepared transaction ' || gid, ${ms('pg_catalog.clock_timestamp() - prepared')}
-from pg_prepared_xacts
+from pg_catalog.pg_prepared_xacts
 union all
 select 'replication slot ' || slot_name::text || case when active then '' else ', which nobody reads' end, null
-from pg_replication_slots
+from pg_catalog.pg_replication_slots
 where xmin is not null and not active
 order by age_ms desc nulls last
 limit 5`,
 
     bloat: `
 select relname as name, n_dead_tup::text as dead, n_live_tup::text as live
-from pg_stat_user_tables
+from pg_catalog.pg_stat_user_tables
 where schemaname = $1 and n_dead_tup > 100000 and n_dead_tup > n_live_tup`,
   } as const
 }

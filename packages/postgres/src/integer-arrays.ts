@@ -1,6 +1,10 @@
 /** Of the element types: `select oid from pg_type`. */
 const INT8 = 20
 const TID = 27
+const TIMESTAMPTZ = 1184
+
+/** PostgreSQL counts microseconds from the start of the year 2000. */
+export const EPOCH_US = Date.UTC(2000, 0, 1) * 1000
 
 /** As text, which the driver would make of an array number by number. */
 export function textArray(numbers: readonly (bigint | string)[]): string {
@@ -10,6 +14,16 @@ export function textArray(numbers: readonly (bigint | string)[]): string {
 /** Addresses of rows as text. */
 export function textAddresses(addresses: readonly number[]): string {
   return `{${addresses.map((address) => `"(${Math.floor(address / 0x1_0000)},${address % 0x1_0000})"`).join(',')}}`
+}
+
+/** Microseconds since 1970 as text of a timestamptz[]. ISO 8601 means the same in every DateStyle. */
+export function textStamps(stamps: readonly number[]): string {
+  return `{${stamps.map(textStamp).join(',')}}`
+}
+
+function textStamp(stamp: number): string {
+  const ms = Math.floor(stamp / 1000)
+  return new Date(ms).toISOString().replace('Z', `${String(stamp - ms * 1000).padStart(3, '0')}Z`)
 }
 
 /**
@@ -22,6 +36,21 @@ export function binaryArray(numbers: readonly bigint[]): Buffer {
   for (const number of numbers) {
     view.setInt32(at, 8)
     view.setBigInt64(at + 4, number)
+    at += 12
+  }
+  return bytes
+}
+
+/** Microseconds since 1970, a timestamptz[], in the same way. */
+export function binaryStamps(stamps: readonly number[]): Buffer {
+  const { bytes, view } = arrayOf(TIMESTAMPTZ, stamps.length, 8)
+  let at = HEADER_BYTES
+  for (const stamp of stamps) {
+    const fromEpoch = stamp - EPOCH_US
+    const high = Math.floor(fromEpoch / 0x1_0000_0000)
+    view.setInt32(at, 8)
+    view.setInt32(at + 4, high)
+    view.setUint32(at + 8, fromEpoch - high * 0x1_0000_0000)
     at += 12
   }
   return bytes

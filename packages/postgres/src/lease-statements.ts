@@ -5,48 +5,64 @@ export function leaseStatements(schema: string) {
     /** Names that nobody has used yet. */
     seed: `
 insert into ${leases} (name)
-select name from unnest($1::text[]) as wanted (name)
+select wanted.name from pg_catalog.unnest($1::text[]) as wanted (name)
 where not exists (select from ${leases} as l where l.name = wanted.name)
 on conflict (name) do nothing`,
 
-    /** Those that are free or have run out; never waits for another acquirer. */
+    /**
+     * Those that are free or have run out; never waits for another acquirer. One that still has an owner was not given
+     * back: its owner has died.
+     */
     acquire: `
 with free as materialized (
-  select name, (owner is not null)::text as after_crash
+  select name
   from ${leases}
-  where name = any ($1::text[]) and (expires_at is null or expires_at <= clock_timestamp())
+  where name = any ($1::text[]) and (expires_at is null or expires_at <= pg_catalog.clock_timestamp())
   order by name
   limit $4
   for update skip locked
 )
 update ${leases} as l
-set owner = $2, term = l.term + 1, expires_at = clock_timestamp() + $3::double precision * interval '1 millisecond'
+set owner = $2, term = l.term + 1, expires_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
+  crashes = l.crashes + case when l.owner is null then 0 else 1 end
 from free
 where l.name = free.name
-returning l.name, l.term::text as term, free.after_crash`,
+returning l.name, l.term::text as term, l.crashes::text as crashes, l.in_flight`,
 
     renew: `
 update ${leases} as l
-set expires_at = clock_timestamp() + $4::double precision * interval '1 millisecond'
-from unnest($1::text[], $2::bigint[]) as mine (name, term)
-where l.name = mine.name and l.term = mine.term and l.owner = $3 and l.expires_at > clock_timestamp()
+set expires_at = pg_catalog.clock_timestamp() + $4::double precision * interval '1 millisecond'
+from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) as mine (name, term)
+where l.name = mine.name and l.term = mine.term and l.owner = $3 and l.expires_at > pg_catalog.clock_timestamp()
 returning l.name`,
 
+    /** $4 are the names of those whose work was cut off. */
     release: `
 update ${leases} as l
-set owner = null, expires_at = null
-from unnest($1::text[], $2::bigint[]) as mine (name, term)
+set owner = null, expires_at = null,
+  crashes = l.crashes + case when l.name = any ($4::text[]) then 1 else 0 end,
+  in_flight = case when l.name = any ($4::text[]) then l.in_flight end
+from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) as mine (name, term)
 where l.name = mine.name and l.term = mine.term and l.owner = $3`,
 
     holders: `
 select name, owner
 from ${leases}
-where starts_with(name, $1) and expires_at > clock_timestamp()
+where pg_catalog.starts_with(name, $1) and expires_at > pg_catalog.clock_timestamp()
 order by name`,
 
+    /** A plain search finds what to lock: where there is nothing to sweep, nothing is locked or written. */
     sweep: `
-delete from ${leases}
-where starts_with(name, $1)
-  and (owner is null or expires_at < clock_timestamp() - $2::double precision * interval '1 millisecond')`,
+with unused as materialized (
+  select name
+  from ${leases}
+  where pg_catalog.starts_with(name, $1)
+    and (owner is null or expires_at < pg_catalog.clock_timestamp() - $2::double precision * interval '1 millisecond')
+  order by name
+  for update skip locked
+)
+delete from ${leases} as l
+using unused
+where l.name = unused.name`,
   } as const
 }

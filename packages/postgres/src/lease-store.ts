@@ -2,6 +2,7 @@ import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
 import type { OwnConnection, RootAdapter, SqlResult } from '@txbox/handles'
 import { isConflict, translate } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
+import { runAtReadCommitted, type Source } from './run-alone.ts'
 
 const ATTEMPTS = 5
 
@@ -11,16 +12,14 @@ const STATEMENT_TIMEOUT_MS = 5000
 /** The table of leases of PostgreSQL. The contract is that of the port. */
 export class PostgresLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
-  readonly #root: RootAdapter
-  readonly #db: unknown
+  readonly #source: Source
   #connection: Promise<OwnConnection> | undefined
   #last: Promise<unknown> = Promise.resolve()
   #underWay = 0
 
   constructor(statements: ReturnType<typeof leaseStatements>, root: RootAdapter, db: unknown) {
     this.#sql = statements
-    this.#root = root
-    this.#db = db
+    this.#source = { root, db, statementTimeoutMs: STATEMENT_TIMEOUT_MS }
   }
 
   async acquire(
@@ -34,7 +33,8 @@ export class PostgresLeaseStore implements LeaseStore {
       name: row['name'] as string,
       owner,
       term: BigInt(row['term'] as string),
-      afterCrash: row['after_crash'] === 'true',
+      crashes: Number(row['crashes']),
+      inFlight: (row['in_flight'] as string | null) ?? undefined,
     }))
   }
 
@@ -50,10 +50,11 @@ export class PostgresLeaseStore implements LeaseStore {
     return leases.filter((lease) => renewed.has(lease.name))
   }
 
-  async release(leases: readonly Lease[]): Promise<void> {
+  async release(leases: readonly Lease[], cutOff: ReadonlySet<Lease> = new Set()): Promise<void> {
     const [first] = leases
     if (first === undefined) return
-    await this.#run('giving leases back', this.#sql.release, [...mine(leases), first.owner])
+    const cutNames = leases.filter((lease) => cutOff.has(lease)).map(({ name }) => name)
+    await this.#run('giving leases back', this.#sql.release, [...mine(leases), first.owner, cutNames])
   }
 
   async holders(prefix: string): Promise<readonly LeaseHolder[]> {
@@ -82,7 +83,9 @@ export class PostgresLeaseStore implements LeaseStore {
   }
 
   async #runNow(doing: string, text: string, values: readonly unknown[]): Promise<SqlResult> {
-    const connecting = (this.#connection ??= this.#root.connectApart(this.#db, STATEMENT_TIMEOUT_MS))
+    if (this.#source.root.library === 'kysely') return runAtReadCommitted(this.#source, doing, text, values)
+    const { root, db } = this.#source
+    const connecting = (this.#connection ??= root.connectApart(db, STATEMENT_TIMEOUT_MS))
     this.#underWay++
     try {
       const { query } = await connecting

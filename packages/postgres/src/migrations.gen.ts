@@ -6,7 +6,7 @@ export const MIGRATIONS: readonly { readonly number: number; readonly name: stri
     number: 1,
     name: '0001_inbox',
     sql: `-- 0001 inbox: one small row a claim. Its primary key is the dedup check.
--- Safe to run again. Needs the right to create a schema in the database.
+-- Safe to run again. CREATE SCHEMA needs the right to create one, even where the schema exists: then leave the statement out.
 
 create schema if not exists txbox;
 
@@ -207,6 +207,40 @@ insert into txbox.migrations (number, title) values (5, 'collections') on confli
 create index if not exists redrives_redriven_at on txbox.redrives (redriven_at);
 
 insert into txbox.migrations (number, title) values (6, 'redrives') on conflict (number) do nothing;
+`,
+  },
+  {
+    number: 7,
+    name: '0007_crashes',
+    sql: `-- 0007 crashes: what was in flight when a relay died, and which messages may have killed it.
+-- Safe to run again.
+
+alter table txbox.leases
+  -- How many owners in a row died, or were cut off, before what they had in flight was through.
+  add column if not exists crashes integer not null default 0,
+  -- What the owner has in flight, as the relay notes it.
+  add column if not exists in_flight text;
+
+alter table txbox.parked
+  -- It was in flight at two deaths in a row: it is tried alone.
+  add column if not exists suspect boolean not null default false,
+  -- The last errors, as JSON.
+  add column if not exists errors text;
+
+create index if not exists parked_suspect on txbox.parked (shard, due_at) where suspect and due_at is not null;
+
+insert into txbox.migrations (number, title) values (7, 'crashes') on conflict (number) do nothing;
+`,
+  },
+  {
+    number: 8,
+    name: '0008_buffered_dead_letters',
+    sql: `-- 0008 buffered_dead_letters: the dead letters of version buffers are collected, by age.
+-- Safe to run again.
+
+create index if not exists waiting_dead_at on txbox.waiting (dead_at) where dead_at is not null;
+
+insert into txbox.migrations (number, title) values (8, 'buffered_dead_letters') on conflict (number) do nothing;
 `,
   },
 ]

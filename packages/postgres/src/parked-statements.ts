@@ -1,9 +1,9 @@
-import { boundedPayload, heldLease, messageColumns } from './relay-statements.ts'
+import { boundedPayload, dueAfter, heldLease, messageColumns, stampOf, verdicts } from './relay-statements.ts'
 
 /** Every statement on the table of parked messages that a relay runs. `schema` is quoted. */
 export function parkedStatements(schema: string) {
   const parked = `${schema}.parked`
-  const columns = `p.place::text as seq, p.attempts::text as attempts,
+  const columns = `p.place::text as seq, p.attempts::text as attempts, p.errors,
   (p.order_key is not null)::text as ordered, ${messageColumns('p')}`
   const held = heldLease(schema)
   /**
@@ -14,27 +14,37 @@ export function parkedStatements(schema: string) {
     `f.order_key is not null and (f.shard, f.order_key, f.place) ${from.replace('(', `(${shard}::smallint, ${key}, `)}
       and (f.shard, f.order_key) <= (${shard}::smallint, ${key})`
   const inOrder = 'order by f.shard, f.order_key, f.place'
-  /** Their addresses: each by a look-up of its own, where a join may scan. Nobody else changes what is not dead. */
-  const addressesOf = (places: string): string => `
-    select found.ctid
-    from held cross join ${places}
-    cross join lateral (select f.ctid from ${parked} as f where f.place = wanted.place limit 1) as found
-  `
-  return {
-    /**
-     * What is due, longest first, and who comes first in its key: if that is another, it was due before that one was put
-     * back.
-     */
-    due: `
-select p.place::text as place, p.order_key, p.attempts::text as attempts,
-  (
-    select f.place::text from ${parked} as f
-    where ${ofKey('$1', 'p.order_key', '> (0)')}
+  /** The first row of a key. */
+  const firstOf = (what: string, shard: string, key: string): string => `
+    select ${what} from ${parked} as f
+    where ${ofKey(shard, key, '> (0)')}
     ${inOrder}
     limit 1
-  ) as first
+  `
+  /** Rows by place and stamp: each by a look-up of its own, where a join may scan. Nobody else changes what is not dead. */
+  const found = (wanted: string): string => `${wanted} cross join lateral (
+      select f.ctid from ${parked} as f
+      where f.place = wanted.place and f.created_at = wanted.stamp and f.dead_at is null
+      limit 1
+    ) as found`
+  const addressesOf = (wanted: string): string => `
+    select found.ctid
+    from held cross join ${found(wanted)}
+  `
+  const rows = (places: string, stamps: string): string =>
+    `rows from (pg_catalog.unnest(${places}::bigint[]), pg_catalog.unnest(${stamps}::timestamptz[])) as wanted (place, stamp)`
+  return {
+    /**
+     * What is due, longest first, and which message comes first in its key: if that is another, it was due before this one
+     * was put back. A suspect that is due is here only when another comes first.
+     */
+    due: `
+select p.place::text as place, p.order_key, p.attempts::text as attempts, ${stampOf('p')} as stamp,
+  first.place::text as first
 from ${parked} as p
-where p.shard = $1 and p.due_at <= statement_timestamp()
+left join lateral (${firstOf('f.place', '$1', 'p.order_key')}) as first on true
+where p.shard = $1 and p.due_at <= pg_catalog.statement_timestamp()
+  and (not p.suspect or first.place <> p.place)
 order by p.due_at
 limit $2`,
 
@@ -43,27 +53,33 @@ limit $2`,
 with ${held}, following as (
   update ${parked} as p
   set due_at = null
-  from held
-  where p.place = any ($4::bigint[]) and p.dead_at is null
+  where p.ctid = any (array(${addressesOf(rows('$4', '$5'))})) and p.dead_at is null
 )
 select true as held from held`,
 
     /** Single messages. */
     readAlone: `
 select ${columns},
-  ${boundedPayload('p', '$2')}, null as later
+  ${boundedPayload('p', '$3')}, null as later
 from ${parked} as p
-where p.place = any ($1::bigint[])`,
+where p.place = any ($1::bigint[])
+  and (p.place, p.created_at) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]))
+  and p.dead_at is null`,
 
     /**
-     * Messages of keys that go on ($2), from a place each ($3), at most $4 of a key. Where one of them has to wait longer,
-     * because it was refused before, `later` says so.
+     * Messages of keys that go on ($2), from a row each ($3 and $6), at most $4 of a key. Where one of them has to be
+     * tried alone, because it was refused before or is a suspect, `later` says so.
      */
     readOnward: `
 select ${columns},
   ${boundedPayload('p', '$5')},
-  case when p.due_at > statement_timestamp() then 'true' end as later
-from unnest($2::text[], $3::bigint[]) with ordinality as onward (order_key, place, n)
+  case when p.suspect or p.due_at > pg_catalog.statement_timestamp() then 'true' end as later
+from rows from (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::bigint[]), pg_catalog.unnest($6::timestamptz[])) with ordinality as onward (order_key, place, stamp, n)
+cross join lateral (
+  select true from ${parked} as h
+  where h.place = onward.place and h.created_at = onward.stamp
+  limit 1
+) as head
 cross join lateral (
   select * from ${parked} as f
   where ${ofKey('$1', 'onward.order_key', '>= (onward.place)')}
@@ -72,46 +88,115 @@ cross join lateral (
 ) as p
 order by onward.n, p.place`,
 
+    /** The suspect that has been due for the longest, of those that come first in their keys. */
+    readSuspect: `
+select ${columns},
+  ${boundedPayload('p', '$2')}, null as later
+from ${parked} as p
+where p.shard = $1 and p.suspect and p.due_at is not null and p.due_at <= pg_catalog.statement_timestamp()
+  and (p.order_key is null or p.place = (${firstOf('f.place', '$1', 'p.order_key')}))
+order by p.due_at
+limit 1`,
+
     /** The payloads that were only measured. */
     readPayloads: `
-select p.place::text as seq, encode(p.payload, 'hex') as payload
+select p.place::text as seq, pg_catalog.encode(p.payload, 'hex') as payload
 from ${parked} as p
-where p.place = any ($1::bigint[])`,
+where p.place = any ($1::bigint[])
+  and (p.place, p.created_at) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]))`,
+
+    suspect: `
+with ${held}, suspected as (
+  update ${parked} as p
+  set suspect = true
+  from held
+  where p.shard = $4 and p.place >= $5::bigint and p.place <= $6::bigint and p.dead_at is null and not p.suspect
+)
+select true as held from held`,
 
     /**
-     * Deletes what was accepted ($4), keeps what was refused ($5 to $9), and makes due who comes next ($10 and $11: a key,
-     * and the last place of it that is through). $12 is the shard.
+     * Deletes what was accepted ($4 and $5), keeps what was refused ($6 to $13), and makes the first message of each key
+     * that goes on ($14) due, if it waits. $15 is the shard.
      */
     settle: `
-with ${held}, settled as (
+with ${held}, verdicts as materialized (
+  ${verdicts('place', 6)}
+), settled as (
   delete from ${parked} as p
-  where p.ctid = any (array(${addressesOf('unnest($4::bigint[]) as wanted (place)')})) and p.dead_at is null
+  where p.ctid = any (array(${addressesOf(rows('$4', '$5'))})) and p.dead_at is null
+  returning p.place
 ), kept as (
   update ${parked} as p
   set attempts = v.attempts,
     error = v.error,
-    due_at = clock_timestamp() + v.retry_ms * interval '1 millisecond',
-    dead_at = case when v.dead then clock_timestamp() end,
+    errors = coalesce(v.errors, p.errors),
+    suspect = v.suspect,
+    due_at = ${dueAfter('v.retry_ms')},
+    dead_at = case when v.dead then pg_catalog.clock_timestamp() end,
     order_key = case when not v.dead then p.order_key end
-  from unnest($5::bigint[], $6::integer[], $7::double precision[], $8::boolean[], $9::text[])
-    as v (place, attempts, retry_ms, dead, error)
-  where p.ctid = any (array(${addressesOf('unnest($5::bigint[]) as wanted (place)')})) and p.place = v.place and p.dead_at is null
+  from verdicts as v
+  where p.ctid = any (array(${addressesOf('verdicts as wanted')})) and p.place = v.place and p.dead_at is null
+  returning p.place, p.order_key
 ), released as (
   update ${parked}
-  set due_at = clock_timestamp()
+  set due_at = pg_catalog.clock_timestamp()
   where place = any (array(
     select next.place
     from held
-    cross join unnest($10::text[], $11::bigint[]) as through (order_key, place)
+    cross join pg_catalog.unnest($14::text[]) as onward (order_key)
     cross join lateral (
       select f.place, f.due_at from ${parked} as f
-      where ${ofKey('$12', 'through.order_key', '> (through.place)')}
+      where ${ofKey('$15', 'onward.order_key', '> (0)')}
+        -- All of this statement sees the table as it was before.
+        and not exists (select from settled as s where s.place = f.place)
+        and not exists (select from kept as k where k.place = f.place and k.order_key is null)
       ${inOrder}
       limit 1
     ) as next
-    where next.due_at is null
+    where next.due_at is null and not exists (select from kept as k where k.place = next.place)
   ))
 )
-select true as held from held`,
+select (select pg_catalog.string_agg(s.place::text, ',') from settled as s) as settled,
+  (select pg_catalog.string_agg(k.place::text, ',') from kept as k) as kept
+from held`,
+
+    /** How many of these rows are there, dead letters aside. */
+    remaining: `
+select pg_catalog.count(*)::text as remaining
+from ${found(rows('$1', '$2'))}`,
+
+    /**
+     * Makes the first message of each key due, if it waits: at most $6 keys, after the key $5. From key to key along the
+     * index, whatever waits behind them.
+     */
+    heal: `
+with recursive ${held}, heads (n, order_key, place, due_at) as (
+  select 1, onward.order_key, onward.place, onward.due_at
+  from (
+    select f.order_key, f.place, f.due_at from ${parked} as f
+    where f.order_key is not null and (f.shard, f.order_key) > ($4::smallint, $5::text) and f.shard <= $4::smallint
+    ${inOrder}
+    limit 1
+  ) as onward
+  union all
+  select heads.n + 1, onward.order_key, onward.place, onward.due_at
+  from heads
+  cross join lateral (
+    select f.order_key, f.place, f.due_at from ${parked} as f
+    where f.order_key is not null and (f.shard, f.order_key) > ($4::smallint, heads.order_key) and f.shard <= $4::smallint
+    ${inOrder}
+    limit 1
+  ) as onward
+  where heads.n < $6
+), healed as (
+  update ${parked} as p
+  set due_at = pg_catalog.clock_timestamp()
+  where p.place = any (array(select heads.place from held cross join heads where heads.due_at is null))
+    and p.due_at is null and p.dead_at is null
+  returning p.place
+)
+select (select pg_catalog.count(*) from healed)::text as healed, (select pg_catalog.count(*) from heads)::text as keys,
+  (select heads.order_key from heads order by heads.n desc limit 1) as last
+from held`,
   } as const
 }

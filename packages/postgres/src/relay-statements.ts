@@ -1,3 +1,6 @@
+/** The server's error says this, where what was remembered is of another server or another table. */
+export const ANOTHER_SERVER = 'txbox: another server'
+
 /** What `messageColumns` leaves out. */
 export const COMMON = { contentType: 'application/json', headers: '{}' } as const
 
@@ -13,17 +16,20 @@ export function relayStatements(schema: string) {
   const columns = `o.seq::text as seq, o.ctid::text as address, ${messageColumns('o')}`
   const held = heldLease(schema)
   /**
-   * Their addresses, by number, never by range, which takes what committed in between. Each by a look-up of its own: of
-   * a list the planner may make a scan of the shard, where statistics are missing. A row is never updated, so that its
-   * address stays.
+   * The addresses of rows by number and stamp, never by range, which takes what committed in between. Each row is looked
+   * up by itself: of a list the planner may make a scan of the shard, where statistics are missing. A row is never
+   * updated, so that its address stays.
    */
-  const addressesOf = (seqs: string): string => `
+  const found = (wanted: string, shard: string): string => `${wanted} cross join lateral (
+      select o.ctid from ${schema}.outbox as o
+      where o.shard = ${shard} and o.seq = wanted.seq and o.created_at = wanted.stamp
+      limit 1
+    ) as found`
+  const addressesOf = (wanted: string): string => `
     select found.ctid
-    from held cross join ${seqs}
-    cross join lateral (
-      select o.ctid from ${schema}.outbox as o where o.shard = $4 and o.seq = wanted.seq limit 1
-    ) as found
+    from held cross join ${found(wanted, '$4')}
   `
+  const server = serverIdentity(schema)
   // A message is blocked by a parked one of its key: a look-up for each, once there are such in the shard. In the order of
   // the index, or the planner may scan all that is parked for each.
   const blocked = `case
@@ -48,105 +54,152 @@ where (o.shard, o.seq) >= ($1::smallint, ${from}::bigint) and (o.shard, o.seq) <
 order by o.shard, o.seq
 limit $2`
   return {
-    /** The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. */
+    /** What tells this server and these tables from others with the same address, and the last number given out. */
+    server: `
+select ${server.identity} as server, ${server.last}::text as last`,
+
+    /**
+     * The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. Fails on
+     * another server than $5, and where numbers up to $6 have not been given out: see `serverIdentity`.
+     */
     read: `
 select ${columns},
   ${boundedPayload('o', '$3')},
   ${blocked}
-${oldest('$4')}`,
+${oldest(`$4::bigint + ${server.check('$5::text', '$6::bigint')}`)}`,
 
     /**
-     * The same in binary, which spares both sides to make text of everything. COPY takes no parameters: `withIntegers` puts
-     * them in. The number, another one each time, is no part of it, so that whoever keeps statistics of statements sees one
-     * for each shard.
+     * The same in binary, which spares both sides making text of everything. COPY takes no parameters: `withIntegers`
+     * puts integers in, also those of the identity. The number, another one each time, is no part of the statement, so
+     * that statistics of statements have one entry for each shard.
      */
-    copy: `select set_config('txbox.read_from', '$4', true); copy (
+    copy: `set transaction isolation level read committed; set local statement_timeout = $9;
+select pg_catalog.set_config('txbox.read_from', '$4', true), pg_catalog.set_config('txbox.server', '$5/$6/$7', true),
+  pg_catalog.set_config('txbox.last', '$8', true); copy (
 select ${COPIED_COLUMNS.map((column) => `o.${column}`).join(', ')},
   ${blocked},
-  octet_length(o.payload) as payload_bytes,
-  case when octet_length(o.payload) <= $3 then o.payload end as payload
-${oldest("current_setting('txbox.read_from')")}
+  pg_catalog.octet_length(o.payload) as payload_bytes,
+  case when pg_catalog.octet_length(o.payload) <= $3 then o.payload end as payload
+${oldest(
+  `pg_catalog.current_setting('txbox.read_from')::bigint + ${server.check(
+    "pg_catalog.current_setting('txbox.server')",
+    "pg_catalog.current_setting('txbox.last')::bigint",
+  )}`,
+)}
 ) to stdout (format binary)`,
 
-    /** Whose transaction is open and has written to the outbox, or deleted from it. */
+    /** Whose transaction is open and has written to the outbox, or deleted from it. The first row is of the server. */
     openWriters: `
-select virtualtransaction as writer, (pid is null)::text as prepared
-from pg_catalog.pg_locks
-where locktype = 'relation' and mode = 'RowExclusiveLock' and granted
-  and database = (select oid from pg_catalog.pg_database where datname = current_database())
-  and relation = ${literal(`${schema}.outbox`)}::regclass`,
+select ${server.identity} as server, ${server.last}::text as last, null as writer, null as prepared
+union all
+select null, null, l.virtualtransaction, (l.pid is null)::text
+from pg_catalog.pg_locks as l
+where l.locktype = 'relation' and l.mode = 'RowExclusiveLock' and l.granted
+  and l.database = (select d.oid from pg_catalog.pg_database as d where d.datname = pg_catalog.current_database())
+  and l.relation = ${literal(`${schema}.outbox`)}::regclass`,
 
     /** The payloads that were only measured. */
     readPayloads: `
-select o.seq::text as seq, encode(o.payload, 'hex') as payload
+select o.seq::text as seq, pg_catalog.encode(o.payload, 'hex') as payload
 from ${schema}.outbox as o
-where o.shard = $1 and o.seq = any ($2::bigint[])`,
+where o.shard = $1 and o.seq = any ($2::bigint[])
+  and (o.seq, o.created_at) in (select pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::timestamptz[]))`,
 
     /**
      * Deletes what was accepted, fenced by the lease: others take it under FOR UPDATE, which FOR KEY SHARE keeps waiting
-     * until this has committed; renewing it, which changes no key, does not wait, nor is it held up. By the addresses that
-     * they were read at ($6), which saves to look each up, and by number, since something else may lie there by now. How
-     * many rows it tells; fewer than were accepted, and some have moved, or the lease is lost.
+     * until this has committed; renewing it, which changes no key, does not wait, nor is it held up. Rows are found by the
+     * addresses at which they were read ($6), which saves looking each up, and deleted only with their number and stamp,
+     * since another message may lie there by now. The number of rows says whether all went; fewer than were accepted, and
+     * some have moved, or something keeps them, or the lease is lost.
      */
     settle: `
 with ${held}
 delete from ${schema}.outbox
-where ctid = any (array(select unnest($6::tid[]) from held))
+where ctid = any (array(select pg_catalog.unnest($6::tid[]) from held))
   and shard = $4
   -- A subquery on its own, which is hashed; as a condition it may become a join that scans.
-  and case when seq in (select unnest($5::bigint[])) then true end`,
+  and case when (seq, created_at) in (select pg_catalog.unnest($5::bigint[]), pg_catalog.unnest($7::timestamptz[])) then true end`,
 
-    /** The same by number alone, for what has moved: VACUUM FULL and the like do that. */
+    /** The same without addresses, for rows that have moved: VACUUM FULL and the like do that. */
     settleByNumber: `
 with ${held}, settled as (
   delete from ${schema}.outbox
-  where ctid = any (array(${addressesOf('unnest($5::bigint[]) as wanted (seq)')}))
+  where ctid = any (array(${addressesOf('rows from (pg_catalog.unnest($5::bigint[]), pg_catalog.unnest($6::timestamptz[])) as wanted (seq, stamp)')}))
+  returning seq
 )
-select true as held from held`,
+select (select pg_catalog.count(*) from settled)::text as settled from held`,
+
+    /** How many of these rows are there. */
+    remaining: `
+select pg_catalog.count(*)::text as remaining
+from ${found('rows from (pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::timestamptz[])) as wanted (seq, stamp)', '$1')}`,
 
     /**
-     * The same, and parks what was refused and what waits behind it ($6 to $10): what this statement has deleted, and
-     * nothing else, so that no message comes back that somebody else has settled.
+     * The same, and parks what was refused and what waits behind it ($7 to $14): what this statement has deleted, and
+     * nothing else, so that no message comes back that somebody else has settled. Fails where a trigger keeps messages
+     * from being parked: they would be lost.
      */
     settleAndPark: `
 with ${held}, verdicts as materialized (
-  select wanted.seq, wanted.attempts, wanted.retry_ms, wanted.dead, wanted.error
-  from unnest($6::bigint[], $7::integer[], $8::double precision[], $9::boolean[], $10::text[])
-    as wanted (seq, attempts, retry_ms, dead, error)
+  ${verdicts('seq', 7)}
 ), settled as (
   delete from ${schema}.outbox
-  where ctid = any (array(${addressesOf('unnest($5::bigint[]) as wanted (seq)')}))
+  where ctid = any (array(${addressesOf('rows from (pg_catalog.unnest($5::bigint[]), pg_catalog.unnest($6::timestamptz[])) as wanted (seq, stamp)')}))
+  returning seq
 ), moved as (
   delete from ${schema}.outbox
   where ctid = any (array(${addressesOf('verdicts as wanted')}))
   returning *
-), parked as (
-  insert into ${schema}.parked (created_at, due_at, dead_at, attempts, shard, order_key, id, topic, key, type, content_type,
-    headers, correlation_id, trace_context, error, payload)
-  select m.created_at, clock_timestamp() + v.retry_ms * interval '1 millisecond', case when v.dead then clock_timestamp() end,
-    v.attempts, m.shard, case when not v.dead then m.key end, m.id, m.topic, m.key, m.type, m.content_type, m.headers,
-    m.correlation_id, m.trace_context, v.error, m.payload
+), stored as (
+  insert into ${schema}.parked (created_at, due_at, dead_at, attempts, shard, suspect, order_key, id, topic, key, type,
+    content_type, headers, correlation_id, trace_context, error, errors, payload)
+  select m.created_at, ${dueAfter('v.retry_ms')}, case when v.dead then pg_catalog.clock_timestamp() end,
+    v.attempts, m.shard, v.suspect, case when not v.dead then m.key end, m.id, m.topic, m.key, m.type, m.content_type,
+    m.headers, m.correlation_id, m.trace_context, v.error, v.errors, m.payload
   from moved as m join verdicts as v on v.seq = m.seq
   order by m.seq
+  returning place
+), counted as (
+  select (select pg_catalog.count(*) from moved) as moved, (select pg_catalog.count(*) from stored) as stored
 )
-select true as held from held`,
+select (select pg_catalog.count(*) from settled)::text as settled, counted.moved::text as moved,
+  (case when counted.moved <> counted.stored then 'Something keeps messages from being parked.' end)::boolean as kept
+from held cross join counted`,
 
-    /** Shards with something to do from the number on that each is to be read from, and whether parked messages are due. */
+    /**
+     * Shards with something to do from the number on that each is to be read from, and whether parked messages are due.
+     * Fails as `read` does.
+     */
     work: `
 select shard, due::text as due
-from unnest($1::smallint[], $2::bigint[]) as asked (shard, start)
+from rows from (pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::bigint[])) as asked (shard, start)
 cross join lateral (
   select
     -- In order, which only the primary key gives; an EXISTS would be free to scan.
     (
       select true from ${schema}.outbox as o
-      where (o.shard, o.seq) >= (asked.shard, asked.start) and (o.shard, o.seq) < (asked.shard + 1, 0)
+      where (o.shard, o.seq) >= (asked.shard, asked.start + ${server.check('$3::text', '$4::bigint')}) and (o.shard, o.seq) < (asked.shard + 1, 0)
       order by o.shard, o.seq
       limit 1
     ) is not null as waiting,
-    exists (select from ${schema}.parked as p where p.shard = asked.shard and p.due_at <= statement_timestamp()) as due
+    exists (
+      select from ${schema}.parked as p where p.shard = asked.shard and p.due_at <= pg_catalog.statement_timestamp()
+    ) as due
 ) as found
 where waiting or due`,
+
+    /** What is in flight after a crash, under a lease that is still held. */
+    note: `
+update ${schema}.leases as l
+set in_flight = $4
+where l.name = $1 and l.owner = $2 and l.term = $3::bigint and l.expires_at > pg_catalog.clock_timestamp()
+returning true as held`,
+
+    /** Everything is through that was in flight when the last owner died. */
+    survived: `
+update ${schema}.leases as l
+set crashes = 0, in_flight = null
+where l.name = $1 and l.owner = $2 and l.term = $3::bigint`,
   } as const
 }
 
@@ -169,7 +222,49 @@ export function messageColumns(table: string): string {
   const of = (column: string): string => `${table}.${column}`
   return `${['id', 'topic', 'key', 'type', 'correlation_id'].map(of).join(', ')},
   nullif(${of('content_type')}, '${COMMON.contentType}') as content_type, nullif(${of('headers')}, '${COMMON.headers}') as headers,
-  floor(date_part('epoch', ${table}.created_at) * 1000)::bigint::text as created_at`
+  ${stampOf(table)} as stamp`
+}
+
+/** Microseconds since 1970: exact, as text. */
+export function stampOf(table: string): string {
+  return `(extract(epoch from ${table}.created_at) * 1000000::numeric)::bigint::text`
+}
+
+/** So many milliseconds from now; null for null. */
+export function dueAfter(milliseconds: string): string {
+  return `pg_catalog.clock_timestamp() + ${milliseconds} * interval '1 millisecond'`
+}
+
+/** Verdicts on messages, from eight arrays of which the first is the parameter `first`: see `columnsOf`. */
+export function verdicts(number: 'seq' | 'place', first: number): string {
+  const types = ['bigint', 'timestamptz', 'integer', 'double precision', 'boolean', 'text', 'text', 'boolean']
+  const arrays = types.map((type, index) => `pg_catalog.unnest($${first + index}::${type}[])`)
+  return `select * from rows from (${arrays.join(', ')})
+    as wanted (${number}, stamp, attempts, retry_ms, dead, error, errors, suspect)`
+}
+
+/**
+ * A server that was restored or promoted, and a table that was truncated, give out numbers that have been given out
+ * before: whatever is remembered of the numbers is void.
+ *
+ * - `identity`: when the server started, and the files of the outbox and of its sequence, which TRUNCATE, RESTART
+ *   IDENTITY and a restore replace.
+ * - `last`: the last number that was given out, where the role may know; `setval` shows in nothing else.
+ * - `check`: 0, or an error (22P02) when the identity is another one, or the sequence has not come so far.
+ */
+function serverIdentity(schema: string) {
+  const file = (relation: string): string =>
+    `pg_catalog.pg_relation_filenode(${literal(`${schema}.${relation}`)}::regclass)::text`
+  const sequence = literal(`${schema}.outbox_seq`)
+  const identity = `(extract(epoch from pg_catalog.pg_postmaster_start_time()) * 1000000::numeric)::bigint::text || '/' ||
+    ${file('outbox')} || '/' || ${file('outbox_seq')}`
+  const last = `case when pg_catalog.has_sequence_privilege(${sequence}, 'select')
+    then coalesce(pg_catalog.pg_sequence_last_value(${sequence}::regclass), 0::bigint) end`
+  const check = (expected: string, mostGiven: string): string => `(
+    select case when ${identity} = ${expected} and coalesce(${last} >= ${mostGiven}, true)
+      then '0' else '${ANOTHER_SERVER}' end::bigint
+  )`
+  return { identity, last, check }
 }
 
 /**
@@ -177,16 +272,16 @@ export function messageColumns(table: string): string {
  * a larger one the payload is.
  */
 export function boundedPayload(table: string, mostBytes: string): string {
-  const bytes = `octet_length(${table}.payload)`
+  const bytes = `pg_catalog.octet_length(${table}.payload)`
   return `case when ${bytes} > ${mostBytes} then ${bytes}::text end as payload_bytes,
-  case when ${bytes} <= ${mostBytes} then encode(${table}.payload, 'escape') end as payload`
+  case when ${bytes} <= ${mostBytes} then pg_catalog.encode(${table}.payload, 'escape') end as payload`
 }
 
 /** One row while the lease is still the one that it was, and nobody can take it before this has committed. */
 export function heldLease(schema: string): string {
   return `held as materialized (
   select 1 from ${schema}.leases
-  where name = $1 and owner = $2 and term = $3::bigint and expires_at > clock_timestamp()
+  where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
   for key share
 )`
 }

@@ -1,34 +1,60 @@
 import {
   LeaseLostError,
+  SettlementError,
   type BacklogMessage,
+  type BacklogRow,
   type Lease,
   type ParkedSettlement,
   type ReadLimits,
-  type Refusal,
   type RelayStore,
   type Settlement,
   type ShardWork,
 } from '@txbox/core'
-import { isLarge, toMessages, type Row } from './backlog-message.ts'
+import { isLarge, stampOf, toMessages, type Row } from './backlog-message.ts'
 import { CopiedMessages } from './copied-messages.ts'
-import { binaryAddresses, binaryArray, textAddresses, textArray } from './integer-arrays.ts'
+import { hasCode } from './errors.ts'
+import {
+  binaryAddresses,
+  binaryArray,
+  binaryStamps,
+  textAddresses,
+  textArray,
+  textStamps,
+} from './integer-arrays.ts'
 import type { parkedStatements } from './parked-statements.ts'
+import { RelayServer, type Server } from './relay-server.ts'
 import { withIntegers, type relayStatements } from './relay-statements.ts'
-import { copyAlone, runAlone, type CopyOut, type Source } from './run-alone.ts'
+import { columnsOf, refused as verdictOf, rowsOf, waiting } from './relay-verdicts.ts'
+import { cancelAfterMs, copyAlone, runAtReadCommitted, type CopyOut, type Source } from './run-alone.ts'
 import { ScanStarts, type OpenWriter, type Scan } from './scan-start.ts'
 
 const READING = 'reading the outbox'
 const SETTLING = 'settling messages'
+
+/** Insufficient privilege: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const NO_PRIVILEGE = '42501'
+
+/** A character that the encoding of the database has not. */
+const UNTRANSLATABLE = '22P05'
+
+/** Keys that are looked at in one go. */
+const HEAL_KEYS = 10_000
 
 /** The outbox table of PostgreSQL and that of parked messages, for the relay. The contract is that of the port. */
 export class PostgresRelayStore implements RelayStore {
   readonly #sql: ReturnType<typeof relayStatements>
   readonly #parked: ReturnType<typeof parkedStatements>
   readonly #source: Source
+  readonly #server = new RelayServer(
+    () => this.#askServer(),
+    () => this.#starts.forget(),
+  )
   readonly #starts = new ScanStarts(() => this.#openWriters())
   readonly #copyOut: CopyOut | undefined
   /** Shards whose last read had payloads that are too large to come along. */
   readonly #large = new Set<number>()
+  /** The last key of a shard that has been looked at, where there are more. */
+  readonly #healed = new Map<number, string>()
 
   constructor(
     statements: ReturnType<typeof relayStatements>,
@@ -41,21 +67,29 @@ export class PostgresRelayStore implements RelayStore {
     this.#copyOut = source.root.copyOut?.(source.db)
   }
 
-  async read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
-    const scan = await this.#starts.begin(shard)
-    const start = this.#starts.of(shard)
-    const copied = await this.#copyOldest(shard, limits, scan)
-    if (copied !== undefined) {
-      start.end(scan, copied[0]?.seq, copied.at(-1)?.seq)
-      return copied
-    }
-    const values = [shard, limits.messages, inlineBytes(limits), String(scan.from)]
-    const rows = await this.#read(this.#sql.read, values)
-    start.end(scan, numberOf(rows[0]), numberOf(rows.at(-1)))
-    if (!rows.some(isLarge)) this.#large.delete(shard)
-    return toMessages(rows, shard, limits.bytes, (seqs) =>
-      this.#read(this.#sql.readPayloads, [shard, textArray(seqs)]),
-    )
+  get generation(): number {
+    return this.#server.generation
+  }
+
+  read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
+    return this.#server.remembering(async (server) => {
+      const { start, scan } = await this.#starts.begin(shard)
+      const copied = await this.#copyOldest(shard, limits, scan, server)
+      if (copied !== undefined) {
+        start.end(scan, copied[0]?.seq, copied.at(-1)?.seq)
+        return copied
+      }
+      const { identity, last } = server
+      const rows = await this.#read(this.#sql.read, [
+        ...[shard, limits.messages, inlineBytes(limits), String(scan.from)],
+        ...[identity, String(last)],
+      ])
+      start.end(scan, numberOf(rows[0]), numberOf(rows.at(-1)))
+      if (!rows.some(isLarge)) this.#large.delete(shard)
+      return toMessages(rows, shard, limits.bytes, (seqs, stamps) =>
+        this.#read(this.#sql.readPayloads, [shard, textArray(seqs), textStamps(stamps)]),
+      )
+    })
   }
 
   /** `undefined`: it cannot be copied, or some payloads are too large to come along. */
@@ -63,14 +97,22 @@ export class PostgresRelayStore implements RelayStore {
     shard: number,
     limits: ReadLimits,
     { from }: Scan,
+    { identity, last }: Server,
   ): Promise<readonly BacklogMessage[] | undefined> {
     if (this.#copyOut === undefined || this.#large.has(shard)) return undefined
-    const values = [shard, limits.messages, inlineBytes(limits), from]
+    const values = [
+      shard,
+      limits.messages,
+      inlineBytes(limits),
+      from,
+      ...identity.split('/').map(BigInt),
+      last,
+    ]
     const { messages, hasLarge } = await copyAlone(
       this.#source,
       this.#copyOut,
       READING,
-      withIntegers(this.#sql.copy, values),
+      withIntegers(this.#sql.copy, [...values, cancelAfterMs(this.#source)]),
       () => new CopiedMessages(shard),
     )
     if (!hasLarge) return messages
@@ -87,22 +129,87 @@ export class PostgresRelayStore implements RelayStore {
     const rows = [
       ...(alone.length === 0
         ? []
-        : await this.#read(this.#parked.readAlone, [textArray(placesOf(alone)), mostBytes])),
-      ...(onward.length === 0
-        ? []
-        : withoutLater(
-            await this.#read(this.#parked.readOnward, [
-              shard,
-              onward.map((row) => row['order_key']),
-              textArray(placesOf(onward)),
-              Math.ceil(limits.messages / onward.length),
-              mostBytes,
-            ]),
-          )),
+        : await this.#read(this.#parked.readAlone, [...placesOf(alone), mostBytes])),
+      ...(onward.length === 0 ? [] : withoutLater(await this.#readOnward(shard, onward, limits))),
     ]
-    return toMessages(rows, shard, limits.bytes, (places) =>
-      this.#read(this.#parked.readPayloads, [textArray(places)]),
+    return this.#toParked(rows, shard, limits)
+  }
+
+  async readSuspect(shard: number, limits: ReadLimits): Promise<BacklogMessage | undefined> {
+    const rows = await this.#read(this.#parked.readSuspect, [shard, limits.bytes])
+    const [suspect] = await this.#toParked(rows, shard, limits)
+    return suspect
+  }
+
+  async suspectParked(lease: Lease, shard: number, places: { from: bigint; to: bigint }): Promise<void> {
+    const values = [...fence(lease), shard, String(places.from), String(places.to)]
+    await this.#settle(lease, this.#parked.suspect, values)
+  }
+
+  async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
+    const { accepted, refused, behind } = settlement
+    const verdicts = [...refused.map(verdictOf), ...behind.map(waiting)]
+    if (verdicts.length === 0) {
+      await this.#settleAccepted(lease, shard, accepted)
+    } else {
+      const row = await this.#settleVerdicts(lease, this.#sql.settleAndPark, (ascii) => [
+        ...[...fence(lease), shard, ...rowsOf(accepted)],
+        ...columnsOf(verdicts, ascii),
+      ])
+      const missing = Number(row['settled']) < accepted.length || Number(row['moved']) < verdicts.length
+      if (missing) await this.#assertGone(shard, [...accepted, ...verdicts.map((verdict) => verdict.row)])
+    }
+    this.#starts.of(shard).deleted(accepted.length + verdicts.length)
+  }
+
+  async settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void> {
+    const { accepted, refused, released } = settlement
+    const row = await this.#settleVerdicts(lease, this.#parked.settle, (ascii) => [
+      ...[...fence(lease), ...rowsOf(accepted)],
+      ...columnsOf(refused.map(verdictOf), ascii),
+      ...[released.map(({ key }) => key), shard],
+    ])
+    const done = new Set([...numbersOf(row['settled']), ...numbersOf(row['kept'])])
+    const rows = [...accepted, ...refused.map((refusal) => refusal.row)]
+    const missing = rows.filter(({ seq }) => !done.has(String(seq)))
+    if (missing.length === 0) return
+    const [found] = await this.#read(this.#parked.remaining, rowsOf(missing))
+    assertNone(Number(found?.['remaining']), missing.length, 'among the parked messages')
+  }
+
+  async healKeys(lease: Lease, shard: number): Promise<number> {
+    const after = this.#healed.get(shard) ?? ''
+    const values = [...fence(lease), shard, after, HEAL_KEYS]
+    const { healed, keys, last } = await this.#settle(lease, this.#parked.heal, values)
+    if (Number(keys) < HEAL_KEYS) this.#healed.delete(shard)
+    else this.#healed.set(shard, last as string)
+    return Number(healed)
+  }
+
+  async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
+    const values = [...fence(lease), inFlight ?? null]
+    const { rows } = await runAtReadCommitted(
+      this.#source,
+      'noting what is in flight',
+      this.#sql.note,
+      values,
     )
+    return rows.length > 0
+  }
+
+  async survived(lease: Lease): Promise<void> {
+    await runAtReadCommitted(this.#source, 'noting what is through', this.#sql.survived, fence(lease))
+  }
+
+  work(shards: readonly number[]): Promise<readonly ShardWork[]> {
+    return this.#server.remembering(async ({ identity, last }) => {
+      const { rows } = await runAtReadCommitted(this.#source, 'looking for a backlog', this.#sql.work, [
+        shards,
+        textArray(shards.map((shard) => this.#starts.of(shard).from())),
+        ...[identity, String(last)],
+      ])
+      return rows.map((row) => ({ shard: Number(row['shard']), due: row['due'] === 'true' }))
+    })
   }
 
   /** What is due and comes first in its key. What does not is put back into the line behind its predecessor. */
@@ -112,77 +219,108 @@ export class PostgresRelayStore implements RelayStore {
       const heads = due.filter((row) => row['first'] === null || row['first'] === row['place'])
       if (heads.length === due.length) return due
       const following = due.filter((row) => !heads.includes(row))
-      const values = [...fence(lease), textArray(placesOf(following))]
-      await this.#settle(lease, this.#parked.follow, values)
+      await this.#settle(lease, this.#parked.follow, [...fence(lease), ...placesOf(following)])
       if (heads.length > 0) return heads
     }
   }
 
-  async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
-    const { accepted, refused, behind } = settlement
+  #readOnward(shard: number, heads: readonly Row[], limits: ReadLimits): Promise<readonly Row[]> {
+    const [places, stamps] = placesOf(heads)
+    const most = Math.ceil(limits.messages / heads.length)
+    const keys = heads.map((row) => row['order_key'])
+    return this.#read(this.#parked.readOnward, [shard, keys, places, most, inlineBytes(limits), stamps])
+  }
+
+  #toParked(rows: readonly Row[], shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
+    return toMessages(rows, shard, limits.bytes, (places, stamps) =>
+      this.#read(this.#parked.readPayloads, [textArray(places), textStamps(stamps)]),
+    )
+  }
+
+  async #settleAccepted(lease: Lease, shard: number, accepted: readonly BacklogRow[]): Promise<void> {
     const seqs = accepted.map(({ seq }) => seq)
-    if (refused.length + behind.length === 0) {
-      // In the outbox each has an address.
-      const addresses = accepted.map(({ address }) => address!)
+    const stamps = accepted.map(({ stamp }) => stamp)
+    const addresses = accepted.flatMap(({ address }) => address ?? [])
+    const values = [...fence(lease), shard]
+    if (addresses.length === accepted.length) {
       // The library whose COPY we know sends bytes as they are.
       const rows =
         this.#copyOut === undefined
-          ? [textArray(seqs), textAddresses(addresses)]
-          : [binaryArray(seqs), binaryAddresses(addresses)]
-      const values = [...fence(lease), shard]
-      const { affected } = await runAlone(this.#source, SETTLING, this.#sql.settle, [...values, ...rows])
-      if (affected !== accepted.length) {
-        await this.#settle(lease, this.#sql.settleByNumber, [...values, rows[0]])
-      }
-    } else {
-      const waiting = behind.map((seq) => ({ seq, attempts: 0, error: null, retryInMs: undefined }))
-      await this.#settle(lease, this.#sql.settleAndPark, [
-        ...fence(lease),
-        shard,
-        textArray(seqs),
-        ...columnsOf([...refused, ...waiting], (_, index) => index < refused.length),
-      ])
+          ? [textArray(seqs), textAddresses(addresses), textStamps(stamps)]
+          : [binaryArray(seqs), binaryAddresses(addresses), binaryStamps(stamps)]
+      const { affected } = await this.#attempt(this.#sql.settle, [...values, ...rows])
+      if (affected === accepted.length) return
     }
-    this.#starts.of(shard).deleted(accepted.length + refused.length + behind.length)
+    const { settled } = await this.#settle(lease, this.#sql.settleByNumber, [...values, ...rowsOf(accepted)])
+    if (Number(settled) < accepted.length) await this.#assertGone(shard, accepted)
   }
 
-  async settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void> {
-    const { accepted, refused, released } = settlement
-    await this.#settle(lease, this.#parked.settle, [
-      ...fence(lease),
-      textArray(accepted),
-      ...columnsOf(refused, () => true),
-      released.map(({ key }) => key),
-      textArray(released.map(({ after }) => after)),
-      shard,
-    ])
+  /** @throws {SettlementError} when some of these are still in the outbox. */
+  async #assertGone(shard: number, rows: readonly BacklogRow[]): Promise<void> {
+    const [found] = await this.#read(this.#sql.remaining, [shard, ...rowsOf(rows)])
+    assertNone(Number(found?.['remaining']), rows.length, 'in the outbox')
   }
 
-  async work(shards: readonly number[]): Promise<readonly ShardWork[]> {
-    const { rows } = await runAlone(this.#source, 'looking for a backlog', this.#sql.work, [
-      shards,
-      textArray(shards.map((shard) => this.#starts.of(shard).from())),
-    ])
-    return rows.map((row) => ({ shard: Number(row['shard']), due: row['due'] === 'true' }))
+  async #askServer(): Promise<Server> {
+    const [row] = await this.#read(this.#sql.server, [])
+    return serverOf(row)
   }
 
   async #openWriters(): Promise<readonly OpenWriter[]> {
     const rows = await this.#read(this.#sql.openWriters, [])
-    return rows.map((row) => ({ writer: row['writer'] as string, prepared: row['prepared'] === 'true' }))
+    this.#server.answered(serverOf(rows.find((row) => row['server'] !== null)))
+    return rows.flatMap(({ writer, prepared }) =>
+      writer === null ? [] : [{ writer: writer as string, prepared: prepared === 'true' }],
+    )
   }
 
   async #read(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    return (await runAlone(this.#source, READING, text, values)).rows
+    return (await runAtReadCommitted(this.#source, READING, text, values)).rows
   }
 
-  async #settle(lease: Lease, text: string, values: readonly unknown[]): Promise<void> {
-    const { rows } = await runAlone(this.#source, SETTLING, text, values)
-    if (rows.length > 0) return
+  /** A settlement with texts, which the database may not be able to hold as they are. */
+  async #settleVerdicts(
+    lease: Lease,
+    text: string,
+    valuesWith: (ascii: boolean) => readonly unknown[],
+  ): Promise<Row> {
+    try {
+      return await this.#settle(lease, text, valuesWith(false))
+    } catch (error) {
+      if (!hasCode(error, UNTRANSLATABLE)) throw error
+      return this.#settle(lease, text, valuesWith(true))
+    }
+  }
+
+  async #settle(lease: Lease, text: string, values: readonly unknown[]): Promise<Row> {
+    const [row] = (await this.#attempt(text, values)).rows
+    if (row !== undefined) return row
     throw new LeaseLostError(
       `The lease '${lease.name}' of term ${lease.term} is no longer held by '${lease.owner}': what it published last was ` +
         'not settled and will be published again, with the same ids, by the new owner.',
     )
   }
+
+  async #attempt(text: string, values: readonly unknown[]): ReturnType<typeof runAtReadCommitted> {
+    try {
+      return await runAtReadCommitted(this.#source, SETTLING, text, values)
+    } catch (error) {
+      if (!hasCode(error, NO_PRIVILEGE)) throw error
+      throw new SettlementError(
+        `${SETTLING}: the database refuses it (${(error as Error).message}). Nothing was changed. Give the role of the ` +
+          'relay the rights of docs/privileges/postgres.sql.',
+        { cause: error },
+      )
+    }
+  }
+}
+
+function assertNone(remaining: number, of: number, where: string): void {
+  if (remaining === 0) return
+  throw new SettlementError(
+    `${SETTLING}: ${remaining} of ${of} rows that were to go are still ${where}. A row-level security policy, a trigger ` +
+      'or a rule keeps them; the rest was settled. Let the role of the relay delete rows there.',
+  )
 }
 
 /** With this bound on each payload that comes along, all of them together stay within `bytes`. */
@@ -198,22 +336,17 @@ function fence({ name, owner, term }: Lease): readonly unknown[] {
   return [name, owner, String(term)]
 }
 
-function placesOf(rows: readonly Row[]): readonly string[] {
-  return rows.map((row) => row['place'] as string)
+function placesOf(rows: readonly Row[]): [places: string, stamps: string] {
+  return [textArray(rows.map((row) => row['place'] as string)), textStamps(rows.map(stampOf))]
 }
 
-/** `isRefused`: one without another attempt is dead; any other only waits. */
-function columnsOf(
-  verdicts: readonly (Omit<Refusal, 'error'> & { readonly error: string | null })[],
-  isRefused: (verdict: unknown, index: number) => boolean,
-): readonly unknown[] {
-  return [
-    textArray(verdicts.map(({ seq }) => seq)),
-    verdicts.map(({ attempts }) => attempts),
-    verdicts.map(({ retryInMs }) => retryInMs ?? null),
-    verdicts.map((verdict, index) => isRefused(verdict, index) && verdict.retryInMs === undefined),
-    verdicts.map(({ error }) => error),
-  ]
+function numbersOf(list: unknown): readonly string[] {
+  return typeof list === 'string' ? list.split(',') : []
+}
+
+function serverOf(row: Row | undefined): Server {
+  if (row === undefined) throw new Error('The server gave no answer.')
+  return { identity: row['server'] as string, last: BigInt((row['last'] as string | null) ?? 0) }
 }
 
 /** Of each key no more than what comes before one that has to wait longer. */

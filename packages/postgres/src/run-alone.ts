@@ -1,14 +1,23 @@
 import { answerWithin } from '@txbox/core'
 import type { RootAdapter, SqlResult } from '@txbox/handles'
 import { isConflict, translate } from './errors.ts'
+import { inOwnTransaction } from './own-transaction.ts'
 
 const ATTEMPTS = 5
+
+/** The server cancels what is late a little before this side gives it up, so that its answer still comes. */
+const SERVER_SHARE = 0.9
 
 /** Where statements go, and how long an answer may take. */
 export interface Source {
   readonly root: RootAdapter
   readonly db: unknown
   readonly statementTimeoutMs: number
+}
+
+/** When the server has to cancel a statement. */
+export function cancelAfterMs({ statementTimeoutMs }: Pick<Source, 'statementTimeoutMs'>): number {
+  return Math.ceil(statementTimeoutMs * SERVER_SHARE)
 }
 
 /**
@@ -25,6 +34,26 @@ export async function runAlone(
   return again(doing, () =>
     answerWithin(statementTimeoutMs, root.query(db, text, values, statementTimeoutMs)),
   )
+}
+
+/**
+ * The same at READ COMMITTED, whatever the default of the role or the server is, and cancelled by the server when it is
+ * late: a relay would otherwise make producers at SERIALIZABLE fail, and leave a backend behind for each statement that
+ * waits for a lock on the table.
+ */
+export async function runAtReadCommitted(
+  source: Source,
+  doing: string,
+  text: string,
+  values: readonly unknown[],
+): Promise<SqlResult> {
+  const { root, db, statementTimeoutMs } = source
+  const limits = { timeoutMs: statementTimeoutMs, cancelAfterMs: cancelAfterMs(source) }
+  const queryAlone = root.queryAlone?.(db)
+  if (queryAlone === undefined) {
+    return again(doing, () => inOwnTransaction(source, limits.cancelAfterMs, text, values))
+  }
+  return again(doing, () => answerWithin(statementTimeoutMs, queryAlone(text, values, limits)))
 }
 
 /** What a library lets through of a COPY. */

@@ -17,6 +17,8 @@ export interface Scan {
   readonly from: bigint
   /** Up to here, what it does not find never comes. */
   readonly certain: bigint | undefined
+  /** Which of the lives of a start it belongs to: a start begins again now and then, and forgets everything. */
+  readonly life: number
 }
 
 /**
@@ -29,10 +31,12 @@ export interface Scan {
  * - When all of those have ended, or there were none, one more read from the old start, with a snapshot taken after that,
  *   sees all that there will ever be up to that message. What it finds first is the new start.
  *
- * It begins anew now and then: a row that somebody wrote with a number of his own choice comes late, but it comes.
+ * It forgets everything now and then: a row that somebody wrote with a number of his own choice, or after resetting the
+ * sequence by hand, comes late, but it comes.
  */
 export class ScanStart {
   #from = 0n
+  #life = 0
   /** The greatest number that has been seen. */
   #seen = 0n
   /** Deleted since the start moved: what a read walks over at most. */
@@ -53,14 +57,20 @@ export class ScanStart {
    * answer after a newer one would be taken for the end of whoever began in between.
    */
   look(): (open: readonly OpenWriter[]) => void {
-    const seenBefore = this.#seen
-    return (open) => (this.#look = { seenBefore, open })
+    const [seenBefore, life] = [this.#seen, this.#life]
+    return (open) => {
+      if (life === this.#life) this.#look = { seenBefore, open }
+    }
   }
 
   /** The first number that a shard may have. */
   from(): bigint {
     if (performance.now() - this.#beganAt > FORGOTTEN_AFTER_MS) {
       this.#from = 0n
+      this.#seen = 0n
+      this.#look = undefined
+      this.#mark = undefined
+      this.#life++
       this.#beganAt = performance.now()
     }
     return this.#from
@@ -68,21 +78,22 @@ export class ScanStart {
 
   /** A read that begins after this, and so after the last look. */
   begin(): Scan {
-    const from = this.from()
+    const [from, life] = [this.from(), this.#life]
     const [mark, look] = [this.#mark, this.#look]
-    if (look === undefined) return { from, certain: undefined }
+    if (look === undefined) return { from, certain: undefined, life }
     this.#look = undefined
     const ended = mark === undefined || look.open.every((one) => !one.prepared && !mark.open.has(one.writer))
     if (ended) {
       this.#mark = { upTo: look.seenBefore, open: new Set(look.open.map(({ writer }) => writer)) }
     }
     // Nobody was writing: below what had been seen nothing is still to come.
-    if (look.open.length === 0) return { from, certain: look.seenBefore }
-    return { from, certain: ended ? mark?.upTo : undefined }
+    if (look.open.length === 0) return { from, certain: look.seenBefore, life }
+    return { from, certain: ended ? mark?.upTo : undefined, life }
   }
 
   /** The first and the last number that it has found. */
-  end({ certain }: Scan, first: bigint | undefined, last: bigint | undefined): void {
+  end({ certain, life }: Scan, first: bigint | undefined, last: bigint | undefined): void {
+    if (life !== this.#life) return
     if (certain !== undefined) {
       const start = first !== undefined && first <= certain ? first : certain + 1n
       if (start > this.#from) {
@@ -101,7 +112,7 @@ export class ScanStart {
 /** Those of all shards. Who is writing is the same for all of them, so that it is asked once for many reads. */
 export class ScanStarts {
   readonly #openWriters: () => Promise<readonly OpenWriter[]>
-  readonly #starts = new Map<number, ScanStart>()
+  #starts = new Map<number, ScanStart>()
   #looking = false
 
   constructor(openWriters: () => Promise<readonly OpenWriter[]>) {
@@ -114,14 +125,19 @@ export class ScanStarts {
     return start
   }
 
+  /** The numbers are those of another server now. What is still being read or asked is of no use any more. */
+  forget(): void {
+    this.#starts = new Map()
+  }
+
   /** Whoever comes while somebody else is asking does without: to begin further back is slower, and nothing else. */
-  async begin(shard: number): Promise<Scan> {
-    const start = this.of(shard)
-    if (start.needsLook && !this.#looking) {
+  async begin(shard: number): Promise<{ readonly start: ScanStart; readonly scan: Scan }> {
+    if (this.of(shard).needsLook && !this.#looking) {
       this.#looking = true
       await this.#look().finally(() => (this.#looking = false))
     }
-    return start.begin()
+    const start = this.of(shard)
+    return { start, scan: start.begin() }
   }
 
   async #look(): Promise<void> {

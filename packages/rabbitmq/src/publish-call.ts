@@ -1,4 +1,10 @@
-import { PermanentError, RetryLaterError, type OutboxMessage, type PublishResult } from '@txbox/core'
+import {
+  PermanentError,
+  RetryLaterError,
+  type OutboxMessage,
+  type PublishOptions,
+  type PublishResult,
+} from '@txbox/core'
 import type { ConfirmingChannel, Sender, Verdict } from './confirming-channel.ts'
 import type { OrderedBatch } from './ordered-batch.ts'
 import { outgoingMessage } from './outgoing-message.ts'
@@ -22,6 +28,7 @@ export class PublishCall implements Sender {
   readonly #channel: ConfirmingChannel
   readonly #batch: OrderedBatch
   readonly #settings: CallSettings
+  readonly #answered: PublishOptions['answered']
   readonly #confirmsBefore: number
   readonly #end = Promise.withResolvers<CallEnd>()
   /** Places of messages that may go, in turn; those before `#sent` have been sent. */
@@ -33,7 +40,13 @@ export class PublishCall implements Sender {
   #progressAt = performance.now()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(channel: ConfirmingChannel, batch: OrderedBatch, settings: CallSettings) {
+  constructor(
+    channel: ConfirmingChannel,
+    batch: OrderedBatch,
+    settings: CallSettings,
+    answered?: PublishOptions['answered'],
+  ) {
+    this.#answered = answered
     this.#channel = channel
     this.#batch = batch
     this.#settings = settings
@@ -110,6 +123,7 @@ export class PublishCall implements Sender {
 
   #note(place: number, result: PublishResult): void {
     const next = this.#batch.settle(place, result)
+    this.#answered?.(place, result)
     if (next !== undefined) this.#due.push(next)
   }
 

@@ -4,6 +4,7 @@ import {
   OptionChecker,
   RetryLaterError,
   type OutboxMessage,
+  type PublishOptions,
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
@@ -14,6 +15,7 @@ import { PublishCall, type CallSettings } from './publish-call.ts'
 import { mayBlameOneMessage, publishOneByOne } from './publish-one-by-one.ts'
 import { SharedConnection } from './shared-connection.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from './tls-settings.ts'
+import { unlessAborted } from './unless-aborted.ts'
 
 /** An hour, in milliseconds. */
 const LONGEST_TIMEOUT_MS = 3_600_000
@@ -76,8 +78,8 @@ export interface RabbitmqPublisherOptions {
  * - What AMQP or the broker cannot take is rejected for good: a payload above `maxMessageBytes`, an id, topic, type,
  *   correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB, a text as the header
  *   `CC` or `BCC`, which RabbitMQ reads.
- * - When a broker does confirm other messages, one that is not confirmed in time is rejected, to be tried again: its
- *   queue is in trouble.
+ * - When a broker does confirm other messages, one that is not confirmed in time is rejected, to be tried again
+ *   without an attempt being counted: its queue is in trouble.
  * - Everything else throws: no connection, no such exchange, no confirms, or `signal` aborted. Nothing is known then.
  *   The connection is dropped, and with it the other calls that are under way on it; the next call connects anew.
  *
@@ -148,13 +150,13 @@ class RabbitmqPublisher implements Publisher {
 
   async publish(
     messages: readonly OutboxMessage[],
-    { signal }: { signal: AbortSignal },
+    { signal, answered }: PublishOptions,
   ): Promise<readonly PublishResult[]> {
     signal.throwIfAborted()
     if (messages.length === 0) return []
     const batch = new OrderedBatch(messages)
     const connection = await this.#connection.get(signal)
-    const call = new PublishCall(connection.channel, batch, this.#settings)
+    const call = new PublishCall(connection.channel, batch, this.#settings, answered)
     try {
       if ((await call.run(signal)) === 'timed-out') await this.#timedOut(call, connection, batch)
     } catch (error) {
@@ -162,6 +164,12 @@ class RabbitmqPublisher implements Publisher {
       await this.#oneByOne(batch, signal)
     }
     return batch.results as PublishResult[]
+  }
+
+  async check({ signal }: { signal: AbortSignal }): Promise<void> {
+    signal.throwIfAborted()
+    const connection = await this.#connection.get(signal)
+    await unlessAborted(connection.check(), signal)
   }
 
   close(): Promise<void> {
@@ -189,7 +197,8 @@ class RabbitmqPublisher implements Publisher {
       const message =
         `Message ${id} was not confirmed within ${this.#settings.confirmTimeoutMs} ms, though others were: a queue that ` +
         `it was routed to by routing key '${topic}' is in trouble, such as a quorum queue without a majority.`
-      batch.settle(index, { status: 'rejected', retryable: true, error: new RetryLaterError({ message }) })
+      const error = new RetryLaterError({ message })
+      batch.settle(index, { status: 'rejected', retryable: true, counted: false, error })
     }
   }
 

@@ -15,6 +15,11 @@ export class EmptyShards {
     this.#news = Promise.withResolvers()
   }
 
+  /** The server is another one, or has gone back in time. */
+  forget(): void {
+    this.#seenAt.clear()
+  }
+
   /** Those that have not been seen empty since then. */
   unseenSince(since: number): readonly number[] {
     return ALL.filter((shard) => (this.#seenAt.get(shard) ?? -1) < since)

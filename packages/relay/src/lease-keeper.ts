@@ -1,28 +1,13 @@
 import { DatabaseUnavailableError, SHARDS, type Lease, type LeaseStore } from '@txbox/core'
+import { HeldShard } from './held-shard.ts'
 import { trustFrom, type Clock, type Trust } from './lease-trust.ts'
 
 const MEMBER_PREFIX = 'relay/'
 const SHARD_PREFIX = 'outbox/'
 
-/** Relays that vanished leave a row each; after this it goes. */
-const SWEEP_AFTER_MS = 3_600_000
-
 const SHARD_OF = new Map(
   Array.from({ length: SHARDS }, (_, shard) => [`${SHARD_PREFIX}${String(shard).padStart(2, '0')}`, shard]),
 )
-
-/** A shard that is ours. */
-export interface HeldShard {
-  readonly shard: number
-  readonly lease: Lease
-  /** Its owner before us gave no sign of life any more: he may have died of a message. */
-  readonly afterCrash: boolean
-  trust: Trust
-  /** A batch of it is in flight: it is not given away now. */
-  busy: boolean
-  /** To be given away as soon as nothing of it is in flight. */
-  leaving: boolean
-}
 
 export interface LeaseKeeperEvents {
   readonly acquired: (held: HeldShard) => void
@@ -47,12 +32,14 @@ export class LeaseKeeper {
   readonly #settings: Settings
   readonly #events: LeaseKeeperEvents
   readonly #held = new Map<number, HeldShard>()
-  /** Shards that were lost in the middle of a batch which is still under way: not taken again before it is through. */
+  /** Shards that were lost while a call was in flight: not taken again before the call has ended. */
   readonly #unfinished = new Set<number>()
-  /** The terms in which we held shards, by name: a lease that ran out under us is no sign of a crash. */
+  /** The last terms in which this relay held shards, by name: a lease that ran out under it is no sign of a crash. */
   readonly #terms = new Map<string, bigint>()
-  /** Given up, but the database could not be told yet: until then nobody can take them, nor can we. */
+  /** Given up, but not yet in the database, which could not be reached: nobody can take them before that. */
   #owed: readonly Lease[] = []
+  /** Those of them that had something in flight which was cut off. */
+  readonly #cutOff = new Set<Lease>()
   #member: Lease | undefined
   #renewedAt = -Infinity
   #stopping = false
@@ -70,16 +57,16 @@ export class LeaseKeeper {
 
   /** The shards that may be worked on now and are idle. */
   idle(): readonly HeldShard[] {
-    return [...this.#held.values()].filter((held) => !held.busy && !held.leaving && held.trust.holds())
+    return [...this.#held.values()].filter((held) => !held.busy && !held.leaving && held.isTrusted)
   }
 
   holds(shard: number): boolean {
     return this.#held.has(shard)
   }
 
-  /** A batch of it is in flight, also of one that has been lost meanwhile. */
+  /** A turn of the shard is in progress, or a call in flight, also one of a shard that has been lost meanwhile. */
   isAtWork(shard: number): boolean {
-    return this.#held.get(shard)?.busy === true || this.#unfinished.has(shard)
+    return this.#held.get(shard)?.isAtWork === true || this.#unfinished.has(shard)
   }
 
   /** One round: renew, see who is there, take or give away. What fails is told, and tried again in the next round. */
@@ -91,30 +78,30 @@ export class LeaseKeeper {
       await this.#store.close()
     }
     for (const held of this.#held.values()) {
-      if (!held.trust.holds()) this.#lose(held, 'expired')
+      if (!held.isTrusted) this.#lose(held, 'expired')
     }
   }
 
-  /** A batch is through. A shard that is to be given away is given away now. */
-  async done(held: HeldShard): Promise<void> {
-    held.busy = false
+  /** A turn, or a call, has ended. A shard that is to be given back is given back when nothing of it is in flight. */
+  async rest(held: HeldShard): Promise<void> {
+    if (held.isAtWork) return
     if (this.#held.get(held.shard) !== held) this.#unfinished.delete(held.shard)
-    if (held.leaving && this.#held.get(held.shard) === held) await this.#giveBack([held])
+    else if (held.leaving) await this.#giveBack([held])
   }
 
   /** The database has said that the lease is somebody else's. */
   taken(held: HeldShard): void {
-    this.#lose(held, held.trust.holds() ? 'taken' : 'expired')
+    this.#lose(held, held.isTrusted ? 'taken' : 'expired')
   }
 
-  /** Takes no more and gives back what is idle; the rest follows batch by batch, by {@link done}. */
+  /** Takes no more and gives back what is idle; the other shards follow as they come to rest, by {@link rest}. */
   async stop(): Promise<void> {
     this.#stopping = true
     for (const held of this.#held.values()) held.leaving = true
-    await this.#giveBack([...this.#held.values()].filter((held) => !held.busy))
+    await this.#giveBack([...this.#held.values()].filter((held) => !held.isAtWork))
   }
 
-  /** Gives back everything, also what is in flight: a late settlement is fenced off. */
+  /** Gives back everything. What is still in flight is cut off, which counts as a crash; its settlement is fenced off. */
   async close(): Promise<void> {
     this.#stopping = true
     const member = this.#member
@@ -128,8 +115,9 @@ export class LeaseKeeper {
     if (clock.monotonicMs() - this.#renewedAt >= this.roundMs * 0.9) await this.#renew()
     await this.#giveBack([])
     if (this.#stopping) return
+    // A relay that was killed leaves its row.
+    await this.#store.sweep(MEMBER_PREFIX, this.#settings.leaseMs)
     if (this.#member === undefined) {
-      await this.#store.sweep(MEMBER_PREFIX, SWEEP_AFTER_MS)
       const [member] = await this.#acquire([MEMBER_PREFIX + owner], 1)
       this.#member = member?.lease
     }
@@ -142,10 +130,10 @@ export class LeaseKeeper {
     if (staying.length > quota) {
       // Idle ones first: they can go at once.
       const leaving = staying
-        .toSorted((a, b) => Number(a.busy) - Number(b.busy))
+        .toSorted((a, b) => Number(a.isAtWork) - Number(b.isAtWork))
         .slice(0, staying.length - quota)
       for (const held of leaving) held.leaving = true
-      await this.#giveBack(leaving.filter((held) => !held.busy))
+      await this.#giveBack(leaving.filter((held) => !held.isAtWork))
     } else if (staying.length < quota) {
       await this.#take(quota - staying.length)
     }
@@ -156,10 +144,12 @@ export class LeaseKeeper {
       this.#held.has(shard) || this.#unfinished.has(shard) ? [] : [name],
     )
     for (const { lease, trust } of await this.#acquire(names, limit)) {
-      const afterCrash = lease.afterCrash && this.#terms.get(lease.name) !== lease.term - 1n
+      // A lease that ran out under this relay, and that nobody else has had meanwhile, is no crash.
+      const isOwn = this.#terms.get(lease.name) === lease.term - 1n
+      const crashes = Math.max(0, lease.crashes - (isOwn ? 1 : 0))
       this.#terms.set(lease.name, lease.term)
-      const shard = SHARD_OF.get(lease.name)!
-      const held = { shard, lease, afterCrash, trust, busy: false, leaving: this.#stopping }
+      const leaving = this.#stopping
+      const held = new HeldShard(SHARD_OF.get(lease.name)!, { lease, trust }, { crashes, leaving })
       this.#held.set(held.shard, held)
       this.#events.acquired(held)
     }
@@ -186,7 +176,7 @@ export class LeaseKeeper {
     const renewed = new Set(await this.#store.renew(leases, leaseMs))
     if (member !== undefined && !renewed.has(member)) this.#member = undefined
     for (const held of asked) {
-      if (renewed.has(held.lease)) held.trust = trust
+      if (renewed.has(held.lease)) held.renewed(trust)
       else if (this.#held.get(held.shard) === held) this.taken(held)
     }
   }
@@ -198,14 +188,18 @@ export class LeaseKeeper {
       ...leaving.map((held) => held.lease),
       ...(member === undefined ? [] : [member]),
     ]
-    for (const held of leaving) this.#lose(held, 'stopped')
+    for (const held of leaving) {
+      if (held.isCutOff) this.#cutOff.add(held.lease)
+      this.#lose(held, 'stopped')
+    }
     if (leases.length === 0) return
     this.#owed = []
     // The connection may have broken with the others: another is opened for the second try. If that fails too the next
     // round tries again, or they run out by themselves; the worker must not stop for it.
-    const release = (): Promise<void> => this.#store.release(leases)
+    const release = (): Promise<void> => this.#store.release(leases, this.#cutOff)
     await release()
       .catch(release)
+      .then(() => leases.forEach((lease) => this.#cutOff.delete(lease)))
       .catch((error: unknown) => {
         this.#owed = [...this.#owed, ...leases]
         this.#events.failed(error)
@@ -215,8 +209,8 @@ export class LeaseKeeper {
   #lose(held: HeldShard, reason: 'expired' | 'taken' | 'stopped'): void {
     if (this.#held.get(held.shard) !== held) return
     this.#held.delete(held.shard)
-    if (held.busy) this.#unfinished.add(held.shard)
-    held.trust = { holds: () => false }
+    if (held.isAtWork) this.#unfinished.add(held.shard)
+    held.lost()
     this.#events.lost(held, reason)
   }
 

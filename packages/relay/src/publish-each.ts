@@ -1,25 +1,43 @@
 import {
+  BrokerUnavailableError,
   InvalidOptionError,
   OptionChecker,
   isTxboxError,
   nameOf,
+  reasonOf,
   type OutboxMessage,
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
+import { isConnectionError } from './connection-error.ts'
 import { isUndecodable } from './relayed-message.ts'
 
+/** A failure to connect is an outage, unless some messages got through since a failure that is no older than this, */
+const FAILURE_COUNTS_MS = 10_000
+/** and unless the last of them got through longer ago than this. */
+const SUCCESS_COUNTS_MS = 1000
+/** How long a message waits whose destination is away while others are reached. */
+const AWAY_PAUSE_MS = 5000
+
 /**
- * A function as a publisher. What it throws is a rejection of that one message: to be tried again, unless it is a
- * `PermanentError`, or comes from `text()` or `json()` of a payload that cannot be decoded; after `retryAfterMs`, if it is
- * a `RetryLaterError`.
+ * A function as a publisher. An error that the function throws is a rejection of that one message: the message is tried
+ * again, unless the error is a `PermanentError`, or comes from `text()` or `json()` of a payload that cannot be decoded;
+ * after `retryAfterMs`, if the error is a `RetryLaterError`.
+ *
+ * An error of connecting (`ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET` and the like, also inside `cause`), or a
+ * `BrokerUnavailableError`, is an outage: the relay pauses as a whole, and no attempt is counted. Where other messages
+ * get through meanwhile, only the destination of this message is away: the message waits with its key, and no attempt is
+ * counted either.
+ *
+ * A call that is still in progress when the relay aborts its signal after `publishTimeoutMs`, and throws then, is a
+ * rejection.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
 export function publishEach(
   publish: (message: OutboxMessage, options: { signal: AbortSignal }) => unknown,
   options: {
-    /** How many calls at a time, 1 to 10 000. @default 10 */
+    /** How many calls at a time for each batch, 1 to 10 000. @default 10 */
     concurrency?: number
   } = {},
 ): Publisher {
@@ -31,22 +49,47 @@ export function publishEach(
   const concurrency = new OptionChecker('publishEach', options)
     .known('concurrency')
     .integer('concurrency', { min: 1, max: 10_000, default: 10 })
+  const reach = new Reach()
 
   return {
-    async publish(messages, { signal }) {
+    async publish(messages, { signal, answered }) {
       const results: PublishResult[] = []
       let next = 0
       const worker = async (): Promise<void> => {
         while (next < messages.length) {
-          // Once it is to stop, what has not begun is left unknown: throwing says so.
+          // Messages that have not begun are left without a result once the relay has to stop: throwing says so.
           signal.throwIfAborted()
           const index = next++
-          results[index] = await publishOne(publish, messages[index]!, signal)
+          const result = await publishOne(publish, messages[index]!, signal, reach)
+          results[index] = result
+          answered?.(index, result)
         }
       }
-      await Promise.all(Array.from({ length: Math.min(concurrency, messages.length) }, worker))
+      const workers = Array.from({ length: Math.min(concurrency, messages.length) }, worker)
+      const outcomes = await Promise.allSettled(workers)
+      for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
       return results
     },
+  }
+}
+
+/** What is known of the other side: it is away as a whole, or only some destinations are. */
+class Reach {
+  #succeededAt = -Infinity
+  #failedAt = -Infinity
+  /** Messages got through between two failures. */
+  #isPartial = false
+
+  succeeded(now: number): void {
+    this.#succeededAt = now
+  }
+
+  /** A destination is away. @returns whether others are reached meanwhile. */
+  failed(now: number): boolean {
+    const isRecent = now - this.#failedAt < FAILURE_COUNTS_MS
+    this.#isPartial = isRecent && (this.#isPartial || this.#succeededAt >= this.#failedAt)
+    this.#failedAt = now
+    return this.#isPartial && now - this.#succeededAt < SUCCESS_COUNTS_MS
   }
 }
 
@@ -54,12 +97,20 @@ async function publishOne(
   publish: (message: OutboxMessage, options: { signal: AbortSignal }) => unknown,
   message: OutboxMessage,
   signal: AbortSignal,
+  reach: Reach,
 ): Promise<PublishResult> {
   try {
     await publish(message, { signal })
+    reach.succeeded(performance.now())
     return { status: 'accepted' }
   } catch (error) {
+    // The relay has to stop: nothing is known of the message.
+    if (signal.aborted && !isTimeout(signal.reason)) throw error
     const code = isTxboxError(error) ? error.code : undefined
+    if (code === 'TXBOX_BROKER_UNAVAILABLE' || (code === undefined && isConnectionError(error))) {
+      if (!reach.failed(performance.now())) throw outage(error)
+      return { status: 'rejected', error, retryable: true, counted: false, retryAfterMs: AWAY_PAUSE_MS }
+    }
     const retryAfterMs =
       code === 'TXBOX_RETRY_LATER' ? Number(Reflect.get(error as object, 'retryAfterMs')) : 0
     return {
@@ -69,4 +120,13 @@ async function publishOne(
       ...(retryAfterMs > 0 ? { retryAfterMs } : {}),
     }
   }
+}
+
+function outage(error: unknown): BrokerUnavailableError {
+  if (isTxboxError(error)) return error as BrokerUnavailableError
+  return new BrokerUnavailableError(`The other side cannot be reached: ${reasonOf(error)}.`, { cause: error })
+}
+
+function isTimeout(reason: unknown): boolean {
+  return typeof reason === 'object' && reason !== null && Reflect.get(reason, 'name') === 'TimeoutError'
 }

@@ -1,13 +1,16 @@
-import type { HeldShard } from './lease-keeper.ts'
+import type { HeldShard } from './held-shard.ts'
 
 /** Shards that have something to do, in turn; lanes wait here for the next one. */
 export class ReadyShards {
   readonly #queue = new Map<number, HeldShard>()
   readonly #waiting: ((held: HeldShard | undefined) => void)[] = []
+  /** Shards that were added while a lane worked on them. */
+  readonly #again = new Set<HeldShard>()
   #closed = false
 
   add(held: HeldShard): void {
-    if (this.#closed || !isFree(held)) return
+    if (held.busy) this.#again.add(held)
+    if (this.#closed || !held.mayTurn) return
     const waiting = this.#waiting.shift()
     if (waiting === undefined) {
       this.#queue.set(held.shard, held)
@@ -21,7 +24,7 @@ export class ReadyShards {
   async next(): Promise<HeldShard | undefined> {
     for (const [shard, held] of this.#queue) {
       this.#queue.delete(shard)
-      if (!isFree(held)) continue
+      if (!held.mayTurn) continue
       held.busy = true
       return held
     }
@@ -29,13 +32,15 @@ export class ReadyShards {
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
+  /** The turn of a shard is over. @returns whether the shard was added meanwhile. */
+  done(held: HeldShard): boolean {
+    held.busy = false
+    return this.#again.delete(held)
+  }
+
   close(): void {
     this.#closed = true
     this.#queue.clear()
     for (const waiting of this.#waiting.splice(0)) waiting(undefined)
   }
-}
-
-function isFree(held: HeldShard): boolean {
-  return !held.busy && !held.leaving && held.trust.holds()
 }

@@ -1,20 +1,26 @@
 import {
   exponentialBackoff,
+  reasonOf,
   type BacklogMessage,
   type EventListeners,
   type Refusal,
   type RetryPolicy,
 } from '@txbox/core'
-import type { Rejection } from './publish-in-order.ts'
+import type { Rejection } from './flight.ts'
 import type { RelayEvents } from './relay.ts'
 
 const FALLBACK = exponentialBackoff()
 
 /** A day. */
 const LONGEST_PAUSE_MS = 86_400_000
+/** How long a message waits whose destination is away, unless the publisher says how long. */
+const UNCOUNTED_PAUSE_MS = 30_000
 
-/** What is kept of the text of an error. */
+/** The texts that are kept of a message's errors: the last one, and a shorter form of the last few. */
 const ERROR_CHARACTERS = 2000
+const HISTORY = { errors: 10, characters: 500 } as const
+
+const CRASHED = 'The relay died, or was cut off, while it published this message.'
 
 /** A message that was refused, what becomes of it, and why as the publisher gave it. */
 export interface Refused {
@@ -23,27 +29,43 @@ export interface Refused {
   readonly error: unknown
 }
 
-/** What becomes of a message that the publisher has refused: another attempt, or none. */
-export function refuse(
-  message: BacklogMessage,
-  { error, retryable, retryAfterMs }: Rejection,
-  retry: RetryPolicy,
-): Refused {
-  const attempts = message.attempts + 1
-  // Only who says so gives a message up.
-  const final = (retryable as boolean | undefined) === false || attempts >= retry.attempts
-  const retryInMs = final ? undefined : pauseMs(attempts, retryAfterMs, retry)
-  return { message, error, refusal: { seq: message.seq, attempts, error: describe(error), retryInMs } }
+/** What becomes of a message that the publisher has rejected: another attempt, or none. */
+export function refuse(message: BacklogMessage, rejection: Rejection, retry: RetryPolicy): Refused {
+  const { error, retryable, retryAfterMs, counted } = rejection
+  const isCounted = (counted as boolean | undefined) !== false
+  const attempts = message.attempts + (isCounted ? 1 : 0)
+  // Only a publisher that says so gives a message up.
+  const final = isCounted && ((retryable as boolean | undefined) === false || attempts >= retry.attempts)
+  const askedMs = retryAfterMs ?? (isCounted ? undefined : UNCOUNTED_PAUSE_MS)
+  const retryInMs = final ? undefined : pauseMs(Math.max(1, attempts), askedMs, retry)
+  return refusedFor(message, { attempts, error, retryInMs })
 }
 
-/** A message that is not tried again, nor was now. */
-export function bury(message: BacklogMessage, reason: string): Refused {
-  const { seq, attempts } = message
-  return {
-    message,
+/** A message that gives up without another attempt. */
+export function giveUp(message: BacklogMessage, reason: string): Refused {
+  return refusedFor(message, {
+    attempts: message.attempts,
     error: new Error(reason),
-    refusal: { seq, attempts, error: reason, retryInMs: undefined },
+    retryInMs: undefined,
+  })
+}
+
+/** A suspect that has been in flight at as many crashes as a message has attempts. */
+export function giveUpSuspect(message: BacklogMessage): Refused {
+  return giveUp(message, CRASHED)
+}
+
+/** A suspect that is about to be tried, or that comes back to the line of suspects with this many attempts counted. */
+export function suspected(message: BacklogMessage, attempts: number): Refused {
+  const refusal = {
+    row: message,
+    attempts,
+    error: attempts === 0 ? '' : CRASHED,
+    errors: undefined,
+    retryInMs: 0,
+    suspect: true,
   }
+  return { message, error: undefined, refusal }
 }
 
 /** Keys that have to wait for a message of theirs. */
@@ -52,8 +74,12 @@ export function waitingKeys(refused: readonly Refused[]): ReadonlySet<string | u
   return new Set(waiting.map(({ message }) => message.key))
 }
 
-/** Told once it is settled: before that it may still be forgotten. → how many of them are dead */
-export function tell(refused: readonly Refused[], events: EventListeners<RelayEvents>): number {
+/**
+ * Emits the events of refused messages. To be called once they are settled: until then they may be published again.
+ *
+ * @returns how many of them are dead.
+ */
+export function reportRefused(refused: readonly Refused[], events: EventListeners<RelayEvents>): number {
   let dead = 0
   for (const { message, refusal, error } of refused) {
     const { id, topic, key } = message
@@ -69,7 +95,35 @@ export function tell(refused: readonly Refused[], events: EventListeners<RelayEv
   return dead
 }
 
-/** What comes from outside may be nonsense, or throw: that must not keep what was accepted from being settled. */
+function refusedFor(
+  message: BacklogMessage,
+  { attempts, error, retryInMs }: { attempts: number; error: unknown; retryInMs: number | undefined },
+): Refused {
+  const text = reasonOf(error, ERROR_CHARACTERS)
+  const errors = withError(message.errors, {
+    at: new Date().toISOString(),
+    attempt: attempts,
+    error: text.slice(0, HISTORY.characters).toWellFormed(),
+  })
+  return {
+    message,
+    error,
+    refusal: { row: message, attempts, error: text, errors, retryInMs, suspect: false },
+  }
+}
+
+/** The stored list of a message's last errors with one more at its end. */
+function withError(stored: string | undefined, error: object): string {
+  let list: unknown
+  try {
+    list = JSON.parse(stored ?? '[]')
+  } catch {
+    // Somebody has written the row by hand: the list begins again.
+  }
+  return JSON.stringify([...(Array.isArray(list) ? list : []), error].slice(-HISTORY.errors))
+}
+
+/** The text of a user's policy may be nonsense, or throw: that must not keep accepted messages from being settled. */
 function pauseMs(attempt: number, askedMs: number | undefined, retry: RetryPolicy): number {
   let ms = askedMs
   try {
@@ -80,15 +134,4 @@ function pauseMs(attempt: number, askedMs: number | undefined, retry: RetryPolic
   return typeof ms === 'number' && ms >= 0
     ? Math.min(ms, LONGEST_PAUSE_MS)
     : FALLBACK.delayMs(Math.min(attempt, FALLBACK.attempts), Math.random)
-}
-
-/** As a database can hold it. */
-function describe(error: unknown): string {
-  let text: string
-  try {
-    text = String(error)
-  } catch {
-    text = 'an error that cannot be shown as text'
-  }
-  return text.replaceAll('\0', ' ').slice(0, ERROR_CHARACTERS).toWellFormed()
 }

@@ -11,25 +11,30 @@ import {
   type WakeUps,
 } from '@txbox/core'
 import { EmptyShards } from './empty-shards.ts'
-import { LeaseKeeper, type HeldShard } from './lease-keeper.ts'
+import type { HeldShard } from './held-shard.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
 import { systemClock } from './lease-trust.ts'
+import { OwnPause } from './own-pause.ts'
 import { PollPace } from './poll-pace.ts'
 import { PublisherOutage } from './publisher-outage.ts'
-import { PublishingGate } from './publishing-gate.ts'
 import { ReadyShards } from './ready-shards.ts'
 import type { RelayEvents } from './relay.ts'
-import { ShardAgenda } from './shard-agenda.ts'
-import type { TurnResult, TurnTools } from './turn.ts'
+import type { Counts, WorkTools } from './shard-flights.ts'
+import { ShardWorker } from './shard-worker.ts'
+import { SuspectLane } from './suspect-lane.ts'
 
 /**
  * How many shards are worked on at a time: enough that the database and this process never wait for each other. A
- * publisher that keeps the order of a key has one message of each key under way: it gets all of them, or it would wait
+ * publisher that keeps the order of a key has one message of each key in flight: it gets all shards, or it would wait
  * for the broker.
  */
 const LANES = { none: 4, 'per-key': SHARDS } as const
 
 /** A statement that takes longer than the lease is of no use; a busy database is still given this long. */
 const LEAST_TIMEOUT_MS = 5000
+
+/** How often keys whose head somebody has deleted by hand are looked for. */
+const HEAL_AFTER_MS = 60_000
 
 /** After a failure of the database. */
 const DATABASE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
@@ -39,6 +44,7 @@ export interface RelaySettings {
   readonly leases: LeaseStore
   readonly wakeup: 'poll' | 'notify'
   readonly publisher: Publisher
+  readonly publishTimeoutMs: number
   readonly batchSize: number
   readonly batchBytes: number
   readonly pollMs: { readonly min: number; readonly max: number }
@@ -52,13 +58,19 @@ export interface RelaySettings {
 export class RelayRun {
   readonly #settings: RelaySettings
   readonly #keeper: LeaseKeeper
-  readonly #tools: TurnTools
+  readonly #tools: WorkTools
   readonly #ready = new ReadyShards()
-  readonly #agendas = new Map<HeldShard, ShardAgenda>()
+  readonly #workers = new Map<HeldShard, ShardWorker>()
+  /** Shards that wait for a turn after a pause, with its instant on the monotonic clock. */
+  readonly #waiting = new Map<HeldShard, number>()
+  /** The pauses of shards whose turns fail, also from one term to the next. */
+  readonly #failures = Array.from({ length: SHARDS }, () => new OwnPause())
   readonly #empty = new EmptyShards()
+  /** Which server the store has seen last: see `RelayStore.generation`. */
+  #generation = 0
   /** Ends the pauses of the loops. */
   readonly #stopping = new AbortController()
-  /** Tells the publisher to stop now. */
+  /** Aborts the publisher's signal. */
   readonly #force = new AbortController()
   /** Ends the keeping of leases, which goes on while a batch is in flight. */
   readonly #unneeded = new AbortController()
@@ -74,7 +86,7 @@ export class RelayRun {
   #break!: (error: unknown) => void
 
   constructor(settings: RelaySettings) {
-    const { events, ports, publisher, owner, leaseMs } = settings
+    const { events, ports, publisher, publishTimeoutMs, owner, leaseMs, leases } = settings
     this.#settings = settings
     this.#pace = new PollPace(settings.pollMs)
     this.broken = new Promise((_, reject) => (this.#break = reject))
@@ -82,27 +94,27 @@ export class RelayRun {
     this.#tools = {
       store: ports.relay({ statementTimeoutMs: Math.max(leaseMs, LEAST_TIMEOUT_MS) }),
       publisher,
+      publishTimeoutMs,
       events,
       retry: settings.retry,
       outage: new PublisherOutage(),
-      gate: new PublishingGate(),
+      lane: new SuspectLane(),
       limits: { messages: settings.batchSize, bytes: settings.batchBytes },
       signal: this.#force.signal,
     }
+    this.#generation = this.#tools.store.generation
     this.#keeper = new LeaseKeeper(
-      settings.leases,
+      leases,
       { owner, leaseMs, clock: systemClock },
       {
         acquired: (held) => {
-          const empty = this.#empty
-          const count = (result: TurnResult): void => this.#count(result)
-          const agenda = { lookAfterMs: settings.pollMs.max, empty, count }
-          this.#agendas.set(held, new ShardAgenda(held, this.#tools, agenda))
+          this.#workers.set(held, this.#workerOf(held))
           events.emit('lease-acquired', { shard: held.shard, term: held.lease.term })
           this.#ready.add(held)
         },
         lost: (held, reason) => {
-          this.#agendas.delete(held)
+          this.#workers.get(held)?.abandon()
+          this.#workers.delete(held)
           events.emit('lease-lost', { shard: held.shard, term: held.lease.term, reason })
         },
         failed: (error) => this.#failed(error),
@@ -143,6 +155,7 @@ export class RelayRun {
     const finished = (async () => {
       await this.#keeper.stop()
       await this.#working
+      await Promise.all([...this.#workers].map(([held, worker]) => this.#finish(held, worker)))
       this.#unneeded.abort()
       await this.#keeping
     })().catch((error: unknown) => this.#failed(error))
@@ -153,7 +166,7 @@ export class RelayRun {
     await within(graceMs / 2, this.#keeper.close())
   }
 
-  /** Resolves when each shard has been seen empty since now, by us or, where it is not ours, by asking. */
+  /** Resolves when each shard has been seen with nothing due since now, by this relay or, where another one holds it, by asking. */
   async drained(): Promise<void> {
     const since = performance.now()
     const left = (): readonly number[] => this.#empty.unseenSince(since)
@@ -176,7 +189,7 @@ export class RelayRun {
   async #poll(): Promise<void> {
     let moved = 0
     for (let failures = 0; !this.#stopping.signal.aborted;) {
-      await this.#pause(this.#tools.outage.remainingMs(performance.now()))
+      await this.#pause(this.#tools.outage.waitMs(performance.now()))
       await this.#pace.wait()
       try {
         if (this.#moved === moved) this.#pace.slacken()
@@ -188,7 +201,7 @@ export class RelayRun {
         for (const held of idle) {
           const due = found.get(held.shard)
           if (due === undefined) continue
-          this.#agendas.get(held)?.told(due, startedAt)
+          this.#workers.get(held)?.sawDue(due, startedAt)
           this.#ready.add(held)
         }
         failures = 0
@@ -201,42 +214,97 @@ export class RelayRun {
   }
 
   async #lane(): Promise<void> {
-    for (let failures = 0; ;) {
+    for (;;) {
       const held = await this.#ready.next()
       if (held === undefined) return
       const startedAt = performance.now()
-      let more = false
-      try {
-        more = await this.#turn(held)
-        failures = 0
-      } catch (error) {
-        if (isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST') {
-          this.#keeper.taken(held)
-        } else {
-          this.#failed(error)
-          await this.#pause(DATABASE_PAUSES.delayMs(++failures, Math.random))
-        }
-      }
-      await this.#keeper.done(held)
-      if (more) this.#ready.add(held)
+      const more = await this.#turn(held)
+      const again = this.#ready.done(held)
+      await this.#keeper.rest(held)
+      if (more || again) this.#ready.add(held)
       // The poller has passed over the shard, and its last read may have been too early.
       else if (this.#newsAt >= startedAt) this.#pace.wake()
     }
   }
 
-  /** → whether the shard may have more to do at once. */
+  /** @returns whether the shard may have more to do at once. */
   async #turn(held: HeldShard): Promise<boolean> {
-    const outageMs = this.#tools.outage.remainingMs(performance.now())
-    if (outageMs > 0) await this.#pause(outageMs)
-    const agenda = this.#agendas.get(held)
-    return agenda === undefined || this.#stopping.signal.aborted ? false : agenda.turn()
+    const worker = this.#workers.get(held)
+    if (worker === undefined || this.#stopping.signal.aborted) return false
+    const failures = this.#failures[held.shard]!
+    const waitMs = failures.remainingMs(performance.now())
+    if (waitMs > 0) {
+      this.#later(held, waitMs)
+      return false
+    }
+    try {
+      const more = await worker.turn()
+      failures.succeeded()
+      return more
+    } catch (error) {
+      if (isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST') this.#keeper.taken(held)
+      else {
+        this.#failed(error)
+        this.#later(held, failures.failed(performance.now()))
+      }
+      return false
+    } finally {
+      this.#noticeServer()
+    }
   }
 
-  #count(result: TurnResult): void {
+  #workerOf(held: HeldShard): ShardWorker {
+    const settings = {
+      empty: this.#empty,
+      lookAfterMs: this.#settings.pollMs.max,
+      healAfterMs: HEAL_AFTER_MS,
+    }
+    return new ShardWorker(held, this.#tools, settings, {
+      wants: (afterMs) => this.#later(held, afterMs ?? 0),
+      brokerIsBack: () => {
+        for (const waiting of this.#waiting.keys()) this.#ready.add(waiting)
+      },
+      count: (counts) => this.#count(counts),
+    })
+  }
+
+  /** The shard gets a turn after a pause. A pause that ends earlier counts. */
+  #later(held: HeldShard, afterMs: number): void {
+    if (!this.#workers.has(held)) return void this.#keeper.rest(held)
+    if (afterMs <= 0) return this.#ready.add(held)
+    const at = performance.now() + afterMs
+    if ((this.#waiting.get(held) ?? Infinity) <= at) return
+    this.#waiting.set(held, at)
+    void this.#pause(afterMs).then(() => {
+      if (this.#waiting.get(held) !== at) return
+      this.#waiting.delete(held)
+      this.#ready.add(held)
+    })
+  }
+
+  /** When the relay stops: waits for the calls in flight, and settles what they bring. */
+  async #finish(held: HeldShard, worker: ShardWorker): Promise<void> {
+    await worker.finish().catch((error: unknown) => this.#failed(error))
+    await this.#keeper.rest(held)
+  }
+
+  /** Another server, or one that has gone back in time: what was seen of it counts no more. */
+  #noticeServer(): void {
+    const { generation } = this.#tools.store
+    if (generation === this.#generation) return
+    this.#generation = generation
+    this.#empty.forget()
+    for (const [held, worker] of this.#workers) {
+      worker.forget()
+      this.#ready.add(held)
+    }
+  }
+
+  #count(result: Counts): void {
     this.counts.published += result.published
     this.counts.parked += result.parked
     this.counts.deadLettered += result.deadLettered
-    if (result.published > 0) this.#pace.hurry()
+    if (result.published > 0) this.#pace.moved(result.published)
   }
 
   get #moved(): number {
@@ -244,18 +312,21 @@ export class RelayRun {
   }
 
   /**
-   * → those of the shards that have something to do, and whether parked messages of them are due; the others have been
-   * seen empty, except where we are at work ourselves: what a turn has taken counts once it is settled.
+   * Asks which of the shards have something to do. The others have been seen empty, except where a call of this relay is
+   * in flight: a message that has been published counts once it is settled.
+   *
+   * @returns the shards with something to do, and whether parked messages of them are due.
    */
   async #lookAt(shards: readonly number[]): Promise<ReadonlyMap<number, boolean>> {
     const startedAt = performance.now()
     const found = new Map((await this.#tools.store.work(shards)).map(({ shard, due }) => [shard, due]))
+    this.#noticeServer()
     const empty = shards.filter((shard) => !found.has(shard) && !this.#keeper.isAtWork(shard))
     this.#empty.seen(empty, startedAt)
     return found
   }
 
-  /** Everything that is thrown comes by here: told to the user, and fatal when no pause can mend it. */
+  /** Reports an error. One that no pause can cure, a schema that does not fit, ends the relay. */
   #failed(error: unknown): void {
     this.#settings.events.emit('error', { error })
     if (isTxboxError(error) && error.code === 'TXBOX_SCHEMA') this.#break(error)

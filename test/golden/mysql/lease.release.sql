@@ -1,3 +1,3 @@
 update `txbox_leases`
-set owner = null, expires_at = null
+set owner = null, expires_at = null, in_flight = null
 where owner = ? and (ROWS)

@@ -1,11 +1,18 @@
 select cast(p.place as char) as place, p.order_key as order_key, cast(p.attempts as char) as attempts,
-  (
-    select cast(f.place as char) from `txbox_parked` as f force index (parked_order)
+  cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp,
+  cast((
+    select f.place from `txbox_parked` as f force index (parked_order)
     where f.shard = ? and f.order_key = p.order_key
     order by f.shard, f.order_key, f.place
     limit 1
-  ) as first
+  ) as char) as first
 from `txbox_parked` as p force index (parked_due)
 where p.shard = ? and p.due_at <= utc_timestamp(6)
+  and (not p.suspect or (
+    select f.place from `txbox_parked` as f force index (parked_order)
+    where f.shard = ? and f.order_key = p.order_key
+    order by f.shard, f.order_key, f.place
+    limit 1
+  ) <> p.place)
 order by p.due_at
 limit ?

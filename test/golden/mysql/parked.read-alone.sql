@@ -5,6 +5,8 @@ select concat_ws(X'FF',
     ifnull(concat(X'3D', p.`key`), X''), ifnull(concat(X'3D', p.`type`), X''), ifnull(concat(X'3D', p.`correlation_id`), X'')
   ) as fields,
   case when octet_length(p.`payload`) <= ? then p.`payload` end as payload,
-  cast(p.attempts as char) as attempts, cast(p.order_key is not null as char) as ordered, null as later
-from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+  cast(p.attempts as char) as attempts, cast(p.order_key is not null as char) as ordered,
+  cast(p.errors as binary) as errors, null as later
+from json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$[0]', stamp bigint path _utf8mb4'$[1]')) as j
 straight_join `txbox_parked` as p force index (primary) on p.place = j.place
+where p.dead_at is null and p.created_at = cast('1970-01-01' as datetime(6)) + interval j.stamp microsecond

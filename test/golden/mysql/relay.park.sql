@@ -1,14 +1,18 @@
-insert into `txbox_parked` (created_at, due_at, dead_at, attempts, shard, order_key, id, topic, `key`, type, content_type, headers,
-  correlation_id, trace_context, error, payload)
+insert into `txbox_parked` (created_at, due_at, dead_at, attempts, shard, suspect, order_key, id, topic, `key`, type,
+  content_type, headers, correlation_id, trace_context, error, errors, payload)
 select o.created_at, utc_timestamp(6) + interval v.retry_us microsecond, case when v.dead then utc_timestamp(6) end, v.attempts,
-  o.shard, case when not v.dead then cast(o.`key` as binary) end, cast(o.id as binary), o.topic, o.`key`, o.type,
-  o.content_type, o.headers, o.correlation_id, o.trace_context, v.error, o.payload
-from json_table(?, '$[*]' columns (
-  seq bigint unsigned path '$.number',
-  attempts int unsigned path '$.attempts',
-  retry_us bigint unsigned path '$.retry_us',
-  dead tinyint path '$.dead',
-  error text character set utf8mb4 path '$.error'
+  o.shard, v.suspect, case when not v.dead then cast(o.`key` as binary) end, cast(o.id as binary), o.topic, o.`key`, o.type,
+  o.content_type, o.headers, o.correlation_id, o.trace_context, v.error, v.errors, o.payload
+from json_table(?, _utf8mb4'$[*]' columns (
+  seq bigint unsigned path _utf8mb4'$.number',
+  stamp bigint path _utf8mb4'$.stamp',
+  attempts int unsigned path _utf8mb4'$.attempts',
+  retry_us bigint unsigned path _utf8mb4'$.retry_us',
+  dead tinyint path _utf8mb4'$.dead',
+  suspect tinyint path _utf8mb4'$.suspect',
+  error mediumtext character set utf8mb4 path _utf8mb4'$.error',
+  errors mediumtext character set utf8mb4 path _utf8mb4'$.errors'
 )) as v
 straight_join `txbox_outbox` as o force index (primary) on o.shard = ? and o.seq = v.seq
+where o.created_at = cast('1970-01-01' as datetime(6)) + interval v.stamp microsecond
 order by o.seq

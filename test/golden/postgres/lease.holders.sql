@@ -1,4 +1,4 @@
 select name, owner
 from "txbox".leases
-where starts_with(name, $1) and expires_at > clock_timestamp()
+where pg_catalog.starts_with(name, $1) and expires_at > pg_catalog.clock_timestamp()
 order by name

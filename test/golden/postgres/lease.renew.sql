@@ -1,5 +1,5 @@
 update "txbox".leases as l
-set expires_at = clock_timestamp() + $4::double precision * interval '1 millisecond'
-from unnest($1::text[], $2::bigint[]) as mine (name, term)
-where l.name = mine.name and l.term = mine.term and l.owner = $3 and l.expires_at > clock_timestamp()
+set expires_at = pg_catalog.clock_timestamp() + $4::double precision * interval '1 millisecond'
+from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) as mine (name, term)
+where l.name = mine.name and l.term = mine.term and l.owner = $3 and l.expires_at > pg_catalog.clock_timestamp()
 returning l.name

@@ -1,4 +1,4 @@
 insert into "txbox".leases (name)
-select name from unnest($1::text[]) as wanted (name)
+select wanted.name from pg_catalog.unnest($1::text[]) as wanted (name)
 where not exists (select from "txbox".leases as l where l.name = wanted.name)
 on conflict (name) do nothing

@@ -1,12 +1,14 @@
-select p.place::text as place, p.order_key, p.attempts::text as attempts,
-  (
-    select f.place::text from "txbox".parked as f
+select p.place::text as place, p.order_key, p.attempts::text as attempts, (extract(epoch from p.created_at) * 1000000::numeric)::bigint::text as stamp,
+  first.place::text as first
+from "txbox".parked as p
+left join lateral (
+    select f.place from "txbox".parked as f
     where f.order_key is not null and (f.shard, f.order_key, f.place) > ($1::smallint, p.order_key, 0)
       and (f.shard, f.order_key) <= ($1::smallint, p.order_key)
     order by f.shard, f.order_key, f.place
     limit 1
-  ) as first
-from "txbox".parked as p
-where p.shard = $1 and p.due_at <= statement_timestamp()
+  ) as first on true
+where p.shard = $1 and p.due_at <= pg_catalog.statement_timestamp()
+  and (not p.suspect or first.place <> p.place)
 order by p.due_at
 limit $2

@@ -1,43 +1,60 @@
 with held as materialized (
   select 1 from "txbox".leases
-  where name = $1 and owner = $2 and term = $3::bigint and expires_at > clock_timestamp()
+  where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
   for key share
+), verdicts as materialized (
+  select * from rows from (pg_catalog.unnest($6::bigint[]), pg_catalog.unnest($7::timestamptz[]), pg_catalog.unnest($8::integer[]), pg_catalog.unnest($9::double precision[]), pg_catalog.unnest($10::boolean[]), pg_catalog.unnest($11::text[]), pg_catalog.unnest($12::text[]), pg_catalog.unnest($13::boolean[]))
+    as wanted (place, stamp, attempts, retry_ms, dead, error, errors, suspect)
 ), settled as (
   delete from "txbox".parked as p
   where p.ctid = any (array(
     select found.ctid
-    from held cross join unnest($4::bigint[]) as wanted (place)
-    cross join lateral (select f.ctid from "txbox".parked as f where f.place = wanted.place limit 1) as found
+    from held cross join rows from (pg_catalog.unnest($4::bigint[]), pg_catalog.unnest($5::timestamptz[])) as wanted (place, stamp) cross join lateral (
+      select f.ctid from "txbox".parked as f
+      where f.place = wanted.place and f.created_at = wanted.stamp and f.dead_at is null
+      limit 1
+    ) as found
   )) and p.dead_at is null
+  returning p.place
 ), kept as (
   update "txbox".parked as p
   set attempts = v.attempts,
     error = v.error,
-    due_at = clock_timestamp() + v.retry_ms * interval '1 millisecond',
-    dead_at = case when v.dead then clock_timestamp() end,
+    errors = coalesce(v.errors, p.errors),
+    suspect = v.suspect,
+    due_at = pg_catalog.clock_timestamp() + v.retry_ms * interval '1 millisecond',
+    dead_at = case when v.dead then pg_catalog.clock_timestamp() end,
     order_key = case when not v.dead then p.order_key end
-  from unnest($5::bigint[], $6::integer[], $7::double precision[], $8::boolean[], $9::text[])
-    as v (place, attempts, retry_ms, dead, error)
+  from verdicts as v
   where p.ctid = any (array(
     select found.ctid
-    from held cross join unnest($5::bigint[]) as wanted (place)
-    cross join lateral (select f.ctid from "txbox".parked as f where f.place = wanted.place limit 1) as found
+    from held cross join verdicts as wanted cross join lateral (
+      select f.ctid from "txbox".parked as f
+      where f.place = wanted.place and f.created_at = wanted.stamp and f.dead_at is null
+      limit 1
+    ) as found
   )) and p.place = v.place and p.dead_at is null
+  returning p.place, p.order_key
 ), released as (
   update "txbox".parked
-  set due_at = clock_timestamp()
+  set due_at = pg_catalog.clock_timestamp()
   where place = any (array(
     select next.place
     from held
-    cross join unnest($10::text[], $11::bigint[]) as through (order_key, place)
+    cross join pg_catalog.unnest($14::text[]) as onward (order_key)
     cross join lateral (
       select f.place, f.due_at from "txbox".parked as f
-      where f.order_key is not null and (f.shard, f.order_key, f.place) > ($12::smallint, through.order_key, through.place)
-      and (f.shard, f.order_key) <= ($12::smallint, through.order_key)
+      where f.order_key is not null and (f.shard, f.order_key, f.place) > ($15::smallint, onward.order_key, 0)
+      and (f.shard, f.order_key) <= ($15::smallint, onward.order_key)
+        -- All of this statement sees the table as it was before.
+        and not exists (select from settled as s where s.place = f.place)
+        and not exists (select from kept as k where k.place = f.place and k.order_key is null)
       order by f.shard, f.order_key, f.place
       limit 1
     ) as next
-    where next.due_at is null
+    where next.due_at is null and not exists (select from kept as k where k.place = next.place)
   ))
 )
-select true as held from held
+select (select pg_catalog.string_agg(s.place::text, ',') from settled as s) as settled,
+  (select pg_catalog.string_agg(k.place::text, ',') from kept as k) as kept
+from held

@@ -1,4 +1,6 @@
-select set_config('txbox.read_from', '$4', true); copy (
+set transaction isolation level read committed; set local statement_timeout = $9;
+select pg_catalog.set_config('txbox.read_from', '$4', true), pg_catalog.set_config('txbox.server', '$5/$6/$7', true),
+  pg_catalog.set_config('txbox.last', '$8', true); copy (
 select o.seq, o.created_at, o.ctid, o.topic, o.type, o.content_type, o.headers, o.id, o.key, o.correlation_id,
   case
     when (
@@ -15,10 +17,15 @@ select o.seq, o.created_at, o.ctid, o.topic, o.type, o.content_type, o.headers, 
       limit 1
     )
   end as blocked,
-  octet_length(o.payload) as payload_bytes,
-  case when octet_length(o.payload) <= $3 then o.payload end as payload
+  pg_catalog.octet_length(o.payload) as payload_bytes,
+  case when pg_catalog.octet_length(o.payload) <= $3 then o.payload end as payload
 from "txbox".outbox as o
-where (o.shard, o.seq) >= ($1::smallint, current_setting('txbox.read_from')::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)
+where (o.shard, o.seq) >= ($1::smallint, pg_catalog.current_setting('txbox.read_from')::bigint + (
+    select case when (extract(epoch from pg_catalog.pg_postmaster_start_time()) * 1000000::numeric)::bigint::text || '/' ||
+    pg_catalog.pg_relation_filenode('"txbox".outbox'::regclass)::text || '/' || pg_catalog.pg_relation_filenode('"txbox".outbox_seq'::regclass)::text = pg_catalog.current_setting('txbox.server') and coalesce(case when pg_catalog.has_sequence_privilege('"txbox".outbox_seq', 'select')
+    then coalesce(pg_catalog.pg_sequence_last_value('"txbox".outbox_seq'::regclass), 0::bigint) end >= pg_catalog.current_setting('txbox.last')::bigint, true)
+      then '0' else 'txbox: another server' end::bigint
+  )::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)
 order by o.shard, o.seq
 limit $2
 ) to stdout (format binary)

@@ -1,8 +1,8 @@
 select o.seq::text as seq, o.ctid::text as address, o.id, o.topic, o.key, o.type, o.correlation_id,
   nullif(o.content_type, 'application/json') as content_type, nullif(o.headers, '{}') as headers,
-  floor(date_part('epoch', o.created_at) * 1000)::bigint::text as created_at,
-  case when octet_length(o.payload) > $3 then octet_length(o.payload)::text end as payload_bytes,
-  case when octet_length(o.payload) <= $3 then encode(o.payload, 'escape') end as payload,
+  (extract(epoch from o.created_at) * 1000000::numeric)::bigint::text as stamp,
+  case when pg_catalog.octet_length(o.payload) > $3 then pg_catalog.octet_length(o.payload)::text end as payload_bytes,
+  case when pg_catalog.octet_length(o.payload) <= $3 then pg_catalog.encode(o.payload, 'escape') end as payload,
   case
     when (
       select true from "txbox".parked as b
@@ -19,6 +19,11 @@ select o.seq::text as seq, o.ctid::text as address, o.id, o.topic, o.key, o.type
     )
   end as blocked
 from "txbox".outbox as o
-where (o.shard, o.seq) >= ($1::smallint, $4::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)
+where (o.shard, o.seq) >= ($1::smallint, $4::bigint + (
+    select case when (extract(epoch from pg_catalog.pg_postmaster_start_time()) * 1000000::numeric)::bigint::text || '/' ||
+    pg_catalog.pg_relation_filenode('"txbox".outbox'::regclass)::text || '/' || pg_catalog.pg_relation_filenode('"txbox".outbox_seq'::regclass)::text = $5::text and coalesce(case when pg_catalog.has_sequence_privilege('"txbox".outbox_seq', 'select')
+    then coalesce(pg_catalog.pg_sequence_last_value('"txbox".outbox_seq'::regclass), 0::bigint) end >= $6::bigint, true)
+      then '0' else 'txbox: another server' end::bigint
+  )::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)
 order by o.shard, o.seq
 limit $2

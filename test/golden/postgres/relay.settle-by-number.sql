@@ -1,15 +1,17 @@
 with held as materialized (
   select 1 from "txbox".leases
-  where name = $1 and owner = $2 and term = $3::bigint and expires_at > clock_timestamp()
+  where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
   for key share
 ), settled as (
   delete from "txbox".outbox
   where ctid = any (array(
     select found.ctid
-    from held cross join unnest($5::bigint[]) as wanted (seq)
-    cross join lateral (
-      select o.ctid from "txbox".outbox as o where o.shard = $4 and o.seq = wanted.seq limit 1
+    from held cross join rows from (pg_catalog.unnest($5::bigint[]), pg_catalog.unnest($6::timestamptz[])) as wanted (seq, stamp) cross join lateral (
+      select o.ctid from "txbox".outbox as o
+      where o.shard = $4 and o.seq = wanted.seq and o.created_at = wanted.stamp
+      limit 1
     ) as found
   ))
+  returning seq
 )
-select true as held from held
+select (select pg_catalog.count(*) from settled)::text as settled from held

@@ -4,8 +4,13 @@ export interface Lease {
   readonly owner: string
   /** In which turn: grows by one at each take-over. A fencing number. */
   readonly term: bigint
-  /** The previous owner let it run out instead of giving it back: it died, or was cut off. */
-  readonly afterCrash: boolean
+  /**
+   * How many owners in a row let it run out, or were cut off in the middle of a call, since the last one that reported
+   * `RelayStore.survived`; the one before this term included.
+   */
+  readonly crashes: number
+  /** What the last owner noted as in flight, if it has noted something and did not come to an end of it. */
+  readonly inFlight: string | undefined
 }
 
 /** A lease as others see it. */
@@ -27,8 +32,11 @@ export interface LeaseStore {
   acquire(names: readonly string[], options: LeaseRequest & { limit: number }): Promise<readonly Lease[]>
   /** Extends those that are still held under their term and have not run out. → those. */
   renew(leases: readonly Lease[], ttlMs: number): Promise<readonly Lease[]>
-  /** Gives back those that are still held under their term, so that others can take them at once. */
-  release(leases: readonly Lease[]): Promise<void>
+  /**
+   * Gives back those that are still held under their term, so that others can take them at once. Those in `cutOff` had
+   * something in flight that was cut off: that counts as a crash, and what was noted as in flight stays.
+   */
+  release(leases: readonly Lease[], cutOff?: ReadonlySet<Lease>): Promise<void>
   /** Who holds a live lease whose name starts with `prefix`? */
   holders(prefix: string): Promise<readonly LeaseHolder[]>
   /** Deletes those whose name starts with `prefix` and that nobody has held for `olderThanMs`: their terms are forgotten. */

@@ -5,11 +5,18 @@ import type { StoredMessage } from './outbox-store.ts'
 export interface BacklogMessage extends StoredMessage {
   /** Its number in the shard's outbox, or its place among the parked. Exact beyond 2^53. */
   readonly seq: bigint
+  /**
+   * When it was published, in microseconds since 1970. A server hands out the same number twice after a failover, a
+   * restore or a TRUNCATE, but never the same number at the same microsecond.
+   */
+  readonly stamp: number
   /** Where its row lay when it was read, where that is a way to find it; nobody else's business. */
   readonly address: number | undefined
   readonly createdAt: Date
   /** How often it was tried; 0 for whatever is in the outbox. */
   readonly attempts: number
+  /** The errors of its last attempts, as {@link Refusal.errors} stored them; of parked messages only. */
+  readonly errors: string | undefined
   /** It has a place in the order of its key: one without a key, or that was scheduled, has none. */
   readonly ordered: boolean
   /** In the outbox, and parked messages of its key come first. */
@@ -18,33 +25,40 @@ export interface BacklogMessage extends StoredMessage {
   readonly undecodable: string | undefined
 }
 
+/** Names one row, also on a server that hands out the same numbers again. */
+export type BacklogRow = Pick<BacklogMessage, 'seq' | 'stamp' | 'address'>
+
 export interface ReadLimits {
   readonly messages: number
   readonly bytes: number
 }
 
-/** A message that was tried and may not go now. */
+/** A message that was tried, or was in flight when its relay died, and may not go now. */
 export interface Refusal {
-  /** Of the outbox, or the place of one that is parked. */
-  readonly seq: bigint
+  readonly row: BacklogRow
   /** How often it has been tried now. */
   readonly attempts: number
+  /** Why, with its causes. Any text: a store makes it one that the database can hold. */
   readonly error: string
+  /** The last ten errors as JSON, `[{ "at", "attempt", "error" }]`, the newest last; `undefined` leaves what is stored. */
+  readonly errors: string | undefined
   /** From the database's now; `undefined` makes it a dead letter. */
   readonly retryInMs: number | undefined
+  /** It may have killed its relay: it is read by `readSuspect` alone, and no longer by `readDue`. */
+  readonly suspect: boolean
 }
 
 /** What became of messages of the outbox. */
 export interface Settlement {
-  readonly accepted: readonly Pick<BacklogMessage, 'seq' | 'address'>[]
+  readonly accepted: readonly BacklogRow[]
   readonly refused: readonly Refusal[]
-  /** They wait behind a parked message of their key. */
-  readonly behind: readonly bigint[]
+  /** Messages that wait behind a parked message of their key. */
+  readonly behind: readonly { readonly row: BacklogRow; readonly suspect: boolean }[]
 }
 
 /** What became of parked messages. */
 export interface ParkedSettlement {
-  readonly accepted: readonly bigint[]
+  readonly accepted: readonly BacklogRow[]
   readonly refused: readonly Refusal[]
   /** Keys that go on, each with the last place of it that is through: the first after that is due now. */
   readonly released: readonly { readonly key: string; readonly after: bigint }[]
@@ -53,7 +67,7 @@ export interface ParkedSettlement {
 /** A shard with something to do. */
 export interface ShardWork {
   readonly shard: number
-  /** Parked messages are due. */
+  /** Parked messages are due, suspects included. */
   readonly due: boolean
 }
 
@@ -64,21 +78,59 @@ export interface ShardWork {
  *   locks and waits for nobody. No cursor is kept: a message that commits late is simply still there. It returns at
  *   most `messages`, and stops before their payloads exceed `bytes`, but returns at least one when there is one. In the
  *   same snapshot it looks which of their keys have parked messages.
- * - `readDue` reads parked messages that are due, those of one key in the order of their places: one that was refused
- *   before comes alone; one that was released after its predecessor comes with those that wait behind it.
+ * - `readDue` reads parked messages that are due and no suspects, those of one key in the order of their places: one
+ *   that was refused before comes alone; one that was released after its predecessor comes with those that wait behind
+ *   it, up to the first suspect.
+ * - `readSuspect` reads the first suspect that is due and comes first in its key.
  * - Each settlement is one short transaction, fenced by the lease's term, that never waits for a producer's open
- *   transaction: it deletes exactly what was accepted, by number, and parks or buries what was refused. `settle` moves
- *   messages out of the outbox, and numbers those that wait in the order of the outbox. A message that has gone
- *   meanwhile is left out.
+ *   transaction: it deletes exactly what was accepted, and parks or buries what was refused. A row is named by its
+ *   number and its stamp together, in every statement that deletes, moves or changes it: a settlement never touches a
+ *   newer message that got the same number. `settle` moves messages out of the outbox, and numbers those that wait in
+ *   the order of the outbox. A message that has gone meanwhile is left out.
  *   @throws {LeaseLostError} when the lease is no longer this one: nothing was changed.
- *   Any other error leaves open whether it happened, or is still going to: the lease has to be given up, so that the
- *   next term begins when it is over.
+ *   @throws {DatabaseUnavailableError} when there was no answer: the settlement may have happened, or is still going
+ *   to. The lease has to be given up, so that the next term begins when it is over.
+ *   @throws {SettlementError} when rows are still there although they were to go, because a policy or a trigger keeps
+ *   them: what could be settled is settled. Any other error is an answer, too: nothing was changed. The caller may make
+ *   the same settlement again.
  */
 export interface RelayStore {
+  /**
+   * Grows whenever the store notices that the server is another one, or has gone back in time: what anybody remembers
+   * of the server is void then. A store notices at the latest with the next answer that would be wrong otherwise.
+   */
+  readonly generation: number
   read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]>
   readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]>
+  readSuspect(shard: number, limits: ReadLimits): Promise<BacklogMessage | undefined>
+  /**
+   * Marks parked messages of the shard as suspects: those with places from `from` to `to` that are not dead.
+   *
+   * @throws as a settlement.
+   */
+  suspectParked(
+    lease: Lease,
+    shard: number,
+    places: { readonly from: bigint; readonly to: bigint },
+  ): Promise<void>
   settle(lease: Lease, shard: number, settlement: Settlement): Promise<void>
   settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void>
+  /**
+   * Makes the first message of each blocked key due again where none of the key is: somebody has deleted the head of the
+   * key by hand. Costs no more with a million messages that wait.
+   *
+   * @returns how many keys go on.
+   * @throws as a settlement.
+   */
+  healKeys(lease: Lease, shard: number): Promise<number>
   /** Those of these shards that have something to do. One round trip; no count, so that it costs the same at any backlog. */
   work(shards: readonly number[]): Promise<readonly ShardWork[]>
+  /**
+   * Notes what is in flight under a lease that is still held under its term; `undefined` takes the note back.
+   *
+   * @returns whether the lease is still held.
+   */
+  note(lease: Lease, inFlight: string | undefined): Promise<boolean>
+  /** What was in flight when the last owner died is through: no crash is counted any more, and there is no note. */
+  survived(lease: Lease): Promise<void>
 }

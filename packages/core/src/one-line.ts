@@ -1,0 +1,21 @@
+// What moves a cursor, or reorders the text around it, on the terminal of somebody who reads a log.
+const UNSEEN = /[\p{Cc}\p{Bidi_Control}]/gu
+
+/**
+ * Text from outside in a form that fits into one line of an error message, a log or a column of text: runs of white space become
+ * one blank, other control characters are shown as `\u001b`, lone surrogates are replaced, and the end is cut off.
+ *
+ * @param limitCharacters how long the result may be, in UTF-16 code units. @default 200
+ */
+export function oneLine(text: string, limitCharacters = 200): string {
+  // The part that is cut off is not worth the time: the text may be megabytes long.
+  const line = text
+    .slice(0, 2 * limitCharacters + 1)
+    .toWellFormed()
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(UNSEEN, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .trim()
+  if (line.length <= limitCharacters) return text.length > 2 * limitCharacters + 1 ? `${line}…` : line
+  // Half of a surrogate pair at the cut is left out.
+  return `${line.slice(0, limitCharacters - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+}

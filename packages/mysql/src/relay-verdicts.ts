@@ -1,0 +1,88 @@
+import type { BacklogRow, Refusal } from '@txbox/core'
+
+/** What the column takes is a little more: TEXT. */
+const MOST_ERROR_BYTES = 60_000
+
+/** What becomes of a row that is not accepted. One that only waits has no error, and is not dead. */
+export interface Verdict {
+  readonly row: BacklogRow
+  readonly attempts: number
+  readonly retryInMs: number | undefined
+  readonly dead: boolean
+  readonly error: string | undefined
+  readonly errors: string | undefined
+  readonly suspect: boolean
+}
+
+export function refused(refusal: Refusal): Verdict {
+  return { ...refusal, dead: refusal.retryInMs === undefined }
+}
+
+export function waiting({ row, suspect }: { row: BacklogRow; suspect: boolean }): Verdict {
+  return {
+    row,
+    attempts: 0,
+    retryInMs: undefined,
+    dead: false,
+    error: undefined,
+    errors: undefined,
+    suspect,
+  }
+}
+
+/** A row of `rowsTable`. */
+export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string {
+  return `[${seq},${stamp}]`
+}
+
+/**
+ * A row of `verdictsTable`. What it has not is left out: MySQL 8.0.19 refuses the `null` of JSON where a number is wanted.
+ * JSON.stringify has no way to write a bigint.
+ *
+ * `ascii`: the column can hold no other characters. `mostBytes` is for each of the texts, so that the row fits into a packet.
+ */
+export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): string {
+  const { row, attempts, retryInMs, dead, error, errors, suspect } = verdict
+  const rest = {
+    stamp: row.stamp,
+    attempts,
+    dead: dead ? 1 : 0,
+    suspect: suspect ? 1 : 0,
+    ...(retryInMs !== undefined && { retry_us: Math.round(retryInMs * 1000) }),
+    ...(error !== undefined && { error: storable(error, ascii, Math.min(mostBytes, MOST_ERROR_BYTES)) }),
+    ...(errors !== undefined && { errors: storableJson(errors, ascii, mostBytes) }),
+  }
+  return `{"number":${row.seq},${JSON.stringify(rest).slice(1)}`
+}
+
+function storable(error: string, ascii: boolean, mostBytes: number): string {
+  const text = ascii
+    ? error.replaceAll(/[^\t\n\r -~]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
+    : error.toWellFormed()
+  return Buffer.byteLength(text) <= mostBytes ? text : cut(text, mostBytes)
+}
+
+/** At the end of a character. */
+function cut(text: string, bytes: number): string {
+  return new TextDecoder().decode(Buffer.from(text).subarray(0, bytes), { stream: true })
+}
+
+/** The newest of the errors, as many as fit. */
+function storableJson(errors: string, ascii: boolean, mostBytes: number): string | undefined {
+  const text = ascii ? asciiJson(errors) : errors.toWellFormed()
+  if (Buffer.byteLength(text) <= mostBytes) return text
+  const list = JSON.parse(text) as readonly unknown[]
+  for (let first = 1; first < list.length; first++) {
+    const rest = JSON.stringify(list.slice(first))
+    const shorter = ascii ? asciiJson(rest) : rest
+    if (Buffer.byteLength(shorter) <= mostBytes) return shorter
+  }
+  return undefined
+}
+
+function asciiJson(json: string): string {
+  return json.replaceAll(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}

@@ -1,0 +1,47 @@
+import { answerWithin } from '@txbox/core'
+import type { SqlResult } from '@txbox/handles'
+import type { Source } from './run-alone.ts'
+
+/**
+ * One statement in a READ COMMITTED transaction of its own, cancelled by the server when it is late, for a library that
+ * sends one statement after the other. Where the answer is late its connection stays taken until the server has given
+ * the statement up, since such a library cannot throw a connection away.
+ */
+export async function inOwnTransaction(
+  { root, db, statementTimeoutMs }: Source,
+  cancelAfterMs: number,
+  text: string,
+  values: readonly unknown[],
+): Promise<SqlResult> {
+  let late = false
+  const run = async (): Promise<SqlResult> => {
+    const { query, release } = await root.connect(db)
+    let broken = false
+    try {
+      // It came too late, and is as good as ever.
+      if (late) throw new Error('Nobody waits for this connection any more.')
+      await query(beginning(cancelAfterMs), [])
+      const result = await query(text, values)
+      await query('commit', [])
+      return result
+    } catch (error) {
+      await query('rollback', []).catch(() => (broken = true))
+      throw error
+    } finally {
+      release(broken)
+    }
+  }
+  try {
+    return await answerWithin(statementTimeoutMs, run())
+  } finally {
+    late = true
+  }
+}
+
+/** If this process stands still between two statements, the server soon ends the transaction, and its locks. */
+function beginning(mostMs: number): string {
+  return (
+    `begin isolation level read committed; set local statement_timeout = ${mostMs}; ` +
+    'set local idle_in_transaction_session_timeout = 2000'
+  )
+}

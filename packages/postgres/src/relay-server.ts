@@ -1,0 +1,71 @@
+import { ANOTHER_SERVER } from './relay-statements.ts'
+
+/** So often in a row a statement may meet yet another server. */
+const ATTEMPTS = 5
+
+/** What tells a server and its tables from others with the same address. */
+export interface Server {
+  readonly identity: string
+  /** The last number that it is known to have given out; 0 where the role may not know. */
+  readonly last: bigint
+}
+
+/**
+ * The server whose numbers are remembered. Statements that rest on something remembered name it, and fail on another one:
+ * there is no time between asking and reading in which a server could be replaced.
+ */
+export class RelayServer {
+  readonly #ask: () => Promise<Server>
+  readonly #forget: () => void
+  #server: Server | undefined
+  #asking: Promise<Server> | undefined
+  #generation = 0
+
+  /** @param forget drops all that is remembered. */
+  constructor(ask: () => Promise<Server>, forget: () => void) {
+    this.#ask = ask
+    this.#forget = forget
+  }
+
+  /** Grows when the server turns out to be another one. */
+  get generation(): number {
+    return this.#generation
+  }
+
+  /** A read that names the server; repeated when that turns out to be another one. */
+  async remembering<R>(read: (server: Server) => Promise<R>): Promise<R> {
+    for (let attempt = 1; ; attempt++) {
+      const { generation } = this
+      try {
+        return await read(this.#server ?? (await this.#known()))
+      } catch (error) {
+        if (attempt === ATTEMPTS || !isAnotherServer(error)) throw error
+        if (generation === this.#generation) this.#becomes(undefined)
+      }
+    }
+  }
+
+  /** An answer that came with the identity of the server. */
+  answered(server: Server): void {
+    if (this.#server === undefined) return
+    if (server.identity !== this.#server.identity || server.last < this.#server.last) this.#becomes(server)
+    else this.#server = server
+  }
+
+  #becomes(server: Server | undefined): void {
+    this.#server = server
+    this.#generation++
+    this.#forget()
+  }
+
+  #known(): Promise<Server> {
+    this.#asking ??= this.#ask()
+      .then((server) => (this.#server = server))
+      .finally(() => (this.#asking = undefined))
+    return this.#asking
+  }
+}
+
+function isAnotherServer(error: unknown): boolean {
+  return error instanceof Error && error.message.includes(ANOTHER_SERVER)
+}

@@ -1,0 +1,176 @@
+import {
+  PublishTimeoutError,
+  type BacklogMessage,
+  type OutboxMessage,
+  type PublishResult,
+  type Publisher,
+} from '@txbox/core'
+import { OneOfEachKey, WholeBatch, type PublishQueue } from './publish-queue.ts'
+import { checkResults } from './publish-results.ts'
+import { RelayedMessage } from './relayed-message.ts'
+
+/** A call that takes longer does not hold up the next messages of keys that it has answered: they go in another call. */
+const STALL_MS = 50
+/** Calls of one flight side by side, at most. */
+const MOST_CALLS = 4
+
+export type Rejection = Extract<PublishResult, { status: 'rejected' }>
+
+/** What a flight has brought since the last look. */
+export interface Landing {
+  readonly accepted: readonly BacklogMessage[]
+  readonly rejected: readonly { readonly message: BacklogMessage; readonly result: Rejection }[]
+  /** Somebody wrote these rows by hand: they cannot be read, and were not published. */
+  readonly unreadable: readonly BacklogMessage[]
+}
+
+export interface FlightTools {
+  readonly publisher: Publisher
+  readonly publishTimeoutMs: number
+  /** Aborted when the publisher has to stop now. */
+  readonly signal: AbortSignal
+}
+
+/** Where a flight's messages come from. A suspect is a parked message that is tried alone. */
+export type FlightKind = 'outbox' | 'parked' | 'suspect'
+
+/**
+ * The publishing of one batch: calls of the publisher, and what they have answered so far. Each message of a key goes after
+ * the one before it was accepted, unless the publisher keeps their order by itself; after a rejection the rest of its key
+ * is left for later. A flight may outlive the turn that began it: then later turns settle what the flight brings.
+ */
+export class Flight {
+  readonly kind: FlightKind
+  readonly batch: readonly BacklogMessage[]
+  readonly begunAt = performance.now()
+  /** Resolves when the last call has ended, however it ended; never rejects. */
+  readonly over: Promise<void>
+  isOver = false
+  /** A call threw, or answered nonsense: nothing is known of the messages without a result. */
+  failure: { readonly error: unknown } | undefined
+  /** A call took longer than `publishTimeoutMs`. */
+  isLate = false
+  /** Called at the first answer after a landing, and at the end. */
+  onNews: () => void = () => {}
+  readonly #tools: FlightTools
+  readonly #onLate: (error: PublishTimeoutError) => void
+  #accepted: BacklogMessage[] = []
+  #rejected: { message: BacklogMessage; result: Rejection }[] = []
+  #unreadable: readonly BacklogMessage[]
+  #hasNews = false
+  #isStalled = false
+
+  /**
+   * @param mayGoOn asked before each call: is the shard still held, and is the relay not stopping by force?
+   * @param onLate receives the error of a call that takes longer than `publishTimeoutMs`.
+   */
+  constructor(
+    kind: FlightKind,
+    batch: readonly BacklogMessage[],
+    tools: FlightTools,
+    { mayGoOn, onLate }: { mayGoOn: () => boolean; onLate: (error: PublishTimeoutError) => void },
+  ) {
+    this.kind = kind
+    this.batch = batch
+    this.#tools = tools
+    this.#onLate = onLate
+    this.#unreadable = batch.filter(({ undecodable }) => undecodable !== undefined)
+    const readable =
+      this.#unreadable.length === 0 ? batch : batch.filter(({ undecodable }) => undecodable === undefined)
+    this.over = this.#fly(readable, mayGoOn).then(() => {
+      this.isOver = true
+      this.onNews()
+    })
+  }
+
+  /** Takes what has been answered since the last landing. */
+  land(): Landing {
+    this.#hasNews = false
+    const landing = { accepted: this.#accepted, rejected: this.#rejected, unreadable: this.#unreadable }
+    this.#accepted = []
+    this.#rejected = []
+    this.#unreadable = []
+    return landing
+  }
+
+  async #fly(batch: readonly BacklogMessage[], mayGoOn: () => boolean): Promise<void> {
+    const isOrdered = this.#tools.publisher.ordering === 'per-key'
+    const queue = isOrdered ? new WholeBatch(batch) : new OneOfEachKey(batch)
+    const calls = new Set<Promise<void>>()
+    for (let messages = queue.due(); ; messages = queue.due()) {
+      const isFree = calls.size === 0 || (this.#isStalled && calls.size < MOST_CALLS)
+      if (messages.length > 0 && isFree && this.failure === undefined && mayGoOn()) {
+        const call = this.#call(queue.take(), queue)
+          .catch((error: unknown) => void (this.failure ??= { error }))
+          .finally(() => calls.delete(call))
+        calls.add(call)
+      }
+      if (calls.size === 0) return
+      await this.#untilNext(calls)
+    }
+  }
+
+  /** Waits until a call has ended, or until those in progress have been so for long. */
+  async #untilNext(calls: ReadonlySet<Promise<void>>): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const stalled = new Promise<true>((resolve) => (timer = setTimeout(resolve, STALL_MS, true)))
+    this.#isStalled = (await Promise.race([...calls, stalled])) === true
+    clearTimeout(timer)
+  }
+
+  async #call(messages: readonly BacklogMessage[], queue: PublishQueue): Promise<void> {
+    const { publisher, publishTimeoutMs, signal } = this.#tools
+    const early = new Set<number>()
+    let hasEnded = false
+    const take = (message: BacklogMessage, result: PublishResult): void => {
+      if (result.status === 'rejected') this.#rejected.push({ message, result })
+      if (result.status !== 'accepted') return
+      this.#accepted.push(message)
+      queue.accepted(message)
+    }
+    const answered = (index: number, result: PublishResult): void => {
+      const message = messages[index]
+      const status = (result as PublishResult | undefined)?.status
+      if (hasEnded || message === undefined || early.has(index)) return
+      if (status !== 'accepted' && status !== 'rejected') return
+      early.add(index)
+      take(message, result)
+      if (!this.#hasNews) this.onNews()
+      this.#hasNews = true
+    }
+    const call = new AbortController()
+    const stop = (): void => call.abort(signal.reason)
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+    const timer = setTimeout(() => {
+      this.isLate = true
+      const error = lateError(messages, publishTimeoutMs)
+      call.abort(new DOMException(error.message, 'TimeoutError'))
+      this.#onLate(error)
+    }, publishTimeoutMs)
+    try {
+      const options = { signal: call.signal, answered }
+      const results = await publisher.publish(messages.map(toOutboxMessage), options)
+      checkResults(results, messages)
+      for (let index = 0; index < messages.length; index++) {
+        if (early.size === 0 || !early.has(index)) take(messages[index]!, results[index]!)
+      }
+    } finally {
+      hasEnded = true
+      clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
+    }
+  }
+}
+
+function toOutboxMessage(stored: BacklogMessage): OutboxMessage {
+  return new RelayedMessage(stored)
+}
+
+function lateError(messages: readonly BacklogMessage[], publishTimeoutMs: number): PublishTimeoutError {
+  return new PublishTimeoutError(
+    `The publisher has not answered a call with ${messages.length} messages, the first with id ` +
+      `${JSON.stringify(messages[0]!.id.slice(0, 100))}, for ${publishTimeoutMs} ms. The signal of the call has been ` +
+      'aborted. Only the shard of these messages waits until the call ends.',
+  )
+}

@@ -1,0 +1,48 @@
+import type { BacklogMessage } from '@txbox/core'
+import type { FlightKind } from './flight.ts'
+
+/** The numbers of messages in flight, as a lease notes them: from the lowest to the highest, both included. */
+export interface NumberRange {
+  readonly from: bigint
+  readonly to: bigint
+}
+
+/**
+ * The messages of a shard that have been handed to the publisher and are not settled. They are still in the tables, so
+ * that each read finds them again; neither they nor other messages of their keys may go meanwhile.
+ */
+export class InFlight {
+  readonly #outbox = new Map<bigint, BacklogMessage>()
+  readonly #parked = new Map<bigint, BacklogMessage>()
+  readonly #keys = new Map<string, number>()
+  /** The payloads' bytes. */
+  bytes = 0
+
+  get size(): number {
+    return this.#outbox.size + this.#parked.size
+  }
+
+  add(kind: FlightKind, message: BacklogMessage): void {
+    this.#table(kind).set(message.seq, message)
+    this.bytes += message.payload.byteLength
+    if (message.key !== undefined) this.#keys.set(message.key, (this.#keys.get(message.key) ?? 0) + 1)
+  }
+
+  remove(kind: FlightKind, message: BacklogMessage): void {
+    if (!this.#table(kind).delete(message.seq)) return
+    this.bytes -= message.payload.byteLength
+    if (message.key === undefined) return
+    const count = this.#keys.get(message.key)! - 1
+    if (count === 0) this.#keys.delete(message.key)
+    else this.#keys.set(message.key, count)
+  }
+
+  /** Neither the message nor another one of its key is in flight. */
+  lets(kind: FlightKind, { seq, key }: BacklogMessage): boolean {
+    return !this.#table(kind).has(seq) && (key === undefined || !this.#keys.has(key))
+  }
+
+  #table(kind: FlightKind): Map<bigint, BacklogMessage> {
+    return kind === 'outbox' ? this.#outbox : this.#parked
+  }
+}

@@ -1,0 +1,28 @@
+import type { BacklogMessage, PublishResult } from '@txbox/core'
+
+/**
+ * Nothing that a publisher answers may lose a message: an answer that cannot be read counts as none.
+ *
+ * @throws {TypeError} when the answer is not one result for each message.
+ */
+export function checkResults(results: readonly PublishResult[], messages: readonly BacklogMessage[]): void {
+  if (!Array.isArray(results) || results.length !== messages.length) {
+    throw new TypeError(
+      `The publisher must answer with one result for each of ${messages.length} messages, but answered with ` +
+        `${Array.isArray(results) ? `${results.length}` : typeof results}.`,
+    )
+  }
+  const rejected = new Set<string>()
+  for (const [index, result] of (results as readonly (PublishResult | null | undefined)[]).entries()) {
+    const { id, key } = messages[index]!
+    if (result?.status === 'accepted') continue
+    if (result?.status === 'rejected') {
+      if (key !== undefined) rejected.add(key)
+    } else if (result?.status !== 'skipped' || key === undefined || !rejected.has(key)) {
+      throw new TypeError(
+        `The publisher's result for message ${JSON.stringify(id.slice(0, 100))} must be 'accepted', 'rejected', or ` +
+          `'skipped' after a rejection of the same key, not ${String(JSON.stringify(result?.status)).slice(0, 100)}.`,
+      )
+    }
+  }
+}

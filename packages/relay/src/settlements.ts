@@ -1,0 +1,71 @@
+import type { BacklogMessage, ParkedSettlement, Settlement } from '@txbox/core'
+import { waitingKeys, type Refused } from './refusals.ts'
+
+/** What came of messages of the outbox. `behind`: they wait for a parked message of their key. */
+export function outboxSettlement(
+  accepted: readonly BacklogMessage[],
+  refused: readonly Refused[],
+  behind: readonly BacklogMessage[],
+): Settlement {
+  return {
+    accepted,
+    refused: refused.map(({ refusal }) => refusal),
+    behind: behind.map((row) => ({ row, suspect: false })),
+  }
+}
+
+/** What came of parked messages. A key goes on after accepted and dead messages, unless a message of it is tried again. */
+export function parkedSettlement(
+  accepted: readonly BacklogMessage[],
+  refused: readonly Refused[],
+): ParkedSettlement {
+  const waiting = waitingKeys(refused)
+  const through = new Map<string, bigint>()
+  for (const { ordered, key, seq } of [...accepted, ...refused.map(({ message }) => message)]) {
+    if (!ordered || key === undefined || waiting.has(key)) continue
+    const last = through.get(key)
+    if (last === undefined || seq > last) through.set(key, seq)
+  }
+  return {
+    accepted,
+    refused: refused.map(({ refusal }) => refusal),
+    released: [...through].map(([key, after]) => ({ key, after })),
+  }
+}
+
+/** Messages of a batch that have to wait behind a message of the same batch that was refused and is tried again. */
+export function behindRefused(
+  batch: readonly BacklogMessage[],
+  accepted: readonly BacklogMessage[],
+  refused: readonly Refused[],
+): readonly BacklogMessage[] {
+  const waiting = waitingKeys(refused)
+  if (waiting.size === 0) return []
+  const gone = new Set([...accepted, ...refused.map(({ message }) => message)])
+  return batch.filter((message) => waiting.has(message.key) && !gone.has(message))
+}
+
+/** Suspects of the outbox: the first of each key is tried, the others wait behind it; `blocked` ones behind a parked one. */
+export function suspectSettlement(suspects: readonly BacklogMessage[]): Settlement {
+  const seen = new Set<string>()
+  const heads: BacklogMessage[] = []
+  const behind: BacklogMessage[] = []
+  for (const message of suspects) {
+    const { key, blocked } = message
+    if (blocked || (key !== undefined && seen.has(key))) behind.push(message)
+    else heads.push(message)
+    if (key !== undefined) seen.add(key)
+  }
+  return {
+    accepted: [],
+    refused: heads.map((row) => ({
+      row,
+      attempts: 0,
+      error: '',
+      errors: undefined,
+      retryInMs: 0,
+      suspect: true,
+    })),
+    behind: behind.map((row) => ({ row, suspect: true })),
+  }
+}

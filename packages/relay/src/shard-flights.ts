@@ -1,0 +1,361 @@
+import {
+  isTxboxError,
+  type BacklogMessage,
+  type EventListeners,
+  type ReadLimits,
+  type RelayStore,
+  type RetryPolicy,
+} from '@txbox/core'
+import type { CrashWatch } from './crash-watch.ts'
+import { Flight, type FlightKind, type FlightTools } from './flight.ts'
+import type { HeldShard } from './held-shard.ts'
+import { InFlight } from './in-flight.ts'
+import { OwnPause } from './own-pause.ts'
+import type { PublisherOutage } from './publisher-outage.ts'
+import { giveUp, refuse, reportRefused, suspected, type Refused } from './refusals.ts'
+import type { RelayEvents } from './relay.ts'
+import { behindRefused, outboxSettlement, parkedSettlement } from './settlements.ts'
+import type { SuspectLane } from './suspect-lane.ts'
+
+/** A turn waits this long for its calls. Then it settles what has been answered, and other keys of the shard go on. */
+const TURN_MS = 50
+/** Flights of one shard side by side, at most. */
+const MOST_FLIGHTS = 16
+
+/** What all shards of a relay work with. */
+export interface WorkTools extends FlightTools {
+  readonly store: RelayStore
+  readonly retry: RetryPolicy
+  readonly outage: PublisherOutage
+  readonly lane: SuspectLane
+  readonly events: EventListeners<RelayEvents>
+  readonly limits: ReadLimits
+}
+
+export interface Counts {
+  readonly published: number
+  readonly parked: number
+  readonly deadLettered: number
+}
+
+/** What the flights of a shard ask of the run. */
+export interface FlightCallbacks {
+  /** Asks for a turn of the shard, now or after a pause. */
+  readonly wants: (afterMs?: number) => void
+  /** The broker answers again: all shards may go on. */
+  readonly brokerIsBack: () => void
+  readonly count: (counts: Counts) => void
+}
+
+/** What came of a flight within its turn. */
+export interface FlightOutcome {
+  readonly settled: number
+  readonly isOver: boolean
+  readonly hasFailed: boolean
+}
+
+/** One settlement: what it asks of the database, what is reported once that has happened, and what ends in any case. */
+interface Settling {
+  readonly run: () => Promise<void>
+  readonly report: () => void
+  readonly close: () => void
+}
+
+/** The flights of one shard: begins them, waits for a turn, and settles what they bring, in this turn or in a later one. */
+export class ShardFlights {
+  readonly #held: HeldShard
+  readonly #tools: WorkTools
+  readonly #watch: CrashWatch
+  readonly #callbacks: FlightCallbacks
+  readonly #inFlight = new InFlight()
+  /** Flights that have outlived their turn. */
+  readonly #flights = new Set<Flight>()
+  /** Settlements that the database has refused: nothing else is done for the shard before they have succeeded. */
+  #unsettled: Settling[] = []
+  readonly #pause = new OwnPause()
+  /** How often the publisher had succeeded when it failed for this shard last. */
+  #successesAtFailure = -1
+  /** The lease is lost. */
+  #isAbandoned = false
+
+  constructor(held: HeldShard, tools: WorkTools, watch: CrashWatch, callbacks: FlightCallbacks) {
+    this.#held = held
+    this.#tools = tools
+    this.#watch = watch
+    this.#callbacks = callbacks
+  }
+
+  /** How many messages are in flight and outlived their turn. */
+  get size(): number {
+    return this.#inFlight.size
+  }
+
+  get hasSuspect(): boolean {
+    return [...this.#flights].some(({ kind }) => kind === 'suspect')
+  }
+
+  /** How many messages may be published now. */
+  get room(): number {
+    const { messages, bytes } = this.#tools.limits
+    const isFull = this.#flights.size >= MOST_FLIGHTS || this.#inFlight.bytes >= bytes
+    return isFull ? 0 : Math.max(0, messages - this.#inFlight.size)
+  }
+
+  /** How long the shard pauses by itself, in milliseconds, because its calls fail while those of others do not. */
+  remainingMs(now: number): number {
+    return this.#pause.remainingMs(now)
+  }
+
+  /** Neither the message nor another one of its key is in flight. */
+  lets(kind: FlightKind, message: BacklogMessage): boolean {
+    return this.#inFlight.size === 0 || this.#inFlight.lets(kind, message)
+  }
+
+  /**
+   * Publishes a batch, waits until the end of the turn at most, and settles what has been answered.
+   *
+   * @param blocked messages of the outbox that are parked in the same settlement, behind parked messages of their keys.
+   * @returns `undefined` when the broker is away: nothing was published.
+   */
+  async publish(
+    kind: FlightKind,
+    batch: readonly BacklogMessage[],
+    blocked: readonly BacklogMessage[] = [],
+  ): Promise<FlightOutcome | undefined> {
+    const { outage, events, signal } = this.#tools
+    if (batch.length === 0) {
+      if (blocked.length > 0) await this.#settleOutbox({ accepted: [], refused: [], behind: blocked })
+      return { settled: blocked.length, isOver: true, hasFailed: false }
+    }
+    await this.#watch.takeOff(kind, batch)
+    // Asked again: the broker may have gone while the database was read.
+    if (!outage.admits(performance.now())) {
+      this.#watch.landed(batch)
+      return undefined
+    }
+    this.#held.takeOff()
+    const flight = new Flight(kind, batch, this.#tools, {
+      mayGoOn: () => this.#held.isTrusted && !signal.aborted,
+      onLate: (error) => events.emit('error', { error }),
+    })
+    await withinTurn(flight)
+    if (flight.isOver) this.#ended(flight)
+    else this.#goesOn(flight)
+    if (this.#isAbandoned && !flight.isOver) return { settled: 0, isOver: false, hasFailed: false }
+    const settled = await this.#settleFlight(flight, blocked)
+    return { settled, isOver: flight.isOver, hasFailed: flight.failure !== undefined }
+  }
+
+  /**
+   * Settles what has been answered since the last turn.
+   *
+   * @returns whether parked messages may be due now that were not: those behind settled ones.
+   */
+  async settleLanded(): Promise<boolean> {
+    await this.#settleUnsettled()
+    let mayBeDue = false
+    for (const flight of this.#flights) {
+      if (flight.isOver) this.#ended(flight)
+      const settled = await this.#settleFlight(flight, [])
+      if (settled > 0 && flight.kind !== 'outbox') mayBeDue = true
+    }
+    return mayBeDue
+  }
+
+  /** Waits for all flights, and settles what they bring; what has been answered at the latest when the relay is forced. */
+  async finish(): Promise<void> {
+    await this.#settleUnsettled()
+    const allOver = (): Promise<unknown> => Promise.all([...this.#flights].map(({ over }) => over))
+    const { signal } = this.#tools
+    if (this.#flights.size > 0 && !signal.aborted) {
+      const forced = Promise.withResolvers<void>()
+      const force = (): void => forced.resolve()
+      signal.addEventListener('abort', force, { once: true })
+      await Promise.race([allOver(), forced.promise])
+      signal.removeEventListener('abort', force)
+    }
+    for (await this.settleLanded(); this.#flights.size > 0; await this.settleLanded()) await allOver()
+  }
+
+  /** The lease is lost: what is still in flight counts for nothing. */
+  abandon(): void {
+    this.#isAbandoned = true
+    for (const flight of this.#flights) this.#letGo(flight)
+  }
+
+  /** Counts an attempt of a suspect, takes the count back, or gives the suspect up. */
+  async settleSuspect(refused: Refused): Promise<void> {
+    const isDead = !refused.refusal.suspect
+    await this.#settleParked([], [refused], { report: () => this.#report([], isDead ? [refused] : [], 0) })
+  }
+
+  /** The flight outlives its turn. */
+  #goesOn(flight: Flight): void {
+    for (const message of flight.batch) this.#inFlight.add(flight.kind, message)
+    this.#flights.add(flight)
+    // Answers are gathered for as long as a turn waits.
+    flight.onNews = () => this.#callbacks.wants(flight.isOver ? 0 : TURN_MS)
+    if (this.#isAbandoned) this.#letGo(flight)
+  }
+
+  /** Nothing of the flight is settled any more, but the shard is not taken again before the flight has ended. */
+  #letGo(flight: Flight): void {
+    flight.onNews = () => {}
+    void flight.over.then(() => {
+      this.#landed(flight)
+      this.#callbacks.wants()
+    })
+  }
+
+  /** @returns how many messages were settled. */
+  async #settleFlight(flight: Flight, blocked: readonly BacklogMessage[]): Promise<number> {
+    const { accepted, rejected, unreadable } = flight.land()
+    const refused = [
+      ...unreadable.map((message) => giveUp(message, message.undecodable!)),
+      ...rejected.map(({ message, result }) => refuse(message, result, this.#tools.retry)),
+    ]
+    const isTried = accepted.length + refused.length > 0
+    if (flight.kind === 'suspect' && flight.isOver && !isTried) return this.#notTried(flight)
+    const outlives = this.#flights.has(flight)
+    const { isOver } = flight
+    const close = (): void => {
+      for (const message of outlives ? accepted : []) this.#inFlight.remove(flight.kind, message)
+      for (const { message } of outlives ? refused : []) this.#inFlight.remove(flight.kind, message)
+      if (isOver) this.#landed(flight)
+    }
+    if (accepted.length > 0 && !isOver) this.#brokerAnswers()
+    if (flight.kind !== 'outbox') {
+      const report = (): void => this.#report(accepted, refused, 0, flight)
+      if (isTried) await this.#settleParked(accepted, refused, { report, close })
+      else close()
+      return accepted.length + refused.length
+    }
+    // Of a flight that outlives its turn, the next read finds the messages that have to wait.
+    const behind = outlives ? blocked : [...blocked, ...behindRefused(flight.batch, accepted, refused)]
+    if (isTried || behind.length > 0) await this.#settleOutbox({ accepted, refused, behind, flight, close })
+    else close()
+    return accepted.length + refused.length + behind.length
+  }
+
+  /** A suspect without a result: unless the call hung, or was cut off, the relay lives, and the attempt does not count. */
+  async #notTried(flight: Flight): Promise<number> {
+    const close = (): void => this.#landed(flight)
+    const [message] = flight.batch
+    if (flight.isLate || this.#tools.signal.aborted) close()
+    else await this.#settleParked([], [suspected(message!, message!.attempts)], { close })
+    return 0
+  }
+
+  async #settleOutbox(what: {
+    readonly accepted: readonly BacklogMessage[]
+    readonly refused: readonly Refused[]
+    readonly behind: readonly BacklogMessage[]
+    readonly flight?: Flight
+    readonly close?: () => void
+  }): Promise<void> {
+    const { accepted, refused, behind, flight, close = () => {} } = what
+    const { lease, shard } = this.#held
+    const settlement = outboxSettlement(accepted, refused, behind)
+    const run = (): Promise<void> => this.#tools.store.settle(lease, shard, settlement)
+    await this.#settle({ run, close, report: () => this.#report(accepted, refused, behind.length, flight) })
+  }
+
+  async #settleParked(
+    accepted: readonly BacklogMessage[],
+    refused: readonly Refused[],
+    { report = () => {}, close = () => {} }: Partial<Settling>,
+  ): Promise<void> {
+    const { lease, shard } = this.#held
+    const settlement = parkedSettlement(accepted, refused)
+    const run = (): Promise<void> => this.#tools.store.settleParked(lease, shard, settlement)
+    await this.#settle({ run, report, close })
+  }
+
+  async #settle(settling: Settling): Promise<void> {
+    this.#unsettled.push(settling)
+    await this.#settleUnsettled()
+  }
+
+  /**
+   * A settlement that was refused is kept and made again: to publish its messages again would be of no use. One without
+   * an answer may have happened, or may still: the shard is given up, so that the settlement is over when the next term
+   * begins.
+   */
+  async #settleUnsettled(): Promise<void> {
+    for (let next = this.#unsettled[0]; next !== undefined; next = this.#unsettled[0]) {
+      try {
+        await next.run()
+      } catch (error) {
+        const code = isTxboxError(error) ? error.code : undefined
+        if (code === 'TXBOX_DATABASE_UNAVAILABLE') this.#held.leaving = true
+        if (code === 'TXBOX_DATABASE_UNAVAILABLE' || code === 'TXBOX_LEASE_LOST') {
+          for (const { close } of this.#unsettled.splice(0)) close()
+        }
+        throw error
+      }
+      this.#unsettled.shift()
+      next.report()
+      next.close()
+    }
+  }
+
+  /** Emits the events of settled messages and counts them. */
+  #report(
+    accepted: readonly BacklogMessage[],
+    refused: readonly Refused[],
+    behind: number,
+    flight?: Flight,
+  ): void {
+    const { events } = this.#tools
+    const deadLettered = reportRefused(refused, events)
+    if (accepted.length > 0) {
+      const durationMs = performance.now() - (flight?.begunAt ?? performance.now())
+      events.emit('published', { shard: this.#held.shard, count: accepted.length, durationMs })
+    }
+    this.#callbacks.count({
+      published: accepted.length,
+      parked: refused.length - deadLettered + behind,
+      deadLettered,
+    })
+  }
+
+  /** The calls have ended: what does it say of the broker? */
+  #ended(flight: Flight): void {
+    const { outage, events, signal } = this.#tools
+    if (flight.failure === undefined) {
+      this.#pause.succeeded()
+      return this.#brokerAnswers()
+    }
+    const { error } = flight.failure
+    if (signal.aborted) return this.#held.cutOff()
+    const now = performance.now()
+    if (flight.isLate) return void this.#pause.failed(now)
+    // The publisher has worked since it failed for this shard last: the failure may be the shard's own.
+    const isOwn = this.#successesAtFailure >= 0 && outage.successes > this.#successesAtFailure
+    this.#successesAtFailure = outage.successes
+    const ownMs = isOwn ? this.#pause.failed(now) : 0
+    const outageMs = outage.failed(flight.begunAt, now)
+    if (outageMs === undefined && ownMs === 0) return
+    events.emit('unavailable', { error, retryInMs: Math.max(outageMs ?? 0, ownMs) })
+  }
+
+  #brokerAnswers(): void {
+    if (this.#tools.outage.succeeded()) this.#callbacks.brokerIsBack()
+  }
+
+  #landed(flight: Flight): void {
+    if (this.#flights.delete(flight)) {
+      for (const message of flight.batch) this.#inFlight.remove(flight.kind, message)
+    }
+    this.#watch.landed(flight.batch)
+    this.#held.landed()
+    if (flight.kind === 'suspect') this.#tools.lane.leave()
+  }
+}
+
+async function withinTurn(flight: Flight): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const turnIsOver = new Promise<void>((resolve) => (timer = setTimeout(resolve, TURN_MS)))
+  await Promise.race([flight.over, turnIsOver])
+  clearTimeout(timer)
+}

@@ -1,0 +1,189 @@
+import { SHARDS, type ReadLimits } from '@txbox/core'
+import { CrashWatch } from './crash-watch.ts'
+import type { EmptyShards } from './empty-shards.ts'
+import type { HeldShard } from './held-shard.ts'
+import { giveUpSuspect, suspected } from './refusals.ts'
+import { ShardFlights, type FlightCallbacks, type WorkTools } from './shard-flights.ts'
+
+/** Batches of this size and more begin with different sizes in different shards. */
+const LARGE_BATCH = 500
+
+export interface WorkerSettings {
+  readonly empty: EmptyShards
+  /** Parked messages are looked for at least this often, however much there is in the outbox. */
+  readonly lookAfterMs: number
+  /** How often keys whose head somebody has deleted by hand are looked for. */
+  readonly healAfterMs: number
+}
+
+/**
+ * Does the work of one shard, a turn at a time: settles what earlier calls have brought, tries a suspect, then parked
+ * messages that are due, then the outbox. No transaction is open while the publisher works.
+ */
+export class ShardWorker {
+  readonly #held: HeldShard
+  readonly #tools: WorkTools
+  readonly #settings: WorkerSettings
+  readonly #callbacks: FlightCallbacks
+  readonly #watch: CrashWatch
+  readonly #flights: ShardFlights
+  /** Something of the outbox has been read. */
+  #isBegun = false
+  /** Parked messages of the shard are due, as far as is known. */
+  #isDue = true
+  #lookedAt = -Infinity
+  #healedAt = -Infinity
+  readonly #laneIsFree = (): void => this.#callbacks.wants()
+
+  constructor(held: HeldShard, tools: WorkTools, settings: WorkerSettings, callbacks: FlightCallbacks) {
+    this.#held = held
+    this.#tools = tools
+    this.#settings = settings
+    this.#callbacks = callbacks
+    this.#watch = new CrashWatch(held, tools.store, tools.limits)
+    this.#flights = new ShardFlights(held, tools, this.#watch, callbacks)
+  }
+
+  /** The database has been asked whether parked messages are due. */
+  sawDue(due: boolean, askedAt: number): void {
+    if (due) this.#isDue = true
+    else this.#lookedAt = Math.max(this.#lookedAt, askedAt)
+  }
+
+  /** The server is another one, or has gone back in time: what was seen of it counts no more. */
+  forget(): void {
+    this.#isDue = true
+    this.#lookedAt = -Infinity
+    this.#healedAt = -Infinity
+  }
+
+  /**
+   * One turn: a batch at most.
+   *
+   * @returns whether there may be more to do at once.
+   * @throws {LeaseLostError} when the shard was taken over: accepted messages will be published again, with the same ids.
+   */
+  async turn(): Promise<boolean> {
+    if (await this.#flights.settleLanded()) this.#isDue = true
+    if (this.#held.leaving || this.#mustWait()) return false
+    const startedAt = performance.now()
+    await this.#healKeys(startedAt)
+    await this.#watch.begin()
+    if (this.#watch.hasSuspects) await this.#trySuspect()
+    // Parked messages get their turn also while the outbox is never empty.
+    const isTime = startedAt - this.#lookedAt >= this.#settings.lookAfterMs
+    if ((this.#isDue || isTime) && (await this.#parkedTurn(startedAt)) === 'failed') return !this.#mustWait()
+    const outcome = await this.#outboxTurn()
+    await this.#watch.end()
+    if (outcome === 'failed') return !this.#mustWait()
+    if (outcome !== 'empty') return outcome === 'more' || (outcome === 'done' && this.#isDue)
+    if (this.#lookedAt !== startedAt) await this.#parkedTurn(startedAt)
+    const isIdle = !this.#isDue && this.#flights.size === 0 && !this.#watch.hasSuspects
+    if (isIdle) this.#settings.empty.seen([this.#held.shard], startedAt)
+    return this.#isDue
+  }
+
+  /** Waits for the calls in flight, and settles what they bring. */
+  async finish(): Promise<void> {
+    await this.#flights.finish()
+  }
+
+  /** The lease is lost: what is still in flight counts for nothing. */
+  abandon(): void {
+    this.#flights.abandon()
+  }
+
+  /** Is the broker away, or does this shard pause by itself? Then another turn follows after the pause. */
+  #mustWait(): boolean {
+    const now = performance.now()
+    const waitMs = Math.max(this.#flights.remainingMs(now), this.#tools.outage.waitMs(now))
+    if (waitMs > 0) this.#callbacks.wants(waitMs)
+    return waitMs > 0
+  }
+
+  /** Somebody may have deleted by hand the message for which the others of its key wait. */
+  async #healKeys(now: number): Promise<void> {
+    if (now - this.#healedAt < this.#settings.healAfterMs) return
+    this.#healedAt = now
+    if ((await this.#tools.store.healKeys(this.#held.lease, this.#held.shard)) > 0) this.#isDue = true
+  }
+
+  async #outboxTurn(): Promise<'empty' | 'failed' | 'more' | 'done'> {
+    const { store, limits } = this.#tools
+    const { room } = this.#flights
+    if (room === 0) return 'done'
+    const first = this.#isBegun ? limits : firstLimits(limits, this.#held.shard)
+    this.#isBegun = true
+    const asked = this.#withInFlight(first)
+    const batch = await store.read(this.#held.shard, asked)
+    this.#watch.sawOutbox(batch)
+    if (batch.length === 0) return 'empty'
+
+    const here = batch.filter((message) => this.#flights.lets('outbox', message))
+    const blocked = here.filter((message) => message.blocked)
+    const free = blocked.length === 0 ? here : here.filter((message) => !message.blocked)
+    const outcome = await this.#flights.publish('outbox', free.slice(0, room), blocked)
+    if (outcome === undefined || outcome.hasFailed) return 'failed'
+    const isFull = batch.length >= asked.messages
+    return outcome.settled > 0 || (isFull && free.length > 0) ? 'more' : 'done'
+  }
+
+  /** @returns `'failed'` when the publisher was not called, or threw. */
+  async #parkedTurn(now: number): Promise<'failed' | 'done'> {
+    const { store, limits } = this.#tools
+    this.#lookedAt = now
+    this.#isDue = false
+    const { room } = this.#flights
+    if (room === 0) return 'done'
+    const batch = await store.readDue(this.#held.lease, this.#held.shard, this.#withInFlight(limits))
+    if (batch.length === 0) this.#watch.parkedIsThrough()
+    const free = batch.filter((message) => this.#flights.lets('parked', message)).slice(0, room)
+    if (free.length === 0) return 'done'
+    const outcome = await this.#flights.publish('parked', free)
+    if (outcome === undefined || outcome.hasFailed) {
+      this.#isDue = true
+      return 'failed'
+    }
+    if (outcome.isOver) this.#watch.parkedIsThrough()
+    this.#isDue = outcome.settled > 0
+    return 'done'
+  }
+
+  /** Tries one suspect, if no other is being tried in this process. It is counted before it is published. */
+  async #trySuspect(): Promise<void> {
+    const { store, lane, limits, retry, outage } = this.#tools
+    if (this.#flights.hasSuspect || !lane.enter(this.#laneIsFree)) return
+    let isInFlight = false
+    try {
+      const message = await store.readSuspect(this.#held.shard, limits)
+      this.#watch.hasSuspects = message !== undefined
+      if (message === undefined) return
+      // Afterwards there may be another one.
+      this.#callbacks.wants()
+      if (message.attempts >= retry.attempts) return await this.#flights.settleSuspect(giveUpSuspect(message))
+      if (outage.waitMs(performance.now()) > 0) return
+      await this.#flights.settleSuspect(suspected(message, message.attempts + 1))
+      isInFlight = true
+      const outcome = await this.#flights.publish('suspect', [message])
+      if (outcome !== undefined) return
+      isInFlight = false
+      await this.#flights.settleSuspect(suspected(message, message.attempts))
+    } finally {
+      if (!isInFlight) lane.leave()
+    }
+  }
+
+  /** Messages in flight are still in the tables, and are read again. */
+  #withInFlight({ messages, bytes }: ReadLimits): ReadLimits {
+    return this.#flights.size === 0 ? { messages, bytes } : { messages: messages + this.#flights.size, bytes }
+  }
+}
+
+/**
+ * A publisher that keeps the order of a key has ever less to do towards the end of a batch. Shards that all begin at the
+ * same time begin with batches of different sizes, or they would all come to their ends at the same time as well.
+ */
+function firstLimits({ messages, bytes }: ReadLimits, shard: number): ReadLimits {
+  if (messages < LARGE_BATCH) return { messages, bytes }
+  return { messages: Math.ceil((messages / 2) * (1 + (shard + 1) / SHARDS)), bytes }
+}

@@ -1,0 +1,111 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { connectedPortsOf, type Lease, type LeaseStore, type RelayStore } from '@txbox/core'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { kindsOfRoots, useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+
+describe.each(kindsOfRoots(target))('$name', (kind) => {
+  const root = useRoot(target, kind)
+
+  function leaseStore(): LeaseStore {
+    const leases = connectedPortsOf('test', root.database).leases()
+    onTestFinished(() => leases.close())
+    return leases
+  }
+
+  function relayStore(): RelayStore {
+    return connectedPortsOf('test', root.database).relay({ statementTimeoutMs: 10_000 })
+  }
+
+  async function take(leases: LeaseStore, owner: string): Promise<Lease> {
+    const [lease] = await leases.acquire(['outbox/07'], { owner, ttlMs: 60_000, limit: 1 })
+    return lease!
+  }
+
+  test('O9 each owner who lets a lease run out counts as a crash, until one says that it is through', async () => {
+    const leases = leaseStore()
+    const first = await take(leases, 'a')
+    expect([first.crashes, first.inFlight]).toEqual([0, undefined])
+    expect(await relayStore().note(first, '{"seq":"12 é"}')).toBe(true)
+    await outbox.expireLeases()
+    const second = await take(leases, 'b')
+    expect([second.crashes, second.inFlight]).toEqual([1, '{"seq":"12 é"}'])
+    await outbox.expireLeases()
+    // The same owner again is a new term, too.
+    const third = await take(leases, 'b')
+    expect([third.crashes, third.inFlight]).toEqual([2, '{"seq":"12 é"}'])
+    await relayStore().survived(third)
+    await outbox.expireLeases()
+    const fourth = await take(leases, 'c')
+    expect([fourth.crashes, fourth.inFlight]).toEqual([1, undefined])
+  })
+
+  test('O9 a lease that is given back keeps its crashes, and what was in flight only if that was cut off', async () => {
+    const leases = leaseStore()
+    await take(leases, 'a')
+    await outbox.expireLeases()
+    const second = await take(leases, 'b')
+    await relayStore().note(second, 'two')
+    await leases.release([second], new Set([second]))
+    const third = await take(leases, 'c')
+    expect([third.crashes, third.inFlight]).toEqual([2, 'two'])
+    await leases.release([third])
+    const fourth = await take(leases, 'd')
+    expect([fourth.crashes, fourth.inFlight]).toEqual([2, undefined])
+    await relayStore().note(fourth, 'four')
+    expect(await relayStore().note(fourth, undefined)).toBe(true)
+    await outbox.expireLeases()
+    expect((await take(leases, 'e')).inFlight).toBeUndefined()
+  })
+
+  test('O9 of several leases that are given back only those that were cut off count a crash', async () => {
+    const leases = leaseStore()
+    const names = ['outbox/01', 'outbox/02', 'outbox/03']
+    const request = { owner: 'a', ttlMs: 60_000, limit: 3 }
+    const taken = await leases.acquire(names, request)
+    for (const lease of taken) await relayStore().note(lease, lease.name)
+    const cutOff = taken.find(({ name }) => name === 'outbox/02')!
+    await leases.release(taken, new Set([cutOff]))
+    const again = await leases.acquire(names, request)
+    expect(again.map(({ name, crashes, inFlight }) => [name, crashes, inFlight]).toSorted()).toEqual([
+      ['outbox/01', 0, undefined],
+      ['outbox/02', 1, 'outbox/02'],
+      ['outbox/03', 0, undefined],
+    ])
+  })
+
+  test('O7 who has lost a lease notes nothing, and says of nothing that it is through', async () => {
+    const leases = leaseStore()
+    const old = await take(leases, 'a')
+    await outbox.expireLeases()
+    expect(await relayStore().note(old, 'late')).toBe(false)
+    const now = await take(leases, 'b')
+    expect(await relayStore().note(now, 'mine')).toBe(true)
+    // The same once more writes nothing new, and is still held.
+    expect(await relayStore().note(now, 'mine')).toBe(true)
+    expect(await relayStore().note(old, 'late')).toBe(false)
+    await relayStore().survived(old)
+    await leases.release([old], new Set([old]))
+    await outbox.expireLeases()
+    const next = await take(leases, 'c')
+    expect([next.crashes, next.inFlight]).toEqual([2, 'mine'])
+  })
+
+  test('O7 a sweep takes what nobody has held for long, and waits for nobody', async () => {
+    const leases = leaseStore()
+    const request = { ttlMs: 60_000, limit: 1 }
+    const [gone] = await leases.acquire(['relay/gone'], { ...request, owner: 'gone' })
+    await leases.acquire(['relay/there'], { ...request, owner: 'there' })
+    await leases.release([gone!])
+    const other = await root.begin()
+    const table = target.engine === 'postgres' ? 'txbox.leases' : 'txbox_leases'
+    await other.exec(`select * from ${table} where name = 'relay/there' for update`)
+    await leases.sweep('relay/', 0)
+    await other.rollback()
+    expect(await leases.holders('relay/')).toEqual([{ name: 'relay/there', owner: 'there' }])
+    const rows = await outbox.sql(`select name from ${table}`)
+    expect(rows.map(({ name }) => String(name))).toEqual(['relay/there'])
+  })
+})

@@ -1,0 +1,3 @@
+select cast(p.place as char) as place
+from `txbox_parked` as p force index (primary)
+where p.place >= ? and p.place <= ? and p.shard = ? and p.dead_at is null and not p.suspect

@@ -1,0 +1,52 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/target.ts'
+import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { useBroker } from './broker-under-test.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const broker = useBroker()
+const root = useRoot(target, target.kinds[0]!)
+
+for (const ordering of ['per-key', 'none'] as const) {
+  for (const [outageMs, withinMs] of [
+    [300, 500],
+    [1000, 1000],
+    [3000, 2000],
+  ] as const) {
+    test(`O15 after an outage of ${outageMs} ms the first message goes within ${withinMs} ms, though every shard was publishing (${ordering})`, async () => {
+      const between = await UnreliableNetwork.to(broker.address)
+      onTestFinished(() => between.close())
+      const queue = await broker.queue()
+      const inner = broker.publisher({ url: broker.urlAt(between.address), exchange: '' })
+      const publisher = { ...inner, ordering, publish: inner.publish.bind(inner) }
+      const subject = await RelayUnderTest.started(root, publisher, {
+        retry: { attempts: 1, delayMs: () => 1 },
+      })
+      const send = (count: number): Promise<string[]> =>
+        publishAll(
+          root,
+          messagesOf(undefined, count).map((message) => ({ ...message, topic: queue })),
+        )
+      await send(64)
+      await outbox.settled()
+
+      await between.down()
+      const published = subject.heard('published').length
+      await send(320)
+      await subject.hears('unavailable')
+      await pause(outageMs)
+      await between.up()
+      const backAt = performance.now()
+      await subject.hears('published', published + 1)
+      expect(performance.now() - backAt).toBeLessThan(withinMs)
+      await outbox.settled()
+      // No attempt was counted, or with one attempt all would be dead.
+      expect(subject.heard('dead-lettered')).toEqual([])
+      expect(new Set(await broker.ids(queue)).size).toBe(384)
+    })
+  }
+}

@@ -1,0 +1,16 @@
+import type { BacklogMessage, BacklogRow, Refusal, Settlement } from '@txbox/core'
+
+/** What a relay says of a message that was refused once more; without `retryInMs` the message is dead. */
+export function refusalOf(
+  message: BacklogRow & Partial<Pick<BacklogMessage, 'attempts'>>,
+  retryInMs: number | undefined,
+  changes: Partial<Refusal> = {},
+): Refusal {
+  const attempts = (message.attempts ?? 0) + 1
+  return { row: message, attempts, error: 'no', errors: undefined, retryInMs, suspect: false, ...changes }
+}
+
+/** Messages that wait behind a parked one of their key. */
+export function behind(rows: readonly BacklogRow[]): Settlement['behind'] {
+  return rows.map((row) => ({ row, suspect: false }))
+}

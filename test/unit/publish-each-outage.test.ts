@@ -1,0 +1,134 @@
+import net from 'node:net'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { BrokerUnavailableError, type OutboxMessage, type PublishResult } from '@txbox/core'
+import { publishEach } from '@txbox/relay'
+
+const { signal } = new AbortController()
+
+function messages(...topics: string[]): OutboxMessage[] {
+  return topics.map((topic, n) => ({ id: String(n), topic }) as OutboxMessage)
+}
+
+function withCode(code: string): Error {
+  return Object.assign(new Error(`connect ${code}`), { code })
+}
+
+/** A port of this machine on which nothing listens. */
+async function closedPort(): Promise<number> {
+  const server = net.createServer()
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as net.AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+test('O15 an endpoint that refuses connections is an outage, with its reason', async () => {
+  const port = await closedPort()
+  const publisher = publishEach(async () => void (await fetch(`http://127.0.0.1:${port}/`)))
+  const failure = await publisher.publish(messages('a', 'b'), { signal }).catch((error: unknown) => error)
+  expect(failure).toBeInstanceOf(BrokerUnavailableError)
+  expect(String(failure)).toContain(`fetch failed: connect ECONNREFUSED 127.0.0.1:${port}`)
+})
+
+test('O15 an endpoint that cuts the connection before it answers is an outage', async () => {
+  const server = net.createServer((socket) => socket.destroy())
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as net.AddressInfo
+  const publisher = publishEach(
+    async () => void (await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: 'x' })),
+  )
+  await expect(publisher.publish(messages('a'), { signal })).rejects.toThrow(BrokerUnavailableError)
+})
+
+for (const [name, error] of Object.entries({
+  ECONNREFUSED: withCode('ECONNREFUSED'),
+  ENOTFOUND: withCode('ENOTFOUND'),
+  EAI_AGAIN: withCode('EAI_AGAIN'),
+  ECONNRESET: withCode('ECONNRESET'),
+  ETIMEDOUT: withCode('ETIMEDOUT'),
+  EPIPE: withCode('EPIPE'),
+  'a connect time-out of undici': withCode('UND_ERR_CONNECT_TIMEOUT'),
+  'a cause': new Error('failed', { cause: new Error('fetch failed', { cause: withCode('ECONNREFUSED') }) }),
+  'an AggregateError': new AggregateError([withCode('ECONNREFUSED'), withCode('ENETUNREACH')], ''),
+  'a BrokerUnavailableError': new BrokerUnavailableError('away'),
+})) {
+  test(`O15 a throw of ${name} is an outage, and no attempt is counted`, async () => {
+    const publisher = publishEach(() => Promise.reject(error))
+    await expect(publisher.publish(messages('a'), { signal })).rejects.toThrow(BrokerUnavailableError)
+  })
+}
+
+test('O15 a code that is no failure to connect is a rejection', async () => {
+  const publisher = publishEach(() => Promise.reject(withCode('ERR_INVALID_URL')))
+  expect(await publisher.publish(messages('a'), { signal })).toMatchObject([
+    { status: 'rejected', retryable: true },
+  ])
+})
+
+test('O15 while others are reached, a destination that is away delays its own messages only', async () => {
+  let isAway = true
+  const publisher = publishEach(({ topic }) => {
+    if (topic === 'away' && isAway) throw withCode('ECONNREFUSED')
+  })
+  // The first failure may be an outage of everything.
+  await expect(publisher.publish(messages('away'), { signal })).rejects.toThrow(BrokerUnavailableError)
+  expect(await publisher.publish(messages('b'), { signal })).toEqual([{ status: 'accepted' }])
+  expect(await publisher.publish(messages('away', 'b'), { signal })).toMatchObject([
+    { status: 'rejected', retryable: true, counted: false, retryAfterMs: 5000 },
+    { status: 'accepted' },
+  ])
+  isAway = false
+  expect(await publisher.publish(messages('away'), { signal })).toEqual([{ status: 'accepted' }])
+})
+
+test('O15 where nothing gets through any more, failures are an outage again', async () => {
+  vi.useFakeTimers({ toFake: ['performance', 'setTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  let isUp = true
+  const publisher = publishEach(({ topic }) => {
+    if (topic === 'away' || !isUp) throw withCode('ECONNREFUSED')
+  })
+  await expect(publisher.publish(messages('away'), { signal })).rejects.toThrow(BrokerUnavailableError)
+  await publisher.publish(messages('b'), { signal })
+  await publisher.publish(messages('away'), { signal })
+  isUp = false
+  // For a while nothing has got through.
+  vi.advanceTimersByTime(1000)
+  await expect(publisher.publish(messages('b'), { signal })).rejects.toThrow(BrokerUnavailableError)
+  await expect(publisher.publish(messages('away'), { signal })).rejects.toThrow(BrokerUnavailableError)
+})
+
+test('O10 a result is reported as soon as it is known; an outage leaves the others without one', async () => {
+  const answers: [number, PublishResult][] = []
+  const publisher = publishEach(
+    ({ topic }) => {
+      if (topic === 'away') throw withCode('ECONNREFUSED')
+    },
+    { concurrency: 1 },
+  )
+  const answered = (index: number, result: PublishResult): void => void answers.push([index, result])
+  await expect(publisher.publish(messages('a', 'b', 'away', 'd'), { signal, answered })).rejects.toThrow(
+    BrokerUnavailableError,
+  )
+  expect(answers).toEqual([
+    [0, { status: 'accepted' }],
+    [1, { status: 'accepted' }],
+  ])
+})
+
+test('O17 a call that throws because it took too long is a rejection; one that throws because the relay stops is not', async () => {
+  const untilAborted = (options: { signal: AbortSignal }): Promise<never> =>
+    new Promise((_, reject) => {
+      options.signal.addEventListener('abort', () => reject(options.signal.reason as Error))
+    })
+  const publisher = publishEach((_, options) => untilAborted(options))
+  const late = AbortSignal.timeout(5)
+  expect(await publisher.publish(messages('a'), { signal: late })).toMatchObject([
+    { status: 'rejected', retryable: true },
+  ])
+  const stopping = new AbortController()
+  const stopped = publisher.publish(messages('a'), { signal: stopping.signal })
+  stopping.abort(new Error('the relay stops'))
+  await expect(stopped).rejects.toThrow('the relay stops')
+})

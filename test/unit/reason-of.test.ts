@@ -1,0 +1,132 @@
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { oneLine, reasonOf } from '@txbox/core'
+
+describe('reasonOf', () => {
+  test('names the causes of an error', () => {
+    const cause = new Error('connect ECONNREFUSED 127.0.0.1:9')
+    expect(reasonOf(new TypeError('fetch failed', { cause }))).toBe(
+      'fetch failed: connect ECONNREFUSED 127.0.0.1:9',
+    )
+    expect(reasonOf(new Error('The relay stands still.', { cause: 'no route' }))).toBe(
+      'The relay stands still: no route',
+    )
+  })
+
+  test('says why a real fetch failed', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as { port: number }
+    server.close()
+    await once(server, 'close')
+    const error: unknown = await fetch(`http://127.0.0.1:${port}/`).catch((error: unknown) => error)
+    expect(reasonOf(error)).toBe(`fetch failed: connect ECONNREFUSED 127.0.0.1:${port}`)
+  })
+
+  test('names what every address of a host answered, once each, and five at most', () => {
+    const cause = new AggregateError(
+      [new Error('connect ECONNREFUSED ::1:9'), new Error('connect ECONNREFUSED 127.0.0.1:9')],
+      '',
+    )
+    expect(reasonOf(new TypeError('fetch failed', { cause }))).toBe(
+      'fetch failed: connect ECONNREFUSED ::1:9; connect ECONNREFUSED 127.0.0.1:9',
+    )
+    expect(reasonOf(new AggregateError([new Error('away'), new Error('away')], 'all'))).toBe('all: away')
+    const many = Array.from({ length: 1000 }, (_, index) => new Error(`no. ${index}`))
+    expect(reasonOf(new AggregateError(many))).toBe('no. 0; no. 1; no. 2; no. 3; no. 4')
+  })
+
+  test('does not repeat a cause that the message has named', () => {
+    const deepest = new Error('refused')
+    const cause = new Error('connect', { cause: deepest })
+    expect(reasonOf(new Error('no answer: connect', { cause }))).toBe('no answer: connect: refused')
+  })
+
+  test('follows three levels of causes, and ends in a circle', () => {
+    let error = new Error('level 5')
+    for (const level of [4, 3, 2, 1, 0]) error = new Error(`level ${level}`, { cause: error })
+    expect(reasonOf(error)).toBe('level 0: level 1: level 2: level 3')
+    const circle = new Error('round')
+    circle.cause = new AggregateError([circle, circle], 'and round')
+    expect(reasonOf(circle)).toBe('round: and round')
+  })
+
+  test('says something of whatever was thrown', () => {
+    expect(reasonOf('text')).toBe('text')
+    expect(reasonOf(undefined)).toBe('undefined')
+    expect(reasonOf(null)).toBe('null')
+    expect(reasonOf(7)).toBe('7')
+    expect(reasonOf(Symbol('s'))).toBe('a symbol')
+    expect(reasonOf({ status: 503 })).toBe('an object')
+    expect(reasonOf({ message: 'a message' })).toBe('a message')
+    expect(reasonOf(Object.assign(new Error(''), { code: 'ECONNRESET' }))).toBe('ECONNRESET')
+    expect(reasonOf(new RangeError(''))).toBe('RangeError')
+    expect(reasonOf('')).toBe('an empty string')
+  })
+
+  test('survives properties that throw', () => {
+    const hostile = new Proxy(new Error('hidden'), {
+      get() {
+        throw new Error('no')
+      },
+      getPrototypeOf() {
+        throw new Error('no')
+      },
+    })
+    expect(reasonOf(hostile)).toBe('an object')
+    expect(reasonOf(new Error('outside', { cause: hostile }))).toBe('outside: an object')
+    const errors = new Proxy([], {
+      get() {
+        throw new Error('no')
+      },
+    })
+    expect(reasonOf(Object.assign(new Error('list'), { errors }))).toBe('list')
+  })
+
+  test('shows no password of a URL', () => {
+    expect(reasonOf(new Error('cannot reach amqp://user:secret@host:5672/v'))).toBe(
+      'cannot reach amqp://user:***@host:5672/v',
+    )
+    expect(reasonOf(new Error('out', { cause: new Error('at redis://:s/ec@r?et#@host') }))).toBe(
+      'out: at redis://:***@host',
+    )
+    expect(reasonOf(new Error('POST http://host:8080/@scope/mail?to=a@b failed'))).toBe(
+      'POST http://host:8080/@scope/mail?to=a@b failed',
+    )
+    expect(reasonOf(new Error('at http://[::1]:80/@a'))).toBe('at http://[::1]:80/@a')
+    const long = `amqp://user:${'secret'.repeat(1000)}@host`
+    expect(reasonOf(new Error(long))).not.toContain('secret')
+    expect(reasonOf(new Error(`${'x '.repeat(995)}${long}`))).not.toContain('secret')
+  })
+
+  test('is bounded, and quick for text of any length', () => {
+    expect(reasonOf(new Error('x'.repeat(10_000_000)))).toBe(`${'x'.repeat(1999)}…`)
+    expect(reasonOf(new Error('x'.repeat(300)), 100)).toHaveLength(100)
+    expect(reasonOf(new Error('://a:'.repeat(1_000_000)))).toBe('://a:***')
+    const cause = new Error('y'.repeat(5000))
+    expect(reasonOf(new Error('x'.repeat(1500), { cause }))).toHaveLength(2000)
+  })
+
+  test('can be stored and shown: one line, no NUL, well-formed', () => {
+    expect(reasonOf(new Error('a\0b \u001B[31mred\r\n\tnext\u2028line \uD800 end'))).toBe(
+      String.raw`a\u0000b \u001b[31mred next line ` + '\uFFFD end',
+    )
+    expect(reasonOf(Object.assign(new Error(''), { code: 'a\0' }))).toBe(String.raw`a\u0000`)
+  })
+})
+
+describe('oneLine', () => {
+  test('cuts text off, between characters', () => {
+    expect(oneLine('short')).toBe('short')
+    expect(oneLine('x'.repeat(200))).toBe('x'.repeat(200))
+    expect(oneLine('x'.repeat(201))).toBe(`${'x'.repeat(199)}…`)
+    expect(oneLine(`${'x'.repeat(198)}😀${'x'.repeat(9)}`)).toBe(`${'x'.repeat(198)}…`)
+    expect(oneLine(`a${' '.repeat(1000)}b`)).toBe('a…')
+    expect(oneLine('\0'.repeat(1000), 20)).toBe(String.raw`\u0000\u0000\u0000\…`)
+  })
+
+  test('shows characters that change the direction of text', () => {
+    expect(oneLine('a\u202Eb')).toBe(String.raw`a\u202eb`)
+  })
+})

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import type { BacklogMessage } from '@txbox/core'
+import type { Refused } from '../../packages/relay/src/refusals.ts'
+import { parkedSettlement } from '../../packages/relay/src/settlements.ts'
+
+function message(seq: number, key: string | undefined, ordered = key !== undefined): BacklogMessage {
+  return { seq: BigInt(seq), key, ordered } as BacklogMessage
+}
+
+function refused(what: BacklogMessage, retryInMs: number | undefined): Refused {
+  const refusal = { row: what, attempts: 1, error: 'no', errors: undefined, retryInMs, suspect: false }
+  return { message: what, error: 'no', refusal }
+}
+
+test('O4 a key goes on after the last of it that is through, in whatever order they come', () => {
+  const accepted = [message(7, 'a'), message(3, 'b'), message(9, 'a'), message(8, 'a')]
+  expect(parkedSettlement(accepted, [])).toEqual({
+    accepted,
+    refused: [],
+    released: [
+      { key: 'a', after: 9n },
+      { key: 'b', after: 3n },
+    ],
+  })
+})
+
+test('O4 a key with a message that is tried again does not go on', () => {
+  const head = refused(message(8, 'a'), 5)
+  const accepted = [message(7, 'a'), message(3, 'b')]
+  expect(parkedSettlement(accepted, [head])).toEqual({
+    accepted,
+    refused: [head.refusal],
+    released: [{ key: 'b', after: 3n }],
+  })
+})
+
+test('O5 a dead message is through', () => {
+  const dead = refused(message(8, 'a'), undefined)
+  expect(parkedSettlement([message(7, 'a')], [dead]).released).toEqual([{ key: 'a', after: 8n }])
+})
+
+test('O11 a scheduled message, and one without a key, lets no key go on, and keeps none from it', () => {
+  const scheduled = message(5, 'a', false)
+  expect(parkedSettlement([scheduled, message(6, undefined)], []).released).toEqual([])
+  expect(parkedSettlement([message(4, 'a')], [refused(scheduled, 5)]).released).toEqual([
+    { key: 'a', after: 4n },
+  ])
+})
