@@ -41,7 +41,7 @@ function onServers(
       ...test,
       name,
       globalSetup: ['test/support/servers/global-setup.ts'],
-      provide: { engine: 'postgres', ...test.provide, needs },
+      provide: { engine: 'postgres', optional: false, ...test.provide, needs },
     },
   }
 }
@@ -81,6 +81,10 @@ export default defineConfig({
         }),
       ),
       onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
+      onServers('galera', ['galera'], {
+        include: ['test/galera/**/*.test.ts'],
+        provide: { engine: 'mariadb', optional: true },
+      }),
       onServers('postgres-only', ['postgres'], { include: ['test/contract-postgres/**/*.test.ts'] }),
       onServers('cli', ['postgres'], { include: ['test/cli/**/*.test.ts'] }),
       onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),

@@ -6,7 +6,7 @@ create schema if not exists txbox;
 create table if not exists txbox.migrations (
   number integer primary key,
   title text not null,
-  applied_at timestamptz not null default clock_timestamp()
+  applied_at timestamptz not null default pg_catalog.clock_timestamp()
 );
 
 create table if not exists txbox.inbox (

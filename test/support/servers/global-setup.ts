@@ -1,5 +1,6 @@
 import type { TestProject } from 'vitest/node'
 import '../provided.ts'
+import { galeraServer } from './galera-server.ts'
 import { embeddedPostgresServer, postgresServer } from './postgres-server.ts'
 import { dropLeftovers as dropMysqlLeftovers, hasSnapshotIsolation } from './mysql-databases.ts'
 import { mariadbServer, mysqlServer } from './mysql-server.ts'
@@ -16,6 +17,7 @@ const kinds: Record<string, ServerKind> = {
   pglite: pgliteServer,
   mysql: mysqlServer,
   mariadb: mariadbServer,
+  galera: galeraServer,
   rabbitmq: rabbitmqServer,
 }
 
