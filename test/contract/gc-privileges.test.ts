@@ -4,7 +4,7 @@ import path from 'node:path'
 import { createPool } from 'mysql2'
 import { createConnection } from 'mysql2/promise'
 import { Client, Pool } from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { connectedPortsOf, type ConnectedDatabase, type TransactionHandle } from '@txbox/core'
 import { createGarbageCollector } from '@txbox/gc'
 import { createInbox } from '@txbox/inbox'
@@ -101,6 +101,23 @@ afterAll(async () => {
   for (const role of ROLES) {
     if (onPostgres) await target.sql(`drop owned by ${userOf(role)}; drop role ${userOf(role)}`)
     else await target.sql(`drop user '${userOf(role)}'@'%'`)
+  }
+})
+
+test('the file runs as it is, and runs again: with roles that cannot log in', async () => {
+  const named = (role: string): string => `txbox_${role}_${mark}_role`
+  const sql = file()
+    .replaceAll(/^\s*--.*$/gm, '')
+    .replaceAll(/\btxbox_(app|relay|gc|operator|viewer)\b/g, (_, role: string) => named(role))
+  onTestFinished(async () => {
+    for (const role of ROLES) {
+      if (onPostgres) await target.sql(`drop owned by ${named(role)}`)
+      await target.sql(`drop role ${named(role)}`)
+    }
+  })
+  for (let round = 1; round <= 2; round += 1) {
+    if (onPostgres) await target.sql(sql)
+    else for (const statement of statementsOf(sql)) await target.sql(statement)
   }
 })
 
