@@ -100,7 +100,8 @@ describe.each(Object.keys(databases))('%s', (database) => {
     for (const [name, text] of statementsOn('Else where')) {
       // A part of another statement names no table, and what asks the server itself names none of ours.
       if (name.endsWith('-row.sql') || !/\b(from|into|update|join)\b/i.test(text)) continue
-      if (/^(inspection\.|migration\.|relay\.(on-)?server\.)/.test(name) && !text.includes('Else where')) continue
+      if (/^(inspection\.|migration\.|relay\.(on-)?server\.)/.test(name) && !text.includes('Else where'))
+        continue
       expect(text, name).toContain('Else where')
       expect(text, name).not.toMatch(
         /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|redrives|versions|waiting|collections|migrations)\b)/i,
