@@ -29,6 +29,7 @@ grant select, insert, update, delete on txbox_leases to txbox_relay;
 grant select, delete on txbox_inbox to txbox_gc;
 grant select, delete on txbox_parked to txbox_gc;
 grant select, delete on txbox_redrives to txbox_gc;
+grant select, delete on txbox_waiting to txbox_gc;
 grant select, update on txbox_collections to txbox_gc;
 
 -- An operator and a viewer read columns by name: never the payload, the headers or a stored result of a message. Earlier

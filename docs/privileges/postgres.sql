@@ -34,7 +34,7 @@ grant select, delete on txbox.outbox to txbox_relay;
 grant select, insert, update, delete on txbox.parked, txbox.leases to txbox_relay;
 
 -- txbox gc, createGarbageCollector.
-grant select, update, delete on txbox.inbox, txbox.parked, txbox.redrives to txbox_gc;
+grant select, update, delete on txbox.inbox, txbox.parked, txbox.redrives, txbox.waiting to txbox_gc;
 grant select, update on txbox.collections to txbox_gc;
 
 -- An operator and a viewer read columns by name: never the payload, the headers or a stored result of a message.

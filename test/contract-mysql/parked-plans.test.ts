@@ -10,7 +10,7 @@ import { useTarget } from '../support/target.ts'
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const tables = tablesOf('test', 'txbox_')
-const relay = relayStatements(tables)
+const relay = relayStatements(tables, target.engine === 'mariadb' ? 'mariadb' : 'mysql')
 const parked = parkedStatements(tables)
 const ROWS = 50_000
 const KEY = Buffer.from('key-0')

@@ -10,6 +10,7 @@ import {
   type Settlement,
 } from '@txbox/core'
 import { fill } from '../../packages/mysql/src/literals.ts'
+import { rowOf } from '../../packages/mysql/src/relay-verdicts.ts'
 import { relayStatements } from '../../packages/mysql/src/relay-statements.ts'
 import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
@@ -116,8 +117,17 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
   })
 
   test('each accepted row is looked up by its whole key', async () => {
-    const { settle } = relayStatements(tablesOf('test', 'txbox_'))
-    const statement = fill(settle, [`[${seqs.join(',')}]`, SHARD, Buffer.from(NAME), Buffer.from('me'), 7n])
+    const { settle } = relayStatements(
+      tablesOf('test', 'txbox_'),
+      target.engine === 'mariadb' ? 'mariadb' : 'mysql',
+    )
+    const statement = fill(settle, [
+      `[${rows.map(rowOf).join(',')}]`,
+      SHARD,
+      Buffer.from(NAME),
+      Buffer.from('me'),
+      7n,
+    ])
     const format = target.engine === 'mysql' ? 'format = traditional ' : ''
     const plan = await target.sql(`explain ${format}${statement}`)
     expect(plan.map((row) => [row['table'], row['type'], row['key']])).toEqual([

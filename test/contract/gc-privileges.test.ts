@@ -139,8 +139,10 @@ describe('with the rights of docs/privileges and no others', () => {
     await target.expire('c')
     await garbage.park({ id: 'dead', diedAgo: 100 * 86_400 })
     await garbage.redriven({ id: 'dead', ago: 100 * 86_400 })
+    await garbage.buffered({ key: 'k', from: 1, diedAgo: 100 * 86_400 })
     const collected = await createGarbageCollector({ database: as('gc') }).runOnce()
-    expect(collected).toMatchObject({ inbox: 1, deadLetters: 1, redrives: 1, failures: 0, complete: true })
+    const removed = { inbox: 1, deadLetters: 1, redrives: 1, bufferedDeadLetters: 1 }
+    expect(collected).toMatchObject({ ...removed, failures: 0, complete: true })
 
     const inspection = connectedPortsOf('test', as('viewer')).inspection()
     expect(await inspection.status()).toMatchObject({ backlog: { count: 0 }, lastCollection: { inbox: 1 } })

@@ -5,9 +5,11 @@ import { portsKey } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
 import { migrate } from '@txbox/mysql'
 import { createOutbox, type Outbox } from '@txbox/outbox'
+import type { Publisher } from '@txbox/relay'
 import { execOn, mysql2Root, poolOf } from '../support/mysql-roots.ts'
 import { createDatabase } from '../support/servers/mysql-databases.ts'
 import type { OpenTransaction, Root, Row } from '../support/target.ts'
+import { RelayUnderTest } from '../support/relay-under-test.ts'
 import { until } from '../support/until.ts'
 
 /** A root and a pool on each node, in one database. */
@@ -175,6 +177,41 @@ describe('the order of a key', () => {
     await early.commit()
     await expect(late.commit()).rejects.toMatchObject({ errno: 1213 })
   })
+})
+
+test('O1 O3 relays on several nodes publish every message, and the first copies of a key in order', async () => {
+  const count = 400
+  const first = new Map<string, number[]>()
+  const seen = new Set<string>()
+  const publisher: Publisher = {
+    async publish(messages) {
+      return messages.map((message) => {
+        const numbers = first.get(message.key!) ?? []
+        first.set(message.key!, numbers)
+        if (!seen.has(message.id)) numbers.push(message.json<number>())
+        seen.add(message.id)
+        return { status: 'accepted' as const }
+      })
+    },
+  }
+  for (const { root } of nodes) await RelayUnderTest.started(root, publisher)
+  // Each key is published on one node, so that its order is known.
+  await Promise.all(
+    nodes.map(async ({ root }, node) => {
+      const outbox = createOutbox({ database: root.database })
+      for (let n = 0; n < count; n++) {
+        const transaction = await root.begin()
+        await outbox.publish(transaction.tx, { topic: 'relayed', key: `${node} ${n % 10}`, payload: n })
+        await transaction.commit()
+      }
+    }),
+  )
+  const relayed = (): number[][] => [...first].filter(([key]) => / /.test(key)).map(([, numbers]) => numbers)
+  await until(
+    async () => relayed().flat().length === nodes.length * count,
+    () => `${nodes.length * count} messages; there are ${relayed().flat().length}`,
+  )
+  for (const numbers of relayed()) expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
 })
 
 test('doctor names the cluster and says what it costs', async () => {

@@ -80,6 +80,8 @@ export class PostgresTarget implements Target {
       url.hostname = options.through.address.host
       url.port = String(options.through.address.port)
     }
+    url.username = options.as?.user ?? url.username
+    url.pathname = options.as?.database ?? url.pathname
     const pool = poolOf(url.href, {
       max: options.max ?? 4,
       pipeline: kind.pipelined,

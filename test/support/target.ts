@@ -44,6 +44,8 @@ export interface RootOptions {
   readonly max?: number
   /** Connects through this proxy instead of directly. */
   readonly through?: Pick<Proxy, 'address'>
+  /** Connects as another user, or to another database of the server. */
+  readonly as?: { readonly user?: string; readonly database?: string }
   /** Of the database object, e.g. another schema. */
   readonly schema?: string
 }

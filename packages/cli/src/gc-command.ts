@@ -79,10 +79,17 @@ async function collectByInterval(gc: GarbageCollector, log: ReturnType<typeof st
 }
 
 function said(collected: Collected): string {
-  const { inbox, deadLetters, redrives, durationMs, complete } = collected
+  const { inbox, deadLetters, redrives, bufferedDeadLetters, durationMs, complete } = collected
   const letters = counted({ count: deadLetters }, 'dead letter')
-  const records = redrives === 0 ? '' : `, and ${counted({ count: redrives }, 'record')} of redrives,`
-  const what = `${counted({ count: inbox }, 'expired claim')} and ${letters}${records}`
+  const others = [
+    ...(bufferedDeadLetters > 0
+      ? [`${counted({ count: bufferedDeadLetters }, 'dead letter')} of version buffers`]
+      : []),
+    ...(redrives > 0 ? [`${counted({ count: redrives }, 'record')} of redrives`] : []),
+  ]
+  const last = others.pop()
+  const more = last === undefined ? '' : `, ${others.map((other) => `${other}, `).join('')}and ${last},`
+  const what = `${counted({ count: inbox }, 'expired claim')} and ${letters}${more}`
   return `Removed ${what} in ${duration(durationMs)}${complete ? '' : '; stopped before the end'}.`
 }
 

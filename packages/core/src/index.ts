@@ -13,6 +13,7 @@ export { decodeHeaders } from './decode-headers.ts'
 export { days, hours } from './durations.ts'
 export {
   BrokerUnavailableError,
+  DatabaseAccessError,
   DatabaseUnavailableError,
   GarbageCollectionError,
   InvalidMessageError,
@@ -86,11 +87,13 @@ export type { Session } from './ports/session.ts'
 export type { Sleeper, WakeUps } from './ports/wake-ups.ts'
 export type {
   ChainPosition,
+  ChainStep,
   DeadChange,
   VersionBufferStore,
   VersionChain,
   WaitingChange,
 } from './ports/version-buffer-store.ts'
+export { propertyOf } from './property-of.ts'
 export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
 export { readableDuration } from './readable-duration.ts'
 export { readableNumber } from './readable-number.ts'
@@ -98,6 +101,7 @@ export { reasonOf } from './reason-of.ts'
 export { RepeatedTrouble } from './repeated-trouble.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export { SHARDS, shardOf } from './shards.ts'
+export { transactOptions, type TransactOptions } from './transact-options.ts'
 export type {
   DrizzleTransactionLike,
   InTransaction,

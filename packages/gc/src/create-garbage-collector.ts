@@ -16,7 +16,9 @@ import type {
   GarbageCollector,
   GarbageCollectorEvents,
   GarbageCollectorOptions,
+  Progress,
   RunOptions,
+  SweptBuffer,
 } from './garbage-collector.ts'
 import { collectorLog, type CollectorLog } from './log-events.ts'
 
@@ -25,11 +27,12 @@ interface Settings {
   readonly intervalMs: number
   readonly pauseMs: number
   readonly deadLetterRetentionMs: number
+  readonly versionBuffers: readonly SweptBuffer[]
 }
 
 /**
  * A garbage collector: removes expired claims, and dead letters and records of redrives past their retention, in small
- * transactions with pauses between them, so that nobody notices it. Any number of them may run.
+ * transactions with pauses between them, so that nobody notices it; and sweeps version buffers. Any number of them may run.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
@@ -41,6 +44,7 @@ export function createGarbageCollector(options: GarbageCollectorOptions): Garbag
     'intervalMs',
     'pauseMs',
     'deadLetterRetentionMs',
+    'versionBuffers',
     'logger',
     'signal',
   )
@@ -50,6 +54,7 @@ export function createGarbageCollector(options: GarbageCollectorOptions): Garbag
     intervalMs: check.milliseconds('intervalMs', { min: 1000, max: hours(24), default: 60_000 }),
     pauseMs: check.milliseconds('pauseMs', { min: 0, max: hours(1), default: 50 }),
     deadLetterRetentionMs: retentionOf(check, options.deadLetterRetentionMs),
+    versionBuffers: buffersOf(check, options.versionBuffers ?? []),
   })
   const signal = check.signal('signal')
   if (signal?.aborted === true) collector.abort()
@@ -146,6 +151,7 @@ class PeriodicCollector implements GarbageCollector {
       batchSize: this.#batchSize,
       pauseMs: this.#settings.pauseMs,
       deadLetterRetentionMs: this.#settings.deadLetterRetentionMs,
+      versionBuffers: this.#settings.versionBuffers,
       signal,
       progress: (soFar) => this.#tellProgress(onProgress, soFar),
       succeeded: () => (this.#told = false),
@@ -154,10 +160,7 @@ class PeriodicCollector implements GarbageCollector {
     return collected
   }
 
-  #tellProgress(
-    onProgress: RunOptions['onProgress'],
-    soFar: Pick<Collected, 'inbox' | 'deadLetters' | 'redrives'>,
-  ): void {
+  #tellProgress(onProgress: RunOptions['onProgress'], soFar: Progress): void {
     try {
       onProgress?.(soFar)
     } catch (error) {
@@ -185,6 +188,15 @@ class PeriodicCollector implements GarbageCollector {
       this.#underWay.delete(running)
     }
   }
+}
+
+function buffersOf(check: OptionChecker, buffers: readonly SweptBuffer[]): readonly SweptBuffer[] {
+  const given: unknown = buffers
+  const areBuffers =
+    Array.isArray(given) &&
+    given.every((buffer) => typeof Reflect.get(Object(buffer), 'sweep') === 'function')
+  if (!areBuffers) throw check.wrong('versionBuffers', 'a list of version buffers')
+  return [...buffers]
 }
 
 function retentionOf(check: OptionChecker, retentionMs: number | undefined): number {

@@ -4,10 +4,13 @@ export type {
   GarbageCollector,
   GarbageCollectorEvents,
   GarbageCollectorOptions,
+  Progress,
   RunOptions,
+  SweptBuffer,
 } from './garbage-collector.ts'
 export { scheduleWithPgBoss, type PgBossLike, type PgBossScheduleOptions } from './schedule-with-pg-boss.ts'
 export {
+  DatabaseAccessError,
   DatabaseUnavailableError,
   GarbageCollectionError,
   InvalidOptionError,

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { DatabaseUnavailableError, OptionChecker, isTxboxError } from '@txbox/core'
+import { OptionChecker, SchemaError, isTxboxError } from '@txbox/core'
 import { recogniseHandle, recogniseRoot, type OwnConnection } from '@txbox/handles'
 import { NO_TABLE, isConflict, numberOf, translate } from './errors.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
@@ -167,8 +167,10 @@ async function applyWhileLocked(
 /** Did the server answer, with something that another attempt may not meet? */
 function mayComeFromAnotherNode(error: unknown): boolean {
   if (isTxboxError(error)) return isConflict(error)
-  const unavailable = translate(error, 'migrating the tables') instanceof DatabaseUnavailableError
-  return numberOf(error) !== undefined && !unavailable
+  if (numberOf(error) === undefined) return false
+  const told = translate(error, 'migrating the tables')
+  // Most errors of DDL have no name of ours. A table that another node has just created is missing here for a moment.
+  return !isTxboxError(told) || told instanceof SchemaError || isConflict(told)
 }
 
 async function missingMigrations(run: RunStatement, tables: Tables): Promise<typeof MIGRATIONS> {

@@ -29,6 +29,9 @@ const MOST_BRANCHES = 100
 /** Keys that are looked at in one go. */
 const HEAL_KEYS = 10_000
 
+/** To write a longer statement takes time in which a transaction is open. */
+const PIECE_BYTES = 1_048_576
+
 /** Incorrect string value: a character that the column cannot hold. */
 const UNTRANSLATABLE = 1366
 
@@ -270,13 +273,15 @@ export class MysqlRelayStore implements RelayStore {
   ): Promise<R> {
     // In hexadecimal a text has twice its size, and quotes are escaped; a row has two.
     const mostBytes = Math.floor((await this.#source.server()).maxStatementBytes / 16)
-    const texts = (ascii: boolean): readonly string[] =>
-      verdicts.map((verdict) => verdictOf(verdict, ascii, mostBytes))
+    const settle = (ascii: boolean): Promise<R> => {
+      const texts = verdicts.map((verdict) => verdictOf(verdict, ascii, mostBytes))
+      return this.#settle(lease, (run) => work(run, texts))
+    }
     try {
-      return await this.#settle(lease, (run) => work(run, texts(false)))
+      return await settle(false)
     } catch (error) {
       if (!hasNumber(error, UNTRANSLATABLE)) throw error
-      return this.#settle(lease, (run) => work(run, texts(true)))
+      return settle(true)
     }
   }
 
@@ -289,7 +294,7 @@ export class MysqlRelayStore implements RelayStore {
   ): Promise<number> {
     const { maxStatementBytes } = await this.#source.server()
     // Text that is not plain goes in hexadecimal.
-    const mostLength = Math.floor((maxStatementBytes - text.length) / 2) - 1024
+    const mostLength = Math.min(PIECE_BYTES, Math.floor((maxStatementBytes - text.length) / 2) - 1024)
     let affected = 0
     for (const piece of pieces(list, mostLength)) {
       affected += (await run(text, [json(piece), ...values])).affected

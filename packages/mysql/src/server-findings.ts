@@ -125,7 +125,7 @@ async function revision(run: Run, tables: Tables): Promise<Finding> {
     await checkRevision(async (text) => ({ rows: await run(text), affected: 0 }), tables)
     return { check: 'revision', verdict: 'ok', found: 'the tables are of this revision' }
   } catch (error) {
-    if (!isTxboxError(error) || error.code === 'TXBOX_DATABASE_UNAVAILABLE') throw error
+    if (!isTxboxError(error) || error.code.startsWith('TXBOX_DATABASE_')) throw error
     const later = error.message.includes('Upgrade the package')
     return {
       check: 'revision',

@@ -38,13 +38,15 @@ function bounding(lockWaitS: number): string {
   return (
     `set @txbox_wait = @@session.wait_timeout, session wait_timeout = ${IDLE_S}, ` +
     `@txbox_lock_wait = @@session.innodb_lock_wait_timeout, session innodb_lock_wait_timeout = ${lockWaitS}, ` +
-    `@txbox_table_wait = @@session.lock_wait_timeout, session lock_wait_timeout = ${lockWaitS}`
+    `@txbox_table_wait = @@session.lock_wait_timeout, session lock_wait_timeout = ${lockWaitS}, ` +
+    // On MariaDB they would refuse a join with JSON_TABLE, which has no keys.
+    '@txbox_safe_updates = @@session.sql_safe_updates, session sql_safe_updates = 0'
   )
 }
 
 const UNBOUNDED =
   'set session wait_timeout = @txbox_wait, session innodb_lock_wait_timeout = @txbox_lock_wait, ' +
-  'session lock_wait_timeout = @txbox_table_wait'
+  'session lock_wait_timeout = @txbox_table_wait, session sql_safe_updates = @txbox_safe_updates'
 
 /** Of the next transaction only, which may be a single statement. */
 export async function readCommitted(query: Query): Promise<void> {

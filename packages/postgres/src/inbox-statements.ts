@@ -73,6 +73,23 @@ left join inserted on inserted.key = input.key collate "C"
 left join renewed on renewed.key = input.key collate "C"
 left join ${inbox} as held on held.consumer = $1 and held.key = input.key collate "C"`,
 
+    /**
+     * How many of these claims were written by this transaction and are still there? A row that is visible although its
+     * transaction is in progress is the transaction's own. The row has the lower half of a transaction id, perhaps that of a
+     * savepoint, which is never before the id of the whole transaction.
+     */
+    held: `
+select pg_catalog.count(*)::text as held
+from ${inbox} as claimed
+cross join (select pg_catalog.pg_current_xact_id_if_assigned()::text::bigint as id) as own
+cross join lateral (
+  select (claimed.xmin::text::bigint - own.id % 4294967296 + 4294967296) % 4294967296 as distance
+) as after
+where claimed.consumer = $1 and claimed.key = any($2::text[])
+  and case when after.distance < 2147483648
+    then pg_catalog.pg_xact_status((own.id + after.distance)::text::pg_catalog.xid8) = 'in progress'
+  end`,
+
     find: `
 select 'true' as live
 from ${inbox}

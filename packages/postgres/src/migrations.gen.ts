@@ -232,4 +232,15 @@ create index if not exists parked_suspect on txbox.parked (shard, due_at) where 
 insert into txbox.migrations (number, title) values (7, 'crashes') on conflict (number) do nothing;
 `,
   },
+  {
+    number: 8,
+    name: '0008_buffered_dead_letters',
+    sql: `-- 0008 buffered_dead_letters: the dead letters of version buffers are collected, by age.
+-- Safe to run again.
+
+create index if not exists waiting_dead_at on txbox.waiting (dead_at) where dead_at is not null;
+
+insert into txbox.migrations (number, title) values (8, 'buffered_dead_letters') on conflict (number) do nothing;
+`,
+  },
 ]

@@ -22,8 +22,9 @@ returning v.version::text as version, v.waiting::text as waiting`,
 
     move: `
 update ${versions}
-set version = $3, waiting = $4
-where consumer = $1 and key = $2`,
+set version = $4, waiting = waiting + $5
+where consumer = $1 and key = $2 and version = $3
+returning 'true' as moved`,
 
     store: `
 insert into ${waiting} (consumer, key, from_version, to_version, kind, payload)

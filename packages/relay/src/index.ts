@@ -3,6 +3,7 @@ export { createRelay } from './create-relay.ts'
 export { publishEach } from './publish-each.ts'
 export type { Relay, RelayEvents, RelayOptions } from './relay.ts'
 export {
+  DatabaseAccessError,
   DatabaseUnavailableError,
   InvalidOptionError,
   LeaseLostError,
