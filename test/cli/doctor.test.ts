@@ -131,7 +131,7 @@ test('doctor finds who pins the vacuum horizon', async () => {
   const { findings } = await doctor('--long-transaction-ms', '0')
   const horizon = findings.find(({ check }) => check === 'vacuum horizon')
   expect(horizon).toMatchObject({ verdict: 'warning', advice: expect.stringMatching(/End that transaction/) })
-  expect(horizon?.found).toMatch(/\(nightly report\), idle in transaction for \d+ s/)
+  expect(horizon?.found).toMatch(/\(nightly report\), idle in transaction for \d+ m?s/)
 })
 
 test('doctor finds that notifications do not get through to it', async () => {
