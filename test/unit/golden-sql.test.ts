@@ -23,9 +23,6 @@ import { parkedStatements } from '../../packages/postgres/src/parked-statements.
 import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/version-buffer-statements.ts'
 
-/** Statements whose functions are not qualified. */
-const NOT_QUALIFIED_YET = new Set(['relay', 'parked', 'lease'])
-
 type Areas = Record<string, Readonly<Record<string, string>>>
 
 /** The statements of a database, by area and name, on the tables of a schema or prefix. */
@@ -114,7 +111,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
 const SYNTAX = new Set(
   (
     'and any array as by cast check coalesce conflict copy distinct exists extract filter from greatest group having identity in ' +
-    'key lateral least limit materialized not nullif on or order over partition returning select set stdout then union using values ' +
+    'join key lateral least limit materialized not nullif on or order over partition returning select set stdout then union using values ' +
     'when where with'
   ).split(' '),
 )
@@ -137,9 +134,9 @@ function unqualifiedIn(text: string): string[] {
 describe('PostgreSQL functions are qualified', () => {
   const areas = databases['postgres']!('txbox')
   const texts = [
-    ...Object.entries(areas)
-      .filter(([area]) => !NOT_QUALIFIED_YET.has(area))
-      .flatMap(([area, named]) => Object.entries(named).map(([name, text]) => [`${area}.${name}`, text])),
+    ...Object.entries(areas).flatMap(([area, named]) =>
+      Object.entries(named).map(([name, text]) => [`${area}.${name}`, text]),
+    ),
     ...MIGRATIONS.map(({ name, sql }) => [name, sql]),
   ] as [string, string][]
 
