@@ -20,7 +20,9 @@ import { findServer } from '../test/support/servers/server.ts'
 const PAGES = ['README.md', 'docs/with/libraries.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md']
 /** Where the programs of the README listen. */
 const PORTS = [8710, 8711]
+/** How long to wait for what a program has to print or do. */
 const DEADLINE_MS = 30_000
+const LONGEST_COMMAND_MS = 60_000
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const undo = []
 const began = Date.now()
@@ -64,7 +66,9 @@ async function end(running, signal) {
 
 async function run(command, args, cwd, env) {
   const running = start(command, args, cwd, env)
+  const tooLong = setTimeout(() => void end(running, 'SIGKILL'), LONGEST_COMMAND_MS)
   const [code] = await running.exit
+  clearTimeout(tooLong)
   if (code !== 0) throw new Error(`'${running.name}' ended with ${code}:\n${running.output}`)
   return running.output
 }
