@@ -11,7 +11,14 @@ import {
   type Settlement,
   type ShardWork,
 } from '@txbox/core'
-import { toMessages, toStored, withinBytes, type Row, type StoredMessage } from './backlog-message.ts'
+import {
+  toMessages,
+  toStamp,
+  toStored,
+  withinBytes,
+  type Row,
+  type StoredMessage,
+} from './backlog-message.ts'
 import { TABLE_ACCESS_DENIED, hasNumber } from './errors.ts'
 import { bytesOf, fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import type { parkedStatements } from './parked-statements.ts'
@@ -359,7 +366,7 @@ function fence({ name, owner, term }: Lease): readonly Value[] {
 }
 
 function rowNamedBy(row: Row): { readonly seq: bigint; readonly stamp: number } {
-  return { seq: BigInt(textOf(row['place'])), stamp: Number(textOf(row['stamp'])) }
+  return { seq: BigInt(textOf(row['place'])), stamp: toStamp(Number(textOf(row['stamp']))) }
 }
 
 function json(values: readonly string[]): string {
