@@ -116,8 +116,9 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
   })
 
   test('each accepted row is looked up by its whole key', async () => {
-    const { settle } = relayStatements(tablesOf('test', 'txbox_'))
-    const statement = fill(settle, [`[${seqs.join(',')}]`, SHARD, Buffer.from(NAME), Buffer.from('me'), 7n])
+    const { settle } = relayStatements(tablesOf('test', 'txbox_'), target.engine as 'mysql')
+    const list = `[${rows.map(({ seq, stamp }) => `[${seq},${stamp}]`).join(',')}]`
+    const statement = fill(settle, [list, SHARD, Buffer.from(NAME), Buffer.from('me'), 7n])
     const format = target.engine === 'mysql' ? 'format = traditional ' : ''
     const plan = await target.sql(`explain ${format}${statement}`)
     expect(plan.map((row) => [row['table'], row['type'], row['key']])).toEqual([

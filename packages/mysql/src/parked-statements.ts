@@ -131,8 +131,8 @@ set p.suspect = 1
 where p.dead_at is null`,
 
     /**
-     * The first messages of at most so many keys, in the order of the keys, and whether they wait. From key to key along
-     * the index, whatever waits behind them.
+     * The first messages of at most so many keys, in the order of the keys, and whether they wait. Grouped by all that the
+     * index has before the place, so that the server leaps from key to key, whatever waits behind them.
      */
     heads: `
 select k.order_key as order_key, cast(k.place as char) as place, p.due_at is null as waits
@@ -140,8 +140,8 @@ from (
   select f.order_key as order_key, min(f.place) as place
   from ${parked} as f force index (parked_order)
   where f.shard = ? and f.order_key > ?
-  group by f.order_key
-  order by f.order_key
+  group by f.shard, f.order_key
+  order by f.shard, f.order_key
   limit ?
 ) as k
 straight_join ${parked} as p force index (primary) on p.place = k.place

@@ -171,20 +171,16 @@ export class MysqlRelayStore implements RelayStore {
   }
 
   async healKeys(lease: Lease, shard: number): Promise<number> {
-    let healed = 0
-    await this.#settle(lease, async (run) => {
+    const { heads, release } = this.#parked
+    return this.#settle(lease, async (run) => {
       const after = this.#healed.get(shard) ?? Buffer.alloc(0)
-      const { rows } = await run(this.#parked.heads, [shard, after, HEAL_KEYS])
-      const waits = rows.filter((row) => textOf(row['waits']) === '1')
-      healed = await this.#inPieces(
-        run,
-        this.#parked.release,
-        waits.map((row) => textOf(row['place'])),
-      )
+      const { rows } = await run(heads, [shard, after, HEAL_KEYS])
       if (rows.length < HEAL_KEYS) this.#healed.delete(shard)
       else this.#healed.set(shard, bytesOf(rows.at(-1)!['order_key']))
+      const waits = rows.filter((row) => textOf(row['waits']) === '1')
+      const places = waits.map((row) => textOf(row['place']))
+      return this.#inPieces(run, release, places)
     })
-    return healed
   }
 
   async work(shards: readonly number[]): Promise<readonly ShardWork[]> {
