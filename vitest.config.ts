@@ -20,6 +20,15 @@ const SLOW_TESTS = [
   'test/contract/gc-{batches,concurrency}.test.ts',
 ]
 
+/** What one connection can run, without anybody who looks at the database from outside: on PGlite, which has no more. */
+const ONE_CONNECTION = [
+  'test/contract/keys.test.ts',
+  'test/contract/outbox-refusals.test.ts',
+  'test/contract/gc-collect.test.ts',
+  'test/contract/relay-dead-letters.test.ts',
+  'test/contract/versioning-{buffer,inbox}.test.ts',
+]
+
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */
 function onServers(
   name: string,
@@ -32,7 +41,7 @@ function onServers(
       ...test,
       name,
       globalSetup: ['test/support/servers/global-setup.ts'],
-      provide: { engine: 'postgres', ...test.provide, needs },
+      provide: { engine: 'postgres', optional: false, ...test.provide, needs },
     },
   }
 }
@@ -56,6 +65,7 @@ export default defineConfig({
       contractOn('postgres', 'postgres', 'postgres'),
       // The newest version, beside the one that is found first.
       contractOn('postgres-embedded', 'postgres-embedded', 'postgres', SLOW_TESTS),
+      onServers('pglite', ['pglite'], { include: ['test/pglite/**/*.test.ts', ...ONE_CONNECTION] }),
       contractOn('mysql', 'mysql', 'mysql'),
       contractOn('mariadb', 'mariadb', 'mariadb'),
       ...(['mysql', 'mariadb'] as const).map((engine) =>
@@ -71,6 +81,10 @@ export default defineConfig({
         }),
       ),
       onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
+      onServers('galera', ['galera'], {
+        include: ['test/galera/**/*.test.ts'],
+        provide: { engine: 'mariadb', optional: true },
+      }),
       onServers('postgres-only', ['postgres'], { include: ['test/contract-postgres/**/*.test.ts'] }),
       onServers('cli', ['postgres'], { include: ['test/cli/**/*.test.ts'] }),
       onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),

@@ -1,13 +1,14 @@
--- What each role needs on txbox's tables in MySQL and MariaDB, and nothing more. For the prefix txbox_; run it after
--- 'txbox migrate', in the database of the tables, by a user who may create roles. Safe to run again.
+-- The rights of each role on txbox's tables in MySQL and MariaDB, and no others. For the prefix txbox_. Run this file after
+-- 'txbox migrate', in the database of the tables, as a user who may create roles. It is safe to run again; run it again
+-- after each upgrade.
 --
--- Give them to the users of your services, and make them the default there:
---   MySQL:   grant txbox_app, txbox_relay to 'shop'@'%'; set default role all to 'shop'@'%';
---   MariaDB: a user has one default role: grant the rights below to the user himself instead.
+-- Grant the roles to the users of your services, and make the roles the default there:
+--   MySQL:   grant txbox_app to 'shop'@'%'; set default role all to 'shop'@'%';
+--   MariaDB: grant txbox_app to 'shop'@'%'; set default role txbox_app for 'shop'@'%'; (a user has one default role)
 
 create role if not exists txbox_app, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
 
--- Everybody asks for the revision of the tables first.
+-- Every role checks the revision of the tables first.
 grant select on txbox_migrations to txbox_app, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
 
 -- Services: inbox.process and inbox.run, forget, outbox.publish.
@@ -28,16 +29,34 @@ grant select, insert, update, delete on txbox_leases to txbox_relay;
 grant select, delete on txbox_inbox to txbox_gc;
 grant select, delete on txbox_parked to txbox_gc;
 grant select, delete on txbox_redrives to txbox_gc;
+grant select, delete on txbox_waiting to txbox_gc;
 grant select, update on txbox_collections to txbox_gc;
 
--- txbox dead-letters, createDeadLetters.
-grant select, update, delete on txbox_parked to txbox_operator;
+-- An operator and a viewer read columns by name: never the payload, the headers or a stored result of a message. Earlier
+-- editions of this file let them read whole rows; if you ran one, take that back:
+--   revoke select, update on txbox_parked from txbox_operator;
+--   revoke select on txbox_inbox from txbox_viewer; (and on txbox_outbox, on txbox_parked)
+
+-- txbox dead-letters, createDeadLetters. To let an operator see payloads as well:
+--   grant select (payload, headers) on txbox_parked to 'alice'@'%';
+grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
+  content_type, correlation_id, error) on txbox_parked to txbox_operator;
+grant update (due_at, dead_at, attempts, order_key) on txbox_parked to txbox_operator;
+grant delete on txbox_parked to txbox_operator;
 grant select, insert on txbox_redrives to txbox_operator;
 
--- txbox status, txbox doctor. With PROCESS, which only an administrator can grant, doctor also sees who keeps deleted
--- rows from going: grant process on *.* to txbox_viewer;
-grant select on txbox_inbox to txbox_viewer;
-grant select on txbox_outbox to txbox_viewer;
-grant select on txbox_parked to txbox_viewer;
+-- txbox status, txbox doctor. With PROCESS, which only an administrator can grant, doctor also sees which transaction keeps
+-- deleted rows from going: grant process on *.* to txbox_viewer;
+grant select (consumer, `key`, processed_at, expires_at, correlation_id) on txbox_inbox to txbox_viewer;
+grant select (seq, created_at, shard, id, topic, `key`, type, content_type, correlation_id) on txbox_outbox to txbox_viewer;
+grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
+  content_type, correlation_id, error) on txbox_parked to txbox_viewer;
 grant select on txbox_leases to txbox_viewer;
 grant select on txbox_collections to txbox_viewer;
+
+-- The server should cancel what txbox no longer waits for. MariaDB sets that for each user (not for a role), in seconds:
+--   alter user 'shop_relay'@'%' with max_statement_time 15; (longer than the relay's lease, 10 s unless set; 60 for the
+--   collector and operators)
+-- MySQL has no such setting for a user. A limit for the whole server bounds how long a statement waits for a locked table,
+-- which is a year unless set:
+--   set persist lock_wait_timeout = 60;

@@ -1,14 +1,17 @@
--- What each role needs on txbox's tables in PostgreSQL, and nothing more. For the schema txbox; run it after
--- 'txbox migrate', as the owner of the tables with the right to create roles. Safe to run again, also after an upgrade.
+-- The rights of each role on txbox's tables in PostgreSQL, and no others. For the schema txbox. Run this file after
+-- 'txbox migrate', as the owner of the tables with the right to create roles. It is safe to run again; run it again after
+-- each upgrade.
 --
--- The roles log nobody in: give them to the users of your services, e.g. grant txbox_app, txbox_relay to shop;
+-- The roles cannot log in: grant them to the users of your services, e.g. grant txbox_app to shop;
+
+begin;
 
 do $$
 declare
   name text;
 begin
   foreach name in array array['txbox_app', 'txbox_relay', 'txbox_gc', 'txbox_operator', 'txbox_viewer'] loop
-    if not exists (select from pg_roles where rolname = name) then
+    if not exists (select from pg_catalog.pg_roles where rolname = name) then
       execute format('create role %I nologin', name);
     end if;
   end loop;
@@ -17,7 +20,7 @@ $$;
 
 grant usage on schema txbox to txbox_app, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
 
--- Everybody asks for the revision of the tables first.
+-- Every role checks the revision of the tables first.
 grant select on txbox.migrations to txbox_app, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
 
 -- Services: inbox.process and inbox.run, forget, outbox.publish.
@@ -26,17 +29,44 @@ grant insert on txbox.outbox, txbox.parked to txbox_app;
 -- … and createVersionBuffer.
 grant select, insert, update, delete on txbox.versions, txbox.waiting to txbox_app;
 
--- txbox relay, createRelay. SELECT … FOR UPDATE wants the right to update.
+-- txbox relay, createRelay. SELECT … FOR UPDATE needs the right to update.
 grant select, delete on txbox.outbox to txbox_relay;
 grant select, insert, update, delete on txbox.parked, txbox.leases to txbox_relay;
 
 -- txbox gc, createGarbageCollector.
-grant select, update, delete on txbox.inbox, txbox.parked, txbox.redrives to txbox_gc;
+grant select, update, delete on txbox.inbox, txbox.parked, txbox.redrives, txbox.waiting to txbox_gc;
 grant select, update on txbox.collections to txbox_gc;
 
--- txbox dead-letters, createDeadLetters.
-grant select, update, delete on txbox.parked to txbox_operator;
+-- An operator and a viewer read columns by name: never the payload, the headers or a stored result of a message.
+-- Earlier editions of this file let them read whole rows.
+revoke select, update on txbox.parked from txbox_operator;
+revoke select on txbox.inbox, txbox.outbox, txbox.parked from txbox_viewer;
+
+-- txbox dead-letters, createDeadLetters. To let an operator see payloads as well:
+--   grant select (payload, headers) on txbox.parked to alice;
+grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, key, type,
+  content_type, correlation_id, error) on txbox.parked to txbox_operator;
+grant update (due_at, dead_at, attempts, order_key), delete on txbox.parked to txbox_operator;
 grant select, insert on txbox.redrives to txbox_operator;
 
--- txbox status, txbox doctor. Whoever may see what others do (pg_monitor) also sees who pins the vacuum horizon.
-grant select on txbox.inbox, txbox.outbox, txbox.parked, txbox.leases, txbox.collections to txbox_viewer;
+-- txbox status, txbox doctor. A member of pg_monitor also sees which connection pins the vacuum horizon.
+grant select (consumer, key, processed_at, expires_at, correlation_id) on txbox.inbox to txbox_viewer;
+grant select (seq, created_at, shard, id, topic, key, type, content_type, correlation_id) on txbox.outbox to txbox_viewer;
+grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, key, type,
+  content_type, correlation_id, error) on txbox.parked to txbox_viewer;
+grant select on txbox.leases, txbox.collections to txbox_viewer;
+
+-- The server cancels what txbox no longer waits for, so that a locked table does not fill the server with waiting
+-- connections. The relay's statement_timeout must be longer than its lease (10 s unless set). PostgreSQL applies the
+-- settings of the role that logs in, and not those of roles that it is a member of: repeat these statements for the
+-- users that the relay, the collector and your operators log in as, e.g. alter role shop_relay set lock_timeout = '10s';
+alter role txbox_relay set statement_timeout = '15s';
+alter role txbox_relay set lock_timeout = '10s';
+alter role txbox_gc set statement_timeout = '60s';
+alter role txbox_gc set lock_timeout = '10s';
+alter role txbox_operator set statement_timeout = '60s';
+alter role txbox_operator set lock_timeout = '10s';
+alter role txbox_viewer set statement_timeout = '15s';
+alter role txbox_viewer set lock_timeout = '5s';
+
+commit;

@@ -1,12 +1,12 @@
 -- 0001 inbox: one small row a claim. Its primary key is the dedup check.
--- Safe to run again. Needs the right to create a schema in the database.
+-- Safe to run again. CREATE SCHEMA needs the right to create one, even where the schema exists: then leave the statement out.
 
 create schema if not exists txbox;
 
 create table if not exists txbox.migrations (
   number integer primary key,
   title text not null,
-  applied_at timestamptz not null default clock_timestamp()
+  applied_at timestamptz not null default pg_catalog.clock_timestamp()
 );
 
 create table if not exists txbox.inbox (

@@ -14,7 +14,7 @@ with (fillfactor = 50);
 create table if not exists txbox.waiting (
   from_version bigint not null,
   to_version bigint not null,
-  received_at timestamptz not null default clock_timestamp(),
+  received_at timestamptz not null default pg_catalog.clock_timestamp(),
   -- When it was given up: a dead letter, kept until it is redriven or discarded.
   dead_at timestamptz,
   consumer text collate "C" not null,

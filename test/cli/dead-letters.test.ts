@@ -105,3 +105,46 @@ test('all of them is never meant by accident', async () => {
   }
   expect(await dead()).toEqual(['a1', 'a2', 'b1'])
 })
+
+test('show --payload shows headers and payload, as text or for programs', async () => {
+  await shop.sql(parked('p', { dead_at: 'now()', headers: `'{"a":"b"}'`, payload: `'{"n": 1.50}'` }))
+  const { stdout } = await shop.run('dead-letters', 'show', 'p', '--payload')
+  expect(stdout).toMatch(/^headers +\{"a":"b"\}\n\n\{"n": 1\.50\}\n$/m)
+  const json = await shop.run('dead-letters', 'show', 'p', '--payload', '--json')
+  expect(JSON.parse(json.stdout)).toMatchObject({ id: 'p', headers: { a: 'b' }, payload: { n: 1.5 } })
+  await shop.sql(parked('bytes', { dead_at: 'now()', payload: String.raw`'\x00ff'` }))
+  expect((await shop.run('dead-letters', 'show', 'bytes', '--payload')).stdout).toMatch(/\n\nAP8=\n$/)
+})
+
+test('O5 several dead letters of one id are all shown, listed and discarded', async () => {
+  for (const n of [1, 2, 3]) await shop.sql(parked('same', { dead_at: 'now()', attempts: String(n) }))
+  const { stdout } = await shop.run('dead-letters', 'show', 'same', '--json')
+  expect(
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { attempts: number }).attempts),
+  ).toEqual([1, 2, 3])
+  const list = await shop.run('dead-letters', 'list', '--json', '--limit', '4', '--after', 'b1')
+  expect(list.stdout.trim().split('\n').length).toBe(3)
+  expect((await shop.run('dead-letters', 'discard', 'same', '--yes')).stdout).toBe(
+    'Deleted 3 dead letters.\n',
+  )
+})
+
+test('O4 discard --parked deletes what waits for another attempt, and lets its key go on', async () => {
+  await shop.sql(
+    parked('head', { key: "'k'", order_key: "'k'", due_at: "now() + interval '1 hour'", attempts: '2' }),
+  )
+  await shop.sql(parked('next', { key: "'k'", order_key: "'k'" }))
+  const list = await shop.run('dead-letters', 'list', '--parked', '--key', 'k')
+  expect(list.stdout).toMatch(/^head +orders +k +\d{4}-\S+ +2$/m)
+  expect(list.stdout).toMatch(/^next +orders +k +behind its key +0$/m)
+  const asked = await shop.run('dead-letters', 'discard', 'head', '--parked')
+  expect([asked.code, asked.stderr]).toEqual([2, expect.stringContaining('1 parked message')])
+  const { code, stdout } = await shop.run('dead-letters', 'discard', 'head', 'a1', '--parked', '--yes')
+  expect([code, stdout]).toEqual([0, 'Deleted 1 parked message.\n'])
+  const { rows } = await shop.sql("select id, due_at is not null as due from txbox.parked where key = 'k'")
+  expect(rows).toEqual([{ id: 'next', due: true }])
+  expect(await dead()).toContain('a1')
+})

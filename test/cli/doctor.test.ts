@@ -67,7 +67,7 @@ const sicknesses: [string, string, string, string, RegExp][] = [
     'relay',
     "insert into txbox.outbox (shard, id, topic, content_type, headers, payload, created_at) values (0, 'x', 't', 'c', '{}', 'x', now() - interval '1 hour')",
     'delete from txbox.outbox',
-    /none at work; 1 message wait, the oldest since 1 h/,
+    /none at work; 1 message waits, the oldest for 1 h/,
   ],
   [
     'a lease that ran out unnoticed',
@@ -100,6 +100,26 @@ test.for(sicknesses)('doctor finds %s, and says what to do', async ([, check, hu
   expect(sick.found).toMatch(expected)
   expect(sick.advice).toBeTruthy()
   expect((await finding(check)).verdict).toMatch(/ok|note/)
+})
+
+test('N1 N2 doctor finds a publisher that cannot reach its broker', async () => {
+  const { code, findings } = await doctor('--publisher', 'amqp://u:secret@127.0.0.1:1')
+  expect(code).toBe(1)
+  const publisher = findings.find(({ check }) => check === 'publisher')
+  expect(publisher).toMatchObject({ verdict: 'problem', advice: expect.stringMatching(/wait in the outbox/) })
+  expect(publisher?.found).toMatch(/^Cannot connect to RabbitMQ at 127.0.0.1:1.*ECONNREFUSED/)
+  expect(publisher?.found).not.toContain('secret')
+  expect((await doctor('--publisher', 'stdout:')).findings.at(-1)).toMatchObject({ verdict: 'note' })
+})
+
+test('a relay that was killed and replaced is no alarm', async () => {
+  await shop.sql(`insert into txbox.leases (name, owner, expires_at) values
+    ('relay/killed', 'killed', now() - interval '10 minutes'), ('outbox/00', 'heir', now() + interval '1 minute')`)
+  expect((await finding('leases')).verdict).toBe('ok')
+  expect((await finding('relay')).verdict).toBe('ok')
+  const { stdout } = await shop.run('status')
+  expect(stdout).not.toContain('killed')
+  await shop.sql('delete from txbox.leases')
 })
 
 test('doctor finds who pins the vacuum horizon', async () => {

@@ -10,7 +10,7 @@ async function left(table: string): Promise<number> {
 }
 
 beforeEach(async () => {
-  await shop.sql('delete from txbox.inbox; delete from txbox.parked')
+  await shop.sql('delete from txbox.inbox; delete from txbox.parked; delete from txbox.waiting')
   await shop.sql(claims(1500, 10))
   await shop.sql(parked('old', { dead_at: "now() - interval '40 days'" }))
   await shop.sql(parked('young', { dead_at: "now() - interval '2 days'" }))
@@ -34,6 +34,17 @@ test('gc says how many records of redrives it has removed, when there are any', 
     /^Removed 1,500 expired claims and 1 dead letter, and 1 record of redrives, in \d+ (ms|s)/m,
   )
   expect(await left('redrives')).toBe(0)
+})
+
+test('gc says how many dead letters of version buffers it has removed, when there are any', async () => {
+  await shop.sql(`insert into txbox.waiting (consumer, key, from_version, to_version, kind, payload, dead_at, reason)
+    select 'c', 'k', n, n + 1, 'number', '{}', case when n < 3 then now() - interval '40 days' end, 'too-old'
+    from generate_series(1, 3) as n`)
+  const { stdout } = await shop.run('gc')
+  expect(stdout).toMatch(
+    /^Removed 1,500 expired claims and 1 dead letter, and 2 dead letters of version buffers, in \d+ (ms|s)/m,
+  )
+  expect(await left('waiting')).toBe(1)
 })
 
 test('gc --dry-run only counts', async () => {
@@ -71,8 +82,8 @@ test('gc --interval-ms collects until SIGTERM, and ends by itself then', async (
   child.kill('SIGTERM')
   const { code, stderr } = await end
   expect(code).toBe(0)
-  expect(stderr).toContain('collected: Removed 1,500 expired claims and 1 dead letter')
-  expect(stderr).toContain('SIGTERM: finishing the batch in flight')
+  expect(stderr).toContain('info  Removed 1,500 expired claims and 1 dead letter')
+  expect(stderr).toContain('SIGTERM: the collector finishes the batch in flight')
 })
 
 test('SIGINT ends a single run within one batch', async () => {

@@ -63,6 +63,18 @@ test('a relay that works is alive and ready, and ends with 0', async () => {
   expect((await running.end).code).toBe(0)
 })
 
+test('a relay whose broker is away from the start is alive, not ready, and says why, without a message to publish', async () => {
+  const running = await relay(shop.url, 'amqp://guest:secret@127.0.0.1:1')
+  const { reason } = await becomes(running, '/readyz', 503)
+  expect(reason).toBe('the publisher does not take messages')
+  expect((await running.get('/livez')).status).toBe(200)
+  running.child.kill('SIGTERM')
+  const { code, stderr } = await running.end
+  expect(code).toBe(0)
+  expect(stderr).toMatch(/The publisher is not ready: Cannot connect to RabbitMQ at 127.0.0.1:1/)
+  expect(stderr).not.toContain('secret')
+})
+
 test('without its broker a relay is alive, and not ready', async () => {
   const running = await relay(shop.url, 'amqp://guest:secret@127.0.0.1:1')
   const client = new Client(shop.url)
@@ -93,6 +105,34 @@ test('without its database a relay is alive, and not ready until it is back', as
   expect(reason).not.toContain(url.host)
   expect((await running.get('/livez')).status).toBe(200)
   gone.over()
+  await becomes(running, '/readyz', 200)
+  running.child.kill('SIGTERM')
+  expect((await running.end).code).toBe(0)
+})
+
+test('any number of probes ask the database once at a time', async () => {
+  const running = await relay(shop.url)
+  const client = new Client(shop.url)
+  await client.connect()
+  onTestFinished(() => client.end())
+  // Whoever asks for the revision of the tables waits.
+  await client.query('begin')
+  await client.query('lock table txbox.migrations in access exclusive mode')
+  const asked = Array.from({ length: 20 }, () => running.get('/readyz'))
+  const waiting = async (): Promise<number> => {
+    const { rows } = await shop.sql(
+      "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    )
+    return (rows[0] as { n: number }).n
+  }
+  await until(
+    async () => (await waiting()) > 0,
+    () => 'a probe asks the database',
+  )
+  const answers = await Promise.all(asked)
+  expect(answers.map(({ status }) => status)).toEqual(asked.map(() => 503))
+  expect(await waiting()).toBeLessThanOrEqual(1)
+  await client.query('rollback')
   await becomes(running, '/readyz', 200)
   running.child.kill('SIGTERM')
   expect((await running.end).code).toBe(0)

@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { createOutbox } from '@txbox/outbox'
 import { migrate, postgres } from '@txbox/postgres'
 import { ended, startTxbox, txbox } from './run-txbox.ts'
+import { until } from '../support/until.ts'
 import { useDatabaseUrl } from './use-database-url.ts'
 
 const database = useDatabaseUrl()
@@ -47,7 +48,7 @@ test('relay --drain writes what is due to standard output, in order, and exits',
     { topic: 'note', payload: 'text' },
     { topic: 'blob', payloadBase64: 'AP8=' },
   ])
-  expect(stderr).toContain('drained: published 3, parked 0')
+  expect(stderr).toContain('Drained: 3 messages published, 0 parked, 0 dead letters.')
   expect((await database.sql('select 1 from txbox.outbox')).rowCount).toBe(0)
 })
 
@@ -68,6 +69,59 @@ test.for(['SIGTERM', 'SIGINT'] as const)(
   },
 )
 
+test('relay says once in a while what it published and how far behind it is, and nothing of its leases', async () => {
+  const child = startTxbox([
+    ...['relay', '--publisher', 'stdout:', '--database', database.url],
+    ...['--wakeup', 'notify', '--batch-bytes', '65536', '--log-interval-ms', '200'],
+  ])
+  const end = ended(child)
+  let stderr = ''
+  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  await until(
+    async () => stderr.includes('has started'),
+    () => stderr,
+  )
+  await publish(...Array.from({ length: 3 }, (_, n) => ({ topic: 'many', payload: n })))
+  await until(
+    async () => / info {2}3 messages published in 200 ms; no message waits\.\n/.test(stderr),
+    () => stderr,
+  )
+  child.kill('SIGTERM')
+  const { code } = await end
+  expect(code).toBe(0)
+  expect(stderr).not.toMatch(/shard|lease/)
+  expect(stderr).toMatch(/The relay .* has stopped\.\n$/)
+})
+
+test('relay --drain --timeout fails when it takes longer, and says how much is left', async () => {
+  await publish({ topic: 'stays', payload: 1 })
+  const { code, stderr } = await txbox([
+    ...['relay', '--publisher', 'amqp://u:secret@127.0.0.1:1', '--drain', '--timeout', '1'],
+    ...['--database', database.url],
+  ])
+  expect(code).toBe(1)
+  expect(stderr).toMatch(
+    /\ntxbox: The outbox is not drained after 1 s: 1 message waits, the oldest for .*\.\n$/,
+  )
+  expect(stderr).not.toContain('secret')
+  await database.sql('delete from txbox.outbox')
+})
+
+test('N1 a reader of standard output that goes away ends the relay quietly; the rest stays in the outbox', async () => {
+  await publish(...Array.from({ length: 2000 }, (_, n) => ({ topic: 'many', payload: 'x'.repeat(500) + n })))
+  const child = startTxbox([
+    ...['relay', '--publisher', 'stdout:', '--batch-size', '10', '--database', database.url],
+  ])
+  const end = ended(child)
+  child.stdout?.once('data', () => child.stdout?.destroy())
+  const { code, stderr } = await end
+  expect(code).toBe(0)
+  expect(stderr).toMatch(/^\S+ info {2}The relay \S+ has started\.\n$/)
+  expect((await database.sql('select 1 from txbox.outbox limit 1')).rowCount).toBe(1)
+  expect((await database.sql('select 1 from txbox.leases where owner is not null')).rowCount).toBe(0)
+  await database.sql('delete from txbox.outbox')
+})
+
 const mistakes: [string, string[], number, RegExp][] = [
   ['no publisher', [], 2, /required option '--publisher/],
   ['an unknown publisher', ['--publisher', 'ftp://u:secret@h'], 2, /--publisher ftp:… is unknown/],
@@ -83,7 +137,12 @@ const mistakes: [string, string[], number, RegExp][] = [
     2,
     /'batchSize' must be a whole number/,
   ],
-  ['no tables', ['--publisher', 'stdout:', '--schema', 'nowhere'], 1, /Run 'txbox migrate'/],
+  [
+    'no tables',
+    ['--publisher', 'stdout:', '--schema', 'nowhere'],
+    1,
+    /Run '(npx @txbox\/cli|txbox) migrate'/,
+  ],
 ]
 
 test.for(mistakes)(

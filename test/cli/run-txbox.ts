@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-const main = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url))
+export const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url))
 
 export interface Ended {
   readonly code: number | null
@@ -9,13 +9,32 @@ export interface Ended {
   readonly stderr: string
 }
 
+/** How a process is started differently from how a script starts it. */
+interface Circumstances {
+  /** What somebody types, who sits at a terminal. */
+  readonly typed?: string
+  /** JavaScript that runs in the process before the command. */
+  readonly before?: string
+}
+
+/** For the command, standard input and standard error are a terminal then. */
+const TERMINAL =
+  "for (const s of [process.stdin, process.stderr]) Object.defineProperty(s, 'isTTY', { value: true })"
+
 /** The command as a user runs it: a process of its own. Without an address in its environment but the one given. */
-export function startTxbox(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
-  const { DATABASE_URL: _, ...inherited } = process.env
-  return spawn(process.execPath, [main, ...args], {
+export function startTxbox(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  { typed, before = typed === undefined ? undefined : TERMINAL }: Circumstances = {},
+): ChildProcess {
+  const { DATABASE_URL: _, PUBLISHER_URL: __, COLUMNS: ___, ...inherited } = process.env
+  const flags = before === undefined ? [] : ['--import', `data:text/javascript,${encodeURIComponent(before)}`]
+  const child = spawn(process.execPath, [...flags, MAIN, ...args], {
     env: { ...inherited, NO_COLOR: '1', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [typed === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
+  child.stdin?.end(typed)
+  return child
 }
 
 /** Resolves when the process has ended, with all that it said. */
@@ -30,6 +49,10 @@ export function ended(child: ChildProcess): Promise<Ended> {
   })
 }
 
-export function txbox(args: readonly string[], env?: Record<string, string>): Promise<Ended> {
-  return ended(startTxbox(args, env))
+export function txbox(
+  args: readonly string[],
+  env?: Record<string, string>,
+  circumstances?: Circumstances,
+): Promise<Ended> {
+  return ended(startTxbox(args, env, circumstances))
 }

@@ -4,6 +4,7 @@ import {
   NotInTransactionError,
   TransactionAbortedError,
   portsKey,
+  type Claim,
   type ConnectedPorts,
   type StoredMessage,
   type TransactionHandle,
@@ -36,6 +37,39 @@ onEachKind(target, (kind) => {
       })
       await expect(delivered).rejects.toThrow(TransactionAbortedError)
     })
+  })
+
+  test.for(['commit', 'rollback'])(
+    'I7 fn calls a procedure that ends its transaction by %s and begins another one: TransactionAbortedError',
+    async (end) => {
+      const subject = new InboxUnderTest(target, root)
+      const name = `replace_by_${end}`
+      await target.sql(`drop procedure if exists ${name}`)
+      await target.sql(`create procedure ${name}() begin ${end}; start transaction; end`)
+      for (const way of WAYS) {
+        const delivered = subject.deliver(way, { id: way }, async (tx) => {
+          await target.exec(tx, `call ${name}()`)
+        })
+        await expect(delivered, way).rejects.toThrow(TransactionAbortedError)
+      }
+    },
+  )
+
+  test('I7 fn runs statements of which nobody can tell what they do, and that leave its transaction alone: processed', async () => {
+    const subject = new InboxUnderTest(target, root)
+    await target.sql('drop procedure if exists harmless')
+    await target.sql('create procedure harmless() begin do 1; end')
+    for (const way of WAYS) {
+      const outcome = await subject.deliver(way, { id: way }, async (tx, message, context) => {
+        await target.exec(tx, 'call harmless()')
+        await target.exec(tx, 'savepoint mine')
+        await target.exec(tx, 'call harmless()')
+        await target.exec(tx, 'rollback to savepoint mine')
+        return subject.handle(tx, message, context)
+      })
+      expect(outcome).toMatchObject({ status: 'processed' })
+    }
+    expect([await subject.effects(), await subject.claimedKeys()]).toEqual([2, ['process', 'run']])
   })
 
   test('I7 fn does not wait for the statements that put another transaction in place of its own', async () => {
@@ -223,4 +257,59 @@ onEachKind(target, (kind) => {
     const rows = await target.sql('select id from txbox_outbox where topic = ? order by seq', [kind.name])
     expect(rows.map((row) => row['id'])).toEqual(halves.map(({ id }) => id))
   })
+
+  test('I13 a batch that does not fit into one packet is claimed by several statements, and one claim that does not is refused', async () => {
+    const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!
+    const consumer = `packets/${kind.name}`
+    const claimOf = (n: number): Claim => ({
+      consumer,
+      key: `${String(n).padStart(3, '0')} ${'ü'.repeat(100)}`,
+      correlationId: n === 0 ? '\u20ac'.repeat(200) : undefined,
+      retentionMs: 60_000,
+    })
+    const claims = Array.from({ length: 100 }, (_, n) => claimOf((n * 37) % 100))
+    const claimed = async (maxStatementBytes: number, some: readonly Claim[]): Promise<string[]> => {
+      const transaction = await root.begin()
+      try {
+        const session = (await ports.bind(transaction.tx)) as MysqlSession
+        session.server = { ...session.server, maxStatementBytes }
+        const results = await ports.inbox.claimBatch(session, some, { times: false })
+        await transaction.commit()
+        return results.map(({ status }) => status)
+      } catch (error) {
+        await transaction.rollback()
+        throw error
+      }
+    }
+    await expect(claimed(2500, claims)).rejects.toThrow(InvalidMessageError)
+    expect(await target.claims(consumer)).toEqual([])
+    expect(await claimed(5000, claims.slice(0, 50))).toEqual(Array(50).fill('won'))
+    expect(await claimed(5000, claims)).toEqual([...Array(50).fill('taken'), ...Array(50).fill('won')])
+    expect((await target.claims(consumer)).length).toBe(100)
+  })
+
+  // Kysely does not say that a statement was outside of a transaction.
+  if (kind.library === 'mysql2')
+    test('I13 a batch of several statements whose transaction ends between them leaves no claim behind', async () => {
+      const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!
+      const consumer = `ended/${kind.name}`
+      const claims = Array.from({ length: 20 }, (_, n) => ({
+        consumer,
+        key: `${n} ${'ü'.repeat(100)}`,
+        correlationId: undefined,
+        retentionMs: 60_000,
+      }))
+      const transaction = await root.begin()
+      const session = (await ports.bind(transaction.tx)) as MysqlSession
+      session.server = { ...session.server, maxStatementBytes: 3000 }
+      const claimed = ports.inbox
+        .claimBatch(session, claims, { times: false })
+        .catch((error: unknown) => error)
+      const ended = target.exec(transaction.tx, 'commit')
+      const outcome = await claimed
+      await ended
+      await transaction.rollback()
+      expect(outcome).toBeInstanceOf(NotInTransactionError)
+      expect(await target.claims(consumer)).toEqual([])
+    })
 })

@@ -22,7 +22,10 @@ beforeAll(async () => {
     insert into txbox.parked (shard, id, topic, content_type, headers, payload, dead_at)
       select 0, n::text, 't', 'c', '{}', 'x', case when n % 2 = 0 then now() - n * interval '1 second' end
       from generate_series(1, ${ROWS}) as n;
-    analyze txbox.inbox, txbox.parked`)
+    insert into txbox.waiting (consumer, key, from_version, to_version, kind, payload, dead_at)
+      select 'c', n::text, 1, 2, 'number', 'x', case when n % 2 = 0 then now() - n * interval '1 second' end
+      from generate_series(1, ${ROWS}) as n;
+    analyze txbox.inbox, txbox.parked, txbox.waiting`)
 })
 afterAll(() => client.end())
 
@@ -48,6 +51,12 @@ async function planOf(text: string, values: readonly unknown[]): Promise<PlanNod
 test.for([
   ['expired claims', statements.removeExpiredClaims, [LIMIT, '0'], 'inbox_expires_at'],
   ['dead letters', statements.removeDeadLetters, [LIMIT, '0', 1000], 'parked_dead'],
+  [
+    'dead letters of version buffers',
+    statements.removeBufferedDeadLetters,
+    [LIMIT, '0', 1000],
+    'waiting_dead_at',
+  ],
 ] as const)(
   'G2 an index serves the search for %s, and rows are deleted where they stand',
   async ([, text, values, index]) => {

@@ -20,7 +20,7 @@ describe.each(['pg', 'kysely'])('%s', (library) => {
 
   test('O12 a relay whose role is serializable by default takes no part in the conflicts of producers', async () => {
     const db = library === 'pg' ? pool : new Kysely({ dialect: new PostgresDialect({ pool }) })
-    const relay = new StoreUnderTest({ database: postgres({ db } as never) }, target, outbox)
+    const relay = new StoreUnderTest({ database: postgres({ db } as never) as never }, target, outbox)
     // A serializable transaction that is open keeps the locks of others that were.
     const producer = await pool.connect()
     await producer.query('begin')
@@ -41,7 +41,7 @@ describe.each(['pg', 'kysely'])('%s', (library) => {
       released: [{ key: 'k', after: 0n }],
     })
     await relay.store.healKeys(lease, SHARD)
-    await relay.leases.note(lease, 'x')
+    await relay.store.note(lease, 'x')
     await relay.leases.renew([lease], 1000)
     const locks = await outbox.sql(
       `select relation::regclass::text as relation from pg_locks where mode = 'SIReadLock' and database =

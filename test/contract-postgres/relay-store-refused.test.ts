@@ -86,7 +86,7 @@ describe.each(kindsOfRoots(target))('$name', (kind) => {
     const pool = new Pool({ connectionString: await databaseUrl(target), options: `-c role=${ROLE}` })
     onTestFinished(() => pool.end())
     // Nor may this role see how far the sequence has come.
-    const relay = new StoreUnderTest({ database: postgres({ db: pool }) }, target, outbox)
+    const relay = new StoreUnderTest({ database: postgres({ db: pool }) as never }, target, outbox)
     await relay.takeLease()
     const ids = await relay.publish('k', 'l')
     const read = await relay.read()
@@ -121,7 +121,7 @@ test('O18 an error whose characters the database cannot hold is stored in others
       ).rows
     },
   }
-  const relay = new StoreUnderTest({ database: postgres({ db: pool }) }, target, there as never)
+  const relay = new StoreUnderTest({ database: postgres({ db: pool }) as never }, target, there as never)
   await relay.takeLease()
   await relay.publish('k', 'k')
   const errors = JSON.stringify([{ at: '2026-01-01T00:00:00.000Z', attempt: 1, error: 'é “quoted” 😀' }])

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createPool } from 'mysql2'
-import { Pool } from 'pg'
+import { createConnection } from 'mysql2/promise'
+import { Client, Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connectedPortsOf, type ConnectedDatabase, type TransactionHandle } from '@txbox/core'
 import { createGarbageCollector } from '@txbox/gc'
@@ -29,14 +30,14 @@ const mark = randomBytes(4).toString('hex')
 const onPostgres = target.engine === 'postgres'
 const userOf = (role: string): string => `txbox_${role}_${mark}`
 
+function file(): string {
+  const folder = path.join(import.meta.dirname, '../../docs/privileges')
+  return readFileSync(path.join(folder, onPostgres ? 'postgres.sql' : 'mysql.sql'), 'utf8')
+}
+
 /** The script as it is, for users of these names who may log in. */
 function script(): string {
-  const file = path.join(
-    import.meta.dirname,
-    '../../docs/privileges',
-    onPostgres ? 'postgres.sql' : 'mysql.sql',
-  )
-  const sql = readFileSync(file, 'utf8').replaceAll(/^\s*--.*$/gm, '')
+  const sql = file().replaceAll(/^\s*--.*$/gm, '')
   if (onPostgres) {
     return sql
       .replaceAll(/\btxbox_(app|relay|gc|operator|viewer)\b/g, (_, role: string) => userOf(role))
@@ -48,16 +49,40 @@ function script(): string {
 }
 
 const ends: (() => Promise<unknown>)[] = []
-function as(role: Role): ConnectedDatabase<TransactionHandle> {
+function urlOf(role: Role): string {
   const url = new URL(outbox.url())
   url.username = userOf(role)
   url.password = onPostgres ? 'x' : ''
+  return url.href
+}
+
+/** One statement of a person with these rights. */
+async function sqlAs(role: Role, text: string): Promise<readonly unknown[]> {
   if (onPostgres) {
-    const db = new Pool({ connectionString: url.href, max: 4 })
+    const client = new Client({ connectionString: urlOf(role) })
+    await client.connect()
+    try {
+      return (await client.query(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+  const connection = await createConnection(urlOf(role))
+  try {
+    const [rows] = await connection.query(text)
+    return rows as unknown[]
+  } finally {
+    await connection.end()
+  }
+}
+
+function as(role: Role): ConnectedDatabase<TransactionHandle> {
+  if (onPostgres) {
+    const db = new Pool({ connectionString: urlOf(role), max: 4 })
     ends.push(() => db.end())
     return postgres({ db }) as unknown as ConnectedDatabase<TransactionHandle>
   }
-  const db = createPool({ uri: url.href, connectionLimit: 4 }).promise()
+  const db = createPool({ uri: urlOf(role), connectionLimit: 4 }).promise()
   ends.push(() => db.end())
   return mysql({ db }) as unknown as ConnectedDatabase<TransactionHandle>
 }
@@ -114,8 +139,10 @@ describe('with the rights of docs/privileges and no others', () => {
     await target.expire('c')
     await garbage.park({ id: 'dead', diedAgo: 100 * 86_400 })
     await garbage.redriven({ id: 'dead', ago: 100 * 86_400 })
+    await garbage.buffered({ key: 'k', from: 1, diedAgo: 100 * 86_400 })
     const collected = await createGarbageCollector({ database: as('gc') }).runOnce()
-    expect(collected).toMatchObject({ inbox: 1, deadLetters: 1, redrives: 1, failures: 0, complete: true })
+    const removed = { inbox: 1, deadLetters: 1, redrives: 1, bufferedDeadLetters: 1 }
+    expect(collected).toMatchObject({ ...removed, failures: 0, complete: true })
 
     const inspection = connectedPortsOf('test', as('viewer')).inspection()
     expect(await inspection.status()).toMatchObject({ backlog: { count: 0 }, lastCollection: { inbox: 1 } })
@@ -148,6 +175,47 @@ describe('with the rights of docs/privileges and no others', () => {
     expect((await operator.discard({ ids: ['dead'] })).length).toBe(1)
     expect((await garbage.parkedIds()).length).toBe(1)
   })
+
+  test('an operator and a viewer read no payload, no headers and no stored result', async () => {
+    const table = (name: string): string => `${onPostgres ? 'txbox.' : 'txbox_'}${name}`
+    await target.sql(`delete from ${table('parked')}`)
+    await garbage.park({ id: 'secret', diedAgo: 1 })
+    expect(await sqlAs('operator', `select id, topic, error from ${table('parked')}`)).toHaveLength(1)
+    for (const [role, column, of] of [
+      ['operator', 'payload', 'parked'],
+      ['operator', 'headers', 'parked'],
+      ['operator', '*', 'parked'],
+      ['operator', 'id', 'outbox'],
+      ['viewer', 'payload', 'parked'],
+      ['viewer', 'headers', 'parked'],
+      ['viewer', 'payload', 'outbox'],
+      ['viewer', 'headers', 'outbox'],
+      ['viewer', 'result', 'inbox'],
+      ['viewer', 'payload', 'waiting'],
+    ] as const) {
+      await expect(sqlAs(role, `select ${column} from ${table(of)}`)).rejects.toThrow(/denied/)
+    }
+    await expect(sqlAs('operator', `update ${table('parked')} set payload = 'x'`)).rejects.toThrow(/denied/)
+  })
+
+  if (onPostgres) {
+    test('O19 the server cancels what a relay, a collector or an operator no longer waits for', async () => {
+      const settings =
+        "select current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock"
+      expect(await sqlAs('relay', settings)).toEqual([{ statement: '15s', lock: '10s' }])
+      expect(await sqlAs('gc', settings)).toEqual([{ statement: '1min', lock: '10s' }])
+      expect(await sqlAs('operator', settings)).toEqual([{ statement: '1min', lock: '10s' }])
+      expect(await sqlAs('viewer', settings)).toEqual([{ statement: '15s', lock: '5s' }])
+    })
+  }
+
+  if (target.engine === 'mariadb') {
+    test('O19 the limit that the file recommends for each user is one that the server takes', async () => {
+      const [recommended] = /alter user .* with max_statement_time 15/.exec(file()) ?? []
+      await target.sql(recommended!.replace("'shop_relay'@", `'${userOf('relay')}'@`))
+      expect(await sqlAs('relay', 'select @@max_statement_time as seconds')).toEqual([{ seconds: 15 }])
+    })
+  }
 
   test('nobody can do what is not his', async () => {
     await garbage.expiredClaims('c', 1)

@@ -120,6 +120,136 @@ onEachKind(target, (kind) => {
     expect(await subject.claimedKeys()).toEqual([])
   })
 
+  const replacements = ['rollback and chain', 'commit and chain', 'rollback | begin', 'commit | begin']
+  const withSavepoints = replacements.map((statements) => `savepoint mine | ${statements}`)
+  test.for([...replacements, ...withSavepoints])(
+    'I7 fn puts another transaction in place of its own by %s: TransactionAbortedError',
+    async (statements) => {
+      const subject = new InboxUnderTest(target, root)
+      for (const way of WAYS) {
+        const delivered = subject.deliver(way, { id: way }, async (tx, message, context) => {
+          for (const statement of statements.split(' | ')) await target.exec(tx, statement)
+          return subject.handle(tx, message, context)
+        })
+        await expect(delivered, way).rejects.toThrow(TransactionAbortedError)
+      }
+      expect(await subject.effects()).toBe(0)
+    },
+  )
+
+  test('I7 another delivery takes the key after fn has given the claim up: TransactionAbortedError', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const delivered = subject.process({ id: 'x' }, async (tx) => {
+      await target.exec(tx, 'savepoint mine')
+      await target.exec(tx, 'rollback and chain')
+      expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'processed' })
+    })
+    await expect(delivered).rejects.toThrow(TransactionAbortedError)
+    expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
+  })
+
+  test.for([
+    ['at once', false, false],
+    ['after a savepoint of its own', true, false],
+    ['in a batch', true, true],
+  ] as const)(
+    'I7 fn rolls back to a savepoint from before the claim %s: TransactionAbortedError',
+    async ([, own, batch]) => {
+      const subject = new InboxUnderTest(target, root)
+      const transaction = await root.begin()
+      await transaction.savepoint('outer_one')
+      const goBack = async (tx: TransactionHandle): Promise<void> => {
+        if (own) await target.exec(tx, 'savepoint mine')
+        await target.exec(tx, 'rollback to savepoint outer_one')
+      }
+      const delivered = batch
+        ? subject.inbox.processBatch(transaction.tx, [{ id: 'x' }, { id: 'y' }], goBack)
+        : subject.inbox.process(transaction.tx, { id: 'x' }, goBack)
+      await expect(delivered).rejects.toThrow(TransactionAbortedError)
+      await transaction.rollback()
+      expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'processed' })
+    },
+  )
+
+  test('I7 fn uses savepoints of its own, one of them under the name of a savepoint of its caller: processed', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const transaction = await root.begin()
+    await transaction.savepoint('outer_one')
+    const recover = async (tx: TransactionHandle): Promise<void> => {
+      for (const name of ['outer_one', 'mine']) {
+        await target.exec(tx, `savepoint ${name}`)
+        await target.effect(tx, subject.consumer)
+        await target.exec(tx, `rollback to savepoint ${name}`)
+        await target.exec(tx, `release savepoint ${name}`)
+      }
+      await target.effect(tx, subject.consumer)
+    }
+    expect(await subject.inbox.process(transaction.tx, { id: 'x' }, recover)).toMatchObject({
+      status: 'processed',
+    })
+    const { outcomes } = await subject.inbox.processBatch(transaction.tx, [{ id: 'y' }, { id: 'z' }], recover)
+    expect(outcomes.map(({ status }) => status)).toEqual(['processed', 'processed'])
+    await transaction.commit()
+    expect([await subject.effects(), await subject.claimedKeys()]).toEqual([2, ['x', 'y', 'z']])
+  })
+
+  test('I2 several messages side by side in one transaction: each is processed, and a key that comes twice once', async () => {
+    const subject = new InboxUnderTest(target, root)
+    for (let time = 0; time < 10; time += 1) {
+      const ids = [`a${time}`, `b${time}`, `c${time}`]
+      const transaction = await root.begin()
+      const outcomes = await Promise.all(
+        [...ids, ids[0]!].map((id) => subject.inbox.process(transaction.tx, { id }, subject.handle)),
+      )
+      await transaction.commit()
+      expect(outcomes.map(({ status }) => status)).toEqual([...ids.map(() => 'processed'), 'duplicate'])
+    }
+    expect(await subject.effects()).toBe(30)
+  })
+
+  test('I7 several handlers side by side in one transaction, of which one uses a savepoint: all are processed', async () => {
+    const subject = new InboxUnderTest(target, root)
+    for (let time = 0; time < 10; time += 1) {
+      const ids = ['a', 'b', 'c', 'd'].map((letter) => `${letter}${time}`)
+      const transaction = await root.begin()
+      const outcomes = await Promise.all(
+        ids.map((id, index) =>
+          subject.inbox.process(transaction.tx, { id }, async (tx, message, context) => {
+            if (index === 2) await target.exec(tx, 'savepoint mine')
+            return subject.handle(tx, message, context)
+          }),
+        ),
+      )
+      await transaction.commit()
+      expect(outcomes.map(({ status }) => status)).toEqual(ids.map(() => 'processed'))
+    }
+    expect(await subject.effects()).toBe(40)
+  })
+
+  test('I7 one of two handlers side by side rolls back to a savepoint from before the claim of the other: the other is not processed', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const transaction = await root.begin()
+    const saved = Promise.withResolvers<void>()
+    const claimed = Promise.withResolvers<void>()
+    const rolledBack = Promise.withResolvers<void>()
+    const first = subject.inbox.process(transaction.tx, { id: 'first' }, async (tx) => {
+      await target.exec(tx, 'savepoint mine')
+      saved.resolve()
+      await claimed.promise
+      await target.exec(tx, 'rollback to savepoint mine')
+      rolledBack.resolve()
+    })
+    await saved.promise
+    const second = subject.inbox.process(transaction.tx, { id: 'second' }, async () => {
+      claimed.resolve()
+      await rolledBack.promise
+    })
+    const [one, other] = await Promise.allSettled([first, second])
+    await transaction.rollback()
+    expect(one).toMatchObject({ status: 'fulfilled', value: { status: 'processed' } })
+    expect(other).toMatchObject({ status: 'rejected', reason: expect.any(TransactionAbortedError) })
+  })
+
   for (const statement of ['rollback', 'commit']) {
     test(`I7 fn ends the transaction by ${statement}: TransactionAbortedError`, async () => {
       const subject = new InboxUnderTest(target, root)

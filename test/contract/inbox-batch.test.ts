@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
-import { InvalidMessageError, TransactionConflictError, type TransactionHandle } from '@txbox/core'
+import { InvalidMessageError, LIMITS, TransactionConflictError, type TransactionHandle } from '@txbox/core'
 import type { DuplicateEvent, InboxContext } from '@txbox/inbox'
 import { InboxUnderTest, type Message } from '../support/inbox-under-test.ts'
 import { Proxy } from '../support/proxy.ts'
@@ -252,6 +252,24 @@ onEachKind(target, (kind) => {
       'all duplicates': Array(3).fill(mixedBatch),
       'half of them new': Array(3).fill(mixedBatch),
     })
+  })
+
+  test('I13 the largest batch that there is, with the longest keys and correlation ids, is claimed like any other', async () => {
+    const root = target.open(kind)
+    onTestFinished(() => root.close())
+    const subject = new InboxUnderTest(target, root)
+    const batch = Array.from({ length: LIMITS.batchMessages }, (_, n) => ({
+      id: `${n} ${'ü'.repeat((LIMITS.storedKeyBytes - 6) / 2)}`,
+      correlationId: '€'.repeat(LIMITS.correlationIdCharacters),
+    }))
+    const fresh = async (messages: readonly Message[]): Promise<number> => {
+      const transaction = await root.begin()
+      const { outcomes } = await subject.inbox.processBatch(transaction.tx, messages, () => undefined)
+      await transaction.commit()
+      return outcomes.filter(({ status }) => status === 'processed').length
+    }
+    expect(await fresh(batch.slice(1))).toBe(batch.length - 1)
+    expect(await fresh(batch)).toBe(1)
   })
 
   test('K2 K3 K4 a batch claims the same keys as single deliveries do', async () => {

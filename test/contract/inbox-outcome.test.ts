@@ -54,6 +54,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       ['RetryLaterError', new RetryLaterError({ retryAfterMs: 5000 })],
       ['InvalidMessageError', new InvalidMessageError('mine')],
       ['an object like an error', { code: 'X', message: 'no instance of Error' }],
+      ['an error whose properties cannot be read', unreadable()],
     ]
     test.for(thrown)(
       `I2 fn throws %s: that very value comes out, and nothing stays (${way})`,
@@ -305,3 +306,16 @@ onEachKind(target, (kind) => {
     }
   })
 })
+
+/** An error of which nobody may ask anything. */
+function unreadable(): Error {
+  const error = new Error('from the handler')
+  for (const name of ['code', 'errno', 'message', 'name', 'cause', 'sqlState', 'retryable']) {
+    Object.defineProperty(error, name, {
+      get() {
+        throw new Error(`Somebody has read '${name}'.`)
+      },
+    })
+  }
+  return error
+}

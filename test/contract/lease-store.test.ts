@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { connectedPortsOf, type Lease, type LeaseStore } from '@txbox/core'
+import { connectedPortsOf, type Lease, type LeaseStore, type RelayStore } from '@txbox/core'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { kindsOfRoots, useRoot, useTarget } from '../support/target.ts'
 
@@ -15,6 +15,10 @@ describe.each(kindsOfRoots(target))('$name', (kind) => {
     return leases
   }
 
+  function relayStore(): RelayStore {
+    return connectedPortsOf('test', root.database).relay({ statementTimeoutMs: 10_000 })
+  }
+
   async function take(leases: LeaseStore, owner: string): Promise<Lease> {
     const [lease] = await leases.acquire(['outbox/07'], { owner, ttlMs: 60_000, limit: 1 })
     return lease!
@@ -24,7 +28,7 @@ describe.each(kindsOfRoots(target))('$name', (kind) => {
     const leases = leaseStore()
     const first = await take(leases, 'a')
     expect([first.crashes, first.inFlight]).toEqual([0, undefined])
-    expect(await leases.note(first, '{"seq":"12 é"}')).toBe(true)
+    expect(await relayStore().note(first, '{"seq":"12 é"}')).toBe(true)
     await outbox.expireLeases()
     const second = await take(leases, 'b')
     expect([second.crashes, second.inFlight]).toEqual([1, '{"seq":"12 é"}'])
@@ -32,7 +36,7 @@ describe.each(kindsOfRoots(target))('$name', (kind) => {
     // The same owner again is a new term, too.
     const third = await take(leases, 'b')
     expect([third.crashes, third.inFlight]).toEqual([2, '{"seq":"12 é"}'])
-    await leases.survived(third)
+    await relayStore().survived(third)
     await outbox.expireLeases()
     const fourth = await take(leases, 'c')
     expect([fourth.crashes, fourth.inFlight]).toEqual([1, undefined])
@@ -43,15 +47,15 @@ describe.each(kindsOfRoots(target))('$name', (kind) => {
     await take(leases, 'a')
     await outbox.expireLeases()
     const second = await take(leases, 'b')
-    await leases.note(second, 'two')
+    await relayStore().note(second, 'two')
     await leases.release([second], new Set([second]))
     const third = await take(leases, 'c')
     expect([third.crashes, third.inFlight]).toEqual([2, 'two'])
     await leases.release([third])
     const fourth = await take(leases, 'd')
     expect([fourth.crashes, fourth.inFlight]).toEqual([2, undefined])
-    await leases.note(fourth, 'four')
-    expect(await leases.note(fourth, undefined)).toBe(true)
+    await relayStore().note(fourth, 'four')
+    expect(await relayStore().note(fourth, undefined)).toBe(true)
     await outbox.expireLeases()
     expect((await take(leases, 'e')).inFlight).toBeUndefined()
   })
@@ -61,7 +65,7 @@ describe.each(kindsOfRoots(target))('$name', (kind) => {
     const names = ['outbox/01', 'outbox/02', 'outbox/03']
     const request = { owner: 'a', ttlMs: 60_000, limit: 3 }
     const taken = await leases.acquire(names, request)
-    for (const lease of taken) await leases.note(lease, lease.name)
+    for (const lease of taken) await relayStore().note(lease, lease.name)
     const cutOff = taken.find(({ name }) => name === 'outbox/02')!
     await leases.release(taken, new Set([cutOff]))
     const again = await leases.acquire(names, request)
@@ -76,13 +80,13 @@ describe.each(kindsOfRoots(target))('$name', (kind) => {
     const leases = leaseStore()
     const old = await take(leases, 'a')
     await outbox.expireLeases()
-    expect(await leases.note(old, 'late')).toBe(false)
+    expect(await relayStore().note(old, 'late')).toBe(false)
     const now = await take(leases, 'b')
-    expect(await leases.note(now, 'mine')).toBe(true)
+    expect(await relayStore().note(now, 'mine')).toBe(true)
     // The same once more writes nothing new, and is still held.
-    expect(await leases.note(now, 'mine')).toBe(true)
-    expect(await leases.note(old, 'late')).toBe(false)
-    await leases.survived(old)
+    expect(await relayStore().note(now, 'mine')).toBe(true)
+    expect(await relayStore().note(old, 'late')).toBe(false)
+    await relayStore().survived(old)
     await leases.release([old], new Set([old]))
     await outbox.expireLeases()
     const next = await take(leases, 'c')

@@ -72,6 +72,10 @@ const refused: Record<string, unknown> = {
   'a deliverAt that is no instant': { topic: 't', payload: {}, deliverAt: new Date(Number.NaN) },
   'a deliverAt that is text': { topic: 't', payload: {}, deliverAt: '2030-01-01' },
   'a deliverAt beyond all calendars': { topic: 't', payload: {}, deliverAt: new Date(8.64e15) },
+  'a field that there is not': { topic: 't', payload: {}, deliverAfter: new Date() },
+  'a field of the inbox': { topic: 't', payload: {}, source: 'shop' },
+  'a field whose value is null': { topic: 't', payload: {}, priority: null },
+  'a field named like a method of objects': JSON.parse('{"topic":"t","payload":{},"toString":1}'),
   'a message that is null': null,
   'a message that is text': 'hello',
 }
@@ -90,6 +94,7 @@ onEachKind(target, (kind) => {
           .publish(transaction.tx, messages as NewMessage)
           .catch((thrown: unknown) => thrown)
         expect(error).toBeInstanceOf(InvalidMessageError)
+        expect((error as Error).message.length).toBeLessThan(600)
         expect(isTxboxError(error) && [error.code, error.retryable]).toEqual(['TXBOX_INVALID_MESSAGE', false])
       }
       await transaction.commit()
@@ -113,6 +118,17 @@ test('an error of publish does not show the payload', async () => {
   const message = { topic: `${secret}\0`, key: `${secret}\0`, payload: secret, contentType: 'text/plain' }
   const error: unknown = await publisher.publish({} as never, message).catch((thrown: unknown) => thrown)
   expect(String(error)).not.toContain(secret)
+})
+
+test('an error of publish names an unknown field, in one line of a bounded length; one that is undefined is absent', async () => {
+  const publisher = createOutbox({ database: target.detached() })
+  const publish = (field: object): Promise<unknown> =>
+    publisher.publish({} as never, { topic: 't', payload: 1, ...field }).catch((thrown: unknown) => thrown)
+  expect(String(await publish({ deliverAfter: 5 }))).toContain("no field 'deliverAfter'")
+  const message = String(await publish({ [`a\nb${'x'.repeat(1_000_000)}`]: 1 }))
+  expect(message).toContain("no field 'a b")
+  expect(message.length).toBeLessThan(600)
+  expect(await publish({ deliverAfter: undefined })).not.toBeInstanceOf(InvalidMessageError)
 })
 
 test('createOutbox refuses wrong options when it is called', () => {

@@ -16,7 +16,7 @@ const LEASE_MS = 700
 const KEYS = ['a', 'b', 'c', 'd']
 
 const TAKE = 'update \\S+leases as l\\s+set owner = \\$2'
-const RENEW = 'update \\S+leases as l\\s+set expires_at = clock_timestamp'
+const RENEW = 'update \\S+leases as l\\s+set expires_at = pg_catalog.clock_timestamp'
 const READ = 'payload_bytes'
 const SETTLE = 'delete from \\S+outbox'
 

@@ -88,7 +88,7 @@ describe('a relay that is paused beyond its lease', () => {
     'when it has read, before it publishes': { statement: 'payload_bytes', phase: 'answered' },
     'before it settles': { statement: 'delete from \\S+outbox', phase: 'before' },
     'before it renews its leases': {
-      statement: 'update \\S+leases as l\\s+set expires_at = clock_timestamp',
+      statement: 'update \\S+leases as l\\s+set expires_at = pg_catalog.clock_timestamp',
       phase: 'before',
     },
     'when it has got its shards': {

@@ -22,7 +22,7 @@ for (const ordering of ['none', 'per-key'] as const) {
     const [poison, ...after] = await publishAll(root, messagesOf(poisoned, 4))
     const elsewhere = await publishAll(root, [...messagesOf('b', 3), ...messagesOf('c', 3)])
     const config: RelayConfig = {
-      ...{ url: outbox.url(), log: log.file, owner: 'relay', leaseMs: 500, batchSize: 50, ordering },
+      ...{ url: outbox.url(), log: log.file, owner: 'relay', leaseMs: 1500, batchSize: 50, ordering },
       ...{ poison: [poison!], attempts: ATTEMPTS },
     }
     let crashes = 0

@@ -29,7 +29,7 @@ for (const ordering of ['per-key', 'none'] as const) {
       const send = (count: number): Promise<string[]> =>
         publishAll(
           root,
-          messagesOf(undefined, count).map((message) => ({ ...message, topic: queue })),
+          messagesOf(undefined, count).map(({ payload }) => ({ topic: queue, payload })),
         )
       await send(64)
       await outbox.settled()

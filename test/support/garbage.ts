@@ -72,6 +72,34 @@ export class Garbage {
     return rows.map((row) => String(row['id']))
   }
 
+  /** Messages of a version buffer: a dead one that died so long ago, or one that waits. */
+  async buffered(
+    ...rows: readonly {
+      readonly consumer?: string
+      readonly key: string
+      readonly from: number
+      readonly diedAgo?: number
+    }[]
+  ): Promise<void> {
+    for (const { consumer = 'c', key, from, diedAgo } of rows) {
+      const dead = diedAgo === undefined ? 'null' : this.#ago(diedAgo)
+      await this.#target.sql(
+        `insert into ${this.table('waiting')}
+           (consumer, ${this.#name('key')}, from_version, to_version, received_at, dead_at, kind, payload)
+         values (?, ?, ?, ?, ${this.#ago(1000 * 86_400)}, ${dead}, 'number', ?)`,
+        [this.#bytes(consumer), this.#bytes(key), from, from + 1, this.#bytes('{}')],
+      )
+    }
+  }
+
+  /** `key from` of all that version buffers hold. */
+  async bufferedKeys(): Promise<readonly string[]> {
+    const rows = await this.#target.sql(
+      `select ${this.#name('key')}, from_version from ${this.table('waiting')} order by ${this.#name('key')}, from_version`,
+    )
+    return rows.map((row) => `${String(row['key'])} ${String(row['from_version'])}`)
+  }
+
   async claimCount(): Promise<number> {
     return this.#count('inbox')
   }
@@ -172,7 +200,7 @@ export class Garbage {
     // Of a test that failed.
     await this.#letGo?.()
     await this.onDelete('nothing')
-    for (const table of ['inbox', 'outbox', 'parked', 'redrives', 'leases']) {
+    for (const table of ['inbox', 'outbox', 'parked', 'redrives', 'leases', 'waiting', 'versions']) {
       await this.#target.sql(`delete from ${this.table(table)}`)
     }
   }

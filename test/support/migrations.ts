@@ -94,6 +94,7 @@ const ROWS: Readonly<Record<number, readonly (readonly [table: string, columns: 
     5: [],
     6: [],
     7: [],
+    8: [],
   }
 
 /** Puts a row into each table of this migration. → the tables */

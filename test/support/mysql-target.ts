@@ -94,6 +94,8 @@ export class MysqlTarget implements Target {
       url.hostname = options.through.address.host
       url.port = String(options.through.address.port)
     }
+    url.username = options.as?.user ?? url.username
+    url.pathname = options.as?.database ?? url.pathname
     const style = kind.name.includes('callback') ? 'callback' : 'promise'
     const pool = poolOf(
       url.href,

@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, afterAll } from 'vitest'
 import { MysqlOutboxTarget } from './mysql-outbox-target.ts'
+import { PgliteOutboxTarget, PgliteTarget } from './pglite-target.ts'
 import { PostgresOutboxTarget } from './postgres-outbox-target.ts'
 import type { Row, Target } from './target.ts'
 
@@ -74,13 +75,17 @@ export interface OutboxTarget {
   close(): Promise<void>
 }
 
+function outboxTargetOf(target: Target): OutboxTarget {
+  if (target instanceof PgliteTarget) return new PgliteOutboxTarget(target)
+  return target.engine === 'postgres' ? new PostgresOutboxTarget(target) : new MysqlOutboxTarget(target)
+}
+
 /** The outbox of a test file's database, empty at the start of each test. */
 export function useOutboxTarget(
   target: Target,
   options: { migrated: boolean } = { migrated: true },
 ): OutboxTarget {
-  const outbox =
-    target.engine === 'postgres' ? new PostgresOutboxTarget(target) : new MysqlOutboxTarget(target)
+  const outbox = outboxTargetOf(target)
   beforeAll(() => outbox.open())
   if (options.migrated) beforeEach(() => outbox.clear())
   afterAll(() => outbox.close())

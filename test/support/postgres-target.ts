@@ -25,11 +25,11 @@ export const postgresKinds: readonly HandleKind[] = [
 
 export class PostgresTarget implements Target {
   readonly engine = 'postgres'
-  readonly kinds = postgresKinds
+  readonly kinds: readonly HandleKind[] = postgresKinds
   readonly outboxTable = 'txbox.outbox'
   readonly failedInsertLocks = false
-  readonly oddities = Object.keys(oddRoots)
-  readonly strayHandles = Object.keys(strayHandles)
+  readonly oddities: readonly string[] = Object.keys(oddRoots)
+  readonly strayHandles: readonly string[] = Object.keys(strayHandles)
   readonly abortions = abortions
   readonly recoverable = abortions
   readonly costs = { fresh: 1, duplicate: 2, freshBatch: 1, mixedBatch: 1 }
@@ -45,6 +45,10 @@ export class PostgresTarget implements Target {
     // Deadlocks are found after a second; a superuser may have it sooner.
     const { pathname } = new URL(url)
     await this.sql(`alter database ${pathname.slice(1)} set deadlock_timeout = '50ms'`).catch(() => undefined)
+    await this.createTables()
+  }
+
+  protected async createTables(): Promise<void> {
     await this.sql(
       'create table effects (seq bigint generated always as identity primary key, name text not null)',
     )
@@ -76,6 +80,8 @@ export class PostgresTarget implements Target {
       url.hostname = options.through.address.host
       url.port = String(options.through.address.port)
     }
+    url.username = options.as?.user ?? url.username
+    url.pathname = options.as?.database ?? url.pathname
     const pool = poolOf(url.href, {
       max: options.max ?? 4,
       pipeline: kind.pipelined,

@@ -11,6 +11,8 @@ declare module 'vitest' {
     servers: Record<string, string>
     /** Servers that are nowhere, with what to do about it. Not empty: the project is left out. */
     missing: string[]
+    /** A server that is nowhere is no failure, with CI=true either. */
+    optional: boolean
     /** The server is a MariaDB that has `innodb_snapshot_isolation`: from 10.6.18, and from 2024 in later series. */
     hasSnapshotIsolation: boolean
   }

@@ -3,13 +3,15 @@ import type { ConnectedDatabase, Database, TransactionHandle } from '@txbox/core
 import type { Proxy } from './proxy.ts'
 import './provided.ts'
 import { MysqlTarget } from './mysql-target.ts'
+import { PgliteTarget } from './pglite-target.ts'
 import { PostgresTarget } from './postgres-target.ts'
 
 /** 'snapshot isolation' is MariaDB's REPEATABLE READ with innodb_snapshot_isolation, its default from 11.6.2. */
 export type Isolation = 'read committed' | 'repeatable read' | 'snapshot isolation'
 export const ISOLATIONS: readonly Isolation[] = [
   'read committed',
-  'repeatable read',
+  // PGlite has one connection for all roots.
+  ...(inject('needs').includes('pglite') ? [] : (['repeatable read'] as const)),
   ...(inject('hasSnapshotIsolation') ? (['snapshot isolation'] as const) : []),
 ]
 
@@ -42,6 +44,8 @@ export interface RootOptions {
   readonly max?: number
   /** Connects through this proxy instead of directly. */
   readonly through?: Pick<Proxy, 'address'>
+  /** Connects as another user, or to another database of the server. */
+  readonly as?: { readonly user?: string; readonly database?: string }
   /** Of the database object, e.g. another schema. */
   readonly schema?: string
 }
@@ -138,8 +142,7 @@ export interface Target {
 
 /** Gives a test file a database of its own: created before its first test, dropped after the last. */
 export function useTarget(options: { migrated: boolean } = { migrated: true }): Target {
-  const engine = inject('engine')
-  const target = engine === 'postgres' ? new PostgresTarget() : new MysqlTarget(engine)
+  const target = targetOf(inject('engine'))
   beforeAll(async () => {
     const [serverUrl] = inject('needs').map((name) => inject('servers')[name])
     if (serverUrl === undefined) throw new Error('The project has no server.')
@@ -148,6 +151,11 @@ export function useTarget(options: { migrated: boolean } = { migrated: true }): 
   })
   afterAll(() => target.close())
   return target
+}
+
+function targetOf(engine: Target['engine']): PostgresTarget | MysqlTarget {
+  if (engine !== 'postgres') return new MysqlTarget(engine)
+  return inject('needs').includes('pglite') ? new PgliteTarget() : new PostgresTarget()
 }
 
 /** A root for a describe block. */

@@ -79,6 +79,19 @@ export class VersionBufferUnderTest {
     return Number(row?.['n'])
   }
 
+  /** How far each key of this consumer has come, and how many of its messages are counted as waiting. */
+  async positions(): Promise<Record<string, readonly [version: number, waiting: number]>> {
+    const postgres = this.#target.engine === 'postgres'
+    const [table, key] = postgres ? ['txbox.versions', 'key'] : ['txbox_versions', 'cast(`key` as char)']
+    const rows = await this.#target.sql(
+      `select ${key} as chain, version, waiting from ${table} where consumer = ? order by chain`,
+      [postgres ? this.consumer : Buffer.from(this.consumer)],
+    )
+    return Object.fromEntries(
+      rows.map((row) => [String(row['chain']), [Number(row['version']), Number(row['waiting'])]]),
+    )
+  }
+
   /** Makes all that waits older than it is. */
   async age(ms: number): Promise<void> {
     if (this.#target.engine === 'postgres') {

@@ -17,6 +17,7 @@ const classes: [new (message: string, options?: { cause?: unknown }) => TxboxErr
   [core.TransactionConflictError, 'TXBOX_TRANSACTION_CONFLICT', true],
   [core.SchemaError, 'TXBOX_SCHEMA', false],
   [core.DatabaseUnavailableError, 'TXBOX_DATABASE_UNAVAILABLE', true],
+  [core.DatabaseAccessError, 'TXBOX_DATABASE_ACCESS', false],
   [core.LeaseLostError, 'TXBOX_LEASE_LOST', false],
   [core.BrokerUnavailableError, 'TXBOX_BROKER_UNAVAILABLE', true],
   [core.PermanentError, 'TXBOX_PERMANENT', false],

@@ -7,6 +7,7 @@ import * as mysqlGarbage from '../../packages/mysql/src/garbage-statements.ts'
 import * as mysqlInbox from '../../packages/mysql/src/inbox-statements.ts'
 import * as mysqlInspection from '../../packages/mysql/src/inspection-statements.ts'
 import * as mysqlLease from '../../packages/mysql/src/lease-statements.ts'
+import * as mysqlMigration from '../../packages/mysql/src/migration-statements.ts'
 import * as mysqlOutbox from '../../packages/mysql/src/outbox-statements.ts'
 import * as mysqlParked from '../../packages/mysql/src/parked-statements.ts'
 import * as mysqlRelay from '../../packages/mysql/src/relay-statements.ts'
@@ -16,6 +17,7 @@ import * as mysqlVersions from '../../packages/mysql/src/version-buffer-statemen
 import { inboxStatements } from '../../packages/postgres/src/inbox-statements.ts'
 import { inspectionStatements } from '../../packages/postgres/src/inspection-statements.ts'
 import { leaseStatements } from '../../packages/postgres/src/lease-statements.ts'
+import { MIGRATIONS } from '../../packages/postgres/src/migrations.gen.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox-statements.ts'
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
@@ -55,6 +57,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     lease: mysqlLease.leaseStatements(tables),
     garbage: mysqlGarbage.garbageStatements(tables, engine),
     inspection: mysqlInspection.inspectionStatements(tables),
+    migration: mysqlMigration.migrationStatements(tables),
     'version-buffer': mysqlVersions.versionBufferStatements(tables),
   }
 }
@@ -94,12 +97,57 @@ describe.each(Object.keys(databases))('%s', (database) => {
     for (const [name, text] of statementsOn('Else where')) {
       // A part of another statement names no table, and what asks the server itself names none of ours.
       if (name.endsWith('-row.sql') || !/\b(from|into|update|join)\b/i.test(text)) continue
-      if (/^(inspection\.|relay\.(on-)?server\.)/.test(name) && !text.includes('Else where')) continue
+      if (/^(inspection\.|migration\.|relay\.(on-)?server\.)/.test(name) && !text.includes('Else where'))
+        continue
       expect(text, name).toContain('Else where')
       expect(text, name).not.toMatch(
-        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|redrives|versions|waiting|collections)\b)/i,
+        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|redrives|versions|waiting|collections|migrations)\b)/i,
       )
     }
+  })
+})
+
+/** What may stand before a parenthesis in our SQL and is no function that the search path finds. */
+const SYNTAX = new Set(
+  (
+    'and any array as by cast check coalesce conflict copy distinct exists extract filter from greatest group having identity in ' +
+    'join key lateral least limit materialized not nullif on or order over partition returning select set stdout then union using values ' +
+    'when where with'
+  ).split(' '),
+)
+
+/** The functions that a text calls by their bare name. */
+function unqualifiedIn(text: string): string[] {
+  const code = text.replaceAll(/--.*$/gm, '').replaceAll(/'(?:[^']|'')*'/g, "''")
+  const ownNames = new Set(
+    [...code.matchAll(/([a-z_]\w*) \([\w, ]*\) as (?:materialized )?\(/g)].map(([, name]) => name),
+  )
+  return [...code.matchAll(/(?<![.\w$"])(?<!\bas )([a-z_]\w*)\s*\(/gi)]
+    .map(([, name]) => name!.toLowerCase())
+    .filter((name) => !SYNTAX.has(name) && !ownNames.has(name))
+}
+
+/**
+ * A function of the same name in a schema of the search path, with arguments that fit better, would run with the rights of
+ * the relay or of the migrating role.
+ */
+describe('PostgreSQL functions are qualified', () => {
+  const areas = databases['postgres']!('txbox')
+  const texts = [
+    ...Object.entries(areas).flatMap(([area, named]) =>
+      Object.entries(named).map(([name, text]) => [`${area}.${name}`, text]),
+    ),
+    ...MIGRATIONS.map(({ name, sql }) => [name, sql]),
+  ] as [string, string][]
+
+  test.for(texts)('in %s', ([, text]) => {
+    expect(unqualifiedIn(text)).toEqual([])
+  })
+
+  test('an unqualified call is found', () => {
+    expect(unqualifiedIn("select unnest($1::text[]), 'now()', pg_catalog.now() from a as b (c)")).toEqual([
+      'unnest',
+    ])
   })
 })
 

@@ -5,8 +5,10 @@ const EFFECTS: Record<string, ReturnType<typeof effectOf>> = {
   'select 1': 'none',
   '  /* a * b **/ -- c\n # d\n insert into t values (1)': 'none',
   '(select 1)': 'none',
-  'rollback to savepoint a': 'none',
-  'rollback work to a': 'none',
+  'savepoint a': 'sets a savepoint',
+  'release savepoint a': 'none',
+  'rollback to savepoint a': 'rolls back to a savepoint',
+  'rollback work to a': 'rolls back to a savepoint',
   rollback: 'ends',
   'COMMIT AND CHAIN': 'ends',
   '/* rollback to a */ rollback': 'ends',
@@ -40,7 +42,7 @@ test('I7 however many comments stand before it, a statement is told in no time',
 test.each([1213, 1020, 1206])(
   'I7 after error %i the transaction is gone until one is begun or ended',
   (errno) => {
-    const seen = new SeenConnection()
+    const seen = new SeenConnection(() => Promise.resolve())
     seen.sent('begins')
     seen.succeeded('begins')
     const observation = seen.observe()
@@ -57,7 +59,7 @@ test.each([1213, 1020, 1206])(
 )
 
 test('I7 after a lock wait that timed out it may be gone; after another error only the server knows', () => {
-  const seen = new SeenConnection()
+  const seen = new SeenConnection(() => Promise.resolve())
   for (const [errno, rolledBack] of [
     [1062, 'no'],
     [1205, 'perhaps'],

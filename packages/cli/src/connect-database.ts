@@ -1,4 +1,4 @@
-import { connectedPortsOf, type InspectionStore } from '@txbox/core'
+import { connectedPortsOf, reasonOf, type InspectionStore } from '@txbox/core'
 import {
   migrate as migrateMysql,
   migrationSql as mysqlSql,
@@ -13,7 +13,7 @@ import {
 } from '@txbox/postgres'
 import type { RelayOptions } from '@txbox/relay'
 import { createPool } from 'mysql2'
-import { Pool } from 'pg'
+import { Client, Pool } from 'pg'
 import { UsageError } from './failure.ts'
 
 /** Long enough for a database on the other side of the world, short enough for a person to wait for the error. */
@@ -73,14 +73,39 @@ export function engineOf({ database, schema, prefix }: DatabaseOptions): 'postgr
 }
 
 function engineOfUrl(url: string): 'postgres' | 'mysql' {
-  if (!URL.canParse(url)) throw new UsageError(`--database is no URL; expected ${EXPECTED}.`)
+  if (!isWellFormedUrl(url)) {
+    throw new UsageError(
+      `--database is no URL; expected ${EXPECTED}, with what is special in a URL percent-encoded.`,
+    )
+  }
   const { protocol } = new URL(url)
   if (/^postgres(ql)?:$/.test(protocol)) return 'postgres'
   if (/^(mysql|mariadb):$/.test(protocol)) return 'mysql'
   throw new UsageError(`--database ${protocol}// is not available in this version; expected ${EXPECTED}.`)
 }
 
+function isWellFormedUrl(url: string): boolean {
+  if (!URL.canParse(url) || !/^[a-z][a-z0-9+.-]*:\/\//i.test(url)) return false
+  const { username, password, pathname } = new URL(url)
+  try {
+    for (const part of [username, password, pathname]) decodeURIComponent(part)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What a driver has against the rest of the URL, before anything connects. */
+function checked<T>(make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    throw new UsageError(`--database cannot be used: ${reasonOf(error)}`)
+  }
+}
+
 function connectPostgres(url: string, schema: string | undefined, name: string): CommandDatabase {
+  checked(() => new Client({ connectionString: url }))
   const pool = new Pool({
     connectionString: url,
     max: CONNECTIONS,
@@ -103,11 +128,13 @@ function connectMysql(url: string, prefix: string | undefined, name: string): Co
   const { pathname } = new URL(url)
   if (pathname.length < 2)
     throw new UsageError('--database names no database; expected mysql://user@host/database.')
-  const pool = createPool({
-    uri: url.replace(/^mariadb:/, 'mysql:'),
-    connectionLimit: CONNECTIONS,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-  }).promise()
+  const pool = checked(() =>
+    createPool({
+      uri: url.replace(/^mariadb:/, 'mysql:'),
+      connectionLimit: CONNECTIONS,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+    }),
+  ).promise()
   const database = mysql({ db: pool, prefix })
   return {
     database,

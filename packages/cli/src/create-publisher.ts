@@ -1,18 +1,25 @@
 import { rabbitmqPublisher } from '@txbox/rabbitmq'
 import { type OutboxMessage, type Publisher } from '@txbox/relay'
 import { UsageError } from './failure.ts'
+import { endIfReaderIsGone } from './output-reader.ts'
+import { payloadOf } from './payload-of.ts'
+import { toJson } from './terminal.ts'
+
+const EXPECTED = 'amqp://…, amqps://… or stdout:'
 
 /** What `--publisher` names. The URL itself is never shown: it holds a password. */
 export function createPublisher(url: string, exchange: string): Publisher {
-  const protocol = /^[a-z]+:/.exec(url)?.[0] ?? ''
+  const protocol = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0].toLowerCase()
   switch (protocol) {
     case 'amqp:':
     case 'amqps:':
       return rabbitmqPublisher({ url, exchange })
     case 'stdout:':
       return stdoutPublisher()
+    case undefined:
+      throw new UsageError(`--publisher is no URL; expected ${EXPECTED}`)
     default:
-      throw new UsageError(`--publisher ${protocol}… is unknown; expected amqp://…, amqps://… or stdout:`)
+      throw new UsageError(`--publisher ${protocol}… is unknown; expected ${EXPECTED}`)
   }
 }
 
@@ -21,9 +28,13 @@ function stdoutPublisher(): Publisher {
   return {
     ordering: 'per-key',
     async publish(messages) {
-      const lines = messages.map((message) => `${JSON.stringify(toLine(message))}\n`).join('')
+      const lines = messages.map((message) => `${toJson(toLine(message))}\n`).join('')
       await new Promise<void>((resolve, reject) => {
-        process.stdout.write(lines, (error) => (error ? reject(error) : resolve()))
+        process.stdout.write(lines, (error) => {
+          if (!error) return resolve()
+          endIfReaderIsGone(error)
+          reject(error)
+        })
       })
       return messages.map(() => ({ status: 'accepted' as const }))
     },
@@ -31,17 +42,7 @@ function stdoutPublisher(): Publisher {
 }
 
 function toLine(message: OutboxMessage): object {
-  const { id, topic, type, key, contentType, headers, correlationId, createdAt } = message
-  return { id, topic, type, key, contentType, headers, correlationId, createdAt, ...payloadOf(message) }
-}
-
-/** JSON as it is, other text as text, and what is neither in base64. */
-function payloadOf(message: OutboxMessage): object {
-  try {
-    if (/[/+]json\s*(;|$)/i.test(message.contentType)) return { payload: message.json() }
-    if (message.contentType.startsWith('text/')) return { payload: message.text() }
-  } catch {
-    // It is not what its content type says: shown as the bytes that it is.
-  }
-  return { payloadBase64: Buffer.from(message.payload).toString('base64') }
+  const { id, topic, type, key, contentType, headers, correlationId, createdAt, payload } = message
+  const content = payloadOf(contentType, payload)
+  return { id, topic, type, key, contentType, headers, correlationId, createdAt, ...content }
 }

@@ -1,13 +1,24 @@
-import type { Finding } from '@txbox/core'
+import { reasonOf, type Finding } from '@txbox/core'
 import { connectDatabase, engineOf, type DatabaseOptions } from './connect-database.ts'
+import { createPublisher } from './create-publisher.ts'
+import { wrap } from './layout.ts'
 import { probeListen } from './listen-probe.ts'
-import { paint, write, writeJson } from './terminal.ts'
+import { paint, terminalColumns, write, writeJson } from './terminal.ts'
 import { trafficFindings } from './traffic-findings.ts'
+import { visible } from './visible.ts'
+import { withoutSecrets } from './without-secrets.ts'
 
 const BLOCKING_KEYS = 10
+const PUBLISHER_WITHIN_MS = 10_000
+/** Where what was found begins: behind verdict and name, or in a line of its own where the terminal is narrow. */
+const INDENT = 26
+const NARROW_INDENT = 4
+const NARROW_COLUMNS = 80
 
 interface DoctorOptions extends DatabaseOptions {
   readonly longTransactionMs: number
+  readonly publisher?: string
+  readonly exchange: string
   readonly json?: boolean
 }
 
@@ -28,6 +39,9 @@ export async function doctorCommand(options: DoctorOptions): Promise<void> {
 }
 
 async function look(options: DoctorOptions): Promise<readonly Finding[]> {
+  // A wrong URL is wrong usage, before anything is looked at.
+  const publisher =
+    options.publisher === undefined ? undefined : createPublisher(options.publisher, options.exchange)
   const connected = connectDatabase(options, 'doctor')
   try {
     const { inspection } = connected
@@ -39,13 +53,39 @@ async function look(options: DoctorOptions): Promise<readonly Finding[]> {
         ...trafficFindings(await inspection.status(), await inspection.blockingKeys(BLOCKING_KEYS)),
       )
     }
+    if (publisher !== undefined) findings.push(await publisherFinding(publisher))
     return findings
   } finally {
+    await publisher?.close?.()
     await connected.close()
   }
 }
 
+async function publisherFinding(publisher: ReturnType<typeof createPublisher>): Promise<Finding> {
+  const check = 'publisher'
+  if (publisher.check === undefined) {
+    return { check, verdict: 'note', found: 'this publisher has nothing that can be checked' }
+  }
+  try {
+    await publisher.check({ signal: AbortSignal.timeout(PUBLISHER_WITHIN_MS) })
+    return { check, verdict: 'ok', found: 'the broker takes messages' }
+  } catch (error) {
+    return {
+      check,
+      verdict: 'problem',
+      found: withoutSecrets(reasonOf(error)),
+      advice: 'Nothing is published until this is put right. Messages wait in the outbox.',
+    }
+  }
+}
+
 function lineOf({ check, verdict, found, advice }: Finding): string {
-  const line = `${SIGNS[verdict]}  ${check.padEnd(15)}  ${found}`
-  return advice === undefined ? line : `${line}\n${' '.repeat(26)}${paint('dim', advice)}`
+  const columns = terminalColumns()
+  const narrow = columns < NARROW_COLUMNS
+  const indent = narrow ? NARROW_INDENT : INDENT
+  const margin = `\n${' '.repeat(indent)}`
+  const indented = (text: string): string => wrap(visible(text), columns - indent).replaceAll('\n', margin)
+  const name = narrow ? check + margin : `${check.padEnd(INDENT - 11)}  `
+  const line = `${SIGNS[verdict]}  ${name}${indented(found)}`
+  return advice === undefined ? line : `${line}${margin}${paint('dim', indented(advice))}`
 }

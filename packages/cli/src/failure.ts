@@ -1,5 +1,6 @@
-import { isTxboxError } from '@txbox/core'
+import { isTxboxError, reasonOf } from '@txbox/core'
 import { CommanderError } from 'commander'
+import { withoutSecrets } from './without-secrets.ts'
 
 /** The command was called in a way that it does not understand: exit code 2. */
 export class UsageError extends Error {}
@@ -11,9 +12,8 @@ export function exitCodeOf(error: unknown): number {
   return isTxboxError(error) && error.code === 'TXBOX_INVALID_OPTION' ? 2 : 1
 }
 
-/** What a person reads: one line, no stack trace. Commander has already written its own. */
+/** What a person reads: one line with the causes, no stack trace, no password. Commander has already written its own. */
 export function oneLine(error: unknown): string {
   if (error instanceof CommanderError) return ''
-  const text = error instanceof Error ? error.message || error.name : String(error)
-  return `txbox: ${text.replaceAll(/\s*\n\s*/g, ' ')}`
+  return `txbox: ${withoutSecrets(reasonOf(error))}`
 }

@@ -1,8 +1,10 @@
 import { createGarbageCollector, type Collected, type GarbageCollector } from '@txbox/gc'
 import { SingleBar } from 'cli-progress'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
-import { oneLine } from './failure.ts'
-import { counted, duration, write, writeJson } from './terminal.ts'
+import { readableDuration as duration } from '@txbox/core'
+import { whenReaderIsGone } from './output-reader.ts'
+import { counted, write, writeJson } from './terminal.ts'
+import { stderrLog } from './stderr-log.ts'
 import { untilSignal } from './until-signal.ts'
 
 interface GcOptions extends DatabaseOptions {
@@ -17,16 +19,17 @@ interface GcOptions extends DatabaseOptions {
 /** `txbox gc` */
 export async function gcCommand(options: GcOptions): Promise<void> {
   const connected = connectDatabase(options, 'gc')
+  const log = stderrLog(options.json === true)
   try {
     const gc = createGarbageCollector({
+      logger: log,
       database: connected.database,
       batchSize: options.batchSize,
       pauseMs: options.pauseMs,
       intervalMs: options.intervalMs,
       deadLetterRetentionMs: options.deadLetterRetentionMs,
     })
-    if (options.intervalMs !== undefined && options.dryRun !== true)
-      return await collectByInterval(gc, options)
+    if (options.intervalMs !== undefined && options.dryRun !== true) return await collectByInterval(gc, log)
     const found = await connected.inspection.collectable(options.deadLetterRetentionMs)
     const claims = counted(found.inbox, 'expired claim')
     const letters = counted(found.deadLetters, 'dead letter')
@@ -63,30 +66,30 @@ async function collectOnce(gc: GarbageCollector, total: number, json: boolean): 
   }
 }
 
-/** Logs go to standard error, as those of `txbox relay`. */
-async function collectByInterval(gc: GarbageCollector, { json }: GcOptions): Promise<void> {
-  const log = (event: string, text: string, value: object): void => {
-    const at = new Date().toISOString()
-    process.stderr.write(
-      `${json === true ? JSON.stringify({ at, event, ...value }) : `${at} ${event}: ${text}`}\n`,
-    )
-  }
-  gc.on('collected', (collected) => log('collected', said(collected), collected))
-  gc.on('error', ({ error }) => log('error', oneLine(error), { error: oneLine(error) }))
+async function collectByInterval(gc: GarbageCollector, log: ReturnType<typeof stderrLog>): Promise<void> {
+  gc.on('collected', (collected) => log.info({ event: 'collected', ...collected }, said(collected)))
   await gc.start()
-  log('started', 'collecting; stop with SIGTERM or Ctrl-C', {})
   const stopped = Promise.withResolvers<void>()
+  const stop = (): void => void gc.stop().then(stopped.resolve, stopped.reject)
+  whenReaderIsGone(stop)
   await untilSignal(stopped.promise, (signal) => {
-    log('stopping', `${signal}: finishing the batch in flight`, { signal })
-    void gc.stop().then(stopped.resolve, stopped.reject)
+    log.info({ event: 'stopping', signal }, `${signal}: the collector finishes the batch in flight.`)
+    stop()
   })
 }
 
 function said(collected: Collected): string {
-  const { inbox, deadLetters, redrives, durationMs, complete } = collected
+  const { inbox, deadLetters, redrives, bufferedDeadLetters, durationMs, complete } = collected
   const letters = counted({ count: deadLetters }, 'dead letter')
-  const records = redrives === 0 ? '' : `, and ${counted({ count: redrives }, 'record')} of redrives,`
-  const what = `${counted({ count: inbox }, 'expired claim')} and ${letters}${records}`
+  const others = [
+    ...(bufferedDeadLetters > 0
+      ? [`${counted({ count: bufferedDeadLetters }, 'dead letter')} of version buffers`]
+      : []),
+    ...(redrives > 0 ? [`${counted({ count: redrives }, 'record')} of redrives`] : []),
+  ]
+  const last = others.pop()
+  const more = last === undefined ? '' : `, ${others.map((other) => `${other}, `).join('')}and ${last},`
+  const what = `${counted({ count: inbox }, 'expired claim')} and ${letters}${more}`
   return `Removed ${what} in ${duration(durationMs)}${complete ? '' : '; stopped before the end'}.`
 }
 

@@ -1,8 +1,5 @@
 import { createServer, type Server } from 'node:http'
 
-/** An orchestrator waits for a second or so. */
-const DATABASE_WITHIN_MS = 2000
-
 /** What a probe is told: well, or what is wrong. */
 export type Health = { readonly ok: true } | { readonly ok: false; readonly reason: string }
 
@@ -38,27 +35,6 @@ export async function startHealthServer(
         server.close(() => resolve())
         server.closeAllConnections()
       }),
-  }
-}
-
-/** Is the database there, and are its tables? In time for the one who asks. */
-export async function databaseHealth(check: () => Promise<void>): Promise<Health> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<Health>((resolve) => {
-    const reason = `the database has not answered within ${DATABASE_WITHIN_MS} ms`
-    timer = setTimeout(resolve, DATABASE_WITHIN_MS, { ok: false, reason })
-  })
-  const asked = check().then(
-    (): Health => ({ ok: true }),
-    (): Health => ({
-      ok: false,
-      reason: 'the database cannot be reached, or its tables are of another revision',
-    }),
-  )
-  try {
-    return await Promise.race([asked, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Finding } from '@txbox/core'
+import { reasonOf, type Finding } from '@txbox/core'
 import { Client } from 'pg'
-import { oneLine } from './failure.ts'
 
 const WITHIN_MS = 3000
 
@@ -37,7 +36,7 @@ export async function probeListen(url: string): Promise<Finding> {
       ? { check, verdict: 'ok', found: 'notifications arrive' }
       : broken('a notification did not arrive')
   } catch (error) {
-    return broken(oneLine(error).replace('txbox: ', ''))
+    return broken(reasonOf(error))
   } finally {
     await Promise.allSettled([listener.end(), notifier.end()])
   }

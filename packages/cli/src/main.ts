@@ -1,11 +1,16 @@
 #!/usr/bin/env node
-import { createProgram } from './program.ts'
-import { exitCodeOf, oneLine } from './failure.ts'
+// Only what every Node.js understands may stand here: what is imported statically is parsed before this runs.
+const NEEDED = [22, 12] as const
 
-try {
-  await createProgram().parseAsync()
-} catch (error) {
-  const line = oneLine(error)
-  if (line !== '') process.stderr.write(`${line}\n`)
-  process.exitCode = exitCodeOf(error)
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+if (major < NEEDED[0] || (major === NEEDED[0] && minor < NEEDED[1])) {
+  process.stderr.write(
+    `txbox: this command needs Node.js ${NEEDED.join('.')} or later; this is Node.js ${process.versions.node}.\n`,
+  )
+  process.exitCode = 1
+} else {
+  const { runTxbox } = await import('./run-txbox.ts')
+  await runTxbox()
 }
+
+export {}

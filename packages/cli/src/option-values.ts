@@ -6,6 +6,13 @@ export function wholeNumber(value: string): number {
   return Number(value)
 }
 
+/** A port; 0 takes any that is free. */
+export function port(value: string): number {
+  const number = wholeNumber(value)
+  if (number > 65_535) throw new InvalidArgumentError('Expected a port, from 0 to 65535.')
+  return number
+}
+
 /** A number of milliseconds, or for ever. */
 export function retention(value: string): number {
   return value === 'forever' ? Infinity : wholeNumber(value)
@@ -16,5 +23,13 @@ export function seconds(value: string): number {
   const number = Number(value)
   if (!(number >= 0.1 && number <= 86_400))
     throw new InvalidArgumentError('Expected seconds, from 0.1 to 86400.')
+  return number
+}
+
+/** How often something is logged, in milliseconds: from a tenth of a second to a day. */
+export function interval(value: string): number {
+  const number = wholeNumber(value)
+  if (number < 100 || number > 86_400_000)
+    throw new InvalidArgumentError('Expected milliseconds, from 100 to 86400000.')
   return number
 }

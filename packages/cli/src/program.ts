@@ -1,30 +1,28 @@
 import { Command, Option } from 'commander'
-import {
-  discardDeadLetters,
-  listDeadLetters,
-  redriveDeadLetters,
-  showDeadLetter,
-} from './dead-letters-command.ts'
+import { discardDeadLetters, redriveDeadLetters } from './change-dead-letters.ts'
+import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { gcCommand } from './gc-command.ts'
 import { migrateCommand } from './migrate-command.ts'
+import { interval, port, retention, seconds, wholeNumber } from './option-values.ts'
 import { relayCommand } from './relay-command.ts'
 import { statusCommand } from './status-command.ts'
-import { retention, seconds, wholeNumber } from './option-values.ts'
+import { withoutSecrets } from './without-secrets.ts'
 
 const EXIT_CODES = '\nExit codes: 0 done, 1 failed, 2 wrong usage.'
+
+/** How one calls it: nobody owns the name txbox on the registry. */
+const CALLED = 'npx @txbox/cli'
 
 const THIRTY_DAYS_MS = 2_592_000_000
 
 /** The command line. Throws instead of ending the process. */
 export function createProgram(): Command {
-  const program = new Command('txbox')
+  const program = complaining(new Command(CALLED))
     .description(
       "Makes a message's effect happen once: tables, relay, garbage collection, and a look at them.",
     )
     .version('0.1.0')
-    .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(inOneLine(text)) })
     .addHelpText('after', EXIT_CODES)
   addMigrate(program)
   addRelay(program)
@@ -48,35 +46,45 @@ function addMigrate(program: Command): void {
     .addHelpText(
       'after',
       examples(
-        'txbox migrate --database postgres://user@localhost/shop',
-        'txbox migrate --dry-run',
-        'txbox migrate --schema messaging --print | psql -v ON_ERROR_STOP=1 -1',
-        'txbox migrate --prefix messaging_ --print | mysql shop',
+        'migrate --database postgres://user@localhost/shop',
+        'migrate --dry-run',
+        'migrate --schema messaging --print | psql -1',
+        'migrate --prefix messaging_ --print | mysql shop',
       ),
     )
     .action(migrateCommand)
 }
 
 function addRelay(program: Command): void {
-  withDatabase(program, 'relay')
+  withPublisher(withDatabase(program, 'relay'))
     .description('publish what stands in the outbox, until SIGTERM or SIGINT')
-    .requiredOption('--publisher <url>', 'where to: amqp://…, amqps://… or stdout:')
-    .option('--exchange <name>', "the RabbitMQ exchange; '' is the default exchange", 'txbox')
     .option('--drain', 'publish what is due now, then exit')
-    .option('--batch-size <messages>', 'the most messages in one batch', wholeNumber)
-    .option('--lease-ms <ms>', 'how long a relay that has died keeps its shards', wholeNumber)
-    .option('--poll-min-ms <ms>', 'how often to look for messages while there are some', wholeNumber)
-    .option('--poll-max-ms <ms>', 'how often to look when there are none', wholeNumber)
+    .option('--timeout <seconds>', 'with --drain: fail when that takes longer', seconds)
+    .option('--batch-size <messages>', 'the most messages in one batch (default: 1000)', wholeNumber)
+    .option('--batch-bytes <bytes>', 'the most payload bytes in one batch (default: 4 MiB)', wholeNumber)
+    .addOption(
+      new Option(
+        '--wakeup <how>',
+        "'notify' also looks when an outbox with notify: true tells of messages; PostgreSQL only",
+      ).choices(['poll', 'notify']),
+    )
+    .option(
+      '--lease-ms <ms>',
+      'how long a relay that has died keeps its shards (default: 10000)',
+      wholeNumber,
+    )
+    .option('--poll-min-ms <ms>', 'how often to look while there are messages (default: 20)', wholeNumber)
+    .option('--poll-max-ms <ms>', 'how often to look when there are none (default: 500)', wholeNumber)
     .option('--owner <name>', 'how this relay is called in the table of leases')
     .option('--stop-timeout-ms <ms>', 'how long to finish what is in flight', wholeNumber, 10_000)
-    .option('--health-port <port>', 'answer GET /livez and /readyz there', wholeNumber)
+    .option('--log-interval-ms <ms>', 'how often to log what was published', interval, 60_000)
+    .option('--health-port <port>', 'answer GET /livez and /readyz there', port)
     .option('--health-host <address>', 'where to listen for that', '0.0.0.0')
     .addHelpText(
       'after',
       examples(
-        'txbox relay --publisher amqp://guest:guest@localhost --database postgres://user@localhost/shop',
-        'txbox relay --publisher amqp://broker --health-port 8080',
-        'txbox relay --publisher stdout: --drain | jq .topic',
+        'relay --publisher amqp://broker --health-port 8080',
+        'relay --publisher stdout: --drain --timeout 30 | jq .topic',
       ),
     )
     .action(relayCommand)
@@ -87,8 +95,8 @@ function addGc(program: Command): void {
     .description('remove expired claims, and dead letters past their retention')
     .option('--dry-run', 'only say how many would go')
     .option('--interval-ms <ms>', 'collect again and again, until SIGTERM or SIGINT', wholeNumber)
-    .option('--batch-size <rows>', 'the most rows in one transaction', wholeNumber)
-    .option('--pause-ms <ms>', 'from the end of one batch to the next', wholeNumber)
+    .option('--batch-size <rows>', 'the most rows in one transaction (default: 1000)', wholeNumber)
+    .option('--pause-ms <ms>', 'from the end of one batch to the next (default: 50)', wholeNumber)
     .option(
       '--dead-letter-retention-ms <ms>',
       "how long dead letters are kept; 'forever' keeps them",
@@ -97,11 +105,10 @@ function addGc(program: Command): void {
     )
     .addHelpText(
       'after',
-      examples(
-        'txbox gc --dry-run',
-        '* * * * * txbox gc --json >> /var/log/txbox-gc.log   (a line of crontab)',
-        'txbox gc --interval-ms 60000 --dead-letter-retention-ms forever',
-      ),
+      `${examples(
+        'gc --dry-run',
+        'gc --interval-ms 60000 --dead-letter-retention-ms forever',
+      )}\nA line of crontab:\n  * * * * *  ${CALLED} gc --json >> /var/log/txbox-gc.log\n`,
     )
     .action(gcCommand)
 }
@@ -110,81 +117,103 @@ function addStatus(program: Command): void {
   withDatabase(program, 'status')
     .description('backlog, parked and dead messages, relays and their leases, the inbox, the last collection')
     .option('--watch [seconds]', 'show it again and again, until Ctrl-C (default: every 2)', seconds)
-    .addHelpText(
-      'after',
-      examples('txbox status', 'txbox status --watch', 'txbox status --json | jq .oldestMs'),
-    )
+    .addHelpText('after', examples('status', 'status --watch', 'status --json | jq .oldestMs'))
     .action(statusCommand)
 }
 
 function addDeadLetters(program: Command): void {
-  const group = program
-    .command('dead-letters')
-    .exitOverride()
+  const group = complaining(program.command('dead-letters'))
     .description('messages that gave up: look at them, put them back, delete them')
     .addHelpText('after', EXIT_CODES)
   const selecting = (name: string): Command =>
     withDatabase(group, name)
-      .option('--topic <topic>', 'only those of this topic')
-      .option('--type <type>', 'only those of this type')
-      .option('--key <key>', 'only those of this ordering key')
+      .option('--topic <topic>', 'only messages of this topic')
+      .option('--type <type>', 'only messages of this type')
+      .option('--key <key>', 'only messages of this ordering key')
+  const parked = (text: string): Option => new Option('--parked', text)
   selecting('list')
     .description('in the order of their ids')
     .option('--limit <letters>', 'at most so many, 1 to 1000', wholeNumber, 100)
-    .option('--after <id>', 'only those whose id comes after this one: the next page')
-    .addHelpText(
-      'after',
-      examples('txbox dead-letters list --topic orders', 'txbox dead-letters list --json | jq .id'),
-    )
+    .option('--after <id>', 'only letters whose id comes after this one: the next page')
+    .addOption(parked('messages that wait for another attempt, or behind one, instead').conflicts('after'))
+    .addHelpText('after', examples('dead-letters list --topic orders', 'dead-letters list --json | jq .id'))
     .action(listDeadLetters)
   withDatabase(group, 'show')
-    .description('all about one, but its payload')
+    .description('all that is known of the messages with an id; the payload only with --payload')
     .argument('<id>', 'of the message')
-    .addHelpText('after', examples('txbox dead-letters show 0199d3c0-…'))
+    .option('--payload', 'its headers and its payload too')
+    .addOption(parked('messages that wait for another attempt, or behind one, instead'))
+    .addHelpText('after', examples('dead-letters show 0199d3c0-…', 'dead-letters show 0199d3c0-… --payload'))
     .action(showDeadLetter)
-  selecting('redrive [ids...]')
+  selecting('redrive')
+    .argument('[ids...]', 'of the messages')
     .description('put them back: published again, with the same ids, before what follows in their keys')
     .option('--yes', 'without being asked: for scripts')
     .addHelpText(
       'after',
-      examples('txbox dead-letters redrive 0199d3c0-…', 'txbox dead-letters redrive --topic orders --yes'),
+      examples('dead-letters redrive 0199d3c0-…', 'dead-letters redrive --topic orders --yes'),
     )
     .action(redriveDeadLetters)
-  selecting('discard [ids...]')
+  selecting('discard')
+    .argument('[ids...]', 'of the messages')
     .description('delete them for good')
     .option('--yes', 'without being asked: for scripts')
-    .addHelpText('after', examples('txbox dead-letters discard --topic orders --key o1'))
+    .addOption(parked('messages that wait for another attempt, or behind one, instead; their keys go on'))
+    .addHelpText(
+      'after',
+      examples('dead-letters discard --topic orders --key o1', 'dead-letters discard 0199d3c0-… --parked'),
+    )
     .action(discardDeadLetters)
 }
 
 function addDoctor(program: Command): void {
-  withDatabase(program, 'doctor')
+  withPublisher(withDatabase(program, 'doctor'), false)
     .description(
-      'look for what is wrong with server, tables and traffic, and say what to do; fails on a problem',
+      'look for what is wrong with server, tables, traffic and publisher, and say what to do; fails on a problem',
     )
-    .option('--long-transaction-ms <ms>', 'an open transaction that is older is told of', wholeNumber, 60_000)
-    .addHelpText('after', examples('txbox doctor', 'txbox doctor --json | jq .healthy'))
+    .option('--long-transaction-ms <ms>', 'report open transactions that are older', wholeNumber, 60_000)
+    .addHelpText(
+      'after',
+      examples('doctor', 'doctor --publisher amqp://broker', 'doctor --json | jq .healthy'),
+    )
     .action(doctorCommand)
 }
 
-/** Commander's own complaints come with hints in lines of their own. */
-function inOneLine(text: string): string {
-  const said = text
-    .replace(/^error: /, '')
-    .trim()
-    .replaceAll(/\s*\n\s*/g, ' ')
-  return `txbox: ${said} (see 'txbox --help')\n`
+function withPublisher(command: Command, mandatory = true): Command {
+  return command
+    .addOption(
+      new Option('--publisher <url>', 'where to: amqp://…, amqps://… or stdout:')
+        .env('PUBLISHER_URL')
+        .makeOptionMandatory(mandatory),
+    )
+    .option('--exchange <name>', "the RabbitMQ exchange; '' is the default exchange", 'txbox')
 }
 
-export function examples(...lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  ${line}\n`).join('')}${EXIT_CODES}`
+/** A command that throws, and whose complaints are one line that names the right help. */
+function complaining(command: Command): Command {
+  return command.exitOverride().configureOutput({
+    outputError(text, write) {
+      // Commander's own complaints come with hints in lines of their own.
+      const said = text
+        .replace(/^error: /, '')
+        .trim()
+        .replaceAll(/\s*\n\s*/g, ' ')
+      write(`txbox: ${withoutSecrets(said)} (see '${fullNameOf(command)} --help')\n`)
+    },
+  })
+}
+
+function fullNameOf(command: Command): string {
+  return command.parent === null ? command.name() : `${fullNameOf(command.parent)} ${command.name()}`
+}
+
+function examples(...lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  ${CALLED} ${line}\n`).join('')}${EXIT_CODES}`
 }
 
 /** A command with what every command takes. */
-export function withDatabase(program: Command, name: string): Command {
-  return program
-    .command(name)
-    .exitOverride()
+function withDatabase(program: Command, name: string): Command {
+  return complaining(program.command(name))
     .addOption(
       new Option('--database <url>', 'postgres://… or mysql://user@host/database').env('DATABASE_URL'),
     )

@@ -1,10 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { connectedPortsOf } from '@txbox/core'
-import { createRelay, type Relay, type RelayEvents } from '@txbox/relay'
-import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
+import { RepeatedTrouble } from '@txbox/core'
+import { createRelay, type Publisher, type Relay } from '@txbox/relay'
+import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'
-import { oneLine } from './failure.ts'
-import { databaseHealth, startHealthServer, type HealthChecks } from './health-server.ts'
+import { UsageError } from './failure.ts'
+import { startHealthServer } from './health-server.ts'
+import { whenReaderIsGone } from './output-reader.ts'
+import { lagText, RelayProgress } from './relay-progress.ts'
+import { RelayReadiness } from './relay-readiness.ts'
+import { stderrLog } from './stderr-log.ts'
+import { counted } from './terminal.ts'
 import { untilSignal } from './until-signal.ts'
 
 const CLOSE_WITHIN_MS = 2000
@@ -13,90 +18,100 @@ interface RelayCommandOptions extends DatabaseOptions {
   readonly publisher: string
   readonly exchange: string
   readonly drain?: boolean
+  /** In seconds. */
+  readonly timeout?: number
   readonly batchSize?: number
+  readonly batchBytes?: number
+  readonly wakeup?: 'poll' | 'notify'
   readonly leaseMs?: number
   readonly pollMinMs?: number
   readonly pollMaxMs?: number
   readonly owner?: string
   readonly stopTimeoutMs: number
+  readonly logIntervalMs: number
   readonly healthPort?: number
   readonly healthHost: string
   readonly json?: boolean
 }
 
-/** `txbox relay`: logs go to standard error, since standard output may be where messages go. */
+type Log = ReturnType<typeof stderrLog>
+
+/** `txbox relay` */
 export async function relayCommand(options: RelayCommandOptions): Promise<void> {
+  if (options.timeout !== undefined && options.drain !== true) {
+    throw new UsageError('--timeout is for --drain: without it a relay runs until it is stopped.')
+  }
   const publisher = createPublisher(options.publisher, options.exchange)
   const connected = connectDatabase(options, 'relay')
+  const log = stderrLog(options.json === true)
   try {
     const { pollMinMs: min = 20, pollMaxMs: max = Math.max(min, 500) } = options
     const relay = createRelay({
       database: connected.database,
       publisher,
       batchSize: options.batchSize,
+      batchBytes: options.batchBytes,
+      wakeup: options.wakeup,
       leaseMs: options.leaseMs,
       pollIntervalMs: { min, max },
       owner: options.owner,
+      logger: log,
     })
-    report(relay, options.json === true)
-    const broken = whenOutputBreaks(() => void relay.stop({ timeoutMs: options.stopTimeoutMs }))
-    const health =
-      options.healthPort === undefined
-        ? undefined
-        : await startHealthServer(
-            { port: options.healthPort, host: options.healthHost },
-            healthOf(relay, () => connectedPortsOf('relay', connected.database).checkSchema()),
-          )
-    if (health !== undefined)
-      log(options.json === true, 'health', `listening on port ${health.port}`, { port: health.port })
+    whenReaderIsGone(() => void relay.stop({ timeoutMs: options.stopTimeoutMs }))
+    const health = await answerProbes(relay, publisher, connected, options, log)
     try {
-      await run(relay, options)
+      await run(relay, connected, options, log)
     } finally {
       await health?.close()
     }
-    if (broken.error !== undefined) throw broken.error
   } finally {
     await closeWithin(CLOSE_WITHIN_MS, connected.close())
   }
 }
 
-/** Whoever reads our output may go away, as `head` does; messages that he has not read stay in the outbox. */
-function whenOutputBreaks(stop: () => void): { error: Error | undefined } {
-  const broken: { error: Error | undefined } = { error: undefined }
-  process.stdout.on('error', (error) => {
-    broken.error ??= error
-    stop()
-  })
-  return broken
+/** Asks the publisher at the start, so that a wrong password shows before the first message; and answers probes. */
+async function answerProbes(
+  relay: Relay,
+  publisher: Publisher,
+  { inspection }: CommandDatabase,
+  { healthPort, healthHost }: RelayCommandOptions,
+  log: Log,
+): Promise<{ close(): Promise<void> } | undefined> {
+  const trouble = new RepeatedTrouble()
+  const readiness = new RelayReadiness(relay, publisher, inspection, (reason) =>
+    trouble.tell('not-ready', (times) =>
+      log.warn({ event: 'not-ready', error: reason, times }, `The publisher is not ready: ${reason}`),
+    ),
+  )
+  if (healthPort === undefined) return undefined
+  const server = await startHealthServer({ port: healthPort, host: healthHost }, readiness)
+  log.info({ event: 'health', port: server.port }, `Probes are answered on port ${server.port}.`)
+  return server
 }
 
 /** Connections to a server that has gone silent may never close: then the process ends without them. */
 async function closeWithin(ms: number, closing: Promise<void>): Promise<void> {
-  const late = await Promise.race([closing, pause(ms, 'late')])
+  const late = await Promise.race([closing, pause(ms, 'late', { ref: false })])
   if (late === 'late') setTimeout(() => process.exit(), ms).unref()
 }
 
 /** Runs, or drains, and stops on a signal; in any case everything is given back. */
-async function run(relay: Relay, options: RelayCommandOptions): Promise<void> {
-  const json = options.json === true
+async function run(
+  relay: Relay,
+  connected: CommandDatabase,
+  options: RelayCommandOptions,
+  log: Log,
+): Promise<void> {
   const stop = (signal: string): void => {
-    log(json, 'stopping', `${signal}: finishing what is in flight`, { signal })
+    log.info({ event: 'stopping', signal }, `${signal}: the relay finishes what is in flight.`)
     void relay.stop({ timeoutMs: options.stopTimeoutMs })
   }
   const work = async (): Promise<void> => {
-    if (options.drain === true) {
-      const counts = await relay.drain()
-      log(
-        json,
-        'drained',
-        `published ${counts.published}, parked ${counts.parked}, dead letters ${counts.deadLettered}`,
-        counts,
-      )
-    } else {
-      await relay.start()
-      log(json, 'started', 'relaying; stop with SIGTERM or Ctrl-C', {})
-      await relay.stopped
-    }
+    if (options.drain === true) return drain(relay, connected, options.timeout, log)
+    const progress = new RelayProgress(relay, connected.inspection, log, options.logIntervalMs)
+    await relay.start()
+    progress.start()
+    await relay.stopped.finally(() => progress.stop())
   }
   try {
     await untilSignal(work(), stop)
@@ -105,48 +120,26 @@ async function run(relay: Relay, options: RelayCommandOptions): Promise<void> {
   }
 }
 
-/** Ready: started, the broker takes messages, and the database answers. Alive: not ended, and able to answer at all. */
-function healthOf(relay: Relay, checkSchema: () => Promise<void>): HealthChecks {
-  let ended = false
-  let outage: string | undefined
-  const end = (): void => void (ended = true)
-  relay.stopped.then(end, end)
-  relay.on('unavailable', ({ error }) => (outage = oneLine(error)))
-  relay.on('published', () => (outage = undefined))
-  return {
-    live: () => (ended ? { ok: false, reason: 'the relay has ended' } : { ok: true }),
-    async ready() {
-      if (ended) return { ok: false, reason: 'the relay has ended' }
-      if (outage !== undefined) return { ok: false, reason: 'the publisher does not take messages' }
-      return databaseHealth(checkSchema)
-    },
+async function drain(
+  relay: Relay,
+  { inspection }: CommandDatabase,
+  timeoutSeconds: number | undefined,
+  log: Log,
+): Promise<void> {
+  const draining = relay.drain()
+  draining.catch(() => undefined)
+  const over = new AbortController()
+  const late =
+    timeoutSeconds === undefined
+      ? []
+      : [pause(timeoutSeconds * 1000, undefined, { signal: over.signal }).catch(() => undefined)]
+  const counts = await Promise.race([draining, ...late]).finally(() => over.abort())
+  if (counts === undefined) {
+    const left = await lagText(inspection)
+    throw new Error(`The outbox is not drained after ${timeoutSeconds} s: ${left}.`)
   }
-}
-
-function report(relay: Relay, json: boolean): void {
-  const tell = <E extends keyof RelayEvents>(event: E, text: (value: RelayEvents[E]) => string): void => {
-    relay.on(event, (value) => log(json, event, text(value), value))
-  }
-  tell('lease-acquired', ({ shard }) => `shard ${shard}`)
-  tell('lease-lost', ({ shard, reason }) => `shard ${shard} (${reason})`)
-  tell('unavailable', ({ error, retryInMs }) => `${oneLine(error)}; next try in ${Math.round(retryInMs)} ms`)
-  tell('parked', ({ id, topic, attempt, dueAt, error }) => {
-    return `message ${id} for '${topic}', attempt ${attempt}, again at ${dueAt.toISOString()}: ${oneLine(error)}`
-  })
-  tell('dead-lettered', ({ id, topic, attempts, error }) => {
-    return `message ${id} for '${topic}' after ${attempts} attempts: ${oneLine(error)}`
-  })
-  tell('error', ({ error }) => oneLine(error))
-  if (json) tell('published', ({ count }) => String(count))
-}
-
-function log(json: boolean, event: string, text: string, value: object): void {
-  const at = new Date().toISOString()
-  const line = json ? JSON.stringify({ at, event, ...value }, jsonValue) : `${at} ${event}: ${text}`
-  process.stderr.write(`${line}\n`)
-}
-
-function jsonValue(_name: string, value: unknown): unknown {
-  if (typeof value === 'bigint') return String(value)
-  return value instanceof Error ? oneLine(value) : value
+  const { published, parked, deadLettered } = counts
+  const letters = counted({ count: deadLettered }, 'dead letter')
+  const text = `Drained: ${counted({ count: published }, 'message')} published, ${parked} parked, ${letters}.`
+  log.info({ event: 'drained', ...counts }, text)
 }

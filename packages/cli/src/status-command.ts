@@ -1,11 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { BlockingKey, InspectionStore, LeaseFigures, StatusFigures } from '@txbox/core'
+import {
+  readableDuration,
+  readableNumber,
+  type BlockingKey,
+  type InspectionStore,
+  type LeaseFigures,
+  type StatusFigures,
+} from '@txbox/core'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
-import { counted, duration, paint, table, whole, write, writeJson } from './terminal.ts'
+import { listed, shortened, table } from './layout.ts'
+import { counted, paint, write, writeJson } from './terminal.ts'
 import { untilSignal } from './until-signal.ts'
+import { visible } from './visible.ts'
 
 const BLOCKING_KEYS = 10
 const WATCH_SECONDS = 2
+/** What a row of the table shows of an error. */
+const ERROR_CHARACTERS = 200
 const CLEAR_SCREEN = '\u001B[2J\u001B[H'
 
 interface StatusOptions extends DatabaseOptions {
@@ -54,29 +65,27 @@ function statusText(figures: StatusFigures, blocking: readonly BlockingKey[]): s
   const lines = [
     [
       'backlog',
-      counted(backlog, 'message') + (oldestMs === undefined ? '' : `, the oldest ${duration(oldestMs)} old`),
+      counted(backlog, 'message') +
+        (oldestMs === undefined ? '' : `, the oldest ${readableDuration(oldestMs)} old`),
     ],
     ['parked', highlight(parked.count, counted(parked, 'message'), 'yellow')],
     ['scheduled', counted(scheduled, 'message')],
     ['dead', highlight(dead.count, counted(dead, 'letter'), 'red')],
     [
       'inbox',
-      `about ${counted({ count: claims }, 'claim')}, ${whole(Math.ceil(inboxBytes / 1024))} KiB; ${counted(expired, 'expired', 'expired')}`,
+      `about ${counted({ count: claims }, 'claim')}, ${readableNumber(Math.ceil(inboxBytes / 1024))} KiB; ${counted(expired, 'expired', 'expired')}`,
     ],
     ['collected', lastCollection(figures)],
   ] as const
-  const parts = [
-    lines.map(([name, value]) => `${paint('bold', name.padEnd(11))}${value}`).join('\n'),
-    relays(figures.leases),
-  ]
+  const parts = [listed(lines), relays(figures.leases)]
   if (blocking.length > 0) {
     const rows = blocking.map((key) => [
-      key.key,
-      key.topic,
-      key.id,
-      String(key.attempts),
-      whole(key.waiting),
-      oneLineOf(key.error),
+      visible(key.key),
+      visible(key.topic),
+      visible(key.id),
+      readableNumber(key.attempts),
+      readableNumber(key.waiting),
+      visible(shortened(key.error ?? '', ERROR_CHARACTERS)),
     ])
     parts.push(table(['blocked key', 'topic', 'message', 'attempts', 'waiting', 'error'], rows))
   }
@@ -89,9 +98,9 @@ function highlight(count: number, text: string, colour: 'yellow' | 'red'): strin
 
 function lastCollection({ lastCollection: last }: StatusFigures): string {
   if (last === undefined) return 'never'
-  const ago = duration(Math.max(0, Date.now() - last.finishedAt.getTime()))
+  const ago = readableDuration(Math.max(0, Date.now() - last.finishedAt.getTime()))
   const removed = `${counted({ count: last.inbox }, 'claim')} and ${counted({ count: last.deadLetters }, 'dead letter')}`
-  return `${ago} ago: ${removed} in ${duration(last.durationMs)}`
+  return `${ago} ago: ${removed} in ${readableDuration(last.durationMs)}`
 }
 
 /** One line for each owner: its shards, and for how long it has them. */
@@ -101,13 +110,11 @@ function relays(leases: readonly LeaseFigures[]): string {
   const rows = [...byOwner].map(([owner, held]) => {
     const shards = held.filter(({ name }) => name.startsWith('outbox/')).length
     const soonest = Math.min(...held.map(({ remainingMs }) => remainingMs))
-    const state = soonest > 0 ? `for ${duration(soonest)}` : paint('red', `ran out ${duration(-soonest)} ago`)
-    return [owner, String(shards), state]
+    const state =
+      soonest > 0
+        ? `for ${readableDuration(soonest)}`
+        : paint('red', `ran out ${readableDuration(-soonest)} ago`)
+    return [visible(owner), readableNumber(shards), state]
   })
   return table(['relay', 'shards', 'leased'], rows)
-}
-
-function oneLineOf(text: string | undefined): string {
-  const line = (text ?? '').replaceAll(/\s+/g, ' ')
-  return line.length > 60 ? `${line.slice(0, 59)}…` : line
 }

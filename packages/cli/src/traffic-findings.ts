@@ -1,5 +1,11 @@
-import type { BlockingKey, Finding, StatusFigures } from '@txbox/core'
-import { counted, duration } from './terminal.ts'
+import {
+  readableDuration,
+  readableNumber,
+  type BlockingKey,
+  type Finding,
+  type StatusFigures,
+} from '@txbox/core'
+import { counted } from './terminal.ts'
 
 /** A message is usually published within a second. */
 const OLD_BACKLOG_MS = 60_000
@@ -16,14 +22,14 @@ export function trafficFindings(
 
 function relays({ backlog, oldestMs = 0, leases: all }: StatusFigures): Finding {
   const working = all.some(({ name, remainingMs }) => name.startsWith('outbox/') && remainingMs > 0)
-  const age = duration(oldestMs)
+  const age = readableDuration(oldestMs)
   if (working && oldestMs <= OLD_BACKLOG_MS)
     return { check: 'relay', verdict: 'ok', found: 'at work, and in time' }
   if (working) {
     return {
       check: 'relay',
       verdict: 'warning',
-      found: `at work, but the oldest message of ${counted(backlog, 'message')} waits since ${age}`,
+      found: `at work, but the oldest message of ${counted(backlog, 'message')} has waited for ${age}`,
       advice: "Look at the relay's log: the broker may be away, or the relay may be too slow. Start another.",
     }
   }
@@ -32,8 +38,8 @@ function relays({ backlog, oldestMs = 0, leases: all }: StatusFigures): Finding 
   return {
     check: 'relay',
     verdict: 'problem',
-    found: `none at work; ${counted(backlog, 'message')} wait, the oldest since ${age}`,
-    advice: "Start one: 'txbox relay --publisher …', or createRelay in your service.",
+    found: `none at work; ${waiting(backlog)}, the oldest for ${age}`,
+    advice: "Start one: 'npx @txbox/cli relay --publisher …', or createRelay in your service.",
   }
 }
 
@@ -45,7 +51,7 @@ function leases({ leases: all }: StatusFigures): Finding {
     check: 'leases',
     verdict: 'warning',
     found: `${counted({ count: stuck.length }, 'lease')} ran out and nobody took over; held last by ${owners}`,
-    advice: 'That relay has died, and none is left to replace it. Start one.',
+    advice: 'The relay that held these shards has died, and none is left to replace it. Start one.',
   }
 }
 
@@ -55,13 +61,13 @@ function keys(blocking: readonly BlockingKey[]): Finding {
     .slice(0, 3)
     .map(
       ({ key, id, waiting, attempts }) =>
-        `'${key}' by message ${id} (attempt ${attempts}, ${waiting} behind it)`,
+        `'${key}' by message ${id} (attempt ${readableNumber(attempts)}, ${readableNumber(waiting)} behind it)`,
     )
   return {
     check: 'keys',
     verdict: 'warning',
-    found: `blocked: ${worst.join('; ')}${blocking.length > 3 ? ` and ${blocking.length - 3} more` : ''}`,
-    advice: "Each goes on when its message is accepted or dead. 'txbox status' shows the errors.",
+    found: `blocked: ${worst.join('; ')}${blocking.length > 3 ? ` and ${readableNumber(blocking.length - 3)} more` : ''}`,
+    advice: "Each goes on when its message is accepted or dead. 'npx @txbox/cli status' shows the errors.",
   }
 }
 
@@ -71,7 +77,7 @@ function deadLetters({ dead }: StatusFigures): Finding {
     check: 'dead letters',
     verdict: 'warning',
     found: counted(dead, 'dead letter'),
-    advice: "Look at them by 'txbox dead-letters list', then redrive or discard them.",
+    advice: "Look at them by 'npx @txbox/cli dead-letters list', then redrive or discard them.",
   }
 }
 
@@ -83,6 +89,11 @@ function collection({ expired, lastCollection }: StatusFigures): Finding {
     check,
     verdict: 'warning',
     found,
-    advice: "Nothing removes them, or not fast enough: run 'txbox gc' from cron, or createGarbageCollector.",
+    advice:
+      "Nothing removes them, or not fast enough: run 'npx @txbox/cli gc' from cron, or createGarbageCollector.",
   }
+}
+
+function waiting(backlog: StatusFigures['backlog']): string {
+  return `${counted(backlog, 'message')} ${backlog.count === 1 ? 'waits' : 'wait'}`
 }

@@ -1,5 +1,6 @@
 import { InvalidMessageError } from './errors.ts'
 import { LIMITS } from './limits.ts'
+import { oneLine } from './one-line.ts'
 import { nameOf } from './options.ts'
 
 /**
@@ -17,7 +18,7 @@ export function canonicalJson(value: unknown): string {
 function write(given: unknown, path: string, above: readonly object[]): string {
   // As JSON it would be null, like any other.
   if (given instanceof Date && Number.isNaN(given.getTime())) throw refused(path, 'an invalid Date')
-  const value = hasToJson(given) ? given.toJSON() : given
+  const value = jsonOf(given)
   if (value === null || value === true || value === false) return String(value)
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw refused(path, String(value))
@@ -30,7 +31,7 @@ function write(given: unknown, path: string, above: readonly object[]): string {
   if (typeof value !== 'object') throw refused(path, nameOf(value))
   if (above.includes(value)) throw refused(path, 'a value that contains itself')
   if (above.length >= LIMITS.fingerprintDepth) {
-    throw refused(path.slice(0, 100), `nesting deeper than ${LIMITS.fingerprintDepth} levels`)
+    throw refused(path, `nesting deeper than ${LIMITS.fingerprintDepth} levels`)
   }
   const inside = [...above, value]
   if (Array.isArray(value)) {
@@ -53,14 +54,15 @@ function writeMembers(value: Record<string, unknown>, path: string, inside: read
   return members.join(',')
 }
 
-function hasToJson(value: unknown): value is { toJSON(): unknown } {
-  return (
+/** A value as `JSON.stringify` sees it: what its `toJSON` returns, if it has one. */
+export function jsonOf(value: unknown): unknown {
+  const hasToJson =
     typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
-  )
+  return hasToJson ? (value as { toJSON(): unknown }).toJSON() : value
 }
 
 function refused(path: string, what: string): InvalidMessageError {
   return new InvalidMessageError(
-    `The payload has no fingerprint: at '${path}' it holds ${what}, which JSON cannot express. Nothing was written.`,
+    `The payload has no fingerprint: at '${oneLine(path, 100)}' it holds ${what}, which JSON cannot express. Nothing was written.`,
   )
 }

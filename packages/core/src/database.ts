@@ -1,6 +1,7 @@
 import { InvalidOptionError } from './errors.ts'
 import { nameOf } from './options.ts'
 import type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
+import type { TransactOptions } from './transact-options.ts'
 
 /**
  * Where a database keeps its ports. A registered symbol: two installed copies of this package find each other's.
@@ -29,15 +30,13 @@ export interface ConnectedDatabase<Tx> extends Database {
    * Runs `work` in one transaction of its own and commits it. No retry. What `work` throws comes out untouched, after
    * the rollback.
    *
+   * @throws {InvalidOptionError} for an unknown option, or a wrong one; nothing was sent.
    * @throws {TransactionConflictError} when COMMIT asks for another attempt.
    * @throws {TransactionAbortedError} when COMMIT was answered by a rollback.
    * @throws {DatabaseUnavailableError} when there is no connection, or it broke; a COMMIT whose answer was lost may
    *   have happened.
    */
-  transact<R>(
-    work: (tx: Tx) => Promise<R>,
-    options?: { isolation?: IsolationLevel | undefined; signal?: AbortSignal | undefined },
-  ): Promise<R>
+  transact<R>(work: (tx: Tx) => Promise<R>, options?: TransactOptions): Promise<R>
 }
 
 /** The ports of a database that was passed as an option. @throws {InvalidOptionError} when it is none. */

@@ -1,3 +1,5 @@
+import { propertyOf } from './property-of.ts'
+
 /** The `code` of every error that txbox throws. */
 export type TxboxErrorCode =
   | 'TXBOX_INVALID_OPTION'
@@ -8,6 +10,7 @@ export type TxboxErrorCode =
   | 'TXBOX_TRANSACTION_CONFLICT'
   | 'TXBOX_SCHEMA'
   | 'TXBOX_DATABASE_UNAVAILABLE'
+  | 'TXBOX_DATABASE_ACCESS'
   | 'TXBOX_LEASE_LOST'
   | 'TXBOX_SETTLEMENT'
   | 'TXBOX_PUBLISH_TIMEOUT'
@@ -22,6 +25,7 @@ export type TxboxErrorCode =
   | 'TXBOX_TRANSITION_TOO_EARLY'
   | 'TXBOX_TRANSITION_REFUSED'
   | 'TXBOX_EDIT_CONFLICT'
+  | 'TXBOX_REENTRANT_CALL'
 
 /** A registered symbol, so that an error is recognised across two installed copies of this package. */
 const brand = Symbol.for('txbox.error')
@@ -49,7 +53,7 @@ export class TxboxError extends Error {
  * Is this an error of txbox? Also true for errors of another installed copy, where `instanceof` is false.
  */
 export function isTxboxError(error: unknown): error is TxboxError {
-  return typeof error === 'object' && error !== null && Reflect.get(error, brand) === true
+  return propertyOf(error, brand) === true
 }
 
 /** An option is missing, unknown, of the wrong type or out of its bounds. Thrown when the object is made. */
@@ -111,6 +115,16 @@ export class SchemaError extends TxboxError {
 export class DatabaseUnavailableError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_DATABASE_UNAVAILABLE', message, { ...options, retryable: true })
+  }
+}
+
+/**
+ * The server has no such database or user, refuses the password, or does not let the user in from there. Not retryable: the
+ * connection's settings, or the server's, must change first.
+ */
+export class DatabaseAccessError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_DATABASE_ACCESS', message, options)
   }
 }
 

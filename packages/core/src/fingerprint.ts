@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto'
-import { canonicalJson } from './canonical-json.ts'
+import { canonicalJson, jsonOf } from './canonical-json.ts'
 import { InvalidMessageError, InvalidOptionError } from './errors.ts'
 import type { KeyExtractor } from './keys.ts'
+import { oneLine } from './one-line.ts'
 import { OptionChecker, nameOf } from './options.ts'
 
 /**
  * A key from what the message says: the SHA-256 of selected fields of its payload in the canonical form of RFC 8785.
  * For messages without an id of their own. The selection is part of the hash, so that another selection never matches
- * an old claim by accident.
+ * an old claim by accident. A message that has none of the selected fields is refused with an `InvalidMessageError` when its key
+ * is drawn. Objects with a `toJSON` count as what it returns.
  *
  * @throws {InvalidOptionError} when a pointer is no JSON Pointer.
  */
@@ -38,20 +40,25 @@ export function fingerprint(
         'The message has no payload to take a fingerprint of. Nothing was written.',
       )
     }
-    // Something that was never parsed has no fields, and all of its kind would be one message.
-    const hasFields = typeof payload === 'object' && payload !== null && !(payload instanceof Uint8Array)
-    if (!hasFields && include.every((field) => field.text !== '')) {
-      throw new InvalidMessageError(
-        `The message has none of the fields to take a fingerprint of: its payload is ${nameOf(payload)}, and not an ` +
-          'object. Parse it first. Nothing was written.',
-      )
-    }
+    const fields = include.map((pointer) => fieldText(payload, pointer, exclude))
+    // All messages without any of the fields would be one.
+    if (fields.every((text) => text === ABSENT)) throw withoutFields(payload, include)
     const hash = createHash('sha256').update(`${selection}\n`)
-    for (const pointer of include) {
-      hash.update(fieldText(payload, pointer, exclude))
-    }
+    for (const text of fields) hash.update(text)
     return `fingerprint:${hash.digest('hex')}`
   }
+}
+
+/** A field that is not there. Canonical JSON has no line breaks and is never empty. */
+const ABSENT = '\n'
+
+function withoutFields(payload: unknown, include: readonly Pointer[]): InvalidMessageError {
+  const selected = oneLine(include.map(({ text }) => text).join(', '))
+  const isParsed = typeof payload === 'object' && payload !== null && !(payload instanceof Uint8Array)
+  return new InvalidMessageError(
+    `The message has none of the fields that its fingerprint is made of (${selected}): its payload is ${nameOf(payload)}` +
+      `${isParsed ? ' without them' : ', and not an object. Parse it first'}. Nothing was written.`,
+  )
 }
 
 interface Pointer {
@@ -62,7 +69,7 @@ interface Pointer {
 /** One line a field: canonical JSON, which has no line breaks, or nothing at all for a field that is absent. */
 function fieldText(payload: unknown, pointer: Pointer, exclude: readonly Pointer[]): string {
   const field = fieldAt(payload, pointer.steps)
-  if (field === undefined) return '\n'
+  if (field === undefined) return ABSENT
   if (field instanceof Uint8Array) {
     return `bytes:${createHash('sha256').update(field).digest('hex')}\n`
   }
@@ -71,10 +78,10 @@ function fieldText(payload: unknown, pointer: Pointer, exclude: readonly Pointer
     if (pointer.steps.every((step, index) => out.steps[index] === step)) {
       kept = without(kept, out.steps.slice(pointer.steps.length))
     } else if (isInside(pointer, out)) {
-      return '\n'
+      return ABSENT
     }
   }
-  return kept === undefined ? '\n' : `${canonicalJson(kept)}\n`
+  return kept === undefined ? ABSENT : `${canonicalJson(kept)}\n`
 }
 
 /** Is `field` what `whole` points to, or a part of it? */
@@ -84,24 +91,30 @@ function isInside(field: Pointer, whole: Pointer): boolean {
 
 function fieldAt(value: unknown, steps: readonly string[]): unknown {
   let field = value
-  for (const step of steps) {
-    if (typeof field !== 'object' || field === null || !Object.hasOwn(field, step)) return undefined
-    field = (field as Record<string, unknown>)[step]
-  }
+  for (const step of steps) field = memberOf(field instanceof Uint8Array ? undefined : jsonOf(field), step)
   return field
 }
 
+/** What a pointer's step leads to in a JSON value: of a list to its elements only, and not to its length. */
+function memberOf(json: unknown, step: string): unknown {
+  if (typeof json !== 'object' || json === null) return undefined
+  if (Array.isArray(json) && !/^(0|[1-9]\d*)$/.test(step)) return undefined
+  return Object.hasOwn(json, step) ? (json as Record<string, unknown>)[step] : undefined
+}
+
 /** A copy without one field; shared with the original where nothing changes. An element of a list becomes `null`. */
-function without(value: unknown, steps: readonly string[]): unknown {
+function without(given: unknown, steps: readonly string[]): unknown {
   const [step, ...rest] = steps
   if (step === undefined) return undefined
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return value
+  if (given instanceof Uint8Array) return given
+  const value = jsonOf(given)
+  if (memberOf(value, step) === undefined) return given
   if (Array.isArray(value)) {
     return value.map((item, index) => (String(index) === step ? (without(item, rest) ?? null) : item))
   }
   const kept = without((value as Record<string, unknown>)[step], rest)
   return Object.fromEntries(
-    Object.entries(value).flatMap(([name, member]) =>
+    Object.entries(value as object).flatMap(([name, member]) =>
       name !== step ? [[name, member]] : kept === undefined ? [] : [[name, kept]],
     ),
   )
@@ -122,7 +135,7 @@ function pointer(option: string, text: unknown): Pointer {
   if (typeof text !== 'string' || (text !== '' && !text.startsWith('/')) || /~(?![01])/.test(text)) {
     throw new InvalidOptionError(
       `fingerprint: '${option}' takes JSON Pointers such as '/order/id' (RFC 6901), not ` +
-        `${typeof text === 'string' ? `'${text}'` : nameOf(text)}.`,
+        `${typeof text === 'string' ? `'${oneLine(text)}'` : nameOf(text)}.`,
     )
   }
   const steps = text.split('/').slice(1)

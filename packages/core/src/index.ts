@@ -13,6 +13,7 @@ export { decodeHeaders } from './decode-headers.ts'
 export { days, hours } from './durations.ts'
 export {
   BrokerUnavailableError,
+  DatabaseAccessError,
   DatabaseUnavailableError,
   GarbageCollectionError,
   InvalidMessageError,
@@ -44,11 +45,21 @@ export {
   type KeyExtractor,
 } from './keys.ts'
 export { LIMITS } from './limits.ts'
+export { loggedEvents, type LogLine, type LogLines, type LoggedEvents } from './logged-events.ts'
+export { consoleLogger, loggerOption, type Logger, type LogLevel } from './logger.ts'
 export type { AnyMessage, InboxMessage, MessageIdentity, NewMessage, OutboxMessage } from './messages.ts'
 export { oneLine } from './one-line.ts'
 export { OptionChecker, nameOf } from './options.ts'
 export type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
-export type { DeadLetter, DeadLetterFilter, DeadLetterStore } from './ports/dead-letter-store.ts'
+export type {
+  DeadLetter,
+  DeadLetterFilter,
+  DeadLetterPage,
+  DeadLetterPosition,
+  DeadLetterStore,
+  ParkedMessage,
+  StoredPayload,
+} from './ports/dead-letter-store.ts'
 export type { CollectionRecord, GarbageStore, Removal } from './ports/garbage-store.ts'
 export type { Claim, ClaimResult, InboxStore } from './ports/inbox-store.ts'
 export type {
@@ -56,6 +67,7 @@ export type {
   BoundedCount,
   Finding,
   InspectionStore,
+  Lag,
   LeaseFigures,
   StatusFigures,
 } from './ports/inspection-store.ts'
@@ -75,15 +87,21 @@ export type { Session } from './ports/session.ts'
 export type { Sleeper, WakeUps } from './ports/wake-ups.ts'
 export type {
   ChainPosition,
+  ChainStep,
   DeadChange,
   VersionBufferStore,
   VersionChain,
   WaitingChange,
 } from './ports/version-buffer-store.ts'
+export { propertyOf } from './property-of.ts'
 export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
+export { readableDuration } from './readable-duration.ts'
+export { readableNumber } from './readable-number.ts'
 export { reasonOf } from './reason-of.ts'
+export { RepeatedTrouble } from './repeated-trouble.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export { SHARDS, shardOf } from './shards.ts'
+export { transactOptions, type TransactOptions } from './transact-options.ts'
 export type {
   DrizzleTransactionLike,
   InTransaction,

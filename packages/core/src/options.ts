@@ -1,4 +1,5 @@
 import { InvalidOptionError } from './errors.ts'
+import { oneLine } from './one-line.ts'
 
 /**
  * Checks options when an object is made, so that a mistake shows at start-up and not at the first message. `where` is
@@ -21,7 +22,7 @@ export class OptionChecker {
     for (const name of Object.keys(this.#options)) {
       if (!known.includes(name) && this.#options[name] !== undefined) {
         throw new InvalidOptionError(
-          `${this.where}: there is no option '${name}'. Its options are ${known.join(', ')}.`,
+          `${this.where}: there is no option '${oneLine(name)}'. Its options are ${known.join(', ')}.`,
         )
       }
     }
@@ -108,16 +109,26 @@ export function nameOf(value: unknown): string {
   if (value === undefined || value === null || typeof value === 'number' || typeof value === 'boolean') {
     return String(value)
   }
-  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'bigint') return oneLine(`${value}n`, 100)
   if (typeof value === 'string')
     return value === '' ? 'an empty string' : `a string of ${value.length} characters`
   if (typeof value === 'object') {
-    const name: unknown = value.constructor?.name
-    return typeof name === 'string' && name !== '' && name !== 'Object'
-      ? `an object of class ${name}`
-      : 'an object'
+    const name = classOf(value)
+    return name === '' || name === 'Object' ? 'an object' : `an object of class ${oneLine(name, 100)}`
   }
   return `a ${typeof value}`
+}
+
+/** Of the prototype: a member of that name may have come with a message. */
+function classOf(value: object): string {
+  try {
+    const prototype: unknown = Object.getPrototypeOf(value)
+    if (typeof prototype !== 'object' || prototype === null) return ''
+    const constructor: unknown = Reflect.get(prototype, 'constructor')
+    return typeof constructor === 'function' ? constructor.name : ''
+  } catch {
+    return ''
+  }
 }
 
 function within(value: number, bounds: { min: number; max: number }): boolean {

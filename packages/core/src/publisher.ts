@@ -35,8 +35,9 @@ export interface Publisher {
    */
   publish(messages: readonly OutboxMessage[], options: PublishOptions): Promise<readonly PublishResult[]>
   /**
-   * Connects and logs in, publishes nothing, and rejects with what is wrong. Without it a relay finds out with its first
-   * message.
+   * Connects and logs in, publishes nothing, and rejects with what is wrong, without passwords. For readiness probes and
+   * diagnoses. Without it a relay finds out with its first message. Waits no longer than the publisher waits for a
+   * connection, and stops when `signal` is aborted.
    */
   check?(options: { readonly signal: AbortSignal }): Promise<void>
   /** Called once when the relay has stopped. */

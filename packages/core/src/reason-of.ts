@@ -1,5 +1,6 @@
 import { oneLine } from './one-line.ts'
 import { nameOf } from './options.ts'
+import { propertyOf } from './property-of.ts'
 
 /** How far down the causes are followed, and how many errors of one AggregateError are shown. */
 const LEVELS = 3
@@ -37,12 +38,12 @@ function messageOf(error: unknown, limitCharacters: number): string {
   if (text !== '') return withoutPasswords(text, limitCharacters)
   if (causesOf(error).length > 0) return ''
   const name = textIn(error, 'code') || textIn(error, 'name')
-  return name === '' ? described(error) : oneLine(name, limitCharacters)
+  return name === '' ? nameOf(error) : oneLine(name, limitCharacters)
 }
 
 function causesOf(error: unknown): unknown[] {
-  const cause = read(error, 'cause')
-  const several = read(error, 'errors')
+  const cause = propertyOf(error, 'cause')
+  const several = propertyOf(error, 'errors')
   const errors: unknown[] = []
   try {
     if (Array.isArray(several)) errors.push(...several.slice(0, SIDE_BY_SIDE))
@@ -63,24 +64,6 @@ function withoutPasswords(text: string, limitCharacters: number): string {
 }
 
 function textIn(error: unknown, name: string): string {
-  const value = read(error, name)
+  const value = propertyOf(error, name)
   return typeof value === 'string' ? value.trim() : ''
-}
-
-/** A property, or undefined where there is none or reading it throws. */
-function read(value: unknown, name: string): unknown {
-  if (typeof value !== 'object' || value === null) return undefined
-  try {
-    return Reflect.get(value, name)
-  } catch {
-    return undefined
-  }
-}
-
-function described(value: unknown): string {
-  try {
-    return nameOf(value)
-  } catch {
-    return 'an object'
-  }
 }

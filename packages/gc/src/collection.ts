@@ -7,7 +7,7 @@ import {
   type Removal,
 } from '@txbox/core'
 import type { BatchSize } from './batch-size.ts'
-import type { Collected } from './garbage-collector.ts'
+import type { Collected, Progress, SweptBuffer } from './garbage-collector.ts'
 
 /** That many failures in a row are no hiccup. Halving gets from a thousand rows to one in as many. */
 const FAILURES = 10
@@ -19,20 +19,30 @@ export interface CollectionTools {
   readonly batchSize: BatchSize
   readonly pauseMs: number
   readonly deadLetterRetentionMs: number
+  readonly versionBuffers: readonly SweptBuffer[]
   /** Stops within one batch. */
   readonly signal: AbortSignal
-  readonly progress: (soFar: Pick<Collected, 'inbox' | 'deadLetters' | 'redrives'>) => void
+  readonly progress: (soFar: Progress) => void
   /** A batch has succeeded: what was wrong is over. */
   readonly succeeded: () => void
 }
 
-type Kind = 'inbox' | 'deadLetters' | 'redrives'
+type Kind = keyof Progress
 type RemoveBatch = (limit: number, from: string | undefined) => Promise<Removal | 'timed-out'>
 
 /** One run over all that can be removed now. */
 export class Collection {
   readonly #tools: CollectionTools
-  readonly #figures = { inbox: 0, deadLetters: 0, redrives: 0, batches: 0, timeouts: 0, failures: 0 }
+  readonly #figures = {
+    inbox: 0,
+    deadLetters: 0,
+    redrives: 0,
+    bufferedDeadLetters: 0,
+    swept: 0,
+    batches: 0,
+    timeouts: 0,
+    failures: 0,
+  }
   #inARow = 0
 
   constructor(tools: CollectionTools) {
@@ -52,11 +62,24 @@ export class Collection {
       await this.#remove('redrives', (limit, from) =>
         store.removeRedrives(limit, from, deadLetterRetentionMs),
       )
+      await this.#remove('bufferedDeadLetters', (limit, from) =>
+        store.removeBufferedDeadLetters(limit, from, deadLetterRetentionMs),
+      )
     }
+    await this.#sweep()
     const { inbox, deadLetters } = this.#figures
     const durationMs = performance.now() - startedAt
     await this.#untilDone(() => store.record({ inbox, deadLetters, durationMs }))
     return { ...this.#figures, durationMs, complete: !signal.aborted }
+  }
+
+  /** Last, since a sweep waits for whoever works on a key with something overdue. */
+  async #sweep(): Promise<void> {
+    const { versionBuffers, signal } = this.#tools
+    for (const buffer of versionBuffers) {
+      const swept = await this.#untilDone(() => buffer.sweep({ signal }))
+      this.#figures.swept += swept?.deadLettered ?? 0
+    }
   }
 
   /** Batch after batch, until there is nothing more. */
@@ -79,8 +102,8 @@ export class Collection {
       if (removal === undefined) return
       this.#figures.batches += 1
       this.#figures[kind] += removal.removed
-      const { inbox, deadLetters, redrives } = this.#figures
-      this.#tools.progress({ inbox, deadLetters, redrives })
+      const { inbox, deadLetters, redrives, bufferedDeadLetters } = this.#figures
+      this.#tools.progress({ inbox, deadLetters, redrives, bufferedDeadLetters })
       if (!removal.more) return
       from = removal.next ?? from
       await this.#pause(pauseMs)

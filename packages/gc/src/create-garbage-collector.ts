@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import {
-  EventListeners,
   LIMITS,
   OptionChecker,
   connectedPortsOf,
   days,
   hours,
+  loggerOption,
   type ConnectedPorts,
   type GarbageStore,
 } from '@txbox/core'
@@ -16,19 +16,23 @@ import type {
   GarbageCollector,
   GarbageCollectorEvents,
   GarbageCollectorOptions,
+  Progress,
   RunOptions,
+  SweptBuffer,
 } from './garbage-collector.ts'
+import { collectorLog, type CollectorLog } from './log-events.ts'
 
 interface Settings {
   readonly batchSize: number
   readonly intervalMs: number
   readonly pauseMs: number
   readonly deadLetterRetentionMs: number
+  readonly versionBuffers: readonly SweptBuffer[]
 }
 
 /**
  * A garbage collector: removes expired claims, and dead letters and records of redrives past their retention, in small
- * transactions with pauses between them, so that nobody notices it. Any number of them may run.
+ * transactions with pauses between them, so that nobody notices it; and sweeps version buffers. Any number of them may run.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
@@ -40,13 +44,17 @@ export function createGarbageCollector(options: GarbageCollectorOptions): Garbag
     'intervalMs',
     'pauseMs',
     'deadLetterRetentionMs',
+    'versionBuffers',
+    'logger',
     'signal',
   )
-  const collector = new PeriodicCollector(connectedPortsOf(where, options.database), {
+  const log = collectorLog(loggerOption(check, options.logger))
+  const collector = new PeriodicCollector(connectedPortsOf(where, options.database), log, {
     batchSize: check.integer('batchSize', { min: 1, max: 10_000, default: 1000 }),
     intervalMs: check.milliseconds('intervalMs', { min: 1000, max: hours(24), default: 60_000 }),
     pauseMs: check.milliseconds('pauseMs', { min: 0, max: hours(1), default: 50 }),
     deadLetterRetentionMs: retentionOf(check, options.deadLetterRetentionMs),
+    versionBuffers: buffersOf(check, options.versionBuffers ?? []),
   })
   const signal = check.signal('signal')
   if (signal?.aborted === true) collector.abort()
@@ -59,7 +67,7 @@ class PeriodicCollector implements GarbageCollector {
   readonly #store: GarbageStore
   readonly #settings: Settings
   readonly #batchSize: BatchSize
-  readonly #events = new EventListeners<GarbageCollectorEvents>()
+  readonly #log: CollectorLog
   /** All that is under way, for `stop` to wait for. */
   readonly #underWay = new Set<Promise<unknown>>()
   #stopping = new AbortController()
@@ -68,7 +76,8 @@ class PeriodicCollector implements GarbageCollector {
   #told = false
   #ended = false
 
-  constructor(ports: ConnectedPorts, settings: Settings) {
+  constructor(ports: ConnectedPorts, log: CollectorLog, settings: Settings) {
+    this.#log = log
     this.#ports = ports
     this.#store = ports.garbage()
     this.#settings = settings
@@ -97,6 +106,7 @@ class PeriodicCollector implements GarbageCollector {
     })
     this.#loop.catch(() => (this.#loop = undefined))
     await begun
+    this.#log.started()
   }
 
   async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
@@ -110,6 +120,7 @@ class PeriodicCollector implements GarbageCollector {
       pause(timeoutMs, undefined, { signal: over.signal }).catch(() => undefined),
     ])
     over.abort()
+    if (this.#loop !== undefined) this.#log.stopped()
     this.#loop = undefined
     if (!this.#ended) this.#stopping = new AbortController()
   }
@@ -124,7 +135,7 @@ class PeriodicCollector implements GarbageCollector {
     event: E,
     listener: (event: GarbageCollectorEvents[E]) => void,
   ): () => void {
-    return this.#events.on(event, listener)
+    return this.#log.events.on(event, listener)
   }
 
   async #collectByInterval(signal: AbortSignal): Promise<void> {
@@ -140,18 +151,16 @@ class PeriodicCollector implements GarbageCollector {
       batchSize: this.#batchSize,
       pauseMs: this.#settings.pauseMs,
       deadLetterRetentionMs: this.#settings.deadLetterRetentionMs,
+      versionBuffers: this.#settings.versionBuffers,
       signal,
       progress: (soFar) => this.#tellProgress(onProgress, soFar),
       succeeded: () => (this.#told = false),
     }).run()
-    this.#events.emit('collected', collected)
+    this.#log.events.emit('collected', collected)
     return collected
   }
 
-  #tellProgress(
-    onProgress: RunOptions['onProgress'],
-    soFar: Pick<Collected, 'inbox' | 'deadLetters' | 'redrives'>,
-  ): void {
+  #tellProgress(onProgress: RunOptions['onProgress'], soFar: Progress): void {
     try {
       onProgress?.(soFar)
     } catch (error) {
@@ -167,8 +176,7 @@ class PeriodicCollector implements GarbageCollector {
   }
 
   #loud(error: unknown): void {
-    if (this.#events.hears('error')) this.#events.emit('error', { error })
-    else process.emitWarning(error instanceof Error ? error : String(error))
+    this.#log.events.emit('error', { error })
   }
 
   async #track<R>(work: () => Promise<R>): Promise<R> {
@@ -180,6 +188,15 @@ class PeriodicCollector implements GarbageCollector {
       this.#underWay.delete(running)
     }
   }
+}
+
+function buffersOf(check: OptionChecker, buffers: readonly SweptBuffer[]): readonly SweptBuffer[] {
+  const given: unknown = buffers
+  const areBuffers =
+    Array.isArray(given) &&
+    given.every((buffer) => typeof Reflect.get(Object(buffer), 'sweep') === 'function')
+  if (!areBuffers) throw check.wrong('versionBuffers', 'a list of version buffers')
+  return [...buffers]
 }
 
 function retentionOf(check: OptionChecker, retentionMs: number | undefined): number {

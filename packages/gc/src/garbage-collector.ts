@@ -1,4 +1,4 @@
-import type { ConnectedDatabase } from '@txbox/core'
+import type { ConnectedDatabase, Logger } from '@txbox/core'
 
 /** What one run has done. */
 export interface Collected {
@@ -8,6 +8,10 @@ export interface Collected {
   readonly deadLetters: number
   /** Records of redrives that were removed. */
   readonly redrives: number
+  /** Dead letters of version buffers that were removed. */
+  readonly bufferedDeadLetters: number
+  /** Messages that the `versionBuffers` gave up because they had waited too long. They are dead letters now. */
+  readonly swept: number
   /** Short transactions that removed something, or found nothing. */
   readonly batches: number
   /** Batches that a statement timeout cut off; each halves the next. */
@@ -19,13 +23,22 @@ export interface Collected {
   readonly complete: boolean
 }
 
+/** The rows that a run has removed so far. */
+export type Progress = Pick<Collected, 'inbox' | 'deadLetters' | 'redrives' | 'bufferedDeadLetters'>
+
+/** What a collector uses of a version buffer. */
+export interface SweptBuffer {
+  /** Makes dead letters of what has waited too long, and ends early when the signal is aborted. */
+  sweep(options: { readonly signal: AbortSignal }): Promise<{ readonly deadLettered: number }>
+}
+
 /** What a collector tells. Events are for logs and metrics: a listener that throws disturbs nothing. */
 export interface GarbageCollectorEvents {
   /** A run is over, by interval or by `runOnce`. */
   collected: Collected
   /**
    * Ten batches in a row have failed, told once until one succeeds again; or a listener or `onProgress` has thrown. The
-   * collector goes on. When nobody listens it is a warning of the process.
+   * collector goes on. When nobody listens, the first one is a warning of the process.
    */
   error: { error: unknown }
 }
@@ -44,10 +57,20 @@ export interface GarbageCollectorOptions {
   /** From the end of one batch to the next, 0 to 1 h: what keeps a large collection from taking the database. @default 50 */
   pauseMs?: number | undefined
   /**
-   * How long a dead letter is kept after it died, and the record of a redrive after that, from 0; `Infinity` keeps both for
-   * ever. @default 30 days
+   * How long a dead letter, of the outbox or of a version buffer, is kept after it died, and how long the record of a
+   * redrive; from 0. `Infinity` keeps them for ever. @default 30 days
    */
   deadLetterRetentionMs?: number | undefined
+  /**
+   * Version buffers whose `sweep` runs at the end of each run. How long a message may wait is an option of its buffer, so
+   * the buffers must be those of your program; `txbox gc` sweeps none. @default none
+   */
+  versionBuffers?: readonly SweptBuffer[] | undefined
+  /**
+   * Where the collector logs what happens: pino's argument order, or `consoleLogger()`. Without a logger, the first error
+   * that no listener hears is a warning of the process, with the code `TXBOX_UNHEARD_ERROR`; `false` silences it.
+   */
+  logger?: Logger | false | undefined
   /** Stops the collector. */
   signal?: AbortSignal | undefined
 }
@@ -56,7 +79,7 @@ export interface RunOptions {
   /** Stops this run within one batch. It resolves with what has been done. */
   signal?: AbortSignal | undefined
   /** Called after each batch with the rows removed by this run so far. */
-  onProgress?: ((soFar: Pick<Collected, 'inbox' | 'deadLetters' | 'redrives'>) => void) | undefined
+  onProgress?: ((soFar: Progress) => void) | undefined
 }
 
 /** The worker that removes what nobody needs any more. */

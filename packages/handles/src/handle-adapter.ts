@@ -19,10 +19,25 @@ export type TransactionState = 'open' | 'none' | 'aborted' | 'unknown'
 export interface Observation {
   /** A statement failed, or tried to end the transaction: its state is open to doubt. */
   readonly doubtful: boolean
+  /**
+   * Something was rolled back while the transaction stayed open. Whether that was to a savepoint that is older than the
+   * observation, or the whole transaction (ROLLBACK AND CHAIN), only the database can tell.
+   */
+  readonly rolledBack: boolean
   /** The transaction was ended, or rolled back by an error; whether another was begun after it makes no difference. */
   readonly ended: boolean
   /** Another transaction was begun. On MySQL that ends the one before. */
   readonly replaced: boolean
+}
+
+/** An observation with which MySQL and MariaDB can be asked whether a savepoint from before its beginning was rolled back to. */
+export interface Guard extends Observation {
+  /**
+   * Is all that was written before the observation began still there, and not committed? Asks the server only if a statement
+   * was sent that may have changed that. To be asked once.
+   */
+  isIntact(): Promise<boolean>
+  end(): void
 }
 
 /** A connection whose statements, or their answers, are seen from the first time that it was met. */
@@ -30,6 +45,10 @@ export interface Seen {
   /** For libraries that hide the state of the transaction, where SQL cannot ask for it either (MySQL). */
   readonly track?: Track
   observe(): Observation
+  /** MySQL and MariaDB. To be ended. */
+  guard?(): Guard
+  /** Sends statements without values of which nothing else that is sent on the connection gets in between. */
+  sendTogether?(statements: readonly string[]): Promise<void>
 }
 
 /** What is known of the transaction of a connection from all statements that were seen on it. */
@@ -39,8 +58,11 @@ export interface Track {
    * it says here.
    */
   open: boolean
-  /** The last statement that began or ended a transaction ended one. */
-  readonly ended: boolean
+  /**
+   * The last statement that began or ended a transaction ended one. With autocommit off MySQL opens the next one by
+   * itself: when the server says that one is open, note it here.
+   */
+  ended: boolean
   /**
    * MySQL and MariaDB: a statement has failed in a way that rolls the transaction back, and nothing has begun or ended one
    * since. The server may deny it: see `ROLLED_BACK`. `'perhaps'`: a lock wait timed out, which rolls back where

@@ -1,5 +1,6 @@
 export type {
   Driver,
+  Guard,
   HandleAdapter,
   Isolation,
   ListeningConnection,

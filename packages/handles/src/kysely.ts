@@ -1,6 +1,6 @@
-import { NotInTransactionError } from '@txbox/core'
+import { NotInTransactionError, oneLine } from '@txbox/core'
 import type { HandleAdapter, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
-import { SeenConnection, effectOf, type Effect } from './seen-connection.ts'
+import { SeenConnection, effectOf, stateOfTrack, type Effect } from './seen-connection.ts'
 
 /** What we use of Kysely; `kysely` itself is not imported. */
 interface KyselyLike {
@@ -49,6 +49,9 @@ export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
     // Kysely refuses to run anything in a transaction that it has ended itself; a COMMIT as raw SQL only we can see.
     const { track } = seen ?? (await this.seen(tx)) ?? {}
     return track === undefined || track.ended ? 'none' : 'open'
+  },
+  stateNow(tx) {
+    return stateOfTrack(tracked.get(tx))
   },
   query,
   seen(tx) {
@@ -158,7 +161,7 @@ function toSqlResult({ rows, numAffectedRows, insertId }: KyselyResult): SqlResu
 function ofEnded(error: unknown): unknown {
   if (!(error instanceof Error && error.message.startsWith('Transaction is already '))) return error
   return new NotInTransactionError(
-    `The Kysely transaction has ended: ${error.message}. Await everything that uses it before it commits. Nothing ` +
+    `The Kysely transaction has ended: ${oneLine(error.message)}. Await everything that uses it before it commits. Nothing ` +
       'was written.',
     { cause: error },
   )
@@ -170,20 +173,25 @@ const OURS = { queryId: 'txbox' }
 /** A connection outlives its transactions in the pool; it is wrapped once, as Kysely does for its own logging. */
 const wrapped = new WeakMap<KyselyConnection, SeenConnection>()
 
+/** The connections of transactions that were seen. */
+const tracked = new WeakMap<KyselyLike, SeenConnection>()
+
 /** A transaction has one connection. That it has ended shows only when it is asked for that. */
 async function seenIn(tx: KyselyLike): Promise<SeenConnection> {
   try {
     const connection = await tx.getExecutor().provideConnection(async (own) => own)
-    return wrapped.get(connection) ?? wrap(connection)
+    const seen = wrapped.get(connection) ?? wrap(connection)
+    tracked.set(tx, seen)
+    return seen
   } catch (error) {
     throw ofEnded(error)
   }
 }
 
 function wrap(connection: KyselyConnection): SeenConnection {
-  const seen = new SeenConnection()
-  wrapped.set(connection, seen)
   const executeQuery = connection.executeQuery.bind(connection)
+  const seen = new SeenConnection((sql) => executeQuery(compile(sql, [])))
+  wrapped.set(connection, seen)
   const streamQuery = connection.streamQuery.bind(connection)
   // Of ours none ends a transaction. Whether the connection would run several statements of one text is hidden.
   const effectOn = ({ queryId, sql }: CompiledQuery): Effect =>

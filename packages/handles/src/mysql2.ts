@@ -1,4 +1,5 @@
 import type { HandleAdapter, Isolation, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
+import { stateOfTrack, type SeenConnection } from './seen-connection.ts'
 import { seenOn, sendingOurs, type WatchedConnection } from './watch-mysql2.ts'
 
 /** What we use of a `mysql2` connection of callback style; `mysql2` itself is not imported. */
@@ -43,9 +44,12 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
   state(handle) {
     return isPool(handle) ? 'none' : 'unknown'
   },
+  stateNow(handle) {
+    return isPool(handle) ? 'none' : stateOfTrack(watched(plain(handle)))
+  },
   query(handle, text, values) {
     const connection = plain(handle)
-    const seen = seenOn(connection)
+    const seen = watched(connection)
     return new Promise((resolve, reject) => {
       const options = optionsOf(connection, text, values)
       sendingOurs(connection, () =>
@@ -64,8 +68,18 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
   },
   tellsTransaction: true,
   seen(handle) {
-    return isPool(handle) ? undefined : seenOn(plain(handle))
+    return isPool(handle) ? undefined : watched(plain(handle))
   },
+}
+
+function watched(connection: CallbackConnection): SeenConnection | undefined {
+  return seenOn(
+    connection,
+    (sql) =>
+      new Promise((resolve, reject) => {
+        sendingOurs(connection, () => void run(connection, sql, []).then(resolve, reject))
+      }),
+  )
 }
 
 /** A `mysql2` promise pool. */
@@ -120,9 +134,15 @@ export const mysql2Root: RootAdapter<PromisePool> = {
 /** The server says so: transaction characteristics can't be changed while a transaction is in progress. */
 const IN_PROGRESS = 1568
 
+const SET_ISOLATION: Readonly<Record<Isolation, string>> = {
+  'read committed': 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED',
+  'repeatable read': 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ',
+  serializable: 'SET TRANSACTION ISOLATION LEVEL SERIALIZABLE',
+}
+
 /** Of the next transaction only: the level of the connection stays what it was. */
 async function setIsolation(connection: CallbackConnection, isolation: Isolation): Promise<void> {
-  const statement = `SET TRANSACTION ISOLATION LEVEL ${isolation.toUpperCase()}`
+  const statement = SET_ISOLATION[isolation]
   try {
     await run(connection, statement, [])
   } catch (error) {

@@ -3,6 +3,7 @@ import type {
   HandleAdapter,
   Isolation,
   ListeningConnection,
+  Observation,
   OwnConnection,
   RootAdapter,
   SqlResult,
@@ -19,12 +20,13 @@ interface PgClient {
   getTransactionStatus?(): 'I' | 'T' | 'E' | null
   readonly readyForQuery?: boolean
   /** Absent from `pg.native`. */
-  readonly connection?: ReadyEvents
+  readonly connection?: AnswerEvents
   on(event: 'error', listener: (error: unknown) => void): unknown
   off(event: 'error', listener: () => void): unknown
 }
-interface ReadyEvents {
+interface AnswerEvents {
   on(event: 'readyForQuery', listener: (message: { status?: string }) => void): unknown
+  on(event: 'commandComplete', listener: (message: { text?: string }) => void): unknown
 }
 interface PgResult {
   readonly rows: Record<string, unknown>[]
@@ -78,36 +80,54 @@ export const pgHandle: HandleAdapter<PgClient> = {
     return client.readyForQuery === false ? undefined : stateOf(client.getTransactionStatus())
   },
   seen(client) {
-    return {
-      observe() {
-        const idle = idleAnswers(client)
-        const before = idle.count
-        return {
-          doubtful: false,
-          replaced: false,
-          get ended() {
-            return idle.count > before
-          },
-        }
-      },
-    }
+    return { observe: () => answersSince(answersTo(client)) }
   },
   async query(client, text, values) {
     return toSqlResult(await client.query(text, values as unknown[]))
   },
 }
 
-const idles = new WeakMap<PgClient, { count: number }>()
+/** What the server has answered to a client since the client was first seen. */
+interface Answers {
+  /** Answers that say that a transaction has ended, whether or not another one is open by now. */
+  ends: number
+  savepoints: number
+  /** Of a transaction or to a savepoint: the command tag is the same. */
+  rollbacks: number
+}
 
-/** How many answers have said that no transaction is open, since a client was first seen. */
-function idleAnswers(client: PgClient): { readonly count: number } {
-  let idle = idles.get(client)
-  if (idle === undefined) {
-    const counter = { count: 0 }
-    client.connection?.on('readyForQuery', ({ status }) => void (status === 'I' && counter.count++))
-    idles.set(client, (idle = counter))
+const answers = new WeakMap<PgClient, Answers>()
+
+/** By its command tags, each statement of a text with several statements is seen, however it was sent. */
+function answersTo(client: PgClient): Answers {
+  let known = answers.get(client)
+  if (known === undefined) {
+    const counted: Answers = { ends: 0, savepoints: 0, rollbacks: 0 }
+    client.connection?.on('readyForQuery', ({ status }) => void (status === 'I' && counted.ends++))
+    client.connection?.on('commandComplete', ({ text }) => {
+      if (text === 'COMMIT' || text === 'PREPARE TRANSACTION') counted.ends++
+      else if (text === 'SAVEPOINT') counted.savepoints++
+      else if (text === 'ROLLBACK') counted.rollbacks++
+    })
+    answers.set(client, (known = counted))
   }
-  return idle
+  return known
+}
+
+function answersSince(counted: Answers): Observation {
+  const { ends, savepoints, rollbacks } = counted
+  const rolledBack = (): boolean => counted.rollbacks !== rollbacks
+  return {
+    doubtful: false,
+    replaced: false,
+    get rolledBack() {
+      return rolledBack()
+    },
+    get ended() {
+      // Without a savepoint of the handler's own, everything that a ROLLBACK can reach is older than the handler.
+      return counted.ends !== ends || (rolledBack() && counted.savepoints === savepoints)
+    },
+  }
 }
 
 function stateOf(status: 'I' | 'T' | 'E' | null): TransactionState {
@@ -177,7 +197,7 @@ export const pgRoot: RootAdapter<PgPool> = {
   },
   async transact(pool, work, isolation) {
     const { client, release } = await checkOut(pool)
-    const begin = beginStatement(isolation)
+    const begin = isolation === undefined ? 'BEGIN' : BEGIN[isolation]
     const opening = pgOpening(pool, client, begin)
     let broken = false
     try {
@@ -268,8 +288,10 @@ async function rolledBack(client: PgClient): Promise<void> {
   if ((await pgHandle.state(client)) !== 'none') await client.query('ROLLBACK')
 }
 
-function beginStatement(isolation: Isolation | undefined): string {
-  return isolation === undefined ? 'BEGIN' : `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
+const BEGIN: Readonly<Record<Isolation, string>> = {
+  'read committed': 'BEGIN ISOLATION LEVEL READ COMMITTED',
+  'repeatable read': 'BEGIN ISOLATION LEVEL REPEATABLE READ',
+  serializable: 'BEGIN ISOLATION LEVEL SERIALIZABLE',
 }
 
 function toSqlResult(result: PgResult): SqlResult {

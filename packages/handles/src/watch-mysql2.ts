@@ -1,5 +1,5 @@
 import { errorMonitor, type EventEmitter } from 'node:events'
-import { SeenConnection, effectOf } from './seen-connection.ts'
+import { SeenConnection, effectOf, type Send } from './seen-connection.ts'
 
 /** What we use of a `mysql2` connection to see what goes through it. */
 export interface WatchedConnection {
@@ -26,15 +26,15 @@ const seen = new WeakMap<WatchedConnection, SeenConnection>()
 let sending: WatchedConnection | undefined
 
 /** → `undefined` for one that cannot be watched. */
-export function seenOn(connection: WatchedConnection): SeenConnection | undefined {
-  return seen.get(connection) ?? watch(connection)
+export function seenOn(connection: WatchedConnection, send: Send): SeenConnection | undefined {
+  return seen.get(connection) ?? watch(connection, send)
 }
 
 /** A connection outlives its transactions in the pool; it is wrapped once. */
-function watch(connection: WatchedConnection): SeenConnection | undefined {
+function watch(connection: WatchedConnection, send: Send): SeenConnection | undefined {
   const addCommand = connection.addCommand?.bind(connection)
   if (addCommand === undefined) return undefined
-  const watched = new SeenConnection()
+  const watched = new SeenConnection(send)
   seen.set(connection, watched)
   const several = ((connection.config?.clientFlags ?? MULTI_STATEMENTS) & MULTI_STATEMENTS) !== 0
   connection.addCommand = (command) => {

@@ -9,6 +9,7 @@ export type {
 } from './inbox.ts'
 export { isSettled, type InboxOutcome, type Stored } from './outcome.ts'
 export {
+  DatabaseAccessError,
   DatabaseUnavailableError,
   InvalidMessageError,
   InvalidOptionError,

@@ -3,6 +3,7 @@ import {
   OptionChecker,
   TransactionConflictError,
   exponentialBackoff,
+  isTxboxError,
   type AnyMessage,
   type ConnectedPorts,
 } from '@txbox/core'
@@ -12,6 +13,9 @@ import { FIRST, TransactionInbox, mustBeFunction, type InboxSettings } from './t
 
 /** Short: whoever was in the way has just won, and is about to commit. */
 const PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })
+
+/** Of a cluster: the row that was in the way has to come over from the node on which it was changed. */
+const LONGER_PAUSE = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 100 })
 
 /** An inbox that also opens transactions of its own. What it promises stands at {@link Inbox}. */
 export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> implements Inbox<Tx, M> {
@@ -43,14 +47,15 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
       } catch (error) {
         if (!this.#ports.isConflict(error)) throw error
         if (attempt === attempts) throw exhausted(error, attempts)
+        const policy = this.#ports.isLastingConflict(error) ? LONGER_PAUSE : PAUSE
+        await pause(policy.delayMs(attempt, Math.random), undefined, signal === undefined ? {} : { signal })
       }
-      await pause(PAUSE.delayMs(attempt, Math.random), undefined, signal === undefined ? {} : { signal })
     }
   }
 }
 
 /** Ours says how often it was tried; an error of the handler's own comes out untouched. */
 function exhausted(error: unknown, attempts: number): unknown {
-  if (!(error instanceof TransactionConflictError)) return error
+  if (!isTxboxError(error) || error.code !== 'TXBOX_TRANSACTION_CONFLICT') return error
   return new TransactionConflictError(`${error.message} Tried ${attempts} times.`, { cause: error.cause })
 }

@@ -5,6 +5,7 @@ import {
   idempotencyKey,
   inboxKey,
   nameOf,
+  oneLine,
   type AnyMessage,
   type Claim,
   type ClaimResult,
@@ -209,7 +210,7 @@ function checkCorrelationId(value: unknown, key: InboxKey): string | undefined {
   const { correlationIdCharacters: most } = LIMITS
   if (typeof value !== 'string' || value.length > most || value.includes('\0') || !value.isWellFormed()) {
     throw new InvalidMessageError(
-      `The message of key '${key.text}' has a correlation id that cannot be stored: expected text of at most ${most} ` +
+      `The message of key '${oneLine(key.text)}' has a correlation id that cannot be stored: expected text of at most ${most} ` +
         `characters, without NUL and lone surrogates, not ${nameOf(value)}. Nothing was written.`,
     )
   }

@@ -2,18 +2,19 @@ import {
   InvalidOptionError,
   OptionChecker,
   portsKey,
+  transactOptions,
   type ConnectedDatabase,
   type ConnectedPorts,
   type Database,
   type DatabasePorts,
-  type IsolationLevel,
   type Session,
+  type TransactOptions,
   type TransactionOf,
 } from '@txbox/core'
 import { recogniseRoot, type RootAdapter } from '@txbox/handles'
 import { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { MysqlDeadLetterStore } from './dead-letter-store.ts'
-import { TABLE_ACCESS_DENIED, isConflict, numberOf, translate } from './errors.ts'
+import { TABLE_ACCESS_DENIED, isConflict, isLastingConflict, numberOf, translate } from './errors.ts'
 import { garbageStatementsByEngine } from './garbage-statements.ts'
 import { MysqlGarbageStore } from './garbage-store.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
@@ -77,17 +78,13 @@ export function mysql(options: MysqlOptions & { db?: object | undefined } = {}):
   const { ports, known } = connectedPorts(tables, recogniseRoot('mysql', db, 'mysql2'), db)
   return withEngine(known, {
     [portsKey]: ports,
-    transact<R>(
-      work: (tx: unknown) => Promise<R>,
-      how: { isolation?: IsolationLevel | undefined; signal?: AbortSignal | undefined } = {},
-    ): Promise<R> {
-      const checked = async (tx: unknown, session: Session): Promise<R> => {
+    async transact<R>(work: (tx: unknown) => Promise<R>, options: TransactOptions = {}): Promise<R> {
+      return ports.transact(async (tx, session) => {
         const result = await work(tx)
         // COMMIT would say yes to a transaction that was rolled back, or committed, meanwhile.
         await assertOpen(session)
         return result
-      }
-      return ports.transact(checked, { isolation: how.isolation, signal: how.signal })
+      }, transactOptions(options))
     },
   })
 }
@@ -145,6 +142,7 @@ function detachedPorts(tables: Tables): Detached {
       },
       watch,
       isConflict,
+      isLastingConflict,
       inbox: new MysqlInboxStore(inboxStatementsByEngine(tables)),
       outbox: new MysqlOutboxStore(outboxStatements(tables)),
       versions: new MysqlVersionBufferStore(versionBufferStatements(tables)),
@@ -164,7 +162,7 @@ function connectedPorts(
     known,
     ports: {
       ...ports,
-      transact: (work, { isolation, signal }) => transact(root, db, serverBehind, work, isolation, signal),
+      transact: (work, options) => transact(root, db, serverBehind, work, options),
       async checkSchema() {
         try {
           known.server = await checkRevision((text) => root.query(db, text, [], CHECK_TIMEOUT_MS), tables)
@@ -211,8 +209,7 @@ async function transact<R>(
   db: object,
   serverBehind: Detached['serverBehind'],
   work: (tx: unknown, session: Session) => Promise<R>,
-  isolation: IsolationLevel | undefined,
-  signal: AbortSignal | undefined,
+  { isolation, signal }: TransactOptions,
 ): Promise<R> {
   // What `work` throws comes out untouched; all else is of BEGIN, COMMIT or the connection.
   let thrown: { error: unknown } | undefined

@@ -2,9 +2,9 @@ import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
- * Every statement on dead letters that somebody runs who looks after them. `?` stands for a value, which is put in as a
- * literal. Those that are to be changed are found without a lock, and then locked by their primary keys: a search that
- * locks would wait for every producer whose open transaction has scheduled a message.
+ * Every statement on parked messages that somebody who looks after the relay runs. `?` stands for a value, which is put
+ * in as a literal. Messages that are to be changed are found without a lock, and then locked by their primary keys: a
+ * search that locks would wait for every producer whose open transaction has scheduled a message.
  */
 export function deadLetterStatements({ parked, redrives }: Tables, engine: ServerTraits['engine']) {
   const binary = (column: string): string => `cast(d.\`${column}\` as binary) as \`${column}\``
@@ -13,12 +13,15 @@ export function deadLetterStatements({ parked, redrives }: Tables, engine: Serve
   const last = (column: string): string => `(
     select ${column} from ${redrives} as r where r.id = d.id order by r.redriven_at desc limit 1
   )`
-  const columns = `cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
+  const message = `cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
   ${['id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'].map(binary).join(', ')},
-  cast(d.attempts as char) as attempts,
-  ${microseconds('d.created_at')} as created_at, ${microseconds('d.dead_at')} as dead_at,
+  cast(d.attempts as char) as attempts, ${microseconds('d.created_at')} as created_at`
+  const waiting = `${message}, d.order_key as order_key, ${microseconds('d.due_at')} as due_at`
+  const columns = `${message}, ${microseconds('d.dead_at')} as dead_at,
   ${microseconds(last('r.redriven_at'))} as redriven_at,
   ${last('cast(r.redriven_by as binary)')} as redriven_by`
+  const notDead = 'd.dead_at is null and (d.deliver_at is null or d.attempts > 0)'
+  const forUpdate = engine === 'mysql' ? 'for update of d' : 'for update'
   return {
     /** `CHOSEN` stands for what is chosen. */
     list: `
@@ -42,13 +45,70 @@ from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
 straight_join ${parked} as d force index (primary) on d.place = j.place
 where d.dead_at is not null
 order by d.id, d.place
-${engine === 'mysql' ? 'for update of d' : 'for update'}`,
+${forUpdate}`,
 
     ids: ' and d.id in (?)',
     topic: ' and cast(d.topic as binary) = ?',
     type: ' and cast(d.type as binary) = ?',
     key: ' and cast(d.`key` as binary) = ?',
+    /** Behind all messages of an id. */
     after: ' and d.id > ?',
+    /** Behind one of several messages of an id. */
+    afterPlace: ' and d.id >= ? and (d.id > ? or d.place > ?)',
+
+    /** In the order of the primary key. */
+    listParked: `
+select ${waiting}
+from ${parked} as d force index (primary)
+where ${notDead} CHOSEN
+order by d.place
+limit ?`,
+
+    findParked: `
+select cast(d.place as char) as place, cast(d.id as binary) as id
+from ${parked} as d force index (primary)
+where ${notDead} CHOSEN
+order by d.place
+limit ?`,
+
+    lockParked: `
+select ${waiting}
+from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+straight_join ${parked} as d force index (primary) on d.place = j.place
+where ${notDead}
+order by d.place
+${forUpdate}`,
+
+    behind: ' and d.place > ?',
+
+    discardParked: `
+delete p
+from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+straight_join ${parked} as p force index (primary) on p.place = j.place
+where p.dead_at is null`,
+
+    /** The first message that is left of a key. A branch for each key. */
+    firstOfKey: `
+(select cast(p.place as char) as place
+from ${parked} as p force index (parked_order)
+where p.shard = ? and p.order_key = ?
+order by p.place
+limit 1)`,
+
+    /** A message that waits behind a deleted one would wait for ever. */
+    release: `
+update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+straight_join ${parked} as p force index (primary) on p.place = j.place
+set p.due_at = utc_timestamp(6)
+where p.due_at is null and p.dead_at is null`,
+
+    /** The payloads of one id: of dead letters, or of parked messages that have not given up. */
+    payloads: `
+select cast(d.content_type as binary) as content_type, cast(d.headers as binary) as headers, d.payload as payload
+from ${parked} as d
+where d.id = ? and case when ? then ${notDead} else d.dead_at is not null end
+order by d.place
+limit ?`,
 
     /** The record, before they are put back. */
     record: `

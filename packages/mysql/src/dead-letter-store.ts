@@ -1,11 +1,33 @@
-import type { DeadLetter, DeadLetterFilter, DeadLetterStore } from '@txbox/core'
+import type {
+  DeadLetter,
+  DeadLetterFilter,
+  DeadLetterPage,
+  DeadLetterStore,
+  ParkedMessage,
+  StoredPayload,
+} from '@txbox/core'
 import { dateOf, type Row } from './backlog-message.ts'
 import type { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
-import { fill, optionalTextOf, textOf } from './literals.ts'
+import { bytesOf, fill, optionalTextOf, textOf } from './literals.ts'
 import { runAlone, runTogether, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
 type Statements = ReturnType<typeof deadLetterStatementsByEngine>
+type Sql = Statements['mysql']
+
+/** So many keys are looked up by one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
+const KEYS_AT_ONCE = 100
+
+/** Statements that find messages without a lock, and lock them by their places. */
+interface Search {
+  readonly find: string
+  readonly lock: string
+  /** Where the search goes on. */
+  readonly behind: (
+    sql: Sql,
+    position: { readonly id: string; readonly place?: string | undefined },
+  ) => string
+}
 
 /** The dead letters of MySQL and MariaDB. The contract is that of the port. */
 export class MysqlDeadLetterStore implements DeadLetterStore {
@@ -17,65 +39,115 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
     this.#source = source
   }
 
-  async list(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]> {
+  async list(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage> {
     const sql = await this.#sql()
-    const text = chosen(sql, sql.list, filter)
+    const text = chosen(sql, sql.list, filter, behindId)
     const { rows } = await runAlone(this.#source, 'listing dead letters', text, [limit])
-    return rows.map(toDeadLetter)
+    return pageOf(rows, rows.length === limit ? rows.at(-1) : undefined, toDeadLetter)
   }
 
-  redrive(filter: DeadLetterFilter, limit: number, by: string): Promise<readonly DeadLetter[]> {
-    return this.#touch('redriving dead letters', filter, limit, async (sql, run, rows) => {
+  async redrive(filter: DeadLetterFilter, limit: number, by: string): Promise<DeadLetterPage> {
+    const sql = await this.#sql()
+    const search = { find: sql.find, lock: sql.lock, behind: behindId }
+    const found = await this.#touch('redriving dead letters', search, filter, limit, async (run, rows) => {
       const places = firstOfEachKey(rows)
       await run(sql.record, [by, places])
       await run(sql.redrive, [places])
     })
+    return pageOf(found.rows, found.last, toDeadLetter)
   }
 
-  discard(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]> {
-    return this.#touch('discarding dead letters', filter, limit, (sql, run, rows) =>
+  async discard(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage> {
+    const sql = await this.#sql()
+    const search = { find: sql.find, lock: sql.lock, behind: behindId }
+    const found = await this.#touch('discarding dead letters', search, filter, limit, (run, rows) =>
       run(sql.discard, [firstOfEachKey(rows)]),
     )
+    return pageOf(found.rows, found.last, toDeadLetter)
   }
 
-  /** Whoever else asks for them waits, and finds none. */
+  async listParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>> {
+    const sql = await this.#sql()
+    const text = chosen(sql, sql.listParked, filter, behindPlace)
+    const { rows } = await runAlone(this.#source, 'listing parked messages', text, [limit])
+    return pageOf(rows, rows.length === limit ? rows.at(-1) : undefined, toParked)
+  }
+
+  async discardParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>> {
+    const sql = await this.#sql()
+    const search = { find: sql.findParked, lock: sql.lockParked, behind: behindPlace }
+    const found = await this.#touch(
+      'discarding parked messages',
+      search,
+      filter,
+      limit,
+      async (run, rows) => {
+        await run(sql.discardParked, [json(rows)])
+        const keys = keysOf(rows)
+        for (let from = 0; from < keys.length; from += KEYS_AT_ONCE) {
+          const branches = keys
+            .slice(from, from + KEYS_AT_ONCE)
+            .map(({ shard, key }) => fill(sql.firstOfKey, [shard, key]))
+          const { rows: first } = await run(branches.join('\nunion all'), [])
+          if (first.length > 0) await run(sql.release, [json(first)])
+        }
+      },
+    )
+    return pageOf(found.rows, found.last, toParked)
+  }
+
+  async payloads(id: string, parked: boolean, limit: number): Promise<readonly StoredPayload[]> {
+    const sql = await this.#sql()
+    const values = [Buffer.from(id), parked ? 1 : 0, limit]
+    const { rows } = await runAlone(this.#source, 'reading a payload', sql.payloads, values)
+    return rows.map((row) => ({
+      contentType: textOf(row['content_type']),
+      headers: textOf(row['headers']),
+      payload: bytesOf(row['payload']),
+    }))
+  }
+
+  /** Whoever else asks for them waits, and finds none. → what was touched, and where the next page begins if there is one */
   async #touch(
     doing: string,
+    search: Search,
     filter: DeadLetterFilter,
     limit: number,
-    work: (sql: Statements['mysql'], run: Run, rows: readonly Row[]) => Promise<unknown>,
-  ): Promise<readonly DeadLetter[]> {
+    work: (run: Run, rows: readonly Row[]) => Promise<unknown>,
+  ): Promise<{ readonly rows: readonly Row[]; readonly last: Row | undefined }> {
     const sql = await this.#sql()
     return runTogether(this.#source, doing, async (run) => {
       const rows: Row[] = []
       let { after } = filter
-      // Fewer than asked for says that there are no more: those that somebody else has got are made up for.
+      let last: Row | undefined
+      // A page that is not full says that there are no more: those that somebody else has got are made up for.
       for (let more = true; more && rows.length < limit;) {
         const most = limit - rows.length
-        const { rows: found } = await run(chosen(sql, sql.find, { ...filter, after }), [most])
-        more = found.length === most
-        if (found.length === 0) break
-        after = textOf(found.at(-1)!['id'])
-        const { rows: locked } = await run(sql.lock, [
-          `[${found.map((row) => textOf(row['place'])).join(',')}]`,
+        const { rows: found } = await run(chosen(sql, search.find, { ...filter, after }, search.behind), [
+          most,
         ])
-        rows.push(...locked)
+        more = found.length === most
+        last = more ? found.at(-1) : undefined
+        if (found.length === 0) break
+        after = positionOf(found.at(-1)!)
+        rows.push(...(await run(search.lock, [json(found)])).rows)
       }
-      if (rows.length > 0) await work(sql, run, rows)
-      return rows.map(toDeadLetter)
+      if (rows.length > 0) await work(run, rows)
+      return { rows, last }
     })
   }
 
-  async #sql(): Promise<Statements['mysql']> {
+  async #sql(): Promise<Sql> {
     return this.#statements[(await this.#source.server()).engine]
   }
 }
 
 /** A statement on those that match the filter. */
 function chosen(
-  sql: Statements['mysql'],
+  sql: Sql,
   text: string,
   { ids, topic, type, key, after }: DeadLetterFilter,
+  behind: Search['behind'],
 ): string {
   const bytes = (value: string): Buffer => Buffer.from(value)
   const conditions = [
@@ -84,9 +156,46 @@ function chosen(
     ...(topic === undefined ? [] : [fill(sql.topic, [bytes(topic)])]),
     ...(type === undefined ? [] : [fill(sql.type, [bytes(type)])]),
     ...(key === undefined ? [] : [fill(sql.key, [bytes(key)])]),
-    ...(after === undefined ? [] : [fill(sql.after, [bytes(after)])]),
+    ...(after === undefined ? [] : [behind(sql, after)]),
   ]
   return text.replace('CHOSEN', () => conditions.join(''))
+}
+
+const behindId: Search['behind'] = (sql, { id, place }) => {
+  const bytes = Buffer.from(id)
+  return place === undefined ? fill(sql.after, [bytes]) : fill(sql.afterPlace, [bytes, bytes, BigInt(place)])
+}
+
+/** Parked messages go in the order of their places. */
+const behindPlace: Search['behind'] = (sql, { place = '0' }) => fill(sql.behind, [BigInt(place)])
+
+function positionOf(row: Row): { readonly id: string; readonly place: string } {
+  return { id: textOf(row['id']), place: textOf(row['place']) }
+}
+
+function pageOf<M>(
+  rows: readonly Row[],
+  last: Row | undefined,
+  toMessage: (row: Row) => M,
+): DeadLetterPage<M> {
+  return { messages: rows.map(toMessage), next: last && positionOf(last) }
+}
+
+/** The places of rows, as JSON. */
+function json(rows: readonly Row[]): string {
+  return `[${rows.map((row) => textOf(row['place'])).join(',')}]`
+}
+
+/** Each key that one of the rows held up. */
+function keysOf(rows: readonly Row[]): readonly { readonly shard: number; readonly key: Buffer }[] {
+  const keys = new Map<string, { shard: number; key: Buffer }>()
+  for (const row of rows) {
+    if (row['order_key'] === null) continue
+    const key = bytesOf(row['order_key'])
+    const shard = Number(textOf(row['shard']))
+    keys.set(`${shard}/${key.toString('latin1')}`, { shard, key })
+  }
+  return [...keys.values()]
 }
 
 /** As JSON: each place, and whether it comes first of its key among these, or has no order. */
@@ -107,8 +216,22 @@ function firstOfEachKey(rows: readonly Row[]): string {
 }
 
 function toDeadLetter(row: Row): DeadLetter {
+  const by = optionalTextOf(row['redriven_by'])
+  return {
+    ...toMessage(row),
+    deadAt: dateOf(textOf(row['dead_at'])),
+    ...(by !== undefined && { redriven: { at: dateOf(textOf(row['redriven_at'])), by } }),
+  }
+}
+
+function toParked(row: Row): ParkedMessage {
+  const dueAt = optionalTextOf(row['due_at'])
+  return { ...toMessage(row), ...(dueAt !== undefined && { dueAt: dateOf(dueAt) }) }
+}
+
+function toMessage(row: Row): Omit<ParkedMessage, 'dueAt'> {
   const text = (name: string): string | undefined => optionalTextOf(row[name])
-  const [type, key, correlationId, by] = ['type', 'key', 'correlation_id', 'redriven_by'].map(text)
+  const [type, key, correlationId] = ['type', 'key', 'correlation_id'].map(text)
   return {
     id: textOf(row['id']),
     topic: textOf(row['topic']),
@@ -117,9 +240,7 @@ function toDeadLetter(row: Row): DeadLetter {
     contentType: textOf(row['content_type']),
     ...(correlationId !== undefined && { correlationId }),
     createdAt: dateOf(textOf(row['created_at'])),
-    deadAt: dateOf(textOf(row['dead_at'])),
     attempts: Number(textOf(row['attempts'])),
     error: text('error') ?? '',
-    ...(by !== undefined && { redriven: { at: dateOf(textOf(row['redriven_at'])), by } }),
   }
 }

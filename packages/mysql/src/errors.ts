@@ -1,4 +1,12 @@
-import { DatabaseUnavailableError, SchemaError, TransactionConflictError, isTxboxError } from '@txbox/core'
+import {
+  DatabaseAccessError,
+  DatabaseUnavailableError,
+  SchemaError,
+  TransactionConflictError,
+  isTxboxError,
+  propertyOf,
+  reasonOf,
+} from '@txbox/core'
 
 /*
  * Errors of MySQL and MariaDB by number, because mysql2's `code` names some of MariaDB's wrongly:
@@ -7,11 +15,23 @@ import { DatabaseUnavailableError, SchemaError, TransactionConflictError, isTxbo
  * After the numbers comes what the driver says when there is no connection.
  */
 
+/** Group Replication: at COMMIT the certification found a conflict with a transaction on another node. */
+const ROLLED_BACK_BY_GROUP = 3101
+
 /**
  * Deadlock; lock wait timeout; lock not available (NOWAIT); row changed since the snapshot (MariaDB); rolled back by
  * the group's certification. Run the transaction again.
  */
-const CONFLICTS: ReadonlySet<unknown> = new Set([1213, 1205, 3572, 1020, 3101])
+const CONFLICTS: ReadonlySet<unknown> = new Set([1213, 1205, 3572, 1020, ROLLED_BACK_BY_GROUP])
+
+/**
+ * An error during COMMIT. Error 149 in its text is a deadlock, by which Group Replication says that another node was first.
+ * Any other is of the cluster or the disk: Galera says so when it has lost the connection to its primary component.
+ */
+const ERROR_DURING_COMMIT = 1180
+const DEADLOCK_DURING_COMMIT = /\berror 149\b/i
+
+const CONFLICT = 'TXBOX_TRANSACTION_CONFLICT'
 
 /** A lock on a row, or on a table, was not to be had in time. */
 export const LOCK_WAIT_TIMEOUT = 1205
@@ -32,13 +52,16 @@ const INTERRUPTED: ReadonlySet<unknown> = new Set([3024, 1969, 1317])
 export const NO_TABLE = 1146
 const SCHEMA: ReadonlySet<unknown> = new Set([NO_TABLE, 1054])
 
+/** No right to the database, no such user or a wrong password, no such database, not from this host, no password given. */
+const REFUSED: ReadonlySet<unknown> = new Set([1044, 1045, 1049, 1130, 1698])
+
 /**
- * Too many connections (of the server, of the user); refused credentials, host, database; read-only after a failover;
- * shutting down; broken connection; killed connection (MariaDB); ended for inactivity.
+ * Too many connections (of the server, of the user); read-only after a failover; shutting down; broken connection; killed
+ * connection (MariaDB); ended for inactivity; a node that is in no Galera cluster now, and an error during COMMIT.
  */
 const UNAVAILABLE_NUMBERS: ReadonlySet<unknown> = new Set([
   ...[1040, 1203, 1226],
-  ...[1044, 1045, 1049, 1130],
+  ...[1047, ERROR_DURING_COMMIT],
   ...[1290, 1836],
   ...[1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031],
 ])
@@ -56,13 +79,23 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
 const UNAVAILABLE_MESSAGES =
   /^(Can't add new command when connection is in closed state|Connection lost|Pool is closed|Queue limit reached|No connections available|The operation was aborted due to timeout)/
 
-/** Does this error, or one that caused it, ask for the transaction to be run again? */
+/** See `DatabasePorts.isConflict`. */
 export function isConflict(error: unknown): boolean {
-  for (let at: unknown = error, depth = 0; typeof at === 'object' && at !== null && depth < 10; depth++) {
-    if (CONFLICTS.has(numberOf(at)) || Reflect.get(at, 'code') === 'TXBOX_TRANSACTION_CONFLICT') return true
+  return anyOf(error, isConflictItself)
+}
+
+/** See `DatabasePorts.isLastingConflict`. */
+export function isLastingConflict(error: unknown): boolean {
+  return anyOf(error, (at) => numberOf(at) === ROLLED_BACK_BY_GROUP)
+}
+
+/** Is this true of the error, or of one that caused it? */
+function anyOf(error: unknown, holds: (at: object) => boolean): boolean {
+  for (let at = error, depth = 0; typeof at === 'object' && at !== null && depth < 10; depth++) {
+    if (holds(at)) return true
     // Whoever threw one of our other errors has decided, whatever caused it.
-    if (isTxboxError(at)) return false
-    at = Reflect.get(at, 'cause')
+    if (isTxboxError(at) && propertyOf(at, 'code') !== CONFLICT) return false
+    at = propertyOf(at, 'cause')
   }
   return false
 }
@@ -76,12 +109,20 @@ export function hasNumber(error: unknown, number: number): boolean {
   return false
 }
 
+function isConflictItself(error: unknown): boolean {
+  const number = numberOf(error)
+  if (number === ERROR_DURING_COMMIT) return DEADLOCK_DURING_COMMIT.test(reasonOf(error))
+  return CONFLICTS.has(number) || propertyOf(error, 'code') === CONFLICT
+}
+
 /** The server's number of an error, which mysql2 calls `errno`. */
 export function numberOf(error: unknown): number | undefined {
-  const number: unknown =
-    typeof error === 'object' && error !== null ? Reflect.get(error, 'errno') : undefined
+  const number = propertyOf(error, 'errno')
   return typeof number === 'number' ? number : undefined
 }
+
+/** How much of what the server says is quoted. */
+const SAID_CHARACTERS = 300
 
 /** Did the statement take too long? */
 export function isTimeout(error: unknown): boolean {
@@ -92,10 +133,10 @@ export function isTimeout(error: unknown): boolean {
 export function translate(error: unknown, doing: string): unknown {
   if (typeof error !== 'object' || error === null || isTxboxError(error)) return error
   const number = numberOf(error)
-  const code: unknown = Reflect.get(error, 'code')
-  const said = error instanceof Error && error.message !== '' ? error.message : String(code)
+  const code = propertyOf(error, 'code')
+  const said = reasonOf(error, SAID_CHARACTERS)
   const options = { cause: error }
-  if (CONFLICTS.has(number)) {
+  if (isConflictItself(error)) {
     return new TransactionConflictError(
       `${doing}: the database asks for another attempt (${said}). Roll back and run the transaction again.`,
       options,
@@ -105,6 +146,13 @@ export function translate(error: unknown, doing: string): unknown {
     return new SchemaError(
       `${doing}: ${said}. The tables of txbox are missing or of another revision, or the prefix is another one. Run ` +
         "'txbox migrate' (of @txbox/cli) or migrate(db), or pass the right { prefix } to mysql().",
+      options,
+    )
+  }
+  if (REFUSED.has(number)) {
+    return new DatabaseAccessError(
+      `${doing}: the server refused the connection (${said}). Check the name of the database, the user, the password, and ` +
+        'the host that the user may come from.',
       options,
     )
   }

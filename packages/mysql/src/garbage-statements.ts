@@ -7,7 +7,7 @@ import type { ServerTraits } from './server.ts'
  * also locks the row behind the last one that it wants.
  */
 export function garbageStatements(
-  { inbox, parked, redrives, collections }: Tables,
+  { inbox, parked, redrives, waiting, collections }: Tables,
   engine: ServerTraits['engine'],
 ) {
   /** MySQL refuses to lock what JSON_TABLE makes; MariaDB has no OF. */
@@ -28,6 +28,12 @@ straight_join ${parked} as p force index (primary) on p.place = ${name}.place`
 )) as ${name}
 straight_join ${redrives} as r force index (primary)
   on r.id = unhex(${name}.id) and r.redriven_at = cast(${name}.instant as datetime(6)) and r.place = ${name}.place`
+  const buffered = (name: string): string => `json_table(?, '$[*]' columns (
+  consumer varchar(800) character set ascii path '$[0]', hexadecimal varchar(2040) character set ascii path '$[1]',
+  version bigint path '$[2]'
+)) as ${name}
+straight_join ${waiting} as w force index (primary)
+  on w.consumer = unhex(${name}.consumer) and w.\`key\` = unhex(${name}.hexadecimal) and w.from_version = ${name}.version`
   const from = "'1970-01-01' + interval ? microsecond"
   return {
     /** A plain read, which locks nothing. First from which instant to search, as microseconds; then the limit. */
@@ -86,6 +92,26 @@ ${locking('r')}`,
     removeRedrives: `
 delete r
 from ${records('locked')}`,
+
+    /** Dead letters of version buffers, and nothing else of what waits. First the retention, as microseconds. */
+    findBufferedDeadLetters: `
+select hex(consumer) as consumer, hex(\`key\`) as \`key\`, cast(from_version as char) as from_version,
+  cast(timestampdiff(microsecond, '1970-01-01', dead_at) as char) as instant
+from ${waiting} force index (waiting_dead_at)
+where dead_at <= utc_timestamp(6) - interval ? microsecond and dead_at >= ${from}
+order by dead_at
+limit ?`,
+
+    /** … that have not been redriven, and died again, in between. Second the retention. */
+    lockBufferedDeadLetters: `
+select hex(w.consumer) as consumer, hex(w.\`key\`) as \`key\`, cast(w.from_version as char) as from_version
+from ${buffered('found')}
+where w.dead_at <= utc_timestamp(6) - interval ? microsecond
+${locking('w')}`,
+
+    removeBufferedDeadLetters: `
+delete w
+from ${buffered('locked')}`,
 
     /** None when another collector is writing the record. */
     findRecord: `

@@ -56,6 +56,25 @@ export class MysqlGarbageStore implements GarbageStore {
     }))
   }
 
+  removeBufferedDeadLetters(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'> {
+    const key = (row: Row): unknown => [
+      textOf(row['consumer']),
+      textOf(row['key']),
+      textOf(row['from_version']),
+    ]
+    const retention = Math.round(retentionMs * 1000)
+    return this.#remove('removing dead letters of version buffers', limit, from, key, (sql) => ({
+      find: fill(sql.findBufferedDeadLetters, [retention, BigInt(from ?? 0), limit]),
+      lock: sql.lockBufferedDeadLetters,
+      lockValues: [retention],
+      remove: sql.removeBufferedDeadLetters,
+    }))
+  }
+
   async record({ inbox, deadLetters, durationMs }: CollectionRecord): Promise<void> {
     const sql = await this.#sql()
     await runTogether(this.#source, 'recording what was collected', async (run) => {

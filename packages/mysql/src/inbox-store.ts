@@ -1,7 +1,9 @@
 import { randomFillSync } from 'node:crypto'
 import {
+  InvalidMessageError,
   NotInTransactionError,
   TransactionConflictError,
+  oneLine,
   type Claim,
   type ClaimResult,
   type InboxStore,
@@ -10,6 +12,7 @@ import {
 import { DUPLICATE_KEY, numberOf } from './errors.ts'
 import type { inboxStatementsByEngine } from './inbox-statements.ts'
 import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
+import { rowsByPacket } from './rows-by-packet.ts'
 import { assertInTransaction, execute, type MysqlSession } from './session.ts'
 
 /** How often a claim is decided anew when others get in between. Two or three do, in practice. */
@@ -70,23 +73,27 @@ export class MysqlInboxStore implements InboxStore {
     const rows = order.map((index) => {
       const { correlationId, retentionMs } = claims[index]!
       const values = [consumer, keys[index]!, correlationId ?? null, microseconds(retentionMs), token]
-      return fill(sql.claimBatchRow, values)
+      return { key: keys[index]!, row: fill(sql.claimBatchRow, values) }
     })
-    const inserted = await execute(
-      session,
-      CLAIMING,
-      sql.claimBatch.replace('ROWS', () => rows.join(',')),
-      [],
-    )
-    if (inserted.inTransaction === false) {
-      await execute(session, CLAIMING, sql.takeBackBatch, [consumer, token, keys])
-      throw outside()
-    }
-    if (inserted.insertId === 0 && !options.times) return claims.map(() => ({ status: 'won' }))
+    const { maxStatementBytes } = (session as MysqlSession).server
+    const packets = rowsByPacket(rows, sql.claimBatch.length, maxStatementBytes)
+    refuseTooLong(packets, sql.claimBatch.length, maxStatementBytes)
 
-    const asked = JSON.stringify(order.map((index) => keys[index]!.toString('hex')))
-    const { rows: found } = await execute(session, CLAIMING, sql.readBatch, [token, asked, consumer])
-    const byKey = new Map(found.map((row) => [textOf(row['key']).toLowerCase(), row]))
+    let allNew = true
+    for (const packet of packets) {
+      const text = sql.claimBatch.replace('ROWS', () => packet.map(({ row }) => row).join(','))
+      const { inTransaction, insertId } = await execute(session, CLAIMING, text, [])
+      if (inTransaction === false) await this.#refuseBatch(session, { consumer, token, packets })
+      if (insertId !== 0) allNew = false
+    }
+    if (allNew && !options.times) return claims.map(() => ({ status: 'won' }))
+
+    const byKey = new Map<string, Row>()
+    for (const packet of packets) {
+      const asked = JSON.stringify(packet.map(({ key }) => key.toString('hex')))
+      const { rows: found } = await execute(session, CLAIMING, sql.readBatch, [token, asked, consumer])
+      for (const row of found) byKey.set(textOf(row['key']).toLowerCase(), row)
+    }
     return keys.map((key): ClaimResult => {
       const row = byKey.get(key.toString('hex'))
       if (row === undefined) throw unsettled(first.consumer)
@@ -116,8 +123,34 @@ export class MysqlInboxStore implements InboxStore {
     throw outside()
   }
 
+  /** As `#refuse`: all that this batch has claimed so far, since the transaction may have ended by a COMMIT. */
+  async #refuseBatch(session: Session, { consumer, token, packets }: Batch): Promise<never> {
+    for (const packet of packets) {
+      const keys = packet.map(({ key }) => key)
+      await execute(session, CLAIMING, this.#sql(session).takeBackBatch, [consumer, token, keys])
+    }
+    throw outside()
+  }
+
   #sql(session: Session): Statements['mysql'] {
     return this.#statements[(session as MysqlSession).server.engine]
+  }
+}
+
+interface Batch {
+  readonly consumer: Buffer
+  readonly token: Buffer
+  readonly packets: readonly (readonly { readonly key: Buffer; readonly row: string }[])[]
+}
+
+function refuseTooLong(packets: Batch['packets'], headBytes: number, maxBytes: number): void {
+  for (const [first] of packets) {
+    if (first === undefined || headBytes + first.row.length + 1 <= maxBytes) continue
+    throw new InvalidMessageError(
+      `processBatch: the claim of the message of key '${oneLine(first.key.toString())}' makes a statement of ` +
+        `${headBytes + first.row.length} bytes; the server takes at most ${maxBytes} (max_allowed_packet). Raise ` +
+        'max_allowed_packet. Nothing was written.',
+    )
   }
 }
 

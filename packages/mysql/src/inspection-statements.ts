@@ -12,14 +12,19 @@ export function inspectionStatements({ prefix, inbox, outbox, leases, parked, co
     { length: 16 },
     (_, shard) => `(select created_at from ${outbox} where shard = ${shard} order by seq limit 1)`,
   )
-  return {
-    figures: `
-select
-  ${count(`from ${outbox}`)} as backlog,
+  const lag = `${count(`from ${outbox}`)} as backlog,
   (
     select cast(timestampdiff(microsecond, min(created_at), utc_timestamp(6)) div 1000 as char)
     from (${shards.join('\n      union all ')}) as first
-  ) as oldest_ms,
+  ) as oldest_ms`
+  return {
+    lag: `
+select
+  ${lag}`,
+
+    figures: `
+select
+  ${lag},
   ${count(`from ${parked} where dead_at is null and deliver_at is null`)} as parked,
   ${count(`from ${parked} where dead_at is null and deliver_at is not null`)} as scheduled,
   ${count(`from ${parked} where dead_at is not null`)} as dead,
@@ -44,6 +49,8 @@ select hex(name) as name, hex(owner) as owner, cast(term as char) as term,
   cast(timestampdiff(microsecond, utc_timestamp(6), expires_at) div 1000 as char) as remaining_ms
 from ${leases}
 where owner is not null
+  -- A relay that has vanished leaves the row by which the others knew it. That it has gone shows by the shards it held.
+  and (name not like 'relay/%' or expires_at > utc_timestamp(6))
 order by name`,
 
     lastCollection: `
@@ -52,7 +59,7 @@ select cast(timestampdiff(microsecond, '1970-01-01', finished_at) div 1000 as ch
 from ${collections}
 where finished_at is not null`,
 
-    /** The first message of each key that is held up, among so many parked ones that asking is never dear. */
+    /** The first message of each key that is held up, among so many parked ones that asking is never expensive. */
     blockingKeys: `
 select hex(head.order_key) as \`key\`, cast(head.topic as binary) as topic, hex(head.id) as id,
   cast(head.attempts as char) as attempts, cast(head.error as binary) as error, cast(held.waiting as char) as waiting
@@ -71,7 +78,8 @@ order by held.waiting desc, head.order_key`,
     /** By name, since the two engines do not have the same. */
     settings: `
 show variables where variable_name in (
-  'transaction_isolation', 'tx_isolation', 'read_only', 'innodb_flush_log_at_trx_commit', 'max_allowed_packet', 'wsrep_on'
+  'transaction_isolation', 'tx_isolation', 'read_only', 'innodb_flush_log_at_trx_commit', 'max_allowed_packet', 'wsrep_on',
+  'group_replication_single_primary_mode'
 )`,
 
     indexes: `

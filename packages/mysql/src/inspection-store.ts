@@ -1,9 +1,18 @@
-import type { BlockingKey, BoundedCount, Finding, InspectionStore, StatusFigures } from '@txbox/core'
+import {
+  answerWithin,
+  type BlockingKey,
+  type BoundedCount,
+  type Finding,
+  type InspectionStore,
+  type Lag,
+  type StatusFigures,
+} from '@txbox/core'
 import type { RootAdapter } from '@txbox/handles'
 import { translate } from './errors.ts'
 import type { Tables } from './identifiers.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
 import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
+import { checkRevision } from './schema-revision.ts'
 import { serverFindings } from './server-findings.ts'
 
 /** Whoever looks at a screen wants an answer, or an error. */
@@ -11,6 +20,9 @@ const STATEMENT_TIMEOUT_MS = 15_000
 
 /** Counting goes on to here. */
 const COUNT_LIMIT = 1_000_000
+
+/** The same for what is asked again and again. */
+const LAG_COUNT_LIMIT = 100_000
 
 /** The counts of `figures`, each with a limit of its own. */
 const COUNTS = 5
@@ -40,10 +52,9 @@ export class MysqlInspectionStore implements InspectionStore {
     const leases = await this.#run(doing, this.#sql.leases, [])
     const [last] = await this.#run(doing, this.#sql.lastCollection, [])
     const count = (name: string): BoundedCount => bounded(figures?.[name])
-    const oldest = optionalTextOf(figures?.['oldest_ms'])
     return {
       backlog: count('backlog'),
-      oldestMs: oldest === undefined ? undefined : Math.max(0, Number(oldest)),
+      oldestMs: ageIn(figures),
       parked: count('parked'),
       scheduled: count('scheduled'),
       dead: count('dead'),
@@ -62,6 +73,23 @@ export class MysqlInspectionStore implements InspectionStore {
         deadLetters: Number(textOf(last['dead_letters'])),
         durationMs: Number(textOf(last['duration_ms'])),
       },
+    }
+  }
+
+  async lag(): Promise<Lag> {
+    const [row] = await this.#run('reading the backlog', this.#sql.lag, [LAG_COUNT_LIMIT])
+    return { backlog: bounded(row?.['backlog'], LAG_COUNT_LIMIT), oldestMs: ageIn(row) }
+  }
+
+  async answers(withinMs: number): Promise<void> {
+    const { root, db, tables } = this.#source
+    try {
+      await answerWithin(
+        withinMs,
+        checkRevision((text) => root.query(db, text, [], withinMs), tables),
+      )
+    } catch (error) {
+      throw translate(error, 'asking whether the database answers')
     }
   }
 
@@ -105,7 +133,12 @@ function fromHex(value: unknown): string {
   return Buffer.from(textOf(value), 'hex').toString()
 }
 
-function bounded(value: unknown): BoundedCount {
+function bounded(value: unknown, limit = COUNT_LIMIT): BoundedCount {
   const count = Number(textOf(value))
-  return { count, atLeast: count === COUNT_LIMIT }
+  return { count, atLeast: count === limit }
+}
+
+function ageIn(row: Row | undefined): number | undefined {
+  const oldest = optionalTextOf(row?.['oldest_ms'])
+  return oldest === undefined ? undefined : Math.max(0, Number(oldest))
 }

@@ -5,6 +5,7 @@ import { translate } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
 import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import { committingConnection, type Connections } from './own-connection.ts'
+import { again } from './run-alone.ts'
 import { readCommitted, shortTransaction, type Run } from './short-transaction.ts'
 
 /** A statement that waits longer for a lock fails: a relay gives up earlier, and its connection must not stay. */
@@ -147,7 +148,7 @@ export class MysqlLeaseStore implements LeaseStore {
 
   /** One after the other: a connection takes one at a time. */
   #inTurn<R>(doing: string, work: (connection: OwnConnection) => Promise<R>): Promise<R> {
-    const turn = this.#last.then(() => this.#now(doing, work))
+    const turn = this.#last.then(() => again(doing, () => this.#now(doing, work)))
     this.#last = turn.catch(() => undefined)
     return turn
   }

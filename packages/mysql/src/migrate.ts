@@ -1,23 +1,25 @@
-import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { OptionChecker } from '@txbox/core'
+import { OptionChecker, SchemaError, isTxboxError } from '@txbox/core'
 import { recogniseHandle, recogniseRoot, type OwnConnection } from '@txbox/handles'
-import { NO_TABLE, numberOf, translate } from './errors.ts'
+import { NO_TABLE, isConflict, numberOf, translate } from './errors.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
-import { fill, literal, textOf } from './literals.ts'
+import { literal } from './literals.ts'
+import { isCluster, lockCluster, lockServer, type LockOptions, type MigrationLock } from './migration-lock.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
 import { checkEngine, inspect, refuseLater, type RunStatement } from './schema-revision.ts'
 
-/** How long to wait before asking again for the lock that another starting service holds. */
-const LOCK_PAUSE_MS = 100
+/** How often `migrate` looks again at what is missing, on a cluster, after a statement has failed. */
+const CLUSTER_ATTEMPTS = 20
+const LONGEST_PAUSE_MS = 300
 
 /** Looking at the tables takes no locks: nobody should wait longer than this for an error. */
 const CHECK_TIMEOUT_MS = 30_000
 
 /**
  * Brings the tables to the revision of this version of the package: creates them, or applies what is missing. Services
- * that start together may all call it: they take turns, and all but the first find nothing to do. MySQL commits at
- * every DDL statement: what breaks off halfway is done when it is called again.
+ * that start together may all call it, on any nodes of a cluster: they take turns, and all but the first find nothing to
+ * do. MySQL commits at every DDL statement: what breaks off halfway is done when it is called again. On a cluster, a
+ * caller that dies keeps the others waiting for up to 30 seconds.
  *
  * @param db the root that you have: a Kysely or a `mysql2` promise pool, with the right to create tables.
  * @returns the names of the migrations that it applied, oldest first; empty when there was nothing to do.
@@ -43,7 +45,15 @@ export async function migrate(
   try {
     connection = await root.connect(db)
     const { query } = connection
-    const applied = await applyMissing((text) => query(text, []), tables, signal)
+    const runApart: RunStatement = (text) =>
+      root.transact(db, (tx) => recogniseHandle(tx, 'mysql2').query(tx, text, []), undefined)
+    const applied = await applyMissing({
+      run: (text) => query(text, []),
+      runApart,
+      tables,
+      createTable: statementsOf(withPrefix(MIGRATIONS[0]!.sql, tables))[0]!,
+      signal,
+    })
     broken = false
     return { applied }
   } catch (error) {
@@ -112,27 +122,55 @@ export function migrationSql(prefix: string): readonly { readonly name: string; 
   return MIGRATIONS.map(({ name, sql }) => ({ name, sql: withPrefix(sql, tables) }))
 }
 
-async function applyMissing(
-  run: RunStatement,
-  tables: Tables,
-  signal: AbortSignal | undefined,
-): Promise<readonly string[]> {
+async function applyMissing(options: LockOptions): Promise<readonly string[]> {
+  const { run, tables, signal } = options
   await checkEngine(run)
-  const unlock = await lock(run, tables, signal)
+  const applied: string[] = []
+  if (!(await isCluster(run, tables))) {
+    await applyWhileLocked(options, await lockServer(options), applied)
+    return applied
+  }
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await applyWhileLocked(options, await lockCluster(options), applied)
+      return applied
+    } catch (error) {
+      // A change on another node fails a statement here in many ways. What is missing now tells what is left to do.
+      if (attempt === CLUSTER_ATTEMPTS || !mayComeFromAnotherNode(error)) throw error
+      await run('rollback')
+      await pause(Math.random() * LONGEST_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
+    }
+  }
+}
+
+async function applyWhileLocked(
+  { run, tables, signal }: LockOptions,
+  lock: MigrationLock,
+  applied: string[],
+): Promise<void> {
   try {
-    const missing = await missingMigrations(run, tables)
-    for (const { sql } of missing) {
+    for (const { name, sql } of await missingMigrations(run, tables)) {
       for (const statement of statementsOf(withPrefix(sql, tables))) {
         signal?.throwIfAborted()
+        await lock.confirm()
         await run(statement)
       }
+      applied.push(name)
     }
     // Where connections do not commit by themselves.
     await run('commit')
-    return missing.map((migration) => migration.name)
   } finally {
-    await unlock().catch(() => undefined)
+    await lock.release().catch(() => undefined)
   }
+}
+
+/** Did the server answer, with something that another attempt may not meet? */
+function mayComeFromAnotherNode(error: unknown): boolean {
+  if (isTxboxError(error)) return isConflict(error)
+  if (numberOf(error) === undefined) return false
+  const told = translate(error, 'migrating the tables')
+  // Most errors of DDL have no name of ours. A table that another node has just created is missing here for a moment.
+  return !isTxboxError(told) || told instanceof SchemaError || isConflict(told)
 }
 
 async function missingMigrations(run: RunStatement, tables: Tables): Promise<typeof MIGRATIONS> {
@@ -147,25 +185,6 @@ async function appliedMigrations(run: RunStatement, tables: Tables): Promise<Rea
   } catch (error) {
     if (numberOf(error) === NO_TABLE) return new Set()
     throw error
-  }
-}
-
-/** A lock of the connection's, by a name for this database and prefix: it ends with the connection, at the latest. */
-async function lock(
-  run: RunStatement,
-  tables: Tables,
-  signal: AbortSignal | undefined,
-): Promise<() => Promise<unknown>> {
-  const { rows } = await run('select cast(database() as binary) as name')
-  const scope = JSON.stringify([textOf(rows[0]?.['name']), tables.prefix])
-  const name = `txbox.migrate ${createHash('sha256').update(scope).digest('hex').slice(0, 40)}`
-  for (;;) {
-    signal?.throwIfAborted()
-    const answer = await run(fill('select cast(get_lock(?, 0) as char) as locked', [name]))
-    if (textOf(answer.rows[0]?.['locked']) === '1') {
-      return () => run(fill('select cast(release_lock(?) as char) as released', [name]))
-    }
-    await pause(LOCK_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
   }
 }
 

@@ -270,4 +270,33 @@ insert into txbox_migrations (number, title, applied_at) values (7, 'crashes', u
   on duplicate key update title = 'crashes';
 `,
   },
+  {
+    number: 8,
+    name: '0008_buffered_dead_letters',
+    sql: `-- 0008 buffered_dead_letters: the dead letters of version buffers are collected, by age.
+-- Safe to run again, also after it broke off: the index is only made where there is none.
+
+set @txbox_step = (
+  select case
+    when exists (
+      select 1 from information_schema.statistics as s
+      where s.table_schema = database() and cast(s.table_name as binary) = cast(t.table_name as binary)
+        and s.index_name = 'waiting_dead_at'
+    ) then 'do 0'
+    else concat('create index waiting_dead_at on \`', replace(t.table_name, '\`', '\`\`'), '\` (dead_at)')
+  end
+  from information_schema.tables as t
+  where t.table_schema = database() and t.table_name = 'txbox_waiting'
+  -- Some servers do not tell capitals from small letters here, but do in names of tables.
+  order by cast(t.table_name as binary) = cast('txbox_waiting' as binary) desc
+  limit 1
+);
+prepare txbox_step from @txbox_step;
+execute txbox_step;
+deallocate prepare txbox_step;
+
+insert into txbox_migrations (number, title, applied_at) values (8, 'buffered_dead_letters', utc_timestamp(6))
+  on duplicate key update title = 'buffered_dead_letters';
+`,
+  },
 ]

@@ -1,12 +1,14 @@
 import {
   InvalidMessageError,
   NotInTransactionError,
+  oneLine,
   type NewStoredMessage,
   type OutboxStore,
   type Session,
 } from '@txbox/core'
 import { fill } from './literals.ts'
 import type { outboxStatements } from './outbox-statements.ts'
+import { rowsByPacket } from './rows-by-packet.ts'
 import { assertInTransaction, execute, type MysqlSession } from './session.ts'
 
 const STORING = 'storing messages in the outbox'
@@ -58,27 +60,22 @@ function statementsOf(
   { head, row: template, takeBack }: { head: string; row: string; takeBack: string },
   maxBytes: number,
 ): readonly Statement[] {
-  const statements: { rows: string[]; ids: string[]; bytes: number }[] = []
-  for (const message of messages) {
-    // All of it is ASCII: characters are bytes.
+  const rows = messages.map((message) => {
     const row = fill(template, valuesOf(message))
     const bytes = row.length + 1
     if (head.length + bytes > maxBytes) throw tooLarge(message, bytes, maxBytes)
-    let last = statements.at(-1)
-    if (last === undefined || last.bytes + bytes > maxBytes) {
-      last = { rows: [], ids: [], bytes: head.length }
-      statements.push(last)
-    }
-    last.rows.push(row)
-    last.ids.push(message.id)
-    last.bytes += bytes
-  }
-  return statements.map(({ rows, ids }) => ({ text: head + rows.join(','), ids, takeBack }))
+    return { row, id: message.id }
+  })
+  return rowsByPacket(rows, head.length, maxBytes).map((packet) => ({
+    text: head + packet.map(({ row }) => row).join(','),
+    ids: packet.map(({ id }) => id),
+    takeBack,
+  }))
 }
 
 function tooLarge(message: NewStoredMessage, bytes: number, maxBytes: number): InvalidMessageError {
   return new InvalidMessageError(
-    `publish: message '${message.id}' with its payload of ${message.payload.byteLength} bytes makes a statement of ${bytes} ` +
+    `publish: message '${oneLine(message.id)}' with its payload of ${message.payload.byteLength} bytes makes a statement of ${bytes} ` +
       `bytes; the server takes at most ${maxBytes} (max_allowed_packet). Raise max_allowed_packet (16 MiB hold the largest ` +
       'payload that publish takes), or store the payload elsewhere. Nothing was written.',
   )

@@ -1,7 +1,8 @@
-import { DatabaseUnavailableError, answerWithin } from '@txbox/core'
+import { setTimeout as pause } from 'node:timers/promises'
+import { DatabaseUnavailableError, answerWithin, exponentialBackoff } from '@txbox/core'
 import type { SqlResult } from '@txbox/handles'
 import { bounded, serverTimeoutS } from './bounded-statement.ts'
-import { LOCK_WAIT_TIMEOUT, isConflict, numberOf, translate } from './errors.ts'
+import { LOCK_WAIT_TIMEOUT, isConflict, isLastingConflict, numberOf, translate } from './errors.ts'
 import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import { onConnection, type Connections } from './own-connection.ts'
 import { shortTransaction, type Run } from './short-transaction.ts'
@@ -10,6 +11,9 @@ const ATTEMPTS = 5
 
 /** For the few statements that end a late one. */
 const KILL_TIMEOUT_MS = 1000
+
+/** Of a cluster: the row that was in the way has to come over from the node on which it was changed. */
+const LONGER_PAUSE = exponentialBackoff({ minMs: 50, maxMs: 1000 })
 
 /** Where statements go, and how long an answer may take. */
 export interface Source extends Connections {
@@ -81,7 +85,8 @@ export async function runTogether<R>(
   )
 }
 
-async function again<R>(doing: string, attempt: () => Promise<R>): Promise<R> {
+/** Makes up to five attempts at what is harmless to repeat, while the database asks for another one. */
+export async function again<R>(doing: string, attempt: () => Promise<R>): Promise<R> {
   for (let n = 1; ; n++) {
     try {
       return await attempt()
@@ -89,6 +94,7 @@ async function again<R>(doing: string, attempt: () => Promise<R>): Promise<R> {
       // Whoever holds a lock for so long will not be through in a moment.
       const again = isConflict(error) && numberOf(error) !== LOCK_WAIT_TIMEOUT
       if (n === ATTEMPTS || !again) throw translate(error, doing)
+      if (isLastingConflict(error)) await pause(LONGER_PAUSE.delayMs(n, Math.random))
     }
   }
 }

@@ -65,7 +65,6 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
   const readOnly = !/^(off|0)$/i.test(found.get('read_only') ?? 'OFF')
   const flush = found.get('innodb_flush_log_at_trx_commit')
   const packet = Number(found.get('max_allowed_packet'))
-  const galera = found.get('wsrep_on') === 'ON'
   return [
     {
       check: 'writable',
@@ -97,17 +96,27 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
           ? undefined
           : 'Payloads of 10 MiB need 16 MiB; larger ones than fit are refused.',
     },
-    ...(galera
-      ? [
-          {
-            check: 'cluster',
-            verdict: 'warning' as const,
-            found: 'this is a Galera cluster',
-            advice:
-              'Write through one node only: several give no order between transactions, and conflicts at COMMIT.',
-          },
-        ]
-      : []),
+    ...cluster(found),
+  ]
+}
+
+/** Do several nodes take writes, and what does that change? */
+function cluster(settings: ReadonlyMap<string, string>): readonly Finding[] {
+  const onePrimary = settings.get('group_replication_single_primary_mode')
+  const galera = settings.get('wsrep_on') === 'ON'
+  if (onePrimary === 'ON') {
+    return [{ check: 'cluster', verdict: 'ok', found: 'this is Group Replication with one primary' }]
+  }
+  if (!galera && onePrimary !== 'OFF') return []
+  return [
+    {
+      check: 'cluster',
+      verdict: 'warning',
+      found: galera ? 'this is a Galera cluster' : 'this is Group Replication in multi-primary mode',
+      advice:
+        'A lock orders nothing between nodes: change a row before you publish. Connect each relay to one node, or messages ' +
+        'are published twice.',
+    },
   ]
 }
 
@@ -116,7 +125,7 @@ async function revision(run: Run, tables: Tables): Promise<Finding> {
     await checkRevision(async (text) => ({ rows: await run(text), affected: 0 }), tables)
     return { check: 'revision', verdict: 'ok', found: 'the tables are of this revision' }
   } catch (error) {
-    if (!isTxboxError(error) || error.code === 'TXBOX_DATABASE_UNAVAILABLE') throw error
+    if (!isTxboxError(error) || error.code.startsWith('TXBOX_DATABASE_')) throw error
     const later = error.message.includes('Upgrade the package')
     return {
       check: 'revision',

@@ -41,6 +41,7 @@ export async function bind(handle: unknown): Promise<MysqlSession> {
     )
   }
   track.open = true
+  track.ended = false
   session.open = true
   return session
 }
@@ -59,6 +60,8 @@ export async function execute(
   values: readonly Value[],
 ): Promise<SqlResult> {
   const { adapter, handle } = session as MysqlSession
+  // In the same tick in which the statement is sent: a caller who does not await us may have ended the transaction.
+  if (adapter.stateNow?.(handle) === 'none') throw notOpen()
   try {
     return await adapter.query(handle, fill(text, values), [])
   } catch (error) {
@@ -68,12 +71,17 @@ export async function execute(
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const observation = (session as MysqlSession).seen?.observe()
-  const result = await handler()
-  if (observation === undefined || observation.doubtful) await assertOpen(session)
-  // Whatever is open now, it is not what the claim was written in.
-  if (observation?.replaced === true || observation?.ended === true) throw ended()
-  return result
+  const guard = (session as MysqlSession).seen?.guard?.()
+  try {
+    const result = await handler()
+    if (guard === undefined || guard.doubtful) await assertOpen(session)
+    // Whatever is open now, it is not what the claim was written in.
+    if (guard?.replaced === true || guard?.ended === true) throw ended()
+    if (guard !== undefined && !(await guard.isIntact())) throw ended()
+    return result
+  } finally {
+    guard?.end()
+  }
 }
 
 /**
@@ -93,9 +101,11 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       const answer = textOf(rows[0]?.['answer'])
       if (answer !== NOT_MARIADB) return answer === '1'
     }
-    // Outside a transaction a savepoint is gone at once.
-    await adapter.query(handle, 'SAVEPOINT txbox_probe', [])
-    await adapter.query(handle, 'RELEASE SAVEPOINT txbox_probe', [])
+    // Outside a transaction a savepoint is gone at once. Between the two nothing else is sent: the release of an earlier
+    // savepoint would take this one with it.
+    const probe = ['SAVEPOINT txbox_probe', 'RELEASE SAVEPOINT txbox_probe']
+    if (seen?.sendTogether !== undefined) await seen.sendTogether(probe)
+    else for (const statement of probe) await adapter.query(handle, statement, [])
     return true
   } catch (error) {
     if (numberOf(error) === NO_SAVEPOINT) return false
@@ -136,9 +146,11 @@ export async function assertOpen(session: Session): Promise<void> {
 
 function ended(cause?: unknown): TransactionAbortedError {
   return new TransactionAbortedError(
-    'The handler returned although its transaction had ended: an error rolled it back (a deadlock, 1213), a statement ' +
-      'committed it (DDL, BEGIN), or something ended it. Its effects do not commit together with the claim; what it wrote ' +
-      'afterwards is committed already. Roll back; let errors of statements leave the handler, and do not commit or roll back in it.',
+    'The handler returned although its transaction had ended, or the claim had been rolled back: an error rolled the ' +
+      'transaction back (a deadlock, 1213), a statement committed it (DDL, BEGIN), or something ended it or rolled back to a ' +
+      'savepoint from before the claim. Its effects do not commit together with the claim; what it wrote outside the ' +
+      'transaction is committed already. Roll back; let errors of statements leave the handler, do not commit in it, and ' +
+      'roll back to savepoints of its own only.',
     { cause },
   )
 }

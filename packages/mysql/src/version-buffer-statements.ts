@@ -28,8 +28,8 @@ for update`,
 
     move: `
 update ${versions}
-set version = ?, waiting = ?
-where consumer = ? and \`key\` = ?`,
+set version = ?, waiting = cast(waiting as signed) + ?
+where consumer = ? and \`key\` = ? and version = ?`,
 
     store: `
 insert into ${waiting} (consumer, \`key\`, from_version, to_version, kind, payload, received_at)

@@ -1,13 +1,14 @@
 import type {
   ChainPosition,
+  ChainStep,
   DeadChange,
   Session,
   VersionBufferStore,
   VersionChain,
   WaitingChange,
 } from '@txbox/core'
-import type { SqlResult } from '@txbox/handles'
-import { DUPLICATE_KEY, numberOf } from './errors.ts'
+import { recogniseHandle, type SqlResult } from '@txbox/handles'
+import { DUPLICATE_KEY, numberOf, translate } from './errors.ts'
 import { textOf, type Value } from './literals.ts'
 import { assertInTransaction, execute } from './session.ts'
 import type { versionBufferStatements } from './version-buffer-statements.ts'
@@ -25,6 +26,14 @@ export class MysqlVersionBufferStore implements VersionBufferStore {
     this.#sql = statements
   }
 
+  async connectionOf(handle: unknown): Promise<object> {
+    try {
+      return (await recogniseHandle(handle, 'mysql2').seen(handle)) ?? (handle as object)
+    } catch (error) {
+      throw translate(error, BUFFERING)
+    }
+  }
+
   async lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition> {
     await assertInTransaction(session)
     await this.#run(session, 'begin', [...keyOf(chain), initial])
@@ -32,8 +41,8 @@ export class MysqlVersionBufferStore implements VersionBufferStore {
     return { version: BigInt(textOf(rows[0]!['version'])), waiting: Number(textOf(rows[0]!['waiting'])) }
   }
 
-  async move(session: Session, chain: VersionChain, { version, waiting }: ChainPosition): Promise<void> {
-    await this.#run(session, 'move', [version, waiting, ...keyOf(chain)])
+  async move(session: Session, chain: VersionChain, { from, to, waiting }: ChainStep): Promise<boolean> {
+    return (await this.#run(session, 'move', [to, waiting, ...keyOf(chain), from])).affected !== 0
   }
 
   async store(

@@ -2,6 +2,8 @@ import {
   InvalidMessageError,
   LIMITS,
   nameOf,
+  oneLine,
+  reasonOf,
   shardOf,
   uuidV7,
   type NewMessage,
@@ -10,6 +12,18 @@ import {
 
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'
+
+const FIELDS: Readonly<Record<keyof NewMessage, true>> = {
+  topic: true,
+  type: true,
+  key: true,
+  payload: true,
+  contentType: true,
+  headers: true,
+  id: true,
+  correlationId: true,
+  deliverAt: true,
+}
 
 /** What every database can hold. */
 const LATEST_DELIVERY_MS = Date.UTC(9999, 11, 31)
@@ -21,6 +35,7 @@ const LATEST_DELIVERY_MS = Date.UTC(9999, 11, 31)
  */
 export function encodeMessage(message: NewMessage): NewStoredMessage {
   if (typeof message !== 'object' || message === null) throw invalid('the message', 'an object', message)
+  refuseUnknown(message)
   const topic = text('topic', message.topic, LIMITS.topicCharacters)
   const key = optionalText('key', message.key, LIMITS.orderingKeyCharacters)
   const contentType =
@@ -37,6 +52,17 @@ export function encodeMessage(message: NewMessage): NewStoredMessage {
     headers: encodeHeaders(message.headers),
     correlationId: optionalText('correlationId', message.correlationId, LIMITS.correlationIdCharacters),
     deliverAt: checkDeliverAt(message.deliverAt),
+  }
+}
+
+/** A misspelt field would be lost without a word: `deliverAfter` would go at once. */
+function refuseUnknown(message: object): void {
+  for (const [name, value] of Object.entries(message)) {
+    if (value === undefined || Object.hasOwn(FIELDS, name)) continue
+    throw new InvalidMessageError(
+      `publish: a message has no field '${oneLine(name)}'. Its fields are ${Object.keys(FIELDS).join(', ')}; what else there ` +
+        "is to say goes into 'payload' or 'headers'. Nothing was written.",
+    )
   }
 }
 
@@ -65,7 +91,7 @@ function payloadText(payload: unknown, contentType: string): string {
   if (!isJson(contentType)) {
     if (typeof payload !== 'string' || !payload.isWellFormed()) {
       throw invalid(
-        `the payload of content type '${contentType}'`,
+        `the payload of content type '${oneLine(contentType)}'`,
         'well-formed text or a Uint8Array',
         payload,
       )
@@ -77,8 +103,7 @@ function payloadText(payload: unknown, contentType: string): string {
     text = JSON.stringify(payload)
   } catch (error) {
     throw new InvalidMessageError(
-      `publish: the payload cannot be written as JSON (${error instanceof Error ? error.message : 'toJSON threw'}). ` +
-        'Nothing was written.',
+      `publish: the payload cannot be written as JSON (${reasonOf(error, 200)}). Nothing was written.`,
       { cause: error },
     )
   }
@@ -97,7 +122,7 @@ function encodeHeaders(headers: unknown): Readonly<Record<string, string>> {
   }
   for (const [name, value] of Object.entries(headers)) {
     if (typeof value !== 'string' || !value.isWellFormed() || !name.isWellFormed()) {
-      throw invalid(`the header '${name}'`, 'well-formed text', value)
+      throw invalid(`the header '${oneLine(name)}'`, 'well-formed text', value)
     }
   }
   const bytes = Buffer.byteLength(JSON.stringify(headers))

@@ -4,13 +4,14 @@ import {
   OptionChecker,
   hours,
   portsKey,
+  transactOptions,
   type ConnectedDatabase,
   type ConnectedPorts,
   type Database,
   type DatabasePorts,
-  type IsolationLevel,
   type Session,
   type Sleeper,
+  type TransactOptions,
   type TransactionOf,
 } from '@txbox/core'
 import { recogniseRoot, type RootAdapter } from '@txbox/handles'
@@ -37,8 +38,6 @@ import { checkRevision } from './schema-revision.ts'
 import { bind, execute, open, sessionOf, watch } from './session.ts'
 import { versionBufferStatements } from './version-buffer-statements.ts'
 import { PostgresVersionBufferStore } from './version-buffer-store.ts'
-
-const ISOLATIONS: readonly IsolationLevel[] = ['read committed', 'repeatable read', 'serializable']
 
 /** A relay that is starting asks for the revision of the tables; nobody should wait longer than this for an error. */
 const CHECK_TIMEOUT_MS = 30_000
@@ -103,19 +102,11 @@ export function postgres(options: PostgresOptions & { db?: object | undefined } 
   const database = {
     engine: 'postgres' as const,
     [portsKey]: ports,
-    transact<R>(
-      work: (tx: unknown) => Promise<R>,
-      how: { isolation?: IsolationLevel | undefined; signal?: AbortSignal | undefined } = {},
-    ): Promise<R> {
-      const check = new OptionChecker('transact', how).known('isolation', 'signal')
-      if (how.isolation !== undefined) check.oneOf('isolation', ISOLATIONS, 'read committed')
-      return ports.transact(
-        async (tx, session) => {
-          await open(session)
-          return work(tx)
-        },
-        { isolation: how.isolation, signal: check.signal('signal') },
-      )
+    async transact<R>(work: (tx: unknown) => Promise<R>, options: TransactOptions = {}): Promise<R> {
+      return ports.transact(async (tx, session) => {
+        await open(session)
+        return work(tx)
+      }, transactOptions(options))
     },
   }
   return database
@@ -139,6 +130,8 @@ function detachedPorts(schema: string): DatabasePorts & { prepare(session: Sessi
     },
     watch,
     isConflict,
+    // A primary has no other nodes that write.
+    isLastingConflict: () => false,
     inbox: new PostgresInboxStore(inboxStatements(schema)),
     outbox: new PostgresOutboxStore(outboxStatements(schema), channelOf(schema)),
     versions: new PostgresVersionBufferStore(versionBufferStatements(schema)),
@@ -153,7 +146,7 @@ function transactOn(
 ): ConnectedPorts['transact'] {
   return async <R>(
     work: (tx: unknown, session: Session) => Promise<R>,
-    { isolation, signal }: { isolation?: IsolationLevel | undefined; signal?: AbortSignal | undefined },
+    { isolation, signal }: TransactOptions,
   ): Promise<R> => {
     // What `work` throws comes out untouched; all else is of BEGIN, COMMIT or the connection.
     let thrown: { error: unknown } | undefined

@@ -1,31 +1,47 @@
-/** Every statement on dead letters that somebody runs who looks after them. `schema` is quoted. */
+/** The columns of a parked message that somebody who looks after the relay may read: neither its payload nor its headers. */
+const COLUMNS = [
+  ...['place', 'shard', 'order_key', 'created_at', 'due_at', 'dead_at', 'deliver_at'],
+  ...['attempts', 'id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'],
+] as const
+
+/** Every statement on parked messages that somebody who looks after the relay runs. `schema` is quoted. */
 export function deadLetterStatements(schema: string) {
   const parked = `${schema}.parked`
-  const milliseconds = (column: string): string => `floor(date_part('epoch', ${column}) * 1000)::bigint::text`
-  const columns = `d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error, d.attempts::text as attempts,
-  ${milliseconds('d.created_at')} as created_at, ${milliseconds('d.dead_at')} as dead_at,
-  ${milliseconds('r.redriven_at')} as redriven_at, r.redriven_by`
+  const milliseconds = (column: string): string =>
+    `pg_catalog.floor(pg_catalog.date_part('epoch', ${column}) * 1000::double precision)::bigint::text`
+  const named = (table: string): string => COLUMNS.map((column) => `${table}.${column}`).join(', ')
+  const message = `d.place::text as place, d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error,
+  d.attempts::text as attempts, ${milliseconds('d.created_at')} as created_at`
+  const letter = `${message},
+  ${milliseconds('d.dead_at')} as dead_at, ${milliseconds('r.redriven_at')} as redriven_at, r.redriven_by`
+  const waiting = `${message}, ${milliseconds('d.due_at')} as due_at`
   const lastRedrive = `left join lateral (
   select r.redriven_at, r.redriven_by from ${schema}.redrives as r
   where r.id = d.id
   order by r.redriven_at desc
   limit 1
 ) as r on true`
-  /** `$1` to `$5`: ids, topic, type, key, after; null means any. `$6`: at most so many. */
-  const chosen = `where p.dead_at is not null
+  /** `$1` to `$4`: ids, topic, type, key; null means any. `$5`, `$6`: the id and the place to go on behind. `$7`: at most so many. */
+  const matching = `
   and ($1::text[] is null or p.id = any ($1::text[]))
   and ($2::text is null or p.topic = $2)
   and ($3::text is null or p.type = $3)
-  and ($4::text is null or p.key = $4)
-  and ($5::text is null or p.id > $5)
+  and ($4::text is null or p.key = $4)`
+  const dead = `where p.dead_at is not null${matching}
+  and ($5::text is null or (p.id, p.place) > ($5, $6::bigint))
 order by p.id, p.place
-limit $6`
+limit $7`
+  // In the order of the primary key: there is no index on the ids of messages that are not dead.
+  const notDead = `where p.dead_at is null and (p.deliver_at is null or p.attempts > 0)${matching}
+  and ($5::text is null or p.place > $6::bigint)
+order by p.place
+limit $7`
   return {
     list: `
-select ${columns}
+select ${letter}
 from (
-  select * from ${parked} as p
-  ${chosen}
+  select ${named('p')} from ${parked} as p
+  ${dead}
 ) as d
 ${lastRedrive}
 order by d.id, d.place`,
@@ -36,43 +52,90 @@ order by d.id, d.place`,
      */
     redrive: `
 with chosen as materialized (
-  select * from ${parked} as p
-  ${chosen}
+  select ${named('p')} from ${parked} as p
+  ${dead}
   for update
 ), ranked as materialized (
   select c.place, case when c.deliver_at is null then c.key end as order_key,
-    row_number() over (partition by c.shard, c.key, c.deliver_at is null order by c.place) as n
+    pg_catalog.row_number() over (partition by c.shard, c.key, c.deliver_at is null order by c.place) as n
   from chosen as c
 ), redriven as (
   update ${parked} as p
   set dead_at = null, attempts = 0, order_key = ranked.order_key,
-    due_at = case when ranked.order_key is null or ranked.n = 1 then clock_timestamp() end
+    due_at = case when ranked.order_key is null or ranked.n = 1 then pg_catalog.clock_timestamp() end
   from ranked
   where p.place = ranked.place and p.dead_at is not null
   returning p.place
 ), recorded as (
   insert into ${schema}.redrives (place, dead_at, attempts, id, topic, key, error, redriven_by)
-  select c.place, c.dead_at, c.attempts, c.id, c.topic, c.key, c.error, $7
+  select c.place, c.dead_at, c.attempts, c.id, c.topic, c.key, c.error, $8
   from chosen as c join redriven using (place)
 )
-select ${columns}
+select ${letter}
 from chosen as d join redriven using (place)
 ${lastRedrive}
 order by d.id, d.place`,
 
     discard: `
 with d as materialized (
-  delete from ${parked}
-  where place = any (array(
+  delete from ${parked} as gone
+  where gone.place = any (array(
     select p.place from ${parked} as p
-    ${chosen}
+    ${dead}
     for update
-  )) and dead_at is not null
-  returning *
+  )) and gone.dead_at is not null
+  returning ${named('gone')}
 )
-select ${columns}
+select ${letter}
 from d
 ${lastRedrive}
 order by d.id, d.place`,
+
+    listParked: `
+select ${waiting}
+from (
+  select ${named('p')} from ${parked} as p
+  ${notDead}
+) as d
+order by d.place`,
+
+    /** A message that waits behind a deleted one would wait for ever: the first that is left of each key becomes due. */
+    discardParked: `
+with chosen as materialized (
+  select ${named('p')} from ${parked} as p
+  ${notDead}
+  for update
+), gone as (
+  delete from ${parked} as p
+  using chosen
+  where p.place = chosen.place and p.dead_at is null
+  returning p.place
+), released as (
+  update ${parked} as p
+  set due_at = pg_catalog.clock_timestamp()
+  where p.due_at is null and p.dead_at is null and p.place = any (array(
+    select next.place
+    from (select distinct c.shard, c.order_key from chosen as c where c.order_key is not null) as touched
+    cross join lateral (
+      select f.place from ${parked} as f
+      where f.order_key is not null and f.shard = touched.shard and f.order_key = touched.order_key
+        and f.place not in (select c.place from chosen as c)
+      order by f.shard, f.order_key, f.place
+      limit 1
+    ) as next
+  ))
+)
+select ${waiting}
+from chosen as d join gone using (place)
+order by d.place`,
+
+    /** The payloads of one id ($1): of dead letters, or of parked messages that have not given up ($2). At most $3 of them. */
+    payloads: `
+select p.content_type, p.headers, pg_catalog.encode(p.payload, 'hex') as payload
+from ${parked} as p
+where p.id = $1 and case when $2::boolean then p.dead_at is null and (p.deliver_at is null or p.attempts > 0)
+  else p.dead_at is not null end
+order by p.place
+limit $3`,
   } as const
 }

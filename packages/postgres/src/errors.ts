@@ -1,9 +1,13 @@
 import {
+  DatabaseAccessError,
   DatabaseUnavailableError,
+  InvalidMessageError,
   SchemaError,
   TransactionAbortedError,
   TransactionConflictError,
   isTxboxError,
+  propertyOf,
+  reasonOf,
 } from '@txbox/core'
 
 /*
@@ -20,9 +24,19 @@ const CANCELLED = '57014'
 /** Undefined table, column, schema. */
 const SCHEMA: ReadonlySet<unknown> = new Set(['42P01', '42703', '3F000'])
 
-/** Shut down, crashed, starting up, too many connections, read-only after a failover, unknown database, refused credentials; Node's own. */
+/** No such database, no such role or none that may come in from there, a wrong password. */
+const REFUSED: ReadonlySet<unknown> = new Set(['3D000', '28000', '28P01'])
+
+/** The transaction has failed already; it took longer than transaction_timeout, which also breaks the connection. */
+const FAILED_BEFORE = '25P02'
+const TRANSACTION_TIMEOUT = '25P04'
+
+/** A character that the encoding of the database does not have. */
+const UNTRANSLATABLE = '22P05'
+
+/** Shut down, crashed, starting up, too many connections, read-only after a failover; Node's own. */
 const UNAVAILABLE: ReadonlySet<unknown> = new Set([
-  ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300', '25006', '3D000', '28000', '28P01'],
+  ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300', '25006'],
   ...[
     'ECONNREFUSED',
     'ECONNRESET',
@@ -43,18 +57,21 @@ const UNAVAILABLE_MESSAGES =
 /** Does this error, or one that caused it, ask for the transaction to be run again? */
 export function isConflict(error: unknown): boolean {
   for (let at: unknown = error, depth = 0; typeof at === 'object' && at !== null && depth < 10; depth++) {
-    const code: unknown = Reflect.get(at, 'code')
+    const code = propertyOf(at, 'code')
     if (CONFLICTS.has(code) || code === 'TXBOX_TRANSACTION_CONFLICT') return true
     // Whoever threw one of our other errors has decided, whatever caused it.
     if (isTxboxError(at)) return false
-    at = Reflect.get(at, 'cause')
+    at = propertyOf(at, 'cause')
   }
   return false
 }
 
+/** How much of what the server says is quoted. */
+const SAID_CHARACTERS = 300
+
 /** Did the statement take too long? */
 export function isTimeout(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && Reflect.get(error, 'code') === CANCELLED
+  return propertyOf(error, 'code') === CANCELLED
 }
 
 /** Is this the server's error of that SQLSTATE, or caused by it? */
@@ -69,8 +86,8 @@ export function hasCode(error: unknown, code: string): boolean {
 /** Our error for one of the driver's. What we have no word for comes out as it is. */
 export function translate(error: unknown, doing: string): unknown {
   if (typeof error !== 'object' || error === null || isTxboxError(error)) return error
-  const code: unknown = Reflect.get(error, 'code')
-  const said = error instanceof Error && error.message !== '' ? error.message : String(code)
+  const code = propertyOf(error, 'code')
+  const said = reasonOf(error, SAID_CHARACTERS)
   const options = { cause: error }
   if (CONFLICTS.has(code)) {
     return new TransactionConflictError(
@@ -78,7 +95,7 @@ export function translate(error: unknown, doing: string): unknown {
       options,
     )
   }
-  if (code === '25P02' || Reflect.get(error, 'name') === 'AbortedTransactionError') {
+  if (code === FAILED_BEFORE || propertyOf(error, 'name') === 'AbortedTransactionError') {
     return new TransactionAbortedError(
       `${doing}: an earlier statement of the transaction failed, so it can only roll back. Nothing was written.`,
       options,
@@ -88,6 +105,27 @@ export function translate(error: unknown, doing: string): unknown {
     return new SchemaError(
       `${doing}: ${said}. The tables of txbox are missing or of another revision, or the schema is another one. Run ` +
         "'txbox migrate' (of @txbox/cli) or migrate(db), or pass the right { schema } to postgres().",
+      options,
+    )
+  }
+  if (code === TRANSACTION_TIMEOUT) {
+    return new TransactionAbortedError(
+      `${doing}: the transaction took longer than the server lets one take (${said}), and was rolled back. Make the transaction ` +
+        'shorter, or raise transaction_timeout.',
+      options,
+    )
+  }
+  if (code === UNTRANSLATABLE) {
+    return new InvalidMessageError(
+      `${doing}: the encoding of the database does not have one of the characters (${said}). Roll back; a database in UTF8 ` +
+        'takes every character. Nothing was written.',
+      options,
+    )
+  }
+  if (REFUSED.has(code)) {
+    return new DatabaseAccessError(
+      `${doing}: the server refused the connection (${said}). Check the name of the database, the role, the password, and ` +
+        'pg_hba.conf.',
       options,
     )
   }

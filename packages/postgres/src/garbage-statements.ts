@@ -6,10 +6,10 @@
  * statement_timestamp(), because an index cannot serve a comparison with clock_timestamp().
  */
 export function garbageStatements(schema: string) {
-  const from = "timestamptz 'epoch' + $2::bigint * interval '1 microsecond'"
+  const from = "timestamptz 'epoch' + $2::bigint::double precision * interval '1 microsecond'"
   /** The last row's instant: where the next batch goes on. */
   const summary = (instant: string): string => `
-select count(*)::text as removed, (extract(epoch from max(${instant})) * 1000000)::bigint::text as next
+select pg_catalog.count(*)::text as removed, (extract(epoch from pg_catalog.max(${instant})) * 1000000::numeric)::bigint::text as next
 from removed`
   /** Leaves out what anybody has locked, so that it waits for nobody. `still`: what may have changed since it was found. */
   const removeOldest = (table: string, instant: string, age = '', still = ''): string => `
@@ -18,7 +18,7 @@ with removed as (
   where ctid = any (array(
     select ctid
     from ${schema}.${table}
-    where ${instant} <= statement_timestamp()${age} and ${instant} >= ${from}
+    where ${instant} <= pg_catalog.statement_timestamp()${age} and ${instant} >= ${from}
     order by ${instant}
     limit $1
     for update skip locked
@@ -35,10 +35,13 @@ with removed as (
     /** Records of who put which dead letter back. $3 is the retention in milliseconds. */
     removeRedrives: removeOldest('redrives', 'redriven_at', retention),
 
+    /** Dead letters of version buffers, and nothing else of what waits. $3 is the retention in milliseconds. */
+    removeBufferedDeadLetters: removeOldest('waiting', 'dead_at', retention, ' and dead_at is not null'),
+
     /** Leaves out the record when another collector is writing it. */
     record: `
 update ${schema}.collections
-set finished_at = clock_timestamp(), inbox = $1::bigint, dead_letters = $2::bigint, duration_ms = $3::bigint
+set finished_at = pg_catalog.clock_timestamp(), inbox = $1::bigint, dead_letters = $2::bigint, duration_ms = $3::bigint
 where id = (select id from ${schema}.collections where id = 1 for update skip locked)`,
   } as const
 }

@@ -35,6 +35,16 @@ export class PostgresGarbageStore implements GarbageStore {
     return this.#remove('removing records of redrives', this.#sql.removeRedrives, values)
   }
 
+  removeBufferedDeadLetters(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'> {
+    const values = [limit, from ?? '0', retentionMs]
+    const doing = 'removing dead letters of version buffers'
+    return this.#remove(doing, this.#sql.removeBufferedDeadLetters, values)
+  }
+
   async record({ inbox, deadLetters, durationMs }: CollectionRecord): Promise<void> {
     const values = [inbox, deadLetters, Math.round(durationMs)]
     await runAlone(this.#source, 'recording what was collected', this.#sql.record, values)

@@ -1,5 +1,6 @@
 /** Milliseconds of the Unix time as text: no type parser of the user's has a say in it. */
-const PROCESSED_AT = "floor(date_part('epoch', processed_at) * 1000)::bigint::text as processed_at"
+const PROCESSED_AT =
+  "pg_catalog.floor(pg_catalog.date_part('epoch', processed_at) * 1000::double precision)::bigint::text as processed_at"
 
 /**
  * Every statement on the inbox table. `schema` is quoted.
@@ -9,25 +10,25 @@ const PROCESSED_AT = "floor(date_part('epoch', processed_at) * 1000)::bigint::te
  */
 export function inboxStatements(schema: string) {
   const inbox = `${schema}.inbox`
-  const expiry = 'clock_timestamp() + $4::interval'
+  const expiry = 'pg_catalog.clock_timestamp() + $4::interval'
   return {
     /** Writes a row when nobody has the key. Waits for another's open claim of it. Returns nothing, which is quicker. */
     claim: `
 insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at)
-values ($1, $2, $3, clock_timestamp(), ${expiry})
+values ($1, $2, $3, pg_catalog.clock_timestamp(), ${expiry})
 on conflict (consumer, key) do nothing`,
 
     /** Who has the key? clock_timestamp(), because now() stands still in a long transaction. */
     read: `
-select (expires_at > clock_timestamp())::text as live, ${PROCESSED_AT}, correlation_id
+select (expires_at > pg_catalog.clock_timestamp())::text as live, ${PROCESSED_AT}, correlation_id
 from ${inbox}
 where consumer = $1 and key = $2`,
 
     /** Takes over an expired claim. Of many at once one gets the row; for the others it is live again. */
     renew: `
 update ${inbox}
-set correlation_id = $3, processed_at = clock_timestamp(), expires_at = ${expiry}, result = null, content_hash = null
-where consumer = $1 and key = $2 and expires_at <= clock_timestamp()`,
+set correlation_id = $3, processed_at = pg_catalog.clock_timestamp(), expires_at = ${expiry}, result = null, content_hash = null
+where consumer = $1 and key = $2 and expires_at <= pg_catalog.clock_timestamp()`,
 
     /**
      * Many claims by one statement: inserts the new ones, takes over the expired ones, reports the live ones. Keys come
@@ -37,23 +38,23 @@ where consumer = $1 and key = $2 and expires_at <= clock_timestamp()`,
     claimBatch: `
 with input as materialized (
   select key, correlation_id
-  from unnest($2::text[], $3::text[]) with ordinality as given (key, correlation_id, n)
+  from rows from (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) with ordinality as given (key, correlation_id, n)
   order by n
 ), inserted as (
   insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at)
-  select $1, key, correlation_id, clock_timestamp(), ${expiry} from input
+  select $1, key, correlation_id, pg_catalog.clock_timestamp(), ${expiry} from input
   on conflict (consumer, key) do nothing
   returning key, processed_at
 ), expired as materialized (
   select held.key, input.correlation_id
   from ${inbox} as held join input on held.key = input.key collate "C"
-  where held.consumer = $1 and held.expires_at <= clock_timestamp()
-    and (select count(*) from inserted) >= 0
+  where held.consumer = $1 and held.expires_at <= pg_catalog.clock_timestamp()
+    and (select pg_catalog.count(*) from inserted) >= 0
   order by held.key
   for update of held
 ), renewed as (
   update ${inbox} as held
-  set correlation_id = expired.correlation_id, processed_at = clock_timestamp(), expires_at = ${expiry},
+  set correlation_id = expired.correlation_id, processed_at = pg_catalog.clock_timestamp(), expires_at = ${expiry},
       result = null, content_hash = null
   from expired
   where held.consumer = $1 and held.key = expired.key
@@ -62,24 +63,41 @@ with input as materialized (
 select input.key,
   case
     when inserted.key is not null or renewed.key is not null then 'won'
-    when held.expires_at > clock_timestamp() then 'taken'
+    when held.expires_at > pg_catalog.clock_timestamp() then 'taken'
     else 'unsettled'
   end as state,
-  floor(date_part('epoch', coalesce(inserted.processed_at, renewed.processed_at, held.processed_at)) * 1000)::bigint::text as processed_at,
+  pg_catalog.floor(pg_catalog.date_part('epoch', coalesce(inserted.processed_at, renewed.processed_at, held.processed_at)) * 1000::double precision)::bigint::text as processed_at,
   held.correlation_id
 from input
 left join inserted on inserted.key = input.key collate "C"
 left join renewed on renewed.key = input.key collate "C"
 left join ${inbox} as held on held.consumer = $1 and held.key = input.key collate "C"`,
 
+    /**
+     * How many of these claims were written by this transaction and are still there? A row that is visible although its
+     * transaction is in progress is the transaction's own. The row has the lower half of a transaction id, perhaps that of a
+     * savepoint, which is never before the id of the whole transaction.
+     */
+    held: `
+select pg_catalog.count(*)::text as held
+from ${inbox} as claimed
+cross join (select pg_catalog.pg_current_xact_id_if_assigned()::text::bigint as id) as own
+cross join lateral (
+  select (claimed.xmin::text::bigint - own.id % 4294967296 + 4294967296) % 4294967296 as distance
+) as after
+where claimed.consumer = $1 and claimed.key = any($2::text[])
+  and case when after.distance < 2147483648
+    then pg_catalog.pg_xact_status((own.id + after.distance)::text::pg_catalog.xid8) = 'in progress'
+  end`,
+
     find: `
 select 'true' as live
 from ${inbox}
-where consumer = $1 and key = $2 and expires_at > clock_timestamp()`,
+where consumer = $1 and key = $2 and expires_at > pg_catalog.clock_timestamp()`,
 
     remove: `
 delete from ${inbox}
 where consumer = $1 and key = $2
-returning (expires_at > clock_timestamp())::text as live`,
+returning (expires_at > pg_catalog.clock_timestamp())::text as live`,
   } as const
 }

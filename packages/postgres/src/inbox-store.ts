@@ -6,7 +6,7 @@ import {
   type Session,
 } from '@txbox/core'
 import type { inboxStatements } from './inbox-statements.ts'
-import { execute, write } from './session.ts'
+import { execute, write, type PostgresSession } from './session.ts'
 
 /** How often a claim is decided anew when others get in between. Two or three do, in practice. */
 const ROUNDS = 20
@@ -25,13 +25,13 @@ export class PostgresInboxStore implements InboxStore {
     const key = [claim.consumer, claim.key]
     const values = [...key, claim.correlationId ?? null, interval(claim.retentionMs)]
     for (let round = 0; round < ROUNDS; round++) {
-      if ((await write(session, CLAIMING, this.#sql.claim, values)) > 0) return { status: 'won' }
+      if ((await write(session, CLAIMING, this.#sql.claim, values)) > 0) return this.#won(session, claim)
 
       const { rows } = await execute(session, CLAIMING, this.#sql.read, key)
       const found = rows[0]
       if (found?.['live'] === 'true') return taken(found)
       if (found !== undefined && (await write(session, CLAIMING, this.#sql.renew, values)) > 0) {
-        return { status: 'won' }
+        return this.#won(session, claim)
       }
     }
     throw unsettled(claim.consumer)
@@ -56,6 +56,8 @@ export class PostgresInboxStore implements InboxStore {
       }
       left = left.filter((claim) => !results.has(claim.key))
     }
+    const won = [...results].filter(([, { status }]) => status === 'won').map(([key]) => key)
+    if (won.length > 0) this.#hold(session, claims[0]!.consumer, won)
     return claims.map((claim) => {
       const result = results.get(claim.key)
       if (result === undefined) throw unsettled(claim.consumer)
@@ -77,6 +79,20 @@ export class PostgresInboxStore implements InboxStore {
       key,
     ])
     return rows[0]?.['live'] === 'true'
+  }
+
+  #won(session: Session, { consumer, key }: Claim): ClaimResult {
+    this.#hold(session, consumer, [key])
+    return { status: 'won' }
+  }
+
+  /** Lets the session ask, after the handler, whether the claims are still there. */
+  #hold(session: Session, consumer: string, keys: readonly string[]): void {
+    ;(session as PostgresSession).holds = async () => {
+      const doing = 'asking whether the claim is still there'
+      const { rows } = await execute(session, doing, this.#sql.held, [consumer, keys])
+      return rows[0]?.['held'] === String(keys.length)
+    }
   }
 }
 

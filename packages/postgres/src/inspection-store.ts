@@ -1,7 +1,16 @@
-import type { BlockingKey, BoundedCount, Finding, InspectionStore, StatusFigures } from '@txbox/core'
+import {
+  answerWithin,
+  type BlockingKey,
+  type BoundedCount,
+  type Finding,
+  type InspectionStore,
+  type Lag,
+  type StatusFigures,
+} from '@txbox/core'
 import type { RootAdapter } from '@txbox/handles'
 import { translate } from './errors.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
+import { checkRevision } from './schema-revision.ts'
 import { serverFindings } from './server-findings.ts'
 
 /** Whoever looks at a screen wants an answer, or an error. */
@@ -9,6 +18,9 @@ const STATEMENT_TIMEOUT_MS = 15_000
 
 /** Counting goes on to here. */
 const COUNT_LIMIT = 1_000_000
+
+/** The same for what is asked again and again. */
+const LAG_COUNT_LIMIT = 100_000
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -31,10 +43,9 @@ export class PostgresInspectionStore implements InspectionStore {
     const leases = await this.#run(doing, this.#sql.leases, [])
     const [last] = await this.#run(doing, this.#sql.lastCollection, [])
     const count = (name: string): BoundedCount => bounded(figures?.[name])
-    const oldest = figures?.['oldest_ms'] as string | null | undefined
     return {
       backlog: count('backlog'),
-      oldestMs: oldest === null || oldest === undefined ? undefined : Math.max(0, Number(oldest)),
+      oldestMs: ageIn(figures),
       parked: count('parked'),
       scheduled: count('scheduled'),
       dead: count('dead'),
@@ -53,6 +64,21 @@ export class PostgresInspectionStore implements InspectionStore {
         deadLetters: Number(last['dead_letters']),
         durationMs: Number(last['duration_ms']),
       },
+    }
+  }
+
+  async lag(): Promise<Lag> {
+    const [row] = await this.#run('reading the backlog', this.#sql.lag, [LAG_COUNT_LIMIT])
+    return { backlog: bounded(row?.['backlog'], LAG_COUNT_LIMIT), oldestMs: ageIn(row) }
+  }
+
+  async answers(withinMs: number): Promise<void> {
+    const { root, db, schema } = this.#source
+    try {
+      const checked = checkRevision((text, values) => root.query(db, text, values, withinMs), schema)
+      await answerWithin(withinMs, checked)
+    } catch (error) {
+      throw translate(error, 'asking whether the database answers')
     }
   }
 
@@ -92,7 +118,12 @@ export class PostgresInspectionStore implements InspectionStore {
   }
 }
 
-function bounded(value: unknown): BoundedCount {
+function bounded(value: unknown, limit = COUNT_LIMIT): BoundedCount {
   const count = Number(value)
-  return { count, atLeast: count === COUNT_LIMIT }
+  return { count, atLeast: count === limit }
+}
+
+function ageIn(row: Row | undefined): number | undefined {
+  const oldest = row?.['oldest_ms'] as string | null | undefined
+  return oldest === null || oldest === undefined ? undefined : Math.max(0, Number(oldest))
 }

@@ -17,7 +17,8 @@ const CHECK_TIMEOUT_MS = 30_000
  * that start together may all call it: they take turns, and all but the first find nothing to do. Runs in one
  * transaction, so that it is done whole or not at all.
  *
- * @param db the root that you have: a Kysely or a `pg.Pool`, with the right to create tables (and the schema).
+ * @param db the root that you have: a Kysely or a `pg.Pool`, with the right to create tables in the schema. The right to
+ *   create the schema is needed only where the schema does not exist.
  * @returns the names of the migrations that it applied, oldest first; empty when there was nothing to do.
  * @throws {InvalidOptionError} for a wrong option.
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
@@ -92,11 +93,13 @@ export function migrationProvider(
   } = {},
 ): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
   new OptionChecker('migrationProvider', options).known('schema')
-  const migrations = migrationSql(options.schema ?? DEFAULT_SCHEMA).map(({ name, sql }) => [
+  const schema = quoteSchema('migrationProvider', options.schema ?? DEFAULT_SCHEMA)
+  const migrations = MIGRATIONS.map(({ name, sql }) => [
     `txbox_${name}`,
     {
       async up(db: object): Promise<void> {
-        await recogniseHandle(db, 'pg').query(db, sql, [])
+        const adapter = recogniseHandle(db, 'pg')
+        await applyMigration((text, values) => adapter.query(db, text, values), sql, schema)
       },
     },
   ])
@@ -118,8 +121,7 @@ async function applyMissing(
     await lock(run, schema, signal)
     const missing = await missingMigrations(run, schema)
     for (const { sql } of missing) {
-      signal?.throwIfAborted()
-      await run(inSchema(sql, schema), [])
+      await applyMigration(run, sql, schema, signal)
     }
     await run('commit', [])
     return missing.map((migration) => migration.name)
@@ -129,8 +131,32 @@ async function applyMissing(
   }
 }
 
+/** One statement at a time: PGlite takes no more in one text. */
+async function applyMigration(
+  run: RunStatement,
+  sql: string,
+  schema: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  for (const statement of statementsOf(sql)) {
+    signal?.throwIfAborted()
+    // PostgreSQL asks for the right to create a schema even where IF NOT EXISTS would find the schema.
+    if (CREATE_SCHEMA.test(statement) && (await schemaExists(run, schema))) continue
+    await run(inSchema(statement, schema), [])
+  }
+}
+
+const CREATE_SCHEMA = /^create schema if not exists /
+
+async function schemaExists(run: RunStatement, schema: string): Promise<boolean> {
+  const { rows } = await run('select (pg_catalog.to_regnamespace($1) is not null)::text as there', [schema])
+  return rows[0]?.['there'] === 'true'
+}
+
 async function missingMigrations(run: RunStatement, schema: string): Promise<typeof MIGRATIONS> {
-  const { rows } = await run('select (to_regclass($1) is not null)::text as there', [`${schema}.migrations`])
+  const { rows } = await run('select (pg_catalog.to_regclass($1) is not null)::text as there', [
+    `${schema}.migrations`,
+  ])
   const applied = rows[0]?.['there'] === 'true' ? await appliedMigrations(run, schema) : new Set<number>()
   refuseLater(applied, schema)
   return MIGRATIONS.filter((migration) => !applied.has(migration.number))
@@ -141,13 +167,23 @@ async function lock(run: RunStatement, schema: string, signal: AbortSignal | und
   for (;;) {
     signal?.throwIfAborted()
     await run('begin', [])
-    const { rows } = await run('select pg_try_advisory_xact_lock(hashtextextended($1, 0))::text as locked', [
-      `txbox.migrate ${schema}`,
-    ])
+    const { rows } = await run(
+      'select pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))::text as locked',
+      [`txbox.migrate ${schema}`],
+    )
     if (rows[0]?.['locked'] === 'true') return
     await run('rollback', [])
     await pause(LOCK_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
   }
+}
+
+/** The statements of one of our files, which hold no semicolon but at their end. */
+function statementsOf(sql: string): readonly string[] {
+  return sql
+    .replaceAll(/^\s*--.*$/gm, '')
+    .split(/;\s*$/m)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '')
 }
 
 /** The files carry the default name; it stands before a dot, or after CREATE SCHEMA. */

@@ -13,22 +13,25 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     appendBatch: `
 insert into ${outbox}
 select shard, id, topic, key, type, content_type, headers, correlation_id, payload
-from unnest(
-  $1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[]
+from rows from (
+  pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
+  pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
+  pg_catalog.unnest($9::bytea[])
 ) with ordinality as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, n)
 order by n`,
 
     /** When the transaction commits, and once however often it is said in it. */
-    notify: 'select pg_notify($1, $2)',
+    notify: 'select pg_catalog.pg_notify($1, $2)',
 
     /** To the parked messages, until they are due ($10, in milliseconds). They have no place in an order. */
     schedule: `
 insert into ${schema}.parked (shard, id, topic, key, type, content_type, headers, correlation_id, payload, deliver_at, due_at)
 select shard, id, topic, key, type, content_type, headers, correlation_id, payload, instant.at, instant.at
-from unnest(
-  $1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[],
-  $10::double precision[]
+from rows from (
+  pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
+  pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
+  pg_catalog.unnest($9::bytea[]), pg_catalog.unnest($10::double precision[])
 ) as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, at_ms)
-cross join lateral to_timestamp(given.at_ms / 1000) as instant (at)`,
+cross join lateral pg_catalog.to_timestamp(given.at_ms / 1000::double precision) as instant (at)`,
   } as const
 }

@@ -2,6 +2,7 @@ import {
   NotInTransactionError,
   TransactionAbortedError,
   UnsupportedTransactionError,
+  propertyOf,
   type Session,
 } from '@txbox/core'
 import {
@@ -23,6 +24,8 @@ export interface PostgresSession extends Session {
   seen?: Seen | undefined
   /** BEGIN has not been sent. */
   opening: Opening | undefined
+  /** Asks whether what the session has written is still there, and not yet committed. Absent: nothing can be asked for. */
+  holds?: () => Promise<boolean>
 }
 
 /** See `DatabasePorts.bind`. */
@@ -161,28 +164,31 @@ async function isInTransaction(session: Session): Promise<boolean> {
     await adapter.query(handle, 'RELEASE SAVEPOINT txbox_probe', [])
     return true
   } catch (error) {
-    if (sqlState(error) === '25P01') return false
+    if (propertyOf(error, 'code') === '25P01') return false
     throw translate(error, 'asking whether a transaction is open')
   }
 }
 
 async function assertOpen(session: Session, observation: Observation | undefined): Promise<void> {
-  const { adapter, handle } = session as PostgresSession
+  const { adapter, handle, holds } = session as PostgresSession
   let cause: unknown
   try {
-    const state = observation?.ended === true ? 'none' : await adapter.state(handle)
-    const certain = state === 'open' && observation?.doubtful !== true
-    if (certain || (state !== 'none' && state !== 'aborted' && (await isInTransaction(session)))) return
+    // A statement that is still in flight may end the transaction: first the state, then what has been seen.
+    const state = await adapter.state(handle)
+    const { ended, doubtful, rolledBack } = observation ?? NOTHING_SEEN
+    const certain = state === 'open' && !doubtful && !rolledBack && !ended
+    const isLost = state === 'none' || state === 'aborted' || ended
+    if (certain || (!isLost && (await (holds ?? (() => isInTransaction(session)))()))) return
   } catch (error) {
     cause = error
   }
   throw new TransactionAbortedError(
-    'The handler returned although an error had aborted its transaction, or something had ended it. Its effects do not ' +
-      'commit together with the claim. Roll back; let errors of statements leave the handler, and do not commit or roll back in it.',
+    'The handler returned although an error had aborted its transaction, something had ended the transaction, or the claim ' +
+      'had been rolled back. Its effects do not commit together with the claim. Roll back; let errors of statements leave the ' +
+      'handler, do not commit in it, and roll back to savepoints of its own only.',
     { cause },
   )
 }
 
-function sqlState(error: unknown): unknown {
-  return typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined
-}
+/** The connection could not be watched, so only the server knows. */
+const NOTHING_SEEN = { ended: false, doubtful: true, rolledBack: false }

@@ -2,7 +2,7 @@ const CHANGE = 'from_version::text as from_version, to_version::text as to_versi
 
 /** Milliseconds of the Unix time as text: no type parser of the user's has a say in it. */
 function instant(column: string): string {
-  return `floor(date_part('epoch', ${column}) * 1000)::bigint::text as ${column}`
+  return `pg_catalog.floor(pg_catalog.date_part('epoch', ${column}) * 1000::double precision)::bigint::text as ${column}`
 }
 
 /** Every statement on the tables of the version buffer. `schema` is quoted. */
@@ -22,8 +22,9 @@ returning v.version::text as version, v.waiting::text as waiting`,
 
     move: `
 update ${versions}
-set version = $3, waiting = $4
-where consumer = $1 and key = $2`,
+set version = $4, waiting = waiting + $5
+where consumer = $1 and key = $2 and version = $3
+returning 'true' as moved`,
 
     store: `
 insert into ${waiting} (consumer, key, from_version, to_version, kind, payload)
@@ -54,12 +55,12 @@ limit $3`,
 select ${CHANGE}
 from ${waiting}
 where consumer = $1 and key = $2 and dead_at is null
-  and received_at <= clock_timestamp() - $3::double precision * interval '1 millisecond'
+  and received_at <= pg_catalog.clock_timestamp() - $3::double precision * interval '1 millisecond'
 order by waiting.from_version`,
 
     bury: `
 update ${waiting}
-set dead_at = clock_timestamp(), reason = $4
+set dead_at = pg_catalog.clock_timestamp(), reason = $4
 where consumer = $1 and key = $2 and from_version = any($3::bigint[]) and dead_at is null`,
 
     remove: `
@@ -71,7 +72,7 @@ returning 'true' as removed`,
 select distinct key
 from ${waiting}
 where consumer = $1 and dead_at is null
-  and received_at <= clock_timestamp() - $2::double precision * interval '1 millisecond'
+  and received_at <= pg_catalog.clock_timestamp() - $2::double precision * interval '1 millisecond'
 limit $3`,
 
     dead: `

@@ -1,11 +1,14 @@
 import type {
   ChainPosition,
+  ChainStep,
   DeadChange,
   Session,
   VersionBufferStore,
   VersionChain,
   WaitingChange,
 } from '@txbox/core'
+import { recogniseHandle } from '@txbox/handles'
+import { translate } from './errors.ts'
 import { execute } from './session.ts'
 import type { versionBufferStatements } from './version-buffer-statements.ts'
 
@@ -22,13 +25,28 @@ export class PostgresVersionBufferStore implements VersionBufferStore {
     this.#sql = statements
   }
 
+  async connectionOf(handle: unknown): Promise<object> {
+    try {
+      const seen = await recogniseHandle(handle, 'pg').seen(handle)
+      // A connection that Kysely hides is tracked by one object; a pg client is the connection itself.
+      return seen?.track === undefined ? (handle as object) : seen
+    } catch (error) {
+      throw translate(error, BUFFERING)
+    }
+  }
+
   async lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition> {
     const [row] = await this.#run(session, 'lock', [chain.consumer, chain.key, String(initial)])
     return { version: BigInt(row!['version'] as string), waiting: Number(row!['waiting']) }
   }
 
-  async move(session: Session, chain: VersionChain, { version, waiting }: ChainPosition): Promise<void> {
-    await this.#run(session, 'move', [chain.consumer, chain.key, String(version), waiting])
+  async move(
+    session: Session,
+    { consumer, key }: VersionChain,
+    { from, to, waiting }: ChainStep,
+  ): Promise<boolean> {
+    const values = [consumer, key, String(from), String(to), waiting]
+    return (await this.#run(session, 'move', values)).length > 0
   }
 
   async store(
@@ -37,10 +55,14 @@ export class PostgresVersionBufferStore implements VersionBufferStore {
     { from, to, kind, payload }: WaitingChange,
   ): Promise<{ to: bigint; dead: boolean } | undefined> {
     const values = [consumer, key, String(from), String(to), kind, payload]
-    const [stored] = await this.#run(session, 'store', values)
-    if (stored !== undefined) return undefined
-    const [there] = await this.#run(session, 'read', values.slice(0, 3))
-    return { to: BigInt(there!['to_version'] as string), dead: there!['dead'] === 'true' }
+    for (;;) {
+      const [stored] = await this.#run(session, 'store', values)
+      if (stored !== undefined) return undefined
+      const [there] = await this.#run(session, 'read', values.slice(0, 3))
+      // A collector does not take the lock of the chain: it may have removed a dead letter in between.
+      if (there !== undefined)
+        return { to: BigInt(there['to_version'] as string), dead: there['dead'] === 'true' }
+    }
   }
 
   async waiting(

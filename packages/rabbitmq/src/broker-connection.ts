@@ -146,6 +146,43 @@ export class BrokerConnection {
     ])
   }
 
+  /**
+   * Whether the broker would take messages for the exchange. Asks on a channel of its own, which the broker closes when there
+   * is no such exchange.
+   *
+   * @throws {BrokerUnavailableError} with what is wrong.
+   */
+  async check(): Promise<void> {
+    const { address, exchange, connectTimeoutMs } = this.#settings
+    if (this.#failure !== undefined) throw this.#failure
+    if (this.#blocked !== undefined) {
+      throw new BrokerUnavailableError(
+        `RabbitMQ at ${address.name} has blocked publishers: ${this.#blocked}. Give it more memory or disk.`,
+      )
+    }
+    const late = pause(connectTimeoutMs, 'late', { ref: false })
+    try {
+      if ((await Promise.race([this.#ask(exchange), late])) === undefined) return
+    } catch (error) {
+      if (replyCodeOf(error) === undefined) throw this.#failure ?? this.#broken(error)
+      throw new BrokerUnavailableError(
+        `RabbitMQ at ${address.name} does not take messages for the exchange '${exchange}': ${reasonOf(error)}.`,
+        { cause: error },
+      )
+    }
+    throw new BrokerUnavailableError(
+      `RabbitMQ at ${address.name} did not answer within ${connectTimeoutMs} ms.`,
+    )
+  }
+
+  async #ask(exchange: string): Promise<void> {
+    const channel = await this.#model.createChannel()
+    // The broker's refusal also comes as an event, which would end the process.
+    channel.on('error', () => undefined)
+    if (exchange !== '') await channel.checkExchange(exchange)
+    await channel.close()
+  }
+
   /** Ends it at once. What is in flight fails with `reason`. */
   drop(reason: BrokerUnavailableError): void {
     // It has ended already, or says goodbye, which those whose calls fail by that must not cut off.

@@ -1,7 +1,7 @@
 import { BrokerUnavailableError, PermanentError } from '@txbox/core'
 import type { ConfirmChannel } from 'amqplib'
 import type { OutgoingMessage } from './outgoing-message.ts'
-import { reasonOf, replyCodeOf } from './reason-of.ts'
+import { brokersReasonOf, replyCodeOf } from './reason-of.ts'
 import { ReusedHeaders } from './reused-headers.ts'
 import { Unconfirmed } from './unconfirmed.ts'
 
@@ -75,7 +75,7 @@ export class ConfirmingChannel {
     })
     channel.on('error', (error) => {
       const code = replyCodeOf(error)
-      if (code !== undefined) this.#refusal = { code, reason: reasonOf(error) }
+      if (code !== undefined) this.#refusal = { code, reason: brokersReasonOf(error) }
     })
     // When it was the connection that closed, that is known by the end of this turn, and says more.
     channel.on('close', () => queueMicrotask(() => this.fail(this.#closedByBroker())))

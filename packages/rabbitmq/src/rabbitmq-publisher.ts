@@ -15,6 +15,7 @@ import { PublishCall, type CallSettings } from './publish-call.ts'
 import { mayBlameOneMessage, publishOneByOne } from './publish-one-by-one.ts'
 import { SharedConnection } from './shared-connection.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from './tls-settings.ts'
+import { unlessAborted } from './unless-aborted.ts'
 
 /** An hour, in milliseconds. */
 const LONGEST_TIMEOUT_MS = 3_600_000
@@ -163,6 +164,12 @@ class RabbitmqPublisher implements Publisher {
       await this.#oneByOne(batch, signal)
     }
     return batch.results as PublishResult[]
+  }
+
+  async check({ signal }: { signal: AbortSignal }): Promise<void> {
+    signal.throwIfAborted()
+    const connection = await this.#connection.get(signal)
+    await unlessAborted(connection.check(), signal)
   }
 
   close(): Promise<void> {

@@ -1,14 +1,22 @@
-/** What an error says, in one line and without the full stop: also one of several addresses, whose own message is empty. */
+import { reasonOf as causesOf } from '@txbox/core'
+
+/**
+ * What an error of the client says, with its causes, in one line and without the full stop. The whole text, for an error
+ * that keeps this one as its `cause`: what is shown of it leaves out causes that it has quoted.
+ */
 export function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ')
-  const text = error instanceof Error ? error.message || error.name : String(error)
+  const text = causesOf(error)
   // The client does not say what the broker had to say here.
   if (text.startsWith('Expected ConnectionOpenOk; got <ConnectionClose')) {
-    return 'it did not open the vhost, because there is none of that name or the user may not use it'
+    return `it did not open the vhost, because there is none of that name or the user may not use it (${text})`
   }
-  // What the broker says itself is enough: `Channel closed by server: 404 (NOT-FOUND) with message "NOT_FOUND - …"`.
-  const said = /with message "(.*)"/s.exec(text)?.[1] ?? text
-  return said.replaceAll(/\s+/g, ' ').replace(/[.\s]+$/, '')
+  return text.replace(/[.\s]+$/, '')
+}
+
+/** Only what the broker says: of `Channel closed by server: 404 (NOT-FOUND) with message "NOT_FOUND - …"` the message. */
+export function brokersReasonOf(error: unknown): string {
+  const text = reasonOf(error)
+  return (/with message "(.*)"/s.exec(text)?.[1] ?? text).replace(/[.\s]+$/, '')
 }
 
 /** The reply code of AMQP, when the broker gave one. */

@@ -7,6 +7,7 @@ import {
   type ConnectedDatabase,
   type DeadLetter,
   type DeadLetterFilter,
+  type DeadLetterPage,
 } from '@txbox/core'
 
 const PAGE = 1000
@@ -26,15 +27,17 @@ export interface DeadLetterSelection {
 /** Messages that gave up, and what to do with them. */
 export interface DeadLetters {
   /**
-   * In the order of their ids; those that txbox makes are in the order of time.
+   * Dead letters in the order of their ids; ids that txbox makes are in the order of time. A page holds at most `limit`
+   * dead letters; where several have the same id as the last of them, the page holds all of these too.
    *
    * @throws {InvalidOptionError} for an unknown or wrong option.
+   * @throws {SchemaError | DatabaseUnavailableError} as `redrive` and `discard`, before anything is read or written.
    */
   list(
     selection?: Omit<DeadLetterSelection, 'ids'> & {
       /** 1 to 1000. @default 100 */
       readonly limit?: number | undefined
-      /** Only those whose id comes after this one: the last of the page before. */
+      /** Only dead letters whose id comes after this one: pass the last id of the page before. */
       readonly after?: string | undefined
     },
   ): Promise<readonly DeadLetter[]>
@@ -66,17 +69,25 @@ export function createDeadLetters(options: {
   const ports = connectedPortsOf('createDeadLetters', options.database)
   const store = ports.deadLetters({ statementTimeoutMs: STATEMENT_TIMEOUT_MS })
 
+  let checked = false
+  /** Once for each object: tables of another revision are refused before anything is written to them. */
+  async function ready(): Promise<void> {
+    if (!checked) await ports.checkSchema()
+    checked = true
+  }
+
   /** Page by page, so that each statement is short; onward only, so that what dies again meanwhile is not met again. */
   async function inPages(
     filter: DeadLetterFilter,
-    touch: (filter: DeadLetterFilter) => Promise<readonly DeadLetter[]>,
+    touch: (filter: DeadLetterFilter) => Promise<DeadLetterPage>,
   ): Promise<readonly DeadLetter[]> {
+    await ready()
     const touched: DeadLetter[] = []
-    for (let after: string | undefined; ;) {
-      const page = await touch({ ...filter, after })
-      for (const letter of page) touched.push(letter)
-      if (page.length < PAGE) return touched
-      after = page.at(-1)!.id
+    for (let { after } = filter; ;) {
+      const { messages, next } = await touch({ ...filter, after })
+      for (const letter of messages) touched.push(letter)
+      if (next === undefined) return touched
+      after = next
     }
   }
 
@@ -85,8 +96,14 @@ export function createDeadLetters(options: {
       const where = 'list'
       const checkList = new OptionChecker(where, selection).known('topic', 'type', 'key', 'limit', 'after')
       const limit = checkList.integer('limit', { min: 1, max: PAGE, default: 100 })
-      const after = optionalText(checkList, 'after', selection.after, LIMITS.messageIdCharacters)
-      return store.list({ ...filterOf(where, selection), after }, limit)
+      const id = optionalText(checkList, 'after', selection.after, LIMITS.messageIdCharacters)
+      const filter = { ...filterOf(where, selection), after: id === undefined ? undefined : { id } }
+      await ready()
+      const { messages, next } = await store.list(filter, limit)
+      if (next === undefined) return messages
+      // The next page begins behind an id, so that this page ends with all dead letters of its last id.
+      const sameId = { ...filter, ids: [next.id], after: next }
+      return [...messages, ...(await inPages(sameId, (page) => store.list(page, PAGE)))]
     },
     redrive: async (selection) =>
       inPages(selected('redrive', selection), (filter) => store.redrive(filter, PAGE, by)),

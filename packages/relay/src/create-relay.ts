@@ -1,16 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import {
-  EventListeners,
   InvalidOptionError,
   OptionChecker,
   connectedPortsOf,
   exponentialBackoff,
   hours,
+  loggerOption,
   nameOf,
   type Publisher,
   type RetryPolicy,
 } from '@txbox/core'
+import { relayLog, type RelayLog } from './log-events.ts'
 import { RelayRun, type RelaySettings } from './relay-run.ts'
 import type { Relay, RelayEvents, RelayOptions } from './relay.ts'
 
@@ -23,8 +24,8 @@ const MIB = 1_048_576
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
 export function createRelay(options: RelayOptions): Relay {
-  const { settings, signal } = checkOptions(options)
-  const relay = new StartableRelay(settings)
+  const { settings, signal, log } = checkOptions(options)
+  const relay = new StartableRelay(settings, log)
   const stop = (): void => void relay.stop()
   if (signal?.aborted === true) stop()
   signal?.addEventListener('abort', stop, { once: true })
@@ -36,6 +37,7 @@ export function createRelay(options: RelayOptions): Relay {
 class StartableRelay implements Relay {
   readonly stopped: Promise<void>
   readonly #settings: RelaySettings
+  readonly #log: RelayLog
   readonly #resolveStopped: () => void
   readonly #rejectStopped: (error: unknown) => void
   #run: Promise<RelayRun> | undefined
@@ -46,8 +48,9 @@ class StartableRelay implements Relay {
   #ending: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
 
-  constructor(settings: RelaySettings) {
+  constructor(settings: RelaySettings, log: RelayLog) {
     this.#settings = settings
+    this.#log = log
     const { promise, resolve, reject } = withResolvers()
     this.stopped = promise
     // Who listens sees it; who does not has been told by 'error'.
@@ -60,6 +63,7 @@ class StartableRelay implements Relay {
     this.#refuseStopped('start')
     await (this.#run ??= this.#begin())
     this.#started = true
+    this.#log.started()
   }
 
   async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
@@ -139,6 +143,7 @@ class StartableRelay implements Relay {
       (error: unknown) => this.#settings.events.emit('error', { error }),
     )
     closing.catch(() => undefined)
+    this.#log.stopped()
     this.#resolveStopped()
   }
 
@@ -148,7 +153,11 @@ class StartableRelay implements Relay {
   }
 }
 
-function checkOptions(options: RelayOptions): { settings: RelaySettings; signal: AbortSignal | undefined } {
+function checkOptions(options: RelayOptions): {
+  settings: RelaySettings
+  signal: AbortSignal | undefined
+  log: RelayLog
+} {
   const where = 'createRelay'
   const check = new OptionChecker(where, options).known(
     ...[
@@ -163,7 +172,7 @@ function checkOptions(options: RelayOptions): { settings: RelaySettings; signal:
       'retry',
       'publishTimeoutMs',
     ],
-    'signal',
+    ...['logger', 'signal'],
   )
   const wakeup = check.oneOf('wakeup', ['poll', 'notify'], 'poll')
   const poll = new OptionChecker(`${where}: pollIntervalMs`, options.pollIntervalMs ?? {}).known('min', 'max')
@@ -176,7 +185,13 @@ function checkOptions(options: RelayOptions): { settings: RelaySettings; signal:
         "the option 'listen'.",
     )
   }
+  const owner = check.text('owner', {
+    max: 200,
+    default: `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`,
+  })
+  const log = relayLog(owner, loggerOption(check, options.logger))
   return {
+    log,
     settings: {
       ports,
       leases: ports.leases(),
@@ -187,12 +202,9 @@ function checkOptions(options: RelayOptions): { settings: RelaySettings; signal:
       batchBytes: check.integer('batchBytes', { min: 1024, max: 256 * MIB, default: 4 * MIB }),
       pollMs: { min: minMs, max: maxMs },
       leaseMs: check.milliseconds('leaseMs', { min: 500, max: 600_000, default: 10_000 }),
-      owner: check.text('owner', {
-        max: 200,
-        default: `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`,
-      }),
+      owner,
       retry: checkRetry(check, options.retry),
-      events: new EventListeners<RelayEvents>(),
+      events: log.events,
     },
     signal: check.signal('signal'),
   }

@@ -3,6 +3,7 @@ export { createRelay } from './create-relay.ts'
 export { publishEach } from './publish-each.ts'
 export type { Relay, RelayEvents, RelayOptions } from './relay.ts'
 export {
+  DatabaseAccessError,
   DatabaseUnavailableError,
   InvalidOptionError,
   LeaseLostError,
@@ -10,12 +11,14 @@ export {
   RetryLaterError,
   SchemaError,
   TxboxError,
+  consoleLogger,
   exponentialBackoff,
   isTxboxError,
 } from '@txbox/core'
 export type {
   ConnectedDatabase,
   DeadLetter,
+  Logger,
   OutboxMessage,
   PublishResult,
   Publisher,

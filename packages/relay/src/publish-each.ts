@@ -8,6 +8,7 @@ import {
   type OutboxMessage,
   type PublishResult,
   type Publisher,
+  type TxboxError,
 } from '@txbox/core'
 import { isConnectionError } from './connection-error.ts'
 import { isUndecodable } from './relayed-message.ts'
@@ -122,8 +123,8 @@ async function publishOne(
   }
 }
 
-function outage(error: unknown): BrokerUnavailableError {
-  if (isTxboxError(error)) return error as BrokerUnavailableError
+function outage(error: unknown): TxboxError {
+  if (isTxboxError(error)) return error
   return new BrokerUnavailableError(`The other side cannot be reached: ${reasonOf(error)}.`, { cause: error })
 }
 

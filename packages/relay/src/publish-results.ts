@@ -21,7 +21,7 @@ export function checkResults(results: readonly PublishResult[], messages: readon
     } else if (result?.status !== 'skipped' || key === undefined || !rejected.has(key)) {
       throw new TypeError(
         `The publisher's result for message ${JSON.stringify(id.slice(0, 100))} must be 'accepted', 'rejected', or ` +
-          `'skipped' after a rejection of the same key, not ${String(JSON.stringify(result?.status)).slice(0, 100)}.`,
+          `'skipped' after a rejection of the same key, not ${`${JSON.stringify(result?.status)}`.slice(0, 100)}.`,
       )
     }
   }

@@ -32,7 +32,7 @@ export interface Refused {
 /** What becomes of a message that the publisher has rejected: another attempt, or none. */
 export function refuse(message: BacklogMessage, rejection: Rejection, retry: RetryPolicy): Refused {
   const { error, retryable, retryAfterMs, counted } = rejection
-  const isCounted = (counted as boolean | undefined) !== false
+  const isCounted = counted !== false
   const attempts = message.attempts + (isCounted ? 1 : 0)
   // Only a publisher that says so gives a message up.
   const final = isCounted && ((retryable as boolean | undefined) === false || attempts >= retry.attempts)

@@ -1,4 +1,4 @@
-import type { ConnectedDatabase, Publisher, RetryPolicy } from '@txbox/core'
+import type { ConnectedDatabase, Logger, Publisher, RetryPolicy } from '@txbox/core'
 
 /** What a relay tells. Events are for logs and metrics: a listener that throws disturbs nothing. */
 export interface RelayEvents {
@@ -42,6 +42,13 @@ export interface RelayOptions {
   owner?: string | undefined
   /** How often a message that is refused is tried, and after which pauses. @default exponentialBackoff() */
   retry?: RetryPolicy | undefined
+  /**
+   * Where the relay logs what happens: pino's argument order, or `consoleLogger()`. Dead letters and errors are errors;
+   * refused messages, an unavailable publisher and lost leases are warnings; trouble that goes on is logged once a minute
+   * with a count. Without a logger, the first failure of each kind that no listener hears is a warning of the process, with
+   * the code `TXBOX_UNHEARD_…`; `false` silences it.
+   */
+  logger?: Logger | false | undefined
   /**
    * How long one call of the publisher may take, 10 ms to 1 h. The signal of a call that takes longer is aborted, and the
    * relay emits an `error` with a `PublishTimeoutError`; only the shard of its messages waits until the call ends.

@@ -3,6 +3,7 @@ import { sql, type RawBuilder, type SqlBool } from 'kysely'
 import { cameBackAs } from './dialect.ts'
 import { instantOf, type Instant } from './instant.ts'
 import { KeyedRow } from './keyed-row.ts'
+import { onKeyedRow } from './on-keyed-row.ts'
 import type { AnyKysely, NewRow, RowKey, SetOf, TableOf, TimeColumn } from './table-options.ts'
 import { upsertIfNewer, type Upsert } from './upsert-if-newer.ts'
 import { checkedSet } from './version-option.ts'
@@ -17,16 +18,17 @@ type Verdict = 'newer' | 'stale' | 'ahead' | 'rounds'
  * when nothing was written.
  *
  * Times compare to the microsecond. On PostgreSQL the column is a `timestamptz`. On MySQL and MariaDB it is a
- * `DATETIME(6)` and holds UTC; one with fewer decimals is refused as soon as a time needs them, since it would round
- * two times into one. A column that is null is older than any time.
+ * `DATETIME(6)` and holds UTC. A column that would round the time is refused, since an older change could overwrite a
+ * newer one then. A column that is null is older than any time.
  *
  * @returns `'applied'`; or `'stale'` when the row's time is the same or later. Both are a success.
  * @throws {RowNotFoundError} when there is no such row, and no `insert`.
  * @throws {InvalidMessageError} when `at` is ahead of the database's clock by more than `maxAheadMs`. Nothing was
  *   written.
  * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
- * @throws {InvalidOptionError} when `at` is no instant; for an empty `where`, or one that matches several rows; a `set`
- *   with the column of the time; an `insert` of another key. After any error but TransactionConflictError the
+ * @throws {InvalidOptionError} when `at` is no instant, or the column would round it; for an empty `where`, or one that
+ *   matches several rows; a `set` with the column of the time; an `insert` of another key, or with a `where` that no
+ *   unique key stands behind. After any error but TransactionConflictError the
  *   transaction goes on.
  */
 export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeColumn<DB, TB>>(
@@ -62,28 +64,31 @@ export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeCol
     options.maxAheadMs === undefined
       ? undefined
       : check.milliseconds('maxAheadMs', { min: 0, max: LIMITS.durationMs, default: 0 })
-  const row = new KeyedRow(where, tx, table, options.where)
-  const conditions = conditionsOf(row, column, at, maxAheadMs)
-  const value = row.dialect.instant(at)
-  if (options.insert === undefined) {
-    return settle(row, conditions, at, () =>
-      row.update({ ...set, [column]: value }, sql<SqlBool>`${conditions.timely} and ${conditions.newer}`),
+  return onKeyedRow(new KeyedRow(where, tx, table, options.where), async (row) => {
+    const conditions = conditionsOf(row, column, at, maxAheadMs)
+    const value = row.dialect.instant(at)
+    if (options.insert === undefined) {
+      return settle(row, conditions, at, () =>
+        row.update({ ...set, [column]: value }, sql<SqlBool>`${conditions.timely} and ${conditions.newer}`),
+      )
+    }
+    const insert = checkedInsert(row, options.insert)
+    const upsert: Upsert = { row, column, at: value, set, insert, ...conditions }
+    return settle(
+      row,
+      conditions,
+      at,
+      () => upsertIfNewer(upsert),
+      () => notInserted(row, conditions, at),
     )
-  }
-  const insert = checkedInsert(row, options.insert)
-  const upsert: Upsert = { row, column, at: value, set, insert, ...conditions }
-  return settle(
-    row,
-    conditions,
-    at,
-    () => upsertIfNewer(upsert),
-    () => notInserted(row, conditions, at),
-  )
+  })
 }
 
 interface Conditions {
   /** Not ahead of the clock. */
   readonly timely: RawBuilder<SqlBool>
+  /** … and the column of a new row would not round it. */
+  readonly insertable: RawBuilder<SqlBool>
   /** The row's time is earlier, or it has none. */
   readonly newer: RawBuilder<SqlBool>
   readonly verdict: RawBuilder<string>
@@ -102,10 +107,11 @@ function conditionsOf(
     maxAheadMs === undefined
       ? sql<SqlBool>`1 = 1`
       : sql<SqlBool>`${value} <= ${dialect.clockPlus(maxAheadMs)}`
-  const rounds = dialect.rounds(time, at)
+  const rounds = dialect.rounds(row.table, column, at)
   return {
     timely,
-    newer: sql<SqlBool>`(${time} is null or (${time} < ${value} and not ${rounds}))`,
+    insertable: sql<SqlBool>`${timely} and not ${dialect.roundsInsert(row.table, column, at)}`,
+    newer: sql<SqlBool>`((${time} is null or ${time} < ${value}) and not ${rounds})`,
     verdict: sql<string>`case when not ${timely} then 'ahead' when ${rounds} then 'rounds'
       when ${time} is null or ${time} < ${value} then 'newer' else 'stale' end`,
   }
@@ -134,21 +140,30 @@ function settle(
 
 function rounds(row: KeyedRow, at: Instant): InvalidOptionError {
   return new InvalidOptionError(
-    `${row.doing}: the column of the time has fewer decimals than ${at.iso} needs, so it would round. Nothing was ` +
-      'written. Make it a DATETIME(6).',
+    `${row.doing}: the column of the time would round ${at.iso}, and an older change could overwrite a newer one. Nothing ` +
+      'was written. Make it a timestamptz without a precision; on MySQL and MariaDB a DATETIME(6).',
   )
 }
 
 /**
- * A time ahead of the clock keeps a row from being inserted; if it was not that, somebody has deleted the row
- * meanwhile.
+ * A time ahead of the clock keeps a row from being inserted, and so does one that would be rounded; if it was neither,
+ * somebody has deleted the row meanwhile.
  */
-async function notInserted(row: KeyedRow, { timely }: Conditions, at: Instant): Promise<undefined> {
-  const query = row.db.selectNoFrom(
-    row.dialect.textOf(sql`case when ${timely} then 'yes' else 'no' end`).as('timely'),
-  )
+async function notInserted(
+  row: KeyedRow,
+  { timely, insertable }: Conditions,
+  at: Instant,
+): Promise<undefined> {
+  const reason = sql`case when not ${timely} then 'ahead' when not (${insertable}) then 'rounds' else 'none' end`
+  // A plugin that adds a schema looks for the tables of the FROM; an aggregate gives a row whatever is in them.
+  const query = row.db
+    .selectFrom(row.table)
+    .select([row.dialect.textOf(reason).as('reason'), sql`count(*)`.as('rows')])
+    .where(sql<SqlBool>`1 = 0`)
   const found = await row.translated(() => query.executeTakeFirstOrThrow())
-  if (cameBackAs(found.timely) === 'no') throw ahead(row, at)
+  const verdict = cameBackAs(found.reason)
+  if (verdict === 'ahead') throw ahead(row, at)
+  if (verdict === 'rounds') throw rounds(row, at)
 }
 
 function ahead(row: KeyedRow, at: Instant): InvalidMessageError {

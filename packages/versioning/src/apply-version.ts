@@ -1,6 +1,7 @@
 import { InvalidOptionError, OptionChecker } from '@txbox/core'
 import { VersionDivergedError, VersionGapError } from './errors.ts'
 import { KeyedRow } from './keyed-row.ts'
+import { onKeyedRow } from './on-keyed-row.ts'
 import type {
   AnyKysely,
   DefaultVersion,
@@ -51,18 +52,19 @@ export async function applyVersion<
   const column = versionColumnOf(where, options)
   const [from, to] = checkedStep(where, options)
   const set = checkedSet(where, options.set, column)
-  const row = new KeyedRow(where, tx, table, options.where)
-  return row.settle<{ status: 'applied' | 'stale'; version: SameKind<V> }>({
-    write: () => row.update({ ...set, [column]: row.dialect.version(to) }, isAt(row, column, from)),
-    written: { status: 'applied', version: asKindOf(where, options.from, to) },
-    look: () => versionText(row, column),
-    explain(found) {
-      const actual = foundVersion(row, column, found)
-      if (actual >= to) return { status: 'stale', version: asKindOf(where, options.from, actual) }
-      assertStepFits(row.doing, options, actual)
-      return undefined
-    },
-  })
+  return onKeyedRow(new KeyedRow(where, tx, table, options.where), (row) =>
+    row.settle<{ status: 'applied' | 'stale'; version: SameKind<V> }>({
+      write: () => row.update({ ...set, [column]: row.dialect.version(to) }, isAt(row, column, from)),
+      written: { status: 'applied', version: asKindOf(where, options.from, to) },
+      look: () => versionText(row, column),
+      explain(found) {
+        const actual = foundVersion(row, column, found)
+        if (actual >= to) return { status: 'stale', version: asKindOf(where, options.from, actual) }
+        assertStepFits(row.doing, options, actual)
+        return undefined
+      },
+    }),
+  )
 }
 
 /** @throws {InvalidOptionError} when the two are no versions of one kind, or `to` is not above `from`. */

@@ -1,4 +1,11 @@
-import type { ChainPosition, DatabasePorts, Session, VersionChain, WaitingChange } from '@txbox/core'
+import {
+  TransactionConflictError,
+  type ChainPosition,
+  type DatabasePorts,
+  type Session,
+  type VersionChain,
+  type WaitingChange,
+} from '@txbox/core'
 import { assertStepFits } from './apply-version.ts'
 import { VersionDivergedError } from './errors.ts'
 import type { BufferedDeadLetter, DeadLetterReason, VersionedMessage } from './version-buffer.ts'
@@ -56,20 +63,18 @@ export class BufferedChain {
     }
     assertStepFits(this.#doing, this.#message(change), position.version)
     await this.#apply(change)
-    return { status: 'applied', ...(await this.#goOn({ ...position, version: change.to })) }
+    return { status: 'applied', ...(await this.#goOn(position, change.to)) }
   }
 
   /** A new beginning: what is below it is stale. */
   async resync(version: bigint): Promise<{ version: bigint; followed: number }> {
-    const { waiting } = await this.#lock()
-    return this.#goOn({ version, waiting })
+    return this.#goOn(await this.#lock(), version)
   }
 
   /** Gives up what has waited too long. */
   async expire(): Promise<void> {
-    const { version, waiting } = await this.#lock()
-    const overdue = await this.#buryOverdue()
-    await this.#store.move(this.#session, this.#chain, { version, waiting: waiting - overdue })
+    const { version } = await this.#lock()
+    await this.#move(version, version, -(await this.#buryOverdue()))
   }
 
   /** Takes a dead letter out and delivers it anew. */
@@ -98,23 +103,24 @@ export class BufferedChain {
     const there = await this.#store.store(this.#session, this.#chain, change)
     if (there !== undefined && there.to !== change.to) throw this.#forked(change, there.to, position)
     if (there !== undefined) return there.dead ? 'dead-lettered' : 'waiting'
-    let waiting = position.waiting + 1
-    const tooMany = waiting - this.#settings.maxWaiting
+    let added = 1
+    const tooMany = position.waiting + 1 - this.#settings.maxWaiting
     if (tooMany > 0) {
       const options = { order: 'last', limit: tooMany } as const
       const last = await this.#store.waiting(this.#session, this.#chain, options)
-      waiting -= await this.#bury(last, 'too-many')
+      added -= await this.#bury(last, 'too-many')
     }
-    if (position.waiting > 0) waiting -= await this.#buryOverdue()
-    await this.#store.move(this.#session, this.#chain, { ...position, waiting })
+    if (position.waiting > 0) added -= await this.#buryOverdue()
+    await this.#move(position.version, position.version, added)
     return this.buried.some(({ message }) => BigInt(message.from) === change.from)
       ? 'dead-lettered'
       : 'waiting'
   }
 
-  /** Applies what has waited for the version that the chain is at now, and writes down how far it came. */
-  async #goOn(from: ChainPosition): Promise<{ version: bigint; followed: number }> {
-    let { version, waiting } = from
+  /** Applies what has waited for the version that the chain comes to, and writes down how far it came. */
+  async #goOn(from: ChainPosition, to: bigint): Promise<{ version: bigint; followed: number }> {
+    let version = to
+    let { waiting } = from
     let followed = 0
     while (waiting > 0) {
       const options = { order: 'first', limit: BATCH } as const
@@ -139,8 +145,17 @@ export class BufferedChain {
       waiting -= settled
       if (settled === 0) break
     }
-    await this.#store.move(this.#session, this.#chain, { version, waiting })
+    await this.#move(from.version, version, waiting - from.waiting)
     return { version, followed }
+  }
+
+  async #move(from: bigint, to: bigint, waiting: number): Promise<void> {
+    if (from === to && waiting === 0) return
+    if (await this.#store.move(this.#session, this.#chain, { from, to, waiting })) return
+    throw new TransactionConflictError(
+      `${this.#doing} was moved from version ${from} in the same transaction by a call that takes no turns with this one (of ` +
+        'another copy of @txbox/versioning, or by hand). Roll back and run the transaction again.',
+    )
   }
 
   async #apply(change: WaitingChange): Promise<void> {

@@ -1,19 +1,16 @@
 import {
-  InvalidMessageError,
-  InvalidOptionError,
   LIMITS,
   OptionChecker,
   connectedPortsOf,
   days,
-  nameOf,
   type ConnectedDatabase,
   type ConnectedPorts,
   type Session,
-  type WaitingChange,
 } from '@txbox/core'
-import { checkedStep } from './apply-version.ts'
 import { BufferedChain, messageOf, type ChainSettings, type Delivered } from './buffered-chain.ts'
+import { refuseReentrance, takeTurn } from './chain-turns.ts'
 import { attemptsOnConflict } from './retry-on-conflict.ts'
+import { checkedKey, storable, stored } from './stored.ts'
 import type {
   BufferedDeadLetter,
   VersionBuffer,
@@ -28,9 +25,6 @@ const ATTEMPTS = 10
 
 /** Keys with overdue messages that are looked up at a time. */
 const SWEEP_KEYS = 100
-
-/** What the column of a version holds. */
-const MOST = 2n ** 63n - 1n
 
 /**
  * A buffer for one consumer that must apply the changes of each key in strict order: a message whose predecessor is
@@ -86,11 +80,9 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
 
   async process(tx: unknown, message: Message): Promise<Outcome> {
     const { key, change } = stored(message)
-    const session = await this.#ports.bind(tx)
-    const chain = new BufferedChain(this.#ports, this.#settings, { session, tx, key })
-    const delivered = await chain.deliver(change)
+    const { chain, result } = await this.#inTurn(tx, key, (chain) => chain.deliver(change))
     this.#tell(chain)
-    return outcomeOf(delivered, message.from)
+    return outcomeOf(result, message.from)
   }
 
   async resync(key: string, version: Version): Promise<{ version: Version; followed: number }> {
@@ -99,14 +91,16 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     return { version: asKindOf('resync', version, result.version), followed: result.followed }
   }
 
-  async sweep(): Promise<{ deadLettered: number }> {
+  async sweep(options: { signal?: AbortSignal | undefined } = {}): Promise<{ deadLettered: number }> {
+    const signal = new OptionChecker('sweep', options).known('signal').signal('signal')
     const { consumer, maxAgeMs } = this.#settings
     let deadLettered = 0
     for (;;) {
-      const keys = await this.#inTransaction((session) =>
+      const keys = await this.#bound((session) =>
         this.#ports.versions.overdueKeys(session, consumer, maxAgeMs, SWEEP_KEYS),
       )
       for (const key of keys) {
+        if (signal?.aborted === true) return { deadLettered }
         deadLettered += await this.#onChain(key, async (chain) => {
           await chain.expire()
           return chain.buried.length
@@ -133,7 +127,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
       after: after && { key: after.key, from: exactVersion('deadLetters', 'after.from', after.from) },
       limit: check.integer('limit', { min: 1, max: 1000, default: 100 }),
     }
-    const dead = await this.#inTransaction((session) => this.#ports.versions.dead(session, filter))
+    const dead = await this.#bound((session) => this.#ports.versions.dead(session, filter))
     return dead.map((change) => ({
       consumer: this.consumer,
       message: messageOf(change.key, change),
@@ -147,7 +141,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     const exact = storable(exactVersion('redrive', 'from', from))
     const place = { key: checkedKey('redrive', key), from: exact - 1n }
     const filter = { consumer: this.consumer, key: place.key, after: place, limit: 1 }
-    const [dead] = await this.#inTransaction((session) => this.#ports.versions.dead(session, filter))
+    const [dead] = await this.#bound((session) => this.#ports.versions.dead(session, filter))
     if (dead?.from !== exact) return undefined
     const delivered = await this.#onChain(key, (chain) => chain.redrive(dead))
     return delivered && outcomeOf(delivered, from)
@@ -160,18 +154,37 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
 
   /** Work on a chain in a transaction of its own. Dead letters are told when it has committed. */
   async #onChain<R>(key: string, work: (chain: BufferedChain) => Promise<R>): Promise<R> {
-    const { chain, result } = await this.#inTransaction(async (session, tx) => {
-      const chain = new BufferedChain(this.#ports, this.#settings, { session, tx, key })
-      return { chain, result: await work(chain) }
-    })
+    // Before a connection is taken, of which the caller may have the last one.
+    refuseReentrance(this.#place(key))
+    const { chain, result } = await this.#inTransaction((tx) => this.#inTurn(tx, key, work))
     this.#tell(chain)
     return result
   }
 
-  #inTransaction<R>(work: (session: Session, tx: unknown) => Promise<R>): Promise<R> {
-    const transact = (): Promise<R> =>
-      this.#database.transact(async (tx) => work(await this.#ports.bind(tx), tx))
-    return attemptsOnConflict(transact, {
+  /** The transaction is recognised when the turn has come: it may have ended while the call waited. */
+  async #inTurn<R>(
+    tx: unknown,
+    key: string,
+    work: (chain: BufferedChain) => Promise<R>,
+  ): Promise<{ chain: BufferedChain; result: R }> {
+    const connection = await this.#ports.versions.connectionOf(tx)
+    return takeTurn(connection, this.#place(key), async () => {
+      const session = await this.#ports.bind(tx)
+      const chain = new BufferedChain(this.#ports, this.#settings, { session, tx, key })
+      return { chain, result: await work(chain) }
+    })
+  }
+
+  #place(key: string): Parameters<typeof refuseReentrance>[0] {
+    return { database: this.#ports, consumer: this.consumer, key }
+  }
+
+  #bound<R>(work: (session: Session) => Promise<R>): Promise<R> {
+    return this.#inTransaction(async (tx) => work(await this.#ports.bind(tx)))
+  }
+
+  #inTransaction<R>(work: (tx: unknown) => Promise<R>): Promise<R> {
+    return attemptsOnConflict(() => this.#database.transact(work), {
       attempts: ATTEMPTS,
       isConflict: (error) => this.#ports.isConflict(error),
     })
@@ -188,52 +201,4 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
 function outcomeOf({ status, version, followed }: Delivered, sample: Version): Outcome {
   const at = asKindOf('version buffer', sample, version)
   return status === 'applied' ? { status, version: at, followed } : { status, version: at }
-}
-
-/** A message in its stored form. @throws {InvalidMessageError} when it is none; nothing was written. */
-function stored(message: Message): { key: string; change: WaitingChange } {
-  if (typeof message !== 'object' || message === null) throw invalid('a message', message)
-  try {
-    const [from, to] = checkedStep('process', message)
-    const key = checkedKey('process', message.key)
-    const change = { from: storable(from), to: storable(to), kind: typeof message.from }
-    return { key, change: { ...change, payload: toJson(message.payload) } }
-  } catch (error) {
-    if (!(error instanceof InvalidOptionError)) throw error
-    throw new InvalidMessageError(`${error.message} Nothing was written.`, { cause: error })
-  }
-}
-
-function toJson(payload: unknown): string {
-  let json: string | undefined
-  try {
-    json = JSON.stringify(payload)
-  } catch (error) {
-    throw new InvalidMessageError('process: the payload cannot be written as JSON. Nothing was written.', {
-      cause: error,
-    })
-  }
-  if (json === undefined) throw invalid('a payload that JSON can express', payload)
-  const bytes = Buffer.byteLength(json)
-  if (bytes > LIMITS.payloadBytes) {
-    throw new InvalidMessageError(
-      `process: the payload has ${bytes} bytes as JSON; at most ${LIMITS.payloadBytes} are allowed. Nothing was written.`,
-    )
-  }
-  return json
-}
-
-function checkedKey(where: string, key: unknown): string {
-  return new OptionChecker(where, { key }).text('key', { max: LIMITS.orderingKeyCharacters })
-}
-
-function storable(version: bigint): bigint {
-  if (version <= MOST) return version
-  throw new InvalidOptionError(
-    `version buffer: version ${version} is beyond 2^63 − 1, the last that it can store.`,
-  )
-}
-
-function invalid(expected: string, value: unknown): InvalidMessageError {
-  return new InvalidMessageError(`process: expected ${expected}, not ${nameOf(value)}. Nothing was written.`)
 }

@@ -1,5 +1,6 @@
 import { OptionChecker } from '@txbox/core'
 import { KeyedRow } from './keyed-row.ts'
+import { onKeyedRow } from './on-keyed-row.ts'
 import type { AnyKysely, DefaultVersion, Named, RowKey, TableOf, VersionColumn } from './table-options.ts'
 import { conflictUnlessAt, foundVersion, isAt, versionColumnOf, versionText } from './version-option.ts'
 import { exactVersion, type Version } from './version.ts'
@@ -31,11 +32,12 @@ export async function deleteVersioned<
   new OptionChecker(where, options).known('where', 'expected', 'versionColumn')
   const column = versionColumnOf(where, options)
   const expected = exactVersion(where, 'expected', options.expected)
-  const row = new KeyedRow(where, tx, table, options.where)
-  await row.settle({
-    write: () => row.delete(isAt(row, column, expected)),
-    written: true,
-    look: () => versionText(row, column),
-    explain: (found) => conflictUnlessAt(row, where, options.expected, foundVersion(row, column, found)),
-  })
+  await onKeyedRow(new KeyedRow(where, tx, table, options.where), (row) =>
+    row.settle({
+      write: () => row.delete(isAt(row, column, expected)),
+      written: true,
+      look: () => versionText(row, column),
+      explain: (found) => conflictUnlessAt(row, where, options.expected, foundVersion(row, column, found)),
+    }),
+  )
 }

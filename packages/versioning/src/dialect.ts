@@ -15,8 +15,10 @@ export interface Dialect {
   instant(instant: Instant): RawBuilder<unknown>
   /** The server's clock at the statement, and a duration later. */
   clockPlus(ms: number): RawBuilder<unknown>
-  /** Would the column round this instant? Where the server can be asked for it. */
-  rounds(column: RawBuilder<unknown>, instant: Instant): RawBuilder<boolean>
+  /** Would the column round this instant? To be asked of a row of the table. */
+  rounds(table: string, column: string, instant: Instant): RawBuilder<boolean>
+  /** The same, to be asked where there may be no row. */
+  roundsInsert(table: string, column: string, instant: Instant): RawBuilder<boolean>
   /** Makes a read wait for whoever is changing the row, and see what he has committed. */
   lock<O>(
     query: SelectQueryBuilder<AnyTables, string, O>,
@@ -29,8 +31,10 @@ const POSTGRES: Dialect = {
   textOf: (value) => sql<string>`cast(${value} as text)`,
   version: String,
   instant: ({ iso }) => sql`cast(${iso} as timestamptz)`,
-  clockPlus: (ms) => sql`clock_timestamp() + cast(${ms} as double precision) * interval '1 millisecond'`,
-  rounds: () => sql<boolean>`false`,
+  clockPlus: (ms) =>
+    sql`pg_catalog.clock_timestamp() + cast(${ms} as double precision) * interval '1 millisecond'`,
+  rounds: postgresRounds,
+  roundsInsert: postgresRounds,
   // Foreign keys that point to the row do not wait for it, as they do not for an UPDATE.
   lock: (query, strength) => (strength === 'update' ? query.forUpdate() : query.forNoKeyUpdate()),
 }
@@ -42,12 +46,45 @@ const MYSQL: Dialect = {
   version: (version) => sql`cast(${String(version)} as decimal(20))`,
   instant: ({ utc }) => sql`cast(${utc} as datetime(6))`,
   clockPlus: (ms) => sql`utc_timestamp(6) + interval ${Math.round(ms * 1000)} microsecond`,
-  // As text a DATETIME has as many decimals as its column: 19 characters without, 20 and their number with.
-  rounds: (column, { decimals }) =>
-    decimals === 0
-      ? sql<boolean>`false`
-      : sql<boolean>`char_length(cast(${column} as char)) < ${20 + decimals}`,
+  rounds: (table, column, instant) => mysqlRounds(sql.ref(`${table}.${column}`), instant),
+  // The largest of no values is NULL, of the type of the column.
+  roundsInsert: (table, column, instant) => sql<boolean>`
+    (select ${mysqlRounds(sql`max(${sql.ref(`${table}.${column}`)})`, instant)} from ${sql.table(table)} where false)`,
   lock: (query) => query.forUpdate(),
+}
+
+/**
+ * Only the catalog knows the precision of a column. Names are left to Kysely, whose plugins may change them: the table is
+ * found by the type of its rows, and the name of the column as text by the JSON of a row that has only that column.
+ */
+function postgresRounds(table: string, column: string, { decimals }: Instant): RawBuilder<boolean> {
+  return sql<boolean>`coalesce((
+    select case
+      when coalesce(nullif(type.typbasetype, 0), type.oid) in (
+        cast('pg_catalog.timestamptz' as pg_catalog.regtype), cast('pg_catalog.timestamp' as pg_catalog.regtype)
+      )
+      then case when type.typbasetype = 0 then attribute.atttypmod else type.typtypmod end
+        between 0 and ${sql.lit(decimals - 1)}
+      else true
+    end
+    from pg_catalog.pg_type as row_type
+    join pg_catalog.pg_attribute as attribute on attribute.attrelid = row_type.typrelid
+    join pg_catalog.pg_type as type on type.oid = attribute.atttypid
+    where row_type.oid = pg_catalog.pg_typeof(cast(null as ${sql.table(table)}))
+      and attribute.attname = (
+        select cast(pg_catalog.jsonb_object_keys(pg_catalog.to_jsonb(named)) as pg_catalog.name)
+        from (select 1 as ${sql.id(column)}) as named
+      )
+  ), false)`
+}
+
+/**
+ * As text a DATETIME has as many decimals as its column: 19 characters without, 20 and their number with. A DATE has 10,
+ * and gives way to the type of a DATETIME that is null.
+ */
+function mysqlRounds(value: RawBuilder<unknown>, { decimals }: Instant): RawBuilder<boolean> {
+  const length = decimals === 0 ? 19 : 20 + decimals
+  return sql<boolean>`char_length(cast(coalesce(${value}, cast('2000-01-01' as date)) as char)) < ${sql.lit(length)}`
 }
 
 /**

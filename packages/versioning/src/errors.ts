@@ -77,6 +77,13 @@ export class TransitionRefusedError extends TxboxError {
   }
 }
 
+/** A version buffer was called from inside `apply` for the key that `apply` works on. Nothing was written. */
+export class ReentrantCallError extends TxboxError {
+  constructor(message: string) {
+    super('TXBOX_REENTRANT_CALL', message)
+  }
+}
+
 /** Somebody else changed the row during each attempt. */
 export class EditConflictError extends TxboxError {
   /** How often it was tried. */

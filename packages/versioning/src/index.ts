@@ -4,6 +4,7 @@ export { createVersionBuffer } from './create-version-buffer.ts'
 export { deleteVersioned } from './delete-versioned.ts'
 export {
   EditConflictError,
+  ReentrantCallError,
   RowNotFoundError,
   TransitionRefusedError,
   TransitionTooEarlyError,
@@ -27,6 +28,7 @@ export type {
 } from './version-buffer.ts'
 export type { SameKind, Version } from './version.ts'
 export {
+  DatabaseAccessError,
   DatabaseUnavailableError,
   InvalidMessageError,
   InvalidOptionError,

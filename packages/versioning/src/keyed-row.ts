@@ -45,6 +45,11 @@ export class KeyedRow {
     this.#where = where
   }
 
+  /** The same row, reached through another handle of the same database. */
+  on(db: object): KeyedRow {
+    return new KeyedRow(this.#where, db, this.table, this.key)
+  }
+
   /** For messages: `orders (id = 'o1')` */
   get description(): string {
     const columns = Object.entries(this.key).map(([column, value]) => `${column} = ${shown(value)}`)
@@ -139,7 +144,8 @@ export class KeyedRow {
 
   #ambiguous(): InvalidOptionError {
     return new InvalidOptionError(
-      `${this.doing}: 'where' matches several rows. Expected the columns of a unique key. Roll back.`,
+      `${this.doing}: 'where' matches several rows. Expected the columns of a unique key. Roll back your transaction; ` +
+        'outside of one nothing was written.',
     )
   }
 }

@@ -2,6 +2,7 @@ import { InvalidOptionError, OptionChecker, nameOf } from '@txbox/core'
 import { sql } from 'kysely'
 import { TransitionRefusedError, TransitionTooEarlyError } from './errors.ts'
 import { KeyedRow } from './keyed-row.ts'
+import { onKeyedRow } from './on-keyed-row.ts'
 import { leadsTo, statesBefore, type StateMachine } from './state-machine.ts'
 import type { AnyKysely, ColumnOf, Row, RowKey, SetOf, TableOf } from './table-options.ts'
 import { checkedSet } from './version-option.ts'
@@ -40,21 +41,22 @@ export async function transition<DB, TB extends TableOf<DB>, C extends ColumnOf<
   const machine: StateMachine<string> = options.machine
   assertState(machine, to)
   const set = checkedSet(where, options.set ?? {}, column)
-  const row = new KeyedRow(where, tx, table, options.where)
   const before = statesBefore(machine, to)
-  return row.settle<{ status: 'applied' | 'already' }>({
-    write: async () => before.length > 0 && row.update({ ...set, [column]: to }, [column, 'in', before]),
-    written: { status: 'applied' },
-    look: () => row.dialect.textOf(sql.ref(column)),
-    explain(state, round) {
-      if (state !== null && before.includes(state)) {
-        // A move to itself that changes no value counts as no row, where a driver of MySQL counts changes.
-        return state === to && round > 1 ? { status: 'applied' } : undefined
-      }
-      if (state === to) return { status: 'already' }
-      return assertPast(row, machine, state, to)
-    },
-  })
+  return onKeyedRow(new KeyedRow(where, tx, table, options.where), (row) =>
+    row.settle<{ status: 'applied' | 'already' }>({
+      write: async () => before.length > 0 && row.update({ ...set, [column]: to }, [column, 'in', before]),
+      written: { status: 'applied' },
+      look: () => row.dialect.textOf(sql.ref(column)),
+      explain(state, round) {
+        if (state !== null && before.includes(state)) {
+          // A move to itself that changes no value counts as no row, where a driver of MySQL counts changes.
+          return state === to && round > 1 ? { status: 'applied' } : undefined
+        }
+        if (state === to) return { status: 'already' }
+        return assertPast(row, machine, state, to)
+      },
+    }),
+  )
 }
 
 function assertState(machine: unknown, to: unknown): void {

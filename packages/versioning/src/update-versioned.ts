@@ -1,5 +1,6 @@
 import { OptionChecker } from '@txbox/core'
 import { KeyedRow } from './keyed-row.ts'
+import { onKeyedRow } from './on-keyed-row.ts'
 import type {
   AnyKysely,
   DefaultVersion,
@@ -54,12 +55,13 @@ export async function updateVersioned<
   const expected = exactVersion(where, 'expected', options.expected)
   const version = asKindOf(where, options.expected, expected + 1n)
   const set = checkedSet(where, options.set, column)
-  const row = new KeyedRow(where, tx, table, options.where)
-  return row.settle({
-    write: () =>
-      row.update({ ...set, [column]: row.dialect.version(expected + 1n) }, isAt(row, column, expected)),
-    written: { version },
-    look: () => versionText(row, column),
-    explain: (found) => conflictUnlessAt(row, where, options.expected, foundVersion(row, column, found)),
-  })
+  return onKeyedRow(new KeyedRow(where, tx, table, options.where), (row) =>
+    row.settle({
+      write: () =>
+        row.update({ ...set, [column]: row.dialect.version(expected + 1n) }, isAt(row, column, expected)),
+      written: { version },
+      look: () => versionText(row, column),
+      explain: (found) => conflictUnlessAt(row, where, options.expected, foundVersion(row, column, found)),
+    }),
+  )
 }

@@ -2,6 +2,7 @@ import { InvalidOptionError } from '@txbox/core'
 import { expressionBuilder, sql, type RawBuilder, type SqlBool } from 'kysely'
 import type { AnyTables } from './dialect.ts'
 import type { KeyedRow } from './keyed-row.ts'
+import { assertUniqueKey, notUnique } from './unique-key.ts'
 
 export interface Upsert {
   readonly row: KeyedRow
@@ -9,7 +10,7 @@ export interface Upsert {
   readonly at: RawBuilder<unknown>
   readonly set: Readonly<Record<string, unknown>>
   readonly insert: Readonly<Record<string, unknown>>
-  readonly timely: RawBuilder<SqlBool>
+  readonly insertable: RawBuilder<SqlBool>
   readonly newer: RawBuilder<SqlBool>
 }
 
@@ -30,9 +31,16 @@ async function onConflict(upsert: Upsert): Promise<boolean> {
       .doUpdateSet({ ...set, [column]: at })
       .where(newer),
   )
-  const { numInsertedOrUpdatedRows } = await row.translated(() => query.executeTakeFirstOrThrow())
-  return (numInsertedOrUpdatedRows ?? 0n) > 0n
+  try {
+    const { numInsertedOrUpdatedRows } = await row.translated(() => query.executeTakeFirstOrThrow())
+    return (numInsertedOrUpdatedRows ?? 0n) > 0n
+  } catch (error) {
+    throw Reflect.get(Object(error), 'code') === NO_UNIQUE_KEY ? notUnique(row, error) : error
+  }
 }
+
+/** PostgreSQL: there is no unique or exclusion constraint matching the ON CONFLICT specification. */
+const NO_UNIQUE_KEY = '42P10'
 
 /**
  * What LAST_INSERT_ID is set to when a row of this key, or of another unique key, was there. No AUTO_INCREMENT comes
@@ -61,18 +69,23 @@ async function onDuplicateKey(upsert: Upsert): Promise<boolean> {
     ...Object.fromEntries(assignments),
     [column]: sql`if(${marker} and ${newer}, ${at}, ${sql.ref(column)})`,
   })
-  const { insertId, numInsertedOrUpdatedRows = 0n } = await row.translated(() =>
-    query.executeTakeFirstOrThrow(),
-  )
+  const compiled = query.compile()
+  await assertUniqueKey(row, compiled, Object.keys(valuesOf(upsert)))
+  const { insertId, numAffectedRows } = await row.translated(() => row.db.executeQuery(compiled))
   if (insertId === ANOTHER) throw collides(row)
-  return numInsertedOrUpdatedRows === 2n || (numInsertedOrUpdatedRows === 1n && insertId !== THERE)
+  return numAffectedRows === 2n || (numAffectedRows === 1n && insertId !== THERE)
 }
 
-/** INSERT … SELECT, so that a time ahead of the clock inserts nothing. */
-function inserting({ row, column, at, insert, timely }: Upsert) {
-  const values = Object.entries({ ...insert, ...row.key, [column]: at }).filter(
-    ([, value]) => value !== undefined,
-  )
+/** By their columns. */
+function valuesOf({ row, column, at, insert }: Upsert): Readonly<Record<string, unknown>> {
+  const values = Object.entries({ ...insert, ...row.key, [column]: at })
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined))
+}
+
+/** INSERT … SELECT, so that a time ahead of the clock, or one that would be rounded, inserts nothing. */
+function inserting(upsert: Upsert) {
+  const { row, insertable } = upsert
+  const values = Object.entries(valuesOf(upsert))
   return row.db
     .insertInto(row.table)
     .columns(values.map(([name]) => name))
@@ -81,7 +94,7 @@ function inserting({ row, column, at, insert, timely }: Upsert) {
       row.db
         .withoutPlugins()
         .selectNoFrom(values.map(([name, value]) => expressionOf(value).as(name)))
-        .where(timely),
+        .where(insertable),
     )
 }
 

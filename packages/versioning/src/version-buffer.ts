@@ -19,7 +19,7 @@ export interface VersionedMessage<P = unknown, V extends Version = number> {
  */
 export type DeadLetterReason = 'too-many' | 'too-old' | 'diverged'
 
-/** A message that was given up, and is kept until it is redriven or discarded. */
+/** A message that was given up, and is kept until it is redriven, discarded, or collected as garbage. */
 export interface BufferedDeadLetter<P = unknown, V extends Version = number> {
   readonly consumer: string
   readonly message: VersionedMessage<P, V>
@@ -76,8 +76,10 @@ export interface VersionBuffer<Tx, P = unknown, V extends Version = number> {
   /**
    * Applies the message, and after it those that have waited for it, in order; or stores it when its predecessor is
    * missing, once however often it comes. All in the caller's transaction; the caller commits, and then acknowledges.
-   * Messages of one key take turns.
+   * Messages of one key take turns, and so do calls on one transaction: `Promise.all` over several messages is safe.
+   * `apply` may call `process` on its `tx` for other keys.
    *
+   * @throws {ReentrantCallError} when `apply` calls it for the key that `apply` works on.
    * @throws {VersionDivergedError} when its key is between `from` and `to`, or another message from the same version
    *   waits.
    * @throws {TransactionAbortedError} when `apply` returned although an error had aborted the transaction.
@@ -89,10 +91,13 @@ export interface VersionBuffer<Tx, P = unknown, V extends Version = number> {
    */
   resync(key: string, version: V): Promise<{ readonly version: V; readonly followed: number }>
   /**
-   * Makes dead letters of what has waited too long. A delivery looks after its own key only: call it now and then, e.g.
-   * every minute.
+   * Makes dead letters of what has waited too long. A delivery looks after its own key only: call it every minute or so,
+   * or let a garbage collector do it (`versionBuffers` of `createGarbageCollector`).
    */
-  sweep(): Promise<{ readonly deadLettered: number }>
+  sweep(options?: {
+    /** Ends the sweep before the next key. It resolves with what has been done. */
+    signal?: AbortSignal | undefined
+  }): Promise<{ readonly deadLettered: number }>
   /** Dead letters by key and version. */
   deadLetters(options?: {
     key?: string | undefined

@@ -1,3 +1,3 @@
 update `txbox_versions`
-set version = ?, waiting = ?
-where consumer = ? and `key` = ?
+set version = ?, waiting = cast(waiting as signed) + ?
+where consumer = ? and `key` = ? and version = ?

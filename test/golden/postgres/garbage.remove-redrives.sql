@@ -3,12 +3,12 @@ with removed as (
   where ctid = any (array(
     select ctid
     from "txbox".redrives
-    where redriven_at <= statement_timestamp() - $3::double precision * interval '1 millisecond' and redriven_at >= timestamptz 'epoch' + $2::bigint * interval '1 microsecond'
+    where redriven_at <= pg_catalog.statement_timestamp() - $3::double precision * interval '1 millisecond' and redriven_at >= timestamptz 'epoch' + $2::bigint::double precision * interval '1 microsecond'
     order by redriven_at
     limit $1
     for update skip locked
   ))
   returning redriven_at
 )
-select count(*)::text as removed, (extract(epoch from max(redriven_at)) * 1000000)::bigint::text as next
+select pg_catalog.count(*)::text as removed, (extract(epoch from pg_catalog.max(redriven_at)) * 1000000::numeric)::bigint::text as next
 from removed

@@ -1,22 +1,22 @@
 with input as materialized (
   select key, correlation_id
-  from unnest($2::text[], $3::text[]) with ordinality as given (key, correlation_id, n)
+  from rows from (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) with ordinality as given (key, correlation_id, n)
   order by n
 ), inserted as (
   insert into "txbox".inbox (consumer, key, correlation_id, processed_at, expires_at)
-  select $1, key, correlation_id, clock_timestamp(), clock_timestamp() + $4::interval from input
+  select $1, key, correlation_id, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + $4::interval from input
   on conflict (consumer, key) do nothing
   returning key, processed_at
 ), expired as materialized (
   select held.key, input.correlation_id
   from "txbox".inbox as held join input on held.key = input.key collate "C"
-  where held.consumer = $1 and held.expires_at <= clock_timestamp()
-    and (select count(*) from inserted) >= 0
+  where held.consumer = $1 and held.expires_at <= pg_catalog.clock_timestamp()
+    and (select pg_catalog.count(*) from inserted) >= 0
   order by held.key
   for update of held
 ), renewed as (
   update "txbox".inbox as held
-  set correlation_id = expired.correlation_id, processed_at = clock_timestamp(), expires_at = clock_timestamp() + $4::interval,
+  set correlation_id = expired.correlation_id, processed_at = pg_catalog.clock_timestamp(), expires_at = pg_catalog.clock_timestamp() + $4::interval,
       result = null, content_hash = null
   from expired
   where held.consumer = $1 and held.key = expired.key
@@ -25,10 +25,10 @@ with input as materialized (
 select input.key,
   case
     when inserted.key is not null or renewed.key is not null then 'won'
-    when held.expires_at > clock_timestamp() then 'taken'
+    when held.expires_at > pg_catalog.clock_timestamp() then 'taken'
     else 'unsettled'
   end as state,
-  floor(date_part('epoch', coalesce(inserted.processed_at, renewed.processed_at, held.processed_at)) * 1000)::bigint::text as processed_at,
+  pg_catalog.floor(pg_catalog.date_part('epoch', coalesce(inserted.processed_at, renewed.processed_at, held.processed_at)) * 1000::double precision)::bigint::text as processed_at,
   held.correlation_id
 from input
 left join inserted on inserted.key = input.key collate "C"

@@ -1,7 +1,7 @@
-select a.attrelid::regclass::text || '.' || a.attname as name, l.collname as collation
-from pg_attribute as a
-join pg_class as c on c.oid = a.attrelid
-join pg_namespace as n on n.oid = c.relnamespace
-join pg_collation as l on l.oid = a.attcollation
+select a.attrelid::regclass::text || '.' || a.attname::text as name, l.collname as collation
+from pg_catalog.pg_attribute as a
+join pg_catalog.pg_class as c on c.oid = a.attrelid
+join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+join pg_catalog.pg_collation as l on l.oid = a.attcollation
 where n.nspname = $1 and (c.relname, a.attname) in (('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'))
   and l.collname <> 'C'

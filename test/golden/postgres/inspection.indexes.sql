@@ -1,5 +1,5 @@
 select c.relname as name, i.indisvalid::text as valid
-from pg_index as i
-join pg_class as c on c.oid = i.indexrelid
-join pg_namespace as n on n.oid = c.relnamespace
+from pg_catalog.pg_index as i
+join pg_catalog.pg_class as c on c.oid = i.indexrelid
+join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = $1

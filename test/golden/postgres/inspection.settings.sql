@@ -1,4 +1,4 @@
-select current_setting('server_version') as version, current_setting('server_version_num') as version_number,
-  current_setting('default_transaction_isolation') as isolation, current_setting('autovacuum') as autovacuum,
-  current_setting('fsync') as fsync, current_setting('synchronous_commit') as synchronous_commit,
-  pg_is_in_recovery()::text as replica
+select pg_catalog.current_setting('server_version') as version, pg_catalog.current_setting('server_version_num') as version_number,
+  pg_catalog.current_setting('default_transaction_isolation') as isolation, pg_catalog.current_setting('autovacuum') as autovacuum,
+  pg_catalog.current_setting('fsync') as fsync, pg_catalog.current_setting('synchronous_commit') as synchronous_commit,
+  pg_catalog.pg_is_in_recovery()::text as replica

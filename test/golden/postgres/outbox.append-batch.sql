@@ -1,6 +1,8 @@
 insert into "txbox".outbox (shard, id, topic, key, type, content_type, headers, correlation_id, payload)
 select shard, id, topic, key, type, content_type, headers, correlation_id, payload
-from unnest(
-  $1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[]
+from rows from (
+  pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
+  pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
+  pg_catalog.unnest($9::bytea[])
 ) with ordinality as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, n)
 order by n

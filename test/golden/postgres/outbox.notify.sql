@@ -1,1 +1,1 @@
-select pg_notify($1, $2)
+select pg_catalog.pg_notify($1, $2)

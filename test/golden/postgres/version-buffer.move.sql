@@ -1,3 +1,4 @@
 update "txbox".versions
-set version = $3, waiting = $4
-where consumer = $1 and key = $2
+set version = $4, waiting = waiting + $5
+where consumer = $1 and key = $2 and version = $3
+returning 'true' as moved

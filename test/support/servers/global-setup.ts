@@ -1,8 +1,10 @@
 import type { TestProject } from 'vitest/node'
 import '../provided.ts'
+import { galeraServer } from './galera-server.ts'
 import { embeddedPostgresServer, postgresServer } from './postgres-server.ts'
 import { dropLeftovers as dropMysqlLeftovers, hasSnapshotIsolation } from './mysql-databases.ts'
 import { mariadbServer, mysqlServer } from './mysql-server.ts'
+import { pgliteServer } from './pglite-server.ts'
 import { dropLeftovers } from './postgres-databases.ts'
 import { rabbitmqServer } from './rabbitmq-server.ts'
 import { findServer, type FoundServer, type Search, type ServerKind } from './server.ts'
@@ -12,8 +14,10 @@ const searchesKey = Symbol.for('txbox.test.servers')
 const kinds: Record<string, ServerKind> = {
   postgres: postgresServer,
   'postgres-embedded': embeddedPostgresServer,
+  pglite: pgliteServer,
   mysql: mysqlServer,
   mariadb: mariadbServer,
+  galera: galeraServer,
   rabbitmq: rabbitmqServer,
 }
 

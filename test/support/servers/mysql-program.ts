@@ -20,7 +20,10 @@ export async function startServerProgram(
   let server: ChildProcess | undefined
   const stop = async (): Promise<void> => {
     const ended = new Promise((resolve) => server?.once('exit', resolve))
+    // A node that has not become part of its cluster does not heed SIGTERM.
+    const forced = setTimeout(() => server?.kill('SIGKILL'), 15_000)
     if (server?.exitCode === null && server.kill('SIGTERM')) await ended
+    clearTimeout(forced)
     rmSync(data, { recursive: true, force: true })
   }
   try {
@@ -104,7 +107,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer().once('error', reject)
     probe.listen(0, '127.0.0.1', () => {

@@ -26,8 +26,10 @@ export interface DatabasePorts {
    * `TransactionAbortedError`. Costs a round trip only where the library hides what happened.
    */
   watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R>
-  /** Does this error, or one that caused it, ask for the transaction to be run again? */
+  /** Does this error, or one that caused it, ask for the transaction to be run again? Never throws, whatever was thrown. */
   isConflict(error: unknown): boolean
+  /** Is it a conflict with a transaction on another node of a cluster, which lasts until that node's change has arrived here? */
+  isLastingConflict(error: unknown): boolean
   readonly inbox: InboxStore
   readonly outbox: OutboxStore
   readonly versions: VersionBufferStore

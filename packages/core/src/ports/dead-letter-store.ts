@@ -17,26 +17,74 @@ export interface DeadLetter {
   readonly redriven?: { readonly at: Date; readonly by: string }
 }
 
-/** Which dead letters are meant: those that match all that is given. */
+/** A parked message that has not given up: it was refused and is tried again, or waits behind another one of its key. */
+export interface ParkedMessage {
+  readonly id: string
+  readonly topic: string
+  readonly type?: string
+  readonly key?: string
+  readonly contentType: string
+  readonly correlationId?: string
+  /** By the database's clock, at `publish`. */
+  readonly createdAt: Date
+  /** When the relay tries it again; absent for one that waits behind another message of its key. */
+  readonly dueAt?: Date
+  /** How often it was tried. */
+  readonly attempts: number
+  /** Why it was refused last; empty for one that was never tried. */
+  readonly error: string
+}
+
+/** The payload of a dead letter or a parked message, and what is needed to read it. */
+export interface StoredPayload {
+  readonly contentType: string
+  /** The headers as they are stored: JSON. */
+  readonly headers: string
+  readonly payload: Uint8Array
+}
+
+/** Where a page begins: behind this message. Several messages may have one id; `place` tells them apart. */
+export interface DeadLetterPosition {
+  readonly id: string
+  /** A whole number, as text. Absent: behind all messages of this id. */
+  readonly place?: string | undefined
+}
+
+/** Which dead letters or parked messages are meant: those that match all that is given. */
 export interface DeadLetterFilter {
   readonly ids: readonly string[] | undefined
   readonly topic: string | undefined
   readonly type: string | undefined
   readonly key: string | undefined
-  /** Only those whose id comes after this one. */
-  readonly after: string | undefined
+  /** Only messages behind this position. */
+  readonly after: DeadLetterPosition | undefined
+}
+
+/** Messages in the order of their ids; messages of one id in the order of their places. */
+export interface DeadLetterPage<M = DeadLetter> {
+  readonly messages: readonly M[]
+  /** Where the next page begins; absent when this page is the last one. */
+  readonly next: DeadLetterPosition | undefined
 }
 
 /**
- * The parked messages that gave up. All go in the order of their ids, at most `limit` of them at a time.
+ * The parked messages that gave up, and those that have not. A page holds at most `limit` messages.
  *
- * - `redrive` puts them back, once however often and by however many it is asked: with no attempts counted, due now, and
- *   before all messages of their key that have been parked after them. Who did it, and when, is written down in the same
- *   transaction.
- * - `discard` deletes them.
+ * - `redrive` puts dead letters back, once however often and by however many it is asked: with no attempts counted, due
+ *   now, and before all messages of their key that have been parked after them. Who did it, and when, is written down in
+ *   the same transaction.
+ * - `discard` deletes dead letters.
+ * - `discardParked` deletes messages that are parked and have not given up. Where such a message was the first of its
+ *   key, the next message of that key becomes due in the same transaction. Messages that are scheduled and have never been
+ *   tried are not touched.
+ * - `payloads` reads the payloads of the dead letters of one id, or of the parked messages that have not given up, in the
+ *   order of their places.
  */
 export interface DeadLetterStore {
-  list(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]>
-  redrive(filter: DeadLetterFilter, limit: number, by: string): Promise<readonly DeadLetter[]>
-  discard(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]>
+  list(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage>
+  redrive(filter: DeadLetterFilter, limit: number, by: string): Promise<DeadLetterPage>
+  discard(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage>
+  listParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>>
+  discardParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>>
+  payloads(id: string, parked: boolean, limit: number): Promise<readonly StoredPayload[]>
 }

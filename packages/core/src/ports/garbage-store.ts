@@ -37,6 +37,12 @@ export interface GarbageStore {
   ): Promise<Removal | 'timed-out'>
   /** Records of redrives that are older than `retentionMs`. The messages themselves have nothing to do with it. */
   removeRedrives(limit: number, from: string | undefined, retentionMs: number): Promise<Removal | 'timed-out'>
+  /** Dead letters of version buffers that died more than `retentionMs` ago. No message that waits, and no position. */
+  removeBufferedDeadLetters(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'>
   /** Writes down, for others to see, what a run has removed. Does not wait for another collector that does so now. */
   record(collection: CollectionRecord): Promise<void>
 }

@@ -32,6 +32,7 @@ export interface StatusFigures {
   readonly parked: BoundedCount
   readonly scheduled: BoundedCount
   readonly dead: BoundedCount
+  /** Leases that are held, and leases of shards that ran out: nobody has replaced their relay. */
   readonly leases: readonly LeaseFigures[]
   /** All claims, as the server estimates them. */
   readonly claims: number
@@ -45,6 +46,14 @@ export interface StatusFigures {
         readonly durationMs: number
       }
     | undefined
+}
+
+/** How far a relay is behind. */
+export interface Lag {
+  /** Messages in the outbox. */
+  readonly backlog: BoundedCount
+  /** Of the oldest message in the outbox. */
+  readonly oldestMs: number | undefined
 }
 
 /** One thing that was looked at. */
@@ -65,6 +74,14 @@ export interface Finding {
 export interface InspectionStore {
   /** @throws {SchemaError} when the tables are missing. */
   status(): Promise<StatusFigures>
+  /** A part of `status` that is cheap at any time, and that a relay may ask with the rights that it has. */
+  lag(): Promise<Lag>
+  /**
+   * Does the database answer within this time, with tables of this revision? For readiness probes: what is late is given up.
+   *
+   * @throws {SchemaError | DatabaseUnavailableError} when it does not.
+   */
+  answers(withinMs: number): Promise<void>
   /** What a collector would remove now. */
   collectable(
     deadLetterRetentionMs: number,
@@ -73,7 +90,7 @@ export interface InspectionStore {
   blockingKeys(limit: number): Promise<readonly BlockingKey[]>
   /**
    * Looks at server and tables. Also without tables, and without the right to see everything. A transaction that is older
-   * than `longTransactionMs` is told of: it keeps what was deleted since from being removed.
+   * than `longTransactionMs` is reported: it keeps what was deleted since from being removed.
    */
   diagnose(options: { readonly longTransactionMs: number }): Promise<readonly Finding[]>
 }

@@ -1,0 +1,76 @@
+import { readableDuration, readableNumber, reasonOf, type InspectionStore, type Lag } from '@txbox/core'
+import type { Relay } from '@txbox/relay'
+import type { stderrLog } from './stderr-log.ts'
+import { counted } from './terminal.ts'
+
+/** One line once in a while: what a relay has published since the line before, and how far behind it is. */
+export class RelayProgress {
+  readonly #inspection: InspectionStore
+  readonly #log: ReturnType<typeof stderrLog>
+  readonly #everyMs: number
+  #timer: NodeJS.Timeout | undefined
+  #counts = none()
+
+  constructor(relay: Relay, inspection: InspectionStore, log: ReturnType<typeof stderrLog>, everyMs: number) {
+    this.#inspection = inspection
+    this.#log = log
+    this.#everyMs = everyMs
+    relay.on('published', ({ count }) => void (this.#counts.published += count))
+    relay.on('parked', () => void (this.#counts.parked += 1))
+    relay.on('dead-lettered', () => void (this.#counts.deadLettered += 1))
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => void this.#tell(), this.#everyMs).unref()
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  async #tell(): Promise<void> {
+    const counts = this.#counts
+    this.#counts = none()
+    const { lag, text } = await lagOf(this.#inspection)
+    // Stopped meanwhile.
+    if (this.#timer === undefined) return
+    const { published, parked, deadLettered } = counts
+    const refused = [
+      ...(parked === 0 ? [] : [`${readableNumber(parked)} refused`]),
+      ...(deadLettered === 0 ? [] : [`${readableNumber(deadLettered)} dead`]),
+    ]
+    const done = [`${counted({ count: published }, 'message')} published`, ...refused].join(', ')
+    this.#log.info(
+      { event: 'progress', ...counts, backlog: lag?.backlog, oldestMs: lag?.oldestMs },
+      `${done} in ${readableDuration(this.#everyMs)}; ${text}.`,
+    )
+    this.start()
+  }
+}
+
+/** How far behind a relay is, in words. */
+export async function lagText(inspection: InspectionStore): Promise<string> {
+  return (await lagOf(inspection)).text
+}
+
+async function lagOf(
+  inspection: InspectionStore,
+): Promise<{ readonly lag: Lag | undefined; readonly text: string }> {
+  try {
+    const lag = await inspection.lag()
+    const { backlog, oldestMs } = lag
+    const wait = backlog.count === 1 && !backlog.atLeast ? 'waits' : 'wait'
+    const text =
+      oldestMs === undefined
+        ? 'no message waits'
+        : `${counted(backlog, 'message')} ${wait}, the oldest for ${readableDuration(oldestMs)}`
+    return { lag, text }
+  } catch (error) {
+    return { lag: undefined, text: `how many messages wait is unknown: ${reasonOf(error)}` }
+  }
+}
+
+function none(): { published: number; parked: number; deadLettered: number } {
+  return { published: 0, parked: 0, deadLettered: 0 }
+}

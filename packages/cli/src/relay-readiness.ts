@@ -1,0 +1,103 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { reasonOf, type InspectionStore } from '@txbox/core'
+import type { Publisher, Relay } from '@txbox/relay'
+import type { Health, HealthChecks } from './health-server.ts'
+
+/** An orchestrator waits for a second or so. */
+const WITHIN_MS = 2000
+/** While nothing is published, the publisher is asked this often at most. */
+const CHECK_EVERY_MS = 10_000
+const CHECK_WITHIN_MS = 10_000
+
+const OK: Health = { ok: true }
+const NOT_PUBLISHING = 'the publisher does not take messages'
+
+/** Answers probes for a relay. The reasons hold no address and no password. */
+export class RelayReadiness implements HealthChecks {
+  readonly #publisher: Publisher
+  readonly #inspection: InspectionStore
+  readonly #failed: (reason: string) => void
+  /** What is known of the publisher, and since when. */
+  #known: { readonly up: boolean; readonly at: number } | undefined
+  #checking: Promise<void> | undefined
+  #checkedAt = -Infinity
+  #asking: Promise<Health> | undefined
+  #ended = false
+
+  /** `failed` is told why, each time that the publisher says it is not ready. */
+  constructor(
+    relay: Relay,
+    publisher: Publisher,
+    inspection: InspectionStore,
+    failed: (reason: string) => void,
+  ) {
+    this.#publisher = publisher
+    this.#inspection = inspection
+    this.#failed = failed
+    const end = (): void => void (this.#ended = true)
+    relay.stopped.then(end, end)
+    relay.on('unavailable', () => (this.#known = { up: false, at: performance.now() }))
+    relay.on('published', () => (this.#known = { up: true, at: performance.now() }))
+    this.#check()
+  }
+
+  /** Alive: not ended, and able to answer at all. */
+  live(): Health {
+    return this.#ended ? { ok: false, reason: 'the relay has ended' } : OK
+  }
+
+  /** Ready: not ended, the broker takes messages, and the database answers. */
+  async ready(): Promise<Health> {
+    const live = this.live()
+    if (!live.ok) return live
+    const publisher = await this.#publisherHealth()
+    return publisher.ok ? this.#databaseHealth() : publisher
+  }
+
+  async #publisherHealth(): Promise<Health> {
+    const now = performance.now()
+    const stale = this.#known === undefined || now - this.#known.at >= CHECK_EVERY_MS
+    if (stale && now - this.#checkedAt >= CHECK_EVERY_MS) this.#check()
+    if (this.#known === undefined && this.#checking !== undefined) {
+      await Promise.race([this.#checking, pause(WITHIN_MS, undefined, { ref: false })])
+    }
+    if (this.#publisher.check === undefined && this.#known === undefined) return OK
+    return this.#known?.up === true ? OK : { ok: false, reason: NOT_PUBLISHING }
+  }
+
+  /** One at a time. What the relay itself finds out meanwhile counts more. */
+  #check(): void {
+    const { check } = this.#publisher
+    if (check === undefined || this.#checking !== undefined || this.#ended) return
+    const startedAt = performance.now()
+    this.#checkedAt = startedAt
+    const found = (up: boolean): void => {
+      if ((this.#known?.at ?? -Infinity) <= startedAt) this.#known = { up, at: performance.now() }
+    }
+    const asked = async (): Promise<void> =>
+      check.call(this.#publisher, { signal: AbortSignal.timeout(CHECK_WITHIN_MS) })
+    this.#checking = asked().then(
+      () => found(true),
+      (error: unknown) => {
+        found(false)
+        this.#failed(reasonOf(error))
+      },
+    )
+    void this.#checking.finally(() => (this.#checking = undefined))
+  }
+
+  /** However many ask, the database is asked once at a time. */
+  #databaseHealth(): Promise<Health> {
+    this.#asking ??= this.#inspection
+      .answers(WITHIN_MS)
+      .then(
+        (): Health => OK,
+        (): Health => ({
+          ok: false,
+          reason: 'the database does not answer, or its tables are of another revision',
+        }),
+      )
+      .finally(() => (this.#asking = undefined))
+    return this.#asking
+  }
+}

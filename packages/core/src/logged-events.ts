@@ -1,0 +1,86 @@
+import { EventListeners } from './event-listeners.ts'
+import type { Logger, LogLevel } from './logger.ts'
+import { readableDuration } from './readable-duration.ts'
+import { readableNumber } from './readable-number.ts'
+import { RepeatedTrouble } from './repeated-trouble.ts'
+
+/** One event as a line of a log. */
+export interface LogLine {
+  readonly level: LogLevel
+  /** Plain values only: an error of somebody else's may hold a payload or a password. */
+  readonly object: object
+  /** Whole sentences. */
+  readonly text: string
+  /** Trouble that may repeat: lines of one kind are written once in a while, with a count. */
+  readonly kind?: string
+  /** A failure that must not stay unheard. */
+  readonly failure?: boolean
+}
+
+/** What the log says of each event. */
+export type LogLines<Events> = { readonly [E in keyof Events]?: (event: Events[E]) => LogLine | undefined }
+
+/** Events that go to a logger, or to a warning of the process where nobody hears of a failure. */
+export interface LoggedEvents<Events extends { error: { error: unknown } }> {
+  readonly events: EventListeners<Events>
+  /** Writes a line that belongs to no event. A logger that throws disturbs nothing. */
+  readonly write: (line: LogLine) => void
+  /** Trouble of this kind is over. */
+  readonly over: (kind: string) => void
+  /** Writes what has been counted. */
+  readonly end: () => void
+}
+
+/**
+ * Listeners for the events of a feature. With a logger, `lines` says what it is told. Without one, the first failure of each
+ * kind that nobody listens to is a warning of the process with the code `TXBOX_UNHEARD_…`; `false` silences that too.
+ */
+export function loggedEvents<Events extends { error: { error: unknown } }>(
+  logger: Logger | false | undefined,
+  lines: LogLines<Events>,
+  { repeatAfterMs = 60_000 }: { readonly repeatAfterMs?: number } = {},
+): LoggedEvents<Events> {
+  const trouble = new RepeatedTrouble(repeatAfterMs)
+  const say = ({ level, object, text }: LogLine): void => {
+    if (logger === undefined || logger === false) return
+    try {
+      logger[level]?.(object, text)
+    } catch {
+      // Nobody is left who could be told.
+    }
+  }
+  const write = (line: LogLine): void => {
+    if (line.kind === undefined) return say(line)
+    trouble.tell(line.kind, (times) => say(times === 1 ? line : repeated(line, times, repeatAfterMs)))
+  }
+  const events = new EventListeners<Events>(logger === undefined ? warnOnce(lines) : undefined)
+  if (logger !== undefined && logger !== false) {
+    for (const event of Object.keys(lines) as (keyof Events)[]) {
+      events.on(event, (value) => {
+        const line = lines[event]?.(value)
+        if (line !== undefined) write(line)
+      })
+    }
+  }
+  return { events, write, over: (kind) => trouble.over(kind), end: () => trouble.end() }
+}
+
+function repeated(line: LogLine, times: number, withinMs: number): LogLine {
+  const count = `${readableNumber(times)} times within ${readableDuration(withinMs)}`
+  return { ...line, object: { ...line.object, times }, text: `${line.text} (${count})` }
+}
+
+function warnOnce<Events>(
+  lines: LogLines<Events>,
+): <E extends keyof Events>(event: E, value: Events[E]) => void {
+  const told = new Set<keyof Events>()
+  return (event, value) => {
+    if (told.has(event)) return
+    const line = lines[event]?.(value)
+    if (line?.failure !== true) return
+    told.add(event)
+    const code = `TXBOX_UNHEARD_${String(event).toUpperCase().replaceAll('-', '_')}`
+    const more = `Nobody listens to '${String(event)}': add a listener, or pass the option 'logger', such as consoleLogger().`
+    process.emitWarning(`${line.text} ${more}`, { type: 'TxboxWarning', code })
+  }
+}

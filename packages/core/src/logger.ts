@@ -1,0 +1,41 @@
+import type { OptionChecker } from './options.ts'
+
+/**
+ * Where log lines go, in pino's argument order: an object of plain values first, then a sentence. A pino logger fits as it
+ * is, `console` by {@link consoleLogger}. Log lines never hold payloads or passwords.
+ */
+export interface Logger {
+  debug?(object: object, text: string): void
+  info?(object: object, text: string): void
+  warn(object: object, text: string): void
+  error(object: object, text: string): void
+}
+
+/** How important a log line is. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+/** A logger that writes the sentences to `console`: info to standard output, warnings and errors to standard error. */
+export function consoleLogger(): Logger {
+  return {
+    info: (_object, text) => console.info(text),
+    warn: (_object, text) => console.warn(text),
+    error: (_object, text) => console.error(text),
+  }
+}
+
+/** Reads the option `logger`: a logger, `false` for silence, or nothing. */
+export function loggerOption(
+  check: OptionChecker,
+  logger: Logger | false | undefined,
+): Logger | false | undefined {
+  if (logger === undefined || logger === false) return logger
+  const has = (level: LogLevel): boolean => typeof Reflect.get(logger, level) === 'function'
+  const optional = (['debug', 'info'] as const).every((level) => logger[level] === undefined || has(level))
+  if (typeof logger !== 'object' || logger === null || !has('warn') || !has('error') || !optional) {
+    throw check.wrong(
+      'logger',
+      'an object with the methods warn and error, such as consoleLogger(), or false',
+    )
+  }
+  return logger
+}

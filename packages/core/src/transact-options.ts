@@ -1,0 +1,30 @@
+import type { IsolationLevel } from './database.ts'
+import { OptionChecker } from './options.ts'
+
+const ISOLATIONS: readonly unknown[] = [
+  'read committed',
+  'repeatable read',
+  'serializable',
+] satisfies IsolationLevel[]
+
+/** What `transact` of a database takes beside the work. */
+export interface TransactOptions {
+  /** @default the server's */
+  isolation?: IsolationLevel | undefined
+  /** Aborted before the transaction is open: the work does not begin. */
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Checks the options of `transact`, the same way for every database.
+ *
+ * @throws {InvalidOptionError} for an unknown option, another isolation level, or a signal that is none.
+ */
+export function transactOptions(options: TransactOptions): TransactOptions {
+  const check = new OptionChecker('transact', options).known('isolation', 'signal')
+  const { isolation } = options
+  if (isolation !== undefined && !ISOLATIONS.includes(isolation)) {
+    throw check.wrong('isolation', ISOLATIONS.map((level) => `'${String(level)}'`).join(' or '))
+  }
+  return { isolation, signal: check.signal('signal') }
+}

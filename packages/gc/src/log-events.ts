@@ -1,0 +1,53 @@
+import {
+  loggedEvents,
+  readableDuration,
+  readableNumber,
+  reasonOf,
+  type EventListeners,
+  type LogLines,
+  type Logger,
+} from '@txbox/core'
+import type { GarbageCollectorEvents } from './garbage-collector.ts'
+
+/** The events of one collector, and what becomes of them where nobody listens. */
+export interface CollectorLog {
+  readonly events: EventListeners<GarbageCollectorEvents>
+  started(): void
+  stopped(): void
+}
+
+export function collectorLog(logger: Logger | false | undefined): CollectorLog {
+  const logged = loggedEvents<GarbageCollectorEvents>(logger, lines)
+  return {
+    events: logged.events,
+    started() {
+      logged.write({
+        level: 'info',
+        object: { event: 'started' },
+        text: 'The garbage collector has started.',
+      })
+    },
+    stopped() {
+      logged.end()
+      logged.write({
+        level: 'info',
+        object: { event: 'stopped' },
+        text: 'The garbage collector has stopped.',
+      })
+    },
+  }
+}
+
+const lines: LogLines<GarbageCollectorEvents> = {
+  collected(collected) {
+    const { inbox, deadLetters, durationMs } = collected
+    const rows = `${readableNumber(inbox)} claims and ${readableNumber(deadLetters)} dead letters`
+    const text = `The garbage collector has removed ${rows} in ${readableDuration(durationMs)}.`
+    return { level: 'debug', object: { event: 'collected', ...collected }, text }
+  },
+  error({ error }) {
+    const reason = reasonOf(error)
+    const text = `The garbage collector met an error, and goes on: ${/[.!?…]$/.test(reason) ? reason : `${reason}.`}`
+    return { level: 'error', object: { event: 'error', error: reason }, text, kind: 'error', failure: true }
+  },
+}

@@ -1,0 +1,113 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { TransactionConflictError } from '@txbox/core'
+import { NO_TABLE, isConflict, numberOf } from './errors.ts'
+import type { Tables } from './identifiers.ts'
+import { fill, textOf } from './literals.ts'
+import { migrationStatements } from './migration-statements.ts'
+import type { RunStatement } from './schema-revision.ts'
+
+/** How long to wait before asking again for the lock that another starting service holds. */
+const LOCK_PAUSE_MS = 100
+
+/** Often enough that a renewal may come late several times. The lock expires after 30 s (`migration-statements.ts`). */
+const RENEWAL_MS = 5000
+
+/** Lets one service at a time change the tables. */
+export interface MigrationLock {
+  /** Makes sure, before each statement, that the lock is still held. @throws {TransactionConflictError} when it is not. */
+  readonly confirm: () => Promise<void>
+  readonly release: () => Promise<void>
+}
+
+export interface LockOptions {
+  /** On the connection that migrates. */
+  readonly run: RunStatement
+  /** On another connection, in a transaction of its own. */
+  readonly runApart: RunStatement
+  readonly tables: Tables
+  /** The statement that creates the table of the migrations. */
+  readonly createTable: string
+  readonly signal: AbortSignal | undefined
+}
+
+/** Do several nodes take writes? A lock of one server does not keep the callers on the other nodes out. */
+export async function isCluster(run: RunStatement, tables: Tables): Promise<boolean> {
+  const { rows } = await run(migrationStatements(tables).cluster)
+  const settings = new Map(rows.map((row) => [textOf(row['Variable_name']), textOf(row['Value'])]))
+  return settings.get('wsrep_on') === 'ON' || settings.get('group_replication_single_primary_mode') === 'OFF'
+}
+
+/** A lock of the connection, by a name for this database and prefix. The lock ends with the connection, at the latest. */
+export async function lockServer({ run, tables, signal }: LockOptions): Promise<MigrationLock> {
+  const sql = migrationStatements(tables)
+  const { rows } = await run(sql.database)
+  const scope = JSON.stringify([textOf(rows[0]?.['name']), tables.prefix])
+  const name = `txbox.migrate ${createHash('sha256').update(scope).digest('hex').slice(0, 40)}`
+  await untilTaken(async () => {
+    const answer = await run(fill(sql.lock, [name]))
+    return textOf(answer.rows[0]?.['locked']) === '1'
+  }, signal)
+  return {
+    confirm: async () => undefined,
+    release: async () => void (await run(fill(sql.unlock, [name]))),
+  }
+}
+
+/** A row that all nodes agree on. The lock of a caller that has died expires. */
+export async function lockCluster(options: LockOptions): Promise<MigrationLock> {
+  const { run, runApart, tables, createTable, signal } = options
+  const sql = migrationStatements(tables)
+  const owner = `lock ${randomUUID()}`
+  /** Where connections do not commit by themselves. On a cluster the COMMIT is also what conflicts. */
+  const commit = async (text: string): Promise<number> => {
+    const { affected } = await run(text)
+    await run('commit')
+    return affected
+  }
+  await untilTaken(async () => {
+    try {
+      await commit(fill(sql.take, [owner, owner, owner]))
+      const { rows } = await run(sql.holder)
+      await run('commit')
+      return rows[0] !== undefined && textOf(rows[0]['holder']) === owner
+    } catch (error) {
+      if (numberOf(error) === NO_TABLE) await run(createTable)
+      else if (!isConflict(error)) throw error
+      await run('rollback')
+      return false
+    }
+  }, signal)
+
+  const renewal = fill(sql.renew, [owner])
+  let renewing = false
+  // A statement may take longer than the lock lasts. A renewal that fails is noticed by the next `confirm`.
+  const timer = setInterval(() => {
+    if (renewing) return
+    renewing = true
+    void runApart(renewal)
+      .catch(() => undefined)
+      .finally(() => (renewing = false))
+  }, RENEWAL_MS)
+  return {
+    async confirm() {
+      if ((await commit(renewal)) === 1) return
+      throw new TransactionConflictError(
+        'migrating the tables: the lock expired, and another service took it.',
+      )
+    },
+    async release() {
+      clearInterval(timer)
+      await run('rollback')
+      await commit(fill(sql.release, [owner]))
+    },
+  }
+}
+
+async function untilTaken(take: () => Promise<boolean>, signal: AbortSignal | undefined): Promise<void> {
+  for (;;) {
+    signal?.throwIfAborted()
+    if (await take()) return
+    await pause(LOCK_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
+  }
+}

@@ -1,0 +1,26 @@
+/**
+ * Divides rows, in their order, among statements of at most `maxBytes`. A row that is longer by itself is in a statement of its
+ * own. Rows are ASCII, so that characters are bytes.
+ *
+ * @param headBytes what each statement has beside its rows.
+ */
+export function rowsByPacket<T extends { readonly row: string }>(
+  rows: readonly T[],
+  headBytes: number,
+  maxBytes: number,
+): readonly (readonly T[])[] {
+  const packets: T[][] = []
+  let bytes = 0
+  for (const row of rows) {
+    const more = row.row.length + 1
+    const last = packets.at(-1)
+    if (last === undefined || bytes + more > maxBytes) {
+      packets.push([row])
+      bytes = headBytes + more
+    } else {
+      last.push(row)
+      bytes += more
+    }
+  }
+  return packets
+}

@@ -1,0 +1,135 @@
+import {
+  loggedEvents,
+  oneLine,
+  readableDuration,
+  readableNumber,
+  reasonOf,
+  type EventListeners,
+  type LogLines,
+  type Logger,
+} from '@txbox/core'
+import type { RelayEvents } from './relay.ts'
+
+const OUTAGE = 'unavailable'
+
+/** The events of one relay, and what becomes of them where nobody listens. */
+export interface RelayLog {
+  readonly events: EventListeners<RelayEvents>
+  started(): void
+  /** Also writes what has been counted; for a relay that only drained, nothing else. */
+  stopped(): void
+}
+
+/** Events as log lines. They hold neither payloads nor what somebody else's error object carries. */
+export function relayLog(owner: string, logger: Logger | false | undefined): RelayLog {
+  let outageSince: number | undefined
+  let running = false
+  const logged = loggedEvents<RelayEvents>(logger, {
+    ...lines,
+    unavailable(event) {
+      outageSince ??= performance.now()
+      return lines.unavailable?.(event)
+    },
+    published(event) {
+      if (outageSince !== undefined) {
+        const outageMs = performance.now() - outageSince
+        outageSince = undefined
+        logged.over(OUTAGE)
+        const text = `The relay publishes again, after ${readableDuration(outageMs)}.`
+        logged.write({ level: 'info', object: { event: 'available', outageMs }, text })
+      }
+      return lines.published?.(event)
+    },
+  })
+  return {
+    events: logged.events,
+    started() {
+      if (running) return
+      running = true
+      const object = { event: 'started', owner }
+      logged.write({ level: 'info', object, text: `The relay ${oneLine(owner)} has started.` })
+    },
+    stopped() {
+      logged.end()
+      if (!running) return
+      running = false
+      const object = { event: 'stopped', owner }
+      logged.write({ level: 'info', object, text: `The relay ${oneLine(owner)} has stopped.` })
+    },
+  }
+}
+
+const lines: LogLines<RelayEvents> = {
+  published({ shard, count, durationMs }) {
+    const text = `Published ${readableNumber(count)} messages of shard ${shard} in ${readableDuration(durationMs)}.`
+    return { level: 'debug', object: { event: 'published', shard, count, durationMs }, text }
+  },
+  parked({ id, topic, key, attempt, dueAt, error }) {
+    const reason = reasonOf(error)
+    const text =
+      `${nameOfMessage(id, topic)} was refused (attempt ${attempt}) and is tried again at ${dueAt.toISOString()}: ` +
+      sentence(reason)
+    const object = { event: 'parked', id, topic, key, attempt, dueAt, error: reason }
+    return { level: 'warn', object, text, kind: `parked/${topic}`, failure: true }
+  },
+  'dead-lettered'({ id, topic, key, attempts, error }) {
+    const reason = reasonOf(error)
+    const tries = attempts === 1 ? '1 attempt' : `${readableNumber(attempts)} attempts`
+    const text = `${nameOfMessage(id, topic)} is a dead letter after ${tries}: ${sentence(reason)}`
+    const object = { event: 'dead-lettered', id, topic, key, attempts, error: reason }
+    return { level: 'error', object, text, kind: `dead-lettered/${topic}`, failure: true }
+  },
+  unavailable({ error, retryInMs }) {
+    const reason = reasonOf(error)
+    const text = `The relay cannot publish, and tries again in ${readableDuration(retryInMs)}: ${sentence(reason)}`
+    return {
+      level: 'warn',
+      object: { event: 'unavailable', retryInMs, error: reason },
+      text,
+      kind: OUTAGE,
+      failure: true,
+    }
+  },
+  'lease-acquired'({ shard, term }) {
+    const object = { event: 'lease-acquired', shard, term: String(term) }
+    return { level: 'debug', object, text: `The relay has taken shard ${shard}.` }
+  },
+  'lease-lost'({ shard, term, reason }) {
+    const object = { event: 'lease-lost', shard, term: String(term), reason }
+    if (reason === 'stopped') {
+      return { level: 'debug', object, text: `The relay has given shard ${shard} back.` }
+    }
+    const text =
+      reason === 'expired'
+        ? `The relay has lost shard ${shard}, because it did not renew its lease in time.`
+        : `The relay has lost shard ${shard} to another relay.`
+    return { level: 'warn', object, text, kind: `lease-lost/${reason}` }
+  },
+  error({ error }) {
+    const reason = reasonOf(error)
+    const text = `The relay met an error, and goes on: ${sentence(reason)}`
+    const code = codeOf(error)
+    return {
+      level: 'error',
+      object: { event: 'error', code, error: reason },
+      text,
+      kind: `error/${code}`,
+      failure: true,
+    }
+  },
+}
+
+function nameOfMessage(id: string, topic: string): string {
+  return `Message ${oneLine(id)} for topic '${oneLine(topic)}'`
+}
+
+/** Different errors do not hide each other. */
+function codeOf(error: unknown): string {
+  const code: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined
+  if (typeof code === 'string' || typeof code === 'number') return oneLine(String(code), 60)
+  return error instanceof Error ? oneLine(error.name, 60) : typeof error
+}
+
+function sentence(reason: string): string {
+  return /[.!?…]$/.test(reason) ? reason : `${reason}.`
+}

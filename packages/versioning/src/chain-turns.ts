@@ -1,0 +1,105 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { ReentrantCallError } from './errors.ts'
+
+/** One chain of one database. */
+interface Place {
+  /** What stands for the database: buffers that were made with one database object share it. */
+  readonly database: object
+  readonly consumer: string
+  readonly key: string
+}
+
+/** Runs one piece of work after the other, in the order of the calls. */
+class Queue {
+  #last: Promise<unknown> = Promise.resolve()
+
+  run<R>(work: () => Promise<R>): Promise<R> {
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => undefined)
+    return result
+  }
+
+  async idle(): Promise<void> {
+    for (let last: unknown; last !== this.#last;) {
+      last = this.#last
+      await this.#last
+    }
+  }
+}
+
+/** A call that is at work on a chain. */
+class Turn {
+  readonly connection: object
+  readonly place: Place
+  /** The call whose `apply` made this one. */
+  readonly outer: Turn | undefined
+  /** Calls that `apply` makes on the same connection. */
+  readonly inner = new Queue()
+  ended = false
+
+  constructor(connection: object, place: Place, outer: Turn | undefined) {
+    this.connection = connection
+    this.place = place
+    this.outer = outer
+  }
+}
+
+/** The call whose `apply` is running. */
+const current = new AsyncLocalStorage<Turn>()
+
+/** The calls that no `apply` has made, by connection. */
+const queues = new WeakMap<object, Queue>()
+
+/**
+ * Runs work on a chain when the calls before it on the same connection have ended. The lock of a chain is the
+ * transaction's, so it does not keep two calls apart that share the transaction.
+ *
+ * The queue is that of the connection, not of the key: two calls whose `apply` each calls for the other's key would
+ * wait for each other otherwise. A call from inside `apply` runs within the turn of its caller, after the other calls of
+ * that `apply`, so that nothing waits for itself.
+ *
+ * @throws {ReentrantCallError} from inside `apply` for the same chain.
+ */
+export async function takeTurn<R>(connection: object, place: Place, work: () => Promise<R>): Promise<R> {
+  refuseReentrance(place)
+  const outer = running((turn) => turn.connection === connection)
+  return (outer?.inner ?? queueOf(connection)).run(async () => {
+    const turn = new Turn(connection, place, current.getStore())
+    try {
+      return await current.run(turn, work)
+    } finally {
+      // Calls that `apply` did not await.
+      await turn.inner.idle()
+      turn.ended = true
+    }
+  })
+}
+
+/**
+ * A call for a chain from inside its own `apply` would wait for itself: for its turn on the same transaction, and for
+ * the lock of the chain on another one.
+ */
+export function refuseReentrance({ database, consumer, key }: Place): void {
+  const same = running(
+    ({ place }) => place.database === database && place.consumer === consumer && place.key === key,
+  )
+  if (same === undefined) return
+  throw new ReentrantCallError(
+    `version buffer '${consumer}': a call for key '${key}' came from inside 'apply' of the same key, so it would wait for ` +
+      "itself. Nothing was written. Make the call after 'process' has returned.",
+  )
+}
+
+/** The innermost call that is still at work and made this one, directly or not. */
+function running(matches: (turn: Turn) => boolean): Turn | undefined {
+  for (let turn = current.getStore(); turn !== undefined; turn = turn.outer) {
+    if (!turn.ended && matches(turn)) return turn
+  }
+  return undefined
+}
+
+function queueOf(connection: object): Queue {
+  let queue = queues.get(connection)
+  if (queue === undefined) queues.set(connection, (queue = new Queue()))
+  return queue
+}

@@ -1,0 +1,242 @@
+// Do the programs of the README and of docs/with run as they are pasted? Installs the packages as they would be published
+// into an empty folder, by the install lines of the pages, saves each program under the name in its first line, compiles
+// all of them, runs them against PostgreSQL and RabbitMQ, and looks at what they print and at what they leave behind.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import os from 'node:os'
+import { fileURLToPath } from 'node:url'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import amqp from 'amqplib'
+import { Client } from 'pg'
+import { startLocalRegistry } from './local-registry.mjs'
+import { createDatabase } from '../test/support/servers/postgres-databases.ts'
+import { postgresServer } from '../test/support/servers/postgres-server.ts'
+import { rabbitmqServer } from '../test/support/servers/rabbitmq-server.ts'
+import { findServer } from '../test/support/servers/server.ts'
+
+const PAGES = ['README.md', 'docs/with/libraries.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md']
+/** Where the programs of the README listen. */
+const PORTS = [8710, 8711]
+const DEADLINE_MS = 30_000
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+const undo = []
+const began = Date.now()
+
+const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(0).padStart(3)} s  ${text}`)
+
+/** Every program and every block of shell of the pages. */
+function blocksOf(page) {
+  const text = readFileSync(path.join(root, page), 'utf8')
+  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, code]) => ({
+    language,
+    code,
+    file: language === 'ts' ? /^\/\/ ([\w.-]+\.ts)\n/.exec(code)?.[1] : undefined,
+  }))
+}
+
+/** A command in the folder, in a group of its own. `output` grows while the command runs. */
+function start(command, args, cwd, env) {
+  const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const running = {
+    name: [command, ...args].join(' ').split('\n')[0],
+    output: '',
+    child,
+    exit: once(child, 'exit'),
+  }
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk) => (running.output += chunk))
+  }
+  undo.push(() => end(running, 'SIGKILL'))
+  return running
+}
+
+async function end(running, signal) {
+  try {
+    process.kill(-running.child.pid, signal)
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error
+  }
+  return running.exit
+}
+
+async function run(command, args, cwd, env) {
+  const running = start(command, args, cwd, env)
+  const [code] = await running.exit
+  if (code !== 0) throw new Error(`'${running.name}' ended with ${code}:\n${running.output}`)
+  return running.output
+}
+
+async function waitUntil(condition, running, what) {
+  for (const from = Date.now(); !(await condition()); await pause(50)) {
+    if (Date.now() - from < DEADLINE_MS) continue
+    throw new Error(`'${running.name}': ${what} did not come. It printed:\n${running.output}`)
+  }
+}
+
+const printed = (running, line) =>
+  waitUntil(() => running.output.split('\n').includes(line), running, `'${line}'`)
+
+async function refuseTakenPorts() {
+  for (const port of PORTS) {
+    const socket = connect(port, 'localhost')
+    const taken = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    if (taken) throw new Error(`Port ${port} is taken, and the programs of the README listen there.`)
+  }
+}
+
+async function install(folder, pages) {
+  const registry = await startLocalRegistry(path.join(folder, 'packed'))
+  undo.push(() => registry.stop())
+  const project = path.join(folder, 'project')
+  await run('mkdir', [project], folder, process.env)
+  writeFileSync(path.join(project, '.npmrc'), `@txbox:registry=${registry.url}\naudit=false\nfund=false\n`)
+  for (const { language, code } of pages.flat()) {
+    if (language !== 'sh') continue
+    for (const line of code.split('\n').filter((text) => /^npm (init|install)\b/.test(text))) {
+      await run('bash', ['-ec', line], project, process.env)
+      say(line)
+    }
+  }
+  return project
+}
+
+function save(project, pages) {
+  const files = pages.flat().flatMap(({ file, code }) => (file === undefined ? [] : [{ file, code }]))
+  for (const { file, code } of files) writeFileSync(path.join(project, file), code)
+  return files.map(({ file }) => file)
+}
+
+const COMPILER = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2023', '--module', 'nodenext']
+const NODE_RUNS_IT = [
+  '--allowImportingTsExtensions',
+  '--erasableSyntaxOnly',
+  '--verbatimModuleSyntax',
+  '--types',
+  'node',
+]
+
+/** The block that starts the whole system, as it is; then what the reader was told to expect. */
+async function runSystem(project, env, blocks, sql) {
+  const block = blocks.find(({ language, code }) => language === 'sh' && code.includes('node shop.ts'))
+  const system = start('bash', ['-ec', `${block.code}\necho THE END\nwait`], project, env)
+  for (const [, line] of block.code.matchAll(/# billing: (.+)$/gm)) await printed(system, line)
+  await printed(system, 'THE END')
+  if (!/backlog/i.test(system.output)) throw new Error(`status did not show the backlog:\n${system.output}`)
+  await end(system, 'SIGTERM')
+  const held = () => sql('select name from txbox.leases where owner is not null')
+  await waitUntil(
+    async () => (await held()).length === 0,
+    system,
+    'a relay that gives back its leases on SIGTERM',
+  )
+}
+
+async function runRabbitmq(project, env, sql) {
+  const search = await findServer(rabbitmqServer)
+  if (!('found' in search)) throw new Error(search.missing)
+  say(search.found.description)
+  undo.push(async () => search.found.stop?.())
+  const connection = await amqp.connect(search.found.url)
+  undo.push(() => connection.close())
+  const there = await connection.createChannel()
+  there.on('error', () => undefined)
+  const exists = await there.checkQueue('billing').then(
+    () => true,
+    () => false,
+  )
+  if (exists)
+    throw new Error("RabbitMQ has a queue 'billing' already, which the program of the page would empty.")
+  undo.push(async () => {
+    const channel = await connection.createChannel()
+    for (const queue of ['billing', 'billing.dead']) await channel.deleteQueue(queue)
+    for (const exchange of ['shop', 'billing.dead']) await channel.deleteExchange(exchange)
+  })
+  const withBroker = { ...env, RABBITMQ_URL: search.found.url }
+  const consumer = start(process.execPath, ['consume-from-rabbitmq.ts'], project, withBroker)
+  await printed(consumer, 'consuming')
+  const published = await run(process.execPath, ['publish-to-rabbitmq.ts'], project, withBroker)
+  if (!published.includes('published: 1')) throw new Error(`publish-to-rabbitmq.ts printed:\n${published}`)
+  await printed(consumer, 'o9 processed')
+  const channel = await connection.createChannel()
+  channel.publish('shop', 'orders.placed', Buffer.from('no JSON'), { messageId: 'broken' })
+  await waitUntil(
+    async () => (await channel.checkQueue('billing.dead')).messageCount === 1,
+    consumer,
+    'a dead letter',
+  )
+  const [code] = await end(consumer, 'SIGTERM')
+  if (code !== 0) throw new Error(`consume-from-rabbitmq.ts ended with ${code}:\n${consumer.output}`)
+  const [{ claims }] = await sql("select count(*)::int as claims from txbox.inbox where consumer = 'billing'")
+  if (claims !== 3) throw new Error(`The consumer 'billing' has ${claims} claims instead of 3.`)
+}
+
+async function main() {
+  await refuseTakenPorts()
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-readme-'))
+  undo.push(async () => rmSync(folder, { recursive: true, force: true }))
+  const pages = PAGES.map(blocksOf)
+  const search = await findServer(postgresServer)
+  if (!('found' in search)) throw new Error(search.missing)
+  say(search.found.description)
+  undo.push(async () => search.found.stop?.())
+  const database = await createDatabase(search.found.url)
+  undo.push(() => database.drop())
+  const env = { ...process.env, DATABASE_URL: database.url }
+  const sql = async (text) => {
+    const client = new Client({ connectionString: database.url })
+    await client.connect()
+    return client.query(text).then(
+      ({ rows }) => client.end().then(() => rows),
+      (error) => client.end().then(() => Promise.reject(error)),
+    )
+  }
+
+  const project = await install(folder, pages)
+  const files = save(project, pages)
+  await run('npx', ['tsc', ...COMPILER, ...NODE_RUNS_IT, ...files], project, env)
+  say(`${files.length} programs compile`)
+  await runSystem(project, env, pages[0], sql)
+  say('the system of the README runs')
+  for (const [file, expected] of [
+    ['batch.ts', 'processed processed duplicate'],
+    ['with-kysely.ts', 'kysely processed'],
+    ['with-drizzle.ts', 'drizzle processed'],
+  ]) {
+    const output = await run(process.execPath, [file], project, env)
+    if (!output.split('\n').includes(expected))
+      throw new Error(`${file} did not print '${expected}':\n${output}`)
+    say(file)
+  }
+  await run(process.execPath, ['--test', 'billing.test.ts'], project, env)
+  say('billing.test.ts')
+  await runRabbitmq(project, env, sql)
+  say('RabbitMQ')
+  const [{ cents }] = await sql("select cents from accounts where id = 'sales'")
+  if (cents !== 3700) throw new Error(`All effects together are ${cents} cents instead of 3700.`)
+  const left = files.filter((file) => !RUN.has(file))
+  if (left.length > 0) throw new Error(`Say in scripts/check-readme.mjs how to run ${left.join(', ')}.`)
+}
+
+/** Every program that `main` runs, or that one of those imports. */
+const RUN = new Set(
+  'database setup shop relay billing batch with-kysely with-drizzle billing.test publish-to-rabbitmq consume-from-rabbitmq'
+    .split(' ')
+    .map((name) => `${name}.ts`),
+)
+
+try {
+  await main()
+  say('all programs of the pages run')
+} catch (error) {
+  console.error(error.message)
+  process.exitCode = 1
+} finally {
+  for (const step of undo.toReversed()) await step()
+}

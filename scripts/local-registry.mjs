@@ -1,0 +1,74 @@
+// A package registry on this machine that has our packages as they would be published, so that 'npm install' can be run
+// before they are. npm asks this registry for @txbox only.
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import path from 'node:path'
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+
+/** Packs every package into a folder, and serves what was packed. → the address, and how to stop. */
+export async function startLocalRegistry(folder) {
+  mkdirSync(folder, { recursive: true })
+  packInto(folder)
+  const manifests = readdirSync(path.join(root, 'packages')).map((name) =>
+    JSON.parse(readFileSync(path.join(root, 'packages', name, 'package.json'), 'utf8')),
+  )
+  const server = createServer((request, response) => {
+    const asked = decodeURIComponent(request.url ?? '').slice(1)
+    const manifest = manifests.find(({ name }) => name === asked)
+    if (manifest !== undefined) {
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify(documentOf(manifest, folder, `http://${request.headers.host}`)))
+    } else if (/^[\w.-]+\.tgz$/.test(asked)) {
+      response.end(readFileSync(path.join(folder, asked)))
+    } else {
+      response.writeHead(404).end()
+    }
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${server.address().port}/`,
+    stop: () => new Promise((resolve) => (server.close(resolve), server.closeAllConnections())),
+  }
+}
+
+function packInto(folder) {
+  const { packageManager } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const pack = [
+    '--yes',
+    packageManager,
+    '-r',
+    '--filter',
+    './packages/*',
+    'pack',
+    '--pack-destination',
+    folder,
+  ]
+  const { status, stdout, stderr } = spawnSync('npx', pack, { cwd: root, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`npx ${pack.join(' ')} failed:\n${stdout}${stderr}`)
+}
+
+/** What a registry says of a package: here there is one version of each. */
+function documentOf(manifest, folder, address) {
+  const { name, version } = manifest
+  const file = `${name.replace('@', '').replace('/', '-')}-${version}.tgz`
+  const integrity = `sha512-${createHash('sha512')
+    .update(readFileSync(path.join(folder, file)))
+    .digest('base64')}`
+  const dependencies = Object.fromEntries(
+    Object.entries(manifest.dependencies ?? {}).map(([dependency, range]) => [
+      dependency,
+      range === 'workspace:*' ? version : range,
+    ]),
+  )
+  return {
+    name,
+    'dist-tags': { latest: version },
+    versions: {
+      [version]: { ...manifest, dependencies, dist: { tarball: `${address}/${file}`, integrity } },
+    },
+  }
+}

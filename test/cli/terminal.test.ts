@@ -1,0 +1,124 @@
+import { beforeEach, expect, test } from 'vitest'
+import { ended, startTxbox, txbox } from './run-txbox.ts'
+import { parked, useShop } from './use-shop.ts'
+
+const shop = useShop()
+
+const ERROR =
+  "Message 0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60 went nowhere: no queue is bound to exchange 'shop' for routing key 'orders'"
+
+beforeEach(async () => {
+  await shop.sql('delete from txbox.parked')
+})
+
+async function die(id: string, columns: Record<string, string> = {}): Promise<void> {
+  await shop.sql(
+    parked(id, {
+      topic: "'orders'",
+      key: "'order-42'",
+      dead_at: 'now()',
+      attempts: '1234',
+      error: `'${ERROR.replaceAll("'", "''")}'`,
+      ...columns,
+    }),
+  )
+}
+
+async function narrow(columns: number, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await txbox(args, {
+    DATABASE_URL: shop.url,
+    COLUMNS: String(columns),
+  })
+  expect([code, stderr]).toEqual([0, ''])
+  return stdout
+}
+
+/** Every line fits, and every word of the text is there as a whole. */
+function expectFits(stdout: string, columns: number, text: string): void {
+  expect(stdout.split('\n').filter((line) => line.length > columns)).toEqual([])
+  const words = new Set(stdout.split(/\s+/))
+  expect(text.split(' ').filter((word) => !words.has(word))).toEqual([])
+}
+
+test.for([60, 80, 120])(
+  'tables fit a terminal of %i columns, and nothing breaks inside words',
+  async (columns) => {
+    await die('0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60')
+    await shop.sql(
+      parked('0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e61', {
+        key: "'order-43'",
+        order_key: "'order-43'",
+        due_at: 'now()',
+        attempts: '2345',
+        error: `'${ERROR.replaceAll("'", "''")}'`,
+      }),
+    )
+    const all = `0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60 orders order-42 1,234 ${ERROR}`
+    expectFits(await narrow(columns, 'dead-letters', 'list'), columns, all)
+    expectFits(
+      await narrow(columns, 'dead-letters', 'show', '0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60'),
+      columns,
+      all,
+    )
+    expectFits(await narrow(columns, 'status'), columns, `order-43 2,345 ${ERROR}`)
+    expectFits(await narrow(columns, 'doctor'), columns, "'order-43' notifications arrive")
+  },
+)
+
+test('N2 control characters of messages are shown, and not obeyed', async () => {
+  const evil = String.raw`E'\u001b]0;owned\u0007\u009b31m\nnext line\u202egpj.exe'`
+  await die(`a`, { topic: evil, key: evil, error: evil })
+  await shop.sql(parked('b', { key: evil, order_key: evil, topic: evil, due_at: 'now()', error: evil }))
+  const unseen = /[^\P{Cc}\n]|\p{Bidi_Control}/u
+  for (const args of [
+    ['dead-letters', 'list'],
+    ['dead-letters', 'list', '--json'],
+    ['dead-letters', 'show', 'a', '--payload'],
+    ['dead-letters', 'list', '--parked'],
+    ['status'],
+    ['status', '--json'],
+    ['doctor'],
+  ]) {
+    const { stdout } = await shop.run(...args)
+    expect(stdout, args.join(' ')).not.toMatch(unseen)
+    expect(stdout, args.join(' ')).toMatch(/\\e\]0;owned|\\u001b\]0;owned|'?.*owned/)
+  }
+  const { stdout } = await shop.run('dead-letters', 'list', '--json')
+  expect((JSON.parse(stdout) as { topic: string }).topic).toBe(
+    '\u001B]0;owned\u0007\u009B31m\nnext line\u202Egpj.exe',
+  )
+})
+
+test('a reader that goes away ends the command quietly', async () => {
+  await shop.sql(
+    `insert into txbox.parked (shard, id, topic, content_type, headers, payload, dead_at, attempts, error)
+     select 0, n::text, 'orders', 'c', '{}', 'x', now(), 1, repeat('x', 2000) from generate_series(1, 1000) as n`,
+  )
+  const child = startTxbox(['dead-letters', 'list', '--json', '--limit', '1000'], { DATABASE_URL: shop.url })
+  const end = ended(child)
+  child.stdout?.once('data', () => child.stdout?.destroy())
+  const { code, stderr } = await end
+  expect([code, stderr]).toEqual([0, ''])
+})
+
+test.for(['n\n', '\n', ''])('%j at the question changes nothing, and is no failure', async (typed) => {
+  await die('a')
+  const { code, stdout, stderr } = await txbox(
+    ['dead-letters', 'discard', 'a'],
+    { DATABASE_URL: shop.url },
+    { typed },
+  )
+  expect([code, stdout]).toEqual([0, 'Nothing was changed.\n'])
+  expect(stderr).toContain('Discard? [y/N]')
+  expect((await shop.sql('select 1 from txbox.parked')).rowCount).toBe(1)
+})
+
+test('y at the question does it', async () => {
+  await die('a')
+  const { code, stdout } = await txbox(
+    ['dead-letters', 'discard', 'a'],
+    { DATABASE_URL: shop.url },
+    { typed: 'y\n' },
+  )
+  expect([code, stdout]).toEqual([0, 'Deleted 1 dead letter.\n'])
+})

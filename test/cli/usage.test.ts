@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { MAIN, txbox } from './run-txbox.ts'
+
+const SECRET_URL = 'postgres://shop:hidden-word@db.example/shop'
+
+test.for(['18.20.8', '20.19.0', '22.11.0'])(
+  'on Node.js %s one sentence names the version that it needs',
+  async (version) => {
+    const before = `Object.defineProperty(process.versions, 'node', { value: '${version}' })`
+    const { code, stdout, stderr } = await txbox(['--help'], {}, { before })
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toBe(`txbox: this command needs Node.js 22.12 or later; this is Node.js ${version}.\n`)
+  },
+)
+
+test('what an old Node.js cannot read is not imported before its version is known', () => {
+  expect(readFileSync(MAIN, 'utf8')).not.toMatch(/^import /m)
+})
+
+const misplaced: [string, string[]][] = [
+  ['a command', [SECRET_URL]],
+  ['an argument', ['status', SECRET_URL]],
+  ['an unknown option', ['status', `--databse=${SECRET_URL}`]],
+  ['a number', ['gc', '--batch-size', SECRET_URL]],
+  ['a port', ['relay', '--publisher', 'stdout:', '--health-port', SECRET_URL]],
+  ['a publisher', ['relay', '--publisher', SECRET_URL]],
+  ['an URL of another kind', ['status', '--database', SECRET_URL.replace('postgres', 'oracle')]],
+  ['an URL that cannot be read', ['status', '--database', SECRET_URL.replace('db.example', 'db:99999')]],
+  ['an URL that is not encoded', ['status', '--database', SECRET_URL.replace('hidden', '%zz-hidden')]],
+  ['an URL without slashes', ['status', '--database', 'postgres:shop:hidden-word@db']],
+]
+
+test.for(misplaced)('N2 a URL in the place of %s is wrong usage, and not shown', async ([, args]) => {
+  const { code, stdout, stderr } = await txbox(args)
+  expect([code, stdout]).toEqual([2, ''])
+  expect(stderr).toMatch(/^txbox: .*\n$/)
+  expect(stderr).not.toContain('hidden-word')
+})
+
+test('the hint names the help of the subcommand', async () => {
+  expect((await txbox(['relay', '--nonsense'])).stderr).toContain("(see 'npx @txbox/cli relay --help')")
+  expect((await txbox(['dead-letters', 'list', '--nonsense'])).stderr).toContain(
+    "(see 'npx @txbox/cli dead-letters list --help')",
+  )
+})
+
+test('a port that is none is wrong usage', async () => {
+  const { code, stderr } = await txbox(['relay', '--publisher', 'stdout:', '--health-port', '70000'])
+  expect([code, stderr]).toEqual([2, expect.stringContaining('Expected a port, from 0 to 65535.')])
+})
+
+test('--timeout without --drain is wrong usage', async () => {
+  const { code, stderr } = await txbox(['relay', '--publisher', 'stdout:', '--timeout', '5'])
+  expect([code, stderr]).toEqual([2, expect.stringContaining('--timeout is for --drain')])
+})
+
+test.for([
+  [],
+  ['migrate'],
+  ['relay'],
+  ['gc'],
+  ['status'],
+  ['dead-letters'],
+  ['dead-letters', 'list'],
+  ['dead-letters', 'show'],
+  ['dead-letters', 'redrive'],
+  ['dead-letters', 'discard'],
+  ['doctor'],
+])('the help of %j fits into 80 columns, and says how the command is called', async (command) => {
+  const { code, stdout } = await txbox([...command, '--help'])
+  expect(code).toBe(0)
+  expect(stdout).toContain(`Usage: ${['npx @txbox/cli', ...command].join(' ')}`)
+  expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
+})

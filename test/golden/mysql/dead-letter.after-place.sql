@@ -1,0 +1,1 @@
+and d.id >= ? and (d.id > ? or d.place > ?)

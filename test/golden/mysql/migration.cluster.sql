@@ -1,0 +1,2 @@
+show global variables
+where variable_name in ('wsrep_on', 'group_replication_single_primary_mode')

@@ -1,0 +1,1 @@
+select cast(database() as binary) as name

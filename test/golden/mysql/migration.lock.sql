@@ -1,0 +1,1 @@
+select cast(get_lock(?, 0) as char) as locked

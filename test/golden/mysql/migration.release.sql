@@ -1,0 +1,2 @@
+delete from `txbox_migrations`
+where number = 0 and title = ?

@@ -1,0 +1,1 @@
+select cast(release_lock(?) as char) as released

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest'
+import type { TxboxErrorCode } from '@txbox/core'
+import * as mysql from '../../packages/mysql/src/errors.ts'
+import * as postgres from '../../packages/postgres/src/errors.ts'
+
+/** [code, text, what it becomes (nothing: it comes out as it is), retryable] */
+type Case = readonly [number | string, string, TxboxErrorCode | undefined, boolean]
+
+const POSTGRES: readonly Case[] = [
+  ['40001', 'could not serialize access', 'TXBOX_TRANSACTION_CONFLICT', true],
+  ['25P02', 'current transaction is aborted', 'TXBOX_TRANSACTION_ABORTED', false],
+  ['25P04', 'terminating connection due to transaction timeout', 'TXBOX_TRANSACTION_ABORTED', false],
+  ['22P05', 'character with byte sequence 0xe2 0x82 0xac', 'TXBOX_INVALID_MESSAGE', false],
+  ['3D000', 'database "shop" does not exist', 'TXBOX_DATABASE_ACCESS', false],
+  ['28000', 'role "shop" does not exist', 'TXBOX_DATABASE_ACCESS', false],
+  ['28P01', 'password authentication failed for user "shop"', 'TXBOX_DATABASE_ACCESS', false],
+  ['57P01', 'terminating connection due to administrator command', 'TXBOX_DATABASE_UNAVAILABLE', true],
+  ['53300', 'sorry, too many clients already', 'TXBOX_DATABASE_UNAVAILABLE', true],
+  ['42P01', 'relation "txbox.inbox" does not exist', 'TXBOX_SCHEMA', false],
+  ['23505', 'duplicate key value', undefined, false],
+]
+
+const MYSQL: readonly Case[] = [
+  [1213, 'Deadlock found when trying to get lock', 'TXBOX_TRANSACTION_CONFLICT', true],
+  [3101, 'Plugin instructed the server to rollback', 'TXBOX_TRANSACTION_CONFLICT', true],
+  [
+    1180,
+    "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT",
+    'TXBOX_TRANSACTION_CONFLICT',
+    true,
+  ],
+  [1180, 'Got error 149 "Lock deadlock" during COMMIT', 'TXBOX_TRANSACTION_CONFLICT', true],
+  [1180, 'lost connection to the primary component', 'TXBOX_DATABASE_UNAVAILABLE', true],
+  [1180, 'Got error 5 "Input/output error" during COMMIT', 'TXBOX_DATABASE_UNAVAILABLE', true],
+  [1047, 'WSREP has not yet prepared node for application use', 'TXBOX_DATABASE_UNAVAILABLE', true],
+  [1040, 'Too many connections', 'TXBOX_DATABASE_UNAVAILABLE', true],
+  [1044, "Access denied for user 'shop'@'%' to database 'x'", 'TXBOX_DATABASE_ACCESS', false],
+  [1045, "Access denied for user 'shop'@'%'", 'TXBOX_DATABASE_ACCESS', false],
+  [1049, "Unknown database 'shop'", 'TXBOX_DATABASE_ACCESS', false],
+  [1130, "Host 'h' is not allowed to connect", 'TXBOX_DATABASE_ACCESS', false],
+  [1146, "Table 'x.txbox_inbox' doesn't exist", 'TXBOX_SCHEMA', false],
+  [1062, 'Duplicate entry', undefined, false],
+]
+
+describe.each([
+  { name: 'PostgreSQL', ...postgres, property: 'code', cases: POSTGRES },
+  { name: 'MySQL', ...mysql, property: 'errno', cases: MYSQL },
+])('an error of $name', ({ translate, isConflict, property, cases }) => {
+  test.for([...cases])('%s (%s) is %s', ([number, text, code, retryable]) => {
+    const cause = Object.assign(new Error(text), { [property]: number })
+    const error = translate(cause, 'doing something')
+    if (code === undefined) return expect(error).toBe(cause)
+    expect(error).toMatchObject({ code, retryable, cause })
+    expect(String(error)).toContain('doing something')
+    if (code !== 'TXBOX_TRANSACTION_ABORTED' || number === '25P04') expect(String(error)).toContain(text)
+    const isOfConflict = code === 'TXBOX_TRANSACTION_CONFLICT'
+    for (const thrown of [cause, error, new Error('of the user', { cause })]) {
+      expect(isConflict(thrown)).toBe(isOfConflict)
+    }
+  })
+
+  test('is quoted in one line of a bounded length, with its causes and without passwords', () => {
+    const cause = new AggregateError([
+      new Error('connect ECONNREFUSED ::1:5432'),
+      new Error('connect ECONNREFUSED 127.0.0.1:5432'),
+    ])
+    const refused = translate(Object.assign(cause, { code: 'ECONNREFUSED' }), 'connecting')
+    expect(refused).toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE' })
+    expect(String(refused)).toContain('connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432')
+    const [[number, ,]] = cases as readonly [Case]
+    const long = Object.assign(new Error(`a\r\n\u001B[31mb x://u:secret@h ${'x'.repeat(1_000_000)}`), {
+      [property]: number,
+    })
+    const text = String(translate(long, 'doing something'))
+    expect(text).toContain(String.raw`a \u001b[31mb x://u:***@h`)
+    expect(text.length).toBeLessThan(700)
+  })
+
+  test('that cannot be read is no conflict, and comes out as it is', () => {
+    const hostile = new Proxy(new Error('mine'), {
+      get() {
+        throw new Error('A getter threw.')
+      },
+      getPrototypeOf() {
+        throw new Error('A trap threw.')
+      },
+    })
+    expect(isConflict(hostile)).toBe(false)
+    expect(translate(hostile, 'doing something')).toBe(hostile)
+  })
+})
+
+test('a conflict with another node of a group lasts longer than others', () => {
+  const group = Object.assign(new Error('rolled back'), { errno: 3101 })
+  const deadlock = Object.assign(new Error('deadlock'), { errno: 1213 })
+  expect(mysql.isLastingConflict(group)).toBe(true)
+  expect(mysql.isLastingConflict(mysql.translate(group, 'committing'))).toBe(true)
+  expect(mysql.isLastingConflict(new Error('of the user', { cause: group }))).toBe(true)
+  expect(mysql.isLastingConflict(deadlock)).toBe(false)
+  expect(mysql.isLastingConflict(mysql.translate(deadlock, 'committing'))).toBe(false)
+})

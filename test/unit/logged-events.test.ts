@@ -1,0 +1,132 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { consoleLogger, loggedEvents, type LogLines } from '@txbox/core'
+import { until } from '../support/until.ts'
+
+interface Events {
+  trouble: { n: number }
+  news: { n: number }
+  error: { error: unknown }
+}
+
+const lines: LogLines<Events> = {
+  trouble: ({ n }) => ({
+    level: 'warn',
+    object: { n },
+    text: `Trouble ${n}.`,
+    kind: 'trouble',
+    failure: true,
+  }),
+  news: ({ n }) => ({ level: 'debug', object: { n }, text: `News ${n}.` }),
+  error: ({ error }) => ({ level: 'error', object: {}, text: `Error ${String(error)}.`, failure: true }),
+}
+
+type Said = [level: string, object: object, text: string]
+
+function recorder(): { readonly said: Said[]; readonly logger: Parameters<typeof loggedEvents>[0] } {
+  const said: Said[] = []
+  const at =
+    (level: string) =>
+    (object: object, text: string): void =>
+      void said.push([level, object, text])
+  return { said, logger: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } }
+}
+
+/** The warnings of the process while a test runs. */
+function warnings(): { readonly code: unknown; readonly message: string; readonly name: string }[] {
+  const told: { code: unknown; message: string; name: string }[] = []
+  const listener = (warning: Error): void => {
+    told.push({ code: Reflect.get(warning, 'code'), message: warning.message, name: warning.name })
+  }
+  process.on('warning', listener)
+  onTestFinished(() => void process.off('warning', listener))
+  return told
+}
+
+async function nextTurn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe('N1 with a logger', () => {
+  test('each event is a line, in pino’s argument order', () => {
+    const { said, logger } = recorder()
+    const { events } = loggedEvents(logger, lines)
+    events.emit('news', { n: 1 })
+    events.emit('trouble', { n: 2 })
+    expect(said).toEqual([
+      ['debug', { n: 1 }, 'News 1.'],
+      ['warn', { n: 2 }, 'Trouble 2.'],
+    ])
+  })
+
+  test('trouble that goes on is told at once and then once in a while, with a count', async () => {
+    const { said, logger } = recorder()
+    const { events, end } = loggedEvents(logger, lines, { repeatAfterMs: 50 })
+    for (let n = 1; n <= 5; n++) events.emit('trouble', { n })
+    expect(said).toEqual([['warn', { n: 1 }, 'Trouble 1.']])
+    await until(
+      async () => said.length === 2,
+      () => `a line with the count: ${JSON.stringify(said)}`,
+    )
+    expect(said[1]).toEqual(['warn', { n: 5, times: 4 }, 'Trouble 5. (4 times within 50 ms)'])
+    events.emit('trouble', { n: 6 })
+    events.emit('trouble', { n: 7 })
+    end()
+    expect(said[2]).toEqual(['warn', { n: 7, times: 2 }, 'Trouble 7. (2 times within 50 ms)'])
+    events.emit('trouble', { n: 8 })
+    expect(said[3]).toEqual(['warn', { n: 8 }, 'Trouble 8.'])
+    end()
+  })
+
+  test('a logger that throws, and one without debug, disturb nothing', () => {
+    const fail = (): never => {
+      throw new Error('full disk')
+    }
+    const { events, end } = loggedEvents({ warn: fail, error: fail }, lines)
+    events.emit('trouble', { n: 1 })
+    events.emit('news', { n: 1 })
+    events.emit('error', { error: 'x' })
+    end()
+  })
+
+  test('consoleLogger writes the sentences', () => {
+    const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+    onTestFinished(() => warn.mockRestore())
+    consoleLogger().warn({ n: 1 }, 'Trouble 1.')
+    expect(warn.mock.calls).toEqual([['Trouble 1.']])
+  })
+})
+
+describe('N1 without a logger', () => {
+  test('the first failure of each kind that nobody hears is a warning of the process', async () => {
+    const told = warnings()
+    const { events } = loggedEvents(undefined, lines)
+    const heard: unknown[] = []
+    const forget = events.on('error', (event) => void heard.push(event))
+    events.emit('trouble', { n: 1 })
+    events.emit('trouble', { n: 2 })
+    events.emit('news', { n: 3 })
+    events.emit('error', { error: 'heard' })
+    await nextTurn()
+    expect(told).toEqual([
+      {
+        code: 'TXBOX_UNHEARD_TROUBLE',
+        name: 'TxboxWarning',
+        message:
+          "Trouble 1. Nobody listens to 'trouble': add a listener, or pass the option 'logger', such as consoleLogger().",
+      },
+    ])
+    expect(heard.length).toBe(1)
+    forget()
+    events.emit('error', { error: 'unheard' })
+    await nextTurn()
+    expect(told.map(({ code }) => code)).toEqual(['TXBOX_UNHEARD_TROUBLE', 'TXBOX_UNHEARD_ERROR'])
+  })
+
+  test('logger: false is silence', async () => {
+    const told = warnings()
+    const { events } = loggedEvents(false, lines)
+    events.emit('trouble', { n: 1 })
+    await nextTurn()
+    expect(told).toEqual([])
+  })
+})
