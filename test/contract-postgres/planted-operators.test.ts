@@ -7,7 +7,10 @@ import { deadLetterStatements } from '../../packages/postgres/src/dead-letter-st
 import { garbageStatements } from '../../packages/postgres/src/garbage-statements.ts'
 import { inboxStatements } from '../../packages/postgres/src/inbox-statements.ts'
 import { inspectionStatements } from '../../packages/postgres/src/inspection-statements.ts'
+import { leaseStatements } from '../../packages/postgres/src/lease-statements.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox-statements.ts'
+import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
+import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/version-buffer-statements.ts'
 import { databaseUrl } from '../support/postgres-outbox-target.ts'
 import { poolOf } from '../support/postgres-roots.ts'
@@ -29,9 +32,15 @@ const FUNCTIONS = [
   'count(text)',
 ]
 
+// A COPY cannot be prepared. `copy` is the text of `read` in another format.
+const { copy: _, ...relay } = relayStatements('txbox')
+
 const statements = Object.entries({
   inbox: inboxStatements('txbox'),
   outbox: outboxStatements('txbox'),
+  relay,
+  parked: parkedStatements('txbox'),
+  lease: leaseStatements('txbox'),
   'dead-letter': deadLetterStatements('txbox'),
   garbage: garbageStatements('txbox'),
   inspection: inspectionStatements('txbox'),

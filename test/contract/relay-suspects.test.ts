@@ -39,7 +39,7 @@ onEachKind(target, (kind) => {
     })
     const subject = await RelayUnderTest.started(root, publisher, options)
     await gate.reached(calls)
-    await subject.relay.stop({ timeoutMs: 900 })
+    await subject.relay.stop({ timeoutMs: 1500 })
     return broker
   }
 
@@ -222,7 +222,7 @@ onEachKind(target, (kind) => {
       const publisher = new Broker().publisher({ respond: stuckOn(poison!, gate) })
       const subject = await RelayUnderTest.started(root, publisher, { retry: RETRY })
       await gate.reached()
-      await subject.relay.stop({ timeoutMs: 900 })
+      await subject.relay.stop({ timeoutMs: 1500 })
       expect(await outbox.heldLeases()).toBe(0)
     }
     const last = new Broker()

@@ -41,6 +41,13 @@ export const oddRoots: Record<string, (url: string) => Root> = {
     mysql2Root(poolOf(url, { charset: 'latin1_swedish_ci' }, ["set session sql_mode = ''"]), {}, 'promise'),
   'mysql2 that does not commit by itself': (url) =>
     mysql2Root(poolOf(url, {}, ['set session autocommit = 0']), {}, 'promise'),
+  'mysql2 that takes several statements in one text': (url) =>
+    mysql2Root(poolOf(url, { multipleStatements: true }), {}, 'promise'),
+  'Kysely that takes several statements in one text': (url) =>
+    kyselyRoot(
+      new Kysely({ dialect: new MysqlDialect({ pool: poolOf(url, { multipleStatements: true }) }) }),
+      {},
+    ),
   'mysql2 without the FOUND_ROWS flag': (url) =>
     mysql2Root(poolOf(url, { flags: ['-FOUND_ROWS'] }), {}, 'promise'),
   'Kysely with the CamelCasePlugin': (url) =>

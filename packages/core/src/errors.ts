@@ -85,8 +85,10 @@ export class NotInTransactionError extends TxboxError {
 }
 
 /**
- * The transaction cannot commit any more: an error in it was swallowed, or somebody ended it. Roll back. After a swallowed
- * error nothing was written, and a redelivery runs again; a handler that committed by itself has committed its claim too.
+ * The transaction cannot commit any more, or not with its claim: an error in it was swallowed, the handler ended the
+ * transaction or rolled back to a savepoint from before the claim, or the server ended it (transaction_timeout). Roll back.
+ * After a swallowed error nothing was written, and a redelivery runs again; a handler that committed by itself has committed
+ * its claim too.
  */
 export class TransactionAbortedError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {

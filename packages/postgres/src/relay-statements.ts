@@ -99,7 +99,7 @@ select null, null, l.virtualtransaction, (l.pid is null)::text
 from pg_catalog.pg_locks as l
 where l.locktype = 'relation' and l.mode = 'RowExclusiveLock' and l.granted
   and l.database = (select d.oid from pg_catalog.pg_database as d where d.datname = pg_catalog.current_database())
-  and l.relation = ${literal(`${schema}.outbox`)}::regclass`,
+  and l.relation = ${literal(`${schema}.outbox`)}::regclass::oid`,
 
     /** The payloads that were only measured. */
     readPayloads: `

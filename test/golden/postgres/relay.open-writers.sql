@@ -6,4 +6,4 @@ select null, null, l.virtualtransaction, (l.pid is null)::text
 from pg_catalog.pg_locks as l
 where l.locktype = 'relation' and l.mode = 'RowExclusiveLock' and l.granted
   and l.database = (select d.oid from pg_catalog.pg_database as d where d.datname = pg_catalog.current_database())
-  and l.relation = '"txbox".outbox'::regclass
+  and l.relation = '"txbox".outbox'::regclass::oid

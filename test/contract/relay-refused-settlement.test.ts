@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { Broker } from '../support/broker.ts'
+import { keysOfOneShard } from '../support/keys.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+// What the relay does with the database's refusal: what the database's library is makes no difference.
+const root = useRoot(target, target.kinds[0]!)
+const [kept] = keysOfOneShard(1) as [string]
+const [other] = keysOfOneShard(1, 7) as [string]
+
+/** A trigger of somebody else's that lets no row of this key go. */
+async function keepRows(key: string): Promise<void> {
+  const statements =
+    target.engine === 'postgres'
+      ? [
+          `create function txbox.keep() returns trigger language plpgsql as
+             $$ begin if old.key = '${key}' then return null; end if; return old; end $$`,
+          'create trigger keep before delete on txbox.outbox for each row execute function txbox.keep()',
+        ]
+      : [
+          `create trigger txbox_keep before delete on txbox_outbox for each row
+             if old.\`key\` = '${key}' then signal sqlstate '45000' set message_text = 'this row stays'; end if`,
+        ]
+  for (const statement of statements) await outbox.sql(statement, [])
+}
+
+async function letRowsGo(): Promise<void> {
+  const statements =
+    target.engine === 'postgres'
+      ? ['drop trigger if exists keep on txbox.outbox', 'drop function if exists txbox.keep()']
+      : ['drop trigger if exists txbox_keep']
+  for (const statement of statements) await outbox.sql(statement, [])
+}
+
+test('O18 messages that the database does not let go are published once, and reported with growing pauses; other shards go on', async () => {
+  await keepRows(kept)
+  try {
+    const broker = new Broker()
+    const stuck = await publishAll(root, messagesOf(kept, 3))
+    const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
+    await subject.hears('error', 4)
+    const going = await publishAll(root, messagesOf(other, 5))
+    await broker.received(8)
+    expect(broker.ids(kept)).toEqual(stuck)
+    expect(broker.ids(other)).toEqual(going)
+    expect(subject.heard('published').every(({ count }) => count > 0)).toBe(true)
+    expect(subject.heard('lease-lost')).toEqual([])
+    const [{ error }] = subject.heard('error') as [{ error: unknown }]
+    expect(String(error)).toMatch(target.engine === 'postgres' ? /polic|trigger|privilege/ : /this row stays/)
+    const errorsBefore = subject.heard('error').length
+    await letRowsGo()
+    await outbox.settled()
+    expect(broker.ids(kept)).toEqual(stuck)
+    expect(subject.heard('error').length - errorsBefore).toBeLessThan(3)
+    // The shard goes on.
+    const later = await publishAll(root, messagesOf(kept, 2, 4))
+    await broker.received(10)
+    expect(broker.ids(kept)).toEqual([...stuck, ...later])
+  } finally {
+    await letRowsGo()
+  }
+})
