@@ -12,6 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import amqp from 'amqplib'
 import { Client } from 'pg'
 import { startLocalRegistry } from './local-registry.mjs'
+import { Proxy } from '../test/support/proxy.ts'
 import { createDatabase } from '../test/support/servers/postgres-databases.ts'
 import { postgresServer } from '../test/support/servers/postgres-server.ts'
 import { rabbitmqServer } from '../test/support/servers/rabbitmq-server.ts'
@@ -163,8 +164,18 @@ async function runRabbitmq(project, env, sql) {
     for (const exchange of ['shop', 'billing.dead']) await channel.deleteExchange(exchange)
   })
   const withBroker = { ...env, RABBITMQ_URL: search.found.url }
-  const consumer = start(process.execPath, ['consume-from-rabbitmq.ts'], project, withBroker)
+  const { hostname, port } = new URL(search.found.url)
+  const proxy = await Proxy.to({ host: hostname, port: Number(port) || 5672 })
+  undo.push(() => proxy.close())
+  const throughProxy = new URL(search.found.url)
+  throughProxy.hostname = proxy.address.host
+  throughProxy.port = String(proxy.address.port)
+  const withProxy = { ...env, RABBITMQ_URL: throughProxy.href }
+  const consumer = start(process.execPath, ['consume-from-rabbitmq.ts'], project, withProxy)
   await printed(consumer, 'consuming')
+  proxy.cut()
+  const connections = () => consumer.output.split('\n').filter((line) => line === 'consuming').length
+  await waitUntil(() => connections() === 2, consumer, 'a second connection')
   const published = await run(process.execPath, ['publish-to-rabbitmq.ts'], project, withBroker)
   if (!published.includes('published: 1')) throw new Error(`publish-to-rabbitmq.ts printed:\n${published}`)
   await printed(consumer, 'o9 processed')
