@@ -4,6 +4,7 @@ import { createOutbox } from '@txbox/outbox'
 import { migrate, postgres } from '@txbox/postgres'
 import type { NewMessage } from '@txbox/core'
 import { Broker, Gate, acceptAll } from '../support/broker.ts'
+import { keysOfOneShard } from '../support/keys.ts'
 import { RelayUnderTest, messagesOf } from '../support/relay-under-test.ts'
 import { PostgresPair } from '../support/servers/postgres-pair.ts'
 import { until } from '../support/until.ts'
@@ -62,13 +63,14 @@ test.each(['none', 'per-key'] as const)(
       await gate.pass()
       return call.acceptAll()
     }
-    const keys = Array.from({ length: 40 }, (_, n) => `k${n}`)
-    await publish(keys.flatMap((key) => messagesOf(key, 10)))
+    // All in one shard: what has the same number there is taken for the same message by whoever goes by the number.
+    const keys = keysOfOneShard(20)
+    await publish(keys.flatMap((key) => messagesOf(key, 20)))
     await gate.reached()
     await pair.failOver()
 
     // The numbers of those in flight are given out again, to messages of the same keys.
-    const now = keys.flatMap((key) => messagesOf(key, 20, 1001))
+    const now = keys.flatMap((key) => messagesOf(key, 40, 1001))
     const ids = await publish(now)
     const draining = subject.relay.drain()
     gate.open()
