@@ -10,7 +10,6 @@ import {
   type Settlement,
 } from '@txbox/core'
 import { fill } from '../../packages/mysql/src/literals.ts'
-import { rowOf } from '../../packages/mysql/src/relay-verdicts.ts'
 import { relayStatements } from '../../packages/mysql/src/relay-statements.ts'
 import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
@@ -117,17 +116,9 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
   })
 
   test('each accepted row is looked up by its whole key', async () => {
-    const { settle } = relayStatements(
-      tablesOf('test', 'txbox_'),
-      target.engine === 'mariadb' ? 'mariadb' : 'mysql',
-    )
-    const statement = fill(settle, [
-      `[${rows.map(rowOf).join(',')}]`,
-      SHARD,
-      Buffer.from(NAME),
-      Buffer.from('me'),
-      7n,
-    ])
+    const { settle } = relayStatements(tablesOf('test', 'txbox_'), target.engine as 'mysql')
+    const list = `[${rows.map(({ seq, stamp }) => `[${seq},${stamp}]`).join(',')}]`
+    const statement = fill(settle, [list, SHARD, Buffer.from(NAME), Buffer.from('me'), 7n])
     const format = target.engine === 'mysql' ? 'format = traditional ' : ''
     const plan = await target.sql(`explain ${format}${statement}`)
     expect(plan.map((row) => [row['table'], row['type'], row['key']])).toEqual([

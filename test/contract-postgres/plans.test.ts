@@ -66,6 +66,7 @@ describe('tables of two hundred thousand rows', () => {
     await client.query(`drop table txbox.${table}`)
     await client.query(`alter table txbox.fresh rename to ${table}`)
     await client.query(`alter index txbox.fresh_pkey rename to ${table}_pkey`)
+    if (table === 'outbox') await client.query('alter sequence txbox.fresh_seq_seq rename to outbox_seq')
     await client.query(`alter table txbox.${table} set (autovacuum_enabled = false)`)
     await insert(1, 5)
     if (statistics === 'analysed at five rows') await client.query(`analyze txbox.${table}`)
@@ -73,12 +74,29 @@ describe('tables of two hundred thousand rows', () => {
     if (statistics === 'analysed') await client.query(`analyze txbox.${table}`)
   }
 
-  async function numbersOf(shard: number, count: number): Promise<string[]> {
-    const { rows } = await client.query<{ seq: string }>(
-      'select seq::text as seq from txbox.outbox as o where shard = $1 order by o.seq limit $2',
-      [shard, count],
+  /** Numbers, stamps and addresses. */
+  async function rowsOf(
+    table: 'outbox' | 'parked',
+    number: string,
+    where: string,
+    count: number,
+  ): Promise<readonly [numbers: string[], stamps: string[], addresses: string]> {
+    const { rows } = await client.query<{ n: string; stamp: string; address: string }>(
+      `select t.${number}::text as n, t.created_at::text as stamp, t.ctid::text as address
+       from txbox.${table} as t where ${where} order by t.${number} limit $1`,
+      [count],
     )
-    return rows.map(({ seq }) => seq)
+    const addresses = `{${rows.map(({ address }) => `"${address}"`).join(',')}}`
+    return [rows.map(({ n }) => n), rows.map(({ stamp }) => stamp), addresses]
+  }
+
+  const numbersOf = (shard: number, count: number): ReturnType<typeof rowsOf> =>
+    rowsOf('outbox', 'seq', `shard = ${shard}`, count)
+
+  /** As reads name the server. */
+  async function server(): Promise<string> {
+    const { rows } = await client.query<{ server: string }>(relay.server)
+    return rows[0]!.server
   }
 
   /** Nothing but the primary key leads to rows of the table. */
@@ -120,7 +138,7 @@ describe('tables of two hundred thousand rows', () => {
     test('O12 reading a shard walks along the primary key and stops: no sort, no scan', async () => {
       for (const shard of [3, 4, 15]) {
         for (const limit of [10, 1000]) {
-          const plan = await planOf(relay.read, [shard, limit, 16_384, 0])
+          const plan = await planOf(relay.read, [shard, limit, 16_384, 0, await server(), 0])
           expectPrimaryKeyOnly(plan, 'outbox')
           expect(plan.map((node) => node['Node Type'])).not.toContain('Sort')
           expect(touched(plan, 'outbox')).toBe(shard === 15 ? 0 : limit)
@@ -129,10 +147,12 @@ describe('tables of two hundred thousand rows', () => {
     })
 
     test('O12 copying a shard does the same', async () => {
-      await client.query("select set_config('txbox.read_from', '0', false)")
+      for (const [name, value] of Object.entries({ read_from: '0', server: await server(), last: '0' })) {
+        await client.query('select set_config($1, $2, false)', [`txbox.${name}`, value])
+      }
       for (const shard of [3, 4, 15]) {
         for (const limit of [10, 1000]) {
-          const copy = withIntegers(relay.copy, [shard, limit, 16_384, 0n])
+          const copy = withIntegers(relay.copy, [shard, limit, 16_384, 0n, 1n, 2n, 3n, 0n, 1000])
           const plan = await planOf(/copy \((.*)\) to stdout/s.exec(copy)![1]!, [])
           expectPrimaryKeyOnly(plan, 'outbox')
           expect(plan.map((node) => node['Node Type'])).not.toContain('Sort')
@@ -143,15 +163,8 @@ describe('tables of two hundred thousand rows', () => {
 
     test('O12 settling goes to where each message was read', async () => {
       for (const count of [1, 100, 1000]) {
-        const { rows } = await client.query<{ seq: string; address: string }>(
-          'select seq, ctid::text as address from txbox.outbox where shard = 3 order by shard, seq limit $1',
-          [count],
-        )
-        const values = [
-          rows.map(({ seq }) => seq),
-          `{${rows.map(({ address }) => `"${address}"`).join(',')}}`,
-        ]
-        const plan = await planOf(relay.settle, ['outbox/03', 'me', '7', 3, ...values])
+        const [numbers, stamps, addresses] = await numbersOf(3, count)
+        const plan = await planOf(relay.settle, ['outbox/03', 'me', '7', 3, numbers, addresses, stamps])
         expect(
           plan.filter((node) => node['Relation Name'] === 'outbox').map((node) => node['Node Type']),
         ).toEqual(['ModifyTable', 'Tid Scan'])
@@ -161,8 +174,8 @@ describe('tables of two hundred thousand rows', () => {
 
     test('O12 settling by number finds each message by the primary key', async () => {
       for (const count of [1, 100, 1000]) {
-        const numbers = await numbersOf(3, count)
-        const plan = await planOf(relay.settleByNumber, ['outbox/03', 'me', '7', 3, numbers])
+        const [numbers, stamps] = await numbersOf(3, count)
+        const plan = await planOf(relay.settleByNumber, ['outbox/03', 'me', '7', 3, numbers, stamps])
         expectPrimaryKeyOnly(plan, 'outbox')
         // Once to find it, once to delete it.
         expect(touched(plan, 'outbox')).toBeLessThanOrEqual(2 * count)
@@ -170,13 +183,14 @@ describe('tables of two hundred thousand rows', () => {
     })
 
     test('O12 large payloads are fetched by the primary key', async () => {
-      const plan = await planOf(relay.readPayloads, [3, await numbersOf(3, 10)])
+      const [numbers, stamps] = await numbersOf(3, 10)
+      const plan = await planOf(relay.readPayloads, [3, numbers, stamps])
       expectPrimaryKeyOnly(plan, 'outbox')
       expect(touched(plan, 'outbox')).toBe(10)
     })
 
     test('O12 looking for work costs one look at the primary key for each shard', async () => {
-      const plan = await planOf(relay.work, [shards, shards.map(() => 0)])
+      const plan = await planOf(relay.work, [shards, shards.map(() => 0), await server(), 0])
       expectPrimaryKeyOnly(plan, 'outbox')
       expect(touched(plan, 'outbox')).toBeLessThanOrEqual(16)
     })
@@ -184,7 +198,8 @@ describe('tables of two hundred thousand rows', () => {
 
   // One key has two hundred thousand parked messages; two others, of its shard too, have a few.
   describe.each(STATISTICS)('parked, %s', (statistics) => {
-    let blocked: { place: string }[]
+    let places: string[]
+    let stamps: string[]
     const limits = [1000, 16_384] as const
 
     beforeAll(async () => {
@@ -197,10 +212,7 @@ describe('tables of two hundred thousand rows', () => {
         row,
         statistics,
       )
-      const { rows } = await client.query<{ place: string }>(
-        "select place::text as place from txbox.parked as p where order_key = 'key-0' order by p.place limit 1000",
-      )
-      blocked = rows
+      ;[places, stamps] = await rowsOf('parked', 'place', "order_key = 'key-0'", 1000)
       await fill(
         'outbox',
         'shard, id, topic, key, content_type, headers, payload',
@@ -223,7 +235,7 @@ describe('tables of two hundred thousand rows', () => {
     }
 
     test('O4 reading looks up once a message whether its key is blocked', async () => {
-      const plan = await planOf(relay.read, [3, ...limits, 0])
+      const plan = await planOf(relay.read, [3, ...limits, 0, await server(), 0])
       expect(touched(plan, 'outbox')).toBe(1000)
       expectFew(plan, 1001)
     })
@@ -231,33 +243,58 @@ describe('tables of two hundred thousand rows', () => {
     test('O4 what is due is found without those that wait behind it', async () => {
       // Each with a look at who comes first in its key.
       expectFew(await planOf(parked.due, [3, 1000]), 20)
-      const work = await planOf(relay.work, [shards, shards.map(() => 0)])
+      const work = await planOf(relay.work, [shards, shards.map(() => 0), await server(), 0])
       expectFew(work, 20)
     })
 
     test('O4 a key goes on from a place', async () => {
-      const { place } = blocked[500]!
-      expectFew(await planOf(parked.readOnward, [3, ['key-0', 'key-1'], [place, '1'], ...limits]), 1002)
-      expectFew(await planOf(parked.readAlone, [[place], 16_384]), 1)
+      const values = [3, ['key-0'], [places[500]], ...limits, [stamps[500]]]
+      // One more is the row from which it goes on.
+      expectFew(await planOf(parked.readOnward, values), 1001)
+      expectFew(await planOf(parked.readAlone, [[places[500]], [stamps[500]], 16_384]), 1)
     })
 
     test('O4 settling touches what it settles, and who comes next', async () => {
-      const accepted = blocked.slice(0, 900).map(({ place }) => place)
-      const refused = [[blocked[900]!.place], [1], [100], [false], ['no']]
-      const values = [...fence, accepted, ...refused, ['key-0', 'key-1'], [blocked[900]!.place, '7'], 3]
-      // Each once to find it, once to change it.
-      expectFew(await planOf(parked.settle, values), 2 * 904)
+      const accepted = [places.slice(0, 900), stamps.slice(0, 900)]
+      const refused = [[places[900]], [stamps[900]], [1], [100], [false], ['no'], [null], [false]]
+      const plan = await planOf(parked.settle, [...fence, ...accepted, ...refused, ['key-0', 'key-1'], 3])
+      // Each once to find it, once to change it, and once to find out who comes next.
+      expectFew(plan, 3 * 904)
+    })
+
+    test('O4 who is healed is found by one look for each key', async () => {
+      await client.query(
+        "update txbox.parked set due_at = null where order_key = 'key-0' and due_at is not null",
+      )
+      const plan = await planOf(parked.heal, [...fence, 3, '', 10_000])
+      expectFew(plan, 20)
+    })
+
+    test('O9 suspects are found and marked without the others', async () => {
+      const { rows } = await client.query(
+        'select place::text as place from txbox.parked as p where id = $1',
+        ['message-7'],
+      )
+      const values = [...fence, 3, rows[0].place, rows[0].place]
+      expectFew(await planOf(parked.suspect, values), 2)
+      await client.query('update txbox.parked set suspect = true where place = $1', [rows[0].place])
+      expectFew(await planOf(parked.readSuspect, [3, 16_384]), 2)
     })
 
     test('O4 parking behind so many costs what it costs behind none', async () => {
-      const { rows } = await client.query<{ seq: string }>(
-        'select seq::text as seq from txbox.outbox as o where shard = 3 order by o.seq limit 500',
-      )
-      const seqs = rows.map(({ seq }) => seq)
-      const nulls = seqs.map(() => null)
-      const zeros = seqs.map(() => 0)
-      const dead = seqs.map(() => false)
-      const plan = await planOf(relay.settleAndPark, [...fence, 3, [], seqs, zeros, nulls, dead, nulls])
+      const [numbers, created] = await numbersOf(3, 500)
+      const column = <T>(value: T): T[] => numbers.map(() => value)
+      const verdicts = [
+        numbers,
+        created,
+        column(0),
+        column(null),
+        column(false),
+        column(null),
+        column(null),
+        column(false),
+      ]
+      const plan = await planOf(relay.settleAndPark, [...fence, 3, [], [], ...verdicts])
       expectFew(plan, 0)
       expect(touched(plan, 'outbox')).toBeLessThanOrEqual(1000)
     })

@@ -1,5 +1,6 @@
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
 import { bytesOf, optionalTextOf, textOf } from './literals.ts'
+import { STAMP_BOUNDS } from './relay-statements.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -8,7 +9,8 @@ export interface StoredMessage {
   readonly row: Row
   readonly seq: bigint
   readonly payloadBytes: number
-  /** When it was published, in microseconds since 1970. */
+  /** When it was published, in microseconds since 1970; as a stamp, in between the instants where that is exact. */
+  readonly microseconds: number
   readonly stamp: number
   readonly id: string
   readonly topic: string
@@ -27,7 +29,8 @@ export function toStored(row: Row): StoredMessage {
     row,
     seq: BigInt(seq),
     payloadBytes: Number(payloadBytes),
-    stamp: Number(stamp),
+    microseconds: Number(stamp),
+    stamp: toStamp(Number(stamp)),
     id,
     topic,
     contentType,
@@ -36,6 +39,13 @@ export function toStored(row: Row): StoredMessage {
     type: optional(type),
     correlationId: optional(correlationId),
   }
+}
+
+const [LEAST_STAMP, GREATEST_STAMP] = STAMP_BOUNDS.map((date) => Date.parse(date) * 1000) as [number, number]
+
+/** In between the two instants where the number is exact. */
+export function toStamp(microseconds: number): number {
+  return Math.min(Math.max(microseconds, LEAST_STAMP), GREATEST_STAMP)
 }
 
 /** As many as fit, and at least the first. */
@@ -63,7 +73,7 @@ export async function toMessages(
 }
 
 function toMessage(stored: StoredMessage, shard: number, payload: Buffer): BacklogMessage {
-  const { row, seq, id, topic, key, type, contentType, headers, correlationId, stamp } = stored
+  const { row, seq, id, topic, key, type, contentType, headers, correlationId, stamp, microseconds } = stored
   return {
     seq,
     stamp,
@@ -76,7 +86,7 @@ function toMessage(stored: StoredMessage, shard: number, payload: Buffer): Backl
     contentType,
     ...decodeHeaders(headers),
     correlationId,
-    createdAt: dateOf(stamp),
+    createdAt: dateOf(microseconds),
     payload,
     attempts: row['attempts'] === undefined ? 0 : Number(textOf(row['attempts'])),
     errors: optionalTextOf(row['errors']),

@@ -1,5 +1,5 @@
 import type { Tables } from './identifiers.ts'
-import { instant, messageColumns, rowsTable, verdictsTable } from './relay-statements.ts'
+import { instant, messageColumns, rowsTable, stampIn, verdictsTable } from './relay-statements.ts'
 
 /**
  * Every statement on the table of parked messages that a relay runs. `?` stands for a value, which is put in as a
@@ -36,14 +36,14 @@ limit ?`,
 update ${rowsTable('place')} as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 set p.due_at = null
-where p.dead_at is null and p.created_at = ${instant('j.stamp')}`,
+where p.dead_at is null and ${stampIn('p')} = ${instant('j.stamp')}`,
 
     /** Single messages. */
     readAlone: `
 select ${columns}, null as later
 from ${rowsTable('place')} as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
-where p.dead_at is null and p.created_at = ${instant('j.stamp')}`,
+where p.dead_at is null and ${stampIn('p')} = ${instant('j.stamp')}`,
 
     /**
      * Messages of a key that goes on, from a row. Where one of them has to be tried alone, because it was refused before
@@ -55,7 +55,7 @@ from ${parked} as p force index (parked_order)
 where p.shard = ? and p.order_key = ? and p.place >= ?
   and exists (
     select 1 from ${parked} as h force index (primary)
-    where h.place = ? and h.created_at = ${instant('?')}
+    where h.place = ? and ${stampIn('h')} = ${instant('?')}
   )
 order by p.place
 limit ?)`,
@@ -73,14 +73,14 @@ limit 1`,
     readPayload: `
 select p.payload as payload
 from ${parked} as p
-where p.place = ? and p.created_at = ${instant('?')}`,
+where p.place = ? and ${stampIn('p')} = ${instant('?')}`,
 
     /** What was accepted. */
     remove: `
 delete p
 from ${rowsTable('place')} as gone
 straight_join ${parked} as p force index (primary) on p.place = gone.place
-where p.dead_at is null and p.created_at = ${instant('gone.stamp')}`,
+where p.dead_at is null and ${stampIn('p')} = ${instant('gone.stamp')}`,
 
     /** What was refused. */
     keep: `
@@ -93,14 +93,14 @@ set p.attempts = v.attempts,
   p.due_at = utc_timestamp(6) + interval v.retry_us microsecond,
   p.dead_at = case when v.dead then utc_timestamp(6) end,
   p.order_key = case when not v.dead then p.order_key end
-where p.dead_at is null and p.created_at = ${instant('v.stamp')}`,
+where p.dead_at is null and ${stampIn('p')} = ${instant('v.stamp')}`,
 
     /** How many of these rows are there, dead letters aside. */
     remaining: `
 select cast(count(*) as char) as remaining
 from ${rowsTable('place')} as wanted
 straight_join ${parked} as p force index (primary) on p.place = wanted.place
-where p.dead_at is null and p.created_at = ${instant('wanted.stamp')}`,
+where p.dead_at is null and ${stampIn('p')} = ${instant('wanted.stamp')}`,
 
     /** Which message comes first in a key that goes on. A branch for each key. */
     next: `
@@ -131,8 +131,8 @@ set p.suspect = 1
 where p.dead_at is null`,
 
     /**
-     * The first messages of at most so many keys, in the order of the keys, and whether they wait. From key to key along
-     * the index, whatever waits behind them.
+     * The first messages of at most so many keys, in the order of the keys, and whether they wait. Grouped by all that the
+     * index has before the place, so that the server leaps from key to key, whatever waits behind them.
      */
     heads: `
 select k.order_key as order_key, cast(k.place as char) as place, p.due_at is null as waits
@@ -140,8 +140,8 @@ from (
   select f.order_key as order_key, min(f.place) as place
   from ${parked} as f force index (parked_order)
   where f.shard = ? and f.order_key > ?
-  group by f.order_key
-  order by f.order_key
+  group by f.shard, f.order_key
+  order by f.shard, f.order_key
   limit ?
 ) as k
 straight_join ${parked} as p force index (primary) on p.place = k.place

@@ -31,7 +31,7 @@ limit ?`,
     /** A payload that was only measured. One at a time: a row must fit into a packet. */
     readPayload: `
 select o.payload as payload
-${backlog} and o.seq = ? and o.created_at = ${instant('?')}`,
+${backlog} and o.seq = ? and ${stampIn('o')} = ${instant('?')}`,
 
     /**
      * Deletes what was accepted, in one statement that is a transaction of its own, fenced by the lease: reading its
@@ -45,7 +45,7 @@ delete o
 from ${leases} as l
 straight_join ${rowsTable('seq')} as accepted
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
-where ${mine} and o.created_at = ${instant('accepted.stamp')}`,
+where ${mine} and ${stampIn('o')} = ${instant('accepted.stamp')}`,
 
     /** Was less deleted because the lease is gone, or because the messages are? */
     isHeld: `
@@ -58,7 +58,7 @@ where ${mine}`,
 select cast(count(*) as char) as remaining
 from ${rowsTable('seq')} as wanted
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = wanted.seq
-where o.created_at = ${instant('wanted.stamp')}`,
+where ${stampIn('o')} = ${instant('wanted.stamp')}`,
 
     /** The same, and nobody takes it before this transaction has ended. */
     holdOn: `
@@ -79,7 +79,7 @@ select o.created_at, utc_timestamp(6) + interval v.retry_us microsecond, case wh
   o.content_type, o.headers, o.correlation_id, o.trace_context, v.error, v.errors, o.payload
 from ${verdictsTable('seq')}
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = v.seq
-where o.created_at = ${instant('v.stamp')}
+where ${stampIn('o')} = ${instant('v.stamp')}
 order by o.seq`,
 
     /** In the transaction that holds the lease. */
@@ -87,7 +87,7 @@ order by o.seq`,
 delete o
 from ${rowsTable('seq')} as gone
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = gone.seq
-where o.created_at = ${instant('gone.stamp')}`,
+where ${stampIn('o')} = ${instant('gone.stamp')}`,
 
     /** One branch for each shard: an optimizer that is asked for all at once may scan the backlog. */
     hasBacklog: `
@@ -116,6 +116,9 @@ set l.crashes = 0, l.in_flight = null
 where ${mine}`,
   } as const
 }
+
+/** Microseconds since 1970 are exact numbers in between. Only a row that was written by hand is older or younger. */
+export const STAMP_BOUNDS = ['1700-01-01', '2200-01-01'] as const
 
 /** Which server it is, and in which second it began. */
 const SERVER = {
@@ -157,6 +160,12 @@ export function messageColumns(table: string, number: 'seq' | 'place'): string {
 /** An instant from microseconds since 1970. */
 export function instant(microseconds: string): string {
   return `cast('1970-01-01' as datetime(6)) + interval ${microseconds} microsecond`
+}
+
+/** What a stamp is compared with: `toStamp` draws it in between the same two instants. */
+export function stampIn(table: string): string {
+  const [least, greatest] = STAMP_BOUNDS.map((date) => `cast('${date}' as datetime(6))`) as [string, string]
+  return `least(greatest(${table}.created_at, ${least}), ${greatest})`
 }
 
 /** Rows by number and stamp, as JSON: see `jsonOf`. */

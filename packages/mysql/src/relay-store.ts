@@ -11,7 +11,14 @@ import {
   type Settlement,
   type ShardWork,
 } from '@txbox/core'
-import { toMessages, toStored, withinBytes, type Row, type StoredMessage } from './backlog-message.ts'
+import {
+  toMessages,
+  toStamp,
+  toStored,
+  withinBytes,
+  type Row,
+  type StoredMessage,
+} from './backlog-message.ts'
 import { TABLE_ACCESS_DENIED, hasNumber } from './errors.ts'
 import { bytesOf, fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import type { parkedStatements } from './parked-statements.ts'
@@ -164,20 +171,16 @@ export class MysqlRelayStore implements RelayStore {
   }
 
   async healKeys(lease: Lease, shard: number): Promise<number> {
-    let healed = 0
-    await this.#settle(lease, async (run) => {
+    const { heads, release } = this.#parked
+    return this.#settle(lease, async (run) => {
       const after = this.#healed.get(shard) ?? Buffer.alloc(0)
-      const { rows } = await run(this.#parked.heads, [shard, after, HEAL_KEYS])
-      const waits = rows.filter((row) => textOf(row['waits']) === '1')
-      healed = await this.#inPieces(
-        run,
-        this.#parked.release,
-        waits.map((row) => textOf(row['place'])),
-      )
+      const { rows } = await run(heads, [shard, after, HEAL_KEYS])
       if (rows.length < HEAL_KEYS) this.#healed.delete(shard)
       else this.#healed.set(shard, bytesOf(rows.at(-1)!['order_key']))
+      const waits = rows.filter((row) => textOf(row['waits']) === '1')
+      const places = waits.map((row) => textOf(row['place']))
+      return this.#inPieces(run, release, places)
     })
-    return healed
   }
 
   async work(shards: readonly number[]): Promise<readonly ShardWork[]> {
@@ -359,7 +362,7 @@ function fence({ name, owner, term }: Lease): readonly Value[] {
 }
 
 function rowNamedBy(row: Row): { readonly seq: bigint; readonly stamp: number } {
-  return { seq: BigInt(textOf(row['place'])), stamp: Number(textOf(row['stamp'])) }
+  return { seq: BigInt(textOf(row['place'])), stamp: toStamp(Number(textOf(row['stamp']))) }
 }
 
 function json(values: readonly string[]): string {

@@ -1,5 +1,5 @@
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
-import { COMMON } from './relay-statements.ts'
+import { COMMON, STAMP_BOUNDS } from './relay-statements.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -34,7 +34,17 @@ export async function toMessages(
 
 /** When it was published, in microseconds since 1970. */
 export function stampOf(row: Row): number {
-  return Number(row['stamp'])
+  return toStamp(Number(row['stamp']))
+}
+
+const [LEAST_STAMP, GREATEST_STAMP] = STAMP_BOUNDS.map((instant) => Date.parse(instant) * 1000) as [
+  number,
+  number,
+]
+
+/** In between the two instants where the number is exact. */
+export function toStamp(microseconds: number): number {
+  return Math.min(Math.max(microseconds, LEAST_STAMP), GREATEST_STAMP)
 }
 
 /** Its payload was only measured. */
@@ -82,7 +92,7 @@ function toMessage(row: Row, shard: number, payload: Buffer): BacklogMessage {
     contentType: text('content_type') ?? COMMON.contentType,
     headers,
     correlationId: text('correlation_id'),
-    createdAt: new Date(Math.floor(stampOf(row) / 1000)),
+    createdAt: new Date(Math.floor(Number(row['stamp']) / 1000)),
     payload,
     attempts: row['attempts'] === undefined ? 0 : Number(row['attempts']),
     errors: text('errors'),

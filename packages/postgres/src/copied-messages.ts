@@ -1,4 +1,5 @@
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
+import { toStamp } from './backlog-message.ts'
 import { EPOCH_US } from './integer-arrays.ts'
 
 /** Signature, flags and the length of what else there is: https://www.postgresql.org/docs/current/sql-copy.html */
@@ -48,7 +49,7 @@ export class CopiedMessages {
 
   #row(): void {
     const seq = this.#integer()
-    const stamp = EPOCH_US + this.#number()
+    const microseconds = EPOCH_US + this.#number()
     const address = this.#address()
     const { topic, type, contentType, headers } = this.#sharedFields()
     const id = this.#text()!
@@ -64,7 +65,7 @@ export class CopiedMessages {
     const decoded = decodeHeaders(headers)
     this.messages.push({
       seq,
-      stamp,
+      stamp: toStamp(microseconds),
       address,
       shard: this.#shard,
       id,
@@ -74,7 +75,7 @@ export class CopiedMessages {
       contentType,
       headers: decoded.headers,
       correlationId,
-      createdAt: new Date(Math.floor(stamp / 1000)),
+      createdAt: new Date(Math.floor(microseconds / 1000)),
       payload,
       attempts: 0,
       errors: undefined,

@@ -1,4 +1,12 @@
-import { boundedPayload, dueAfter, heldLease, messageColumns, stampOf, verdicts } from './relay-statements.ts'
+import {
+  boundedPayload,
+  dueAfter,
+  heldLease,
+  messageColumns,
+  stampIn,
+  stampOf,
+  verdicts,
+} from './relay-statements.ts'
 
 /** Every statement on the table of parked messages that a relay runs. `schema` is quoted. */
 export function parkedStatements(schema: string) {
@@ -24,7 +32,7 @@ export function parkedStatements(schema: string) {
   /** Rows by place and stamp: each by a look-up of its own, where a join may scan. Nobody else changes what is not dead. */
   const found = (wanted: string): string => `${wanted} cross join lateral (
       select f.ctid from ${parked} as f
-      where f.place = wanted.place and f.created_at = wanted.stamp and f.dead_at is null
+      where f.place = wanted.place and ${stampIn('f')} = wanted.stamp and f.dead_at is null
       limit 1
     ) as found`
   const addressesOf = (wanted: string): string => `
@@ -63,7 +71,7 @@ select ${columns},
   ${boundedPayload('p', '$3')}, null as later
 from ${parked} as p
 where p.place = any ($1::bigint[])
-  and (p.place, p.created_at) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]))
+  and (p.place, ${stampIn('p')}) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]))
   and p.dead_at is null`,
 
     /**
@@ -77,7 +85,7 @@ select ${columns},
 from rows from (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::bigint[]), pg_catalog.unnest($6::timestamptz[])) with ordinality as onward (order_key, place, stamp, n)
 cross join lateral (
   select true from ${parked} as h
-  where h.place = onward.place and h.created_at = onward.stamp
+  where h.place = onward.place and ${stampIn('h')} = onward.stamp
   limit 1
 ) as head
 cross join lateral (
@@ -103,7 +111,7 @@ limit 1`,
 select p.place::text as seq, pg_catalog.encode(p.payload, 'hex') as payload
 from ${parked} as p
 where p.place = any ($1::bigint[])
-  and (p.place, p.created_at) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]))`,
+  and (p.place, ${stampIn('p')}) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]))`,
 
     suspect: `
 with ${held}, suspected as (

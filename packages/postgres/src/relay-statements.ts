@@ -1,6 +1,9 @@
 /** The server's error says this, where what was remembered is of another server or another table. */
 export const ANOTHER_SERVER = 'txbox: another server'
 
+/** Microseconds since 1970 are exact numbers in between. Only a row that was written by hand is older or younger. */
+export const STAMP_BOUNDS = ['1700-01-01T00:00:00Z', '2200-01-01T00:00:00Z'] as const
+
 /** What `messageColumns` leaves out. */
 export const COMMON = { contentType: 'application/json', headers: '{}' } as const
 
@@ -22,7 +25,7 @@ export function relayStatements(schema: string) {
    */
   const found = (wanted: string, shard: string): string => `${wanted} cross join lateral (
       select o.ctid from ${schema}.outbox as o
-      where o.shard = ${shard} and o.seq = wanted.seq and o.created_at = wanted.stamp
+      where o.shard = ${shard} and o.seq = wanted.seq and ${stampIn('o')} = wanted.stamp
       limit 1
     ) as found`
   const addressesOf = (wanted: string): string => `
@@ -103,7 +106,7 @@ where l.locktype = 'relation' and l.mode = 'RowExclusiveLock' and l.granted
 select o.seq::text as seq, pg_catalog.encode(o.payload, 'hex') as payload
 from ${schema}.outbox as o
 where o.shard = $1 and o.seq = any ($2::bigint[])
-  and (o.seq, o.created_at) in (select pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::timestamptz[]))`,
+  and (o.seq, ${stampIn('o')}) in (select pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::timestamptz[]))`,
 
     /**
      * Deletes what was accepted, fenced by the lease: others take it under FOR UPDATE, which FOR KEY SHARE keeps waiting
@@ -118,7 +121,7 @@ delete from ${schema}.outbox
 where ctid = any (array(select pg_catalog.unnest($6::tid[]) from held))
   and shard = $4
   -- A subquery on its own, which is hashed; as a condition it may become a join that scans.
-  and case when (seq, created_at) in (select pg_catalog.unnest($5::bigint[]), pg_catalog.unnest($7::timestamptz[])) then true end`,
+  and case when (seq, ${stampIn('outbox')}) in (select pg_catalog.unnest($5::bigint[]), pg_catalog.unnest($7::timestamptz[])) then true end`,
 
     /** The same without addresses, for rows that have moved: VACUUM FULL and the like do that. */
     settleByNumber: `
@@ -228,6 +231,12 @@ export function messageColumns(table: string): string {
 /** Microseconds since 1970: exact, as text. */
 export function stampOf(table: string): string {
   return `(extract(epoch from ${table}.created_at) * 1000000::numeric)::bigint::text`
+}
+
+/** What a stamp is compared with: `toStamp` draws it in between the same two instants. */
+export function stampIn(table: string): string {
+  const [least, greatest] = STAMP_BOUNDS
+  return `least(greatest(${table}.created_at, '${least}'::timestamptz), '${greatest}'::timestamptz)`
 }
 
 /** So many milliseconds from now; null for null. */

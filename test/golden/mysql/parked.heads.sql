@@ -3,8 +3,8 @@ from (
   select f.order_key as order_key, min(f.place) as place
   from `txbox_parked` as f force index (parked_order)
   where f.shard = ? and f.order_key > ?
-  group by f.order_key
-  order by f.order_key
+  group by f.shard, f.order_key
+  order by f.shard, f.order_key
   limit ?
 ) as k
 straight_join `txbox_parked` as p force index (primary) on p.place = k.place

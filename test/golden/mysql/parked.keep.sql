@@ -16,4 +16,4 @@ set p.attempts = v.attempts,
   p.due_at = utc_timestamp(6) + interval v.retry_us microsecond,
   p.dead_at = case when v.dead then utc_timestamp(6) end,
   p.order_key = case when not v.dead then p.order_key end
-where p.dead_at is null and p.created_at = cast('1970-01-01' as datetime(6)) + interval v.stamp microsecond
+where p.dead_at is null and least(greatest(p.created_at, cast('1700-01-01' as datetime(6))), cast('2200-01-01' as datetime(6))) = cast('1970-01-01' as datetime(6)) + interval v.stamp microsecond

@@ -11,7 +11,7 @@ from `txbox_parked` as p force index (parked_order)
 where p.shard = ? and p.order_key = ? and p.place >= ?
   and exists (
     select 1 from `txbox_parked` as h force index (primary)
-    where h.place = ? and h.created_at = cast('1970-01-01' as datetime(6)) + interval ? microsecond
+    where h.place = ? and least(greatest(h.created_at, cast('1700-01-01' as datetime(6))), cast('2200-01-01' as datetime(6))) = cast('1970-01-01' as datetime(6)) + interval ? microsecond
   )
 order by p.place
 limit ?)

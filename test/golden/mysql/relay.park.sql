@@ -14,5 +14,5 @@ from json_table(?, _utf8mb4'$[*]' columns (
   errors mediumtext character set utf8mb4 path _utf8mb4'$.errors'
 )) as v
 straight_join `txbox_outbox` as o force index (primary) on o.shard = ? and o.seq = v.seq
-where o.created_at = cast('1970-01-01' as datetime(6)) + interval v.stamp microsecond
+where least(greatest(o.created_at, cast('1700-01-01' as datetime(6))), cast('2200-01-01' as datetime(6))) = cast('1970-01-01' as datetime(6)) + interval v.stamp microsecond
 order by o.seq

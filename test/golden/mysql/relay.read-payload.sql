@@ -1,3 +1,3 @@
 select o.payload as payload
 from `txbox_outbox` as o
-where o.shard = ? and o.seq = ? and o.created_at = cast('1970-01-01' as datetime(6)) + interval ? microsecond
+where o.shard = ? and o.seq = ? and least(greatest(o.created_at, cast('1700-01-01' as datetime(6))), cast('2200-01-01' as datetime(6))) = cast('1970-01-01' as datetime(6)) + interval ? microsecond

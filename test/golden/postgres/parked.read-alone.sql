@@ -6,5 +6,5 @@ select p.place::text as seq, p.attempts::text as attempts, p.errors,
   case when pg_catalog.octet_length(p.payload) <= $3 then pg_catalog.encode(p.payload, 'escape') end as payload, null as later
 from "txbox".parked as p
 where p.place = any ($1::bigint[])
-  and (p.place, p.created_at) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]))
+  and (p.place, least(greatest(p.created_at, '1700-01-01T00:00:00Z'::timestamptz), '2200-01-01T00:00:00Z'::timestamptz)) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]))
   and p.dead_at is null

@@ -8,7 +8,7 @@ select p.place::text as seq, p.attempts::text as attempts, p.errors,
 from rows from (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::bigint[]), pg_catalog.unnest($6::timestamptz[])) with ordinality as onward (order_key, place, stamp, n)
 cross join lateral (
   select true from "txbox".parked as h
-  where h.place = onward.place and h.created_at = onward.stamp
+  where h.place = onward.place and least(greatest(h.created_at, '1700-01-01T00:00:00Z'::timestamptz), '2200-01-01T00:00:00Z'::timestamptz) = onward.stamp
   limit 1
 ) as head
 cross join lateral (

@@ -11,7 +11,7 @@ with held as materialized (
     select found.ctid
     from held cross join rows from (pg_catalog.unnest($5::bigint[]), pg_catalog.unnest($6::timestamptz[])) as wanted (seq, stamp) cross join lateral (
       select o.ctid from "txbox".outbox as o
-      where o.shard = $4 and o.seq = wanted.seq and o.created_at = wanted.stamp
+      where o.shard = $4 and o.seq = wanted.seq and least(greatest(o.created_at, '1700-01-01T00:00:00Z'::timestamptz), '2200-01-01T00:00:00Z'::timestamptz) = wanted.stamp
       limit 1
     ) as found
   ))
@@ -22,7 +22,7 @@ with held as materialized (
     select found.ctid
     from held cross join verdicts as wanted cross join lateral (
       select o.ctid from "txbox".outbox as o
-      where o.shard = $4 and o.seq = wanted.seq and o.created_at = wanted.stamp
+      where o.shard = $4 and o.seq = wanted.seq and least(greatest(o.created_at, '1700-01-01T00:00:00Z'::timestamptz), '2200-01-01T00:00:00Z'::timestamptz) = wanted.stamp
       limit 1
     ) as found
   ))
