@@ -44,3 +44,17 @@ test('news that come before the poller waits, or while it gathers, are one look'
   pace.stop()
   await quiet
 })
+
+test('under a steady load looks are further apart, and share more messages; at a hundred a second they are not', async () => {
+  const pace = new PollPace({ min: 20, max: 500 })
+  pace.moved(100)
+  expect(pace.isGathering).toBe(false)
+  await pace.wait()
+  pace.moved(1000)
+  expect(pace.isGathering).toBe(true)
+  await pace.wait()
+  const lookedAt = performance.now()
+  pace.wake()
+  await pace.wait()
+  expect(performance.now() - lookedAt).toBeGreaterThan(50)
+})

@@ -68,6 +68,8 @@ export class RelayRun {
   readonly #empty = new EmptyShards()
   /** Which server the store has seen last: see `RelayStore.generation`. */
   #generation = 0
+  /** Callers that wait for the end of a drain. */
+  #draining = 0
   /** Ends the pauses of the loops. */
   readonly #stopping = new AbortController()
   /** Aborts the publisher's signal. */
@@ -169,12 +171,22 @@ export class RelayRun {
   /** Resolves when each shard has been seen with nothing due since now, by this relay or, where another one holds it, by asking. */
   async drained(): Promise<void> {
     const since = performance.now()
-    const left = (): readonly number[] => this.#empty.unseenSince(since)
-    for (const held of this.#keeper.idle()) this.#ready.add(held)
-    while (left().length > 0 && !this.#stopping.signal.aborted) {
-      const others = left().filter((shard) => !this.#keeper.holds(shard))
-      if (others.length > 0) await this.#lookAt(others).catch((error: unknown) => this.#failed(error))
-      if (left().length > 0) await Promise.race([this.#empty.next(), this.#pause(this.#settings.pollMs.min)])
+    this.#draining++
+    try {
+      for (const held of this.#keeper.idle()) this.#ready.add(held)
+      for (
+        let left = this.#empty.unseenSince(since);
+        left.length > 0;
+        left = this.#empty.unseenSince(since)
+      ) {
+        if (this.#stopping.signal.aborted) return
+        const others = left.filter((shard) => !this.#keeper.holds(shard))
+        if (others.length > 0) await this.#lookAt(others).catch((error: unknown) => this.#failed(error))
+        if (this.#empty.unseenSince(since).length === 0) return
+        await Promise.race([this.#empty.next(), this.#pause(this.#settings.pollMs.min)])
+      }
+    } finally {
+      this.#draining--
     }
   }
 
@@ -256,6 +268,7 @@ export class RelayRun {
   #workerOf(held: HeldShard): ShardWorker {
     const settings = {
       empty: this.#empty,
+      gathers: () => this.#draining === 0 && this.#pace.isGathering,
       lookAfterMs: this.#settings.pollMs.max,
       healAfterMs: HEAL_AFTER_MS,
     }

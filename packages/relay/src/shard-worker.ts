@@ -10,6 +10,8 @@ const LARGE_BATCH = 500
 
 export interface WorkerSettings {
   readonly empty: EmptyShards
+  /** Messages come in steadily, and the poller waits longer so that several share a look, a read and a settlement. */
+  readonly gathers: () => boolean
   /** Parked messages are looked for at least this often, however much there is in the outbox. */
   readonly lookAfterMs: number
   /** How often keys whose head somebody has deleted by hand are looked for. */
@@ -124,8 +126,10 @@ export class ShardWorker {
     const free = blocked.length === 0 ? here : here.filter((message) => !message.blocked)
     const outcome = await this.#flights.publish('outbox', free.slice(0, room), blocked)
     if (outcome === undefined || outcome.hasFailed) return 'failed'
-    const isFull = batch.length >= asked.messages
-    return outcome.settled > 0 || (isFull && free.length > 0) ? 'more' : 'done'
+    // The end of the backlog has been reached: under a steady load, the next messages gather until the poller looks.
+    if (batch.length < asked.messages)
+      return outcome.settled > 0 && !this.#settings.gathers() ? 'more' : 'done'
+    return outcome.settled > 0 || free.length > 0 ? 'more' : 'done'
   }
 
   /** @returns `'failed'` when the publisher was not called, or threw. */
