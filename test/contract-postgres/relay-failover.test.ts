@@ -52,7 +52,10 @@ test.each(['none', 'per-key'] as const)(
     // A relay that remembers where it has to begin to read.
     for (let round = 0; round < 10; round++) await publish(messagesOf(undefined, 4000))
     await broker.received(40_000)
-    await until(async () => (await left()) === 0, () => 'the outbox is empty')
+    await until(
+      async () => (await left()) === 0,
+      () => 'the outbox is empty',
+    )
 
     await pair.fallBehind()
     const gate = new Gate()

@@ -34,7 +34,7 @@ async function sql(
 }
 
 test('O14 after a failover to a standby that was behind nothing is settled by a number of before', async () => {
-  const relay = new StoreUnderTest({ database: postgres({ db: pool }) }, target, { sql } as never)
+  const relay = new StoreUnderTest({ database: postgres({ db: pool }) as never }, target, { sql } as never)
   await relay.takeLease()
   // Whoever begins where nothing was found before would find nothing for long.
   for (let round = 0; round < 30; round++) {

@@ -121,7 +121,7 @@ test('O18 an error whose characters the database cannot hold is stored in others
       ).rows
     },
   }
-  const relay = new StoreUnderTest({ database: postgres({ db: pool }) as never }, target, there as never)
+  const relay = new StoreUnderTest({ database: postgres({ db: pool }) as never }, target, there)
   await relay.takeLease()
   await relay.publish('k', 'k')
   const errors = JSON.stringify([{ at: '2026-01-01T00:00:00.000Z', attempt: 1, error: 'é “quoted” 😀' }])

@@ -231,7 +231,7 @@ async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promi
         if (error !== null && error !== undefined) reject(error)
         else resolve(resultOfFlight(results))
       }
-      client.query(asFlight(query, { timeoutMs, cancelAfterMs: timeoutMs * SERVER_SHARE }) as never)
+      void client.query(asFlight(query, { timeoutMs, cancelAfterMs: timeoutMs * SERVER_SHARE }) as never)
     })
   } catch (error) {
     // Without an answer of the server the connection is of no use any more.
