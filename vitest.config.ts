@@ -90,7 +90,7 @@ export default defineConfig({
       onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),
       ...(['mysql', 'mariadb'] as const).map((engine) =>
         onServers(`${engine}-crash`, [engine], {
-          include: ['test/crash/consumer-killed.test.ts', 'test/crash/all-killed.test.ts'],
+          include: ['test/crash/**/*.test.ts'],
           testTimeout: 120_000,
           provide: { engine },
         }),

@@ -48,7 +48,9 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
       if (!fine) problems.push(`${where}: must not import '${specifier}'`)
     }
     for (const [, specifier] of source.matchAll(/\bimport\(\s*['"]([^'"]+)['"]\s*\)/g)) {
-      problems.push(`${where}: must not import '${specifier}' by the way`)
+      // The command looks at the version of Node.js before it imports what an old one cannot read.
+      const command = /cli[\\/]src[\\/]main\.ts$/.test(where) && specifier.startsWith('.')
+      if (!command) problems.push(`${where}: must not import '${specifier}' by the way`)
     }
   }
 }

@@ -12,6 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import amqp from 'amqplib'
 import { Client } from 'pg'
 import { startLocalRegistry } from './local-registry.mjs'
+import { Proxy } from '../test/support/proxy.ts'
 import { createDatabase } from '../test/support/servers/postgres-databases.ts'
 import { postgresServer } from '../test/support/servers/postgres-server.ts'
 import { rabbitmqServer } from '../test/support/servers/rabbitmq-server.ts'
@@ -20,7 +21,9 @@ import { findServer } from '../test/support/servers/server.ts'
 const PAGES = ['README.md', 'docs/with/libraries.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md']
 /** Where the programs of the README listen. */
 const PORTS = [8710, 8711]
+/** How long to wait for what a program has to print or do. */
 const DEADLINE_MS = 30_000
+const LONGEST_COMMAND_MS = 60_000
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const undo = []
 const began = Date.now()
@@ -64,7 +67,9 @@ async function end(running, signal) {
 
 async function run(command, args, cwd, env) {
   const running = start(command, args, cwd, env)
+  const tooLong = setTimeout(() => void end(running, 'SIGKILL'), LONGEST_COMMAND_MS)
   const [code] = await running.exit
+  clearTimeout(tooLong)
   if (code !== 0) throw new Error(`'${running.name}' ended with ${code}:\n${running.output}`)
   return running.output
 }
@@ -159,8 +164,18 @@ async function runRabbitmq(project, env, sql) {
     for (const exchange of ['shop', 'billing.dead']) await channel.deleteExchange(exchange)
   })
   const withBroker = { ...env, RABBITMQ_URL: search.found.url }
-  const consumer = start(process.execPath, ['consume-from-rabbitmq.ts'], project, withBroker)
+  const { hostname, port } = new URL(search.found.url)
+  const proxy = await Proxy.to({ host: hostname, port: Number(port) || 5672 })
+  undo.push(() => proxy.close())
+  const throughProxy = new URL(search.found.url)
+  throughProxy.hostname = proxy.address.host
+  throughProxy.port = String(proxy.address.port)
+  const withProxy = { ...env, RABBITMQ_URL: throughProxy.href }
+  const consumer = start(process.execPath, ['consume-from-rabbitmq.ts'], project, withProxy)
   await printed(consumer, 'consuming')
+  proxy.cut()
+  const connections = () => consumer.output.split('\n').filter((line) => line === 'consuming').length
+  await waitUntil(() => connections() === 2, consumer, 'a second connection')
   const published = await run(process.execPath, ['publish-to-rabbitmq.ts'], project, withBroker)
   if (!published.includes('published: 1')) throw new Error(`publish-to-rabbitmq.ts printed:\n${published}`)
   await printed(consumer, 'o9 processed')

@@ -71,6 +71,26 @@ test('dead letters are listed, redriven and discarded', async () => {
   expect(await json('status')).toMatchObject({ dead: { count: 0 }, parked: { count: 1 } })
 })
 
+test('a payload is shown when asked for, and a parked message is discarded', async () => {
+  for (const [id, due, dead] of [
+    ['dead', 'null', 'utc_timestamp(6)'],
+    ['head', 'utc_timestamp(6)', 'null'],
+    ['next', 'null', 'null'],
+  ]) {
+    await sql(`insert into txbox_parked (shard, id, topic, \`key\`, order_key, content_type, headers, payload, created_at, due_at, dead_at, attempts)
+      values (1, '${id}', 'parked', 'k', ${id === 'dead' ? 'null' : "'k'"}, 'application/json', '{"a":"b"}', '{"n":1}', utc_timestamp(6), ${due}, ${dead}, 1)`)
+  }
+  expect(await json('dead-letters', 'show', 'dead', '--payload')).toMatchObject({
+    headers: { a: 'b' },
+    payload: { n: 1 },
+  })
+  const { stdout } = await run('dead-letters', 'discard', 'head', 'dead', '--parked', '--yes')
+  expect(stdout).toBe('Deleted 1 parked message.\n')
+  expect((await run('dead-letters', 'list', '--parked', '--topic', 'parked')).stdout).toMatch(
+    /^next +parked +k +\S+Z +1$/m,
+  )
+})
+
 test('a server that is not there, or refuses, is one line without an address', async () => {
   for (const wrong of ['mysql://u:secret@127.0.0.1:1/d', url.replace('//root', '//nobody_there:secret')]) {
     const { code, stderr } = await txbox(['status'], { DATABASE_URL: wrong })

@@ -36,7 +36,7 @@ test('doctor without tables names the command, and fails', async () => {
   expect([code, healthy]).toEqual([1, false])
   expect(findings.find(({ check }) => check === 'revision')).toMatchObject({
     verdict: 'problem',
-    advice: "Run 'txbox migrate'.",
+    advice: "Run 'npx @txbox/cli migrate'.",
   })
 })
 
@@ -131,7 +131,7 @@ test('doctor finds who pins the vacuum horizon', async () => {
   const { findings } = await doctor('--long-transaction-ms', '0')
   const horizon = findings.find(({ check }) => check === 'vacuum horizon')
   expect(horizon).toMatchObject({ verdict: 'warning', advice: expect.stringMatching(/End that transaction/) })
-  expect(horizon?.found).toMatch(/\(nightly report\), idle in transaction for \d+ s/)
+  expect(horizon?.found).toMatch(/\(nightly report\), idle in transaction for \d+ m?s/)
 })
 
 test('doctor finds that notifications do not get through to it', async () => {

@@ -174,6 +174,16 @@ describe('with the rights of docs/privileges and no others', () => {
     expect((await operator.list()).map(({ id }) => id)).toEqual(['dead'])
     expect((await operator.discard({ ids: ['dead'] })).length).toBe(1)
     expect((await garbage.parkedIds()).length).toBe(1)
+
+    await garbage.park({ id: 'head', key: 'k', dueAgo: 1 }, { id: 'next', key: 'k' })
+    const store = connectedPortsOf('test', as('operator')).deadLetters({ statementTimeoutMs: 10_000 })
+    const filter = { ids: ['head'], topic: undefined, type: undefined, key: undefined, after: undefined }
+    expect((await store.listParked(filter, 10)).messages).toMatchObject([{ id: 'head' }])
+    expect((await store.discardParked(filter, 10)).messages).toMatchObject([{ id: 'head' }])
+    await expect(store.payloads('next', true, 10)).rejects.toThrow(/denied/)
+    const probed = connectedPortsOf('test', as('relay')).inspection()
+    expect(await probed.lag()).toMatchObject({ backlog: { count: 0 } })
+    await probed.answers(10_000)
   })
 
   test('an operator and a viewer read no payload, no headers and no stored result', async () => {

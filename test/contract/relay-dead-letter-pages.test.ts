@@ -111,6 +111,8 @@ describe('parked messages', () => {
       (await outbox.parked()).filter(({ id, due }) => due && ids.includes(id)).map(({ id }) => id),
     ).toEqual([ids[0]])
     expect(await discard({ ids: [ids[0]!] })).toEqual([ids[0]])
+    const due = (await outbox.parked()).filter((row) => row.due && ids.includes(row.id))
+    expect(due.map(({ id }) => id)).toEqual([ids[2]])
     const subject = await RelayUnderTest.started(root, broker.publisher())
     await broker.received(2)
     await subject.relay.stop()

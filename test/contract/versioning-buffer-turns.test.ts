@@ -2,7 +2,7 @@ import { ReentrantCallError, createVersionBuffer, type VersionBufferOutcome } fr
 import { TransactionConflictError, type TransactionHandle } from '@txbox/core'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
 import { VersionBufferUnderTest, steps, type Payload } from '../support/version-buffer-under-test.ts'
 import { failureOf } from '../support/versioned-tables.ts'
 
@@ -26,8 +26,8 @@ const transactions = fc
     })
   })
 
-onEachKind(target, (kind) => {
-  const root = useRoot(target, kind, { max: 4 })
+onEachKindAndIsolation(target, (kind, isolation) => {
+  const root = useRoot(target, kind, { isolation, max: 4 })
 
   /** Calls side by side on one transaction. */
   const together = async (

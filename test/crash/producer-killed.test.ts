@@ -10,7 +10,7 @@ import type { ProducerConfig } from './programs/producer.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-const kind = target.kinds.find(({ library }) => library === 'pg')!
+const kind = target.kinds.find(({ library }) => library !== 'kysely')!
 const root = useRoot(target, kind)
 const SEED = 99
 const KEYS = ['a', 'b']

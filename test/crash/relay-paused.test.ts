@@ -3,6 +3,7 @@ import { Broker, Gate } from '../support/broker.ts'
 import { DeliveryLog } from '../support/delivery-log.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { Program } from '../support/program.ts'
+import { relayStatementsOf } from '../support/relay-statements.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
 import { useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
@@ -11,9 +12,11 @@ import type { RelayConfig } from './programs/relay.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-const kind = target.kinds.find(({ library }) => library === 'pg')!
+const kind = target.kinds.find(({ library }) => library !== 'kysely')!
 const root = useRoot(target, kind, { max: 8 })
-const LEASE_MS = 700
+// Each renewal is a commit to disk on MySQL and MariaDB, which may take longer than a third of this on a busy machine.
+const LEASE_MS = target.engine === 'postgres' ? 700 : 2000
+const statements = relayStatementsOf(target)
 
 function relayConfig(log: DeliveryLog, options: Partial<RelayConfig> = {}): RelayConfig {
   const base = { url: outbox.url(), log: log.file, owner: 'sleeper', leaseMs: LEASE_MS, batchSize: 2 }
@@ -26,7 +29,9 @@ function callsOf(log: DeliveryLog): number {
 
 /** What is still to be published, in the outbox or parked. */
 async function waiting(): Promise<string[]> {
-  return [...(await outbox.parked()), ...(await outbox.backlog())].map(({ id }) => id).sort()
+  // A message that is being parked meanwhile is seen twice, and never overlooked.
+  const rows = [...(await outbox.backlog()), ...(await outbox.parked())]
+  return [...new Set(rows.map(({ id }) => id))].sort()
 }
 
 /** The shards of calls that began after this line of the log, on a lease from before it. */
@@ -85,17 +90,10 @@ describe('a relay that is paused beyond its lease', () => {
   })
 
   const steps: Record<string, Step> = {
-    'when it has read, before it publishes': { statement: 'payload_bytes', phase: 'answered' },
-    'before it settles': { statement: 'delete from \\S+outbox', phase: 'before' },
-    'before it renews its leases': {
-      statement: 'update \\S+leases as l\\s+set expires_at = pg_catalog.clock_timestamp',
-      phase: 'before',
-    },
-    'when it has got its shards': {
-      statement: 'update \\S+leases as l\\s+set owner = \\$2',
-      nth: 2,
-      phase: 'answered',
-    },
+    'when it has read, before it publishes': { statement: statements.read, phase: 'answered' },
+    'before it settles': { statement: statements.settle, phase: 'before' },
+    'before it renews its leases': { statement: statements.renew, phase: 'before' },
+    'when it has got its shards': statements.hasTaken,
   }
   for (const [when, step] of Object.entries(steps)) {
     test(`O7 ${when}: it begins no call for what its successor has in hand, and settles none of it`, async () => {

@@ -10,10 +10,12 @@ import type { RelayConfig } from './programs/relay.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-const kind = target.kinds.find(({ library }) => library === 'pg')!
+const kind = target.kinds.find(({ library }) => library !== 'kysely')!
 const root = useRoot(target, kind)
 const [poisoned, neighbour] = keysOfOneShard(2) as [string, string]
 const ATTEMPTS = 2
+// Each renewal is a commit to disk on MySQL and MariaDB, which may take longer than a third of this on a busy machine.
+const LEASE_MS = 1500
 
 for (const ordering of ['none', 'per-key'] as const) {
   test(`O9 a message that kills its relay again and again becomes a dead letter, and no other does (${ordering})`, async () => {
@@ -22,7 +24,7 @@ for (const ordering of ['none', 'per-key'] as const) {
     const [poison, ...after] = await publishAll(root, messagesOf(poisoned, 4))
     const elsewhere = await publishAll(root, [...messagesOf('b', 3), ...messagesOf('c', 3)])
     const config: RelayConfig = {
-      ...{ url: outbox.url(), log: log.file, owner: 'relay', leaseMs: 1500, batchSize: 50, ordering },
+      ...{ url: outbox.url(), log: log.file, owner: 'relay', leaseMs: LEASE_MS, batchSize: 50, ordering },
       ...{ poison: [poison!], attempts: ATTEMPTS },
     }
     let crashes = 0

@@ -82,12 +82,10 @@ function allOf(message: Shown, content: StoredPayload | undefined): string {
   const { error, ...rest } = message
   const pairs = Object.entries({ ...rest, error }).flatMap(([name, value]): (readonly [string, string])[] => {
     if (value === undefined) return []
-    if (name === 'redriven') {
-      const { at, by } = value as NonNullable<DeadLetter['redriven']>
-      return [[name, `${at.toISOString()} by ${visible(by)}`]]
-    }
+    if (typeof value === 'string') return [[name, visible(value)]]
+    if (typeof value === 'number') return [[name, readableNumber(value)]]
     if (value instanceof Date) return [[name, value.toISOString()]]
-    return [[name, typeof value === 'number' ? readableNumber(value) : visible(String(value))]]
+    return [[name, `${value.at.toISOString()} by ${visible(value.by)}`]]
   })
   if (content === undefined) return listed(pairs)
   const { contentType, headers, payload } = content

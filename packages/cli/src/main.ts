@@ -12,5 +12,3 @@ if (major < NEEDED[0] || (major === NEEDED[0] && minor < NEEDED[1])) {
   const { runTxbox } = await import('./run-txbox.ts')
   await runTxbox()
 }
-
-export {}

@@ -67,15 +67,15 @@ export class RelayReadiness implements HealthChecks {
 
   /** One at a time. What the relay itself finds out meanwhile counts more. */
   #check(): void {
-    const { check } = this.#publisher
-    if (check === undefined || this.#checking !== undefined || this.#ended) return
+    const publisher = this.#publisher
+    if (publisher.check === undefined || this.#checking !== undefined || this.#ended) return
     const startedAt = performance.now()
     this.#checkedAt = startedAt
     const found = (up: boolean): void => {
       if ((this.#known?.at ?? -Infinity) <= startedAt) this.#known = { up, at: performance.now() }
     }
     const asked = async (): Promise<void> =>
-      check.call(this.#publisher, { signal: AbortSignal.timeout(CHECK_WITHIN_MS) })
+      publisher.check?.({ signal: AbortSignal.timeout(CHECK_WITHIN_MS) })
     this.#checking = asked().then(
       () => found(true),
       (error: unknown) => {

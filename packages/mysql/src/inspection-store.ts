@@ -39,6 +39,7 @@ interface Source {
 export class MysqlInspectionStore implements InspectionStore {
   readonly #sql: ReturnType<typeof inspectionStatements>
   readonly #source: Source
+  #asked: Promise<unknown> | undefined
 
   constructor(statements: ReturnType<typeof inspectionStatements>, source: Source) {
     this.#sql = statements
@@ -83,11 +84,12 @@ export class MysqlInspectionStore implements InspectionStore {
 
   async answers(withinMs: number): Promise<void> {
     const { root, db, tables } = this.#source
+    // A question that is late still waits for its connection: no other is asked before it has ended.
+    this.#asked ??= checkRevision((text) => root.query(db, text, [], withinMs), tables).finally(
+      () => (this.#asked = undefined),
+    )
     try {
-      await answerWithin(
-        withinMs,
-        checkRevision((text) => root.query(db, text, [], withinMs), tables),
-      )
+      await answerWithin(withinMs, this.#asked)
     } catch (error) {
       throw translate(error, 'asking whether the database answers')
     }

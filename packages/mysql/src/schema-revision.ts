@@ -56,7 +56,7 @@ export async function checkRevision(run: RunStatement, tables: Tables): Promise<
   const missing = MIGRATIONS.filter((migration) => !applied.has(migration.number))
   if (missing.length === 0) return server
   throw new SchemaError(
-    `The tables '${tables.prefix}…' lack ${missing.map((migration) => migration.name).join(', ')}. Run 'txbox migrate' ` +
-      '(of @txbox/cli), or call migrate(db).',
+    `The tables '${tables.prefix}…' lack ${missing.map((migration) => migration.name).join(', ')}. Run ` +
+      "'npx @txbox/cli migrate', or call migrate(db).",
   )
 }

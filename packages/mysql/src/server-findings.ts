@@ -1,4 +1,4 @@
-import { isTxboxError, type Finding } from '@txbox/core'
+import { isTxboxError, readableDuration, readableNumber, type Finding } from '@txbox/core'
 import type { Tables } from './identifiers.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
 import { textOf, type Value } from './literals.ts'
@@ -11,7 +11,7 @@ type Statements = ReturnType<typeof inspectionStatements>
 /** A payload of 10 MiB in Base64, and the rest of its statement. */
 const PACKET_BYTES = 16 * 1_048_576
 
-/** Those that a plan of ours rests on, or that decide what is the same. */
+/** Indexes that a plan of txbox rests on, or that decide which keys are the same. */
 const INDEXES = [
   'inbox.PRIMARY',
   'inbox.inbox_expires_at',
@@ -23,7 +23,7 @@ const INDEXES = [
   'parked.parked_dead',
 ]
 
-/** What there is to say of the server and the tables. */
+/** Findings about the server and the tables. */
 export async function serverFindings(
   run: Run,
   sql: Statements,
@@ -90,7 +90,7 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
     {
       check: 'packet',
       verdict: packet >= PACKET_BYTES ? 'ok' : 'warning',
-      found: `max_allowed_packet is ${packet} bytes`,
+      found: `max_allowed_packet is ${readableNumber(packet)} bytes`,
       advice:
         packet >= PACKET_BYTES
           ? undefined
@@ -131,7 +131,7 @@ async function revision(run: Run, tables: Tables): Promise<Finding> {
       check: 'revision',
       verdict: 'problem',
       found: error.message.startsWith('The tables') ? error.message : 'there are no tables of txbox here',
-      advice: later ? 'Upgrade txbox.' : "Run 'txbox migrate'.",
+      advice: later ? 'Upgrade txbox.' : "Run 'npx @txbox/cli migrate'.",
     }
   }
 }
@@ -144,7 +144,7 @@ async function indexes(run: Run, sql: Statements, { prefix }: Tables): Promise<F
     check: 'indexes',
     verdict: 'problem',
     found: `missing: ${missing.join(', ')}`,
-    advice: "Create them as the files do that 'txbox migrate --print' writes.",
+    advice: "Create them as the files do that 'npx @txbox/cli migrate --print' writes.",
   }
 }
 
@@ -184,11 +184,16 @@ async function horizon(run: Run, sql: Statements, longMs: number): Promise<Findi
     }
   }
   if (pinned.length === 0)
-    return { check, verdict: 'ok', found: `no transaction is older than ${Math.round(longMs / 1000)} s` }
+    return { check, verdict: 'ok', found: `no transaction is older than ${readableDuration(longMs)}` }
   return {
     check,
     verdict: 'warning',
-    found: pinned.map((row) => `connection ${textOf(row['id'])} for ${textOf(row['age_s'])} s`).join('; '),
+    found: pinned
+      .map(
+        (row) =>
+          `connection ${textOf(row['id'])} for ${readableDuration(Number(textOf(row['age_s'])) * 1000)}`,
+      )
+      .join('; '),
     advice: 'What was deleted since stays in the tables, and the relay gets slower. End that transaction.',
   }
 }

@@ -28,6 +28,7 @@ type Row = Readonly<Record<string, unknown>>
 export class PostgresInspectionStore implements InspectionStore {
   readonly #sql: ReturnType<typeof inspectionStatements>
   readonly #source: { readonly root: RootAdapter; readonly db: unknown; readonly schema: string }
+  #asked: Promise<void> | undefined
 
   constructor(
     statements: ReturnType<typeof inspectionStatements>,
@@ -74,9 +75,12 @@ export class PostgresInspectionStore implements InspectionStore {
 
   async answers(withinMs: number): Promise<void> {
     const { root, db, schema } = this.#source
+    // A question that is late still waits for its connection: no other is asked before it has ended.
+    this.#asked ??= checkRevision((text, values) => root.query(db, text, values, withinMs), schema).finally(
+      () => (this.#asked = undefined),
+    )
     try {
-      const checked = checkRevision((text, values) => root.query(db, text, values, withinMs), schema)
-      await answerWithin(withinMs, checked)
+      await answerWithin(withinMs, this.#asked)
     } catch (error) {
       throw translate(error, 'asking whether the database answers')
     }

@@ -1,5 +1,6 @@
 import { answerWithin } from '@txbox/core'
-import type { SqlResult } from '@txbox/handles'
+import type { OwnConnection, SqlResult } from '@txbox/handles'
+import { hasCode } from './errors.ts'
 import type { Source } from './run-alone.ts'
 
 /**
@@ -20,7 +21,7 @@ export async function inOwnTransaction(
     try {
       // It came too late, and is as good as ever.
       if (late) throw new Error('Nobody waits for this connection any more.')
-      await query(beginning(cancelAfterMs), [])
+      await begin(db as object, query, cancelAfterMs)
       const result = await query(text, values)
       await query('commit', [])
       return result
@@ -38,10 +39,30 @@ export async function inOwnTransaction(
   }
 }
 
+/** Roots that take one statement in a text: a Kysely on PGlite. */
+const oneStatementOnly = new WeakSet<object>()
+
+const SYNTAX_ERROR = '42601'
+
+async function begin(db: object, query: OwnConnection['query'], mostMs: number): Promise<void> {
+  const statements = beginning(mostMs)
+  if (!oneStatementOnly.has(db)) {
+    try {
+      await query(statements.join('; '), [])
+      return
+    } catch (error) {
+      if (!hasCode(error, SYNTAX_ERROR)) throw error
+      oneStatementOnly.add(db)
+    }
+  }
+  for (const statement of statements) await query(statement, [])
+}
+
 /** If this process stands still between two statements, the server soon ends the transaction, and its locks. */
-function beginning(mostMs: number): string {
-  return (
-    `begin isolation level read committed; set local statement_timeout = ${mostMs}; ` +
-    'set local idle_in_transaction_session_timeout = 2000'
-  )
+function beginning(mostMs: number): readonly string[] {
+  return [
+    'begin isolation level read committed',
+    `set local statement_timeout = ${mostMs}`,
+    'set local idle_in_transaction_session_timeout = 2000',
+  ]
 }

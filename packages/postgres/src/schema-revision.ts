@@ -29,7 +29,7 @@ export async function checkRevision(run: RunStatement, schema: string): Promise<
   const missing = MIGRATIONS.filter((migration) => !applied.has(migration.number))
   if (missing.length === 0) return
   throw new SchemaError(
-    `The tables in schema ${schema} lack ${missing.map((migration) => migration.name).join(', ')}. Run 'txbox migrate' ` +
-      '(of @txbox/cli), or call migrate(db).',
+    `The tables in schema ${schema} lack ${missing.map((migration) => migration.name).join(', ')}. Run ` +
+      "'npx @txbox/cli migrate', or call migrate(db).",
   )
 }

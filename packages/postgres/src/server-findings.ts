@@ -1,4 +1,4 @@
-import { isTxboxError, type Finding } from '@txbox/core'
+import { isTxboxError, readableDuration, readableNumber, type Finding } from '@txbox/core'
 import type { inspectionStatements } from './inspection-statements.ts'
 import { checkRevision } from './schema-revision.ts'
 
@@ -7,7 +7,7 @@ type Statements = ReturnType<typeof inspectionStatements>
 
 const OLDEST_VERSION = 150_000
 
-/** Those that a plan of ours rests on, or that decide what is the same. */
+/** Indexes that a plan of txbox rests on, or that decide which keys are the same. */
 const INDEXES = [
   'inbox_pkey',
   'inbox_expires_at',
@@ -19,7 +19,7 @@ const INDEXES = [
   'parked_dead',
 ]
 
-/** What there is to say of the server and the tables. `schema` is quoted. */
+/** Findings about the server and the tables. `schema` is quoted. */
 export async function serverFindings(
   run: Run,
   sql: Statements,
@@ -94,7 +94,7 @@ async function revision(run: Run, schema: string): Promise<Finding> {
       check: 'revision',
       verdict: 'problem',
       found: error.message.startsWith('The tables') ? error.message : 'there are no tables of txbox here',
-      advice: later ? 'Upgrade txbox.' : "Run 'txbox migrate'.",
+      advice: later ? 'Upgrade txbox.' : "Run 'npx @txbox/cli migrate'.",
     }
   }
 }
@@ -108,7 +108,7 @@ async function indexes(run: Run, sql: Statements, schema: string): Promise<Findi
     verdict: 'problem',
     found: `missing or invalid: ${missing.join(', ')}`,
     advice:
-      "Drop what is invalid, and run the files that 'txbox migrate --print' writes: they are safe to run again.",
+      "Drop what is invalid, and run the files that 'npx @txbox/cli migrate --print' writes: they are safe to run again.",
   }
 }
 
@@ -141,9 +141,9 @@ async function horizon(run: Run, sql: Statements, longMs: number): Promise<Findi
     return {
       check: 'vacuum horizon',
       verdict: 'ok',
-      found: `nobody has pinned it for longer than ${Math.round(longMs / 1000)} s`,
+      found: `nobody has pinned it for longer than ${readableDuration(longMs)}`,
     }
-  const since = (ms: unknown): string => (ms === null ? '' : ` for ${Math.round(Number(ms) / 1000)} s`)
+  const since = (ms: unknown): string => (ms === null ? '' : ` for ${readableDuration(Number(ms))}`)
   return {
     check: 'vacuum horizon',
     verdict: 'warning',
@@ -160,7 +160,10 @@ async function bloat(run: Run, sql: Statements, schema: string): Promise<Finding
     check: 'dead rows',
     verdict: 'warning',
     found: tables
-      .map((row) => `${String(row['name'])}: ${String(row['dead'])} dead, ${String(row['live'])} live`)
+      .map(
+        (row) =>
+          `${String(row['name'])}: ${readableNumber(Number(row['dead']))} dead, ${readableNumber(Number(row['live']))} live`,
+      )
       .join('; '),
     advice: 'Look at the vacuum horizon, then VACUUM these tables.',
   }

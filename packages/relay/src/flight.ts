@@ -1,5 +1,6 @@
 import {
   PublishTimeoutError,
+  oneLine,
   type BacklogMessage,
   type OutboxMessage,
   type PublishResult,
@@ -170,7 +171,7 @@ function toOutboxMessage(stored: BacklogMessage): OutboxMessage {
 function lateError(messages: readonly BacklogMessage[], publishTimeoutMs: number): PublishTimeoutError {
   return new PublishTimeoutError(
     `The publisher has not answered a call with ${messages.length} messages, the first with id ` +
-      `${JSON.stringify(messages[0]!.id.slice(0, 100))}, for ${publishTimeoutMs} ms. The signal of the call has been ` +
+      `${oneLine(messages[0]!.id)}, for ${publishTimeoutMs} ms. The signal of the call has been ` +
       'aborted. Only the shard of these messages waits until the call ends.',
   )
 }

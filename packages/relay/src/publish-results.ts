@@ -1,4 +1,4 @@
-import type { BacklogMessage, PublishResult } from '@txbox/core'
+import { oneLine, type BacklogMessage, type PublishResult } from '@txbox/core'
 
 /**
  * Nothing that a publisher answers may lose a message: an answer that cannot be read counts as none.
@@ -20,8 +20,8 @@ export function checkResults(results: readonly PublishResult[], messages: readon
       if (key !== undefined) rejected.add(key)
     } else if (result?.status !== 'skipped' || key === undefined || !rejected.has(key)) {
       throw new TypeError(
-        `The publisher's result for message ${JSON.stringify(id.slice(0, 100))} must be 'accepted', 'rejected', or ` +
-          `'skipped' after a rejection of the same key, not ${`${JSON.stringify(result?.status)}`.slice(0, 100)}.`,
+        `The publisher's result for message ${oneLine(id)} must be 'accepted', 'rejected', or ` +
+          `'skipped' after a rejection of the same key, not ${oneLine(String(result?.status))}.`,
       )
     }
   }

@@ -1,0 +1,35 @@
+import type { Step } from '../crash/programs/mortal.ts'
+import type { Target } from './target.ts'
+
+/** The statements by which a relay goes from one step to the next, as patterns of their texts. */
+export interface RelayStatements {
+  /** It makes itself known by the first one, and takes shards by the second. */
+  readonly take: string
+  readonly renew: string
+  readonly read: string
+  readonly settle: string
+  /** It has shards, and every other relay can see that. */
+  readonly hasTaken: Step
+}
+
+export function relayStatementsOf({ engine }: Target): RelayStatements {
+  if (engine === 'postgres') {
+    const take = 'update \\S+leases as l\\s+set owner = \\$2'
+    return {
+      take,
+      renew: 'update \\S+leases as l\\s+set expires_at = pg_catalog.clock_timestamp',
+      read: 'payload_bytes',
+      settle: 'delete from \\S+outbox',
+      hasTaken: { statement: take, nth: 2, phase: 'answered' },
+    }
+  }
+  return {
+    take: 'update \\S+leases\\S*\\s+set owner = (?!null)',
+    renew: 'update \\S+leases\\S*\\s+set expires_at',
+    read: 'as blocked\\s+from',
+    settle: 'delete o\\s+from \\S+leases',
+    // Leases are taken in a transaction of several statements, which this one follows. Before it the server would end a
+    // connection that is paused, and the relay would never learn that the leases are its own.
+    hasTaken: { statement: '^set session wait_timeout', nth: 2, phase: 'answered' },
+  }
+}
