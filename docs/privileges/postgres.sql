@@ -32,6 +32,8 @@ grant select, insert, update, delete on txbox.versions, txbox.waiting to txbox_a
 -- txbox relay, createRelay. SELECT … FOR UPDATE needs the right to update.
 grant select, delete on txbox.outbox to txbox_relay;
 grant select, insert, update, delete on txbox.parked, txbox.leases to txbox_relay;
+-- How far the numbers have come: without it a relay finds messages late after somebody has set the sequence back by hand.
+grant select on sequence txbox.outbox_seq to txbox_relay;
 
 -- txbox gc, createGarbageCollector.
 grant select, update, delete on txbox.inbox, txbox.parked, txbox.redrives, txbox.waiting to txbox_gc;

@@ -28,7 +28,7 @@ describe.each(kindsOfRoots(target))('$name', (kind) => {
     await relay.settle({ accepted: read.slice(0, 3) })
     expect(idsOf(await relay.read())).toEqual(ids.slice(3))
     // Without addresses, and together with others that have gone already.
-    await relay.settle({ accepted: read.map((row) => ({ ...row, address: undefined })) })
+    await relay.settle({ accepted: read.map(({ seq, stamp }) => ({ seq, stamp, address: undefined })) })
     expect(await relay.read()).toEqual([])
   })
 
@@ -89,7 +89,7 @@ describe.each(kindsOfRoots(target))('$name', (kind) => {
       released: [],
     })
     expect(await relay.readSuspect()).toBeUndefined()
-    expect(idsOf(await relay.readDue()).toSorted()).toEqual([ids[1], ids[2]].toSorted())
+    expect(idsOf(await relay.readDue()).toSorted()).toEqual(ids.slice(1, 3).toSorted())
   })
 
   test('O9 a range of parked messages becomes suspect, and the run of a key ends before the first of them', async () => {
@@ -119,7 +119,9 @@ describe.each(kindsOfRoots(target))('$name', (kind) => {
     await outbox.sql(`delete from ${relay.table('parked')} where id in (?, ?)`, [ids[0], ids[4]])
     expect(await relay.readDue()).toEqual([])
     expect(await relay.store.healKeys(relay.lease, SHARD)).toBe(2)
-    expect(idsOf(await relay.readDue()).toSorted()).toEqual([ids[1], ids[5]].toSorted())
+    expect(idsOf(await relay.readDue()).toSorted()).toEqual(
+      ids.filter((_, n) => n === 1 || n === 5).toSorted(),
+    )
     expect(await relay.store.healKeys(relay.lease, SHARD)).toBe(0)
   })
 

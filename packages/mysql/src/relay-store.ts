@@ -1,6 +1,4 @@
 import {
-  LeaseLostError,
-  SettlementError,
   TransactionConflictError,
   type BacklogMessage,
   type BacklogRow,
@@ -19,28 +17,20 @@ import {
   type Row,
   type StoredMessage,
 } from './backlog-message.ts'
-import { TABLE_ACCESS_DENIED, hasNumber } from './errors.ts'
 import { bytesOf, fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import { RelayServer } from './relay-server.ts'
+import { RelaySettling, SETTLING, assertNone, fence, json, leaseLost } from './relay-settling.ts'
 import type { relayStatementsByEngine } from './relay-statements.ts'
-import { refused as refusalOf, rowOf, verdictOf, waiting, type Verdict } from './relay-verdicts.ts'
-import { runBounded, runTogether, type Source } from './run-alone.ts'
+import { refused as refusalOf, rowOf, waiting } from './relay-verdicts.ts'
+import { runBounded, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
-
-const SETTLING = 'settling messages'
 
 /** Each key that goes on is a branch of a statement. */
 const MOST_BRANCHES = 100
 
 /** Keys that are looked at in one go. */
 const HEAL_KEYS = 10_000
-
-/** To write a longer statement takes time in which a transaction is open. */
-const PIECE_BYTES = 1_048_576
-
-/** Incorrect string value: a character that the column cannot hold. */
-const UNTRANSLATABLE = 1366
 
 type Statements = ReturnType<typeof relayStatementsByEngine>
 
@@ -49,6 +39,7 @@ export class MysqlRelayStore implements RelayStore {
   readonly #statements: Statements
   readonly #parked: ReturnType<typeof parkedStatements>
   readonly #source: Source
+  readonly #settling: RelaySettling
   readonly #server = new RelayServer()
   /** The last key of a shard that has been looked at, where there are more. */
   readonly #healed = new Map<number, Buffer>()
@@ -57,6 +48,7 @@ export class MysqlRelayStore implements RelayStore {
     this.#statements = statements
     this.#parked = parked
     this.#source = source
+    this.#settling = new RelaySettling(source, async () => (await this.#sql()).holdOn)
   }
 
   get generation(): number {
@@ -95,9 +87,9 @@ export class MysqlRelayStore implements RelayStore {
   }
 
   async suspectParked(lease: Lease, shard: number, places: { from: bigint; to: bigint }): Promise<void> {
-    await this.#settle(lease, async (run) => {
+    await this.#settling.settle(lease, async (run) => {
       const { rows } = await run(this.#parked.unsuspected, [places.from, places.to, shard])
-      await this.#inPieces(
+      await this.#settling.inPieces(
         run,
         this.#parked.suspect,
         rows.map((row) => textOf(row['place'])),
@@ -112,9 +104,9 @@ export class MysqlRelayStore implements RelayStore {
     // In the order of the outbox, whatever the pieces are: a message is parked before those behind it.
     verdicts.sort((a, b) => (a.row.seq < b.row.seq ? -1 : 1))
     const { park, remove, remaining } = await this.#sql()
-    const kept = await this.#settleTexts(lease, verdicts, async (run, texts) => {
-      const parked = await this.#inPieces(run, park, texts, [shard])
-      const moved = await this.#inPieces(
+    const kept = await this.#settling.settleTexts(lease, verdicts, async (run, texts) => {
+      const parked = await this.#settling.inPieces(run, park, texts, [shard])
+      const moved = await this.#settling.inPieces(
         run,
         remove,
         verdicts.map((verdict) => rowOf(verdict.row)),
@@ -126,9 +118,14 @@ export class MysqlRelayStore implements RelayStore {
             'Nothing was changed; it is tried again.',
         )
       }
-      const removed = await this.#inPieces(run, remove, accepted.map(rowOf), [shard])
+      const removed = await this.#settling.inPieces(run, remove, accepted.map(rowOf), [shard])
       if (moved + removed === verdicts.length + accepted.length) return 0
-      return this.#countOf(run, remaining, [...accepted, ...verdicts.map((verdict) => verdict.row)], [shard])
+      return this.#settling.countOf(
+        run,
+        remaining,
+        [...accepted, ...verdicts.map((verdict) => verdict.row)],
+        [shard],
+      )
     })
     assertNone(kept, accepted.length + verdicts.length, 'in the outbox')
   }
@@ -136,22 +133,22 @@ export class MysqlRelayStore implements RelayStore {
   async settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void> {
     const { accepted, refused, released } = settlement
     const { remove, keep, next, release, remaining } = this.#parked
-    const kept = await this.#settleTexts(lease, refused.map(refusalOf), async (run, texts) => {
-      const removed = await this.#inPieces(run, remove, accepted.map(rowOf))
-      await this.#inPieces(run, keep, texts)
+    const kept = await this.#settling.settleTexts(lease, refused.map(refusalOf), async (run, texts) => {
+      const removed = await this.#settling.inPieces(run, remove, accepted.map(rowOf))
+      await this.#settling.inPieces(run, keep, texts)
       for (let from = 0; from < released.length; from += MOST_BRANCHES) {
         const branches = released
           .slice(from, from + MOST_BRANCHES)
           .map(({ key }) => fill(next, [shard, Buffer.from(key)]))
         const { rows } = await run(branches.join('\nunion all'), [])
         const waits = rows.filter((row) => textOf(row['waits']) === '1')
-        await this.#inPieces(
+        await this.#settling.inPieces(
           run,
           release,
           waits.map((row) => textOf(row['place'])),
         )
       }
-      return removed === accepted.length ? 0 : this.#countOf(run, remaining, accepted)
+      return removed === accepted.length ? 0 : this.#settling.countOf(run, remaining, accepted)
     })
     assertNone(kept, accepted.length, 'among the parked messages')
   }
@@ -159,7 +156,8 @@ export class MysqlRelayStore implements RelayStore {
   async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
     const { note, isHeld } = await this.#sql()
     const doing = 'noting what is in flight'
-    const run: Run = (text, given) => this.#attempt(() => runBounded(this.#source, doing, text, given))
+    const run: Run = (text, given) =>
+      this.#settling.attempt(() => runBounded(this.#source, doing, text, given))
     const { affected } = await run(note, [inFlight ?? null, ...fence(lease)])
     // Some drivers count rows that have changed, and not rows that were found.
     return affected > 0 || (await run(isHeld, fence(lease))).rows.length > 0
@@ -167,19 +165,21 @@ export class MysqlRelayStore implements RelayStore {
 
   async survived(lease: Lease): Promise<void> {
     const { survived } = await this.#sql()
-    await this.#attempt(() => runBounded(this.#source, 'noting what is through', survived, fence(lease)))
+    await this.#settling.attempt(() =>
+      runBounded(this.#source, 'noting what is through', survived, fence(lease)),
+    )
   }
 
   async healKeys(lease: Lease, shard: number): Promise<number> {
     const { heads, release } = this.#parked
-    return this.#settle(lease, async (run) => {
+    return this.#settling.settle(lease, async (run) => {
       const after = this.#healed.get(shard) ?? Buffer.alloc(0)
       const { rows } = await run(heads, [shard, after, HEAL_KEYS])
       if (rows.length < HEAL_KEYS) this.#healed.delete(shard)
       else this.#healed.set(shard, bytesOf(rows.at(-1)!['order_key']))
       const waits = rows.filter((row) => textOf(row['waits']) === '1')
       const places = waits.map((row) => textOf(row['place']))
-      return this.#inPieces(run, release, places)
+      return this.#settling.inPieces(run, release, places)
     })
   }
 
@@ -211,7 +211,9 @@ export class MysqlRelayStore implements RelayStore {
       )
       if (heads.length === due.length) return due
       const following = due.filter((row) => !heads.includes(row)).map(rowNamedBy)
-      await this.#settle(lease, (run) => this.#inPieces(run, this.#parked.follow, following.map(rowOf)))
+      await this.#settling.settle(lease, (run) =>
+        this.#settling.inPieces(run, this.#parked.follow, following.map(rowOf)),
+      )
       if (heads.length > 0) return heads
     }
   }
@@ -249,83 +251,16 @@ export class MysqlRelayStore implements RelayStore {
   async #settleAccepted(lease: Lease, shard: number, accepted: readonly BacklogRow[]): Promise<void> {
     const { settle, isHeld, remaining } = await this.#sql()
     const values = [shard, ...fence(lease)]
-    const run: Run = (text, given) => this.#attempt(() => runBounded(this.#source, SETTLING, text, given))
-    const removed = await this.#inPieces(run, settle, accepted.map(rowOf), values)
+    const run: Run = (text, given) =>
+      this.#settling.attempt(() => runBounded(this.#source, SETTLING, text, given))
+    const removed = await this.#settling.inPieces(run, settle, accepted.map(rowOf), values)
     if (removed === accepted.length) return
     if ((await run(isHeld, fence(lease))).rows.length === 0) throw leaseLost(lease)
-    assertNone(await this.#countOf(run, remaining, accepted, [shard]), accepted.length, 'in the outbox')
-  }
-
-  async #settle<R>(lease: Lease, work: (run: Run) => Promise<R>): Promise<R> {
-    const { holdOn } = await this.#sql()
-    const done = await this.#attempt(() =>
-      runTogether(this.#source, SETTLING, async (run) => {
-        const { rows } = await run(holdOn, fence(lease))
-        return rows.length > 0 ? { result: await work(run) } : undefined
-      }),
+    assertNone(
+      await this.#settling.countOf(run, remaining, accepted, [shard]),
+      accepted.length,
+      'in the outbox',
     )
-    if (done === undefined) throw leaseLost(lease)
-    return done.result
-  }
-
-  /** A settlement with texts, which the column may not be able to hold as they are. */
-  async #settleTexts<R>(
-    lease: Lease,
-    verdicts: readonly Verdict[],
-    work: (run: Run, texts: readonly string[]) => Promise<R>,
-  ): Promise<R> {
-    // In hexadecimal a text has twice its size, and quotes are escaped; a row has two.
-    const mostBytes = Math.floor((await this.#source.server()).maxStatementBytes / 16)
-    const settle = (ascii: boolean): Promise<R> => {
-      const texts = verdicts.map((verdict) => verdictOf(verdict, ascii, mostBytes))
-      return this.#settle(lease, (run) => work(run, texts))
-    }
-    try {
-      return await settle(false)
-    } catch (error) {
-      if (!hasNumber(error, UNTRANSLATABLE)) throw error
-      return settle(true)
-    }
-  }
-
-  /** A statement on a list of JSON, once or more often, so that each fits into a packet. → rows that it has written */
-  async #inPieces(
-    run: Run,
-    text: string,
-    list: readonly string[],
-    values: readonly Value[] = [],
-  ): Promise<number> {
-    const { maxStatementBytes } = await this.#source.server()
-    // Text that is not plain goes in hexadecimal.
-    const mostLength = Math.min(PIECE_BYTES, Math.floor((maxStatementBytes - text.length) / 2) - 1024)
-    let affected = 0
-    for (const piece of pieces(list, mostLength)) {
-      affected += (await run(text, [json(piece), ...values])).affected
-    }
-    return affected
-  }
-
-  async #countOf(
-    run: Run,
-    text: string,
-    rows: readonly BacklogRow[],
-    values: readonly Value[] = [],
-  ): Promise<number> {
-    const { rows: found } = await run(text, [json(rows.map(rowOf)), ...values])
-    return Number(textOf(found[0]?.['remaining']))
-  }
-
-  async #attempt<R>(work: () => Promise<R>): Promise<R> {
-    try {
-      return await work()
-    } catch (error) {
-      if (!hasNumber(error, TABLE_ACCESS_DENIED)) throw error
-      throw new SettlementError(
-        `${SETTLING}: the database refuses it (${(error as Error).message}). Nothing was changed. Give the user of the ` +
-          'relay the rights of docs/privileges/mysql.sql.',
-        { cause: error },
-      )
-    }
   }
 
   async #sql(): Promise<Statements['mysql']> {
@@ -337,51 +272,13 @@ export class MysqlRelayStore implements RelayStore {
   }
 }
 
-function leaseLost({ name, owner, term }: Lease): LeaseLostError {
-  return new LeaseLostError(
-    `The lease '${name}' of term ${term} is no longer held by '${owner}': what it published last was not settled and ` +
-      'will be published again, with the same ids, by the new owner.',
-  )
-}
-
-function assertNone(remaining: number, of: number, where: string): void {
-  if (remaining === 0) return
-  throw new SettlementError(
-    `${SETTLING}: ${remaining} of ${of} rows that were to go are still ${where}. A trigger or a missing privilege keeps ` +
-      'them; the rest was settled. Let the user of the relay delete rows there.',
-  )
-}
-
 /** With this bound on each payload that comes along, all of them together stay within `bytes`. */
 function inlineBytes(limits: ReadLimits): number {
   return Math.floor(limits.bytes / limits.messages)
 }
 
-function fence({ name, owner, term }: Lease): readonly Value[] {
-  return [Buffer.from(name), Buffer.from(owner), term]
-}
-
 function rowNamedBy(row: Row): { readonly seq: bigint; readonly stamp: number } {
   return { seq: BigInt(textOf(row['place'])), stamp: toStamp(Number(textOf(row['stamp']))) }
-}
-
-function json(values: readonly string[]): string {
-  return `[${values.join(',')}]`
-}
-
-function pieces(list: readonly string[], mostLength: number): readonly (readonly string[])[] {
-  const all: string[][] = []
-  let length = Number.POSITIVE_INFINITY
-  for (const one of list) {
-    const bytes = Buffer.byteLength(one) + 1
-    if (length + bytes > mostLength) {
-      all.push([])
-      length = 2
-    }
-    all.at(-1)!.push(one)
-    length += bytes
-  }
-  return all
 }
 
 /** Of each key no more than what comes before one that has to wait longer. */

@@ -1,6 +1,4 @@
 import {
-  LeaseLostError,
-  SettlementError,
   type BacklogMessage,
   type BacklogRow,
   type Lease,
@@ -12,7 +10,6 @@ import {
 } from '@txbox/core'
 import { isLarge, stampOf, toMessages, type Row } from './backlog-message.ts'
 import { CopiedMessages } from './copied-messages.ts'
-import { hasCode } from './errors.ts'
 import {
   binaryAddresses,
   binaryArray,
@@ -23,19 +20,13 @@ import {
 } from './integer-arrays.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import { RelayServer, type Server } from './relay-server.ts'
+import { RelaySettling, assertNone, fence } from './relay-settling.ts'
 import { withIntegers, type relayStatements } from './relay-statements.ts'
 import { columnsOf, refused as verdictOf, rowsOf, waiting } from './relay-verdicts.ts'
 import { cancelAfterMs, copyAlone, runAtReadCommitted, type CopyOut, type Source } from './run-alone.ts'
 import { ScanStarts, type OpenWriter, type Scan } from './scan-start.ts'
 
 const READING = 'reading the outbox'
-const SETTLING = 'settling messages'
-
-/** Insufficient privilege: https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const NO_PRIVILEGE = '42501'
-
-/** A character that the encoding of the database has not. */
-const UNTRANSLATABLE = '22P05'
 
 /** Keys that are looked at in one go. */
 const HEAL_KEYS = 10_000
@@ -45,6 +36,7 @@ export class PostgresRelayStore implements RelayStore {
   readonly #sql: ReturnType<typeof relayStatements>
   readonly #parked: ReturnType<typeof parkedStatements>
   readonly #source: Source
+  readonly #settling: RelaySettling
   readonly #server = new RelayServer(
     () => this.#askServer(),
     () => this.#starts.forget(),
@@ -64,6 +56,7 @@ export class PostgresRelayStore implements RelayStore {
     this.#sql = statements
     this.#parked = parked
     this.#source = source
+    this.#settling = new RelaySettling(source)
     this.#copyOut = source.root.copyOut?.(source.db)
   }
 
@@ -143,7 +136,7 @@ export class PostgresRelayStore implements RelayStore {
 
   async suspectParked(lease: Lease, shard: number, places: { from: bigint; to: bigint }): Promise<void> {
     const values = [...fence(lease), shard, String(places.from), String(places.to)]
-    await this.#settle(lease, this.#parked.suspect, values)
+    await this.#settling.settle(lease, this.#parked.suspect, values)
   }
 
   async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
@@ -152,7 +145,7 @@ export class PostgresRelayStore implements RelayStore {
     if (verdicts.length === 0) {
       await this.#settleAccepted(lease, shard, accepted)
     } else {
-      const row = await this.#settleVerdicts(lease, this.#sql.settleAndPark, (ascii) => [
+      const row = await this.#settling.settleVerdicts(lease, this.#sql.settleAndPark, (ascii) => [
         ...[...fence(lease), shard, ...rowsOf(accepted)],
         ...columnsOf(verdicts, ascii),
       ])
@@ -164,7 +157,7 @@ export class PostgresRelayStore implements RelayStore {
 
   async settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void> {
     const { accepted, refused, released } = settlement
-    const row = await this.#settleVerdicts(lease, this.#parked.settle, (ascii) => [
+    const row = await this.#settling.settleVerdicts(lease, this.#parked.settle, (ascii) => [
       ...[...fence(lease), ...rowsOf(accepted)],
       ...columnsOf(refused.map(verdictOf), ascii),
       ...[released.map(({ key }) => key), shard],
@@ -180,7 +173,7 @@ export class PostgresRelayStore implements RelayStore {
   async healKeys(lease: Lease, shard: number): Promise<number> {
     const after = this.#healed.get(shard) ?? ''
     const values = [...fence(lease), shard, after, HEAL_KEYS]
-    const { healed, keys, last } = await this.#settle(lease, this.#parked.heal, values)
+    const { healed, keys, last } = await this.#settling.settle(lease, this.#parked.heal, values)
     if (Number(keys) < HEAL_KEYS) this.#healed.delete(shard)
     else this.#healed.set(shard, last as string)
     return Number(healed)
@@ -219,7 +212,7 @@ export class PostgresRelayStore implements RelayStore {
       const heads = due.filter((row) => row['first'] === null || row['first'] === row['place'])
       if (heads.length === due.length) return due
       const following = due.filter((row) => !heads.includes(row))
-      await this.#settle(lease, this.#parked.follow, [...fence(lease), ...placesOf(following)])
+      await this.#settling.settle(lease, this.#parked.follow, [...fence(lease), ...placesOf(following)])
       if (heads.length > 0) return heads
     }
   }
@@ -248,10 +241,13 @@ export class PostgresRelayStore implements RelayStore {
         this.#copyOut === undefined
           ? [textArray(seqs), textAddresses(addresses), textStamps(stamps)]
           : [binaryArray(seqs), binaryAddresses(addresses), binaryStamps(stamps)]
-      const { affected } = await this.#attempt(this.#sql.settle, [...values, ...rows])
+      const { affected } = await this.#settling.attempt(this.#sql.settle, [...values, ...rows])
       if (affected === accepted.length) return
     }
-    const { settled } = await this.#settle(lease, this.#sql.settleByNumber, [...values, ...rowsOf(accepted)])
+    const { settled } = await this.#settling.settle(lease, this.#sql.settleByNumber, [
+      ...values,
+      ...rowsOf(accepted),
+    ])
     if (Number(settled) < accepted.length) await this.#assertGone(shard, accepted)
   }
 
@@ -277,50 +273,6 @@ export class PostgresRelayStore implements RelayStore {
   async #read(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     return (await runAtReadCommitted(this.#source, READING, text, values)).rows
   }
-
-  /** A settlement with texts, which the database may not be able to hold as they are. */
-  async #settleVerdicts(
-    lease: Lease,
-    text: string,
-    valuesWith: (ascii: boolean) => readonly unknown[],
-  ): Promise<Row> {
-    try {
-      return await this.#settle(lease, text, valuesWith(false))
-    } catch (error) {
-      if (!hasCode(error, UNTRANSLATABLE)) throw error
-      return this.#settle(lease, text, valuesWith(true))
-    }
-  }
-
-  async #settle(lease: Lease, text: string, values: readonly unknown[]): Promise<Row> {
-    const [row] = (await this.#attempt(text, values)).rows
-    if (row !== undefined) return row
-    throw new LeaseLostError(
-      `The lease '${lease.name}' of term ${lease.term} is no longer held by '${lease.owner}': what it published last was ` +
-        'not settled and will be published again, with the same ids, by the new owner.',
-    )
-  }
-
-  async #attempt(text: string, values: readonly unknown[]): ReturnType<typeof runAtReadCommitted> {
-    try {
-      return await runAtReadCommitted(this.#source, SETTLING, text, values)
-    } catch (error) {
-      if (!hasCode(error, NO_PRIVILEGE)) throw error
-      throw new SettlementError(
-        `${SETTLING}: the database refuses it (${(error as Error).message}). Nothing was changed. Give the role of the ` +
-          'relay the rights of docs/privileges/postgres.sql.',
-        { cause: error },
-      )
-    }
-  }
-}
-
-function assertNone(remaining: number, of: number, where: string): void {
-  if (remaining === 0) return
-  throw new SettlementError(
-    `${SETTLING}: ${remaining} of ${of} rows that were to go are still ${where}. A row-level security policy, a trigger ` +
-      'or a rule keeps them; the rest was settled. Let the role of the relay delete rows there.',
-  )
 }
 
 /** With this bound on each payload that comes along, all of them together stay within `bytes`. */
@@ -330,10 +282,6 @@ function inlineBytes(limits: ReadLimits): number {
 
 function numberOf(row: Row | undefined): bigint | undefined {
   return row === undefined ? undefined : BigInt(row['seq'] as string)
-}
-
-function fence({ name, owner, term }: Lease): readonly unknown[] {
-  return [name, owner, String(term)]
 }
 
 function placesOf(rows: readonly Row[]): [places: string, stamps: string] {

@@ -85,7 +85,7 @@ export class PostgresPair {
     const [row] = await this.#primary.sql('select pg_current_wal_lsn()::text as at')
     const replayed = async (): Promise<boolean> => {
       const [there] = await this.#standby.sql(
-        `select pg_last_wal_replay_lsn() >= '${row!['at']}'::pg_lsn as it`,
+        `select pg_last_wal_replay_lsn() >= '${String(row?.['at'])}'::pg_lsn as it`,
       )
       return there!['it'] === true
     }

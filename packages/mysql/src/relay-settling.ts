@@ -1,0 +1,139 @@
+import { LeaseLostError, SettlementError, type BacklogRow, type Lease } from '@txbox/core'
+import { TABLE_ACCESS_DENIED, hasNumber } from './errors.ts'
+import { textOf, type Value } from './literals.ts'
+import { rowOf, verdictOf, type Verdict } from './relay-verdicts.ts'
+import { runTogether, type Source } from './run-alone.ts'
+import type { Run } from './short-transaction.ts'
+
+export const SETTLING = 'settling messages'
+
+/** To write a longer statement takes time in which a transaction is open. */
+const PIECE_BYTES = 1_048_576
+
+/** Incorrect string value: a character that the column cannot hold. */
+const UNTRANSLATABLE = 1366
+
+/** Short transactions under a lease, of statements on lists that may be longer than a packet. */
+export class RelaySettling {
+  readonly #source: Source
+  readonly #holdOn: () => Promise<string>
+
+  /** @param holdOn the statement that finds the lease, and keeps others from it. */
+  constructor(source: Source, holdOn: () => Promise<string>) {
+    this.#source = source
+    this.#holdOn = holdOn
+  }
+
+  /** @throws {LeaseLostError} when the lease is no longer this one. */
+  async settle<R>(lease: Lease, work: (run: Run) => Promise<R>): Promise<R> {
+    const holdOn = await this.#holdOn()
+    const done = await this.attempt(() =>
+      runTogether(this.#source, SETTLING, async (run) => {
+        const { rows } = await run(holdOn, fence(lease))
+        return rows.length > 0 ? { result: await work(run) } : undefined
+      }),
+    )
+    if (done === undefined) throw leaseLost(lease)
+    return done.result
+  }
+
+  /** A settlement with texts, which the column may not be able to hold as they are. */
+  async settleTexts<R>(
+    lease: Lease,
+    verdicts: readonly Verdict[],
+    work: (run: Run, texts: readonly string[]) => Promise<R>,
+  ): Promise<R> {
+    // In hexadecimal a text has twice its size, and quotes are escaped; a row has two.
+    const mostBytes = Math.floor((await this.#source.server()).maxStatementBytes / 16)
+    const settle = (ascii: boolean): Promise<R> => {
+      const texts = verdicts.map((verdict) => verdictOf(verdict, ascii, mostBytes))
+      return this.settle(lease, (run) => work(run, texts))
+    }
+    try {
+      return await settle(false)
+    } catch (error) {
+      if (!hasNumber(error, UNTRANSLATABLE)) throw error
+      return settle(true)
+    }
+  }
+
+  /** A statement on a list of JSON, once or more often, so that each fits into a packet. → rows that it has written */
+  async inPieces(
+    run: Run,
+    text: string,
+    list: readonly string[],
+    values: readonly Value[] = [],
+  ): Promise<number> {
+    const { maxStatementBytes } = await this.#source.server()
+    // Text that is not plain goes in hexadecimal.
+    const mostLength = Math.min(PIECE_BYTES, Math.floor((maxStatementBytes - text.length) / 2) - 1024)
+    let affected = 0
+    for (const piece of pieces(list, mostLength)) {
+      affected += (await run(text, [json(piece), ...values])).affected
+    }
+    return affected
+  }
+
+  async countOf(
+    run: Run,
+    text: string,
+    rows: readonly BacklogRow[],
+    values: readonly Value[] = [],
+  ): Promise<number> {
+    const { rows: found } = await run(text, [json(rows.map(rowOf)), ...values])
+    return Number(textOf(found[0]?.['remaining']))
+  }
+
+  /** @throws {SettlementError} when the user of the relay may not do it. */
+  async attempt<R>(work: () => Promise<R>): Promise<R> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!hasNumber(error, TABLE_ACCESS_DENIED)) throw error
+      throw new SettlementError(
+        `${SETTLING}: the database refuses it (${(error as Error).message}). Nothing was changed. Give the user of the ` +
+          'relay the rights of docs/privileges/mysql.sql.',
+        { cause: error },
+      )
+    }
+  }
+}
+
+export function leaseLost({ name, owner, term }: Lease): LeaseLostError {
+  return new LeaseLostError(
+    `The lease '${name}' of term ${term} is no longer held by '${owner}': what it published last was not settled and ` +
+      'will be published again, with the same ids, by the new owner.',
+  )
+}
+
+/** @throws {SettlementError} when some rows are still there. */
+export function assertNone(remaining: number, of: number, where: string): void {
+  if (remaining === 0) return
+  throw new SettlementError(
+    `${SETTLING}: ${remaining} of ${of} rows that were to go are still ${where}. A trigger or a missing privilege keeps ` +
+      'them; the rest was settled. Let the user of the relay delete rows there.',
+  )
+}
+
+export function fence({ name, owner, term }: Lease): readonly Value[] {
+  return [Buffer.from(name), Buffer.from(owner), term]
+}
+
+export function json(values: readonly string[]): string {
+  return `[${values.join(',')}]`
+}
+
+function pieces(list: readonly string[], mostLength: number): readonly (readonly string[])[] {
+  const all: string[][] = []
+  let length = Number.POSITIVE_INFINITY
+  for (const one of list) {
+    const bytes = Buffer.byteLength(one) + 1
+    if (length + bytes > mostLength) {
+      all.push([])
+      length = 2
+    }
+    all.at(-1)!.push(one)
+    length += bytes
+  }
+  return all
+}
