@@ -13,7 +13,7 @@ import { DUPLICATE_KEY, numberOf } from './errors.ts'
 import type { inboxStatementsByEngine } from './inbox-statements.ts'
 import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
 import { rowsByPacket } from './rows-by-packet.ts'
-import { assertInTransaction, execute, type MysqlSession } from './session.ts'
+import { assertInTransaction, execute, executeAnywhere, type MysqlSession } from './session.ts'
 
 /** How often a claim is decided anew when others get in between. Two or three do, in practice. */
 const ROUNDS = 20
@@ -82,9 +82,15 @@ export class MysqlInboxStore implements InboxStore {
     let allNew = true
     for (const packet of packets) {
       const text = sql.claimBatch.replace('ROWS', () => packet.map(({ row }) => row).join(','))
-      const { inTransaction, insertId } = await execute(session, CLAIMING, text, [])
-      if (inTransaction === false) await this.#refuseBatch(session, { consumer, token, packets })
-      if (insertId !== 0) allNew = false
+      const answer = await execute(session, CLAIMING, text, []).catch((error: unknown) => {
+        // The transaction was ended after an earlier packet: by a COMMIT, perhaps.
+        if (error instanceof NotInTransactionError && packet !== packets[0]) return undefined
+        throw error
+      })
+      if (answer === undefined || answer.inTransaction === false) {
+        return this.#refuseBatch(session, { consumer, token, packets })
+      }
+      if (answer.insertId !== 0) allNew = false
     }
     if (allNew && !options.times) return claims.map(() => ({ status: 'won' }))
 
@@ -119,7 +125,7 @@ export class MysqlInboxStore implements InboxStore {
 
   /** Takes back a claim of which the server's answer says that it is committed already. */
   async #refuse(session: Session, key: readonly Value[]): Promise<never> {
-    await execute(session, CLAIMING, this.#sql(session).takeBack, key)
+    await executeAnywhere(session, CLAIMING, this.#sql(session).takeBack, key)
     throw outside()
   }
 
@@ -127,7 +133,7 @@ export class MysqlInboxStore implements InboxStore {
   async #refuseBatch(session: Session, { consumer, token, packets }: Batch): Promise<never> {
     for (const packet of packets) {
       const keys = packet.map(({ key }) => key)
-      await execute(session, CLAIMING, this.#sql(session).takeBackBatch, [consumer, token, keys])
+      await executeAnywhere(session, CLAIMING, this.#sql(session).takeBackBatch, [consumer, token, keys])
     }
     throw outside()
   }

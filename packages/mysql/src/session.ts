@@ -60,8 +60,19 @@ export async function execute(
   values: readonly Value[],
 ): Promise<SqlResult> {
   const { adapter, handle } = session as MysqlSession
-  // In the same tick in which the statement is sent: a caller who does not await us may have ended the transaction.
+  // In the same tick in which the statement is sent: a caller who does not await txbox may have ended the transaction.
   if (adapter.stateNow?.(handle) === 'none') throw notOpen()
+  return executeAnywhere(session, doing, text, values)
+}
+
+/** The same, also when the transaction has ended: takes back what was written outside of it. */
+export async function executeAnywhere(
+  session: Session,
+  doing: string,
+  text: string,
+  values: readonly Value[],
+): Promise<SqlResult> {
+  const { adapter, handle } = session as MysqlSession
   try {
     return await adapter.query(handle, fill(text, values), [])
   } catch (error) {
