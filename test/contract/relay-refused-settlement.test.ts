@@ -64,3 +64,39 @@ test('O18 messages that the database does not let go are published once, and rep
     await letRowsGo()
   }
 })
+
+test('O7 O18 a shard that was lost while its settlement was refused is taken again by the same relay', async () => {
+  await keepRows(kept)
+  try {
+    const broker = new Broker()
+    const ids = await publishAll(root, messagesOf(kept, 3))
+    const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
+    await subject.hears('error', 3)
+    await outbox.expireLeases()
+    await subject.hears('lease-lost', 16)
+    await letRowsGo()
+    await outbox.settled()
+    expect(broker.firstIds(kept)).toEqual(ids)
+    await subject.relay.drain()
+  } finally {
+    await letRowsGo()
+  }
+})
+
+test('O10 O18 stop makes a refused settlement again until its deadline, and no longer', async () => {
+  await keepRows(kept)
+  try {
+    const broker = new Broker()
+    const ids = await publishAll(root, messagesOf(kept, 3))
+    const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
+    await subject.hears('error', 2)
+    const stopping = subject.relay.stop({ timeoutMs: 10_000 })
+    await letRowsGo()
+    await stopping
+    expect(await outbox.backlog()).toEqual([])
+    expect(broker.ids(kept)).toEqual(ids)
+    expect(await outbox.heldLeases()).toBe(0)
+  } finally {
+    await letRowsGo()
+  }
+})

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createDeadLetters } from '@txbox/relay'
-import { Broker, Gate, type Respond } from '../support/broker.ts'
+import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
@@ -144,6 +144,28 @@ onEachKind(target, (kind) => {
     await outbox.settled()
     expect(broker.ids()).toEqual(ids)
     expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 5])
+  })
+
+  test('O4 O9 a suspect that is refused is tried again, and the suspects behind it follow in order', async () => {
+    const ids = await publishAll(root, messagesOf(poisoned, 3))
+    await die(1)
+    await die(1)
+    const broker = new Broker()
+    let refusals = 0
+    const publisher = broker.publisher({
+      ordering: 'per-key',
+      respond: (call) => {
+        if (call.messages[0]!.id !== ids[0] || refusals++ > 0) return call.acceptAll()
+        return call.messages.map((_, n) => (n === 0 ? rejected() : { status: 'skipped' }))
+      },
+    })
+    const subject = await RelayUnderTest.started(root, publisher, {
+      retry: { attempts: 5, delayMs: () => 100 },
+    })
+    await subject.hears('parked')
+    await outbox.settled()
+    expect(broker.ids()).toEqual(ids)
+    expect(subject.heard('dead-lettered')).toEqual([])
   })
 
   test('O9 a parked message that was in flight at two deaths is tried alone as well', async () => {

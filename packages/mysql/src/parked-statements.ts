@@ -121,7 +121,8 @@ where p.due_at is null and p.dead_at is null`,
     unsuspected: `
 select cast(p.place as char) as place
 from ${parked} as p force index (primary)
-where p.place >= ? and p.place <= ? and p.shard = ? and p.dead_at is null and not p.suspect`,
+where p.place >= ? and p.place <= ? and p.shard = ? and p.dead_at is null and not p.suspect
+  and (p.due_at is null or p.due_at <= utc_timestamp(6))`,
 
     /** In the transaction that has found them. */
     suspect: `

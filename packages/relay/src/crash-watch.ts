@@ -66,7 +66,12 @@ export class CrashWatch {
     if (!this.#isActive || kind === 'suspect' || batch.length === 0) return
     const numbers = batch.map(({ seq }) => seq)
     this.#noted.set(batch, { kind, from: least(numbers), to: greatest(numbers) })
-    await this.#write(this.#note())
+    try {
+      await this.#write(this.#note())
+    } catch (error) {
+      this.#noted.delete(batch)
+      throw error
+    }
   }
 
   /** The next note leaves the flight out. A note that is too long only makes suspects of innocent messages. */

@@ -5,14 +5,13 @@ const ALL = Array.from({ length: SHARDS }, (_, shard) => shard)
 /** When each shard was last seen with nothing that could go, by us or by asking; times are on the monotonic clock. */
 export class EmptyShards {
   readonly #seenAt = new Map<number, number>()
-  #news = Promise.withResolvers<void>()
+  readonly #waiting = new Set<() => void>()
 
   /** `at`: when whoever saw it began to look. */
   seen(shards: readonly number[], at: number): void {
     if (shards.length === 0) return
-    for (const shard of shards) this.#seenAt.set(shard, at)
-    this.#news.resolve()
-    this.#news = Promise.withResolvers()
+    for (const shard of shards) this.#seenAt.set(shard, Math.max(at, this.#seenAt.get(shard) ?? at))
+    for (const resolve of this.#waiting) resolve()
   }
 
   /** The server is another one, or has gone back in time. */
@@ -25,8 +24,13 @@ export class EmptyShards {
     return ALL.filter((shard) => (this.#seenAt.get(shard) ?? -1) < since)
   }
 
-  /** Resolves when the next one is seen. */
-  next(): Promise<void> {
-    return this.#news.promise
+  /** Resolves when the next one is seen, or after this time. */
+  async next(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, ms)
+    this.#waiting.add(resolve)
+    await promise
+    clearTimeout(timer)
+    this.#waiting.delete(resolve)
   }
 }

@@ -47,6 +47,10 @@ export class Flight {
   /** Resolves when the last call has ended, however it ended; never rejects. */
   readonly over: Promise<void>
   isOver = false
+  /** Its end has been taken note of, and so has the settlement of what it brought. */
+  hasLanded = false
+  /** Calls of the publisher that were made. */
+  calls = 0
   /** A call threw, or answered nonsense: nothing is known of the messages without a result. */
   failure: { readonly error: unknown } | undefined
   /** A call took longer than `publishTimeoutMs`. */
@@ -59,7 +63,8 @@ export class Flight {
   #rejected: { message: BacklogMessage; result: Rejection }[] = []
   #unreadable: readonly BacklogMessage[]
   #hasNews = false
-  #isStalled = false
+  /** Wakes up the loop that begins calls. */
+  #changed: () => void = () => {}
 
   /**
    * @param mayGoOn asked before each call: is the shard still held, and is the relay not stopping by force?
@@ -97,32 +102,39 @@ export class Flight {
   async #fly(batch: readonly BacklogMessage[], mayGoOn: () => boolean): Promise<void> {
     const isOrdered = this.#tools.publisher.ordering === 'per-key'
     const queue = isOrdered ? new WholeBatch(batch) : new OneOfEachKey(batch)
-    const calls = new Set<Promise<void>>()
-    for (let messages = queue.due(); ; messages = queue.due()) {
-      const isFree = calls.size === 0 || (this.#isStalled && calls.size < MOST_CALLS)
-      if (messages.length > 0 && isFree && this.failure === undefined && mayGoOn()) {
-        const call = this.#call(queue.take(), queue)
+    let inProgress = 0
+    let isStalled = false
+    let stalling: NodeJS.Timeout | undefined
+    for (;;) {
+      const isFree = inProgress === 0 || (isStalled && inProgress < MOST_CALLS)
+      if (queue.due().length > 0 && isFree && this.failure === undefined && mayGoOn()) {
+        inProgress++
+        this.calls++
+        isStalled = false
+        clearTimeout(stalling)
+        stalling = setTimeout(() => {
+          isStalled = true
+          this.#changed()
+        }, STALL_MS)
+        void this.#call(queue.take(), queue)
           .catch((error: unknown) => void (this.failure ??= { error }))
-          .finally(() => calls.delete(call))
-        calls.add(call)
+          .finally(() => {
+            inProgress--
+            this.#changed()
+          })
+      } else if (inProgress === 0) {
+        return clearTimeout(stalling)
+      } else {
+        await new Promise<void>((resolve) => (this.#changed = resolve))
       }
-      if (calls.size === 0) return
-      await this.#untilNext(calls)
     }
-  }
-
-  /** Waits until a call has ended, or until those in progress have been so for long. */
-  async #untilNext(calls: ReadonlySet<Promise<void>>): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const stalled = new Promise<true>((resolve) => (timer = setTimeout(resolve, STALL_MS, true)))
-    this.#isStalled = (await Promise.race([...calls, stalled])) === true
-    clearTimeout(timer)
   }
 
   async #call(messages: readonly BacklogMessage[], queue: PublishQueue): Promise<void> {
     const { publisher, publishTimeoutMs, signal } = this.#tools
     const early = new Set<number>()
     let hasEnded = false
+    let before: ReadonlyMap<number, number> | undefined
     const take = (message: BacklogMessage, result: PublishResult): void => {
       if (result.status === 'rejected') this.#rejected.push({ message, result })
       if (result.status !== 'accepted') return
@@ -134,8 +146,13 @@ export class Flight {
       const status = (result as PublishResult | undefined)?.status
       if (hasEnded || message === undefined || early.has(index)) return
       if (status !== 'accepted' && status !== 'rejected') return
+      // Out of the order of its key, a result counts with those of the whole call.
+      before ??= predecessors(messages)
+      const predecessor = before.get(index)
+      if (predecessor !== undefined && !early.has(predecessor)) return
       early.add(index)
       take(message, result)
+      this.#changed()
       if (!this.#hasNews) this.onNews()
       this.#hasNews = true
     }
@@ -162,6 +179,19 @@ export class Flight {
       signal.removeEventListener('abort', stop)
     }
   }
+}
+
+/** For each message of a call that is not the first of its key, the place of the one before it. */
+function predecessors(messages: readonly BacklogMessage[]): ReadonlyMap<number, number> {
+  const before = new Map<number, number>()
+  const last = new Map<string, number>()
+  for (const [index, { key }] of messages.entries()) {
+    if (key === undefined) continue
+    const predecessor = last.get(key)
+    if (predecessor !== undefined) before.set(index, predecessor)
+    last.set(key, index)
+  }
+  return before
 }
 
 function toOutboxMessage(stored: BacklogMessage): OutboxMessage {

@@ -12,7 +12,9 @@ export class HeldShard {
   /** To be given back as soon as nothing of the shard is in flight. */
   leaving: boolean
   #trust: Trust
+  /** Flights that are not settled, and how many of them have not ended. */
   #flights = 0
+  #flying = 0
   #cutOff = false
 
   constructor(
@@ -39,7 +41,7 @@ export class HeldShard {
 
   /** A call of the publisher has been cut off, or would be if the relay ended now: that counts as a crash. */
   get isCutOff(): boolean {
-    return this.#cutOff || this.#flights > 0
+    return this.#cutOff || this.#flying > 0
   }
 
   /** A turn may begin: to publish, or, of a shard that is to be given back, to settle what is in flight. */
@@ -58,9 +60,15 @@ export class HeldShard {
   /** A call of the publisher begins. */
   takeOff(): void {
     this.#flights++
+    this.#flying++
   }
 
-  /** A call has ended, and its results are settled. */
+  /** The calls of a flight have ended. */
+  ended(): void {
+    this.#flying--
+  }
+
+  /** The results of a flight are settled, or count for nothing. */
   landed(): void {
     this.#flights--
   }

@@ -33,9 +33,9 @@ export class LeaseKeeper {
   readonly #events: LeaseKeeperEvents
   readonly #held = new Map<number, HeldShard>()
   /** Shards that were lost while a call was in flight: not taken again before the call has ended. */
-  readonly #unfinished = new Set<number>()
+  readonly #unfinished = new Map<number, HeldShard>()
   /** The last terms in which this relay held shards, by name: a lease that ran out under it is no sign of a crash. */
-  readonly #terms = new Map<string, bigint>()
+  readonly #terms = new Map<string, { readonly term: bigint; readonly ownLosses: number }>()
   /** Given up, but not yet in the database, which could not be reached: nobody can take them before that. */
   #owed: readonly Lease[] = []
   /** Those of them that had something in flight which was cut off. */
@@ -85,8 +85,8 @@ export class LeaseKeeper {
   /** A turn, or a call, has ended. A shard that is to be given back is given back when nothing of it is in flight. */
   async rest(held: HeldShard): Promise<void> {
     if (held.isAtWork) return
-    if (this.#held.get(held.shard) !== held) this.#unfinished.delete(held.shard)
-    else if (held.leaving) await this.#giveBack([held])
+    if (this.#unfinished.get(held.shard) === held) this.#unfinished.delete(held.shard)
+    if (held.leaving && this.#held.get(held.shard) === held) await this.#giveBack([held])
   }
 
   /** The database has said that the lease is somebody else's. */
@@ -145,9 +145,10 @@ export class LeaseKeeper {
     )
     for (const { lease, trust } of await this.#acquire(names, limit)) {
       // A lease that ran out under this relay, and that nobody else has had meanwhile, is no crash.
-      const isOwn = this.#terms.get(lease.name) === lease.term - 1n
-      const crashes = Math.max(0, lease.crashes - (isOwn ? 1 : 0))
-      this.#terms.set(lease.name, lease.term)
+      const last = this.#terms.get(lease.name)
+      const ownLosses = last?.term === lease.term - 1n ? last.ownLosses + 1 : 0
+      const crashes = Math.max(0, lease.crashes - ownLosses)
+      this.#terms.set(lease.name, { term: lease.term, ownLosses })
       const leaving = this.#stopping
       const held = new HeldShard(SHARD_OF.get(lease.name)!, { lease, trust }, { crashes, leaving })
       this.#held.set(held.shard, held)
@@ -209,7 +210,7 @@ export class LeaseKeeper {
   #lose(held: HeldShard, reason: 'expired' | 'taken' | 'stopped'): void {
     if (this.#held.get(held.shard) !== held) return
     this.#held.delete(held.shard)
-    if (held.isAtWork) this.#unfinished.add(held.shard)
+    if (held.isAtWork) this.#unfinished.set(held.shard, held)
     held.lost()
     this.#events.lost(held, reason)
   }

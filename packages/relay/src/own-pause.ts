@@ -8,8 +8,8 @@ export class OwnPause {
   #until = -Infinity
 
   /** @returns the pause that begins now, in milliseconds. */
-  failed(now: number): number {
-    const pauseMs = Math.min(LONGEST_MS, SHORTEST_MS * 2 ** Math.min(this.#failures++, 20))
+  failed(now: number, longestMs: number = LONGEST_MS): number {
+    const pauseMs = Math.min(longestMs, SHORTEST_MS * 2 ** Math.min(this.#failures++, 20))
     this.#until = now + pauseMs
     return pauseMs
   }

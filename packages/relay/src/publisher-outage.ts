@@ -16,8 +16,8 @@ export class PublisherOutage {
   #failedAt = -Infinity
   #until = 0
   #probeUntil = 0
-  /** Grows with each success. */
-  successes = 0
+  #failedBy: object | undefined
+  #hasSucceededSince = false
 
   /** How long to wait before the publisher may be called, in milliseconds; 0 when a call may begin now. */
   waitMs(now: number): number {
@@ -38,6 +38,7 @@ export class PublisherOutage {
    *   known already.
    */
   failed(begunAt: number, now: number, random: () => number = Math.random): number | undefined {
+    this.#hasSucceededSince = false
     if (this.#since !== undefined && begunAt <= this.#failedAt) return undefined
     this.#since ??= now
     this.#failedAt = now
@@ -49,9 +50,26 @@ export class PublisherOutage {
     return jitteredMs
   }
 
+  /**
+   * Notes who has failed. To be called before {@link failed}.
+   *
+   * @returns whether nobody else has failed since the same one failed last, although others have succeeded meanwhile: then
+   *   the failure is its own.
+   */
+  isOwnFailure(of: object): boolean {
+    const isOwn = this.#failedBy === of && this.#hasSucceededSince
+    this.#failedBy = of
+    return isOwn
+  }
+
+  /** The probe was not made: another call may be the probe at once. */
+  giveBack(): void {
+    this.#probeUntil = 0
+  }
+
   /** The broker has answered a call. @returns whether an outage has ended with it. */
   succeeded(): boolean {
-    this.successes++
+    this.#hasSucceededSince = true
     const ended = this.#since !== undefined
     this.#since = undefined
     return ended

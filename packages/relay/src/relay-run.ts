@@ -36,6 +36,9 @@ const LEAST_TIMEOUT_MS = 5000
 /** How often keys whose head somebody has deleted by hand are looked for. */
 const HEAL_AFTER_MS = 60_000
 
+/** The longest pause of a shard while the database cannot be reached. */
+const LONGEST_AWAY_PAUSE_MS = 5000
+
 /** After a failure of the database. */
 const DATABASE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
 
@@ -183,7 +186,7 @@ export class RelayRun {
         const others = left.filter((shard) => !this.#keeper.holds(shard))
         if (others.length > 0) await this.#lookAt(others).catch((error: unknown) => this.#failed(error))
         if (this.#empty.unseenSince(since).length === 0) return
-        await Promise.race([this.#empty.next(), this.#pause(this.#settings.pollMs.min)])
+        await this.#empty.next(this.#settings.pollMs.min)
       }
     } finally {
       this.#draining--
@@ -193,6 +196,8 @@ export class RelayRun {
   async #keepLeases(): Promise<void> {
     while (!this.#unneeded.signal.aborted) {
       await this.#keeper.round()
+      // A turn that was asked for while the trust in the lease had run out was not taken.
+      for (const held of this.#workers.keys()) if (held.leaving) this.#ready.add(held)
       await this.#pause(this.#keeper.roundMs, this.#unneeded.signal)
     }
   }
@@ -257,7 +262,8 @@ export class RelayRun {
       if (isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST') this.#keeper.taken(held)
       else {
         this.#failed(error)
-        this.#later(held, failures.failed(performance.now()))
+        const isAway = isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE'
+        this.#later(held, failures.failed(performance.now(), isAway ? LONGEST_AWAY_PAUSE_MS : undefined))
       }
       return false
     } finally {
@@ -297,7 +303,7 @@ export class RelayRun {
 
   /** When the relay stops: waits for the calls in flight, and settles what they bring. */
   async #finish(held: HeldShard, worker: ShardWorker): Promise<void> {
-    await worker.finish().catch((error: unknown) => this.#failed(error))
+    await worker.finish((error) => this.#failed(error)).catch((error: unknown) => this.#failed(error))
     await this.#keeper.rest(held)
   }
 

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   isTxboxError,
   type BacklogMessage,
@@ -73,8 +74,6 @@ export class ShardFlights {
   /** Settlements that the database has refused: nothing else is done for the shard before they have succeeded. */
   #unsettled: Settling[] = []
   readonly #pause = new OwnPause()
-  /** How often the publisher had succeeded when it failed for this shard last. */
-  #successesAtFailure = -1
   /** The lease is lost. */
   #isAbandoned = false
 
@@ -136,14 +135,20 @@ export class ShardFlights {
     this.#held.takeOff()
     const flight = new Flight(kind, batch, this.#tools, {
       mayGoOn: () => this.#held.isTrusted && !signal.aborted,
-      onLate: (error) => events.emit('error', { error }),
+      onLate: (error) => {
+        events.emit('error', { error })
+        // Other suspects need not wait: the attempt is counted.
+        if (kind === 'suspect') this.#tools.lane.leave(this.#held)
+      },
     })
+    void flight.over.then(() => this.#held.ended())
     await withinTurn(flight)
     if (flight.isOver) this.#ended(flight)
     else this.#goesOn(flight)
     if (this.#isAbandoned && !flight.isOver) return { settled: 0, isOver: false, hasFailed: false }
     const settled = await this.#settleFlight(flight, blocked)
-    return { settled, isOver: flight.isOver, hasFailed: flight.failure !== undefined }
+    const wasNotTried = flight.isOver && flight.calls === 0 && settled === 0
+    return { settled, isOver: flight.isOver, hasFailed: flight.failure !== undefined || wasNotTried }
   }
 
   /**
@@ -162,31 +167,44 @@ export class ShardFlights {
     return mayBeDue
   }
 
-  /** Waits for all flights, and settles what they bring; what has been answered at the latest when the relay is forced. */
-  async finish(): Promise<void> {
-    await this.#settleUnsettled()
-    const allOver = (): Promise<unknown> => Promise.all([...this.#flights].map(({ over }) => over))
+  /**
+   * When the relay stops: waits for all flights, and settles what they bring; once the relay is forced to stop, what has been
+   * answered by then. A settlement that fails is made again while there is time.
+   */
+  async finish(onError: (error: unknown) => void): Promise<void> {
     const { signal } = this.#tools
-    if (this.#flights.size > 0 && !signal.aborted) {
-      const forced = Promise.withResolvers<void>()
-      const force = (): void => forced.resolve()
-      signal.addEventListener('abort', force, { once: true })
-      await Promise.race([allOver(), forced.promise])
-      signal.removeEventListener('abort', force)
+    for (let pauseMs = 50; ; pauseMs = Math.min(1000, pauseMs * 2)) {
+      await this.settleLanded().catch(onError)
+      const flying = [...this.#flights].filter(({ isOver }) => !isOver)
+      if (flying.length === 0 && (this.#unsettled.length === 0 || signal.aborted)) return
+      const over = Promise.all(flying.map((flight) => flight.over))
+      if (signal.aborted) await over
+      else await Promise.race([flying.length > 0 ? over : pause(pauseMs), aborted(signal)])
     }
-    for (await this.settleLanded(); this.#flights.size > 0; await this.settleLanded()) await allOver()
   }
 
   /** The lease is lost: what is still in flight counts for nothing. */
   abandon(): void {
     this.#isAbandoned = true
+    for (const { close } of this.#unsettled.splice(0)) close()
     for (const flight of this.#flights) this.#letGo(flight)
+    this.#callbacks.wants()
   }
 
-  /** Counts an attempt of a suspect, takes the count back, or gives the suspect up. */
+  /**
+   * Counts an attempt of a suspect, takes the count back, or gives the suspect up. If that fails, it is not made again:
+   * nothing has been published that would have to be settled.
+   */
   async settleSuspect(refused: Refused): Promise<void> {
-    const isDead = !refused.refusal.suspect
-    await this.#settleParked([], [refused], { report: () => this.#report([], isDead ? [refused] : [], 0) })
+    await this.#settleUnsettled()
+    const { lease, shard } = this.#held
+    try {
+      await this.#tools.store.settleParked(lease, shard, parkedSettlement([], [refused]))
+    } catch (error) {
+      if (isUnanswered(error)) this.#held.leaving = true
+      throw error
+    }
+    if (!refused.refusal.suspect) this.#report([], [refused], 0)
   }
 
   /** The flight outlives its turn. */
@@ -286,14 +304,13 @@ export class ShardFlights {
       try {
         await next.run()
       } catch (error) {
-        const code = isTxboxError(error) ? error.code : undefined
-        if (code === 'TXBOX_DATABASE_UNAVAILABLE') this.#held.leaving = true
-        if (code === 'TXBOX_DATABASE_UNAVAILABLE' || code === 'TXBOX_LEASE_LOST') {
-          for (const { close } of this.#unsettled.splice(0)) close()
-        }
+        const isLost = isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST'
+        if (isUnanswered(error)) this.#held.leaving = true
+        if (isUnanswered(error) || isLost) for (const { close } of this.#unsettled.splice(0)) close()
         throw error
       }
-      this.#unsettled.shift()
+      // The lease may have been lost meanwhile, and the settlement closed.
+      if (this.#unsettled[0] === next) this.#unsettled.shift()
       next.report()
       next.close()
     }
@@ -323,6 +340,7 @@ export class ShardFlights {
   #ended(flight: Flight): void {
     const { outage, events, signal } = this.#tools
     if (flight.failure === undefined) {
+      if (flight.calls === 0) return outage.giveBack()
       this.#pause.succeeded()
       return this.#brokerAnswers()
     }
@@ -330,10 +348,7 @@ export class ShardFlights {
     if (signal.aborted) return this.#held.cutOff()
     const now = performance.now()
     if (flight.isLate) return void this.#pause.failed(now)
-    // The publisher has worked since it failed for this shard last: the failure may be the shard's own.
-    const isOwn = this.#successesAtFailure >= 0 && outage.successes > this.#successesAtFailure
-    this.#successesAtFailure = outage.successes
-    const ownMs = isOwn ? this.#pause.failed(now) : 0
+    const ownMs = outage.isOwnFailure(this.#held) ? this.#pause.failed(now) : 0
     const outageMs = outage.failed(flight.begunAt, now)
     if (outageMs === undefined && ownMs === 0) return
     events.emit('unavailable', { error, retryInMs: Math.max(outageMs ?? 0, ownMs) })
@@ -344,13 +359,24 @@ export class ShardFlights {
   }
 
   #landed(flight: Flight): void {
+    if (flight.hasLanded) return
+    flight.hasLanded = true
     if (this.#flights.delete(flight)) {
       for (const message of flight.batch) this.#inFlight.remove(flight.kind, message)
     }
     this.#watch.landed(flight.batch)
     this.#held.landed()
-    if (flight.kind === 'suspect') this.#tools.lane.leave()
+    if (flight.kind === 'suspect') this.#tools.lane.leave(this.#held)
   }
+}
+
+/** The database gave no answer: what was asked for may have happened, or may still. */
+function isUnanswered(error: unknown): boolean {
+  return isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE'
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
 async function withinTurn(flight: Flight): Promise<void> {

@@ -86,12 +86,13 @@ export class ShardWorker {
   }
 
   /** Waits for the calls in flight, and settles what they bring. */
-  async finish(): Promise<void> {
-    await this.#flights.finish()
+  async finish(onError: (error: unknown) => void): Promise<void> {
+    await this.#flights.finish(onError)
   }
 
   /** The lease is lost: what is still in flight counts for nothing. */
   abandon(): void {
+    this.#tools.lane.forget(this.#laneIsFree)
     this.#flights.abandon()
   }
 
@@ -135,12 +136,17 @@ export class ShardWorker {
   /** @returns `'failed'` when the publisher was not called, or threw. */
   async #parkedTurn(now: number): Promise<'failed' | 'done'> {
     const { store, limits } = this.#tools
+    const wasDue = this.#isDue
     this.#lookedAt = now
     this.#isDue = false
     const { room } = this.#flights
     if (room === 0) return 'done'
     const batch = await store.readDue(this.#held.lease, this.#held.shard, this.#withInFlight(limits))
-    if (batch.length === 0) this.#watch.parkedIsThrough()
+    if (batch.length === 0) {
+      this.#watch.parkedIsThrough()
+      // Then a suspect may be due: one that waited behind another message of its key.
+      if (wasDue) this.#watch.hasSuspects = true
+    }
     const free = batch.filter((message) => this.#flights.lets('parked', message)).slice(0, room)
     if (free.length === 0) return 'done'
     const outcome = await this.#flights.publish('parked', free)
@@ -156,7 +162,7 @@ export class ShardWorker {
   /** Tries one suspect, if no other is being tried in this process. It is counted before it is published. */
   async #trySuspect(): Promise<void> {
     const { store, lane, limits, retry, outage } = this.#tools
-    if (this.#flights.hasSuspect || !lane.enter(this.#laneIsFree)) return
+    if (this.#flights.hasSuspect || !lane.enter(this.#held, this.#laneIsFree)) return
     let isInFlight = false
     try {
       const message = await store.readSuspect(this.#held.shard, limits)
@@ -173,7 +179,7 @@ export class ShardWorker {
       isInFlight = false
       await this.#flights.settleSuspect(suspected(message, message.attempts))
     } finally {
-      if (!isInFlight) lane.leave()
+      if (!isInFlight) lane.leave(this.#held)
     }
   }
 

@@ -1,22 +1,26 @@
 /** One suspect at a time in the whole process, so that a crash is counted for the one that was being tried. */
 export class SuspectLane {
-  #taken = false
+  #holder: object | undefined
   readonly #waiting = new Set<() => void>()
 
-  /** @returns whether the caller has the lane now; if not, `freed` is called once when the caller may ask again. */
-  enter(freed: () => void): boolean {
-    if (this.#taken) {
-      this.#waiting.add(freed)
-      return false
-    }
-    this.#taken = true
-    return true
+  /** @returns whether `holder` has the lane now; if not, `freed` is called once when the holder may ask again. */
+  enter(holder: object, freed: () => void): boolean {
+    if (this.#holder === undefined) this.#holder = holder
+    else this.#waiting.add(freed)
+    return !this.#waiting.has(freed)
   }
 
-  leave(): void {
-    this.#taken = false
+  /** Does nothing unless `holder` has the lane. */
+  leave(holder: object): void {
+    if (this.#holder !== holder) return
+    this.#holder = undefined
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     for (const freed of waiting) freed()
+  }
+
+  /** Nobody waits by this function any more. */
+  forget(freed: () => void): void {
+    this.#waiting.delete(freed)
   }
 }

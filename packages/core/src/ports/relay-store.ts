@@ -104,7 +104,8 @@ export interface RelayStore {
   readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]>
   readSuspect(shard: number, limits: ReadLimits): Promise<BacklogMessage | undefined>
   /**
-   * Marks parked messages of the shard as suspects: those with places from `from` to `to` that are not dead.
+   * Marks parked messages of the shard as suspects: those with places from `from` to `to` that are due or wait for
+   * another of their key.
    *
    * @throws as a settlement.
    */
