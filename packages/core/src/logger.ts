@@ -1,8 +1,8 @@
 import type { OptionChecker } from './options.ts'
 
 /**
- * Where log lines go, in pino's argument order: an object of plain values first, then a sentence. A pino logger fits as it
- * is, `console` by {@link consoleLogger}. Log lines never hold payloads or passwords.
+ * Receives log lines, in pino's argument order: an object of plain values first, then a sentence. A pino logger fits as it
+ * is; {@link consoleLogger} adapts `console`. Log lines never hold payloads or passwords.
  */
 export interface Logger {
   debug?(object: object, text: string): void
