@@ -15,7 +15,7 @@ export class EmptyShards {
     this.#news = Promise.withResolvers()
   }
 
-  /** The server is another one, or has gone back in time. */
+  /** Must be called when the server is another one, or has gone back in time. */
   forget(): void {
     this.#seenAt.clear()
   }

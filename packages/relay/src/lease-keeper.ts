@@ -32,13 +32,16 @@ export class LeaseKeeper {
   readonly #settings: Settings
   readonly #events: LeaseKeeperEvents
   readonly #held = new Map<number, HeldShard>()
-  /** Shards that were lost while a call was in flight: not taken again before the call has ended. */
+  /** Shards that were lost while a call was in flight. They are not taken again before the call has ended. */
   readonly #unfinished = new Set<number>()
   /** The last terms in which this relay held shards, by name: a lease that ran out under it is no sign of a crash. */
   readonly #terms = new Map<string, bigint>()
-  /** Given up, but not yet in the database, which could not be reached: nobody can take them before that. */
+  /**
+   * Shards that this relay gave up while the database could not be reached: no other relay can take them before the
+   * database knows.
+   */
   #owed: readonly Lease[] = []
-  /** Those of them that had something in flight which was cut off. */
+  /** Those given-up shards that had something in flight which was cut off. */
   readonly #cutOff = new Set<Lease>()
   #member: Lease | undefined
   #renewedAt = -Infinity
@@ -64,7 +67,7 @@ export class LeaseKeeper {
     return this.#held.has(shard)
   }
 
-  /** A turn of the shard is in progress, or a call in flight, also one of a shard that has been lost meanwhile. */
+  /** Is a turn of the shard in progress, or a call in flight? Includes calls of a shard that has been lost meanwhile. */
   isAtWork(shard: number): boolean {
     return this.#held.get(shard)?.isAtWork === true || this.#unfinished.has(shard)
   }
@@ -82,7 +85,10 @@ export class LeaseKeeper {
     }
   }
 
-  /** A turn, or a call, has ended. A shard that is to be given back is given back when nothing of it is in flight. */
+  /**
+   * Must be called when a turn or a call has ended. A shard that is to be given back is given back when nothing of it
+   * is in flight.
+   */
   async rest(held: HeldShard): Promise<void> {
     if (held.isAtWork) return
     if (this.#held.get(held.shard) !== held) this.#unfinished.delete(held.shard)
@@ -94,14 +100,17 @@ export class LeaseKeeper {
     this.#lose(held, held.isTrusted ? 'taken' : 'expired')
   }
 
-  /** Takes no more and gives back what is idle; the other shards follow as they come to rest, by {@link rest}. */
+  /** Takes no more shards and gives back the idle ones; the other shards follow as they come to rest, by {@link rest}. */
   async stop(): Promise<void> {
     this.#stopping = true
     for (const held of this.#held.values()) held.leaving = true
     await this.#giveBack([...this.#held.values()].filter((held) => !held.isAtWork))
   }
 
-  /** Gives back everything. What is still in flight is cut off, which counts as a crash; its settlement is fenced off. */
+  /**
+   * Gives back all shards. Calls that are still in flight are cut off, which counts as a crash; their settlement is
+   * fenced off.
+   */
   async close(): Promise<void> {
     this.#stopping = true
     const member = this.#member
@@ -144,7 +153,7 @@ export class LeaseKeeper {
       this.#held.has(shard) || this.#unfinished.has(shard) ? [] : [name],
     )
     for (const { lease, trust } of await this.#acquire(names, limit)) {
-      // A lease that ran out under this relay, and that nobody else has had meanwhile, is no crash.
+      // A lease that ran out under this relay, and that no other relay has held meanwhile, is no crash.
       const isOwn = this.#terms.get(lease.name) === lease.term - 1n
       const crashes = Math.max(0, lease.crashes - (isOwn ? 1 : 0))
       this.#terms.set(lease.name, lease.term)

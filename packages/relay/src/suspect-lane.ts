@@ -1,9 +1,9 @@
-/** One suspect at a time in the whole process, so that a crash is counted for the one that was being tried. */
+/** One suspect at a time in the whole process, so that a crash is counted for the suspect that was being tried. */
 export class SuspectLane {
   #taken = false
   readonly #waiting = new Set<() => void>()
 
-  /** @returns whether the caller has the lane now; if not, `freed` is called once when the caller may ask again. */
+  /** @returns whether the caller has the lane now. If not, `freed` is called once, when the caller may ask again. */
   enter(freed: () => void): boolean {
     if (this.#taken) {
       this.#waiting.add(freed)
