@@ -14,7 +14,10 @@ export interface Logger {
 /** How important a log line is. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** A logger that writes the sentences to `console`: info to standard output, warnings and errors to standard error. */
+/**
+ * A logger that writes the sentences to `console`: info to standard output, warnings and errors to standard error; no
+ * debug lines.
+ */
 export function consoleLogger(): Logger {
   return {
     info: (_object, text) => console.info(text),
@@ -23,7 +26,11 @@ export function consoleLogger(): Logger {
   }
 }
 
-/** Reads the option `logger`: a logger, `false` for silence, or nothing. */
+/**
+ * Reads the option `logger`: a logger, `false` for silence, or nothing.
+ *
+ * @throws {InvalidOptionError} when `logger` lacks one of the methods that a {@link Logger} must have.
+ */
 export function loggerOption(
   check: OptionChecker,
   logger: Logger | false | undefined,

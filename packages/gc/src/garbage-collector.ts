@@ -61,12 +61,12 @@ export interface GarbageCollectorOptions {
   pauseMs?: number | undefined
   /**
    * How long a dead letter, of the outbox or of a version buffer, is kept after it died, and how long the record of a
-   * redrive; from 0. `Infinity` keeps them for ever. @default 30 days
+   * redrive, in milliseconds; from 0. `Infinity` keeps them forever. @default 30 days
    */
   deadLetterRetentionMs?: number | undefined
   /**
    * Version buffers whose `sweep` runs at the end of each run. How long a message may wait is an option of its buffer, so
-   * the buffers must be those of your program; `txbox gc` sweeps none. @default none
+   * the buffers must be those of your program; `txbox gc` sweeps no buffers. @default no buffers
    */
   versionBuffers?: readonly SweptBuffer[] | undefined
   /**

@@ -56,7 +56,7 @@ interface PgQuery extends FlyingQuery {
   handleCopyData: (message: { readonly chunk: Buffer }) => void
 }
 
-/** The server cancels a late statement shortly before the client gives up, so that the answer still arrives. */
+/** The share of the timeout after which the server cancels a late statement, so that the answer still reaches the client. */
 const SERVER_SHARE = 0.9
 
 const STATES = { I: 'none', T: 'open', E: 'aborted' } as const

@@ -1,6 +1,6 @@
 import type { ServerTraits } from './server.ts'
 
-/** The server cancels a late statement shortly before the client gives up, so that the answer still arrives. In ms. */
+/** The share of the timeout after which the server cancels a late statement, so that the answer still reaches the client. */
 const SERVER_SHARE = 0.9
 
 /** When the server has to give a statement up, in seconds, the unit of the servers. */

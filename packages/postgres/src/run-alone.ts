@@ -5,7 +5,7 @@ import { inOwnTransaction } from './own-transaction.ts'
 
 const ATTEMPTS = 5
 
-/** The server cancels a late statement shortly before the client gives up, so that the answer still arrives. In ms. */
+/** The share of the timeout after which the server cancels a late statement, so that the answer still reaches the client. */
 const SERVER_SHARE = 0.9
 
 /** Where statements go, and how long an answer may take. */

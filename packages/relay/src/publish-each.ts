@@ -27,8 +27,8 @@ const AWAY_PAUSE_MS = 5000
  *
  * An error of connecting (`ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET` and the like, also inside `cause`), or a
  * `BrokerUnavailableError`, is an outage: the relay pauses as a whole, and no attempt is counted. If other messages get
- * through meanwhile, only the destination of this message is unavailable: the message waits with its key, and no attempt
- * is counted either.
+ * through meanwhile, only the destination of this message is unavailable: the message waits with its key for 5 s, and no
+ * attempt is counted either.
  *
  * A call that is still in progress when the relay aborts its signal after `publishTimeoutMs`, and throws then, is a
  * rejection.
