@@ -60,7 +60,7 @@ export async function execute(
   values: readonly Value[],
 ): Promise<SqlResult> {
   const { adapter, handle } = session as MysqlSession
-  // In the same tick in which the statement is sent: a caller that does not await this call may have ended the transaction.
+  // In the same tick in which the statement is sent: a caller who does not await us may have ended the transaction.
   if (adapter.stateNow?.(handle) === 'none') throw notOpen()
   try {
     return await adapter.query(handle, fill(text, values), [])
@@ -75,7 +75,7 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   try {
     const result = await handler()
     if (guard === undefined || guard.doubtful) await assertOpen(session)
-    // The claim was not written in the transaction that is open now, if any.
+    // Whatever is open now, it is not what the claim was written in.
     if (guard?.replaced === true || guard?.ended === true) throw ended()
     if (guard !== undefined && !(await guard.isIntact())) throw ended()
     return result
