@@ -13,7 +13,7 @@ import { wrap } from './layout.ts'
 import { counted, terminalColumns, toJson, write, writeJson } from './terminal.ts'
 
 const PAGE = 1000
-/** Of those that are meant, so many are shown before one decides. */
+/** The number of selected messages that are shown before the user decides. */
 const SHOWN = 5
 
 type Message = DeadLetter | ParkedMessage
@@ -44,7 +44,7 @@ export async function redriveDeadLetters(ids: readonly string[], options: Change
   })
 }
 
-/** `txbox dead-letters discard [ids…]`, with `--parked` also of messages that have not given up. */
+/** `txbox dead-letters discard [ids…]`, with `--parked` for parked messages that have not given up. */
 export async function discardDeadLetters(ids: readonly string[], options: ChangeOptions): Promise<void> {
   const common = {
     done: (messages: string) => `Deleted ${messages}.`,
@@ -107,7 +107,7 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
   })
 }
 
-/** How many are meant, and the first of them. */
+/** The number of selected messages, and the first of them. */
 async function preview(
   page: (after: DeadLetterFilter['after']) => Promise<DeadLetterPage<Message>>,
 ): Promise<{ readonly count: number; readonly first: readonly Message[] }> {

@@ -95,7 +95,7 @@ function isWellFormedUrl(url: string): boolean {
   }
 }
 
-/** What a driver has against the rest of the URL, before anything connects. */
+/** Finds errors in the rest of the URL with the driver's own parser, before anything connects. */
 function checked<T>(make: () => T): T {
   try {
     return make()

@@ -11,10 +11,10 @@ import { payloadOf } from './payload-of.ts'
 import { write, writeJson } from './terminal.ts'
 import { visible, visibleLines } from './visible.ts'
 
-/** What a row of the table shows of an error. */
+/** The maximum length of an error in a row of the table. */
 const ERROR_CHARACTERS = 200
 
-/** Messages of one id that `show` shows at most. */
+/** The maximum number of messages with one id that `show` shows. */
 const SAME_ID = 100
 
 type Shown = DeadLetter | ParkedMessage
@@ -55,7 +55,7 @@ async function page(
   return { found, more }
 }
 
-/** `txbox dead-letters show <id>`: all that is known of the messages with this id. */
+/** `txbox dead-letters show <id>`: shows everything that is known of the messages with this id. */
 export async function showDeadLetter(id: string, options: ShowOptions): Promise<void> {
   await usingDeadLetters(options, async ({ store }) => {
     const filter = { ...everything, ids: [id] }
@@ -92,7 +92,7 @@ function allOf(message: Shown, content: StoredPayload | undefined): string {
   return `${listed([...pairs, ['headers', visible(headers)]])}\n\n${textOf(contentType, payload)}`
 }
 
-/** The payload as its own text where it is text, in Base64 where it is not. */
+/** The payload as text if it is text; otherwise in Base64. */
 function textOf(contentType: string, payload: Uint8Array): string {
   if (payload.length === 0) return '(the payload is empty)'
   return 'payloadBase64' in payloadOf(contentType, payload)

@@ -10,9 +10,9 @@ interface Selection {
   readonly key?: string
 }
 
-/** What every command on dead letters takes. */
+/** The options of every command on dead letters. */
 export interface DeadLettersOptions extends DatabaseOptions, Selection {
-  /** Messages that are parked and have not given up, instead of dead letters. */
+  /** Selects parked messages that have not given up, instead of dead letters. */
   readonly parked?: boolean
   readonly json?: boolean
 }

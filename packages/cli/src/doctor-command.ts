@@ -10,7 +10,10 @@ import { withoutSecrets } from './without-secrets.ts'
 
 const BLOCKING_KEYS = 10
 const PUBLISHER_WITHIN_MS = 10_000
-/** Where what was found begins: behind verdict and name, or in a line of its own where the terminal is narrow. */
+/**
+ * The column in which the text of a finding begins: behind verdict and name, or on a line of its own if the terminal is
+ * narrow.
+ */
 const INDENT = 26
 const NARROW_INDENT = 4
 const NARROW_COLUMNS = 80
@@ -39,7 +42,7 @@ export async function doctorCommand(options: DoctorOptions): Promise<void> {
 }
 
 async function look(options: DoctorOptions): Promise<readonly Finding[]> {
-  // A wrong URL is wrong usage, before anything is looked at.
+  // A wrong URL is a usage error, found before anything is examined.
   const publisher =
     options.publisher === undefined ? undefined : createPublisher(options.publisher, options.exchange)
   const connected = connectDatabase(options, 'doctor')

@@ -12,7 +12,10 @@ export function exitCodeOf(error: unknown): number {
   return isTxboxError(error) && error.code === 'TXBOX_INVALID_OPTION' ? 2 : 1
 }
 
-/** What a person reads: one line with the causes, no stack trace, no password. Commander has already written its own. */
+/**
+ * Returns the text of an error for a person: one line with the causes, no stack trace, no password. Commander has already written
+ * its own errors.
+ */
 export function oneLine(error: unknown): string {
   if (error instanceof CommanderError) return ''
   return `txbox: ${withoutSecrets(reasonOf(error))}`

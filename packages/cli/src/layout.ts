@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import Table from 'cli-table3'
 import { paint, terminalColumns } from './terminal.ts'
 
-/** A last column that is narrower than this is no longer a column of text. */
+/** The minimum width of the last column. */
 const NARROWEST = 24
 
 const SIDES = [
@@ -10,13 +10,13 @@ const SIDES = [
   ...['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'],
 ]
 
-/** Characters that take two columns of a terminal. */
+/** Matches characters that take two columns of a terminal. */
 const WIDE =
   /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]|\p{Emoji_Presentation}/u
 
 /**
- * Rows under a head, without lines between them. Where the terminal is too narrow, the text of the last column is wrapped
- * between words; where that does not do, each row becomes a block of lines, one for each of its cells.
+ * Formats rows under a header, without lines between them. If the terminal is too narrow, the text of the last column is
+ * wrapped between words; if that is not enough, each row becomes a block of lines, one for each of its cells.
  */
 export function table(
   head: readonly string[],
@@ -45,7 +45,7 @@ export function table(
     .join('\n\n')
 }
 
-/** Names and values, one a line; long values are wrapped between words. Empty values are left out. */
+/** Formats names and values, one pair a line; long values are wrapped between words. Empty values are left out. */
 export function listed(
   pairs: readonly (readonly [name: string, value: string])[],
   columns = terminalColumns(),
@@ -80,7 +80,7 @@ export function wrap(text: string, width: number): string {
 
 const graphemes = new Intl.Segmenter()
 
-/** How many columns of a terminal the longest line takes. */
+/** The number of terminal columns that the longest line takes. */
 export function widthOf(text: string): number {
   return Math.max(...stripVTControlCharacters(text).split('\n').map(lineWidth))
 }

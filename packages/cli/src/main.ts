@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Only what every Node.js understands may stand here: what is imported statically is parsed before this runs.
+// Use only syntax that every Node.js understands here: static imports are parsed before this code runs.
 const NEEDED = [22, 12] as const
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)

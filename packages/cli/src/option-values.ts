@@ -6,7 +6,7 @@ export function wholeNumber(value: string): number {
   return Number(value)
 }
 
-/** A port; 0 takes any that is free. */
+/** Parses a port; 0 takes any free port. */
 export function port(value: string): number {
   const number = wholeNumber(value)
   if (number > 65_535) throw new InvalidArgumentError('Expected a port, from 0 to 65535.')
@@ -26,7 +26,7 @@ export function seconds(value: string): number {
   return number
 }
 
-/** How often something is logged, in milliseconds: from a tenth of a second to a day. */
+/** Parses the interval between log lines, in milliseconds: from a tenth of a second to a day. */
 export function interval(value: string): number {
   const number = wholeNumber(value)
   if (number < 100 || number > 86_400_000)

@@ -1,12 +1,12 @@
 /*
- * The program that reads the output may go away, as `head` does. That ends the command quietly: it is no failure, and
- * nobody reads what it would say of it.
+ * The program that reads the output may exit early, as `head` does. The command then ends quietly: this is not a failure,
+ * and an error message would have no reader.
  */
 
 let gone = false
 let end = (): void => process.exit()
 
-/** Nobody reads any more. */
+/** Whether the reader has gone away. */
 export function readerIsGone(): boolean {
   return gone
 }

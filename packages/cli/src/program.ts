@@ -11,7 +11,7 @@ import { withoutSecrets } from './without-secrets.ts'
 
 const EXIT_CODES = '\nExit codes: 0 done, 1 failed, 2 wrong usage.'
 
-/** How one calls it: nobody owns the name txbox on the registry. */
+/** How users call the command: the name txbox is not registered on npm. */
 const CALLED = 'npx @txbox/cli'
 
 const THIRTY_DAYS_MS = 2_592_000_000
@@ -189,11 +189,11 @@ function withPublisher(command: Command, mandatory = true): Command {
     .option('--exchange <name>', "the RabbitMQ exchange; '' is the default exchange", 'txbox')
 }
 
-/** A command that throws, and whose complaints are one line that names the right help. */
+/** A command that throws, and whose usage errors are one line that names the right help. */
 function complaining(command: Command): Command {
   return command.exitOverride().configureOutput({
     outputError(text, write) {
-      // Commander's own complaints come with hints in lines of their own.
+      // Commander's own errors have hints on lines of their own.
       const said = text
         .replace(/^error: /, '')
         .trim()

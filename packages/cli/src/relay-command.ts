@@ -69,7 +69,7 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
   }
 }
 
-/** Asks the publisher at the start, so that a wrong password shows before the first message; and answers probes. */
+/** Checks the publisher at the start, so that a wrong password shows before the first message; and answers probes. */
 async function answerProbes(
   relay: Relay,
   publisher: Publisher,

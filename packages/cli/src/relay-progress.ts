@@ -3,7 +3,7 @@ import type { Relay } from '@txbox/relay'
 import type { stderrLog } from './stderr-log.ts'
 import { counted } from './terminal.ts'
 
-/** One line once in a while: what a relay has published since the line before, and how far behind it is. */
+/** Writes one line at intervals: what the relay has published since the line before, and how far behind the relay is. */
 export class RelayProgress {
   readonly #inspection: InspectionStore
   readonly #log: ReturnType<typeof stderrLog>
@@ -33,7 +33,7 @@ export class RelayProgress {
     const counts = this.#counts
     this.#counts = none()
     const { lag, text } = await lagOf(this.#inspection)
-    // Stopped meanwhile.
+    // The relay was stopped meanwhile.
     if (this.#timer === undefined) return
     const { published, parked, deadLettered } = counts
     const refused = [

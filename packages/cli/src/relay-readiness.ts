@@ -3,9 +3,9 @@ import { reasonOf, type InspectionStore } from '@txbox/core'
 import type { Publisher, Relay } from '@txbox/relay'
 import type { Health, HealthChecks } from './health-server.ts'
 
-/** An orchestrator waits for a second or so. */
+/** The time limit of a probe, in ms: an orchestrator waits for about a second. */
 const WITHIN_MS = 2000
-/** While nothing is published, the publisher is asked this often at most. */
+/** The minimum time between checks of the publisher while nothing is published, in milliseconds. */
 const CHECK_EVERY_MS = 10_000
 const CHECK_WITHIN_MS = 10_000
 
@@ -17,14 +17,14 @@ export class RelayReadiness implements HealthChecks {
   readonly #publisher: Publisher
   readonly #inspection: InspectionStore
   readonly #failed: (reason: string) => void
-  /** What is known of the publisher, and since when. */
+  /** The last known state of the publisher, and its time. */
   #known: { readonly up: boolean; readonly at: number } | undefined
   #checking: Promise<void> | undefined
   #checkedAt = -Infinity
   #asking: Promise<Health> | undefined
   #ended = false
 
-  /** `failed` is told why, each time that the publisher says it is not ready. */
+  /** `failed` is called with the reason each time that the publisher says that it is not ready. */
   constructor(
     relay: Relay,
     publisher: Publisher,
@@ -41,12 +41,12 @@ export class RelayReadiness implements HealthChecks {
     this.#check()
   }
 
-  /** Alive: not ended, and able to answer at all. */
+  /** Is the relay alive? It has not ended, and this process is able to answer. */
   live(): Health {
     return this.#ended ? { ok: false, reason: 'the relay has ended' } : OK
   }
 
-  /** Ready: not ended, the broker takes messages, and the database answers. */
+  /** Is the relay ready? It has not ended, the broker takes messages, and the database answers. */
   async ready(): Promise<Health> {
     const live = this.live()
     if (!live.ok) return live
@@ -65,7 +65,7 @@ export class RelayReadiness implements HealthChecks {
     return this.#known?.up === true ? OK : { ok: false, reason: NOT_PUBLISHING }
   }
 
-  /** One at a time. What the relay itself finds out meanwhile counts more. */
+  /** Runs one check at a time. A state that the relay itself reports meanwhile takes precedence. */
   #check(): void {
     const publisher = this.#publisher
     if (publisher.check === undefined || this.#checking !== undefined || this.#ended) return
@@ -86,7 +86,7 @@ export class RelayReadiness implements HealthChecks {
     void this.#checking.finally(() => (this.#checking = undefined))
   }
 
-  /** However many ask, the database is asked once at a time. */
+  /** However many probes arrive, only one query at a time goes to the database. */
   #databaseHealth(): Promise<Health> {
     this.#asking ??= this.#inspection
       .answers(WITHIN_MS)

@@ -2,7 +2,7 @@ import { createProgram } from './program.ts'
 import { exitCodeOf, oneLine } from './failure.ts'
 import { watchOutput } from './output-reader.ts'
 
-/** The whole command: parses, runs, and sets the exit code. */
+/** Runs the whole command: parses the arguments, runs the command, and sets the exit code. */
 export async function runTxbox(): Promise<void> {
   watchOutput()
   try {

@@ -15,7 +15,7 @@ import { visible } from './visible.ts'
 
 const BLOCKING_KEYS = 10
 const WATCH_SECONDS = 2
-/** What a row of the table shows of an error. */
+/** The maximum length of an error in a row of the table. */
 const ERROR_CHARACTERS = 200
 const CLEAR_SCREEN = '\u001B[2J\u001B[H'
 

@@ -4,7 +4,7 @@ import { toJson } from './terminal.ts'
 import { visible } from './visible.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
-/** Logs go to standard error, since standard output may be where messages go. As text, or one JSON object a line. */
+/** Writes logs to standard error, since messages may go to standard output. As text, or as one JSON object a line. */
 export function stderrLog(json: boolean): Required<Omit<Logger, 'debug'>> {
   const at =
     (level: LogLevel) =>

@@ -7,7 +7,7 @@ export function paint(style: Parameters<typeof styleText>[0], text: string): str
   return styleText(style, text, { stream: process.stdout })
 }
 
-/** How wide the terminal is. Lines that go into a file or another program may have any length, unless COLUMNS is set. */
+/** The width of the terminal. Lines that go to a file or another program may have any length, unless COLUMNS is set. */
 export function terminalColumns(): number {
   const { columns } = process.stdout
   if (columns !== undefined && columns > 0) return columns

@@ -1,6 +1,6 @@
 const URL_WITH_SECRET = /^([a-z][a-z0-9+.-]*:\/\/).*(@|password=|secret=|token=)/is
 
-/** What was given to the command as a URL that holds a secret, wherever it was put by mistake. */
+/** Finds the URLs with secrets among the arguments of the command, even where they were put by mistake. */
 function given(): readonly string[] {
   const words = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf('=') + 1)])
   const environment = [process.env['DATABASE_URL'], process.env['PUBLISHER_URL']]
@@ -9,7 +9,7 @@ function given(): readonly string[] {
   )
 }
 
-/** Text for a terminal or a log in which URLs do not show their passwords. */
+/** Returns text for a terminal or a log in which URLs do not show their passwords. */
 export function withoutSecrets(text: string): string {
   let safe = text
   for (const url of given()) {

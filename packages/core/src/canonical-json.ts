@@ -54,7 +54,7 @@ function writeMembers(value: Record<string, unknown>, path: string, inside: read
   return members.join(',')
 }
 
-/** A value as `JSON.stringify` sees it: what its `toJSON` returns, if it has one. */
+/** A value as `JSON.stringify` sees it: the result of its `toJSON`, if it has one. */
 export function jsonOf(value: unknown): unknown {
   const hasToJson =
     typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'

@@ -30,7 +30,7 @@ export interface ConnectedDatabase<Tx> extends Database {
    * Runs `work` in one transaction of its own and commits it. No retry. What `work` throws comes out untouched, after
    * the rollback.
    *
-   * @throws {InvalidOptionError} for an unknown option, or a wrong one; nothing was sent.
+   * @throws {InvalidOptionError} for an unknown or invalid option; nothing was sent.
    * @throws {TransactionConflictError} when COMMIT asks for another attempt.
    * @throws {TransactionAbortedError} when COMMIT was answered by a rollback.
    * @throws {DatabaseUnavailableError} when there is no connection, or it broke; a COMMIT whose answer was lost may

@@ -121,8 +121,8 @@ export class DatabaseUnavailableError extends TxboxError {
 }
 
 /**
- * The server has no such database or user, refuses the password, or does not let the user in from there. Not retryable: the
- * connection's settings, or the server's, must change first.
+ * The server has no such database or user, refuses the password, or does not let the user connect from this host. Not
+ * retryable: the settings of the connection or of the server must change first.
  */
 export class DatabaseAccessError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -138,8 +138,9 @@ export class LeaseLostError extends TxboxError {
 }
 
 /**
- * A relay published messages whose rows the database does not let go: a row-level security policy, a trigger or a
- * missing privilege keeps them. The relay holds the shard back, so that the same messages are not published again.
+ * A relay published messages, but the database does not let the relay delete their rows: a row-level security policy, a
+ * trigger or a missing privilege keeps the rows. The relay holds the shard back, so that the same messages are not
+ * published again.
  */
 export class SettlementError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -148,8 +149,8 @@ export class SettlementError extends TxboxError {
 }
 
 /**
- * A call of the publisher takes longer than `publishTimeoutMs`. Its signal has been aborted; its shard waits until the
- * call ends, and the other shards go on. Retryable: messages without a result are published again.
+ * A call of the publisher takes longer than `publishTimeoutMs`. The signal of the call has been aborted. The shard of the
+ * call waits until the call ends; the other shards go on. Retryable: messages without a result are published again.
  */
 export class PublishTimeoutError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {

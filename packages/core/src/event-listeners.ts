@@ -5,7 +5,7 @@ export class EventListeners<Events extends { error: { error: unknown } }> {
   readonly #listeners = new Map<keyof Events, Set<Listener<never>>>()
   readonly #unheard: (<E extends keyof Events>(event: E, value: Events[E]) => void) | undefined
 
-  /** @param unheard is called for each event that nobody listens to. */
+  /** @param unheard is called for each event that has no listener. */
   constructor(unheard?: <E extends keyof Events>(event: E, value: Events[E]) => void) {
     this.#unheard = unheard
   }
@@ -34,7 +34,7 @@ export class EventListeners<Events extends { error: { error: unknown } }> {
     try {
       this.#unheard?.(event, value)
     } catch {
-      // An error object whose properties throw must not stop the one who emits.
+      // An error object whose properties throw must not stop the emitter.
     }
   }
 }

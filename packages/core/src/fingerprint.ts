@@ -9,7 +9,7 @@ import { OptionChecker, nameOf } from './options.ts'
  * A key from what the message says: the SHA-256 of selected fields of its payload in the canonical form of RFC 8785.
  * For messages without an id of their own. The selection is part of the hash, so that another selection never matches
  * an old claim by accident. A message that has none of the selected fields is refused with an `InvalidMessageError` when its key
- * is drawn. Objects with a `toJSON` count as what it returns.
+ * is drawn. An object with a `toJSON` counts as the value that its `toJSON` returns.
  *
  * @throws {InvalidOptionError} when a pointer is no JSON Pointer.
  */
@@ -41,7 +41,7 @@ export function fingerprint(
       )
     }
     const fields = include.map((pointer) => fieldText(payload, pointer, exclude))
-    // All messages without any of the fields would be one.
+    // All messages without any of the fields would have the same fingerprint.
     if (fields.every((text) => text === ABSENT)) throw withoutFields(payload, include)
     const hash = createHash('sha256').update(`${selection}\n`)
     for (const text of fields) hash.update(text)
@@ -49,7 +49,7 @@ export function fingerprint(
   }
 }
 
-/** A field that is not there. Canonical JSON has no line breaks and is never empty. */
+/** Stands for a missing field. Canonical JSON has no line breaks and is never empty. */
 const ABSENT = '\n'
 
 function withoutFields(payload: unknown, include: readonly Pointer[]): InvalidMessageError {
@@ -95,7 +95,10 @@ function fieldAt(value: unknown, steps: readonly string[]): unknown {
   return field
 }
 
-/** What a pointer's step leads to in a JSON value: of a list to its elements only, and not to its length. */
+/**
+ * The value to which one step of a pointer leads in a JSON value. In a list, a step leads to elements only, not to the
+ * length.
+ */
 function memberOf(json: unknown, step: string): unknown {
   if (typeof json !== 'object' || json === null) return undefined
   if (Array.isArray(json) && !/^(0|[1-9]\d*)$/.test(step)) return undefined

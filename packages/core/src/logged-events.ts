@@ -4,36 +4,36 @@ import { readableDuration } from './readable-duration.ts'
 import { readableNumber } from './readable-number.ts'
 import { RepeatedTrouble } from './repeated-trouble.ts'
 
-/** One event as a line of a log. */
+/** One event as a log line. */
 export interface LogLine {
   readonly level: LogLevel
-  /** Plain values only: an error of somebody else's may hold a payload or a password. */
+  /** Plain values only: the error object of a library may hold a payload or a password. */
   readonly object: object
-  /** Whole sentences. */
+  /** The text of the line, in whole sentences. */
   readonly text: string
-  /** Trouble that may repeat: lines of one kind are written once in a while, with a count. */
+  /** The kind of trouble that may repeat: lines of one kind are written at intervals, with a count. */
   readonly kind?: string
-  /** A failure that must not stay unheard. */
+  /** This event is a failure, which must not go unnoticed. */
   readonly failure?: boolean
 }
 
-/** What the log says of each event. */
+/** The log line for each event. */
 export type LogLines<Events> = { readonly [E in keyof Events]?: (event: Events[E]) => LogLine | undefined }
 
-/** Events that go to a logger, or to a warning of the process where nobody hears of a failure. */
+/** Sends events to a logger; without a logger, emits a process warning for a failure that has no listener. */
 export interface LoggedEvents<Events extends { error: { error: unknown } }> {
   readonly events: EventListeners<Events>
-  /** Writes a line that belongs to no event. A logger that throws disturbs nothing. */
+  /** Writes a line that belongs to no event. An error that the logger throws is ignored. */
   readonly write: (line: LogLine) => void
   /** Trouble of this kind is over. */
   readonly over: (kind: string) => void
-  /** Writes what has been counted. */
+  /** Writes the counts of repeated lines that have not been written. */
   readonly end: () => void
 }
 
 /**
- * Listeners for the events of a feature. With a logger, `lines` says what it is told. Without one, the first failure of each
- * kind that nobody listens to is a warning of the process with the code `TXBOX_UNHEARD_…`; `false` silences that too.
+ * Listeners for the events of a feature. With a logger, `lines` says what is logged. Without a logger, the first failure of
+ * each kind that has no listener is a process warning with the code `TXBOX_UNHEARD_…`; `false` silences the warning too.
  */
 export function loggedEvents<Events extends { error: { error: unknown } }>(
   logger: Logger | false | undefined,
@@ -46,7 +46,7 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
     try {
       logger[level]?.(object, text)
     } catch {
-      // Nobody is left who could be told.
+      // The logger itself failed: there is nowhere left to report the error.
     }
   }
   const write = (line: LogLine): void => {

@@ -1,8 +1,8 @@
 import type { OptionChecker } from './options.ts'
 
 /**
- * Where log lines go, in pino's argument order: an object of plain values first, then a sentence. A pino logger fits as it
- * is, `console` by {@link consoleLogger}. Log lines never hold payloads or passwords.
+ * Receives log lines, in pino's argument order: an object of plain values first, then a sentence. A pino logger fits as it
+ * is; {@link consoleLogger} adapts `console`. Log lines never hold payloads or passwords.
  */
 export interface Logger {
   debug?(object: object, text: string): void
@@ -14,7 +14,10 @@ export interface Logger {
 /** How important a log line is. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** A logger that writes the sentences to `console`: info to standard output, warnings and errors to standard error. */
+/**
+ * A logger that writes the sentences to `console`: info to standard output, warnings and errors to standard error; no
+ * debug lines.
+ */
 export function consoleLogger(): Logger {
   return {
     info: (_object, text) => console.info(text),
@@ -23,7 +26,11 @@ export function consoleLogger(): Logger {
   }
 }
 
-/** Reads the option `logger`: a logger, `false` for silence, or nothing. */
+/**
+ * Reads the option `logger`: a logger, `false` for silence, or nothing.
+ *
+ * @throws {InvalidOptionError} when `logger` lacks one of the methods that a {@link Logger} must have.
+ */
 export function loggerOption(
   check: OptionChecker,
   logger: Logger | false | undefined,

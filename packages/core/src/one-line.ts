@@ -1,14 +1,14 @@
-// What moves a cursor, or reorders the text around it, on the terminal of somebody who reads a log.
+// Characters that move the cursor, or reorder the text around them, on the terminal of a reader of the log.
 const UNSEEN = /[\p{Cc}\p{Bidi_Control}]/gu
 
 /**
  * Text from outside in a form that fits into one line of an error message, a log or a column of text: runs of white space become
  * one blank, other control characters are shown as `\u001b`, lone surrogates are replaced, and the end is cut off.
  *
- * @param limitCharacters how long the result may be, in UTF-16 code units. @default 200
+ * @param limitCharacters the maximum length of the result, in UTF-16 code units. @default 200
  */
 export function oneLine(text: string, limitCharacters = 200): string {
-  // The part that is cut off is not worth the time: the text may be megabytes long.
+  // Text far beyond the limit is not examined: the text may be megabytes long.
   const line = text
     .slice(0, 2 * limitCharacters + 1)
     .toWellFormed()

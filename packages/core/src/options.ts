@@ -119,7 +119,7 @@ export function nameOf(value: unknown): string {
   return `a ${typeof value}`
 }
 
-/** Of the prototype: a member of that name may have come with a message. */
+/** Looks at members of the prototype: an own member of that name may have come with a message. */
 function classOf(value: object): string {
   try {
     const prototype: unknown = Object.getPrototypeOf(value)

@@ -1,4 +1,4 @@
-/** A property of whatever was thrown, or `undefined` where there is none or reading it throws. */
+/** A property of a thrown value; `undefined` if there is no such property or reading the property throws. */
 export function propertyOf(value: unknown, name: PropertyKey): unknown {
   if (typeof value !== 'object' || value === null) return undefined
   try {

@@ -11,8 +11,9 @@ export type PublishResult =
       readonly retryable: boolean
       readonly retryAfterMs?: number | undefined
       /**
-       * `false`: the destination of this message is away, and the message is not at fault. The message waits with its
-       * key for `retryAfterMs` (30 s by default), no attempt is counted, and it never becomes a dead letter of it.
+       * `false`: the destination of this message is unavailable, and the message is not at fault. The message waits with
+       * its key for `retryAfterMs` (30 s by default), no attempt is counted, and the message never becomes a dead letter
+       * for this reason.
        *
        * @default true
        */
@@ -29,15 +30,16 @@ export interface Publisher {
    */
   readonly ordering?: 'none' | 'per-key' | undefined
   /**
-   * Publishes and answers with one result for each message, in the order given. Throwing means that nothing is known of
-   * the messages that have no result yet: the relay pauses as a whole, counts no attempt and publishes the same messages
-   * again. A slow call holds up the keys of its own messages only: the relay may make further calls meanwhile.
+   * Publishes the messages and resolves with one result for each message, in the order given. Throwing means that nothing
+   * is known of the messages that have no result yet: the relay pauses as a whole, counts no attempt and publishes the
+   * same messages again. A slow call holds up the keys of its own messages only: the relay may make further calls
+   * meanwhile.
    */
   publish(messages: readonly OutboxMessage[], options: PublishOptions): Promise<readonly PublishResult[]>
   /**
-   * Connects and logs in, publishes nothing, and rejects with what is wrong, without passwords. For readiness probes and
-   * diagnoses. Without it a relay finds out with its first message. Waits no longer than the publisher waits for a
-   * connection, and stops when `signal` is aborted.
+   * Connects and logs in, publishes nothing, and rejects with an error that says what is wrong, without passwords. For
+   * readiness probes and diagnoses. Without `check`, a relay finds out with its first message. Waits no longer than the
+   * publisher waits for a connection, and stops when `signal` is aborted.
    */
   check?(options: { readonly signal: AbortSignal }): Promise<void>
   /** Called once when the relay has stopped. */

@@ -5,7 +5,7 @@ const UNITS = [
   [1000, 's'],
 ] as const
 
-/** A duration for people, rounded to two units: `3 d 4 h`, `20 s`, `15 ms`. */
+/** Formats a duration for people, rounded to two units: `3 d 4 h`, `20 s`, `15 ms`. */
 export function readableDuration(ms: number): string {
   for (const [index, [unitMs, unit]] of UNITS.entries()) {
     if (ms < unitMs) continue

@@ -1,4 +1,4 @@
-/** Kinds of trouble that are told apart at a time; more share one count. */
+/** How many kinds of trouble are counted separately at a time; any further kinds share one count. */
 const KINDS = 100
 const OTHER_KINDS = 'other'
 
@@ -13,14 +13,14 @@ interface Episode {
 type Write = (times: number) => void
 
 /**
- * Keeps trouble that lasts from flooding a log: the first occurrence of each kind is written at once, what follows is
- * written once in a while with a count, for as long as it goes on.
+ * Keeps lasting trouble from flooding a log: the first occurrence of each kind is written at once; further occurrences are
+ * written at intervals with a count, for as long as the trouble goes on.
  */
 export class RepeatedTrouble {
   readonly #everyMs: number
   readonly #episodes = new Map<string, Episode>()
 
-  /** @param everyMs the least time between two lines of one kind. @default 60_000 */
+  /** @param everyMs the minimum time between two lines of one kind, in milliseconds. @default 60_000 */
   constructor(everyMs = 60_000) {
     this.#everyMs = everyMs
   }
@@ -41,7 +41,7 @@ export class RepeatedTrouble {
     write(1)
   }
 
-  /** Writes what has been counted of a kind, and forgets it: its next occurrence is a first one. */
+  /** Writes the count of a kind and forgets the kind: its next occurrence counts as the first. */
   over(kind: string): void {
     const episode = this.#episodes.get(kind)
     if (episode === undefined) return
@@ -50,7 +50,7 @@ export class RepeatedTrouble {
     if (episode.count > 0) episode.latest(episode.count)
   }
 
-  /** Writes and forgets everything. */
+  /** Writes all counts and forgets all kinds. */
   end(): void {
     for (const kind of this.#episodes.keys()) this.over(kind)
   }

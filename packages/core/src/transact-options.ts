@@ -7,18 +7,18 @@ const ISOLATIONS: readonly unknown[] = [
   'serializable',
 ] satisfies IsolationLevel[]
 
-/** What `transact` of a database takes beside the work. */
+/** The options of a database's `transact`. */
 export interface TransactOptions {
-  /** @default the server's */
+  /** The isolation level of the transaction. @default the server's */
   isolation?: IsolationLevel | undefined
-  /** Aborted before the transaction is open: the work does not begin. */
+  /** If the signal is aborted before the transaction is open, the work does not begin. */
   signal?: AbortSignal | undefined
 }
 
 /**
  * Checks the options of `transact`, the same way for every database.
  *
- * @throws {InvalidOptionError} for an unknown option, another isolation level, or a signal that is none.
+ * @throws {InvalidOptionError} for an unknown option, an unknown isolation level, or a `signal` that is not an AbortSignal.
  */
 export function transactOptions(options: TransactOptions): TransactOptions {
   const check = new OptionChecker('transact', options).known('isolation', 'signal')

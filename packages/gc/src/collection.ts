@@ -73,7 +73,7 @@ export class Collection {
     return { ...this.#figures, durationMs, complete: !signal.aborted }
   }
 
-  /** Last, since a sweep waits for whoever works on a key with something overdue. */
+  /** Sweeps run last, since a sweep waits for any transaction that works on a key with something overdue. */
   async #sweep(): Promise<void> {
     const { versionBuffers, signal } = this.#tools
     for (const buffer of versionBuffers) {

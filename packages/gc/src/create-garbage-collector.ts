@@ -32,7 +32,8 @@ interface Settings {
 
 /**
  * A garbage collector: removes expired claims, and dead letters and records of redrives past their retention, in small
- * transactions with pauses between them, so that nobody notices it; and sweeps version buffers. Any number of them may run.
+ * transactions with pauses between them, so that the load stays unnoticeable; and sweeps version buffers. Any number of
+ * collectors may run.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */

@@ -8,9 +8,12 @@ export interface Collected {
   readonly deadLetters: number
   /** Records of redrives that were removed. */
   readonly redrives: number
-  /** Dead letters of version buffers that were removed. */
+  /** The number of dead letters of version buffers that were removed. */
   readonly bufferedDeadLetters: number
-  /** Messages that the `versionBuffers` gave up because they had waited too long. They are dead letters now. */
+  /**
+   * The number of messages that the `versionBuffers` gave up because the messages had waited too long: they are dead
+   * letters now.
+   */
   readonly swept: number
   /** Short transactions that removed something, or found nothing. */
   readonly batches: number
@@ -26,9 +29,9 @@ export interface Collected {
 /** The rows that a run has removed so far. */
 export type Progress = Pick<Collected, 'inbox' | 'deadLetters' | 'redrives' | 'bufferedDeadLetters'>
 
-/** What a collector uses of a version buffer. */
+/** The part of a version buffer that a collector uses. */
 export interface SweptBuffer {
-  /** Makes dead letters of what has waited too long, and ends early when the signal is aborted. */
+  /** Makes dead letters of the messages that have waited too long, and ends early when the signal is aborted. */
   sweep(options: { readonly signal: AbortSignal }): Promise<{ readonly deadLettered: number }>
 }
 
@@ -38,7 +41,7 @@ export interface GarbageCollectorEvents {
   collected: Collected
   /**
    * Ten batches in a row have failed, told once until one succeeds again; or a listener or `onProgress` has thrown. The
-   * collector goes on. When nobody listens, the first one is a warning of the process.
+   * collector goes on. Without a listener and without a `logger`, the first error is a process warning.
    */
   error: { error: unknown }
 }
@@ -58,17 +61,17 @@ export interface GarbageCollectorOptions {
   pauseMs?: number | undefined
   /**
    * How long a dead letter, of the outbox or of a version buffer, is kept after it died, and how long the record of a
-   * redrive; from 0. `Infinity` keeps them for ever. @default 30 days
+   * redrive, in milliseconds; from 0. `Infinity` keeps them forever. @default 30 days
    */
   deadLetterRetentionMs?: number | undefined
   /**
    * Version buffers whose `sweep` runs at the end of each run. How long a message may wait is an option of its buffer, so
-   * the buffers must be those of your program; `txbox gc` sweeps none. @default none
+   * the buffers must be those of your program; `txbox gc` sweeps no buffers. @default no buffers
    */
   versionBuffers?: readonly SweptBuffer[] | undefined
   /**
-   * Where the collector logs what happens: pino's argument order, or `consoleLogger()`. Without a logger, the first error
-   * that no listener hears is a warning of the process, with the code `TXBOX_UNHEARD_ERROR`; `false` silences it.
+   * The logger of the collector: an object with pino's argument order, or `consoleLogger()`. Without a logger, the first
+   * error that has no listener is a process warning with the code `TXBOX_UNHEARD_ERROR`; `false` silences the warning.
    */
   logger?: Logger | false | undefined
   /** Stops the collector. */

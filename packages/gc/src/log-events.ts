@@ -9,7 +9,7 @@ import {
 } from '@txbox/core'
 import type { GarbageCollectorEvents } from './garbage-collector.ts'
 
-/** The events of one collector, and what becomes of them where nobody listens. */
+/** The events of one collector, with their handling where there is no listener. */
 export interface CollectorLog {
   readonly events: EventListeners<GarbageCollectorEvents>
   started(): void

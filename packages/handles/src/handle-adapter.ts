@@ -30,11 +30,11 @@ export interface Observation {
   readonly replaced: boolean
 }
 
-/** An observation with which MySQL and MariaDB can be asked whether a savepoint from before its beginning was rolled back to. */
+/** An observation that can ask MySQL and MariaDB whether there was a rollback to a savepoint from before its beginning. */
 export interface Guard extends Observation {
   /**
-   * Is all that was written before the observation began still there, and not committed? Asks the server only if a statement
-   * was sent that may have changed that. To be asked once.
+   * Is everything that was written before the observation began still there, and not committed? Asks the server only if a
+   * statement was sent that may have changed that. Must be called at most once.
    */
   isIntact(): Promise<boolean>
   end(): void
@@ -45,9 +45,9 @@ export interface Seen {
   /** For libraries that hide the state of the transaction, where SQL cannot ask for it either (MySQL). */
   readonly track?: Track
   observe(): Observation
-  /** MySQL and MariaDB. To be ended. */
+  /** For MySQL and MariaDB. The caller must end the observation. */
   guard?(): Guard
-  /** Sends statements without values of which nothing else that is sent on the connection gets in between. */
+  /** Sends statements without values. No other statement on the connection gets in between. */
   sendTogether?(statements: readonly string[]): Promise<void>
 }
 
@@ -60,7 +60,7 @@ export interface Track {
   open: boolean
   /**
    * The last statement that began or ended a transaction ended one. With autocommit off MySQL opens the next one by
-   * itself: when the server says that one is open, note it here.
+   * itself: when the server says that a transaction is open, note it here.
    */
   ended: boolean
   /**
@@ -145,7 +145,7 @@ export interface RootAdapter<R = unknown> {
   ): ((text: string, timeoutMs: number, row: (bytes: Buffer) => void) => Promise<void>) | undefined
   /**
    * One statement in a READ COMMITTED transaction of its own, in one round trip, where the library lets that through. The
-   * server cancels the statement after `cancelAfterMs`. As `query` otherwise.
+   * server cancels the statement after `cancelAfterMs`. Otherwise the same as `query`.
    */
   queryAlone?(
     root: R,

@@ -173,7 +173,7 @@ const OURS = { queryId: 'txbox' }
 /** A connection outlives its transactions in the pool; it is wrapped once, as Kysely does for its own logging. */
 const wrapped = new WeakMap<KyselyConnection, SeenConnection>()
 
-/** The connections of transactions that were seen. */
+/** The connections of the transactions that were seen. */
 const tracked = new WeakMap<KyselyLike, SeenConnection>()
 
 /** A transaction has one connection. That it has ended shows only when it is asked for that. */

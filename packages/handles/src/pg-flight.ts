@@ -15,10 +15,10 @@ interface Wire {
   readonly stream: { cork?(): void; uncork?(): void }
 }
 
-/** How long a statement may take, on this side and on the server. */
+/** How long a statement may take, on the client and on the server, in milliseconds. */
 export interface Flight {
   readonly timeoutMs: number
-  /** The server cancels the statement after this. */
+  /** The server cancels the statement after this time. */
   readonly cancelAfterMs: number
 }
 
@@ -39,7 +39,7 @@ export function asFlight<Q extends FlyingQuery>(query: Q, { timeoutMs, cancelAft
   return query
 }
 
-/** The result of the statement itself, of those of the whole flight. */
+/** Keeps the result of the statement itself, of all results of the flight. */
 export function resultOfFlight(results: unknown): SqlResult {
   const { rows, rowCount } = (results as readonly { rows: SqlResult['rows']; rowCount: number | null }[])[2]!
   return { rows, affected: rowCount ?? 0 }

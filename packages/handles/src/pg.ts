@@ -56,7 +56,7 @@ interface PgQuery extends FlyingQuery {
   handleCopyData: (message: { readonly chunk: Buffer }) => void
 }
 
-/** The server cancels what is late a little before this side gives it up, so that its answer still comes. */
+/** The share of the timeout after which the server cancels a late statement, so that the answer still reaches the client. */
 const SERVER_SHARE = 0.9
 
 const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
@@ -87,18 +87,18 @@ export const pgHandle: HandleAdapter<PgClient> = {
   },
 }
 
-/** What the server has answered to a client since the client was first seen. */
+/** The server's answers to a client since the client was first seen. */
 interface Answers {
-  /** Answers that say that a transaction has ended, whether or not another one is open by now. */
+  /** The number of answers that say that a transaction has ended, whether or not another transaction is open by now. */
   ends: number
   savepoints: number
-  /** Of a transaction or to a savepoint: the command tag is the same. */
+  /** The number of rollbacks, of a transaction or to a savepoint: the command tag is the same. */
   rollbacks: number
 }
 
 const answers = new WeakMap<PgClient, Answers>()
 
-/** By its command tags, each statement of a text with several statements is seen, however it was sent. */
+/** The command tags show each statement of a text with several statements, however the text was sent. */
 function answersTo(client: PgClient): Answers {
   let known = answers.get(client)
   if (known === undefined) {
@@ -165,7 +165,7 @@ export const pgRoot: RootAdapter<PgPool> = {
   queryAlone(pool) {
     const Query = pool.Client?.Query
     if (Query?.prototype.prepare === undefined) return undefined
-    // The pool throws a connection away on which a query has failed.
+    // The pool discards a connection on which a query has failed.
     return async (text, values, limits) =>
       resultOfFlight(await pool.query(asFlight(new Query({ text, values }), limits)))
   },
@@ -223,7 +223,7 @@ export const pgRoot: RootAdapter<PgPool> = {
   },
 }
 
-/** A statement in a transaction of its own. */
+/** Runs a statement in a transaction of its own. */
 async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promise<SqlResult> {
   try {
     return await new Promise<SqlResult>((resolve, reject) => {
@@ -234,7 +234,7 @@ async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promi
       void client.query(asFlight(query, { timeoutMs, cancelAfterMs: timeoutMs * SERVER_SHARE }) as never)
     })
   } catch (error) {
-    // Without an answer of the server the connection is of no use any more.
+    // Without an answer of the server the connection is no longer usable.
     if (typeof Reflect.get(Object(error), 'severity') === 'string') await client.query('ROLLBACK')
     throw error
   }

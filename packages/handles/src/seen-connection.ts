@@ -96,10 +96,10 @@ class SinceThen implements Observation {
   }
 }
 
-/** A savepoint of txbox. It is there until the transaction ends, or is rolled back to an earlier savepoint. */
+/** A savepoint of txbox. It exists until the transaction ends, or is rolled back to an earlier savepoint. */
 interface Mark {
   readonly name: string
-  /** The answer to its release. */
+  /** The server's answer to the release of the savepoint. */
   isIntact: Promise<boolean> | undefined
 }
 
@@ -116,7 +116,7 @@ class Guarded extends SinceThen implements Guard {
     if (this.marks.length === 0) return true
     this.#connection.releaseMarks(this)
     const answers = this.marks.map(({ isIntact }) => isIntact)
-    // From now on it gets no further marks.
+    // From now on the connection gets no further marks.
     this.end()
     for (const isIntact of answers) {
       if ((await isIntact) !== true) return false
@@ -129,7 +129,7 @@ class Guarded extends SinceThen implements Guard {
   }
 }
 
-/** Sends a statement of txbox on the connection at once: what is sent after it is carried out after it. */
+/** Sends a statement of txbox on the connection at once: statements that are sent later are executed later. */
 export type Send = (sql: string) => Promise<unknown>
 
 /**
@@ -147,7 +147,7 @@ export class SeenConnection implements Seen {
   doubts = 0
   ends = 0
   begins = 0
-  /** How often it was rolled back to a savepoint. */
+  /** How often the transaction was rolled back to a savepoint. */
   rollbacks = 0
   /** Statements that the server has not answered yet. */
   #underWay = 0
@@ -164,7 +164,7 @@ export class SeenConnection implements Seen {
     return this.#underWay > 0
   }
 
-  /** To be called before the statement is sent. */
+  /** Must be called before the statement is sent. */
   sent(effect: Effect): void {
     this.#underWay++
     if (effect === 'none') return
@@ -215,7 +215,7 @@ export class SeenConnection implements Seen {
     this.#marks = this.#marks.filter((mark) => [...this.#guards].some(({ marks }) => marks.includes(mark)))
   }
 
-  /** Releases all marks, the newest first, since a release takes the later ones with it. Other guards get a new one. */
+  /** Releases all marks, the newest first, since a release takes the later ones with it. Other guards get a new mark. */
   releaseMarks(asking: Guarded): void {
     for (const mark of this.#marks.toReversed()) {
       mark.isIntact = this.#send(`RELEASE SAVEPOINT ${mark.name}`).then(
@@ -232,14 +232,14 @@ export class SeenConnection implements Seen {
   }
 
   /**
-   * Whether a transaction was ended and another one begun, or rolled back to a savepoint that was there before, neither the
-   * answers of MySQL and MariaDB nor their SQL tells. So a savepoint is set before the first statement that may do that, or may
-   * set a savepoint: at the end it is there only if nothing of the kind has happened.
+   * Neither the answers of MySQL and MariaDB nor the SQL show whether a transaction was ended and another one begun, or
+   * whether there was a rollback to an earlier savepoint. So txbox sets a savepoint before the first statement that may do
+   * so, or may set a savepoint: at the end the savepoint exists only if nothing of the kind has happened.
    */
   #mark(guards: readonly Guarded[]): void {
     if (guards.length === 0) return
     const mark: Mark = { name: `txbox_mark_${++this.#lastMark}`, isIntact: undefined }
-    // One that cannot be set cannot be released either.
+    // A savepoint that cannot be set cannot be released either.
     this.#send(`SAVEPOINT ${mark.name}`).catch(() => undefined)
     this.#marks.push(mark)
     for (const guard of guards) guard.marks.push(mark)

@@ -9,7 +9,7 @@ export interface StoredMessage {
   readonly row: Row
   readonly seq: bigint
   readonly payloadBytes: number
-  /** When it was published, in microseconds since 1970; as a stamp, in between the instants where that is exact. */
+  /** When the message was published, in microseconds since 1970; as a stamp, clamped to the instants where that is exact. */
   readonly microseconds: number
   readonly stamp: number
   readonly id: string
@@ -43,7 +43,7 @@ export function toStored(row: Row): StoredMessage {
 
 const [LEAST_STAMP, GREATEST_STAMP] = STAMP_BOUNDS.map((date) => Date.parse(date) * 1000) as [number, number]
 
-/** In between the two instants where the number is exact. */
+/** Clamps the number to the range in which it is exact. */
 export function toStamp(microseconds: number): number {
   return Math.min(Math.max(microseconds, LEAST_STAMP), GREATEST_STAMP)
 }

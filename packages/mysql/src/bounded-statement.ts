@@ -1,16 +1,16 @@
 import type { ServerTraits } from './server.ts'
 
-/** The server cancels what is late a little before this side gives it up, so that its answer still comes. */
+/** The share of the timeout after which the server cancels a late statement, so that the answer still reaches the client. */
 const SERVER_SHARE = 0.9
 
-/** In seconds, which is how servers count: when the server has to give a statement up. */
+/** When the server has to give a statement up, in seconds, the unit of the servers. */
 export function serverTimeoutS(timeoutMs: number): number {
   return Math.max(1, Math.floor((timeoutMs * SERVER_SHARE) / 1000))
 }
 
 /**
- * A statement that the server gives up when it is late: it would otherwise go on waiting for a lock on the table, on a
- * connection that nobody uses any more. MySQL takes a bound on a SELECT, and on the wait for the table of any statement.
+ * Makes the server give a statement up when it is late: otherwise the statement would go on waiting for a lock on the
+ * table, on a connection that is no longer used. MySQL accepts a bound on a SELECT, and on any statement's wait for a table.
  */
 export function bounded(text: string, engine: ServerTraits['engine'], timeoutMs: number): string {
   if (engine === 'mariadb') {

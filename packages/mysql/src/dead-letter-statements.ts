@@ -2,9 +2,9 @@ import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
- * Every statement on parked messages that somebody who looks after the relay runs. `?` stands for a value, which is put
- * in as a literal. Messages that are to be changed are found without a lock, and then locked by their primary keys: a
- * search that locks would wait for every producer whose open transaction has scheduled a message.
+ * Every statement on parked messages that an operator runs. `?` stands for a value, which is put in as a literal. Messages
+ * that are to be changed are found without a lock, and then locked by their primary keys: a search that locks would
+ * wait for every producer whose open transaction has scheduled a message.
  */
 export function deadLetterStatements({ parked, redrives }: Tables, engine: ServerTraits['engine']) {
   const binary = (column: string): string => `cast(d.\`${column}\` as binary) as \`${column}\``
@@ -87,7 +87,7 @@ from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 where p.dead_at is null`,
 
-    /** The first message that is left of a key. A branch for each key. */
+    /** The first remaining message of a key. A branch for each key. */
     firstOfKey: `
 (select cast(p.place as char) as place
 from ${parked} as p force index (parked_order)

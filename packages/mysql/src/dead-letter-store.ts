@@ -15,7 +15,7 @@ import type { Run } from './short-transaction.ts'
 type Statements = ReturnType<typeof deadLetterStatementsByEngine>
 type Sql = Statements['mysql']
 
-/** So many keys are looked up by one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
+/** The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
 const KEYS_AT_ONCE = 100
 
 /** Statements that find messages without a lock, and lock them by their places. */
@@ -107,7 +107,11 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
     }))
   }
 
-  /** Whoever else asks for them waits, and finds none. → what was touched, and where the next page begins if there is one */
+  /**
+   * Other callers that select the same messages wait, and find none.
+   *
+   * @returns the touched messages, and where the next page begins if there is one.
+   */
   async #touch(
     doing: string,
     search: Search,
@@ -120,7 +124,8 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
       const rows: Row[] = []
       let { after } = filter
       let last: Row | undefined
-      // A page that is not full says that there are no more: those that somebody else has got are made up for.
+      // A page that is not full means that there are no more messages, so messages that another caller has taken are
+      // replaced.
       for (let more = true; more && rows.length < limit;) {
         const most = limit - rows.length
         const { rows: found } = await run(chosen(sql, search.find, { ...filter, after }, search.behind), [
@@ -186,7 +191,7 @@ function json(rows: readonly Row[]): string {
   return `[${rows.map((row) => textOf(row['place'])).join(',')}]`
 }
 
-/** Each key that one of the rows held up. */
+/** Each key that was held up by one of the rows. */
 function keysOf(rows: readonly Row[]): readonly { readonly shard: number; readonly key: Buffer }[] {
   const keys = new Map<string, { shard: number; key: Buffer }>()
   for (const row of rows) {

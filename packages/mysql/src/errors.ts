@@ -25,15 +25,15 @@ const ROLLED_BACK_BY_GROUP = 3101
 const CONFLICTS: ReadonlySet<unknown> = new Set([1213, 1205, 3572, 1020, ROLLED_BACK_BY_GROUP])
 
 /**
- * An error during COMMIT. Error 149 in its text is a deadlock, by which Group Replication says that another node was first.
- * Any other is of the cluster or the disk: Galera says so when it has lost the connection to its primary component.
+ * An error during COMMIT. Error 149 in its text is a deadlock: Group Replication uses it when another node was first. Any
+ * other number comes from the cluster or the disk: Galera uses it when it has lost the connection to its primary component.
  */
 const ERROR_DURING_COMMIT = 1180
 const DEADLOCK_DURING_COMMIT = /\berror 149\b/i
 
 const CONFLICT = 'TXBOX_TRANSACTION_CONFLICT'
 
-/** A lock on a row, or on a table, was not to be had in time. */
+/** A lock on a row, or on a table, could not be acquired in time. */
 export const LOCK_WAIT_TIMEOUT = 1205
 
 /** A key is there already. */
@@ -89,7 +89,7 @@ export function isLastingConflict(error: unknown): boolean {
   return anyOf(error, (at) => numberOf(at) === ROLLED_BACK_BY_GROUP)
 }
 
-/** Is this true of the error, or of one that caused it? */
+/** Is this true of the error, or of one of its causes? */
 function anyOf(error: unknown, holds: (at: object) => boolean): boolean {
   for (let at = error, depth = 0; typeof at === 'object' && at !== null && depth < 10; depth++) {
     if (holds(at)) return true
@@ -100,7 +100,7 @@ function anyOf(error: unknown, holds: (at: object) => boolean): boolean {
   return false
 }
 
-/** Is this the server's error of that number, or caused by it? */
+/** Is this the server's error with that number, or caused by such an error? */
 export function hasNumber(error: unknown, number: number): boolean {
   for (let at: unknown = error, depth = 0; typeof at === 'object' && at !== null && depth < 10; depth++) {
     if (numberOf(at) === number) return true
@@ -121,7 +121,7 @@ export function numberOf(error: unknown): number | undefined {
   return typeof number === 'number' ? number : undefined
 }
 
-/** How much of what the server says is quoted. */
+/** The maximum length of a quotation from the server, in characters. */
 const SAID_CHARACTERS = 300
 
 /** Did the statement take too long? */

@@ -93,7 +93,7 @@ ${locking('r')}`,
 delete r
 from ${records('locked')}`,
 
-    /** Dead letters of version buffers, and nothing else of what waits. First the retention, as microseconds. */
+    /** Dead letters of version buffers, and no waiting messages. The first value is the retention, in microseconds. */
     findBufferedDeadLetters: `
 select hex(consumer) as consumer, hex(\`key\`) as \`key\`, cast(from_version as char) as from_version,
   cast(timestampdiff(microsecond, '1970-01-01', dead_at) as char) as instant

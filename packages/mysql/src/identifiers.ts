@@ -7,7 +7,7 @@ export const DEFAULT_PREFIX = 'txbox_'
 const PREFIX_CHARACTERS = 53
 
 /**
- * Names are stored in three bytes a character: an emoji would become a question mark without a word. Question marks stand for
+ * Names are stored in three bytes a character: an emoji would silently become a question mark. Question marks stand for
  * values in the statements.
  */
 const NAME = /^[\u0020-\u003e\u0040-\u007e\u0080-\ud7ff\ue000-\uffff]+$/u

@@ -59,7 +59,10 @@ select cast(timestampdiff(microsecond, '1970-01-01', finished_at) div 1000 as ch
 from ${collections}
 where finished_at is not null`,
 
-    /** The first message of each key that is held up, among so many parked ones that asking is never expensive. */
+    /**
+     * The first message of each key that is held up, among a limited number of parked messages, so that the query is
+     * never expensive.
+     */
     blockingKeys: `
 select hex(head.order_key) as \`key\`, cast(head.topic as binary) as topic, hex(head.id) as id,
   cast(head.attempts as char) as attempts, cast(head.error as binary) as error, cast(held.waiting as char) as waiting

@@ -84,7 +84,7 @@ export class MysqlInspectionStore implements InspectionStore {
 
   async answers(withinMs: number): Promise<void> {
     const { root, db, tables } = this.#source
-    // A question that is late still waits for its connection: no other is asked before it has ended.
+    // A late query still waits for its connection: no other query is sent before it has ended.
     this.#asked ??= checkRevision((text) => root.query(db, text, [], withinMs), tables).finally(
       () => (this.#asked = undefined),
     )

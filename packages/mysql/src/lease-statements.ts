@@ -21,7 +21,7 @@ values ROWS
 on duplicate key update term = ${leases}.term`,
 
     /**
-     * Those that are free or have run out; never waits for another acquirer. One that still has an owner was not given
+     * Leases that are free or have expired; never waits for another acquirer. A lease that still has an owner was not given
      * back: its owner has died.
      */
     free: `
@@ -58,7 +58,7 @@ update ${leases}
 set owner = null, expires_at = null, in_flight = null
 where owner = ? and (ROWS)`,
 
-    /** Some of them, `CUT`, were cut off. */
+    /** Releases leases of which some, `CUT`, were cut off. */
     releaseCutOff: `
 update ${leases}
 set owner = null, expires_at = null, crashes = crashes + (CUT), in_flight = case when CUT then in_flight end

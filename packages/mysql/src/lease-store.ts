@@ -8,7 +8,7 @@ import { committingConnection, type Connections } from './own-connection.ts'
 import { again } from './run-alone.ts'
 import { readCommitted, shortTransaction, type Run } from './short-transaction.ts'
 
-/** A statement that waits longer for a lock fails: a relay gives up earlier, and its connection must not stay. */
+/** A statement that waits longer for a lock fails: a relay gives up earlier, and the connection must not stay in use. */
 const STATEMENT_TIMEOUT_MS = 5000
 const LOCK_WAIT_S = serverTimeoutS(STATEMENT_TIMEOUT_MS)
 

@@ -8,7 +8,7 @@ import { isCluster, lockCluster, lockServer, type LockOptions, type MigrationLoc
 import { MIGRATIONS } from './migrations.gen.ts'
 import { checkEngine, inspect, refuseLater, type RunStatement } from './schema-revision.ts'
 
-/** How often `migrate` looks again at what is missing, on a cluster, after a statement has failed. */
+/** How often `migrate` checks again for missing migrations, on a cluster, after a statement has failed. */
 const CLUSTER_ATTEMPTS = 20
 const LONGEST_PAUSE_MS = 300
 
@@ -18,8 +18,8 @@ const CHECK_TIMEOUT_MS = 30_000
 /**
  * Brings the tables to the revision of this version of the package: creates them, or applies what is missing. Services
  * that start together may all call it, on any nodes of a cluster: they take turns, and all but the first find nothing to
- * do. MySQL commits at every DDL statement: what breaks off halfway is done when it is called again. On a cluster, a
- * caller that dies keeps the others waiting for up to 30 seconds.
+ * do. MySQL commits at every DDL statement: a migration that breaks off halfway is completed by the next call. On a
+ * cluster, a caller that dies keeps the others waiting for up to 30 seconds.
  *
  * @param db the root that you have: a Kysely or a `mysql2` promise pool, with the right to create tables.
  * @returns the names of the migrations that it applied, oldest first; empty when there was nothing to do.
@@ -135,7 +135,7 @@ async function applyMissing(options: LockOptions): Promise<readonly string[]> {
       await applyWhileLocked(options, await lockCluster(options), applied)
       return applied
     } catch (error) {
-      // A change on another node fails a statement here in many ways. What is missing now tells what is left to do.
+      // A change on another node makes a statement fail here in many ways. The missing migrations show what is left to do.
       if (attempt === CLUSTER_ATTEMPTS || !mayComeFromAnotherNode(error)) throw error
       await run('rollback')
       await pause(Math.random() * LONGEST_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
@@ -164,12 +164,12 @@ async function applyWhileLocked(
   }
 }
 
-/** Did the server answer, with something that another attempt may not meet? */
+/** Did the server answer with an error that another attempt may avoid? */
 function mayComeFromAnotherNode(error: unknown): boolean {
   if (isTxboxError(error)) return isConflict(error)
   if (numberOf(error) === undefined) return false
   const told = translate(error, 'migrating the tables')
-  // Most errors of DDL have no name of ours. A table that another node has just created is missing here for a moment.
+  // Most errors of DDL have no txbox error class. A table that another node has just created is missing here for a moment.
   return !isTxboxError(told) || told instanceof SchemaError || isConflict(told)
 }
 

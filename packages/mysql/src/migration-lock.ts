@@ -7,10 +7,13 @@ import { fill, textOf } from './literals.ts'
 import { migrationStatements } from './migration-statements.ts'
 import type { RunStatement } from './schema-revision.ts'
 
-/** How long to wait before asking again for the lock that another starting service holds. */
+/** How long to wait, in ms, before asking again for the lock that another starting service holds. */
 const LOCK_PAUSE_MS = 100
 
-/** Often enough that a renewal may come late several times. The lock expires after 30 s (`migration-statements.ts`). */
+/**
+ * The time between renewals, in ms: short enough that a renewal may be late several times. The lock expires after 30 s
+ * (`migration-statements.ts`).
+ */
 const RENEWAL_MS = 5000
 
 /** Lets one service at a time change the tables. */
@@ -21,9 +24,9 @@ export interface MigrationLock {
 }
 
 export interface LockOptions {
-  /** On the connection that migrates. */
+  /** Runs a statement on the connection that migrates. */
   readonly run: RunStatement
-  /** On another connection, in a transaction of its own. */
+  /** Runs a statement on another connection, in a transaction of its own. */
   readonly runApart: RunStatement
   readonly tables: Tables
   /** The statement that creates the table of the migrations. */
@@ -54,7 +57,7 @@ export async function lockServer({ run, tables, signal }: LockOptions): Promise<
   }
 }
 
-/** A row that all nodes agree on. The lock of a caller that has died expires. */
+/** A lock in a row that all nodes agree on. The lock of a caller that has died expires. */
 export async function lockCluster(options: LockOptions): Promise<MigrationLock> {
   const { run, runApart, tables, createTable, signal } = options
   const sql = migrationStatements(tables)

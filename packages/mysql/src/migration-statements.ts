@@ -16,8 +16,8 @@ where variable_name in ('wsrep_on', 'group_replication_single_primary_mode')`,
     unlock: 'select cast(release_lock(?) as char) as released',
 
     /**
-     * The lock of a cluster is a row, because the nodes agree on the order of changes of a row: of two that take it at
-     * once, one is rolled back. Title is the holder, applied_at is when the lock expires.
+     * The lock of a cluster is a row, because the nodes agree on the order of changes of a row: of two callers that take the
+     * lock at once, one is rolled back. `title` is the holder; `applied_at` is the time at which the lock expires.
      */
     take: `
 insert into ${migrations} (number, title, applied_at)

@@ -46,8 +46,8 @@ straight_join ${parked} as p force index (primary) on p.place = j.place
 where p.dead_at is null and ${stampIn('p')} = ${instant('j.stamp')}`,
 
     /**
-     * Messages of a key that goes on, from a row. Where one of them has to be tried alone, because it was refused before
-     * or is a suspect, \`later\` says so. A branch for each key.
+     * Messages of a key that goes on, from a row. `later` marks a message that has to be tried alone, because it was refused
+     * before or is a suspect. A branch for each key.
      */
     readOnward: `
 (select ${columns}, case when p.suspect or p.due_at > utc_timestamp(6) then 1 end as later
@@ -60,7 +60,7 @@ where p.shard = ? and p.order_key = ? and p.place >= ?
 order by p.place
 limit ?)`,
 
-    /** Which suspect has been due for the longest, of those that come first in their keys. */
+    /** The suspect that has been due for the longest, of the suspects that come first in their keys. */
     findSuspect: `
 select cast(p.place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp
 from ${parked} as p force index (parked_suspect)
@@ -102,7 +102,7 @@ from ${rowsTable('place')} as wanted
 straight_join ${parked} as p force index (primary) on p.place = wanted.place
 where p.dead_at is null and ${stampIn('p')} = ${instant('wanted.stamp')}`,
 
-    /** Which message comes first in a key that goes on. A branch for each key. */
+    /** The first message of a key that goes on. A branch for each key. */
     next: `
 (select cast(p.place as char) as place, p.due_at is null as waits
 from ${parked} as p force index (parked_order)

@@ -1,12 +1,12 @@
-/** Then every connection is asked again: a proxy may have put another server behind it. */
+/** After this time, in ms, every connection is asked again: a proxy may have put another server behind a connection. */
 const FORGOTTEN_AFTER_MS = 30_000
 
-/** The second in which a server began is its clock less its uptime: two roundings, and a clock that is being set. */
+/** The tolerance for a server's start time, its clock minus its uptime: two roundings, and a clock that is being set. */
 const BEGAN_TOLERANCE_S = 2
 
 /**
- * Two messages are numbered about when they are stamped: one with a smaller number is hardly ever younger by more than this.
- * Where it is, all that happens is that something has to be looked at again.
+ * Messages are numbered at about the time at which they are stamped: a message with a smaller number is hardly ever younger
+ * by more than this. If it is, the only consequence is one more look.
  */
 const STAMP_TOLERANCE_US = 1_000_000
 
@@ -16,7 +16,7 @@ interface Numbered {
 }
 
 /**
- * Tells when the server is another one, was begun again, or has gone back in time: by what connections say, and by
+ * Detects that the server is another one, was restarted, or has gone back in time: by the answers of connections, and by
  * numbers that are given out again.
  */
 export class RelayServer {
@@ -32,7 +32,7 @@ export class RelayServer {
     return this.#generation
   }
 
-  /** Connections of which it is known where they lead. */
+  /** Connections whose server is known. */
   get connections(): readonly number[] {
     if (performance.now() - this.#askedAt > FORGOTTEN_AFTER_MS) {
       this.#connections.clear()
@@ -42,7 +42,7 @@ export class RelayServer {
     return [0, ...this.#connections]
   }
 
-  /** What a connection says: the name of its server, and the second in which that began. */
+  /** Takes the answer of a connection: the name of its server, and the second in which the server started. */
   connected(connection: number, server: string): void {
     const [name, beganAtS] = [server.slice(0, server.lastIndexOf('/')), Number(server.split('/').at(-1))]
     const known = this.#server
@@ -56,7 +56,7 @@ export class RelayServer {
     this.#connections.add(connection)
   }
 
-  /** Messages of the outbox as they were read. */
+  /** Takes messages of the outbox that were read. */
   read(messages: readonly Numbered[]): void {
     for (const { seq, stamp } of messages) {
       if (this.#last === undefined || seq >= this.#last.seq) this.#last = { seq, stamp }

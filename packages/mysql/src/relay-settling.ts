@@ -13,7 +13,7 @@ const PIECE_BYTES = 1_048_576
 /** Incorrect string value: a character that the column cannot hold. */
 const UNTRANSLATABLE = 1366
 
-/** Short transactions under a lease, of statements on lists that may be longer than a packet. */
+/** Runs short transactions under a lease, of statements on lists that may be longer than a packet. */
 export class RelaySettling {
   readonly #source: Source
   readonly #holdOn: () => Promise<string>
@@ -37,7 +37,7 @@ export class RelaySettling {
     return done.result
   }
 
-  /** A settlement with texts, which the column may not be able to hold as they are. */
+  /** Runs a settlement with texts that the column may not be able to hold unchanged. */
   async settleTexts<R>(
     lease: Lease,
     verdicts: readonly Verdict[],
@@ -57,7 +57,11 @@ export class RelaySettling {
     }
   }
 
-  /** A statement on a list of JSON, once or more often, so that each fits into a packet. → rows that it has written */
+  /**
+   * Runs a statement on a JSON list, once or several times, so that each statement fits into a packet.
+   *
+   * @returns the number of rows written.
+   */
   async inPieces(
     run: Run,
     text: string,

@@ -97,8 +97,8 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
 (select ? as shard, 1 as due, null as server from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) limit 1)`,
 
     /**
-     * The connection in the place of the shard, and which server that is, unless it is one of those. To tell another
-     * server is to know when it began, to the second, which is worth asking only once a connection.
+     * The id of the connection in place of the shard, and its server, unless the connection is one of the known ones.
+     * Detecting another server needs its start time, to the second, which is worth asking only once a connection.
      */
     onServer: `
 (select connection_id() as shard, 0 as due, case when connection_id() not in (?) then ${SERVER[engine]} end as server)`,
@@ -109,7 +109,7 @@ update ${leases} as l
 set l.in_flight = ?
 where ${mine}`,
 
-    /** Everything is through that was in flight when the last owner died. */
+    /** Everything that was in flight when the last owner died is through. */
     survived: `
 update ${leases} as l
 set l.crashes = 0, l.in_flight = null
@@ -117,10 +117,13 @@ where ${mine}`,
   } as const
 }
 
-/** Microseconds since 1970 are exact numbers in between. Only a row that was written by hand is older or younger. */
+/**
+ * Between these two instants, microseconds since 1970 are exact numbers. Only a row that was written by hand lies
+ * outside.
+ */
 export const STAMP_BOUNDS = ['1700-01-01', '2200-01-01'] as const
 
-/** Which server it is, and in which second it began. */
+/** The name of the server, and the second in which it started. */
 const SERVER = {
   mysql: serverText('@@server_uuid', 'performance_schema'),
   mariadb: serverText("concat(@@hostname, ':', @@port, ':', @@server_id)", 'information_schema'),
@@ -132,7 +135,7 @@ function serverText(name: string, schema: string): string {
   ))`
 }
 
-/** The same for both engines; which of them the server is shows at the first use. */
+/** The same for both engines; the first use shows which engine the server runs. */
 export function relayStatementsByEngine(tables: Tables) {
   return { mysql: relayStatements(tables, 'mysql'), mariadb: relayStatements(tables, 'mariadb') }
 }
@@ -162,7 +165,7 @@ export function instant(microseconds: string): string {
   return `cast('1970-01-01' as datetime(6)) + interval ${microseconds} microsecond`
 }
 
-/** What a stamp is compared with: `toStamp` draws it in between the same two instants. */
+/** The value that a stamp is compared with: `toStamp` clamps the stamp to the same two instants. */
 export function stampIn(table: string): string {
   const [least, greatest] = STAMP_BOUNDS.map((date) => `cast('${date}' as datetime(6))`) as [string, string]
   return `least(greatest(${table}.created_at, ${least}), ${greatest})`

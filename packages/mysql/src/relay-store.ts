@@ -29,7 +29,7 @@ import type { Run } from './short-transaction.ts'
 /** Each key that goes on is a branch of a statement. */
 const MOST_BRANCHES = 100
 
-/** Keys that are looked at in one go. */
+/** The number of keys that are examined at a time. */
 const HEAL_KEYS = 10_000
 
 type Statements = ReturnType<typeof relayStatementsByEngine>
@@ -41,7 +41,7 @@ export class MysqlRelayStore implements RelayStore {
   readonly #source: Source
   readonly #settling: RelaySettling
   readonly #server = new RelayServer()
-  /** The last key of a shard that has been looked at, where there are more. */
+  /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<number, Buffer>()
 
   constructor(statements: Statements, parked: ReturnType<typeof parkedStatements>, source: Source) {
@@ -101,7 +101,7 @@ export class MysqlRelayStore implements RelayStore {
     const { accepted, refused, behind } = settlement
     const verdicts = [...refused.map(refusalOf), ...behind.map(waiting)]
     if (verdicts.length === 0) return this.#settleAccepted(lease, shard, accepted)
-    // In the order of the outbox, whatever the pieces are: a message is parked before those behind it.
+    // In the order of the outbox, however the list is split: a message is parked before the messages behind it.
     verdicts.sort((a, b) => (a.row.seq < b.row.seq ? -1 : 1))
     const { park, remove, remaining } = await this.#sql()
     const kept = await this.#settling.settleTexts(lease, verdicts, async (run, texts) => {
@@ -202,7 +202,7 @@ export class MysqlRelayStore implements RelayStore {
     if (server !== undefined) this.#server.connected(connection, server)
   }
 
-  /** What is due and comes first in its key. What does not is put back into the line behind its predecessor. */
+  /** Finds messages that are due and come first in their keys. Other due messages are put back behind their predecessors. */
   async #heads(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly Row[]> {
     for (;;) {
       const due = await this.#read(this.#parked.due, [shard, shard, shard, limits.messages])
@@ -272,7 +272,7 @@ export class MysqlRelayStore implements RelayStore {
   }
 }
 
-/** With this bound on each payload that comes along, all of them together stay within `bytes`. */
+/** The bound on each payload with which all payloads together stay within `bytes`. */
 function inlineBytes(limits: ReadLimits): number {
   return Math.floor(limits.bytes / limits.messages)
 }

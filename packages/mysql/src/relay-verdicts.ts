@@ -3,7 +3,7 @@ import type { BacklogRow, Refusal } from '@txbox/core'
 /** What the column takes is a little more: TEXT. */
 const MOST_ERROR_BYTES = 60_000
 
-/** What becomes of a row that is not accepted. One that only waits has no error, and is not dead. */
+/** The result for a row that is not accepted. A row that only waits has no error, and is not dead. */
 export interface Verdict {
   readonly row: BacklogRow
   readonly attempts: number
@@ -36,7 +36,7 @@ export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string
 }
 
 /**
- * A row of `verdictsTable`. What it has not is left out: MySQL 8.0.19 refuses the `null` of JSON where a number is wanted.
+ * A row of `verdictsTable`. Missing fields are left out: MySQL 8.0.19 refuses a JSON `null` where a number is expected.
  * JSON.stringify has no way to write a bigint.
  *
  * `ascii`: the column can hold no other characters. `mostBytes` is for each of the texts, so that the row fits into a packet.
@@ -67,7 +67,7 @@ function cut(text: string, bytes: number): string {
   return new TextDecoder().decode(Buffer.from(text).subarray(0, bytes), { stream: true })
 }
 
-/** The newest of the errors, as many as fit. */
+/** The newest errors, as many as fit. */
 function storableJson(errors: string, ascii: boolean, mostBytes: number): string | undefined {
   const text = ascii ? asciiJson(errors) : errors.toWellFormed()
   if (Buffer.byteLength(text) <= mostBytes) return text

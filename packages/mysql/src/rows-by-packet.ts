@@ -1,8 +1,8 @@
 /**
- * Divides rows, in their order, among statements of at most `maxBytes`. A row that is longer by itself is in a statement of its
+ * Divides rows, in their order, among statements of at most `maxBytes`. A row that alone is longer gets a statement of its
  * own. Rows are ASCII, so that characters are bytes.
  *
- * @param headBytes what each statement has beside its rows.
+ * @param headBytes the size of each statement without its rows.
  */
 export function rowsByPacket<T extends { readonly row: string }>(
   rows: readonly T[],

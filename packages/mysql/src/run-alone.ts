@@ -39,8 +39,8 @@ export async function runAlone(
 }
 
 /**
- * The same, given up by the server when it is late. A relay would otherwise leave a connection behind for each statement
- * that waits for a lock.
+ * The same, but the server gives the statement up when it is late. Otherwise a relay would leave a connection behind for
+ * each statement that waits for a lock.
  */
 export async function runBounded(
   source: Source,
@@ -59,7 +59,7 @@ export async function runBounded(
   }
 }
 
-/** Ends the connection of a statement whose answer nobody waits for. Where that fails, the statement ends by itself later. */
+/** Ends the connection of an abandoned statement. If that fails, the statement ends by itself later. */
 async function killLate({ root, db }: Source, statement: string): Promise<void> {
   const run = (text: string): Promise<SqlResult> =>
     answerWithin(KILL_TIMEOUT_MS, root.query(db, text, [], KILL_TIMEOUT_MS))
@@ -85,13 +85,13 @@ export async function runTogether<R>(
   )
 }
 
-/** Makes up to five attempts at what is harmless to repeat, while the database asks for another one. */
+/** Makes up to five attempts at work that is harmless to repeat, as long as the database asks for another attempt. */
 export async function again<R>(doing: string, attempt: () => Promise<R>): Promise<R> {
   for (let n = 1; ; n++) {
     try {
       return await attempt()
     } catch (error) {
-      // Whoever holds a lock for so long will not be through in a moment.
+      // A transaction that holds a lock for so long will not end in a moment.
       const again = isConflict(error) && numberOf(error) !== LOCK_WAIT_TIMEOUT
       if (n === ATTEMPTS || !again) throw translate(error, doing)
       if (isLastingConflict(error)) await pause(LONGER_PAUSE.delayMs(n, Math.random))

@@ -25,7 +25,7 @@ export interface Outbox<Topics = Record<string, unknown>> {
    * Stores a message, or a list of them by one statement, in the caller's transaction. Rolled back: it is never
    * published. Committed: the relay publishes it at least once, the messages of one `key` in the order of the calls.
    *
-   * Across transactions, change the aggregate first (on a single server, locking it is enough) and publish after it: then
+   * Across transactions, change the aggregate first (on a single server, locking it is enough) and publish afterwards: then
    * the messages of its key come out in the order of the changes.
    *
    * At most 10 000 messages, 10 MiB a payload and 64 MiB in all. → the id of each, in the order given.

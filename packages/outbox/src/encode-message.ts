@@ -55,7 +55,7 @@ export function encodeMessage(message: NewMessage): NewStoredMessage {
   }
 }
 
-/** A misspelt field would be lost without a word: `deliverAfter` would go at once. */
+/** A misspelled field would be lost silently: a message with `deliverAfter` would be published at once. */
 function refuseUnknown(message: object): void {
   for (const [name, value] of Object.entries(message)) {
     if (value === undefined || Object.hasOwn(FIELDS, name)) continue

@@ -32,7 +32,7 @@ export async function toMessages(
   })
 }
 
-/** When it was published, in microseconds since 1970. */
+/** When the message was published, in microseconds since 1970. */
 export function stampOf(row: Row): number {
   return toStamp(Number(row['stamp']))
 }
@@ -42,7 +42,7 @@ const [LEAST_STAMP, GREATEST_STAMP] = STAMP_BOUNDS.map((instant) => Date.parse(i
   number,
 ]
 
-/** In between the two instants where the number is exact. */
+/** Clamps the number to the range in which it is exact. */
 export function toStamp(microseconds: number): number {
   return Math.min(Math.max(microseconds, LEAST_STAMP), GREATEST_STAMP)
 }

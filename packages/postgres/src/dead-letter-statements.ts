@@ -1,10 +1,10 @@
-/** The columns of a parked message that somebody who looks after the relay may read: neither its payload nor its headers. */
+/** The columns of a parked message that an operator may read: neither the payload nor the headers. */
 const COLUMNS = [
   ...['place', 'shard', 'order_key', 'created_at', 'due_at', 'dead_at', 'deliver_at'],
   ...['attempts', 'id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'],
 ] as const
 
-/** Every statement on parked messages that somebody who looks after the relay runs. `schema` is quoted. */
+/** Every statement on parked messages that an operator runs. `schema` is quoted. */
 export function deadLetterStatements(schema: string) {
   const parked = `${schema}.parked`
   const milliseconds = (column: string): string =>
@@ -99,7 +99,10 @@ from (
 ) as d
 order by d.place`,
 
-    /** A message that waits behind a deleted one would wait for ever: the first that is left of each key becomes due. */
+    /**
+     * A message that waits behind a deleted one would wait for ever: the first remaining message of each key becomes
+     * due.
+     */
     discardParked: `
 with chosen as materialized (
   select ${named('p')} from ${parked} as p

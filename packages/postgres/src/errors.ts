@@ -24,7 +24,7 @@ const CANCELLED = '57014'
 /** Undefined table, column, schema. */
 const SCHEMA: ReadonlySet<unknown> = new Set(['42P01', '42703', '3F000'])
 
-/** No such database, no such role or none that may come in from there, a wrong password. */
+/** No such database, no such role, a role that may not connect from this host, a wrong password. */
 const REFUSED: ReadonlySet<unknown> = new Set(['3D000', '28000', '28P01'])
 
 /** The transaction has failed already; it took longer than transaction_timeout, which also breaks the connection. */
@@ -66,7 +66,7 @@ export function isConflict(error: unknown): boolean {
   return false
 }
 
-/** How much of what the server says is quoted. */
+/** The maximum length of a quotation from the server, in characters. */
 const SAID_CHARACTERS = 300
 
 /** Did the statement take too long? */
@@ -74,7 +74,7 @@ export function isTimeout(error: unknown): boolean {
   return propertyOf(error, 'code') === CANCELLED
 }
 
-/** Is this the server's error of that SQLSTATE, or caused by it? */
+/** Is this the server's error with that SQLSTATE, or caused by such an error? */
 export function hasCode(error: unknown, code: string): boolean {
   for (let at: unknown = error, depth = 0; typeof at === 'object' && at !== null && depth < 10; depth++) {
     if (Reflect.get(at, 'code') === code) return true

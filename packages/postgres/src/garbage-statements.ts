@@ -35,7 +35,7 @@ with removed as (
     /** Records of who put which dead letter back. $3 is the retention in milliseconds. */
     removeRedrives: removeOldest('redrives', 'redriven_at', retention),
 
-    /** Dead letters of version buffers, and nothing else of what waits. $3 is the retention in milliseconds. */
+    /** Dead letters of version buffers, and no waiting messages. $3 is the retention in milliseconds. */
     removeBufferedDeadLetters: removeOldest('waiting', 'dead_at', retention, ' and dead_at is not null'),
 
     /** Leaves out the record when another collector is writing it. */

@@ -51,7 +51,10 @@ select ${ms("finished_at - timestamptz 'epoch'")} as finished_at, inbox::text as
 from ${schema}.collections
 where finished_at is not null`,
 
-    /** The first message of each key that is held up, among so many parked ones that asking is never expensive. */
+    /**
+     * The first message of each key that is held up, among a limited number of parked messages, so that the query is
+     * never expensive.
+     */
     blockingKeys: `
 select head.order_key as key, head.topic, head.id, head.attempts::text as attempts, head.error, held.waiting::text as waiting
 from (

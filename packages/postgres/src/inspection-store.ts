@@ -75,7 +75,7 @@ export class PostgresInspectionStore implements InspectionStore {
 
   async answers(withinMs: number): Promise<void> {
     const { root, db, schema } = this.#source
-    // A question that is late still waits for its connection: no other is asked before it has ended.
+    // A late query still waits for its connection: no other query is sent before it has ended.
     this.#asked ??= checkRevision((text, values) => root.query(db, text, values, withinMs), schema).finally(
       () => (this.#asked = undefined),
     )

@@ -10,7 +10,7 @@ where not exists (select from ${leases} as l where l.name = wanted.name)
 on conflict (name) do nothing`,
 
     /**
-     * Those that are free or have run out; never waits for another acquirer. One that still has an owner was not given
+     * Leases that are free or have expired; never waits for another acquirer. A lease that still has an owner was not given
      * back: its owner has died.
      */
     acquire: `
@@ -36,7 +36,7 @@ from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) 
 where l.name = mine.name and l.term = mine.term and l.owner = $3 and l.expires_at > pg_catalog.clock_timestamp()
 returning l.name`,
 
-    /** $4 are the names of those whose work was cut off. */
+    /** $4 holds the names of the leases whose work was cut off. */
     release: `
 update ${leases} as l
 set owner = null, expires_at = null,

@@ -177,7 +177,7 @@ async function lock(run: RunStatement, schema: string, signal: AbortSignal | und
   }
 }
 
-/** The statements of one of our files, which hold no semicolon but at their end. */
+/** The statements of a migration file of txbox. These statements hold no semicolon except at their end. */
 function statementsOf(sql: string): readonly string[] {
   return sql
     .replaceAll(/^\s*--.*$/gm, '')

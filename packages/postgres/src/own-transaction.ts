@@ -4,9 +4,9 @@ import { hasCode } from './errors.ts'
 import type { Source } from './run-alone.ts'
 
 /**
- * One statement in a READ COMMITTED transaction of its own, cancelled by the server when it is late, for a library that
- * sends one statement after the other. Where the answer is late its connection stays taken until the server has given
- * the statement up, since such a library cannot throw a connection away.
+ * Runs one statement in a READ COMMITTED transaction of its own, cancelled by the server when it is late, for a library that
+ * sends one statement after the other. If the answer is late, the connection stays taken until the server has given the
+ * statement up, since such a library cannot discard a connection.
  */
 export async function inOwnTransaction(
   { root, db, statementTimeoutMs }: Source,
@@ -19,7 +19,7 @@ export async function inOwnTransaction(
     const { query, release } = await root.connect(db)
     let broken = false
     try {
-      // It came too late, and is as good as ever.
+      // The connection arrived too late, but is still usable.
       if (late) throw new Error('Nobody waits for this connection any more.')
       await begin(db as object, query, cancelAfterMs)
       const result = await query(text, values)

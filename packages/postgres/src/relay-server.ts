@@ -1,18 +1,18 @@
 import { ANOTHER_SERVER } from './relay-statements.ts'
 
-/** So often in a row a statement may meet yet another server. */
+/** How many times in a row a statement may find yet another server. */
 const ATTEMPTS = 5
 
-/** What tells a server and its tables from others with the same address. */
+/** Distinguishes a server and its tables from others with the same address. */
 export interface Server {
   readonly identity: string
-  /** The last number that it is known to have given out; 0 where the role may not know. */
+  /** The last number that the server is known to have given out; 0 if the role may not know. */
   readonly last: bigint
 }
 
 /**
- * The server whose numbers are remembered. Statements that rest on something remembered name it, and fail on another one:
- * there is no time between asking and reading in which a server could be replaced.
+ * The server whose numbers are remembered. Statements that rely on a remembered number name this server, and fail on any
+ * other: there is no time between checking and reading in which a server could be replaced.
  */
 export class RelayServer {
   readonly #ask: () => Promise<Server>
@@ -32,7 +32,7 @@ export class RelayServer {
     return this.#generation
   }
 
-  /** A read that names the server; repeated when that turns out to be another one. */
+  /** Runs a read that names the server; repeats the read when the server turns out to be another one. */
   async remembering<R>(read: (server: Server) => Promise<R>): Promise<R> {
     for (let attempt = 1; ; attempt++) {
       const { generation } = this
@@ -45,7 +45,7 @@ export class RelayServer {
     }
   }
 
-  /** An answer that came with the identity of the server. */
+  /** Takes an answer that came with the identity of the server. */
   answered(server: Server): void {
     if (this.#server === undefined) return
     if (server.identity !== this.#server.identity || server.last < this.#server.last) this.#becomes(server)

@@ -8,7 +8,7 @@ const SETTLING = 'settling messages'
 /** Insufficient privilege: https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const NO_PRIVILEGE = '42501'
 
-/** A character that the encoding of the database has not. */
+/** A character that the encoding of the database does not have. */
 const UNTRANSLATABLE = '22P05'
 
 /** Statements that are settlements under a lease: each is a transaction of its own. */
@@ -19,7 +19,7 @@ export class RelaySettling {
     this.#source = source
   }
 
-  /** A settlement with texts, which the database may not be able to hold as they are. */
+  /** Runs a settlement with texts that the database may not be able to hold unchanged. */
   async settleVerdicts(
     lease: Lease,
     text: string,

@@ -1,7 +1,10 @@
-/** The server's error says this, where what was remembered is of another server or another table. */
+/** The text of the server's error when the remembered number comes from another server or another table. */
 export const ANOTHER_SERVER = 'txbox: another server'
 
-/** Microseconds since 1970 are exact numbers in between. Only a row that was written by hand is older or younger. */
+/**
+ * Between these two instants, microseconds since 1970 are exact numbers. Only a row that was written by hand lies
+ * outside.
+ */
 export const STAMP_BOUNDS = ['1700-01-01T00:00:00Z', '2200-01-01T00:00:00Z'] as const
 
 /** What `messageColumns` leaves out. */
@@ -57,7 +60,7 @@ where (o.shard, o.seq) >= ($1::smallint, ${from}::bigint) and (o.shard, o.seq) <
 order by o.shard, o.seq
 limit $2`
   return {
-    /** What tells this server and these tables from others with the same address, and the last number given out. */
+    /** The identity of this server and these tables, and the last number given out. */
     server: `
 select ${server.identity} as server, ${server.last}::text as last`,
 
@@ -91,7 +94,7 @@ ${oldest(
 )}
 ) to stdout (format binary)`,
 
-    /** Whose transaction is open and has written to the outbox, or deleted from it. The first row is of the server. */
+    /** The open transactions that have written to the outbox, or deleted from it. The first row identifies the server. */
     openWriters: `
 select ${server.identity} as server, ${server.last}::text as last, null as writer, null as prepared
 union all
@@ -198,7 +201,7 @@ set in_flight = $4
 where l.name = $1 and l.owner = $2 and l.term = $3::bigint and l.expires_at > pg_catalog.clock_timestamp()
 returning true as held`,
 
-    /** Everything is through that was in flight when the last owner died. */
+    /** Everything that was in flight when the last owner died is through. */
     survived: `
 update ${schema}.leases as l
 set crashes = 0, in_flight = null
@@ -233,18 +236,18 @@ export function stampOf(table: string): string {
   return `(extract(epoch from ${table}.created_at) * 1000000::numeric)::bigint::text`
 }
 
-/** What a stamp is compared with: `toStamp` draws it in between the same two instants. */
+/** The value that a stamp is compared with: `toStamp` clamps the stamp to the same two instants. */
 export function stampIn(table: string): string {
   const [least, greatest] = STAMP_BOUNDS
   return `least(greatest(${table}.created_at, '${least}'::timestamptz), '${greatest}'::timestamptz)`
 }
 
-/** So many milliseconds from now; null for null. */
+/** The instant this many milliseconds from now; null for null. */
 export function dueAfter(milliseconds: string): string {
   return `pg_catalog.clock_timestamp() + ${milliseconds} * interval '1 millisecond'`
 }
 
-/** Verdicts on messages, from eight arrays of which the first is the parameter `first`: see `columnsOf`. */
+/** Verdicts on messages, from eight arrays. The first array is the parameter `first`: see `columnsOf`. */
 export function verdicts(number: 'seq' | 'place', first: number): string {
   const types = ['bigint', 'timestamptz', 'integer', 'double precision', 'boolean', 'text', 'text', 'boolean']
   const arrays = types.map((type, index) => `pg_catalog.unnest($${first + index}::${type}[])`)

@@ -28,7 +28,7 @@ import { ScanStarts, type OpenWriter, type Scan } from './scan-start.ts'
 
 const READING = 'reading the outbox'
 
-/** Keys that are looked at in one go. */
+/** The number of keys that are examined at a time. */
 const HEAL_KEYS = 10_000
 
 /** The outbox table of PostgreSQL and that of parked messages, for the relay. The contract is that of the port. */
@@ -45,7 +45,7 @@ export class PostgresRelayStore implements RelayStore {
   readonly #copyOut: CopyOut | undefined
   /** Shards whose last read had payloads that are too large to come along. */
   readonly #large = new Set<number>()
-  /** The last key of a shard that has been looked at, where there are more. */
+  /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<number, string>()
 
   constructor(

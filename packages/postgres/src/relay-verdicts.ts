@@ -1,7 +1,7 @@
 import type { BacklogRow, Refusal } from '@txbox/core'
 import { textArray, textStamps } from './integer-arrays.ts'
 
-/** What becomes of a row that is not accepted. One that only waits has no error, and is not dead. */
+/** The result for a row that is not accepted. A row that only waits has no error, and is not dead. */
 export interface Verdict {
   readonly row: BacklogRow
   readonly attempts: number

@@ -5,7 +5,7 @@ import { inOwnTransaction } from './own-transaction.ts'
 
 const ATTEMPTS = 5
 
-/** The server cancels what is late a little before this side gives it up, so that its answer still comes. */
+/** The share of the timeout after which the server cancels a late statement, so that the answer still reaches the client. */
 const SERVER_SHARE = 0.9
 
 /** Where statements go, and how long an answer may take. */
@@ -38,7 +38,7 @@ export async function runAlone(
 
 /**
  * The same at READ COMMITTED, whatever the default of the role or the server is, and cancelled by the server when it is
- * late: a relay would otherwise make producers at SERIALIZABLE fail, and leave a backend behind for each statement that
+ * late: otherwise a relay would make producers at SERIALIZABLE fail, and leave a backend behind for each statement that
  * waits for a lock on the table.
  */
 export async function runAtReadCommitted(

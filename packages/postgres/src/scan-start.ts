@@ -17,7 +17,7 @@ export interface Scan {
   readonly from: bigint
   /** Up to here, what it does not find never comes. */
   readonly certain: bigint | undefined
-  /** Which of the lives of a start it belongs to: a start begins again now and then, and forgets everything. */
+  /** The life of the start to which this belongs: a start begins again now and then, and forgets everything. */
   readonly life: number
 }
 
@@ -31,8 +31,8 @@ export interface Scan {
  * - When all of those have ended, or there were none, one more read from the old start, with a snapshot taken after that,
  *   sees all that there will ever be up to that message. What it finds first is the new start.
  *
- * It forgets everything now and then: a row that somebody wrote with a number of his own choice, or after resetting the
- * sequence by hand, comes late, but it comes.
+ * It forgets everything now and then: a row that was written by hand with a chosen number, or after a manual reset of the
+ * sequence, is read late, but it is read.
  */
 export class ScanStart {
   #from = 0n
@@ -125,7 +125,7 @@ export class ScanStarts {
     return start
   }
 
-  /** The numbers are those of another server now. What is still being read or asked is of no use any more. */
+  /** The numbers now come from another server. Reads and queries in progress are void. */
   forget(): void {
     this.#starts = new Map()
   }

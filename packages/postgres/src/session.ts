@@ -24,7 +24,10 @@ export interface PostgresSession extends Session {
   seen?: Seen | undefined
   /** BEGIN has not been sent. */
   opening: Opening | undefined
-  /** Asks whether what the session has written is still there, and not yet committed. Absent: nothing can be asked for. */
+  /**
+   * Asks whether the rows that the session wrote are still there, and not yet committed. Absent if there is nothing to
+   * ask about.
+   */
   holds?: () => Promise<boolean>
 }
 

@@ -147,10 +147,10 @@ export class BrokerConnection {
   }
 
   /**
-   * Whether the broker would take messages for the exchange. Asks on a channel of its own, which the broker closes when there
-   * is no such exchange.
+   * Checks that the broker takes messages for the exchange. Uses a channel of its own, because the broker closes the channel
+   * when there is no such exchange.
    *
-   * @throws {BrokerUnavailableError} with what is wrong.
+   * @throws {BrokerUnavailableError} when the broker does not; the message says why.
    */
   async check(): Promise<void> {
     const { address, exchange, connectTimeoutMs } = this.#settings
@@ -177,7 +177,7 @@ export class BrokerConnection {
 
   async #ask(exchange: string): Promise<void> {
     const channel = await this.#model.createChannel()
-    // The broker's refusal also comes as an event, which would end the process.
+    // The broker's refusal also arrives as an event, which would end the process if nothing listened.
     channel.on('error', () => undefined)
     if (exchange !== '') await channel.checkExchange(exchange)
     await channel.close()

@@ -78,8 +78,8 @@ export interface RabbitmqPublisherOptions {
  * - What AMQP or the broker cannot take is rejected for good: a payload above `maxMessageBytes`, an id, topic, type,
  *   correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB, a text as the header
  *   `CC` or `BCC`, which RabbitMQ reads.
- * - When a broker does confirm other messages, one that is not confirmed in time is rejected, to be tried again
- *   without an attempt being counted: its queue is in trouble.
+ * - If the broker confirms other messages, a message that is not confirmed in time is rejected, and is tried again
+ *   without an attempt being counted: the queue of that message is in trouble.
  * - Everything else throws: no connection, no such exchange, no confirms, or `signal` aborted. Nothing is known then.
  *   The connection is dropped, and with it the other calls that are under way on it; the next call connects anew.
  *

@@ -1,8 +1,8 @@
 import { reasonOf as causesOf } from '@txbox/core'
 
 /**
- * What an error of the client says, with its causes, in one line and without the full stop. The whole text, for an error
- * that keeps this one as its `cause`: what is shown of it leaves out causes that it has quoted.
+ * The message of a client error, with its causes, in one line and without the period. The text is not shortened: an error
+ * that quotes it keeps the client error as its `cause`, and `reasonOf` leaves out causes that are already quoted.
  */
 export function reasonOf(error: unknown): string {
   const text = causesOf(error)
@@ -13,7 +13,10 @@ export function reasonOf(error: unknown): string {
   return text.replace(/[.\s]+$/, '')
 }
 
-/** Only what the broker says: of `Channel closed by server: 404 (NOT-FOUND) with message "NOT_FOUND - …"` the message. */
+/**
+ * Keeps only the broker's own text: of `Channel closed by server: 404 (NOT-FOUND) with message "NOT_FOUND - …"` the
+ * message.
+ */
 export function brokersReasonOf(error: unknown): string {
   const text = reasonOf(error)
   return (/with message "(.*)"/s.exec(text)?.[1] ?? text).replace(/[.\s]+$/, '')

@@ -5,10 +5,10 @@ const CODES = new Set([
   ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_SOCKET', 'UND_ERR_CLOSED', 'UND_ERR_DESTROYED'],
 ])
 
-/** How far down causes are followed. */
+/** How many levels of causes are followed. */
 const LEVELS = 5
 
-/** Is this an error of connecting, or was it caused by one? Looks into `cause` and into the `errors` of an AggregateError. */
+/** Is this an error of connecting, or caused by such an error? Follows `cause` and the `errors` of an AggregateError. */
 export function isConnectionError(error: unknown, levels = LEVELS): boolean {
   if (typeof error !== 'object' || error === null || levels === 0) return false
   try {
@@ -17,7 +17,7 @@ export function isConnectionError(error: unknown, levels = LEVELS): boolean {
     const causes = [Reflect.get(error, 'cause'), ...(Array.isArray(errors) ? errors.slice(0, 10) : [])]
     return causes.some((cause) => isConnectionError(cause, levels - 1))
   } catch {
-    // A getter that throws says nothing of a connection.
+    // An error whose getter throws is not counted as an error of connecting.
     return false
   }
 }

@@ -3,7 +3,7 @@ import type { FlightKind } from './flight.ts'
 import type { HeldShard } from './held-shard.ts'
 import { suspectSettlement } from './settlements.ts'
 
-/** Numbers in flight by table, each as the lowest and the highest. */
+/** The numbers in flight in each table, as the lowest and the highest. */
 type Noted = Readonly<Partial<Record<'outbox' | 'parked', readonly [from: string, to: string]>>>
 
 /** Two deaths in a row: the first may have had any cause, and costs nothing but the lease. */
@@ -11,8 +11,8 @@ const SUSPICIOUS_CRASHES = 2
 
 /**
  * Finds the message that kills relays. After a first crash the next owner of a shard goes on as before, but notes in the
- * lease what it has in flight, until everything is through that the dead owner may have had in flight. If the next owner
- * dies as well, the noted messages are suspects: the owner after that tries them one at a time.
+ * lease which messages it has in flight, until every message that the dead owner may have had in flight is through. If
+ * the next owner dies as well, the noted messages are suspects: the owner after that tries them one at a time.
  *
  * In normal running there is no crash to watch for, and nothing is noted.
  */
@@ -22,13 +22,13 @@ export class CrashWatch {
   readonly #limits: ReadLimits
   #isActive: boolean
   #isBegun = false
-  /** The last number of the first read: the dead owner can have had nothing behind it in flight. */
+  /** The last number of the first read: the dead owner cannot have had a later message in flight. */
   #horizon: bigint | undefined
   #isOutboxThrough = false
   #isParkedThrough = false
   /** Suspects may be left. */
   hasSuspects: boolean
-  /** Flights that have not landed, with what each has in flight. */
+  /** Flights that have not landed, each with its messages in flight. */
   readonly #noted = new Map<
     readonly BacklogMessage[],
     { readonly kind: FlightKind; readonly from: bigint; readonly to: bigint }
@@ -46,7 +46,7 @@ export class CrashWatch {
     return this.#isActive
   }
 
-  /** Marks the suspects, once. To be called before the first message of the shard is published. */
+  /** Marks the suspects, once. Must be called before the first message of the shard is published. */
   async begin(): Promise<void> {
     if (!this.#isActive || this.#isBegun) return
     const { lease, crashes } = this.#held
@@ -61,7 +61,10 @@ export class CrashWatch {
     this.#isBegun = true
   }
 
-  /** Notes in the lease what a flight is about to have in flight. A suspect is counted in its row instead. */
+  /**
+   * Notes in the lease the messages that a flight is about to publish. For a suspect, its own row keeps the count
+   * instead.
+   */
   async takeOff(kind: FlightKind, batch: readonly BacklogMessage[]): Promise<void> {
     if (!this.#isActive || kind === 'suspect' || batch.length === 0) return
     const numbers = batch.map(({ seq }) => seq)
@@ -74,12 +77,12 @@ export class CrashWatch {
     }
   }
 
-  /** The next note leaves the flight out. A note that is too long only makes suspects of innocent messages. */
+  /** The next note leaves the flight out. The only harm of a note that is too long: innocent messages become suspects. */
   landed(batch: readonly BacklogMessage[]): void {
     this.#noted.delete(batch)
   }
 
-  /** The outbox has been read: by what is there, is the dead owner's batch through? */
+  /** The outbox has been read: do the messages show that the dead owner's batch is through? */
   sawOutbox(batch: readonly BacklogMessage[]): void {
     if (!this.#isActive || this.#isOutboxThrough) return
     const [first] = batch
@@ -94,7 +97,7 @@ export class CrashWatch {
     this.#isParkedThrough = true
   }
 
-  /** Ends the watch when all is through. */
+  /** Ends the watch when everything is through. */
   async end(): Promise<void> {
     if (!this.#isActive || this.hasSuspects || !this.#isOutboxThrough || !this.#isParkedThrough) return
     await this.#store.survived(this.#held.lease)
@@ -131,7 +134,7 @@ export class CrashWatch {
   }
 }
 
-/** A note that somebody has written by hand may be anything: then there are no suspects. */
+/** A note that was written by hand may hold anything: an unreadable note means that there are no suspects. */
 function parse(text: string | undefined): Noted {
   try {
     const noted = JSON.parse(text ?? '{}') as Noted

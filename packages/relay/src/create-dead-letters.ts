@@ -27,11 +27,12 @@ export interface DeadLetterSelection {
 /** Messages that gave up, and what to do with them. */
 export interface DeadLetters {
   /**
-   * Dead letters in the order of their ids; ids that txbox makes are in the order of time. A page holds at most `limit`
-   * dead letters; where several have the same id as the last of them, the page holds all of these too.
+   * Lists dead letters in the order of their ids; ids that txbox makes are in the order of time. A page holds at most
+   * `limit` dead letters, plus any others that have the same id as the last one.
    *
    * @throws {InvalidOptionError} for an unknown or wrong option.
-   * @throws {SchemaError | DatabaseUnavailableError} as `redrive` and `discard`, before anything is read or written.
+   * @throws {SchemaError | DatabaseUnavailableError} under the same conditions as `redrive` and `discard`, before
+   *   anything is read or written.
    */
   list(
     selection?: Omit<DeadLetterSelection, 'ids'> & {
@@ -70,7 +71,7 @@ export function createDeadLetters(options: {
   const store = ports.deadLetters({ statementTimeoutMs: STATEMENT_TIMEOUT_MS })
 
   let checked = false
-  /** Once for each object: tables of another revision are refused before anything is written to them. */
+  /** Runs once for each object: tables of another revision are refused before anything is written to them. */
   async function ready(): Promise<void> {
     if (!checked) await ports.checkSchema()
     checked = true

@@ -14,7 +14,7 @@ export class EmptyShards {
     for (const resolve of this.#waiting) resolve()
   }
 
-  /** The server is another one, or has gone back in time. */
+  /** Must be called when the server is another one, or has gone back in time. */
   forget(): void {
     this.#seenAt.clear()
   }

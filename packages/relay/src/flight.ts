@@ -10,18 +10,21 @@ import { OneOfEachKey, WholeBatch, type PublishQueue } from './publish-queue.ts'
 import { checkResults } from './publish-results.ts'
 import { RelayedMessage } from './relayed-message.ts'
 
-/** A call that takes longer does not hold up the next messages of keys that it has answered: they go in another call. */
+/**
+ * A call that takes longer does not hold up the keys whose messages it has answered: their next messages go in another
+ * call.
+ */
 const STALL_MS = 50
-/** Calls of one flight side by side, at most. */
+/** The maximum number of concurrent calls of one flight. */
 const MOST_CALLS = 4
 
 export type Rejection = Extract<PublishResult, { status: 'rejected' }>
 
-/** What a flight has brought since the last look. */
+/** The results that a flight has brought since the last landing. */
 export interface Landing {
   readonly accepted: readonly BacklogMessage[]
   readonly rejected: readonly { readonly message: BacklogMessage; readonly result: Rejection }[]
-  /** Somebody wrote these rows by hand: they cannot be read, and were not published. */
+  /** Rows that were written by hand and cannot be read: these messages were not published. */
   readonly unreadable: readonly BacklogMessage[]
 }
 
@@ -32,13 +35,13 @@ export interface FlightTools {
   readonly signal: AbortSignal
 }
 
-/** Where a flight's messages come from. A suspect is a parked message that is tried alone. */
+/** The source of a flight's messages. A suspect is a parked message that is tried alone. */
 export type FlightKind = 'outbox' | 'parked' | 'suspect'
 
 /**
- * The publishing of one batch: calls of the publisher, and what they have answered so far. Each message of a key goes after
- * the one before it was accepted, unless the publisher keeps their order by itself; after a rejection the rest of its key
- * is left for later. A flight may outlive the turn that began it: then later turns settle what the flight brings.
+ * The publishing of one batch: calls of the publisher, and their results so far. Each message of a key goes after the
+ * message before it was accepted, unless the publisher keeps their order by itself; after a rejection the rest of the key
+ * is left for later. A flight may outlive the turn that began it: later turns then settle the results of the flight.
  */
 export class Flight {
   readonly kind: FlightKind
@@ -89,7 +92,7 @@ export class Flight {
     })
   }
 
-  /** Takes what has been answered since the last landing. */
+  /** Takes the results that have arrived since the last landing. */
   land(): Landing {
     this.#hasNews = false
     const landing = { accepted: this.#accepted, rejected: this.#rejected, unreadable: this.#unreadable }

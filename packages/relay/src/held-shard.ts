@@ -5,11 +5,14 @@ import type { Trust } from './lease-trust.ts'
 export class HeldShard {
   readonly shard: number
   readonly lease: Lease
-  /** How many relays in a row died, or were cut off, while they held it; a lease that ran out under this relay is none. */
+  /**
+   * How many relays in a row died, or were cut off, while they held the shard; a lease that this relay let expire does
+   * not count.
+   */
   readonly crashes: number
-  /** A lane works on the shard. */
+  /** Whether a lane works on the shard. */
   busy = false
-  /** To be given back as soon as nothing of the shard is in flight. */
+  /** Whether the shard is to be given back as soon as nothing of it is in flight. */
   leaving: boolean
   #trust: Trust
   /** Flights that are not settled, and how many of them have not ended. */
@@ -34,17 +37,17 @@ export class HeldShard {
     return this.#trust.holds()
   }
 
-  /** A turn, or a call of the publisher, is in progress: the shard is not given away now. */
+  /** Is a turn, or a call of the publisher, in progress? Then the shard is not given away. */
   get isAtWork(): boolean {
     return this.busy || this.#flights > 0
   }
 
-  /** A call of the publisher has been cut off, or would be if the relay ended now: that counts as a crash. */
+  /** Has a call of the publisher been cut off, or would one be if the relay ended now? That counts as a crash. */
   get isCutOff(): boolean {
     return this.#cutOff || this.#flying > 0
   }
 
-  /** A turn may begin: to publish, or, of a shard that is to be given back, to settle what is in flight. */
+  /** May a turn begin? A turn publishes, or, if the shard is to be given back, only settles what is in flight. */
   get mayTurn(): boolean {
     return !this.busy && this.isTrusted && (!this.leaving || this.#flights > 0)
   }
@@ -57,7 +60,7 @@ export class HeldShard {
     this.#trust = { holds: () => false }
   }
 
-  /** A call of the publisher begins. */
+  /** Must be called when a call of the publisher begins. */
   takeOff(): void {
     this.#flights++
     this.#flying++
@@ -73,7 +76,7 @@ export class HeldShard {
     this.#flights--
   }
 
-  /** A call ended without results because the relay had to stop. */
+  /** Must be called when a call ended without results because the relay had to stop. */
   cutOff(): void {
     this.#cutOff = true
   }

@@ -9,13 +9,13 @@ export interface NumberRange {
 
 /**
  * The messages of a shard that have been handed to the publisher and are not settled. They are still in the tables, so
- * that each read finds them again; neither they nor other messages of their keys may go meanwhile.
+ * that each read finds them again; neither these messages nor other messages of their keys may be published meanwhile.
  */
 export class InFlight {
   readonly #outbox = new Map<bigint, BacklogMessage>()
   readonly #parked = new Map<bigint, BacklogMessage>()
   readonly #keys = new Map<string, number>()
-  /** The payloads' bytes. */
+  /** The total size of the payloads, in bytes. */
   bytes = 0
 
   get size(): number {
@@ -37,7 +37,7 @@ export class InFlight {
     else this.#keys.set(message.key, count)
   }
 
-  /** Neither the message nor another one of its key is in flight. */
+  /** Whether neither the message nor another message of its key is in flight. */
   lets(kind: FlightKind, { seq, key }: BacklogMessage): boolean {
     return !this.#table(kind).has(seq) && (key === undefined || !this.#keys.has(key))
   }

@@ -38,7 +38,7 @@ export class LeaseKeeper {
   readonly #terms = new Map<string, { readonly term: bigint; readonly ownLosses: number }>()
   /** Given up, but not yet in the database, which could not be reached: nobody can take them before that. */
   #owed: readonly Lease[] = []
-  /** Those of them that had something in flight which was cut off. */
+  /** Those given-up shards that had something in flight which was cut off. */
   readonly #cutOff = new Set<Lease>()
   #member: Lease | undefined
   #renewedAt = -Infinity
@@ -64,7 +64,7 @@ export class LeaseKeeper {
     return this.#held.has(shard)
   }
 
-  /** A turn of the shard is in progress, or a call in flight, also one of a shard that has been lost meanwhile. */
+  /** Is a turn of the shard in progress, or a call in flight? Includes calls of a shard that has been lost meanwhile. */
   isAtWork(shard: number): boolean {
     return this.#held.get(shard)?.isAtWork === true || this.#unfinished.has(shard)
   }
@@ -82,7 +82,10 @@ export class LeaseKeeper {
     }
   }
 
-  /** A turn, or a call, has ended. A shard that is to be given back is given back when nothing of it is in flight. */
+  /**
+   * Must be called when a turn or a call has ended. A shard that is to be given back is given back when nothing of it
+   * is in flight.
+   */
   async rest(held: HeldShard): Promise<void> {
     if (held.isAtWork) return
     if (this.#unfinished.get(held.shard) === held) this.#unfinished.delete(held.shard)
@@ -94,14 +97,17 @@ export class LeaseKeeper {
     this.#lose(held, held.isTrusted ? 'taken' : 'expired')
   }
 
-  /** Takes no more and gives back what is idle; the other shards follow as they come to rest, by {@link rest}. */
+  /** Takes no more shards and gives back the idle ones; the other shards follow as they come to rest, by {@link rest}. */
   async stop(): Promise<void> {
     this.#stopping = true
     for (const held of this.#held.values()) held.leaving = true
     await this.#giveBack([...this.#held.values()].filter((held) => !held.isAtWork))
   }
 
-  /** Gives back everything. What is still in flight is cut off, which counts as a crash; its settlement is fenced off. */
+  /**
+   * Gives back all shards. Calls that are still in flight are cut off, which counts as a crash; their settlement is
+   * fenced off.
+   */
   async close(): Promise<void> {
     this.#stopping = true
     const member = this.#member

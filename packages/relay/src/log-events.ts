@@ -12,15 +12,15 @@ import type { RelayEvents } from './relay.ts'
 
 const OUTAGE = 'unavailable'
 
-/** The events of one relay, and what becomes of them where nobody listens. */
+/** The events of one relay, with their handling where there is no listener. */
 export interface RelayLog {
   readonly events: EventListeners<RelayEvents>
   started(): void
-  /** Also writes what has been counted; for a relay that only drained, nothing else. */
+  /** Writes the counts of repeated lines as well; for a relay that only drained, writes nothing else. */
   stopped(): void
 }
 
-/** Events as log lines. They hold neither payloads nor what somebody else's error object carries. */
+/** Events as log lines. The lines hold neither payloads nor the properties of foreign error objects. */
 export function relayLog(owner: string, logger: Logger | false | undefined): RelayLog {
   let outageSince: number | undefined
   let running = false
@@ -123,7 +123,7 @@ function nameOfMessage(id: string, topic: string): string {
   return `Message ${oneLine(id)} for topic '${oneLine(topic)}'`
 }
 
-/** Different errors do not hide each other. */
+/** The kind of an error, so that different errors do not hide each other. */
 function codeOf(error: unknown): string {
   const code: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined
   if (typeof code === 'string' || typeof code === 'number') return oneLine(String(code), 60)

@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Looks that news ask for begin this far apart at least: one look sees all that comes in between. */
+/** The minimum distance between looks that news ask for: one look sees all messages that arrive in between. */
 const NEWS_APART_MS = 2
 /**
- * Under a steady load a look gathers longer, so that a look, a read and a settlement are shared by more messages. At 1000
- * messages a second that was 0.47 queries a message instead of 1.56, by 16 producers that commit singly. Up to 200 a second nothing is gathered, so that
- * latency stays as it is; beyond 1000 a second the time shrinks, since as many messages come in a shorter time.
+ * Under a steady load the poller waits longer before a look, so that more messages share one look, one read and one
+ * settlement. With 16 producers that commit single messages, 1000 messages a second took 0.47 queries a message instead
+ * of 1.56. Up to 200 messages a second the poller does not wait, so that latency stays the same; beyond 1000 a second the
+ * wait shrinks, since the same number of messages arrives in a shorter time.
  */
 const GATHER = { fromRate: 200, atRate: 1000, ms: 95 } as const
 
@@ -18,7 +19,7 @@ export class PollPace {
   #woken = new AbortController()
   #lookedAt = -Infinity
   #stopped = false
-  /** Messages moved in about the last second: each counts less the longer ago it was. */
+  /** Messages that were published in about the last second; a message counts less the longer ago it was published. */
   #rate = 0
   #ratedAt = performance.now()
 
@@ -28,7 +29,7 @@ export class PollPace {
     this.#ms = min
   }
 
-  /** Messages have been published: more may come soon. */
+  /** Must be called when messages have been published: more may come soon. */
   moved(count: number): void {
     this.#ms = this.#min
     this.#rate = this.#rateAt(performance.now()) + count
@@ -61,13 +62,13 @@ export class PollPace {
       // The first news after a quiet time do not wait; news that come without end are gathered.
       const earlyMs = this.#lookedAt + Math.max(NEWS_APART_MS, gatherMs) - performance.now()
       if (earlyMs > 0) await pause(Math.ceil(earlyMs))
-      // Only now: the look that follows sees all that has come meanwhile.
+      // Reset only now: the look that follows sees all messages that have arrived meanwhile.
       this.#woken = new AbortController()
     }
     this.#lookedAt = performance.now()
   }
 
-  /** Messages come in so steadily that looks are further apart. */
+  /** Do messages arrive so steadily that looks are further apart? */
   get isGathering(): boolean {
     return this.#gatherMs() > 0
   }

@@ -13,22 +13,22 @@ import {
 import { isConnectionError } from './connection-error.ts'
 import { isUndecodable } from './relayed-message.ts'
 
-/** A failure to connect is an outage, unless some messages got through since a failure that is no older than this, */
+/** A failure to connect is an outage, unless messages got through since a failure that is no older than this (ms), */
 const FAILURE_COUNTS_MS = 10_000
-/** and unless the last of them got through longer ago than this. */
+/** and the last of those messages got through no longer ago than this (ms). */
 const SUCCESS_COUNTS_MS = 1000
-/** How long a message waits whose destination is away while others are reached. */
+/** How long a message waits if its destination is unavailable while other destinations are reached, in milliseconds. */
 const AWAY_PAUSE_MS = 5000
 
 /**
- * A function as a publisher. An error that the function throws is a rejection of that one message: the message is tried
- * again, unless the error is a `PermanentError`, or comes from `text()` or `json()` of a payload that cannot be decoded;
- * after `retryAfterMs`, if the error is a `RetryLaterError`.
+ * Makes a publisher of a function. An error that the function throws is a rejection of that one message: the message is
+ * tried again (after `retryAfterMs`, if the error is a `RetryLaterError`), unless the error is a `PermanentError`, or comes
+ * from `text()` or `json()` of a payload that cannot be decoded.
  *
  * An error of connecting (`ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET` and the like, also inside `cause`), or a
- * `BrokerUnavailableError`, is an outage: the relay pauses as a whole, and no attempt is counted. Where other messages
- * get through meanwhile, only the destination of this message is away: the message waits with its key, and no attempt is
- * counted either.
+ * `BrokerUnavailableError`, is an outage: the relay pauses as a whole, and no attempt is counted. If other messages get
+ * through meanwhile, only the destination of this message is unavailable: the message waits with its key for 5 s, and no
+ * attempt is counted either.
  *
  * A call that is still in progress when the relay aborts its signal after `publishTimeoutMs`, and throws then, is a
  * rejection.
@@ -38,7 +38,7 @@ const AWAY_PAUSE_MS = 5000
 export function publishEach(
   publish: (message: OutboxMessage, options: { signal: AbortSignal }) => unknown,
   options: {
-    /** How many calls at a time for each batch, 1 to 10 000. @default 10 */
+    /** The maximum number of concurrent calls for each batch, 1 to 10,000. @default 10 */
     concurrency?: number
   } = {},
 ): Publisher {
@@ -74,18 +74,18 @@ export function publishEach(
   }
 }
 
-/** What is known of the other side: it is away as a whole, or only some destinations are. */
+/** Tracks whether the other side is unavailable as a whole, or only some of its destinations are. */
 class Reach {
   #succeededAt = -Infinity
   #failedAt = -Infinity
-  /** Messages got through between two failures. */
+  /** Whether messages got through between two failures. */
   #isPartial = false
 
   succeeded(now: number): void {
     this.#succeededAt = now
   }
 
-  /** A destination is away. @returns whether others are reached meanwhile. */
+  /** Must be called when a destination is unavailable. @returns whether other destinations are reached meanwhile. */
   failed(now: number): boolean {
     const isRecent = now - this.#failedAt < FAILURE_COUNTS_MS
     this.#isPartial = isRecent && (this.#isPartial || this.#succeededAt >= this.#failedAt)

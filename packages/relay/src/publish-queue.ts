@@ -1,10 +1,10 @@
 import type { BacklogMessage } from '@txbox/core'
 
-/** The messages of a batch that may go now, as their order by key allows. */
+/** The messages of a batch that may be published now, as their order by key allows. */
 export interface PublishQueue {
   /** The messages that may go in the next call. */
   due(): readonly BacklogMessage[]
-  /** Takes these messages: they go now. */
+  /** Takes these messages out of the queue, to publish them now. */
   take(): readonly BacklogMessage[]
   accepted(message: BacklogMessage): void
 }
@@ -31,7 +31,7 @@ export class WholeBatch implements PublishQueue {
 }
 
 /**
- * For any other publisher: the first message of each key, and each other one when the message before it was accepted.
+ * For any other publisher: the first message of each key, and each later message once the message before it was accepted.
  * After a rejection the rest of its key never becomes due. Messages without a key go at once.
  */
 export class OneOfEachKey implements PublishQueue {

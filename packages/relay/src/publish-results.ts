@@ -1,7 +1,7 @@
 import { oneLine, type BacklogMessage, type PublishResult } from '@txbox/core'
 
 /**
- * Nothing that a publisher answers may lose a message: an answer that cannot be read counts as none.
+ * Checks the results of a call. No result of a publisher may lose a message: an invalid result counts as no result.
  *
  * @throws {TypeError} when the answer is not one result for each message.
  */

@@ -1,14 +1,14 @@
-/** The first pause, and what a pause is at most. */
+/** The first pause and the longest pause, in milliseconds. */
 const SHORTEST_PAUSE_MS = 70
 const LONGEST_PAUSE_MS = 2000
-/** A pause as a share of how long the outage has lasted: the broker is found again within half of that. */
+/** A pause as a share of the outage so far: the relay finds the broker again within half the length of the outage. */
 const SHARE_OF_OUTAGE = 0.4
-/** How long other shards wait for the result of the call that tries whether the outage is over. */
+/** How long other shards wait for the result of the probe, the call that tests whether the outage is over. In ms. */
 const PROBE_MS = 1000
 
 /**
- * An outage of the broker: while the publisher throws, the relay pauses as a whole. When a pause ends one call goes as a
- * probe, and the others wait for its result. Calls that are in flight side by side are one failure, not many.
+ * An outage of the broker: while the publisher throws, the relay pauses as a whole. When a pause ends, one call goes as a
+ * probe, and the other calls wait for its result. Concurrent calls that fail count as one failure.
  */
 export class PublisherOutage {
   /** When the outage began; `undefined` while there is none. */
@@ -24,7 +24,11 @@ export class PublisherOutage {
     return this.#since === undefined ? 0 : Math.max(0, this.#until - now, this.#probeUntil - now)
   }
 
-  /** A call is about to begin. @returns `false` when it has to wait; during an outage, the call becomes the probe. */
+  /**
+   * Must be called before a call begins. During an outage, the call becomes the probe.
+   *
+   * @returns `false` when the call has to wait.
+   */
   admits(now: number): boolean {
     if (this.waitMs(now) > 0) return false
     if (this.#since !== undefined) this.#probeUntil = now + PROBE_MS
@@ -32,10 +36,10 @@ export class PublisherOutage {
   }
 
   /**
-   * A call that had begun at `begunAt` has thrown.
+   * Must be called when a call that began at `begunAt` has thrown.
    *
-   * @returns the pause that begins now, in milliseconds; `undefined` when the call had begun before the failure that is
-   *   known already.
+   * @returns the pause that begins now, in milliseconds; `undefined` when the call began before the failure that is
+   *   already known.
    */
   failed(begunAt: number, now: number, random: () => number = Math.random): number | undefined {
     this.#hasSucceededSince = false

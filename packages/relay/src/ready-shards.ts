@@ -32,7 +32,7 @@ export class ReadyShards {
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
-  /** The turn of a shard is over. @returns whether the shard was added meanwhile. */
+  /** Must be called when the turn of a shard is over. @returns whether the shard was added meanwhile. */
   done(held: HeldShard): boolean {
     held.busy = false
     return this.#again.delete(held)

@@ -13,10 +13,10 @@ const FALLBACK = exponentialBackoff()
 
 /** A day. */
 const LONGEST_PAUSE_MS = 86_400_000
-/** How long a message waits whose destination is away, unless the publisher says how long. */
+/** How long a message waits if its destination is unavailable, in ms, unless the publisher says how long. */
 const UNCOUNTED_PAUSE_MS = 30_000
 
-/** The texts that are kept of a message's errors: the last one, and a shorter form of the last few. */
+/** The limits on the stored texts of a message's errors: the last error, and a shorter form of the last few. */
 const ERROR_CHARACTERS = 2000
 const HISTORY = { errors: 10, characters: 500 } as const
 
@@ -29,7 +29,7 @@ export interface Refused {
   readonly error: unknown
 }
 
-/** What becomes of a message that the publisher has rejected: another attempt, or none. */
+/** Decides what happens to a message that the publisher has rejected: another attempt, or none. */
 export function refuse(message: BacklogMessage, rejection: Rejection, retry: RetryPolicy): Refused {
   const { error, retryable, retryAfterMs, counted } = rejection
   const isCounted = counted !== false
@@ -41,7 +41,7 @@ export function refuse(message: BacklogMessage, rejection: Rejection, retry: Ret
   return refusedFor(message, { attempts, error, retryInMs })
 }
 
-/** A message that gives up without another attempt. */
+/** The refusal of a message that gives up without another attempt. */
 export function giveUp(message: BacklogMessage, reason: string): Refused {
   return refusedFor(message, {
     attempts: message.attempts,
@@ -50,12 +50,15 @@ export function giveUp(message: BacklogMessage, reason: string): Refused {
   })
 }
 
-/** A suspect that has been in flight at as many crashes as a message has attempts. */
+/** The refusal of a suspect that has been in flight at as many crashes as a message has attempts. */
 export function giveUpSuspect(message: BacklogMessage): Refused {
   return giveUp(message, CRASHED)
 }
 
-/** A suspect that is about to be tried, or that comes back to the line of suspects with this many attempts counted. */
+/**
+ * The refusal of a suspect that is about to be tried, or that goes back to the other suspects with this many attempts
+ * counted.
+ */
 export function suspected(message: BacklogMessage, attempts: number): Refused {
   const refusal = {
     row: message,
@@ -75,9 +78,10 @@ export function waitingKeys(refused: readonly Refused[]): ReadonlySet<string | u
 }
 
 /**
- * Emits the events of refused messages. To be called once they are settled: until then they may be published again.
+ * Emits the events of refused messages. Must be called once the messages are settled: until then they may be published
+ * again.
  *
- * @returns how many of them are dead.
+ * @returns the number of dead messages among them.
  */
 export function reportRefused(refused: readonly Refused[], events: EventListeners<RelayEvents>): number {
   let dead = 0
@@ -118,12 +122,15 @@ function withError(stored: string | undefined, error: object): string {
   try {
     list = JSON.parse(stored ?? '[]')
   } catch {
-    // Somebody has written the row by hand: the list begins again.
+    // The row was written by hand: the list begins again.
   }
   return JSON.stringify([...(Array.isArray(list) ? list : []), error].slice(-HISTORY.errors))
 }
 
-/** The text of a user's policy may be nonsense, or throw: that must not keep accepted messages from being settled. */
+/**
+ * The result of a user's policy may be invalid, or the policy may throw: neither may keep accepted messages from being
+ * settled.
+ */
 function pauseMs(attempt: number, askedMs: number | undefined, retry: RetryPolicy): number {
   let ms = askedMs
   try {

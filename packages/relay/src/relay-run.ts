@@ -33,7 +33,7 @@ const LANES = { none: 4, 'per-key': SHARDS } as const
 /** A statement that takes longer than the lease is of no use; a busy database is still given this long. */
 const LEAST_TIMEOUT_MS = 5000
 
-/** How often keys whose head somebody has deleted by hand are looked for. */
+/** How often the relay looks for keys whose head was deleted by hand, in milliseconds. */
 const HEAL_AFTER_MS = 60_000
 
 /** The longest pause of a shard while the database cannot be reached. */
@@ -64,14 +64,14 @@ export class RelayRun {
   readonly #tools: WorkTools
   readonly #ready = new ReadyShards()
   readonly #workers = new Map<HeldShard, ShardWorker>()
-  /** Shards that wait for a turn after a pause, with its instant on the monotonic clock. */
+  /** Shards that wait for a turn after a pause, with the end of the pause on the monotonic clock. */
   readonly #waiting = new Map<HeldShard, number>()
-  /** The pauses of shards whose turns fail, also from one term to the next. */
+  /** The pauses of shards whose turns fail. They carry over from one term to the next. */
   readonly #failures = Array.from({ length: SHARDS }, () => new OwnPause())
   readonly #empty = new EmptyShards()
-  /** Which server the store has seen last: see `RelayStore.generation`. */
+  /** The generation of the server that the store saw last: see `RelayStore.generation`. */
   #generation = 0
-  /** Callers that wait for the end of a drain. */
+  /** The callers that wait for the end of a drain. */
   #draining = 0
   /** Ends the pauses of the loops. */
   readonly #stopping = new AbortController()
@@ -171,7 +171,10 @@ export class RelayRun {
     await within(graceMs / 2, this.#keeper.close())
   }
 
-  /** Resolves when each shard has been seen with nothing due since now, by this relay or, where another one holds it, by asking. */
+  /**
+   * Resolves when each shard has been seen with nothing due since now: by this relay, or, if another relay holds the
+   * shard, by a query.
+   */
   async drained(): Promise<void> {
     const since = performance.now()
     this.#draining++
@@ -287,7 +290,7 @@ export class RelayRun {
     })
   }
 
-  /** The shard gets a turn after a pause. A pause that ends earlier counts. */
+  /** Gives the shard a turn after a pause. If the shard already has a pause, the one that ends earlier counts. */
   #later(held: HeldShard, afterMs: number): void {
     if (!this.#workers.has(held)) return void this.#keeper.rest(held)
     if (afterMs <= 0) return this.#ready.add(held)
@@ -301,13 +304,13 @@ export class RelayRun {
     })
   }
 
-  /** When the relay stops: waits for the calls in flight, and settles what they bring. */
+  /** When the relay stops: waits for the calls in flight and settles their results. */
   async #finish(held: HeldShard, worker: ShardWorker): Promise<void> {
     await worker.finish((error) => this.#failed(error)).catch((error: unknown) => this.#failed(error))
     await this.#keeper.rest(held)
   }
 
-  /** Another server, or one that has gone back in time: what was seen of it counts no more. */
+  /** Forgets what was seen of the server, because the server is another one or has gone back in time. */
   #noticeServer(): void {
     const { generation } = this.#tools.store
     if (generation === this.#generation) return
@@ -331,8 +334,8 @@ export class RelayRun {
   }
 
   /**
-   * Asks which of the shards have something to do. The others have been seen empty, except where a call of this relay is
-   * in flight: a message that has been published counts once it is settled.
+   * Asks which of the shards have something to do. The other shards have been seen empty, except where a call of this
+   * relay is in flight: a published message counts once it is settled.
    *
    * @returns the shards with something to do, and whether parked messages of them are due.
    */
@@ -345,7 +348,7 @@ export class RelayRun {
     return found
   }
 
-  /** Reports an error. One that no pause can cure, a schema that does not fit, ends the relay. */
+  /** Emits an error. An error that no pause can cure, such as a schema that does not fit, ends the relay. */
   #failed(error: unknown): void {
     this.#settings.events.emit('error', { error })
     if (isTxboxError(error) && error.code === 'TXBOX_SCHEMA') this.#break(error)

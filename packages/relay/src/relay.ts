@@ -43,15 +43,16 @@ export interface RelayOptions {
   /** How often a message that is refused is tried, and after which pauses. @default exponentialBackoff() */
   retry?: RetryPolicy | undefined
   /**
-   * Where the relay logs what happens: pino's argument order, or `consoleLogger()`. Dead letters and errors are errors;
-   * refused messages, an unavailable publisher and lost leases are warnings; trouble that goes on is logged once a minute
-   * with a count. Without a logger, the first failure of each kind that no listener hears is a warning of the process, with
-   * the code `TXBOX_UNHEARD_…`; `false` silences it.
+   * The logger of the relay: an object with pino's argument order, or `consoleLogger()`. The relay logs dead letters and
+   * errors as errors; refused messages, an unavailable publisher and lost leases as warnings; and trouble that goes on once
+   * a minute with a count. Without a logger, the first failure of each kind that has no listener is a process warning with
+   * the code `TXBOX_UNHEARD_…`; `false` silences the warning.
    */
   logger?: Logger | false | undefined
   /**
-   * How long one call of the publisher may take, 10 ms to 1 h. The signal of a call that takes longer is aborted, and the
-   * relay emits an `error` with a `PublishTimeoutError`; only the shard of its messages waits until the call ends.
+   * How long one call of the publisher may take, in milliseconds: 10 ms to 1 h. The signal of a call that takes longer
+   * is aborted, and the relay emits an `error` with a `PublishTimeoutError`; only the shard of its messages waits until
+   * the call ends.
    *
    * @default 60 000
    */

@@ -1,7 +1,7 @@
 import type { BacklogMessage, ParkedSettlement, Settlement } from '@txbox/core'
 import { waitingKeys, type Refused } from './refusals.ts'
 
-/** What came of messages of the outbox. `behind`: they wait for a parked message of their key. */
+/** The results of messages of the outbox. `behind`: messages that wait for a parked message of their key. */
 export function outboxSettlement(
   accepted: readonly BacklogMessage[],
   refused: readonly Refused[],
@@ -14,7 +14,10 @@ export function outboxSettlement(
   }
 }
 
-/** What came of parked messages. A key goes on after accepted and dead messages, unless a message of it is tried again. */
+/**
+ * The results of parked messages. A key goes on after accepted and dead messages, unless a message of the key is tried
+ * again.
+ */
 export function parkedSettlement(
   accepted: readonly BacklogMessage[],
   refused: readonly Refused[],
@@ -45,7 +48,10 @@ export function behindRefused(
   return batch.filter((message) => waiting.has(message.key) && !gone.has(message))
 }
 
-/** Suspects of the outbox: the first of each key is tried, the others wait behind it; `blocked` ones behind a parked one. */
+/**
+ * Suspects of the outbox: the first suspect of each key is tried, and the others wait behind it. The `blocked` suspects
+ * wait behind a parked message.
+ */
 export function suspectSettlement(suspects: readonly BacklogMessage[]): Settlement {
   const seen = new Set<string>()
   const heads: BacklogMessage[] = []

@@ -18,12 +18,15 @@ import type { RelayEvents } from './relay.ts'
 import { behindRefused, outboxSettlement, parkedSettlement } from './settlements.ts'
 import type { SuspectLane } from './suspect-lane.ts'
 
-/** A turn waits this long for its calls. Then it settles what has been answered, and other keys of the shard go on. */
+/**
+ * A turn waits this long for its calls, in ms. Then the turn settles the results so far, and other keys of the shard go
+ * on.
+ */
 const TURN_MS = 50
-/** Flights of one shard side by side, at most. */
+/** The maximum number of concurrent flights of one shard. */
 const MOST_FLIGHTS = 16
 
-/** What all shards of a relay work with. */
+/** The parts that all shards of a relay share. */
 export interface WorkTools extends FlightTools {
   readonly store: RelayStore
   readonly retry: RetryPolicy
@@ -39,30 +42,33 @@ export interface Counts {
   readonly deadLettered: number
 }
 
-/** What the flights of a shard ask of the run. */
+/** The calls that the flights of a shard make to the run. */
 export interface FlightCallbacks {
   /** Asks for a turn of the shard, now or after a pause. */
   readonly wants: (afterMs?: number) => void
-  /** The broker answers again: all shards may go on. */
+  /** Must be called when the broker answers again: all shards may go on. */
   readonly brokerIsBack: () => void
   readonly count: (counts: Counts) => void
 }
 
-/** What came of a flight within its turn. */
+/** The result of a flight within its turn. */
 export interface FlightOutcome {
   readonly settled: number
   readonly isOver: boolean
   readonly hasFailed: boolean
 }
 
-/** One settlement: what it asks of the database, what is reported once that has happened, and what ends in any case. */
+/** One settlement: its database work, the events to emit after that work, and the calls that end in any case. */
 interface Settling {
   readonly run: () => Promise<void>
   readonly report: () => void
   readonly close: () => void
 }
 
-/** The flights of one shard: begins them, waits for a turn, and settles what they bring, in this turn or in a later one. */
+/**
+ * The flights of one shard: begins flights, waits at most a turn, and settles their results, in this turn or in a later
+ * one.
+ */
 export class ShardFlights {
   readonly #held: HeldShard
   readonly #tools: WorkTools
@@ -71,7 +77,7 @@ export class ShardFlights {
   readonly #inFlight = new InFlight()
   /** Flights that have outlived their turn. */
   readonly #flights = new Set<Flight>()
-  /** Settlements that the database has refused: nothing else is done for the shard before they have succeeded. */
+  /** Settlements that the database has refused. The shard does nothing else before these settlements have succeeded. */
   #unsettled: Settling[] = []
   readonly #pause = new OwnPause()
   /** The lease is lost. */
@@ -84,7 +90,7 @@ export class ShardFlights {
     this.#callbacks = callbacks
   }
 
-  /** How many messages are in flight and outlived their turn. */
+  /** The number of messages in flight that outlived their turn. */
   get size(): number {
     return this.#inFlight.size
   }
@@ -93,28 +99,28 @@ export class ShardFlights {
     return [...this.#flights].some(({ kind }) => kind === 'suspect')
   }
 
-  /** How many messages may be published now. */
+  /** The number of messages that may be published now. */
   get room(): number {
     const { messages, bytes } = this.#tools.limits
     const isFull = this.#flights.size >= MOST_FLIGHTS || this.#inFlight.bytes >= bytes
     return isFull ? 0 : Math.max(0, messages - this.#inFlight.size)
   }
 
-  /** How long the shard pauses by itself, in milliseconds, because its calls fail while those of others do not. */
+  /** The pause of this shard alone, in milliseconds, because its calls fail while calls of other shards succeed. */
   remainingMs(now: number): number {
     return this.#pause.remainingMs(now)
   }
 
-  /** Neither the message nor another one of its key is in flight. */
+  /** Whether neither the message nor another message of its key is in flight. */
   lets(kind: FlightKind, message: BacklogMessage): boolean {
     return this.#inFlight.size === 0 || this.#inFlight.lets(kind, message)
   }
 
   /**
-   * Publishes a batch, waits until the end of the turn at most, and settles what has been answered.
+   * Publishes a batch, waits until the end of the turn at most, and settles the results so far.
    *
    * @param blocked messages of the outbox that are parked in the same settlement, behind parked messages of their keys.
-   * @returns `undefined` when the broker is away: nothing was published.
+   * @returns `undefined` when the broker is unavailable: nothing was published.
    */
   async publish(
     kind: FlightKind,
@@ -127,7 +133,7 @@ export class ShardFlights {
       return { settled: blocked.length, isOver: true, hasFailed: false }
     }
     await this.#watch.takeOff(kind, batch)
-    // Asked again: the broker may have gone while the database was read.
+    // Checked again: the broker may have become unavailable while the database was read.
     if (!outage.admits(performance.now())) {
       this.#watch.landed(batch)
       return undefined
@@ -152,9 +158,9 @@ export class ShardFlights {
   }
 
   /**
-   * Settles what has been answered since the last turn.
+   * Settles the results that have arrived since the last turn.
    *
-   * @returns whether parked messages may be due now that were not: those behind settled ones.
+   * @returns whether more parked messages may be due now: those behind settled messages.
    */
   async settleLanded(): Promise<boolean> {
     await this.#settleUnsettled()
@@ -183,7 +189,7 @@ export class ShardFlights {
     }
   }
 
-  /** The lease is lost: what is still in flight counts for nothing. */
+  /** Must be called when the lease is lost: results of flights in progress are ignored. */
   abandon(): void {
     this.#isAbandoned = true
     for (const { close } of this.#unsettled.splice(0)) close()
@@ -207,16 +213,16 @@ export class ShardFlights {
     if (!refused.refusal.suspect) this.#report([], [refused], 0)
   }
 
-  /** The flight outlives its turn. */
+  /** Keeps a flight that outlives its turn. */
   #goesOn(flight: Flight): void {
     for (const message of flight.batch) this.#inFlight.add(flight.kind, message)
     this.#flights.add(flight)
-    // Answers are gathered for as long as a turn waits.
+    // Results are gathered for as long as a turn waits.
     flight.onNews = () => this.#callbacks.wants(flight.isOver ? 0 : TURN_MS)
     if (this.#isAbandoned) this.#letGo(flight)
   }
 
-  /** Nothing of the flight is settled any more, but the shard is not taken again before the flight has ended. */
+  /** Abandons a flight: its results are not settled, but the shard is not taken again before the flight has ended. */
   #letGo(flight: Flight): void {
     flight.onNews = () => {}
     void flight.over.then(() => {
@@ -225,7 +231,7 @@ export class ShardFlights {
     })
   }
 
-  /** @returns how many messages were settled. */
+  /** @returns the number of messages that were settled. */
   async #settleFlight(flight: Flight, blocked: readonly BacklogMessage[]): Promise<number> {
     const { accepted, rejected, unreadable } = flight.land()
     const refused = [
@@ -248,7 +254,7 @@ export class ShardFlights {
       else close()
       return accepted.length + refused.length
     }
-    // Of a flight that outlives its turn, the next read finds the messages that have to wait.
+    // If a flight outlives its turn, the next read finds the messages that have to wait.
     const behind = outlives ? blocked : [...blocked, ...behindRefused(flight.batch, accepted, refused)]
     if (isTried || behind.length > 0) await this.#settleOutbox({ accepted, refused, behind, flight, close })
     else close()
@@ -295,9 +301,9 @@ export class ShardFlights {
   }
 
   /**
-   * A settlement that was refused is kept and made again: to publish its messages again would be of no use. One without
-   * an answer may have happened, or may still: the shard is given up, so that the settlement is over when the next term
-   * begins.
+   * A refused settlement is kept and tried again: publishing its messages again would not help. A settlement without an
+   * answer may have happened, or may still happen: the shard is given up, so that the settlement is over when the next
+   * term begins.
    */
   async #settleUnsettled(): Promise<void> {
     for (let next = this.#unsettled[0]; next !== undefined; next = this.#unsettled[0]) {
@@ -336,7 +342,7 @@ export class ShardFlights {
     })
   }
 
-  /** The calls have ended: what does it say of the broker? */
+  /** Updates the state of the broker when the calls of a flight have ended. */
   #ended(flight: Flight): void {
     const { outage, events, signal } = this.#tools
     if (flight.failure === undefined) {

@@ -5,21 +5,24 @@ import type { HeldShard } from './held-shard.ts'
 import { giveUpSuspect, suspected } from './refusals.ts'
 import { ShardFlights, type FlightCallbacks, type WorkTools } from './shard-flights.ts'
 
-/** Batches of this size and more begin with different sizes in different shards. */
+/** From this batch size on, the first batches of different shards have different sizes. */
 const LARGE_BATCH = 500
 
 export interface WorkerSettings {
   readonly empty: EmptyShards
-  /** Messages come in steadily, and the poller waits longer so that several share a look, a read and a settlement. */
+  /**
+   * Whether messages arrive so steadily that the poller waits longer, so that several messages share a look, a read and
+   * a settlement.
+   */
   readonly gathers: () => boolean
-  /** Parked messages are looked for at least this often, however much there is in the outbox. */
+  /** The worker looks for parked messages at least this often, in ms, however much there is in the outbox. */
   readonly lookAfterMs: number
-  /** How often keys whose head somebody has deleted by hand are looked for. */
+  /** How often the worker looks for keys whose head was deleted by hand, in milliseconds. */
   readonly healAfterMs: number
 }
 
 /**
- * Does the work of one shard, a turn at a time: settles what earlier calls have brought, tries a suspect, then parked
+ * Does the work of one shard, a turn at a time: settles the results of earlier calls, tries a suspect, then parked
  * messages that are due, then the outbox. No transaction is open while the publisher works.
  */
 export class ShardWorker {
@@ -29,9 +32,9 @@ export class ShardWorker {
   readonly #callbacks: FlightCallbacks
   readonly #watch: CrashWatch
   readonly #flights: ShardFlights
-  /** Something of the outbox has been read. */
+  /** Whether the outbox has been read. */
   #isBegun = false
-  /** Parked messages of the shard are due, as far as is known. */
+  /** Whether parked messages of the shard are due, as far as is known. */
   #isDue = true
   #lookedAt = -Infinity
   #healedAt = -Infinity
@@ -46,13 +49,13 @@ export class ShardWorker {
     this.#flights = new ShardFlights(held, tools, this.#watch, callbacks)
   }
 
-  /** The database has been asked whether parked messages are due. */
+  /** Must be called when the database has been asked whether parked messages are due. */
   sawDue(due: boolean, askedAt: number): void {
     if (due) this.#isDue = true
     else this.#lookedAt = Math.max(this.#lookedAt, askedAt)
   }
 
-  /** The server is another one, or has gone back in time: what was seen of it counts no more. */
+  /** Forgets what was seen of the server, because the server is another one or has gone back in time. */
   forget(): void {
     this.#isDue = true
     this.#lookedAt = -Infinity
@@ -60,7 +63,7 @@ export class ShardWorker {
   }
 
   /**
-   * One turn: a batch at most.
+   * Does one turn: at most one batch.
    *
    * @returns whether there may be more to do at once.
    * @throws {LeaseLostError} when the shard was taken over: accepted messages will be published again, with the same ids.
@@ -90,13 +93,13 @@ export class ShardWorker {
     await this.#flights.finish(onError)
   }
 
-  /** The lease is lost: what is still in flight counts for nothing. */
+  /** Must be called when the lease is lost: results of calls in flight are ignored. */
   abandon(): void {
     this.#tools.lane.forget(this.#laneIsFree)
     this.#flights.abandon()
   }
 
-  /** Is the broker away, or does this shard pause by itself? Then another turn follows after the pause. */
+  /** Is the broker unavailable, or does this shard pause by itself? Then another turn follows after the pause. */
   #mustWait(): boolean {
     const now = performance.now()
     const waitMs = Math.max(this.#flights.remainingMs(now), this.#tools.outage.waitMs(now))
@@ -104,7 +107,7 @@ export class ShardWorker {
     return waitMs > 0
   }
 
-  /** Somebody may have deleted by hand the message for which the others of its key wait. */
+  /** Releases keys whose head, the message that the others of the key wait for, was deleted by hand. */
   async #healKeys(now: number): Promise<void> {
     if (now - this.#healedAt < this.#settings.healAfterMs) return
     this.#healedAt = now
@@ -168,7 +171,7 @@ export class ShardWorker {
       const message = await store.readSuspect(this.#held.shard, limits)
       this.#watch.hasSuspects = message !== undefined
       if (message === undefined) return
-      // Afterwards there may be another one.
+      // Afterwards there may be another suspect.
       this.#callbacks.wants()
       if (message.attempts >= retry.attempts) return await this.#flights.settleSuspect(giveUpSuspect(message))
       if (outage.waitMs(performance.now()) > 0) return
@@ -183,15 +186,15 @@ export class ShardWorker {
     }
   }
 
-  /** Messages in flight are still in the tables, and are read again. */
+  /** Adds the number of messages in flight to the limit: they are still in the tables, and are read again. */
   #withInFlight({ messages, bytes }: ReadLimits): ReadLimits {
     return this.#flights.size === 0 ? { messages, bytes } : { messages: messages + this.#flights.size, bytes }
   }
 }
 
 /**
- * A publisher that keeps the order of a key has ever less to do towards the end of a batch. Shards that all begin at the
- * same time begin with batches of different sizes, or they would all come to their ends at the same time as well.
+ * A publisher that keeps the order of a key has less and less to do toward the end of a batch. Shards that begin at the
+ * same time therefore begin with batches of different sizes; otherwise all their batches would also end at the same time.
  */
 function firstLimits({ messages, bytes }: ReadLimits, shard: number): ReadLimits {
   if (messages < LARGE_BATCH) return { messages, bytes }

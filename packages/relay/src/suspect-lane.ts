@@ -1,4 +1,4 @@
-/** One suspect at a time in the whole process, so that a crash is counted for the one that was being tried. */
+/** One suspect at a time in the whole process, so that a crash is counted for the suspect that was being tried. */
 export class SuspectLane {
   #holder: object | undefined
   readonly #waiting = new Set<() => void>()

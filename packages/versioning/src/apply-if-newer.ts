@@ -18,8 +18,8 @@ type Verdict = 'newer' | 'stale' | 'ahead' | 'rounds'
  * when nothing was written.
  *
  * Times compare to the microsecond. On PostgreSQL the column is a `timestamptz`. On MySQL and MariaDB it is a
- * `DATETIME(6)` and holds UTC. A column that would round the time is refused, since an older change could overwrite a
- * newer one then. A column that is null is older than any time.
+ * `DATETIME(6)` and holds UTC. A column that would round the time is refused, since an older change could then overwrite a
+ * newer change. A column that is null is older than any time.
  *
  * @returns `'applied'`; or `'stale'` when the row's time is the same or later. Both are a success.
  * @throws {RowNotFoundError} when there is no such row, and no `insert`.
@@ -87,7 +87,7 @@ export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeCol
 interface Conditions {
   /** Not ahead of the clock. */
   readonly timely: RawBuilder<SqlBool>
-  /** … and the column of a new row would not round it. */
+  /** … and the column of a new row would not round the time. */
   readonly insertable: RawBuilder<SqlBool>
   /** The row's time is earlier, or it has none. */
   readonly newer: RawBuilder<SqlBool>
@@ -146,8 +146,8 @@ function rounds(row: KeyedRow, at: Instant): InvalidOptionError {
 }
 
 /**
- * A time ahead of the clock keeps a row from being inserted, and so does one that would be rounded; if it was neither,
- * somebody has deleted the row meanwhile.
+ * A time ahead of the clock, or a time that would be rounded, keeps a row from being inserted. If neither was the case,
+ * the row was deleted meanwhile.
  */
 async function notInserted(
   row: KeyedRow,

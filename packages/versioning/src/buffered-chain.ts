@@ -117,7 +117,7 @@ export class BufferedChain {
       : 'waiting'
   }
 
-  /** Applies what has waited for the version that the chain comes to, and writes down how far it came. */
+  /** Applies the changes that have waited for the version that the chain reaches, and records how far the chain came. */
   async #goOn(from: ChainPosition, to: bigint): Promise<{ version: bigint; followed: number }> {
     let version = to
     let { waiting } = from

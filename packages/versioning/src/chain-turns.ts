@@ -3,13 +3,13 @@ import { ReentrantCallError } from './errors.ts'
 
 /** One chain of one database. */
 interface Place {
-  /** What stands for the database: buffers that were made with one database object share it. */
+  /** The object that stands for the database: buffers that were made with the same database object share it. */
   readonly database: object
   readonly consumer: string
   readonly key: string
 }
 
-/** Runs one piece of work after the other, in the order of the calls. */
+/** Runs pieces of work one after the other, in the order of the calls. */
 class Queue {
   #last: Promise<unknown> = Promise.resolve()
 
@@ -27,7 +27,7 @@ class Queue {
   }
 }
 
-/** A call that is at work on a chain. */
+/** A call that is working on a chain. */
 class Turn {
   readonly connection: object
   readonly place: Place
@@ -47,15 +47,15 @@ class Turn {
 /** The call whose `apply` is running. */
 const current = new AsyncLocalStorage<Turn>()
 
-/** The calls that no `apply` has made, by connection. */
+/** The calls that were not made from inside an `apply`, by connection. */
 const queues = new WeakMap<object, Queue>()
 
 /**
- * Runs work on a chain when the calls before it on the same connection have ended. The lock of a chain is the
- * transaction's, so it does not keep two calls apart that share the transaction.
+ * Runs work on a chain when the calls before it on the same connection have ended. The lock of a chain
+ * belongs to the transaction, so the lock does not keep two calls apart that share the transaction.
  *
- * The queue is that of the connection, not of the key: two calls whose `apply` each calls for the other's key would
- * wait for each other otherwise. A call from inside `apply` runs within the turn of its caller, after the other calls of
+ * There is one queue for each connection, not for each key: otherwise two calls whose `apply` each calls for the other's
+ * key would wait for each other. A call from inside `apply` runs within the turn of its caller, after the other calls of
  * that `apply`, so that nothing waits for itself.
  *
  * @throws {ReentrantCallError} from inside `apply` for the same chain.
@@ -90,7 +90,7 @@ export function refuseReentrance({ database, consumer, key }: Place): void {
   )
 }
 
-/** The innermost call that is still at work and made this one, directly or not. */
+/** The innermost call that is still working and that made this call, directly or indirectly. */
 function running(matches: (turn: Turn) => boolean): Turn | undefined {
   for (let turn = current.getStore(); turn !== undefined; turn = turn.outer) {
     if (!turn.ended && matches(turn)) return turn

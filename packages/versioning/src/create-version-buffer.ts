@@ -154,14 +154,14 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
 
   /** Work on a chain in a transaction of its own. Dead letters are told when it has committed. */
   async #onChain<R>(key: string, work: (chain: BufferedChain) => Promise<R>): Promise<R> {
-    // Before a connection is taken, of which the caller may have the last one.
+    // Checked before a connection is taken: the caller may hold the last connection of the pool.
     refuseReentrance(this.#place(key))
     const { chain, result } = await this.#inTransaction((tx) => this.#inTurn(tx, key, work))
     this.#tell(chain)
     return result
   }
 
-  /** The transaction is recognised when the turn has come: it may have ended while the call waited. */
+  /** Recognizes the transaction only when the turn has come: the transaction may have ended while the call waited. */
   async #inTurn<R>(
     tx: unknown,
     key: string,

@@ -15,9 +15,9 @@ export interface Dialect {
   instant(instant: Instant): RawBuilder<unknown>
   /** The server's clock at the statement, and a duration later. */
   clockPlus(ms: number): RawBuilder<unknown>
-  /** Would the column round this instant? To be asked of a row of the table. */
+  /** Would the column round this instant? For a statement on a row of the table. */
   rounds(table: string, column: string, instant: Instant): RawBuilder<boolean>
-  /** The same, to be asked where there may be no row. */
+  /** The same, for a statement where there may be no row. */
   roundsInsert(table: string, column: string, instant: Instant): RawBuilder<boolean>
   /** Makes a read wait for whoever is changing the row, and see what he has committed. */
   lock<O>(
@@ -47,7 +47,7 @@ const MYSQL: Dialect = {
   instant: ({ utc }) => sql`cast(${utc} as datetime(6))`,
   clockPlus: (ms) => sql`utc_timestamp(6) + interval ${Math.round(ms * 1000)} microsecond`,
   rounds: (table, column, instant) => mysqlRounds(sql.ref(`${table}.${column}`), instant),
-  // The largest of no values is NULL, of the type of the column.
+  // The maximum of no values is NULL, with the type of the column.
   roundsInsert: (table, column, instant) => sql<boolean>`
     (select ${mysqlRounds(sql`max(${sql.ref(`${table}.${column}`)})`, instant)} from ${sql.table(table)} where false)`,
   lock: (query) => query.forUpdate(),
@@ -79,8 +79,8 @@ function postgresRounds(table: string, column: string, { decimals }: Instant): R
 }
 
 /**
- * As text a DATETIME has as many decimals as its column: 19 characters without, 20 and their number with. A DATE has 10,
- * and gives way to the type of a DATETIME that is null.
+ * As text, a DATETIME has as many decimals as its column: 19 characters without decimals, 20 plus the number of decimals
+ * with them. A DATE has 10 characters, and is converted to the type of a DATETIME that is null.
  */
 function mysqlRounds(value: RawBuilder<unknown>, { decimals }: Instant): RawBuilder<boolean> {
   const length = decimals === 0 ? 19 : 20 + decimals

@@ -3,12 +3,12 @@ import type { KeyedRow } from './keyed-row.ts'
 import { attemptsOnConflict } from './retry-on-conflict.ts'
 import { translatingConflicts } from './transaction-conflict.ts'
 
-/** How often work in a transaction of our own is tried, when the database asks for another attempt. */
+/** How often work in a transaction of txbox's own is tried when the database asks for another attempt. */
 const ATTEMPTS = 3
 
 /**
- * Works on a row in the caller's transaction. With a root it opens one, so that a write that turns out to be wrong is
- * rolled back: a `where` that matches several rows shows only when they have been changed.
+ * Works on a row in the caller's transaction. With a root, opens a transaction, so that a wrong write is rolled
+ * back: a `where` that matches several rows shows only after the rows have been changed.
  */
 export function onKeyedRow<R>(row: KeyedRow, work: (row: KeyedRow) => Promise<R>): Promise<R> {
   if (row.db.isTransaction) return work(row)
@@ -20,7 +20,7 @@ export function onKeyedRow<R>(row: KeyedRow, work: (row: KeyedRow) => Promise<R>
   return attemptsOnConflict(transact, { attempts: ATTEMPTS, isConflict: isAskedFor })
 }
 
-/** By the database: a row that a trigger keeps as it is would be so at each attempt. */
+/** Only conflicts that the database reports: a row that a trigger keeps unchanged would stay unchanged at each attempt. */
 function isAskedFor(error: unknown): boolean {
   return error instanceof TransactionConflictError && error.cause !== undefined
 }

@@ -13,7 +13,7 @@ import type { Version } from './version.ts'
 /** What the column of a version holds. */
 const MOST = 2n ** 63n - 1n
 
-/** A message in its stored form. @throws {InvalidMessageError} when it is none; nothing was written. */
+/** A message in its stored form. @throws {InvalidMessageError} when it is not a valid message; nothing was written. */
 export function stored(message: VersionedMessage<unknown, Version>): { key: string; change: WaitingChange } {
   if (typeof message !== 'object' || message === null) throw invalid('a message', message)
   try {

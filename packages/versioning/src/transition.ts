@@ -49,7 +49,7 @@ export async function transition<DB, TB extends TableOf<DB>, C extends ColumnOf<
       look: () => row.dialect.textOf(sql.ref(column)),
       explain(state, round) {
         if (state !== null && before.includes(state)) {
-          // A move to itself that changes no value counts as no row, where a driver of MySQL counts changes.
+          // A driver of MySQL that counts changed rows counts a move to the same state without changes as no row.
           return state === to && round > 1 ? { status: 'applied' } : undefined
         }
         if (state === to) return { status: 'already' }

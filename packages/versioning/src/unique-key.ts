@@ -2,12 +2,13 @@ import { InvalidOptionError } from '@txbox/core'
 import { InsertQueryNode, sql, type CompiledQuery } from 'kysely'
 import type { KeyedRow } from './keyed-row.ts'
 
-/** Keys that have been found unique, by root: its transactions share the adapter. */
+/** Keys that have been found unique, by root: the transactions of a root share its adapter. */
 const known = new WeakMap<object, Set<string>>()
 
 /**
- * MySQL and MariaDB take any unique key that a new row meets, and add the row where it meets none. So a `where` that no
- * unique key stands behind would add a row at each call. The server is asked once for each table and key of a root.
+ * MySQL and MariaDB update by any unique key with which a new row collides, and add the row if there is no collision. So a
+ * `where` whose columns contain no unique key would add a row at each call. The server is asked once for each table and
+ * key of a root.
  *
  * @param insert the statement, whose names are those that the server knows.
  * @param columns the columns of that statement by the names that the caller gave them, in order.

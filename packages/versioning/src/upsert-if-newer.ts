@@ -76,7 +76,7 @@ async function onDuplicateKey(upsert: Upsert): Promise<boolean> {
   return numAffectedRows === 2n || (numAffectedRows === 1n && insertId !== THERE)
 }
 
-/** By their columns. */
+/** The values of a new row, by column name. */
 function valuesOf({ row, column, at, insert }: Upsert): Readonly<Record<string, unknown>> {
   const values = Object.entries({ ...insert, ...row.key, [column]: at })
   return Object.fromEntries(values.filter(([, value]) => value !== undefined))

@@ -79,7 +79,7 @@ export interface VersionBuffer<Tx, P = unknown, V extends Version = number> {
    * Messages of one key take turns, and so do calls on one transaction: `Promise.all` over several messages is safe.
    * `apply` may call `process` on its `tx` for other keys.
    *
-   * @throws {ReentrantCallError} when `apply` calls it for the key that `apply` works on.
+   * @throws {ReentrantCallError} when `apply` calls `process` for the key that `apply` works on.
    * @throws {VersionDivergedError} when its key is between `from` and `to`, or another message from the same version
    *   waits.
    * @throws {TransactionAbortedError} when `apply` returned although an error had aborted the transaction.
@@ -91,11 +91,11 @@ export interface VersionBuffer<Tx, P = unknown, V extends Version = number> {
    */
   resync(key: string, version: V): Promise<{ readonly version: V; readonly followed: number }>
   /**
-   * Makes dead letters of what has waited too long. A delivery looks after its own key only: call it every minute or so,
-   * or let a garbage collector do it (`versionBuffers` of `createGarbageCollector`).
+   * Makes dead letters of messages that have waited too long. A delivery looks after its own key only: call `sweep` every
+   * minute or so, or let a garbage collector call it (`versionBuffers` of `createGarbageCollector`).
    */
   sweep(options?: {
-    /** Ends the sweep before the next key. It resolves with what has been done. */
+    /** Ends the sweep before the next key. The sweep then resolves with the work that has been done. */
     signal?: AbortSignal | undefined
   }): Promise<{ readonly deadLettered: number }>
   /** Dead letters by key and version. */

@@ -26,9 +26,9 @@ export interface DatabasePorts {
    * `TransactionAbortedError`. Costs a round trip only where the library hides what happened.
    */
   watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R>
-  /** Does this error, or one that caused it, ask for the transaction to be run again? Never throws, whatever was thrown. */
+  /** Does this error, or one of its causes, ask for the transaction to be run again? Never throws, whatever `error` is. */
   isConflict(error: unknown): boolean
-  /** Is it a conflict with a transaction on another node of a cluster, which lasts until that node's change has arrived here? */
+  /** Is the error a conflict with a transaction on another cluster node, which lasts until that node's change arrives here? */
   isLastingConflict(error: unknown): boolean
   readonly inbox: InboxStore
   readonly outbox: OutboxStore

@@ -9,7 +9,7 @@ export interface DeadLetter {
   /** By the database's clock, at `publish`. */
   readonly createdAt: Date
   readonly deadAt: Date
-  /** How often it was tried. */
+  /** How often the message was tried. */
   readonly attempts: number
   /** Why it was refused last. */
   readonly error: string
@@ -17,7 +17,10 @@ export interface DeadLetter {
   readonly redriven?: { readonly at: Date; readonly by: string }
 }
 
-/** A parked message that has not given up: it was refused and is tried again, or waits behind another one of its key. */
+/**
+ * A parked message that has not given up: the message was refused and is tried again, or waits behind another message
+ * of its key.
+ */
 export interface ParkedMessage {
   readonly id: string
   readonly topic: string
@@ -27,30 +30,30 @@ export interface ParkedMessage {
   readonly correlationId?: string
   /** By the database's clock, at `publish`. */
   readonly createdAt: Date
-  /** When the relay tries it again; absent for one that waits behind another message of its key. */
+  /** When the relay tries the message again; absent when the message waits behind another message of its key. */
   readonly dueAt?: Date
-  /** How often it was tried. */
+  /** How often the message was tried. */
   readonly attempts: number
-  /** Why it was refused last; empty for one that was never tried. */
+  /** Why the message was refused last; empty for a message that was never tried. */
   readonly error: string
 }
 
-/** The payload of a dead letter or a parked message, and what is needed to read it. */
+/** The payload of a dead letter or a parked message, with the fields that are needed to read the payload. */
 export interface StoredPayload {
   readonly contentType: string
-  /** The headers as they are stored: JSON. */
+  /** The headers as stored: JSON. */
   readonly headers: string
   readonly payload: Uint8Array
 }
 
-/** Where a page begins: behind this message. Several messages may have one id; `place` tells them apart. */
+/** A page begins behind this message. Several messages may have the same id; `place` tells them apart. */
 export interface DeadLetterPosition {
   readonly id: string
   /** A whole number, as text. Absent: behind all messages of this id. */
   readonly place?: string | undefined
 }
 
-/** Which dead letters or parked messages are meant: those that match all that is given. */
+/** Selects dead letters or parked messages: those that match all of the given fields. */
 export interface DeadLetterFilter {
   readonly ids: readonly string[] | undefined
   readonly topic: string | undefined
@@ -70,9 +73,9 @@ export interface DeadLetterPage<M = DeadLetter> {
 /**
  * The parked messages that gave up, and those that have not. A page holds at most `limit` messages.
  *
- * - `redrive` puts dead letters back, once however often and by however many it is asked: with no attempts counted, due
- *   now, and before all messages of their key that have been parked after them. Who did it, and when, is written down in
- *   the same transaction.
+ * - `redrive` puts dead letters back, each of them once, even when several callers ask: with no attempts counted, due now,
+ *   and before all messages of their key that were parked after them. The same transaction records the time of the redrive
+ *   and its operator.
  * - `discard` deletes dead letters.
  * - `discardParked` deletes messages that are parked and have not given up. Where such a message was the first of its
  *   key, the next message of that key becomes due in the same transaction. Messages that are scheduled and have never been

@@ -37,7 +37,7 @@ export interface GarbageStore {
   ): Promise<Removal | 'timed-out'>
   /** Records of redrives that are older than `retentionMs`. The messages themselves have nothing to do with it. */
   removeRedrives(limit: number, from: string | undefined, retentionMs: number): Promise<Removal | 'timed-out'>
-  /** Dead letters of version buffers that died more than `retentionMs` ago. No message that waits, and no position. */
+  /** Dead letters of version buffers that died more than `retentionMs` ago. Waiting messages and positions stay. */
   removeBufferedDeadLetters(
     limit: number,
     from: string | undefined,

@@ -32,7 +32,7 @@ export interface StatusFigures {
   readonly parked: BoundedCount
   readonly scheduled: BoundedCount
   readonly dead: BoundedCount
-  /** Leases that are held, and leases of shards that ran out: nobody has replaced their relay. */
+  /** Leases that are held, and leases of shards that expired because no other relay has replaced their relay. */
   readonly leases: readonly LeaseFigures[]
   /** All claims, as the server estimates them. */
   readonly claims: number
@@ -48,11 +48,11 @@ export interface StatusFigures {
     | undefined
 }
 
-/** How far a relay is behind. */
+/** How far the relay is behind. */
 export interface Lag {
-  /** Messages in the outbox. */
+  /** The number of messages in the outbox. */
   readonly backlog: BoundedCount
-  /** Of the oldest message in the outbox. */
+  /** The age of the oldest message in the outbox. */
   readonly oldestMs: number | undefined
 }
 
@@ -74,12 +74,13 @@ export interface Finding {
 export interface InspectionStore {
   /** @throws {SchemaError} when the tables are missing. */
   status(): Promise<StatusFigures>
-  /** A part of `status` that is cheap at any time, and that a relay may ask with the rights that it has. */
+  /** A part of `status` that is always cheap, and for which the privileges of a relay suffice. */
   lag(): Promise<Lag>
   /**
-   * Does the database answer within this time, with tables of this revision? For readiness probes: what is late is given up.
+   * Checks that the database answers within this time, with tables of this revision. For readiness probes: a late answer is
+   * not waited for.
    *
-   * @throws {SchemaError | DatabaseUnavailableError} when it does not.
+   * @throws {SchemaError | DatabaseUnavailableError} when the database does not answer so.
    */
   answers(withinMs: number): Promise<void>
   /** What a collector would remove now. */

@@ -5,11 +5,11 @@ export interface Lease {
   /** In which turn: grows by one at each take-over. A fencing number. */
   readonly term: bigint
   /**
-   * How many owners in a row let it run out, or were cut off in the middle of a call, since the last one that reported
-   * `RelayStore.survived`; the one before this term included.
+   * How many owners in a row let the lease run out, or were cut off in the middle of a call, since the last owner that
+   * reported `RelayStore.survived`. The owner before this term is included.
    */
   readonly crashes: number
-  /** What the last owner noted as in flight, if it has noted something and did not come to an end of it. */
+  /** What the last owner noted as in flight, if that owner noted something and did not finish it. */
   readonly inFlight: string | undefined
 }
 
@@ -33,8 +33,8 @@ export interface LeaseStore {
   /** Extends those that are still held under their term and have not run out. → those. */
   renew(leases: readonly Lease[], ttlMs: number): Promise<readonly Lease[]>
   /**
-   * Gives back those that are still held under their term, so that others can take them at once. Those in `cutOff` had
-   * something in flight that was cut off: that counts as a crash, and what was noted as in flight stays.
+   * Gives back the leases that are still held under their term, so that others can take them at once. The leases in
+   * `cutOff` had something in flight that was cut off: that counts as a crash, and the note of what is in flight stays.
    */
   release(leases: readonly Lease[], cutOff?: ReadonlySet<Lease>): Promise<void>
   /** Who holds a live lease whose name starts with `prefix`? */

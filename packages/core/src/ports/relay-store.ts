@@ -6,7 +6,7 @@ export interface BacklogMessage extends StoredMessage {
   /** Its number in the shard's outbox, or its place among the parked. Exact beyond 2^53. */
   readonly seq: bigint
   /**
-   * When it was published, in microseconds since 1970. A server hands out the same number twice after a failover, a
+   * When the message was published, in microseconds since 1970. A server hands out the same number twice after a failover, a
    * restore or a TRUNCATE, but never the same number at the same microsecond.
    */
   readonly stamp: number
@@ -25,7 +25,7 @@ export interface BacklogMessage extends StoredMessage {
   readonly undecodable: string | undefined
 }
 
-/** Names one row, also on a server that hands out the same numbers again. */
+/** Identifies one row, even on a server that hands out the same numbers again. */
 export type BacklogRow = Pick<BacklogMessage, 'seq' | 'stamp' | 'address'>
 
 export interface ReadLimits {
@@ -38,13 +38,13 @@ export interface Refusal {
   readonly row: BacklogRow
   /** How often it has been tried now. */
   readonly attempts: number
-  /** Why, with its causes. Any text: a store makes it one that the database can hold. */
+  /** The reason for the refusal, with its causes. Any text: the store makes it a text that the database can hold. */
   readonly error: string
   /** The last ten errors as JSON, `[{ "at", "attempt", "error" }]`, the newest last; `undefined` leaves what is stored. */
   readonly errors: string | undefined
   /** From the database's now; `undefined` makes it a dead letter. */
   readonly retryInMs: number | undefined
-  /** It may have killed its relay: it is read by `readSuspect` alone, and no longer by `readDue`. */
+  /** The message may have killed its relay: only `readSuspect` reads it, and no longer `readDue`. */
   readonly suspect: boolean
 }
 
@@ -67,7 +67,7 @@ export interface ParkedSettlement {
 /** A shard with something to do. */
 export interface ShardWork {
   readonly shard: number
-  /** Parked messages are due, suspects included. */
+  /** Whether parked messages are due, suspects included. */
   readonly due: boolean
 }
 
@@ -78,9 +78,9 @@ export interface ShardWork {
  *   locks and waits for nobody. No cursor is kept: a message that commits late is simply still there. It returns at
  *   most `messages`, and stops before their payloads exceed `bytes`, but returns at least one when there is one. In the
  *   same snapshot it looks which of their keys have parked messages.
- * - `readDue` reads parked messages that are due and no suspects, those of one key in the order of their places: one
- *   that was refused before comes alone; one that was released after its predecessor comes with those that wait behind
- *   it, up to the first suspect.
+ * - `readDue` reads parked messages that are due and no suspects, the messages of one key in the order of their places: a
+ *   message that was refused before comes alone; a message that was released after its predecessor comes with the
+ *   messages that wait behind it, up to the first suspect.
  * - `readSuspect` reads the first suspect that is due and comes first in its key.
  * - Each settlement is one short transaction, fenced by the lease's term, that never waits for a producer's open
  *   transaction: it deletes exactly what was accepted, and parks or buries what was refused. A row is named by its
@@ -96,7 +96,7 @@ export interface ShardWork {
  */
 export interface RelayStore {
   /**
-   * Grows whenever the store notices that the server is another one, or has gone back in time: what anybody remembers
+   * Grows whenever the store notices that the server is another one, or has gone back in time: whatever a caller remembers
    * of the server is void then. A store notices at the latest with the next answer that would be wrong otherwise.
    */
   readonly generation: number
@@ -117,10 +117,10 @@ export interface RelayStore {
   settle(lease: Lease, shard: number, settlement: Settlement): Promise<void>
   settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void>
   /**
-   * Makes the first message of each blocked key due again where none of the key is: somebody has deleted the head of the
-   * key by hand. Costs no more with a million messages that wait.
+   * Makes the first message of each blocked key due again if no message of the key is due: the head of the key was deleted
+   * by hand. A million waiting messages do not make this more expensive.
    *
-   * @returns how many keys go on.
+   * @returns the number of keys that go on.
    * @throws as a settlement.
    */
   healKeys(lease: Lease, shard: number): Promise<number>
@@ -132,6 +132,6 @@ export interface RelayStore {
    * @returns whether the lease is still held.
    */
   note(lease: Lease, inFlight: string | undefined): Promise<boolean>
-  /** What was in flight when the last owner died is through: no crash is counted any more, and there is no note. */
+  /** Everything that was in flight when the last owner died is through: resets the count of crashes and removes the note. */
   survived(lease: Lease): Promise<void>
 }

@@ -14,11 +14,11 @@ export interface ChainPosition {
   readonly waiting: number
 }
 
-/** How a chain moves on: by changes, so that no step takes back what another one has written. */
+/** How a chain moves on: expressed as changes, so that no step reverts what another step has written. */
 export interface ChainStep {
   readonly from: bigint
   readonly to: bigint
-  /** How many more messages wait; negative: how many fewer. */
+  /** How many more messages wait; a negative number: how many fewer. */
   readonly waiting: number
 }
 
@@ -50,17 +50,19 @@ export interface DeadChange extends WaitingChange {
 export interface VersionBufferStore {
   /**
    * The object that stands for the connection of a caller's handle: the same one for every handle on that connection.
-   * Asks the server nothing, and does not say whether a transaction is open.
+   * Sends nothing to the server, and does not say whether a transaction is open.
    *
-   * @throws {UnsupportedTransactionError} when the handle is of no library that is known.
+   * @throws {UnsupportedTransactionError} when the handle belongs to no known library.
    * @throws {NotInTransactionError} when the library says that the transaction has ended.
    */
   connectionOf(handle: unknown): Promise<object>
   /** Locks the chain up to the end of the transaction. One that is new begins at `initial`. */
   lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition>
   /**
-   * Writes down how far it has come. → `false`, with nothing written, when the chain is not at `step.from`: it was moved
-   * in this transaction by somebody who does not know of us.
+   * Records how far the chain has come.
+   *
+   * @returns `false`, with nothing written, when the chain is not at `step.from`: other code moved the chain in this
+   *   transaction.
    */
   move(session: Session, chain: VersionChain, step: ChainStep): Promise<boolean>
   /** Stores a message unless one that leads from the same version is there, waiting or dead. → that one */
