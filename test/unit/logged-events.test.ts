@@ -1,5 +1,12 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { consoleLogger, loggedEvents, type LogLines } from '@txbox/core'
+import {
+  InvalidOptionError,
+  OptionChecker,
+  consoleLogger,
+  loggedEvents,
+  loggerOption,
+  type LogLines,
+} from '@txbox/core'
 import { until } from '../support/until.ts'
 
 interface Events {
@@ -129,4 +136,18 @@ describe('N1 without a logger', () => {
     await nextTurn()
     expect(told).toEqual([])
   })
+})
+
+test('a logger that is none is refused by name', () => {
+  const given: unknown[] = [
+    null,
+    {},
+    'console',
+    { warn: () => {} },
+    { warn: () => {}, error: () => {}, info: 1 },
+  ]
+  for (const logger of given) {
+    const check = new OptionChecker('createRelay', { logger } as object)
+    expect(() => loggerOption(check, logger as never)).toThrow(InvalidOptionError)
+  }
 })

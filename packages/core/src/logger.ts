@@ -37,8 +37,10 @@ export function loggerOption(
 ): Logger | false | undefined {
   if (logger === undefined || logger === false) return logger
   const has = (level: LogLevel): boolean => typeof Reflect.get(logger, level) === 'function'
-  const optional = (['debug', 'info'] as const).every((level) => logger[level] === undefined || has(level))
-  if (typeof logger !== 'object' || logger === null || !has('warn') || !has('error') || !optional) {
+  const lacks = (level: LogLevel): boolean => Reflect.get(logger, level) === undefined
+  const isLogger = (): boolean =>
+    has('warn') && has('error') && (['debug', 'info'] as const).every((level) => lacks(level) || has(level))
+  if (typeof logger !== 'object' || logger === null || !isLogger()) {
     throw check.wrong(
       'logger',
       'an object with the methods warn and error, such as consoleLogger(), or false',
