@@ -147,7 +147,7 @@ test('a logger that is none is refused by name', () => {
     { warn: () => {}, error: () => {}, info: 1 },
   ]
   for (const logger of given) {
-    const check = new OptionChecker('createRelay', { logger } as object)
+    const check = new OptionChecker('createRelay', { logger })
     expect(() => loggerOption(check, logger as never)).toThrow(InvalidOptionError)
   }
 })
