@@ -33,11 +33,14 @@ onEachKind(target, (kind) => {
 
   test('I5 run makes another attempt after a deadlock during COMMIT, and none when the cluster has no primary component', async () => {
     const subject = new InboxUnderTest(target, root)
+    const startedAt = performance.now()
     const outcome = await subject.inbox.run({ id: 'x' }, async (tx, message, context) => {
       if (context.attempt < 3) await target.exec(tx, DEADLOCK_DURING_COMMIT)
       return subject.handle(tx, message, context)
     })
     expect(outcome).toMatchObject({ status: 'processed' })
+    // Half of 100 and 200 ms at least.
+    expect(performance.now() - startedAt).toBeGreaterThan(149)
     let attempts = 0
     const ran = subject.inbox.run({ id: 'y' }, async (tx) => {
       attempts += 1

@@ -86,7 +86,7 @@ export function isConflict(error: unknown): boolean {
 
 /** See `DatabasePorts.isLastingConflict`. */
 export function isLastingConflict(error: unknown): boolean {
-  return anyOf(error, (at) => numberOf(at) === ROLLED_BACK_BY_GROUP)
+  return anyOf(error, (at) => numberOf(at) === ROLLED_BACK_BY_GROUP || isDeadlockDuringCommit(at))
 }
 
 /** Is this true of the error, or of one of its causes? */
@@ -110,9 +110,13 @@ export function hasNumber(error: unknown, number: number): boolean {
 }
 
 function isConflictItself(error: unknown): boolean {
-  const number = numberOf(error)
-  if (number === ERROR_DURING_COMMIT) return DEADLOCK_DURING_COMMIT.test(reasonOf(error))
-  return CONFLICTS.has(number) || propertyOf(error, 'code') === CONFLICT
+  return (
+    isDeadlockDuringCommit(error) || CONFLICTS.has(numberOf(error)) || propertyOf(error, 'code') === CONFLICT
+  )
+}
+
+function isDeadlockDuringCommit(error: unknown): boolean {
+  return numberOf(error) === ERROR_DURING_COMMIT && DEADLOCK_DURING_COMMIT.test(reasonOf(error))
 }
 
 /** The server's number of an error, which mysql2 calls `errno`. */
