@@ -16,7 +16,8 @@ function contractOn(
 const SLOW_TESTS = [
   'test/contract/relay-{cut-off,database-failure,dead-letter-selections,drain,history-property,leases,order}.test.ts',
   'test/contract/relay-{order-concurrency,order-property,outage,payloads,rejections,resend,stop}.test.ts',
-  'test/contract/relay-{suspects,unanswered}.test.ts',
+  'test/contract/relay-{suspects,unanswered,refused-settlement,slow-messages,kept-errors,store-locked}.test.ts',
+  'test/contract/versioning-buffer-{stress,turns}.test.ts',
   'test/contract/gc-{batches,concurrency}.test.ts',
 ]
 
