@@ -47,6 +47,8 @@ export class Flight {
   readonly kind: FlightKind
   readonly batch: readonly BacklogMessage[]
   readonly begunAt = performance.now()
+  /** When the last answer came. */
+  answeredAt = this.begunAt
   /** Resolves when the last call has ended, however it ended; never rejects. */
   readonly over: Promise<void>
   isOver = false
@@ -154,6 +156,7 @@ export class Flight {
       const predecessor = before.get(index)
       if (predecessor !== undefined && !early.has(predecessor)) return
       early.add(index)
+      this.answeredAt = performance.now()
       take(message, result)
       this.#changed()
       if (!this.#hasNews) this.onNews()

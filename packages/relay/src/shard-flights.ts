@@ -19,10 +19,15 @@ import { behindRefused, outboxSettlement, parkedSettlement } from './settlements
 import type { SuspectLane } from './suspect-lane.ts'
 
 /**
- * A turn waits this long for its calls, in ms. Then the turn settles the results so far, and other keys of the shard go
- * on.
+ * A turn waits this long for the first answer of its calls, and for each next one. Then the turn settles what has been
+ * answered, and other keys of the shard go on.
  */
 const TURN_MS = 50
+/** The same for a large batch: there is no room for others beside it, and to settle it in pieces would only cost time. */
+const LARGE_BATCH = 100
+const LARGE_BATCH_TURN_MS = 500
+/** A turn with a call that goes on answering ends after this time. */
+const LONGEST_TURN_MS = 1000
 /** The maximum number of concurrent flights of one shard. */
 const MOST_FLIGHTS = 16
 
@@ -148,7 +153,8 @@ export class ShardFlights {
       },
     })
     void flight.over.then(() => this.#held.ended())
-    await withinTurn(flight)
+    const isLarge = batch.length >= LARGE_BATCH && batch.length * 2 >= this.#tools.limits.messages
+    await withinTurn(flight, isLarge ? LARGE_BATCH_TURN_MS : TURN_MS)
     if (flight.isOver) this.#ended(flight)
     else this.#goesOn(flight)
     if (this.#isAbandoned && !flight.isOver) return { settled: 0, isOver: false, hasFailed: false }
@@ -385,9 +391,15 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
-async function withinTurn(flight: Flight): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const turnIsOver = new Promise<void>((resolve) => (timer = setTimeout(resolve, TURN_MS)))
-  await Promise.race([flight.over, turnIsOver])
-  clearTimeout(timer)
+/** Waits for the end of a flight, as long as answers keep coming: to settle them in pieces would cost the broker its rate. */
+async function withinTurn(flight: Flight, turnMs: number): Promise<void> {
+  const end = flight.begunAt + LONGEST_TURN_MS
+  while (!flight.isOver) {
+    const waitMs = Math.min(flight.answeredAt + turnMs, end) - performance.now()
+    if (waitMs <= 0) return
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, waitMs)))
+    await Promise.race([flight.over, late])
+    clearTimeout(timer)
+  }
 }
