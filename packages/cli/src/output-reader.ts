@@ -11,7 +11,7 @@ export function readerIsGone(): boolean {
   return gone
 }
 
-/** What to do when the reader goes away, instead of ending at once. */
+/** The action to take when the reader goes away, instead of ending at once. */
 export function whenReaderIsGone(stop: () => void): void {
   end = stop
 }

@@ -73,12 +73,12 @@ function repeated(line: LogLine, times: number, withinMs: number): LogLine {
 function warnOnce<Events>(
   lines: LogLines<Events>,
 ): <E extends keyof Events>(event: E, value: Events[E]) => void {
-  const told = new Set<keyof Events>()
+  const warned = new Set<keyof Events>()
   return (event, value) => {
-    if (told.has(event)) return
+    if (warned.has(event)) return
     const line = lines[event]?.(value)
     if (line?.failure !== true) return
-    told.add(event)
+    warned.add(event)
     const code = `TXBOX_UNHEARD_${String(event).toUpperCase().replaceAll('-', '_')}`
     const more = `Nobody listens to '${String(event)}': add a listener, or pass the option 'logger', such as consoleLogger().`
     process.emitWarning(`${line.text} ${more}`, { type: 'TxboxWarning', code })

@@ -14,7 +14,7 @@ import { FIRST, TransactionInbox, mustBeFunction, type InboxSettings } from './t
 /** Short: whoever was in the way has just won, and is about to commit. */
 const PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })
 
-/** Of a cluster: the row that was in the way has to come over from the node on which it was changed. */
+/** For a cluster: the changed row that caused the conflict has to arrive from its node first. */
 const LONGER_PAUSE = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 100 })
 
 /** An inbox that also opens transactions of its own. What it promises stands at {@link Inbox}. */

@@ -12,7 +12,7 @@ const ATTEMPTS = 5
 /** For the few statements that end a late one. */
 const KILL_TIMEOUT_MS = 1000
 
-/** Of a cluster: the row that was in the way has to come over from the node on which it was changed. */
+/** For a cluster: the changed row that caused the conflict has to arrive from its node first. */
 const LONGER_PAUSE = exponentialBackoff({ minMs: 50, maxMs: 1000 })
 
 /** Where statements go, and how long an answer may take. */

@@ -9,7 +9,7 @@ export interface Lease {
    * reported `RelayStore.survived`. The owner before this term is included.
    */
   readonly crashes: number
-  /** What the last owner noted as in flight, if that owner noted something and did not finish it. */
+  /** The note of the last owner on its messages in flight, if that owner wrote one and did not finish. */
   readonly inFlight: string | undefined
 }
 
