@@ -1,5 +1,5 @@
 // The rules of the house that no linter knows: who may import whom, names of files, and generated files up to date.
-// core imports nothing; features import core; databases import core and handles; brokers import core.
+// core imports nothing; features import core; databases import core and sql; brokers import core.
 import { readFileSync, readdirSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -14,9 +14,9 @@ const MAY_IMPORT = {
   relay: ['node:', '@txbox/core'],
   gc: ['node:', '@txbox/core'],
   versioning: ['node:', '@txbox/core', 'kysely'],
-  handles: ['node:', '@txbox/core'],
-  postgres: ['node:', '@txbox/core', '@txbox/handles'],
-  mysql: ['node:', '@txbox/core', '@txbox/handles'],
+  sql: ['node:', '@txbox/core'],
+  postgres: ['node:', '@txbox/core', '@txbox/sql'],
+  mysql: ['node:', '@txbox/core', '@txbox/sql'],
   rabbitmq: ['node:', '@txbox/core', 'amqplib'],
   cli: ['node:', '@txbox/', 'cli-progress', 'cli-table3', 'commander', 'mysql2', 'pg'],
 }

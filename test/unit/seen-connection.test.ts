@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SeenConnection, effectOf } from '../../packages/handles/src/seen-connection.ts'
+import { SeenConnection, effectOf } from '../../packages/sql/src/seen-connection.ts'
 
 const EFFECTS: Record<string, ReturnType<typeof effectOf>> = {
   'select 1': 'none',

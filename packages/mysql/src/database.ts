@@ -11,7 +11,7 @@ import {
   type TransactOptions,
   type TransactionOf,
 } from '@txbox/core'
-import { recogniseRoot, type RootAdapter } from '@txbox/handles'
+import { recogniseRoot, type RootAdapter } from '@txbox/sql'
 import { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { MysqlDeadLetterStore } from './dead-letter-store.ts'
 import { TABLE_ACCESS_DENIED, isConflict, isLastingConflict, numberOf, translate } from './errors.ts'

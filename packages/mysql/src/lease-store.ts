@@ -1,5 +1,5 @@
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
-import type { OwnConnection, SqlResult } from '@txbox/handles'
+import type { OwnConnection, SqlResult } from '@txbox/sql'
 import { bounded, serverTimeoutS } from './bounded-statement.ts'
 import { translate } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { OptionChecker, SchemaError, isTxboxError } from '@txbox/core'
-import { recogniseHandle, recogniseRoot, type OwnConnection } from '@txbox/handles'
+import { recogniseHandle, recogniseRoot, type OwnConnection } from '@txbox/sql'
 import { NO_TABLE, isConflict, numberOf, translate } from './errors.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
 import { literal } from './literals.ts'

@@ -1,5 +1,5 @@
 import { answerWithin } from '@txbox/core'
-import type { OwnConnection, RootAdapter } from '@txbox/handles'
+import type { OwnConnection, RootAdapter } from '@txbox/sql'
 import type { ServerTraits } from './server.ts'
 
 /** Where connections come from, and whether they commit by themselves. */

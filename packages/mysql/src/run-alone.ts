@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { DatabaseUnavailableError, answerWithin, exponentialBackoff } from '@txbox/core'
-import type { SqlResult } from '@txbox/handles'
+import type { SqlResult } from '@txbox/sql'
 import { bounded, serverTimeoutS } from './bounded-statement.ts'
 import { LOCK_WAIT_TIMEOUT, isConflict, isLastingConflict, numberOf, translate } from './errors.ts'
 import { fill, optionalTextOf, textOf, type Value } from './literals.ts'

@@ -1,5 +1,5 @@
 import { SchemaError } from '@txbox/core'
-import type { SqlResult } from '@txbox/handles'
+import type { SqlResult } from '@txbox/sql'
 import type { Tables } from './identifiers.ts'
 import { textOf } from './literals.ts'
 import { MIGRATIONS } from './migrations.gen.ts'

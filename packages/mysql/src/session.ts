@@ -1,5 +1,5 @@
 import { NotInTransactionError, TransactionAbortedError, type Session } from '@txbox/core'
-import { recogniseHandle, type HandleAdapter, type Seen, type SqlResult } from '@txbox/handles'
+import { recogniseHandle, type HandleAdapter, type Seen, type SqlResult } from '@txbox/sql'
 import { NO_SAVEPOINT, numberOf, translate } from './errors.ts'
 import { fill, textOf, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'

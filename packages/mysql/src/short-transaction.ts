@@ -1,4 +1,4 @@
-import type { OwnConnection, SqlResult } from '@txbox/handles'
+import type { OwnConnection, SqlResult } from '@txbox/sql'
 import { fill, type Value } from './literals.ts'
 
 /** How long a transaction may be open without a statement, in seconds: then the server ends it, and its locks. */

@@ -7,7 +7,7 @@ import type {
   VersionChain,
   WaitingChange,
 } from '@txbox/core'
-import { recogniseHandle, type SqlResult } from '@txbox/handles'
+import { recogniseHandle, type SqlResult } from '@txbox/sql'
 import { DUPLICATE_KEY, numberOf, translate } from './errors.ts'
 import { textOf, type Value } from './literals.ts'
 import { assertInTransaction, execute } from './session.ts'

@@ -1,4 +1,4 @@
-import { listeningOn, type RootAdapter } from '@txbox/handles'
+import { listeningOn, type RootAdapter } from '@txbox/sql'
 import type { ConnectListening } from './notification-listener.ts'
 
 const CONNECT_TIMEOUT_MS = 5000

@@ -14,7 +14,7 @@ import {
   type TransactOptions,
   type TransactionOf,
 } from '@txbox/core'
-import { recogniseRoot, type RootAdapter } from '@txbox/handles'
+import { recogniseRoot, type RootAdapter } from '@txbox/sql'
 import { connectListening } from './connect-listening.ts'
 import { deadLetterStatements } from './dead-letter-statements.ts'
 import { PostgresDeadLetterStore } from './dead-letter-store.ts'

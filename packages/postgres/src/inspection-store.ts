@@ -7,7 +7,7 @@ import {
   type Lag,
   type StatusFigures,
 } from '@txbox/core'
-import type { RootAdapter } from '@txbox/handles'
+import type { RootAdapter } from '@txbox/sql'
 import { translate } from './errors.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
 import { checkRevision } from './schema-revision.ts'

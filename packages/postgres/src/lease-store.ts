@@ -1,5 +1,5 @@
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
-import type { OwnConnection, RootAdapter, SqlResult } from '@txbox/handles'
+import type { OwnConnection, RootAdapter, SqlResult } from '@txbox/sql'
 import { isConflict, translate } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
 import { runAtReadCommitted, type Source } from './run-alone.ts'

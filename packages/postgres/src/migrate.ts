@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { OptionChecker } from '@txbox/core'
-import { recogniseHandle, recogniseRoot, type OwnConnection } from '@txbox/handles'
+import { recogniseHandle, recogniseRoot, type OwnConnection } from '@txbox/sql'
 import { translate } from './errors.ts'
 import { DEFAULT_SCHEMA, quoteSchema } from './identifiers.ts'
 import { MIGRATIONS } from './migrations.gen.ts'

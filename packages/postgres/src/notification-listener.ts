@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { answerWithin, exponentialBackoff, type Sleeper, type WakeUps } from '@txbox/core'
-import type { ListeningConnection } from '@txbox/handles'
+import type { ListeningConnection } from '@txbox/sql'
 import { translate } from './errors.ts'
 
 /** An answer that takes longer never comes. A connection that is asked more often than this has as long as that. */

@@ -1,5 +1,5 @@
 import { answerWithin } from '@txbox/core'
-import type { OwnConnection, SqlResult } from '@txbox/handles'
+import type { OwnConnection, SqlResult } from '@txbox/sql'
 import { hasCode } from './errors.ts'
 import type { Source } from './run-alone.ts'
 

@@ -1,5 +1,5 @@
 import { answerWithin } from '@txbox/core'
-import type { RootAdapter, SqlResult } from '@txbox/handles'
+import type { RootAdapter, SqlResult } from '@txbox/sql'
 import { isConflict, translate } from './errors.ts'
 import { inOwnTransaction } from './own-transaction.ts'
 

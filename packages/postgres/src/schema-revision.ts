@@ -1,5 +1,5 @@
 import { SchemaError } from '@txbox/core'
-import type { SqlResult } from '@txbox/handles'
+import type { SqlResult } from '@txbox/sql'
 import { MIGRATIONS } from './migrations.gen.ts'
 
 /** Runs one statement; throws what the caller wants to see. */

@@ -13,7 +13,7 @@ import {
   type Seen,
   type SqlResult,
   type TransactionState,
-} from '@txbox/handles'
+} from '@txbox/sql'
 import { translate } from './errors.ts'
 
 /** What hides behind the opaque {@link Session}. */

@@ -7,7 +7,7 @@ import type {
   VersionChain,
   WaitingChange,
 } from '@txbox/core'
-import { recogniseHandle } from '@txbox/handles'
+import { recogniseHandle } from '@txbox/sql'
 import { translate } from './errors.ts'
 import { execute } from './session.ts'
 import type { versionBufferStatements } from './version-buffer-statements.ts'
