@@ -75,7 +75,7 @@ export function mysql(options: MysqlOptions & { db?: object | undefined } = {}):
     return withEngine(known, { [portsKey]: ports })
   }
 
-  const { ports, known } = connectedPorts(tables, recogniseRoot('mysql', db, 'mysql2'), db)
+  const { ports, known } = connectedPorts(tables, recogniseRoot('mysql', db, 'mysql'), db)
   return withEngine(known, {
     [portsKey]: ports,
     async transact<R>(work: (tx: unknown) => Promise<R>, options: TransactOptions = {}): Promise<R> {

@@ -39,14 +39,14 @@ export async function migrate(
   const check = new OptionChecker('migrate', options).known('prefix', 'signal')
   const tables = tablesOf('migrate', options.prefix ?? DEFAULT_PREFIX)
   const signal = check.signal('signal')
-  const root = recogniseRoot('migrate', db, 'mysql2')
+  const root = recogniseRoot('migrate', db, 'mysql')
   let connection: OwnConnection | undefined
   let broken = true
   try {
     connection = await root.connect(db)
     const { query } = connection
     const runApart: RunStatement = (text) =>
-      root.transact(db, (tx) => recogniseHandle(tx, 'mysql2').query(tx, text, []), undefined)
+      root.transact(db, (tx) => recogniseHandle(tx, 'mysql').query(tx, text, []), undefined)
     const applied = await applyMissing({
       run: (text) => query(text, []),
       runApart,
@@ -79,7 +79,7 @@ export async function pendingMigrations(
 ): Promise<readonly { readonly name: string; readonly sql: string }[]> {
   new OptionChecker('pendingMigrations', options).known('prefix')
   const tables = tablesOf('pendingMigrations', options.prefix ?? DEFAULT_PREFIX)
-  const root = recogniseRoot('pendingMigrations', db, 'mysql2')
+  const root = recogniseRoot('pendingMigrations', db, 'mysql')
   const run: RunStatement = (text) => root.query(db, text, [], CHECK_TIMEOUT_MS)
   try {
     await checkEngine(run)
@@ -108,7 +108,7 @@ export function migrationProvider(
     `txbox_${name}`,
     {
       async up(db: object): Promise<void> {
-        const adapter = recogniseHandle(db, 'mysql2')
+        const adapter = recogniseHandle(db, 'mysql')
         for (const statement of statementsOf(sql)) await adapter.query(db, statement, [])
       },
     },

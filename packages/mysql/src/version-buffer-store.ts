@@ -28,7 +28,7 @@ export class MysqlVersionBufferStore implements VersionBufferStore {
 
   async connectionOf(handle: unknown): Promise<object> {
     try {
-      return (await recogniseHandle(handle, 'mysql2').seen(handle)) ?? (handle as object)
+      return (await recogniseHandle(handle, 'mysql').monitor(handle)) ?? (handle as object)
     } catch (error) {
       throw translate(error, BUFFERING)
     }

@@ -98,7 +98,10 @@ export function postgres(options: PostgresOptions & { db?: object | undefined } 
   })
   if (db === undefined) return { engine: 'postgres', [portsKey]: detachedPorts(schema) }
 
-  const ports = connectedPorts(schema, recogniseRoot('postgres', db, 'pg'), db, { listen, checkIntervalMs })
+  const ports = connectedPorts(schema, recogniseRoot('postgres', db, 'postgres'), db, {
+    listen,
+    checkIntervalMs,
+  })
   const database = {
     engine: 'postgres' as const,
     [portsKey]: ports,

@@ -36,7 +36,7 @@ export async function migrate(
   const check = new OptionChecker('migrate', options).known('schema', 'signal')
   const schema = quoteSchema('migrate', options.schema ?? DEFAULT_SCHEMA)
   const signal = check.signal('signal')
-  const root = recogniseRoot('migrate', db, 'pg')
+  const root = recogniseRoot('migrate', db, 'postgres')
   let connection: OwnConnection | undefined
   let broken = true
   try {
@@ -67,7 +67,7 @@ export async function pendingMigrations(
 ): Promise<readonly { readonly name: string; readonly sql: string }[]> {
   new OptionChecker('pendingMigrations', options).known('schema')
   const schema = quoteSchema('pendingMigrations', options.schema ?? DEFAULT_SCHEMA)
-  const root = recogniseRoot('pendingMigrations', db, 'pg')
+  const root = recogniseRoot('pendingMigrations', db, 'postgres')
   try {
     const missing = await missingMigrations(
       (text, values) => root.query(db, text, values, CHECK_TIMEOUT_MS),
@@ -98,7 +98,7 @@ export function migrationProvider(
     `txbox_${name}`,
     {
       async up(db: object): Promise<void> {
-        const adapter = recogniseHandle(db, 'pg')
+        const adapter = recogniseHandle(db, 'postgres')
         await applyMigration((text, values) => adapter.query(db, text, values), sql, schema)
       },
     },

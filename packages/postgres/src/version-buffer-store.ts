@@ -27,9 +27,9 @@ export class PostgresVersionBufferStore implements VersionBufferStore {
 
   async connectionOf(handle: unknown): Promise<object> {
     try {
-      const seen = await recogniseHandle(handle, 'pg').seen(handle)
+      const monitor = await recogniseHandle(handle, 'postgres').monitor(handle)
       // A connection that Kysely hides is tracked by one object; a pg client is the connection itself.
-      return seen?.track === undefined ? (handle as object) : seen
+      return monitor?.tracker === undefined ? (handle as object) : monitor
     } catch (error) {
       throw translate(error, BUFFERING)
     }

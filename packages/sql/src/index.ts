@@ -1,16 +1,17 @@
 export type {
-  Driver,
-  Guard,
+  CheckedSnapshot,
+  ConnectionMonitor,
+  Engine,
   HandleAdapter,
   Isolation,
   ListeningConnection,
-  Observation,
   Opening,
   OwnConnection,
   RootAdapter,
-  Seen,
+  Snapshot,
   SqlResult,
   TransactionState,
 } from './handle-adapter.ts'
-export { listeningOn } from './pg.ts'
+export { listeningOn } from './drivers/pg.ts'
 export { recogniseHandle, recogniseRoot } from './recognise.ts'
+export { PROBE, savepointStatements } from './savepoint-statements.ts'

@@ -1,8 +1,9 @@
-import type { HandleAdapter, Isolation, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
-import { stateOfTrack, type SeenConnection } from './seen-connection.ts'
-import { seenOn, sendingOurs, type WatchedConnection } from './watch-mysql2.ts'
+import type { HandleAdapter, Isolation, OwnConnection, RootAdapter, SqlResult } from '../handle-adapter.ts'
+import { stateOfTracker, type MonitoredConnection } from '../connection-monitor.ts'
+import { monitorOf, sendingOwn, type WatchedConnection } from './mysql2-monitor.ts'
+import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
 
-/** What we use of a `mysql2` connection of callback style; `mysql2` itself is not imported. */
+/** The part of a `mysql2` connection of callback style that txbox uses; `mysql2` itself is not imported. */
 interface CallbackConnection extends WatchedConnection {
   query(options: object, done: (error: unknown, result: unknown) => void): unknown
   destroy(): void
@@ -14,7 +15,7 @@ interface CallbackConnection extends WatchedConnection {
     readonly queryFormat?: unknown
   }
 }
-/** One of promise style carries one of callback style. */
+/** A connection of promise style carries one of callback style. */
 type Mysql2Connection = CallbackConnection | { readonly connection: CallbackConnection }
 
 interface CallbackPool {
@@ -30,8 +31,8 @@ const IN_TRANSACTION = 1
 const AUTOCOMMIT = 2
 
 /**
- * A `mysql2` connection, promise or callback style. It tells the state of its transaction in the answer to a write only,
- * so that all statements are watched, of whichever style.
+ * A `mysql2` connection, promise or callback style. Only the answer to a write shows the state of the transaction, so txbox
+ * watches all statements of a connection, of whichever style.
  */
 export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
   library: 'mysql2',
@@ -45,39 +46,39 @@ export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
     return isPool(handle) ? 'none' : 'unknown'
   },
   stateNow(handle) {
-    return isPool(handle) ? 'none' : stateOfTrack(watched(plain(handle)))
+    return isPool(handle) ? 'none' : stateOfTracker(monitored(plain(handle)))
   },
   query(handle, text, values) {
     const connection = plain(handle)
-    const seen = watched(connection)
+    const monitor = monitored(connection)
     return new Promise((resolve, reject) => {
       const options = optionsOf(connection, text, values)
-      sendingOurs(connection, () =>
+      sendingOwn(connection, () =>
         connection.query(options, (error, result) => {
           if (error === null || error === undefined) {
-            seen?.succeeded('none')
+            monitor?.succeeded('none')
             resolve(toSqlResult(result))
           } else {
-            seen?.failed(error, true)
+            monitor?.failed(error, true)
             reject(error)
           }
         }),
       )
-      seen?.sent('none')
+      monitor?.sent('none')
     })
   },
   tellsTransaction: true,
-  seen(handle) {
-    return isPool(handle) ? undefined : watched(plain(handle))
+  monitor(handle) {
+    return isPool(handle) ? undefined : monitored(plain(handle))
   },
 }
 
-function watched(connection: CallbackConnection): SeenConnection | undefined {
-  return seenOn(
+function monitored(connection: CallbackConnection): MonitoredConnection | undefined {
+  return monitorOf(
     connection,
     (sql) =>
       new Promise((resolve, reject) => {
-        sendingOurs(connection, () => void run(connection, sql, []).then(resolve, reject))
+        sendingOwn(connection, () => void run(connection, sql, []).then(resolve, reject))
       }),
   )
 }
@@ -107,20 +108,20 @@ export const mysql2Root: RootAdapter<PromisePool> = {
     const { connection, release } = await checkOut(root)
     return { query: (text, values) => run(connection, text, values), release } satisfies OwnConnection
   },
-  // A pool of mysql2 replaces a connection that breaks, and listens to its errors.
+  // A pool of mysql2 replaces a connection that breaks, and listens to the connection's errors.
   connectApart: (root) => mysql2Root.connect(root),
   async transact(root, work, isolation) {
     const { tx, connection, release } = await checkOut(root)
     let broken = true
     try {
       if (isolation !== undefined) await setIsolation(connection, isolation)
-      await run(connection, 'START TRANSACTION', [])
+      await run(connection, mysql2Statements.begin, [])
       broken = false
       const result = await work(tx, undefined)
-      await run(connection, 'COMMIT', [])
+      await run(connection, mysql2Statements.commit, [])
       return result
     } catch (error) {
-      broken ||= await run(connection, 'ROLLBACK', []).then(
+      broken ||= await run(connection, mysql2Statements.rollback, []).then(
         () => false,
         () => true,
       )
@@ -134,27 +135,20 @@ export const mysql2Root: RootAdapter<PromisePool> = {
 /** The server says so: transaction characteristics can't be changed while a transaction is in progress. */
 const IN_PROGRESS = 1568
 
-const SET_ISOLATION: Readonly<Record<Isolation, string>> = {
-  'read committed': 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED',
-  'repeatable read': 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ',
-  serializable: 'SET TRANSACTION ISOLATION LEVEL SERIALIZABLE',
-}
-
-/** Of the next transaction only: the level of the connection stays what it was. */
 async function setIsolation(connection: CallbackConnection, isolation: Isolation): Promise<void> {
   const statement = SET_ISOLATION[isolation]
   try {
     await run(connection, statement, [])
   } catch (error) {
     if (Reflect.get(Object(error), 'errno') !== IN_PROGRESS) throw error
-    // With autocommit off, a read before has left one open; START TRANSACTION would commit it, too.
-    await run(connection, 'COMMIT', [])
+    // With autocommit off, an earlier read has left a transaction open, which START TRANSACTION would commit as well.
+    await run(connection, mysql2Statements.commit, [])
     await run(connection, statement, [])
   }
 }
 
 interface CheckedOut {
-  /** As the pool's own user would get it. */
+  /** The connection as the pool gives it to its user. */
   readonly tx: unknown
   readonly connection: CallbackConnection
   readonly release: (broken: boolean) => void
@@ -163,7 +157,7 @@ interface CheckedOut {
 async function checkOut(root: PromisePool): Promise<CheckedOut> {
   const tx = await (root as unknown as { getConnection(): Promise<Mysql2Connection> }).getConnection()
   const connection = plain(tx)
-  // One that breaks while it is ours and idle would end the process by an 'error' event that nobody listens to.
+  // A connection that breaks while it is checked out and idle would end the process by an 'error' event without a listener.
   const ignore = (): void => undefined
   connection.on('error', ignore)
   return {
@@ -192,7 +186,7 @@ function run(
   })
 }
 
-/** No option of the user's changes what comes back: each value is a Buffer or null. */
+/** With these options each value comes back as a Buffer or null, whatever options the user's pool has. */
 function optionsOf(connection: CallbackConnection, sql: string, values: readonly unknown[]): object {
   return {
     sql,
@@ -203,12 +197,12 @@ function optionsOf(connection: CallbackConnection, sql: string, values: readonly
   }
 }
 
-/** With null the driver does not search the text for places to put them; a function of the user's may not know null. */
+/** With null the driver does not search the text for placeholders; a user's own `queryFormat` may not expect null. */
 function noValues({ config }: CallbackConnection): readonly unknown[] | null {
   return typeof config?.queryFormat === 'function' ? [] : null
 }
 
-/** A function of the user's goes before everything but another function. */
+/** The user's own `typeCast` function is overridden only by another function. */
 function rawValues({ config }: CallbackConnection): unknown {
   return typeof config?.typeCast === 'function' ? (field: { buffer(): unknown }) => field.buffer() : false
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Opening } from './handle-adapter.ts'
+import type { Opening } from '../handle-adapter.ts'
+import { pgStatements } from './pg-statements.ts'
 
 /** A client whose class has the `Query` of `pg`, and that lets a query write to the wire by itself, as pg-cursor does. */
 interface WireClient {
@@ -20,18 +21,18 @@ interface PgWire {
 }
 type QueryClass = new (config: { text: string }) => PgQuery
 
-/** Invalid statement name, duplicate prepared statement: a pooler has put us on another connection of the server. */
+/** Invalid statement name, duplicate prepared statement: a pooler has put the client on another connection of the server. */
 const UNPREPARED: ReadonlySet<unknown> = new Set(['26000', '42P05'])
 
-/** Pools before whose server stands such a pooler. */
+/** Pools that reach their server through such a pooler. */
 const forgetful = new WeakSet<object>()
 /** What each client has prepared. */
 const prepared = new WeakMap<object, Set<string>>()
 const names = new Map<string, string>()
 
 /**
- * BEGIN and the first statement as one message of the extended protocol: after an error the server skips what is left of
- * it, so that nothing runs outside the transaction. `undefined` for clients without access to the wire (`pg.native`).
+ * BEGIN and the first statement as one message of the extended protocol: after an error the server skips the rest of the
+ * message, so that nothing runs outside the transaction. `undefined` for clients without access to the wire (`pg.native`).
  */
 export function pgOpening(
   pool: object,
@@ -53,15 +54,15 @@ export function pgOpening(
     },
     async with(text, values) {
       used = true
-      if (forgetful.has(pool)) return fly(wireClient, new Query({ text }), { begin, text, values, name: '' })
+      if (forgetful.has(pool)) return send(wireClient, new Query({ text }), { begin, text, values, name: '' })
       const name = nameOf(text)
       try {
-        return await fly(wireClient, new Query({ text }), { begin, text, values, name })
+        return await send(wireClient, new Query({ text }), { begin, text, values, name })
       } catch (error) {
         if (!UNPREPARED.has((error as { code?: unknown } | null)?.code)) throw error
         forgetful.add(pool)
-        await wireClient.query('ROLLBACK')
-        return fly(wireClient, new Query({ text }), { begin, text, values, name: '' })
+        await wireClient.query(pgStatements.rollback)
+        return send(wireClient, new Query({ text }), { begin, text, values, name: '' })
       }
     },
   }
@@ -71,11 +72,11 @@ interface Flight {
   readonly begin: string
   readonly text: string
   readonly values: readonly unknown[]
-  /** Of the prepared statement; empty: parsed anew. */
+  /** The name of the prepared statement; empty: parsed every time. */
   readonly name: string
 }
 
-function fly(client: WireClient, query: PgQuery, { begin, text, values, name }: Flight): Promise<number> {
+function send(client: WireClient, query: PgQuery, { begin, text, values, name }: Flight): Promise<number> {
   const known = prepared.get(client) ?? new Set()
   prepared.set(client, known)
   return new Promise((resolve, reject) => {
@@ -100,13 +101,13 @@ function fly(client: WireClient, query: PgQuery, { begin, text, values, name }: 
   })
 }
 
-/** Our statements have text and numbers for values. */
+/** The values of txbox's statements are text and numbers. */
 function asText(value: unknown): string | null {
   if (value === null || value === undefined) return null
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** A statement is always the same text: its hash names it, for whatever version of txbox shares the connection. */
+/** The hash of its text names a statement, so that several versions of txbox can share a connection. */
 function nameOf(text: string): string {
   let name = names.get(text)
   if (name === undefined) {

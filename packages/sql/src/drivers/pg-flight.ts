@@ -1,4 +1,5 @@
-import type { SqlResult } from './handle-adapter.ts'
+import type { SqlResult } from '../handle-adapter.ts'
+import { pgStatements } from './pg-statements.ts'
 
 /** A `Query` of `pg`, which can write to the wire by itself. */
 export interface FlyingQuery {
@@ -23,15 +24,15 @@ export interface Flight {
 }
 
 /**
- * Makes a query one statement in a READ COMMITTED transaction of its own, all in one flight: after an error the server
- * skips the rest. The connection must not be used again then: its transaction is still open.
+ * Turns a query into one statement in a READ COMMITTED transaction of its own, all in one flight: after an error the server
+ * skips the rest. The transaction is still open then, so the connection must not be used again.
  */
 export function asFlight<Q extends FlyingQuery>(query: Q, { timeoutMs, cancelAfterMs }: Flight): Q {
   query.query_timeout = timeoutMs
   query.submit = (wire) => {
     wire.stream.cork?.()
-    send(wire, 'BEGIN ISOLATION LEVEL READ COMMITTED')
-    send(wire, `SET LOCAL statement_timeout = ${Math.ceil(cancelAfterMs)}`)
+    send(wire, pgStatements.beginReadCommitted)
+    send(wire, pgStatements.limitStatements(cancelAfterMs))
     query.prepare(committing(wire))
     wire.stream.uncork?.()
     return null
@@ -39,18 +40,18 @@ export function asFlight<Q extends FlyingQuery>(query: Q, { timeoutMs, cancelAft
   return query
 }
 
-/** Keeps the result of the statement itself, of all results of the flight. */
+/** Picks the result of the statement itself from the results of the flight. */
 export function resultOfFlight(results: unknown): SqlResult {
   const { rows, rowCount } = (results as readonly { rows: SqlResult['rows']; rowCount: number | null }[])[2]!
   return { rows, affected: rowCount ?? 0 }
 }
 
-/** The wire, on which COMMIT comes before the end of the flight. */
+/** A wire that sends COMMIT before the end of the flight. */
 function committing(wire: Wire): Wire {
   return Object.create(wire, {
     sync: {
       value() {
-        send(wire, 'COMMIT')
+        send(wire, pgStatements.commit)
         wire.sync()
       },
     },

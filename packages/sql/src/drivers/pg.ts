@@ -1,18 +1,18 @@
 import { TransactionAbortedError } from '@txbox/core'
 import type {
   HandleAdapter,
-  Isolation,
   ListeningConnection,
-  Observation,
   OwnConnection,
   RootAdapter,
+  Snapshot,
   SqlResult,
   TransactionState,
-} from './handle-adapter.ts'
+} from '../handle-adapter.ts'
 import { asFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
 import { pgOpening } from './pg-opening.ts'
+import { beginAt, pgStatements } from './pg-statements.ts'
 
-/** What we use of a `pg` client; `pg` itself is not imported. */
+/** The part of a `pg` client that txbox uses; `pg` itself is not imported. */
 interface PgClient {
   query(text: string, values?: unknown[]): Promise<PgResult>
   escapeIdentifier(text: string): string
@@ -50,7 +50,7 @@ interface PgPool {
     }
   }
 }
-/** Of `pg.native` it has no such method. */
+/** The query of `pg.native` has none of these methods. */
 interface PgQuery extends FlyingQuery {
   callback: (error: unknown, results: unknown) => void
   handleCopyData: (message: { readonly chunk: Buffer }) => void
@@ -61,7 +61,7 @@ const SERVER_SHARE = 0.9
 
 const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
 
-/** A `pg` client: it tells the state of its transaction by itself. */
+/** A `pg` client, which itself knows the state of its transaction. */
 export const pgHandle: HandleAdapter<PgClient> = {
   library: 'pg',
   recognises(handle): handle is PgClient {
@@ -70,8 +70,8 @@ export const pgHandle: HandleAdapter<PgClient> = {
   async state(client) {
     if (isPool(client)) return 'none'
     if (client.getTransactionStatus === undefined) return 'unknown'
-    // The status is that of the last answer. While a statement is under way (right after a caught error, too) it is
-    // out of date: an empty query stands behind them all and brings the state that they leave.
+    // The status is that of the last answer. While a statement is in flight, and right after a caught error, the status is
+    // out of date: an empty query waits behind all other statements and brings the state that they leave.
     if (client.readyForQuery === false) await client.query('')
     return stateOf(client.getTransactionStatus())
   },
@@ -79,8 +79,8 @@ export const pgHandle: HandleAdapter<PgClient> = {
     if (client.getTransactionStatus === undefined) return 'open'
     return client.readyForQuery === false ? undefined : stateOf(client.getTransactionStatus())
   },
-  seen(client) {
-    return { observe: () => answersSince(answersTo(client)) }
+  monitor(client) {
+    return { snapshot: () => answersSince(answersTo(client)) }
   },
   async query(client, text, values) {
     return toSqlResult(await client.query(text, values as unknown[]))
@@ -114,7 +114,7 @@ function answersTo(client: PgClient): Answers {
   return known
 }
 
-function answersSince(counted: Answers): Observation {
+function answersSince(counted: Answers): Snapshot {
   const { ends, savepoints, rollbacks } = counted
   const rolledBack = (): boolean => counted.rollbacks !== rollbacks
   return {
@@ -124,7 +124,7 @@ function answersSince(counted: Answers): Observation {
       return rolledBack()
     },
     get ended() {
-      // Without a savepoint of the handler's own, everything that a ROLLBACK can reach is older than the handler.
+      // If the handler set no savepoint, everything that a ROLLBACK can reach is older than the handler.
       return counted.ends !== ends || (rolledBack() && counted.savepoints === savepoints)
     },
   }
@@ -140,7 +140,7 @@ export const pgRoot: RootAdapter<PgPool> = {
   recognises: isPool,
   maxConnections: (pool) => pool.options?.max,
   async query(pool, text, values, timeoutMs) {
-    // After that time pg destroys the connection, so that the pool opens another.
+    // After `query_timeout` pg destroys the connection, so that the pool opens another.
     return toSqlResult(await pool.query({ text, values: values as unknown[], query_timeout: timeoutMs }))
   },
   copyOut(pool) {
@@ -154,7 +154,7 @@ export const pgRoot: RootAdapter<PgPool> = {
         try {
           if (failure === undefined) row(chunk)
         } catch (error) {
-          // Thrown here, it would end the process.
+          // An error that is thrown here would end the process.
           failure = { error }
         }
       }
@@ -197,14 +197,14 @@ export const pgRoot: RootAdapter<PgPool> = {
   },
   async transact(pool, work, isolation) {
     const { client, release } = await checkOut(pool)
-    const begin = isolation === undefined ? 'BEGIN' : BEGIN[isolation]
+    const begin = beginAt(isolation)
     const opening = pgOpening(pool, client, begin)
     let broken = false
     try {
       if (opening === undefined) await client.query(begin)
       const result = await work(client, opening)
       if (opening?.used === false) return result
-      const { command } = await client.query('COMMIT')
+      const { command } = await client.query(pgStatements.commit)
       if (command !== 'COMMIT') {
         throw new TransactionAbortedError(
           'COMMIT was answered by a rollback, because a statement of the transaction had failed. Nothing was written.',
@@ -235,12 +235,12 @@ async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promi
     })
   } catch (error) {
     // Without an answer of the server the connection is no longer usable.
-    if (typeof Reflect.get(Object(error), 'severity') === 'string') await client.query('ROLLBACK')
+    if (typeof Reflect.get(Object(error), 'severity') === 'string') await client.query(pgStatements.rollback)
     throw error
   }
 }
 
-/** The options of a client outside of the pool. The pool keeps the password out of the enumerable ones. */
+/** The options of a client outside the pool. The pool keeps the password out of its enumerable options. */
 function apart(pool: PgPool, timeoutMs: number): object {
   return {
     ...pool.options,
@@ -252,7 +252,7 @@ function apart(pool: PgPool, timeoutMs: number): object {
   }
 }
 
-/** A `pg` client that is connected, as a connection to LISTEN on. */
+/** A connected `pg` client as a connection to LISTEN on. */
 export function listeningOn(
   client: object,
   on: { readonly notified: () => void; readonly ended: (error: unknown) => void },
@@ -270,7 +270,7 @@ export function listeningOn(
   }
 }
 
-/** A client that is checked out and breaks while idle would end the process by an 'error' event nobody listens to. */
+/** A client that breaks while it is checked out and idle would end the process by an 'error' event without a listener. */
 async function checkOut(pool: PgPool): Promise<{ client: PgClient; release: (broken: boolean) => void }> {
   const client = await pool.connect()
   const ignore = (): void => undefined
@@ -285,13 +285,7 @@ async function checkOut(pool: PgPool): Promise<{ client: PgClient; release: (bro
 }
 
 async function rolledBack(client: PgClient): Promise<void> {
-  if ((await pgHandle.state(client)) !== 'none') await client.query('ROLLBACK')
-}
-
-const BEGIN: Readonly<Record<Isolation, string>> = {
-  'read committed': 'BEGIN ISOLATION LEVEL READ COMMITTED',
-  'repeatable read': 'BEGIN ISOLATION LEVEL REPEATABLE READ',
-  serializable: 'BEGIN ISOLATION LEVEL SERIALIZABLE',
+  if ((await pgHandle.state(client)) !== 'none') await client.query(pgStatements.rollback)
 }
 
 function toSqlResult(result: PgResult): SqlResult {

@@ -1,8 +1,9 @@
 import { NotInTransactionError, oneLine } from '@txbox/core'
-import type { HandleAdapter, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
-import { SeenConnection, effectOf, stateOfTrack, type Effect } from './seen-connection.ts'
+import type { HandleAdapter, OwnConnection, RootAdapter, SqlResult } from '../handle-adapter.ts'
+import { MonitoredConnection, stateOfTracker } from '../connection-monitor.ts'
+import { effectOf, type Effect } from '../statement-effect.ts'
 
-/** What we use of Kysely; `kysely` itself is not imported. */
+/** The part of Kysely that txbox uses; `kysely` itself is not imported. */
 interface KyselyLike {
   readonly isTransaction: boolean
   getExecutor(): KyselyExecutor
@@ -41,21 +42,21 @@ interface CompiledQuery {
   readonly queryId: object
 }
 
-/** A Kysely `Transaction`, also a controlled one. Kysely hides the client, so failures are watched from outside. */
+/** A Kysely `Transaction`, also a controlled one. Kysely hides the client, so txbox watches the connection from outside. */
 export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
   library: 'kysely',
   recognises: isKysely,
-  async state(tx, seen) {
-    // Kysely refuses to run anything in a transaction that it has ended itself; a COMMIT as raw SQL only we can see.
-    const { track } = seen ?? (await this.seen(tx)) ?? {}
-    return track === undefined || track.ended ? 'none' : 'open'
+  async state(tx, monitor) {
+    // Kysely refuses statements in a transaction that it has ended itself; only the monitor sees a COMMIT as raw SQL.
+    const { tracker } = monitor ?? (await this.monitor(tx)) ?? {}
+    return tracker === undefined || tracker.ended ? 'none' : 'open'
   },
   stateNow(tx) {
-    return stateOfTrack(tracked.get(tx))
+    return stateOfTracker(monitors.get(tx))
   },
   query,
-  seen(tx) {
-    return tx.isTransaction && tx.isCommitted !== true && tx.isRolledBack !== true ? seenIn(tx) : undefined
+  monitor(tx) {
+    return tx.isTransaction && tx.isCommitted !== true && tx.isRolledBack !== true ? monitorOf(tx) : undefined
   },
 }
 
@@ -84,7 +85,7 @@ export const kyselyRoot: RootAdapter<KyselyRoot> = {
       held.catch(reject)
     })
   },
-  // A connection that Kysely holds for us has no listener for its errors: one that breaks while idle would end the process.
+  // A connection that Kysely holds for a caller has no listener for errors: if it breaks while idle, the process would end.
   connectApart: async (db, timeoutMs) => ({
     query: (sql, values) => queryWithin(db, sql, values, timeoutMs),
     release: () => undefined,
@@ -95,7 +96,7 @@ export const kyselyRoot: RootAdapter<KyselyRoot> = {
   },
 }
 
-/** Plugins would rename columns and convert values, so that no statement of ours goes through them. */
+/** Plugins would rename columns and convert values, so txbox's own statements bypass them. */
 async function query(db: KyselyLike, sql: string, parameters: readonly unknown[]): Promise<SqlResult> {
   try {
     const compiled = compile(sql, parameters)
@@ -103,11 +104,11 @@ async function query(db: KyselyLike, sql: string, parameters: readonly unknown[]
       await db.getExecutor().provideConnection((connection) => connection.executeQuery(compiled)),
     )
   } catch (error) {
-    throw ofEnded(error)
+    throw translateEnded(error)
   }
 }
 
-/** A connection without an answer is given up, where the driver lets it; elsewhere it is held until it answers. */
+/** Discards a connection that does not answer, where the driver can; elsewhere the connection stays taken until it answers. */
 function queryWithin(
   db: KyselyRoot,
   sql: string,
@@ -124,7 +125,7 @@ function queryWithin(
       if (connection !== undefined) discard(connection)
     }, timeoutMs)
     const run = async (provided: KyselyConnection): Promise<void> => {
-      // It came too late, and is as good as ever.
+      // The connection arrived too late, but is still usable.
       if (late) return
       connection = provided
       resolve(toSqlResult(await provided.executeQuery(compile(sql, parameters))))
@@ -137,8 +138,8 @@ function queryWithin(
 }
 
 /**
- * Ends a connection on which a statement may still be under way. The driver of MySQL throws its connection out of the
- * pool for that; that of PostgreSQL has nothing of the kind. The server is left alone: nobody may answer there.
+ * Ends a connection on which a statement may still be in flight. Kysely's driver for MySQL then drops the connection from
+ * the pool; the driver for PostgreSQL cannot. Nothing is sent to the server, which may not answer.
  */
 function discard(connection: KyselyConnection): void {
   connection.killSession?.(async () => undefined).catch(() => undefined)
@@ -149,7 +150,7 @@ function compile(sql: string, parameters: readonly unknown[]): CompiledQuery {
     sql,
     parameters,
     query: { kind: 'RawNode', sqlFragments: [sql], parameters: [] },
-    queryId: OURS,
+    queryId: TXBOX,
   }
 }
 
@@ -157,8 +158,8 @@ function toSqlResult({ rows, numAffectedRows, insertId }: KyselyResult): SqlResu
   return { rows, affected: Number(numAffectedRows ?? Number.NaN), insertId: Number(insertId ?? 0n) }
 }
 
-/** Kysely refuses a transaction that has ended by an error without a class or a code of its own. */
-function ofEnded(error: unknown): unknown {
+/** Kysely refuses a transaction that has ended with an error that has neither a class nor a code of its own. */
+function translateEnded(error: unknown): unknown {
   if (!(error instanceof Error && error.message.startsWith('Transaction is already '))) return error
   return new NotInTransactionError(
     `The Kysely transaction has ended: ${oneLine(error.message)}. Await everything that uses it before it commits. Nothing ` +
@@ -167,63 +168,63 @@ function ofEnded(error: unknown): unknown {
   )
 }
 
-/** Names our own statements. */
-const OURS = { queryId: 'txbox' }
+/** Marks txbox's own statements. */
+const TXBOX = { queryId: 'txbox' }
 
-/** A connection outlives its transactions in the pool; it is wrapped once, as Kysely does for its own logging. */
-const wrapped = new WeakMap<KyselyConnection, SeenConnection>()
+/** A connection outlives its transactions in the pool, so that it is wrapped once, as Kysely does for its own logging. */
+const wrapped = new WeakMap<KyselyConnection, MonitoredConnection>()
 
-/** The connections of the transactions that were seen. */
-const tracked = new WeakMap<KyselyLike, SeenConnection>()
+/** The monitor of each transaction's connection. */
+const monitors = new WeakMap<KyselyLike, MonitoredConnection>()
 
-/** A transaction has one connection. That it has ended shows only when it is asked for that. */
-async function seenIn(tx: KyselyLike): Promise<SeenConnection> {
+/** A transaction has one connection. Kysely reports that a transaction has ended only when asked for the connection. */
+async function monitorOf(tx: KyselyLike): Promise<MonitoredConnection> {
   try {
     const connection = await tx.getExecutor().provideConnection(async (own) => own)
-    const seen = wrapped.get(connection) ?? wrap(connection)
-    tracked.set(tx, seen)
-    return seen
+    const monitor = wrapped.get(connection) ?? wrap(connection)
+    monitors.set(tx, monitor)
+    return monitor
   } catch (error) {
-    throw ofEnded(error)
+    throw translateEnded(error)
   }
 }
 
-function wrap(connection: KyselyConnection): SeenConnection {
+function wrap(connection: KyselyConnection): MonitoredConnection {
   const executeQuery = connection.executeQuery.bind(connection)
-  const seen = new SeenConnection((sql) => executeQuery(compile(sql, [])))
-  wrapped.set(connection, seen)
+  const monitor = new MonitoredConnection((sql) => executeQuery(compile(sql, [])))
+  wrapped.set(connection, monitor)
   const streamQuery = connection.streamQuery.bind(connection)
-  // Of ours none ends a transaction. Whether the connection would run several statements of one text is hidden.
+  // txbox's own statements never end a transaction. Kysely hides whether the connection runs several statements of one text.
   const effectOn = ({ queryId, sql }: CompiledQuery): Effect =>
-    queryId === OURS ? 'none' : effectOf(sql, true)
+    queryId === TXBOX ? 'none' : effectOf(sql, true)
   connection.executeQuery = async (compiled, ...rest) => {
     const effect = effectOn(compiled)
-    seen.sent(effect)
+    monitor.sent(effect)
     try {
       const result = await executeQuery(compiled, ...rest)
-      seen.succeeded(effect)
+      monitor.succeeded(effect)
       return result
     } catch (error) {
-      seen.failed(error, compiled.queryId === OURS)
+      monitor.failed(error, compiled.queryId === TXBOX)
       throw error
     }
   }
   connection.streamQuery = async function* (compiled, ...rest) {
     const effect = effectOn(compiled)
     let failed = false
-    seen.sent(effect)
+    monitor.sent(effect)
     try {
       yield* streamQuery(compiled, ...rest)
     } catch (error) {
       failed = true
-      seen.failed(error, false)
+      monitor.failed(error, false)
       throw error
     } finally {
-      // Also where the reader has had enough.
-      if (!failed) seen.succeeded(effect)
+      // Also when the reader stops early.
+      if (!failed) monitor.succeeded(effect)
     }
   }
-  return seen
+  return monitor
 }
 
 function isKysely(value: unknown): value is KyselyLike {

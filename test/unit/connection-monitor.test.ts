@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { SeenConnection, effectOf } from '../../packages/sql/src/seen-connection.ts'
+import { MonitoredConnection } from '../../packages/sql/src/connection-monitor.ts'
+import { effectOf } from '../../packages/sql/src/statement-effect.ts'
 
 const EFFECTS: Record<string, ReturnType<typeof effectOf>> = {
   'select 1': 'none',
@@ -42,24 +43,24 @@ test('I7 however many comments stand before it, a statement is told in no time',
 test.each([1213, 1020, 1206])(
   'I7 after error %i the transaction is gone until one is begun or ended',
   (errno) => {
-    const seen = new SeenConnection(() => Promise.resolve())
-    seen.sent('begins')
-    seen.succeeded('begins')
-    const observation = seen.observe()
-    expect([seen.track.rolledBack, observation.ended]).toEqual(['no', false])
-    seen.sent('none')
-    seen.failed({ errno }, false)
-    seen.sent('none')
-    seen.succeeded('none')
-    expect([seen.track.rolledBack, seen.track.open, observation.ended]).toEqual(['yes', false, true])
-    seen.sent('ends')
-    seen.succeeded('ends')
-    expect(seen.track.rolledBack).toBe('no')
+    const monitor = new MonitoredConnection(() => Promise.resolve())
+    monitor.sent('begins')
+    monitor.succeeded('begins')
+    const snapshot = monitor.snapshot()
+    expect([monitor.tracker.rolledBack, snapshot.ended]).toEqual(['no', false])
+    monitor.sent('none')
+    monitor.failed({ errno }, false)
+    monitor.sent('none')
+    monitor.succeeded('none')
+    expect([monitor.tracker.rolledBack, monitor.tracker.open, snapshot.ended]).toEqual(['yes', false, true])
+    monitor.sent('ends')
+    monitor.succeeded('ends')
+    expect(monitor.tracker.rolledBack).toBe('no')
   },
 )
 
 test('I7 after a lock wait that timed out it may be gone; after another error only the server knows', () => {
-  const seen = new SeenConnection(() => Promise.resolve())
+  const monitor = new MonitoredConnection(() => Promise.resolve())
   for (const [errno, rolledBack] of [
     [1062, 'no'],
     [1205, 'perhaps'],
@@ -67,8 +68,8 @@ test('I7 after a lock wait that timed out it may be gone; after another error on
     [1213, 'yes'],
     [1205, 'yes'],
   ]) {
-    seen.sent('none')
-    seen.failed({ errno }, false)
-    expect(seen.track.rolledBack, String(errno)).toBe(rolledBack)
+    monitor.sent('none')
+    monitor.failed({ errno }, false)
+    expect(monitor.tracker.rolledBack, String(errno)).toBe(rolledBack)
   }
 })
