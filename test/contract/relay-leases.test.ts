@@ -285,6 +285,37 @@ describe('on one kind of handle', () => {
     expect(a.heard('lease-lost').some(({ reason }) => reason !== 'stopped')).toBe(true)
   })
 
+  test('O7 O17 a shard whose last owner hangs in a call is taken by another relay, though that one has its share', async () => {
+    const [key] = keysOfOneShard(1) as [string]
+    const broker = new Broker()
+    const gate = new Gate()
+    const respond: Respond = async (call) => {
+      await gate.pass()
+      return call.acceptAll()
+    }
+    const options = { owner: 'a', leaseMs: LEASE_MS }
+    const ids = await publishAll(root, messagesOf(key, 2))
+    const a = await RelayUnderTest.started(root, new Broker().publisher({ respond }), options)
+    await gate.reached()
+    await start(broker, 'b')
+    await untilShares(8, 8)
+    const [busy] = (await outbox.backlog()).map(({ shard }) => shard)
+    const { term } = (await outbox.leases()).find(({ shard }) => shard === busy)!
+    await outbox.lend(busy!, { owner: 'nobody', term: term + 1n, forMs: 10 })
+    await broker.received(2)
+    expect(broker.ids(key)).toEqual(ids)
+    // It keeps the shard, and once the call has ended, too.
+    gate.open()
+    await a.relay.drain()
+    await target.past(new Date((await target.now()).getTime() + LEASE_MS))
+    await untilShares(9, 7)
+    // The shards are shared evenly again when relays come or go.
+    await a.relay.stop()
+    await untilShares(16)
+    await start(broker, 'c')
+    await untilShares(8, 8)
+  })
+
   test('O7 an owner that died is replaced within its lease', async () => {
     // All that is left of it are its leases.
     const broker = new Broker()

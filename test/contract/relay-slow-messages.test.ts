@@ -1,5 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { publishEach } from '@txbox/relay'
+import { publishEach, type Publisher } from '@txbox/relay'
 import { Broker, Gate, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
@@ -114,4 +115,23 @@ test('O4 messages in flight are bounded by the batch, however many are slow', as
   gate.open()
   await outbox.settled()
   expect(broker.firstIds().length).toBe(ids.length + 1)
+})
+
+test('O4 a large call that goes on answering is settled as a whole, however long it takes', async () => {
+  const [ACCEPTED, messages] = [{ status: 'accepted' } as const, 100]
+  await publishAll(root, messagesOf(slow, messages))
+  const publisher: Publisher = {
+    ordering: 'per-key',
+    async publish(batch, { answered }) {
+      for (const index of batch.keys()) {
+        // A broker that needs 1.2 s for the batch.
+        if (index % 10 === 0) await pause(120)
+        answered?.(index, ACCEPTED)
+      }
+      return batch.map(() => ACCEPTED)
+    },
+  }
+  const subject = await RelayUnderTest.started(root, publisher, { batchSize: messages })
+  await outbox.settled()
+  expect(subject.heard('published').map(({ count }) => count)).toEqual([messages])
 })

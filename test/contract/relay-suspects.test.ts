@@ -3,7 +3,7 @@ import { createDeadLetters } from '@txbox/relay'
 import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
 import { useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
@@ -144,6 +144,23 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     await outbox.settled()
     expect(broker.ids()).toEqual(ids)
     expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 5])
+  })
+
+  test('O9 suspects are found behind more late commits than a batch has', async () => {
+    const transaction = await root.begin()
+    const late = await publishIn(root, transaction, messagesOf(neighbour, 7))
+    const suspects = await publishAll(root, messagesOf(poisoned, 2))
+    await die(1, { batchSize: 2 })
+    await die(1, { batchSize: 2 })
+    await transaction.commit()
+    const broker = new Broker()
+    await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }), { batchSize: 2 })
+    await broker.received(9)
+    await outbox.settled()
+    expect(broker.ids(neighbour)).toEqual(late)
+    expect(broker.ids(poisoned)).toEqual(suspects)
+    const sizes = broker.calls.map(({ messages }) => messages.map(({ key }) => key))
+    expect(sizes.filter((keys) => keys.includes(poisoned))).toEqual([[poisoned], [poisoned]])
   })
 
   test('O4 O9 a suspect that is refused is tried again, and the suspects behind it follow in order', async () => {

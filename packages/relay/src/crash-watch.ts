@@ -9,6 +9,9 @@ type Noted = Readonly<Partial<Record<'outbox' | 'parked', readonly [from: string
 /** Two deaths in a row: the first may have had any cause, and costs nothing but the lease. */
 const SUSPICIOUS_CRASHES = 2
 
+/** The maximum length of a read that looks for suspects, in batches: it holds all of these messages in memory. */
+const LONGEST_SEARCH = 16
+
 /**
  * Finds the message that kills relays. After a first crash the next owner of a shard goes on as before, but notes in the
  * lease which messages it has in flight, until every message that the dead owner may have had in flight is through. If
@@ -105,12 +108,24 @@ export class CrashWatch {
     this.#noted.clear()
   }
 
+  /** Moves the noted messages to the parked ones. Messages that committed late may come before them: reads get longer. */
   async #suspectOutbox(from: bigint, to: bigint): Promise<void> {
+    let { messages, bytes } = this.#limits
+    let lastRead = 0
     for (;;) {
-      const batch = await this.#store.read(this.#held.shard, this.#limits)
+      const batch = await this.#store.read(this.#held.shard, { messages, bytes })
       const suspects = batch.filter(({ seq }) => seq >= from && seq <= to)
-      if (suspects.length === 0) return
-      await this.#store.settle(this.#held.lease, this.#held.shard, suspectSettlement(suspects))
+      if (suspects.length > 0) {
+        await this.#store.settle(this.#held.lease, this.#held.shard, suspectSettlement(suspects))
+        lastRead = 0
+        continue
+      }
+      const last = batch.at(-1)
+      const isLongest = messages >= this.#limits.messages * LONGEST_SEARCH
+      if (last === undefined || last.seq > to || batch.length === lastRead || isLongest) return
+      lastRead = batch.length
+      messages *= 2
+      bytes *= 2
     }
   }
 

@@ -17,6 +17,8 @@ import { RelayedMessage } from './relayed-message.ts'
 const STALL_MS = 50
 /** The maximum number of concurrent calls of one flight. */
 const MOST_CALLS = 4
+/** There is no such message. */
+const NONE = -1
 
 export type Rejection = Extract<PublishResult, { status: 'rejected' }>
 
@@ -47,8 +49,8 @@ export class Flight {
   readonly kind: FlightKind
   readonly batch: readonly BacklogMessage[]
   readonly begunAt = performance.now()
-  /** When the last answer came. */
-  answeredAt = this.begunAt
+  /** The number of messages that were accepted or rejected so far. */
+  answered = 0
   /** Resolves when the last call has ended, however it ended; never rejects. */
   readonly over: Promise<void>
   isOver = false
@@ -137,28 +139,27 @@ export class Flight {
 
   async #call(messages: readonly BacklogMessage[], queue: PublishQueue): Promise<void> {
     const { publisher, publishTimeoutMs, signal } = this.#tools
-    const early = new Set<number>()
+    const early = new Uint8Array(messages.length)
+    const before = queue.hasOneOfEachKey ? undefined : predecessors(messages)
     let hasEnded = false
-    let before: ReadonlyMap<number, number> | undefined
     const take = (message: BacklogMessage, result: PublishResult): void => {
-      if (result.status === 'rejected') this.#rejected.push({ message, result })
-      if (result.status !== 'accepted') return
+      if (result.status === 'skipped') return
+      this.answered++
+      if (result.status === 'rejected') return void this.#rejected.push({ message, result })
       this.#accepted.push(message)
       queue.accepted(message)
     }
     const answered = (index: number, result: PublishResult): void => {
-      const message = messages[index]
+      // A place that the call does not have is `undefined` here.
+      if (hasEnded || early[index] !== 0) return
       const status = (result as PublishResult | undefined)?.status
-      if (hasEnded || message === undefined || early.has(index)) return
       if (status !== 'accepted' && status !== 'rejected') return
       // Out of the order of its key, a result counts with those of the whole call.
-      before ??= predecessors(messages)
-      const predecessor = before.get(index)
-      if (predecessor !== undefined && !early.has(predecessor)) return
-      early.add(index)
-      this.answeredAt = performance.now()
-      take(message, result)
-      this.#changed()
+      const predecessor = before?.[index] ?? NONE
+      if (predecessor !== NONE && early[predecessor] === 0) return
+      early[index] = 1
+      take(messages[index]!, result)
+      if (queue.due().length > 0) this.#changed()
       if (!this.#hasNews) this.onNews()
       this.#hasNews = true
     }
@@ -177,7 +178,7 @@ export class Flight {
       const results = await publisher.publish(messages.map(toOutboxMessage), options)
       checkResults(results, messages)
       for (let index = 0; index < messages.length; index++) {
-        if (early.size === 0 || !early.has(index)) take(messages[index]!, results[index]!)
+        if (early[index] === 0) take(messages[index]!, results[index]!)
       }
     } finally {
       hasEnded = true
@@ -187,14 +188,15 @@ export class Flight {
   }
 }
 
-/** For each message of a call that is not the first of its key, the place of the one before it. */
-function predecessors(messages: readonly BacklogMessage[]): ReadonlyMap<number, number> {
-  const before = new Map<number, number>()
+/** For each message of a call, the place of the one of the same key before it. */
+function predecessors(messages: readonly BacklogMessage[]): Int32Array {
+  const before = new Int32Array(messages.length).fill(NONE)
   const last = new Map<string, number>()
-  for (const [index, { key }] of messages.entries()) {
+  for (let index = 0; index < messages.length; index++) {
+    const { key } = messages[index]!
     if (key === undefined) continue
     const predecessor = last.get(key)
-    if (predecessor !== undefined) before.set(index, predecessor)
+    if (predecessor !== undefined) before[index] = predecessor
     last.set(key, index)
   }
   return before

@@ -34,6 +34,11 @@ export class LeaseKeeper {
   readonly #held = new Map<number, HeldShard>()
   /** Shards that were lost while a call was in flight: not taken again before the call has ended. */
   readonly #unfinished = new Map<number, HeldShard>()
+  /** Shards that this relay took beyond its share, because no relay had them for the length of a lease. */
+  readonly #adopted = new Set<number>()
+  /** Since when a shard has been without an owner, on the monotonic clock, as far as this relay has seen. */
+  #unownedSince: ReadonlyMap<number, number> = new Map()
+  #members = ''
   /** The last terms in which this relay held shards, by name: a lease that ran out under it is no sign of a crash. */
   readonly #terms = new Map<string, { readonly term: bigint; readonly ownLosses: number }>()
   /** Given up, but not yet in the database, which could not be reached: nobody can take them before that. */
@@ -127,12 +132,12 @@ export class LeaseKeeper {
       const [member] = await this.#acquire([MEMBER_PREFIX + owner], 1)
       this.#member = member?.lease
     }
-    const members = await this.#store.holders(MEMBER_PREFIX)
-    const quota = quotaOf(
-      owner,
-      members.map((member) => member.owner),
+    const members = (await this.#store.holders(MEMBER_PREFIX)).map((member) => member.owner)
+    if (this.#members !== (this.#members = members.join('\n'))) this.#adopted.clear()
+    const quota = quotaOf(owner, members)
+    const staying = [...this.#held.values()].filter(
+      ({ leaving, shard }) => !leaving && !this.#adopted.has(shard),
     )
-    const staying = [...this.#held.values()].filter((held) => !held.leaving)
     if (staying.length > quota) {
       // Idle ones first: they can go at once.
       const leaving = staying
@@ -141,14 +146,32 @@ export class LeaseKeeper {
       for (const held of leaving) held.leaving = true
       await this.#giveBack(leaving.filter((held) => !held.isAtWork))
     } else if (staying.length < quota) {
+      this.#unownedSince = new Map()
       await this.#take(quota - staying.length)
-    }
+    } else await this.#adopt()
   }
 
-  async #take(limit: number): Promise<void> {
+  /**
+   * Takes shards beyond the share of this relay that no relay has had for the length of a lease: the relay whose share
+   * they would belong to cannot take them while one of its calls, made under a lease that it has lost, still hangs. They
+   * count again as soon as relays come or go.
+   */
+  async #adopt(): Promise<void> {
+    const owned = new Set((await this.#store.holders(SHARD_PREFIX)).map(({ name }) => SHARD_OF.get(name)))
+    const now = this.#settings.clock.monotonicMs()
+    const unowned = [...SHARD_OF.values()].filter((shard) => !owned.has(shard) && !this.#held.has(shard))
+    this.#unownedSince = new Map(unowned.map((shard) => [shard, this.#unownedSince.get(shard) ?? now]))
+    const orphans = unowned.filter((shard) => now - this.#unownedSince.get(shard)! > this.#settings.leaseMs)
+    for (const shard of await this.#take(orphans.length, orphans)) this.#adopted.add(shard)
+  }
+
+  /** @returns the shards that were taken, at most `limit`. */
+  async #take(limit: number, wanted: readonly number[] = [...SHARD_OF.values()]): Promise<readonly number[]> {
     const names = [...SHARD_OF].flatMap(([name, shard]) =>
-      this.#held.has(shard) || this.#unfinished.has(shard) ? [] : [name],
+      !wanted.includes(shard) || this.#held.has(shard) || this.#unfinished.has(shard) ? [] : [name],
     )
+    if (names.length === 0) return []
+    const taken: number[] = []
     for (const { lease, trust } of await this.#acquire(names, limit)) {
       // A lease that ran out under this relay, and that nobody else has had meanwhile, is no crash.
       const last = this.#terms.get(lease.name)
@@ -158,9 +181,11 @@ export class LeaseKeeper {
       const leaving = this.#stopping
       const held = new HeldShard(SHARD_OF.get(lease.name)!, { lease, trust }, { crashes, leaving })
       this.#held.set(held.shard, held)
+      taken.push(held.shard)
       this.#events.acquired(held)
     }
     if (this.#stopping) await this.stop()
+    return taken
   }
 
   async #acquire(
@@ -216,6 +241,7 @@ export class LeaseKeeper {
   #lose(held: HeldShard, reason: 'expired' | 'taken' | 'stopped'): void {
     if (this.#held.get(held.shard) !== held) return
     this.#held.delete(held.shard)
+    this.#adopted.delete(held.shard)
     if (held.isAtWork) this.#unfinished.set(held.shard, held)
     held.lost()
     this.#events.lost(held, reason)

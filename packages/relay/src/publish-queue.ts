@@ -2,6 +2,8 @@ import type { BacklogMessage } from '@txbox/core'
 
 /** The messages of a batch that may be published now, as their order by key allows. */
 export interface PublishQueue {
+  /** Whether a call never has two messages of one key. */
+  readonly hasOneOfEachKey: boolean
   /** The messages that may go in the next call. */
   due(): readonly BacklogMessage[]
   /** Takes these messages out of the queue, to publish them now. */
@@ -11,6 +13,7 @@ export interface PublishQueue {
 
 /** For a publisher that keeps the order of a key by itself: all messages go in one call. */
 export class WholeBatch implements PublishQueue {
+  readonly hasOneOfEachKey = false
   #due: readonly BacklogMessage[]
 
   constructor(batch: readonly BacklogMessage[]) {
@@ -35,6 +38,7 @@ export class WholeBatch implements PublishQueue {
  * After a rejection the rest of its key never becomes due. Messages without a key go at once.
  */
 export class OneOfEachKey implements PublishQueue {
+  readonly hasOneOfEachKey = true
   #due: BacklogMessage[] = []
   /** The next message of the same key. */
   readonly #next = new Map<BacklogMessage, BacklogMessage>()

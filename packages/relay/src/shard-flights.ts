@@ -19,15 +19,19 @@ import { behindRefused, outboxSettlement, parkedSettlement } from './settlements
 import type { SuspectLane } from './suspect-lane.ts'
 
 /**
- * A turn waits this long for the first answer of its calls, and for each next one. Then the turn settles what has been
- * answered, and other keys of the shard go on.
+ * A turn goes on while its calls answer: it ends after the first interval of this length in which fewer than a twentieth
+ * of its messages were answered, so after 20 intervals at the latest. Then the turn settles what has been answered, and
+ * other keys of the shard go on. To settle a busy call in pieces would cost the broker its rate: RabbitMQ, 0.4 instead of
+ * 0.8 of a bare client's rate with turns of 50 ms.
  */
-const TURN_MS = 50
-/** The same for a large batch: there is no room for others beside it, and to settle it in pieces would only cost time. */
+const INTERVAL_MS = 50
+const LEAST_PROGRESS = 1 / 20
+/**
+ * The same for a large batch, which a broker with much in flight answers later: there is no room for other messages beside
+ * it.
+ */
 const LARGE_BATCH = 100
-const LARGE_BATCH_TURN_MS = 500
-/** A turn with a call that goes on answering ends after this time. */
-const LONGEST_TURN_MS = 1000
+const LARGE_BATCH_INTERVAL_MS = 500
 /** The maximum number of concurrent flights of one shard. */
 const MOST_FLIGHTS = 16
 
@@ -153,8 +157,7 @@ export class ShardFlights {
       },
     })
     void flight.over.then(() => this.#held.ended())
-    const isLarge = batch.length >= LARGE_BATCH && batch.length * 2 >= this.#tools.limits.messages
-    await withinTurn(flight, isLarge ? LARGE_BATCH_TURN_MS : TURN_MS)
+    await withinTurn(flight, this.#intervalMs(batch.length))
     if (flight.isOver) this.#ended(flight)
     else this.#goesOn(flight)
     if (this.#isAbandoned && !flight.isOver) return { settled: 0, isOver: false, hasFailed: false }
@@ -224,8 +227,16 @@ export class ShardFlights {
     for (const message of flight.batch) this.#inFlight.add(flight.kind, message)
     this.#flights.add(flight)
     // Results are gathered for as long as a turn waits.
-    flight.onNews = () => this.#callbacks.wants(flight.isOver ? 0 : TURN_MS)
+    flight.onNews = () => {
+      const intervalMs = this.#intervalMs(flight.batch.length - flight.answered)
+      this.#callbacks.wants(flight.isOver ? 0 : intervalMs)
+    }
     if (this.#isAbandoned) this.#letGo(flight)
+  }
+
+  #intervalMs(messages: number): number {
+    const isLarge = messages >= LARGE_BATCH && messages * 2 >= this.#tools.limits.messages
+    return isLarge ? LARGE_BATCH_INTERVAL_MS : INTERVAL_MS
   }
 
   /** Abandons a flight: its results are not settled, but the shard is not taken again before the flight has ended. */
@@ -391,14 +402,13 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
-/** Waits for the end of a flight, as long as answers keep coming: to settle them in pieces would cost the broker its rate. */
-async function withinTurn(flight: Flight, turnMs: number): Promise<void> {
-  const end = flight.begunAt + LONGEST_TURN_MS
-  while (!flight.isOver) {
-    const waitMs = Math.min(flight.answeredAt + turnMs, end) - performance.now()
-    if (waitMs <= 0) return
+/** Waits for the end of a flight, as long as its calls make progress. */
+async function withinTurn(flight: Flight, intervalMs: number): Promise<void> {
+  const least = flight.batch.length * LEAST_PROGRESS
+  for (let before = -least; !flight.isOver && flight.answered - before >= least;) {
+    before = flight.answered
     let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, waitMs)))
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, intervalMs)))
     await Promise.race([flight.over, late])
     clearTimeout(timer)
   }
