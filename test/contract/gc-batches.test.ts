@@ -214,6 +214,6 @@ describe('failures', () => {
     })
     const warning = await warned
     expect(Reflect.get(warning, 'code')).toBe('TXBOX_UNHEARD_ERROR')
-    expect(warning.message).toMatch(/^The garbage collector met an error, and goes on: nobody listens\./)
+    expect(warning.message).toMatch(/^The garbage collector had an error and continues: nobody listens\./)
   })
 })

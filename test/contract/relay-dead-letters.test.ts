@@ -282,7 +282,7 @@ onEachKind(target, (kind) => {
     expect(new Set(seen)).toEqual(new Set([ids[1], ids[2], bytes[1]]))
     const dead = await createDeadLetters({ database: root.database }).list()
     expect(dead.map(({ id }) => id)).toEqual([ids[0], bytes[0]])
-    expect(dead[0]!.error).toBe('Its headers are no JSON.')
+    expect(dead[0]!.error).toBe('Its headers are not valid JSON.')
     expect(subject.heard('error')).toEqual([])
   })
 })

@@ -79,7 +79,7 @@ async function answerProbes(
 ): Promise<{ close(): Promise<void> } | undefined> {
   const trouble = new RepeatedTrouble()
   const readiness = new RelayReadiness(relay, publisher, inspection, (reason) =>
-    trouble.tell('not-ready', (times) =>
+    trouble.report('not-ready', (times) =>
       log.warn({ event: 'not-ready', error: reason, times }, `The publisher is not ready: ${reason}`),
     ),
   )

@@ -5,18 +5,19 @@ import { nameOf } from './options.ts'
 
 /**
  * The canonical form of a JSON value by RFC 8785 (JSON Canonicalization Scheme): members sorted by UTF-16 code units,
- * numbers and strings as ECMAScript writes them, no white space. What JSON would change or lose without a word (NaN, a
- * Map, a missing element of a list) is refused instead. Members that are `undefined` count as absent; `toJSON` is
- * honoured, as by `JSON.stringify`.
+ * numbers and strings as ECMAScript writes them, no white space. Values that JSON would silently change or lose (NaN, a
+ * Map, a hole in an array) are refused. Members that are `undefined` count as absent. `toJSON` is called, as
+ * `JSON.stringify` does.
  *
- * @throws {InvalidMessageError} for NaN, Infinity, BigInt, a lone surrogate, a cycle, or anything that is no JSON.
+ * @throws {InvalidMessageError} for NaN, Infinity, BigInt, a lone surrogate, a cycle, or any other value that JSON
+ *   cannot express.
  */
 export function canonicalJson(value: unknown): string {
   return write(value, '', [])
 }
 
 function write(given: unknown, path: string, above: readonly object[]): string {
-  // As JSON it would be null, like any other.
+  // JSON would turn every invalid Date into null.
   if (given instanceof Date && Number.isNaN(given.getTime())) throw refused(path, 'an invalid Date')
   const value = jsonOf(given)
   if (value === null || value === true || value === false) return String(value)
@@ -37,7 +38,7 @@ function write(given: unknown, path: string, above: readonly object[]): string {
   if (Array.isArray(value)) {
     return `[${Array.from(value, (item, index) => write(item, `${path}/${index}`, inside)).join(',')}]`
   }
-  // A Map, a Set or a buffer has no members of its own: as JSON all of them would be alike.
+  // A Map, a Set or a buffer has no members that JSON shows: all of them would have the same canonical form.
   if (Object.prototype.toString.call(value) !== '[object Object]') throw refused(path, nameOf(value))
   return `{${writeMembers(value as Record<string, unknown>, path, inside)}}`
 }
@@ -63,6 +64,6 @@ export function jsonOf(value: unknown): unknown {
 
 function refused(path: string, what: string): InvalidMessageError {
   return new InvalidMessageError(
-    `The payload has no fingerprint: at '${oneLine(path, 100)}' it holds ${what}, which JSON cannot express. Nothing was written.`,
+    `The payload has no fingerprint: the value at '${oneLine(path, 100)}' is ${what}, which JSON cannot express. Nothing was written.`,
   )
 }

@@ -1,11 +1,11 @@
 import type { BacklogMessage } from './ports/relay-store.ts'
 
-/** The headers of a stored message. A row that somebody else wrote must not keep the others from being read. */
+/** Parses the headers of a stored message. A row with invalid headers must not prevent other rows from being read. */
 export function decodeHeaders(text: string): Pick<BacklogMessage, 'headers' | 'undecodable'> {
   if (text === '{}') return { headers: {}, undecodable: undefined }
   try {
     return { headers: JSON.parse(text) as Record<string, string>, undecodable: undefined }
   } catch {
-    return { headers: {}, undecodable: 'Its headers are no JSON.' }
+    return { headers: {}, undecodable: 'Its headers are not valid JSON.' }
   }
 }

@@ -1,16 +1,18 @@
 import { TransactionConflictError, isTxboxError } from '@txbox/core'
 
 /*
- * The user's own tables are reached through his Kysely, past the database packages, which translate the errors of all
- * other statements. So the codes that ask for another attempt are here once more.
+ * Statements on the user's own tables go through the user's Kysely, not through the database packages, which translate
+ * the errors of all other statements. So the codes that ask for another attempt are repeated here.
  */
 
 /** PostgreSQL: serialization failure, deadlock, lock not available. */
 const SQLSTATES: ReadonlySet<unknown> = new Set(['40001', '40P01', '55P03'])
-/** MySQL and MariaDB: deadlock; lock wait timeout; NOWAIT; changed since the snapshot; refused by the group. */
+/**
+ * MySQL and MariaDB: deadlock; lock wait timeout; NOWAIT; row changed since the snapshot; refused by Group Replication.
+ */
 const NUMBERS: ReadonlySet<unknown> = new Set([1213, 1205, 3572, 1020, 3101])
 
-/** Runs statements; an error by which the database asks for another attempt becomes a `TransactionConflictError`. */
+/** Runs statements and turns an error that asks for another attempt into a `TransactionConflictError`. */
 export async function translatingConflicts<R>(doing: () => string, work: () => Promise<R>): Promise<R> {
   try {
     return await work()
