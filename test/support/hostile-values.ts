@@ -71,6 +71,7 @@ const ODD_TEXTS: readonly string[] = [
   'x'.repeat(256),
   '\u00FC'.repeat(255),
   'x'.repeat(100_000),
+  `${'x'.repeat(5000)}://host/`,
   `${'x'.repeat(100)}${' '.repeat(300)}`,
   '\u001B'.repeat(5000),
 ]

@@ -1,4 +1,4 @@
-import { InvalidOptionError, TransactionConflictError, nameOf } from '@txbox/core'
+import { InvalidOptionError, TransactionConflictError, nameOf, oneLine } from '@txbox/core'
 import type { AliasedRawBuilder, Kysely, RawBuilder, SqlBool } from 'kysely'
 import { cameBackAs, dialectOf, type AnyTables, type Dialect } from './dialect.ts'
 import { RowNotFoundError } from './errors.ts'
@@ -35,9 +35,12 @@ export class KeyedRow {
 
   /**
    * @throws {UnsupportedTransactionError} when `db` is no Kysely of a database that is supported.
-   * @throws {InvalidOptionError} when the key is empty, or holds anything but plain values.
+   * @throws {InvalidOptionError} when the table has no name, or the key is empty or holds anything but plain values.
    */
   constructor(where: string, db: object, table: string, key: unknown) {
+    if (typeof table !== 'string' || table === '') {
+      throw new InvalidOptionError(`${where}: expected the name of a table, not ${nameOf(table)}.`)
+    }
     this.dialect = dialectOf(where, db)
     this.db = db as Kysely<AnyTables>
     this.table = table
@@ -53,7 +56,7 @@ export class KeyedRow {
   /** For messages: `orders (id = 'o1')` */
   get description(): string {
     const columns = Object.entries(this.key).map(([column, value]) => `${column} = ${shown(value)}`)
-    return `${this.table} (${columns.join(', ')})`
+    return `${oneLine(this.table, 130)} (${oneLine(columns.join(', '), 500)})`
   }
 
   /** What starts every message. */
@@ -178,7 +181,7 @@ function checkedKey(where: string, key: unknown): Values {
   for (const [column, value] of entries) {
     if (!isPlain(value)) {
       throw new InvalidOptionError(
-        `${where}: 'where' must give '${column}' a text, number, bigint, boolean, Date or bytes, not ${nameOf(value)}. Nothing ` +
+        `${where}: 'where' must give '${oneLine(column)}' a text, number, bigint, boolean, Date or bytes, not ${nameOf(value)}. Nothing ` +
           'was written.',
       )
     }

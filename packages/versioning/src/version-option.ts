@@ -1,4 +1,4 @@
-import { InvalidOptionError, OptionChecker, nameOf } from '@txbox/core'
+import { InvalidOptionError, OptionChecker, nameOf, oneLine } from '@txbox/core'
 import { sql, type RawBuilder } from 'kysely'
 import { VersionConflictError } from './errors.ts'
 import type { Condition, KeyedRow } from './keyed-row.ts'
@@ -16,8 +16,8 @@ export function checkedSet(where: string, set: unknown, ours: string): Readonly<
       `${where}: 'set' must be an object of columns and values, not ${nameOf(set)}.`,
     )
   }
-  if (Reflect.get(set, ours) !== undefined) {
-    throw new InvalidOptionError(`${where}: 'set' must not name '${ours}': txbox writes it.`)
+  if (Object.hasOwn(set, ours) && Reflect.get(set, ours) !== undefined) {
+    throw new InvalidOptionError(`${where}: 'set' must not name '${oneLine(ours)}': txbox writes it.`)
   }
   return set as Readonly<Record<string, unknown>>
 }
@@ -35,7 +35,7 @@ export function versionText(row: KeyedRow, column: string): RawBuilder<string | 
 export function foundVersion(row: KeyedRow, column: string, found: string | null): bigint {
   if (found !== null && /^-?\d+$/.test(found)) return BigInt(found)
   throw new InvalidOptionError(
-    `${row.doing}: column '${column}' holds ${nameOf(found)}, which is no version. Expected a whole number. Set it, and make ` +
+    `${row.doing}: column '${oneLine(column)}' holds ${nameOf(found)}, which is no version. Expected a whole number. Set it, and make ` +
       'the column NOT NULL of an integer type.',
   )
 }

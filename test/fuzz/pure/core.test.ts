@@ -73,7 +73,7 @@ const gaps = fc
 fuzz(
   'oneLine keeps its limit and shows control characters',
   2000,
-  fc.tuple(hostileText(), limit),
+  fc.tuple(fc.oneof(hostileText(), gaps), fc.oneof(limit, fc.integer({ min: 1, max: 50 }))),
   ([text, most]) => {
     const line = oneLine(text, most)
     expect(line.length).toBeLessThanOrEqual(most)
