@@ -47,6 +47,12 @@ function onServers(
   }
 }
 
+/** One seed for a run of the fuzz tests, and how many times the cases of a short run. `npm run fuzz` sets both. */
+const FUZZ = {
+  seed: Number(process.env['TXBOX_FUZZ_SEED'] ?? Math.trunc(Math.random() * 2 ** 31)),
+  factor: Number(process.env['TXBOX_FUZZ_FACTOR'] ?? 1),
+}
+
 export default defineConfig({
   test: {
     // Two workers: each opens tens of connections, and a server takes a hundred.
@@ -63,6 +69,16 @@ export default defineConfig({
     reporters: ['default', new RunSummary()],
     projects: [
       { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
+      {
+        extends: true,
+        test: { name: 'fuzz', include: ['test/fuzz/pure/**/*.test.ts'], provide: { fuzz: FUZZ } },
+      },
+      ...(['postgres', 'mysql', 'mariadb'] as const).map((engine) =>
+        onServers(`fuzz-${engine}`, [engine], {
+          include: ['test/fuzz/database/**/*.test.ts'],
+          provide: { engine, fuzz: FUZZ },
+        }),
+      ),
       contractOn('postgres', 'postgres', 'postgres'),
       // The newest version, beside the one that is found first.
       contractOn('postgres-embedded', 'postgres-embedded', 'postgres', SLOW_TESTS),

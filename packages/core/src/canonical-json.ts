@@ -2,6 +2,7 @@ import { InvalidMessageError } from './errors.ts'
 import { LIMITS } from './limits.ts'
 import { oneLine } from './one-line.ts'
 import { nameOf } from './options.ts'
+import { reasonOf } from './reason-of.ts'
 
 /**
  * The canonical form of a JSON value by RFC 8785 (JSON Canonicalization Scheme): members sorted by UTF-16 code units,
@@ -18,7 +19,7 @@ export function canonicalJson(value: unknown): string {
 
 function write(given: unknown, path: string, above: readonly object[]): string {
   // JSON would turn every invalid Date into null.
-  if (given instanceof Date && Number.isNaN(given.getTime())) throw refused(path, 'an invalid Date')
+  if (isDate(given) && Number.isNaN(given.getTime())) throw refused(path, 'an invalid Date')
   const value = jsonOf(given)
   if (value === null || value === true || value === false) return String(value)
   if (typeof value === 'number') {
@@ -55,11 +56,28 @@ function writeMembers(value: Record<string, unknown>, path: string, inside: read
   return members.join(',')
 }
 
-/** A value as `JSON.stringify` sees it: the result of its `toJSON`, if it has one. */
+/**
+ * A value as `JSON.stringify` sees it: the result of its `toJSON`, if it has one.
+ *
+ * @throws {InvalidMessageError} when its `toJSON` throws.
+ */
 export function jsonOf(value: unknown): unknown {
   const hasToJson =
     typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
-  return hasToJson ? (value as { toJSON(): unknown }).toJSON() : value
+  if (!hasToJson) return value
+  try {
+    return (value as { toJSON(): unknown }).toJSON()
+  } catch (error) {
+    throw new InvalidMessageError(
+      `The payload has no fingerprint: toJSON of ${nameOf(value)} failed (${reasonOf(error, 200)}). Nothing was written.`,
+      { cause: error },
+    )
+  }
+}
+
+/** Is this a Date, and not an object that only has its prototype? */
+function isDate(value: unknown): value is Date {
+  return Object.prototype.toString.call(value) === '[object Date]'
 }
 
 function refused(path: string, what: string): InvalidMessageError {

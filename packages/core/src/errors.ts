@@ -199,10 +199,16 @@ export class RetryLaterError extends TxboxError {
   constructor(
     options: { retryAfterMs?: number | undefined; message?: string | undefined; cause?: unknown } = {},
   ) {
+    if (typeof options !== 'object' || options === null) {
+      throw new InvalidOptionError(
+        'RetryLaterError: expected an object of options, such as { retryAfterMs: 5000 }, not a value of another kind.',
+      )
+    }
     const retryAfterMs = options.retryAfterMs ?? 0
     if (!Number.isFinite(retryAfterMs) || retryAfterMs < 0) {
+      const given = typeof retryAfterMs === 'number' ? retryAfterMs : `a ${typeof retryAfterMs}`
       throw new InvalidOptionError(
-        `RetryLaterError: retryAfterMs must be a number of milliseconds of 0 or more, not ${String(retryAfterMs)}.`,
+        `RetryLaterError: retryAfterMs must be a number of milliseconds of 0 or more, not ${given}.`,
       )
     }
     super(

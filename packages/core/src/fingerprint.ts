@@ -142,7 +142,9 @@ function pointers(option: string, given: unknown): readonly Pointer[] {
 }
 
 function pointer(option: string, text: unknown): Pointer {
-  if (typeof text !== 'string' || (text !== '' && !text.startsWith('/')) || /~(?![01])/.test(text)) {
+  const isPointer =
+    typeof text === 'string' && (text === '' || text.startsWith('/')) && !/~(?![01])/.test(text)
+  if (!isPointer || !text.isWellFormed()) {
     throw new InvalidOptionError(
       `fingerprint: '${option}' takes JSON Pointers such as '/order/id' (RFC 6901), not ` +
         `${typeof text === 'string' ? `'${oneLine(text)}'` : nameOf(text)}.`,

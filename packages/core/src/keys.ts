@@ -87,7 +87,8 @@ export function inboxKey(key: unknown, consumer: string): InboxKey {
   for (const [index, part] of key.entries()) {
     checkPart(part, consumer, `part ${index + 1} of its composite key`)
   }
-  const text = JSON.stringify(key)
+  // The parts that were checked: the list itself may have a toJSON.
+  const text = JSON.stringify([...(key as unknown[])])
   return { text, stored: fits(text) ? text : HASHED + sha256(`list:${text}`) }
 }
 

@@ -16,7 +16,7 @@ export function oneLine(text: string, limitCharacters = 200): string {
     .replaceAll(/\s+/g, ' ')
     .replaceAll(INVISIBLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .trim()
-  if (line.length <= limitCharacters) return text.length > 2 * limitCharacters + 1 ? `${line}…` : line
+  if (line.length <= limitCharacters && text.length <= 2 * limitCharacters + 1) return line
   // Half of a surrogate pair at the cut is left out.
   return `${line.slice(0, limitCharacters - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
 }

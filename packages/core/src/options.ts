@@ -125,7 +125,9 @@ function classOf(value: object): string {
     const prototype: unknown = Object.getPrototypeOf(value)
     if (typeof prototype !== 'object' || prototype === null) return ''
     const constructor: unknown = Reflect.get(prototype, 'constructor')
-    return typeof constructor === 'function' ? constructor.name : ''
+    // A class may have a static member called `name`, of any kind.
+    const name: unknown = typeof constructor === 'function' ? constructor.name : ''
+    return typeof name === 'string' ? name : ''
   } catch {
     return ''
   }

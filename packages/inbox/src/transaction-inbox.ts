@@ -77,7 +77,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
           `${Array.isArray(messages) ? `${messages.length}` : nameOf(messages)}. Nothing was written.`,
       )
     }
-    const deliveries = messages.map((message: N) => this.delivery(message))
+    const deliveries = Array.from(messages, (message: N) => this.delivery(message))
     // A key that occurs twice is claimed once, for its first message.
     const firsts = new Map(deliveries.toReversed().map((delivery) => [delivery.claim.key, delivery]))
     const claims = [...firsts.values()].map((delivery) => delivery.claim)

@@ -71,10 +71,14 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
     tx: object,
     message: NewMessage | readonly NewMessage[],
   ): Promise<StoredId | StoredId[]> {
-    const stored = (
-      Array.isArray(message) ? (message as readonly NewMessage[]) : [message as NewMessage]
-    ).map(encodeMessage)
-    refuseTooMuch(stored)
+    const messages: readonly unknown[] = Array.isArray(message) ? message : [message]
+    refuseTooMuch(messages.length, 0)
+    // Unlike `map`, this does not pass over missing elements.
+    const stored = Array.from(messages, (one) => encodeMessage(one as NewMessage))
+    refuseTooMuch(
+      stored.length,
+      stored.reduce((sum, { payload }) => sum + payload.byteLength, 0),
+    )
     const session = await ports.bind(tx)
     if (stored.length > 0) await ports.outbox.append(session, stored, { notify })
     const ids = stored.map(({ id }) => ({ id }))
@@ -83,11 +87,11 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
   return { publish: publish as Outbox<Topics>['publish'] }
 }
 
-function refuseTooMuch(messages: readonly { readonly payload: Uint8Array }[]): void {
-  const bytes = messages.reduce((sum, message) => sum + message.payload.byteLength, 0)
-  if (messages.length <= LIMITS.batchMessages && bytes <= LIMITS.batchPayloadBytes) return
+function refuseTooMuch(messages: number, bytes: number): void {
+  if (messages <= LIMITS.batchMessages && bytes <= LIMITS.batchPayloadBytes) return
+  const size = bytes === 0 ? '' : ` of ${bytes} bytes`
   throw new InvalidMessageError(
-    `publish: ${messages.length} messages with ${bytes} bytes in all are too many for one call; at most ` +
-      `${LIMITS.batchMessages} messages and ${LIMITS.batchPayloadBytes} bytes are allowed. Publish them in several calls. Nothing was written.`,
+    `publish: ${messages} messages${size} are too many for one call; at most ${LIMITS.batchMessages} ` +
+      `messages and ${LIMITS.batchPayloadBytes} bytes are allowed. Publish them in several calls. Nothing was written.`,
   )
 }

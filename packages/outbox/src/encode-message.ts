@@ -117,21 +117,25 @@ function isJson(contentType: string): boolean {
 
 function encodeHeaders(headers: unknown): Readonly<Record<string, string>> {
   if (headers === undefined) return {}
-  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
-    throw invalid("'headers'", 'an object whose values are strings', headers)
+  // A Map or the Headers of fetch has no members of its own: the headers in it would be lost.
+  if (Object.prototype.toString.call(headers) !== '[object Object]') {
+    throw invalid("'headers'", 'a plain object whose values are strings', headers)
   }
-  for (const [name, value] of Object.entries(headers)) {
+  const entries = Object.entries(headers as object)
+  for (const [name, value] of entries) {
     if (typeof value !== 'string' || !value.isWellFormed() || !name.isWellFormed()) {
       throw invalid(`the header '${oneLine(name)}'`, 'well-formed text', value)
     }
   }
-  const bytes = Buffer.byteLength(JSON.stringify(headers))
+  // A copy of what was checked: the object itself may have a toJSON.
+  const checked = Object.fromEntries(entries) as Record<string, string>
+  const bytes = Buffer.byteLength(JSON.stringify(checked))
   if (bytes > LIMITS.headersBytes) {
     throw new InvalidMessageError(
       `publish: the headers have ${bytes} bytes as JSON; at most ${LIMITS.headersBytes} are allowed. Nothing was written.`,
     )
   }
-  return headers as Record<string, string>
+  return checked
 }
 
 function optionalText(name: string, value: unknown, max: number): string | undefined {

@@ -1,5 +1,6 @@
 import {
   TransactionConflictError,
+  oneLine,
   type ChainPosition,
   type DatabasePorts,
   type Session,
@@ -96,7 +97,7 @@ export class BufferedChain {
   }
 
   get #doing(): string {
-    return `version buffer '${this.#chain.consumer}': key '${this.#chain.key}'`
+    return `version buffer '${oneLine(this.#chain.consumer)}': key '${oneLine(this.#chain.key)}'`
   }
 
   #lock(): Promise<ChainPosition> {

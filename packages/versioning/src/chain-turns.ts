@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { oneLine } from '@txbox/core'
 import { ReentrantCallError } from './errors.ts'
 
 /** One chain of one database. */
@@ -87,7 +88,7 @@ export function refuseReentrance({ database, consumer, key }: Place): void {
   )
   if (same === undefined) return
   throw new ReentrantCallError(
-    `version buffer '${consumer}': a call for key '${key}' came from inside 'apply' of the same key, so it would wait for ` +
+    `version buffer '${oneLine(consumer)}': a call for key '${oneLine(key)}' came from inside 'apply' of the same key, so it would wait for ` +
       "itself. Nothing was written. Make the call after 'process' has returned.",
   )
 }

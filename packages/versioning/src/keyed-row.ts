@@ -1,4 +1,4 @@
-import { InvalidOptionError, TransactionConflictError, nameOf } from '@txbox/core'
+import { InvalidOptionError, TransactionConflictError, nameOf, oneLine } from '@txbox/core'
 import type { AliasedRawBuilder, Kysely, RawBuilder, SqlBool } from 'kysely'
 import { dialectOf, textResult, type AnyTables, type Dialect } from './dialect.ts'
 import { RowNotFoundError } from './errors.ts'
@@ -40,9 +40,12 @@ export class KeyedRow {
 
   /**
    * @throws {UnsupportedTransactionError} when `db` is not a Kysely on a supported database.
-   * @throws {InvalidOptionError} when the key is empty, or contains a value that is not plain.
+   * @throws {InvalidOptionError} when the table has no name, or the key is empty or contains a value that is not plain.
    */
   constructor(where: string, db: object, table: string, key: unknown) {
+    if (typeof table !== 'string' || table === '') {
+      throw new InvalidOptionError(`${where}: expected the name of a table, not ${nameOf(table)}.`)
+    }
     this.dialect = dialectOf(where, db)
     this.db = db as Kysely<AnyTables>
     this.table = table
@@ -58,7 +61,7 @@ export class KeyedRow {
   /** A description for error messages: `orders (id = 'o1')` */
   get description(): string {
     const columns = Object.entries(this.key).map(([column, value]) => `${column} = ${formatted(value)}`)
-    return `${this.table} (${columns.join(', ')})`
+    return `${oneLine(this.table, 130)} (${oneLine(columns.join(', '), 500)})`
   }
 
   /** The beginning of every error message. */
@@ -183,7 +186,7 @@ function checkedKey(where: string, key: unknown): Values {
   for (const [column, value] of entries) {
     if (!isPlain(value)) {
       throw new InvalidOptionError(
-        `${where}: in 'where', the value of '${column}' must be a string, number, bigint, boolean, Date or Uint8Array, not ` +
+        `${where}: in 'where', the value of '${oneLine(column)}' must be a string, number, bigint, boolean, Date or Uint8Array, not ` +
           `${nameOf(value)}. Nothing was written.`,
       )
     }

@@ -1,4 +1,4 @@
-import { InvalidOptionError, nameOf } from '@txbox/core'
+import { InvalidOptionError, nameOf, oneLine } from '@txbox/core'
 
 /** States, and the states that may follow each of them. */
 export interface StateMachine<S extends string> {
@@ -24,13 +24,14 @@ export function stateMachine<const M extends Record<string, readonly (keyof M & 
     const next: unknown = moves[state]
     if (!Array.isArray(next)) {
       throw new InvalidOptionError(
-        `stateMachine: '${state}' must have a list of states, not ${nameOf(next)}.`,
+        `stateMachine: '${oneLine(state)}' must have a list of states, not ${nameOf(next)}.`,
       )
     }
     for (const to of next as unknown[]) {
       if (typeof to === 'string' && Object.hasOwn(moves, to)) continue
+      const other = typeof to === 'string' ? `'${oneLine(to)}'` : nameOf(to)
       throw new InvalidOptionError(
-        `stateMachine: '${state}' leads to '${String(to)}', which is not a state of the machine: ${states.join(', ')}.`,
+        `stateMachine: '${oneLine(state)}' leads to ${other}, which is not a state of the machine: ${oneLine(states.join(', '), 500)}.`,
       )
     }
     return [state, Object.freeze([...(next as (keyof M & string)[])])] as const

@@ -1,4 +1,4 @@
-import { InvalidOptionError, OptionChecker, nameOf } from '@txbox/core'
+import { InvalidOptionError, OptionChecker, nameOf, oneLine } from '@txbox/core'
 import { sql } from 'kysely'
 import { TransitionRefusedError, TransitionTooEarlyError } from './errors.ts'
 import { KeyedRow } from './keyed-row.ts'
@@ -61,15 +61,20 @@ export async function transition<DB, TB extends TableOf<DB>, C extends ColumnOf<
 }
 
 function assertState(machine: unknown, to: unknown): void {
-  const states: unknown = typeof machine === 'object' && machine !== null && Reflect.get(machine, 'states')
-  if (!Array.isArray(states)) {
+  const { states, moves } = Object(machine) as { states?: unknown; moves?: unknown }
+  const isMachine =
+    Array.isArray(states) &&
+    typeof moves === 'object' &&
+    moves !== null &&
+    states.every((state) => Object.hasOwn(moves, state) && Array.isArray(Reflect.get(moves, state)))
+  if (!isMachine) {
     throw new InvalidOptionError(
       `transition: the option 'machine' must be the result of stateMachine(), not ${nameOf(machine)}.`,
     )
   }
   if (states.includes(to)) return
   throw new InvalidOptionError(
-    `transition: the option 'to' must be a state of the machine (${states.join(', ')}), not ${nameOf(to)}.`,
+    `transition: the option 'to' must be a state of the machine (${oneLine(states.join(', '), 500)}), not ${nameOf(to)}.`,
   )
 }
 
@@ -82,15 +87,15 @@ function assertPast(
 ): { status: 'already' } {
   if (state !== null && leadsTo(machine, state, to)) {
     throw new TransitionTooEarlyError(
-      `${row.doing} is in the state '${state}', from which '${to}' can only be reached by other moves first. Nothing was written. ` +
-        'Try again when these moves have been made.',
+      `${row.doing} is in the state '${oneLine(state)}', from which '${oneLine(to)}' can only be reached by other moves first. ` +
+        'Nothing was written. Try again when these moves have been made.',
       { from: state, to },
     )
   }
   if (state !== null && leadsTo(machine, to, state)) return { status: 'already' }
   throw new TransitionRefusedError(
-    `${row.doing} is ${state === null ? 'in no state' : `in the state '${state}'`}, from which '${to}' can never be reached. ` +
-      'Nothing was written. Trying again does not help.',
+    `${row.doing} is ${state === null ? 'in no state' : `in the state '${oneLine(state)}'`}, from which '${oneLine(to)}' can never be ` +
+      'reached. Nothing was written. Trying again does not help.',
     { from: state, to },
   )
 }

@@ -1,4 +1,4 @@
-import { InvalidOptionError, OptionChecker, nameOf } from '@txbox/core'
+import { InvalidOptionError, OptionChecker, nameOf, oneLine } from '@txbox/core'
 import { sql, type RawBuilder } from 'kysely'
 import { VersionConflictError } from './errors.ts'
 import type { Condition, KeyedRow } from './keyed-row.ts'
@@ -16,9 +16,9 @@ export function checkedSet(where: string, set: unknown, managed: string): Readon
       `${where}: 'set' must be an object of columns and values, not ${nameOf(set)}.`,
     )
   }
-  if (Reflect.get(set, managed) !== undefined) {
+  if (Object.hasOwn(set, managed) && Reflect.get(set, managed) !== undefined) {
     throw new InvalidOptionError(
-      `${where}: 'set' must not contain '${managed}': txbox writes this column itself.`,
+      `${where}: 'set' must not contain '${oneLine(managed)}': txbox writes this column itself.`,
     )
   }
   return set as Readonly<Record<string, unknown>>
@@ -37,7 +37,7 @@ export function versionText(row: KeyedRow, column: string): RawBuilder<string | 
 export function foundVersion(row: KeyedRow, column: string, found: string | null): bigint {
   if (found !== null && /^-?\d+$/.test(found)) return BigInt(found)
   throw new InvalidOptionError(
-    `${row.doing}: the column '${column}' holds ${nameOf(found)}, which is not a version; expected a whole number. Correct the ` +
+    `${row.doing}: the column '${oneLine(column)}' holds ${nameOf(found)}, which is not a version; expected a whole number. Correct the ` +
       'value, and make the column NOT NULL with an integer type.',
   )
 }
