@@ -189,7 +189,7 @@ describe('without tables', () => {
   test('runOnce and start are refused with a SchemaError that names the command', async () => {
     const gc = createGarbageCollector({ database: root.database })
     await expect(gc.runOnce()).rejects.toThrow(SchemaError)
-    await expect(gc.start()).rejects.toThrow(/npx @txbox\/cli migrate/)
+    await expect(gc.start()).rejects.toThrow(/npx txbox migrate/)
     await empty.migrate()
     await gc.start()
     await gc.stop()

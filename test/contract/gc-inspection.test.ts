@@ -141,7 +141,7 @@ describe('without tables', () => {
       .diagnose({ longTransactionMs: 0 })
     expect(findings.find(({ check }) => check === 'revision')).toMatchObject({
       verdict: 'problem',
-      advice: "Run 'npx @txbox/cli migrate'.",
+      advice: "Run 'npx txbox migrate'.",
     })
   })
 })

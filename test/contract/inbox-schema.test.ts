@@ -104,6 +104,6 @@ async function expectSchemaError(promise: Promise<unknown>): Promise<void> {
   expect(error).toMatchObject({
     code: 'TXBOX_SCHEMA',
     retryable: false,
-    message: expect.stringMatching(/npx @txbox\/cli migrate|upgrade/i),
+    message: expect.stringMatching(/npx txbox migrate|upgrade/i),
   })
 }

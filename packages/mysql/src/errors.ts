@@ -149,7 +149,7 @@ export function translate(error: unknown, doing: string): unknown {
   if (SCHEMA.has(number)) {
     return new SchemaError(
       `${doing}: ${said}. The tables of txbox are missing or of another revision, or the prefix is another one. Run ` +
-        "'npx @txbox/cli migrate' or call migrate(db), or pass the right { prefix } to mysql().",
+        "'npx txbox migrate' or call migrate(db), or pass the right { prefix } to mysql().",
       options,
     )
   }

@@ -57,6 +57,6 @@ export async function checkRevision(run: RunStatement, tables: Tables): Promise<
   if (missing.length === 0) return server
   throw new SchemaError(
     `The tables '${tables.prefix}…' lack ${missing.map((migration) => migration.name).join(', ')}. Run ` +
-      "'npx @txbox/cli migrate', or call migrate(db).",
+      "'npx txbox migrate', or call migrate(db).",
   )
 }

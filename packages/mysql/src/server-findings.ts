@@ -131,7 +131,7 @@ async function revision(run: Run, tables: Tables): Promise<Finding> {
       check: 'revision',
       verdict: 'problem',
       found: error.message.startsWith('The tables') ? error.message : 'there are no tables of txbox here',
-      advice: later ? 'Upgrade txbox.' : "Run 'npx @txbox/cli migrate'.",
+      advice: later ? 'Upgrade txbox.' : "Run 'npx txbox migrate'.",
     }
   }
 }
@@ -144,7 +144,7 @@ async function indexes(run: Run, sql: Statements, { prefix }: Tables): Promise<F
     check: 'indexes',
     verdict: 'problem',
     found: `missing: ${missing.join(', ')}`,
-    advice: "Create them as the files do that 'npx @txbox/cli migrate --print' writes.",
+    advice: "Create them as the files do that 'npx txbox migrate --print' writes.",
   }
 }
 

@@ -104,7 +104,7 @@ export function translate(error: unknown, doing: string): unknown {
   if (SCHEMA.has(code)) {
     return new SchemaError(
       `${doing}: ${said}. The tables of txbox are missing or of another revision, or the schema is another one. Run ` +
-        "'npx @txbox/cli migrate' or call migrate(db), or pass the right { schema } to postgres().",
+        "'npx txbox migrate' or call migrate(db), or pass the right { schema } to postgres().",
       options,
     )
   }

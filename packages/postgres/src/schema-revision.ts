@@ -30,6 +30,6 @@ export async function checkRevision(run: RunStatement, schema: string): Promise<
   if (missing.length === 0) return
   throw new SchemaError(
     `The tables in schema ${schema} lack ${missing.map((migration) => migration.name).join(', ')}. Run ` +
-      "'npx @txbox/cli migrate', or call migrate(db).",
+      "'npx txbox migrate', or call migrate(db).",
   )
 }

@@ -94,7 +94,7 @@ async function revision(run: Run, schema: string): Promise<Finding> {
       check: 'revision',
       verdict: 'problem',
       found: error.message.startsWith('The tables') ? error.message : 'there are no tables of txbox here',
-      advice: later ? 'Upgrade txbox.' : "Run 'npx @txbox/cli migrate'.",
+      advice: later ? 'Upgrade txbox.' : "Run 'npx txbox migrate'.",
     }
   }
 }
@@ -108,7 +108,7 @@ async function indexes(run: Run, sql: Statements, schema: string): Promise<Findi
     verdict: 'problem',
     found: `missing or invalid: ${missing.join(', ')}`,
     advice:
-      "Drop what is invalid, and run the files that 'npx @txbox/cli migrate --print' writes: they are safe to run again.",
+      "Drop what is invalid, and run the files that 'npx txbox migrate --print' writes: they are safe to run again.",
   }
 }
 

@@ -4,37 +4,36 @@ import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { gcCommand } from './gc-command.ts'
 import { migrateCommand } from './migrate-command.ts'
+import type { Installation } from './installation.ts'
 import { interval, port, retention, seconds, wholeNumber } from './option-values.ts'
+import { readVersion } from './read-version.ts'
 import { relayCommand } from './relay-command.ts'
 import { statusCommand } from './status-command.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
 const EXIT_CODES = '\nExit codes: 0 done, 1 failed, 2 wrong usage.'
 
-/** How users call the command: the name txbox is not registered on npm. */
-const CALLED = 'npx @txbox/cli'
-
 const THIRTY_DAYS_MS = 2_592_000_000
 
 /** The command line. Throws instead of ending the process. */
-export function createProgram(): Command {
-  const program = complaining(new Command(CALLED))
+export function createProgram(installation: Installation): Command {
+  const program = complaining(new Command(installation.calledAs))
     .description(
       "Makes a message's effect happen once: tables, relay, garbage collection, and a look at them.",
     )
-    .version('0.1.0')
+    .version(readVersion())
     .addHelpText('after', EXIT_CODES)
-  addMigrate(program)
-  addRelay(program)
-  addGc(program)
-  addStatus(program)
-  addDeadLetters(program)
-  addDoctor(program)
+  addMigrate(program, installation)
+  addRelay(program, installation)
+  addGc(program, installation)
+  addStatus(program, installation)
+  addDeadLetters(program, installation)
+  addDoctor(program, installation)
   return program
 }
 
-function addMigrate(program: Command): void {
-  withDatabase(program, 'migrate')
+function addMigrate(program: Command, installation: Installation): void {
+  withDatabase(program, 'migrate', installation)
     .description('create the tables, or bring them to the revision of this version')
     .option('--dry-run', 'only say what would be applied')
     .addOption(
@@ -46,6 +45,7 @@ function addMigrate(program: Command): void {
     .addHelpText(
       'after',
       examples(
+        installation,
         'migrate --database postgres://user@localhost/shop',
         'migrate --dry-run',
         'migrate --schema messaging --print | psql -1',
@@ -55,8 +55,8 @@ function addMigrate(program: Command): void {
     .action(migrateCommand)
 }
 
-function addRelay(program: Command): void {
-  withPublisher(withDatabase(program, 'relay'))
+function addRelay(program: Command, installation: Installation): void {
+  withPublisher(withDatabase(program, 'relay', installation))
     .description('publish what stands in the outbox, until SIGTERM or SIGINT')
     .option('--drain', 'publish what is due now, then exit')
     .option('--timeout <seconds>', 'with --drain: fail when that takes longer', seconds)
@@ -83,6 +83,7 @@ function addRelay(program: Command): void {
     .addHelpText(
       'after',
       examples(
+        installation,
         'relay --publisher amqp://broker --health-port 8080',
         'relay --publisher stdout: --drain --timeout 30 | jq .topic',
       ),
@@ -90,8 +91,8 @@ function addRelay(program: Command): void {
     .action(relayCommand)
 }
 
-function addGc(program: Command): void {
-  withDatabase(program, 'gc')
+function addGc(program: Command, installation: Installation): void {
+  withDatabase(program, 'gc', installation)
     .description('remove expired claims, and dead letters past their retention')
     .option('--dry-run', 'only say how many would go')
     .option('--interval-ms <ms>', 'collect again and again, until SIGTERM or SIGINT', wholeNumber)
@@ -106,27 +107,28 @@ function addGc(program: Command): void {
     .addHelpText(
       'after',
       `${examples(
+        installation,
         'gc --dry-run',
         'gc --interval-ms 60000 --dead-letter-retention-ms forever',
-      )}\nA line of crontab:\n  * * * * *  ${CALLED} gc --json >> /var/log/txbox-gc.log\n`,
+      )}\nA line of crontab:\n  * * * * *  ${installation.calledAs} gc --json >> /var/log/txbox-gc.log\n`,
     )
     .action(gcCommand)
 }
 
-function addStatus(program: Command): void {
-  withDatabase(program, 'status')
+function addStatus(program: Command, installation: Installation): void {
+  withDatabase(program, 'status', installation)
     .description('backlog, parked and dead messages, relays and their leases, the inbox, the last collection')
     .option('--watch [seconds]', 'show it again and again, until Ctrl-C (default: every 2)', seconds)
-    .addHelpText('after', examples('status', 'status --watch', 'status --json | jq .oldestMs'))
+    .addHelpText('after', examples(installation, 'status', 'status --watch', 'status --json | jq .oldestMs'))
     .action(statusCommand)
 }
 
-function addDeadLetters(program: Command): void {
+function addDeadLetters(program: Command, installation: Installation): void {
   const group = complaining(program.command('dead-letters'))
     .description('messages that gave up: look at them, put them back, delete them')
     .addHelpText('after', EXIT_CODES)
   const selecting = (name: string): Command =>
-    withDatabase(group, name)
+    withDatabase(group, name, installation)
       .option('--topic <topic>', 'only messages of this topic')
       .option('--type <type>', 'only messages of this type')
       .option('--key <key>', 'only messages of this ordering key')
@@ -136,14 +138,20 @@ function addDeadLetters(program: Command): void {
     .option('--limit <letters>', 'at most so many, 1 to 1000', wholeNumber, 100)
     .option('--after <id>', 'only letters whose id comes after this one: the next page')
     .addOption(parked('messages that wait for another attempt, or behind one, instead').conflicts('after'))
-    .addHelpText('after', examples('dead-letters list --topic orders', 'dead-letters list --json | jq .id'))
+    .addHelpText(
+      'after',
+      examples(installation, 'dead-letters list --topic orders', 'dead-letters list --json | jq .id'),
+    )
     .action(listDeadLetters)
-  withDatabase(group, 'show')
+  withDatabase(group, 'show', installation)
     .description('all that is known of the messages with an id; the payload only with --payload')
     .argument('<id>', 'of the message')
     .option('--payload', 'its headers and its payload too')
     .addOption(parked('messages that wait for another attempt, or behind one, instead'))
-    .addHelpText('after', examples('dead-letters show 0199d3c0-…', 'dead-letters show 0199d3c0-… --payload'))
+    .addHelpText(
+      'after',
+      examples(installation, 'dead-letters show 0199d3c0-…', 'dead-letters show 0199d3c0-… --payload'),
+    )
     .action(showDeadLetter)
   selecting('redrive')
     .argument('[ids...]', 'of the messages')
@@ -151,7 +159,7 @@ function addDeadLetters(program: Command): void {
     .option('--yes', 'without being asked: for scripts')
     .addHelpText(
       'after',
-      examples('dead-letters redrive 0199d3c0-…', 'dead-letters redrive --topic orders --yes'),
+      examples(installation, 'dead-letters redrive 0199d3c0-…', 'dead-letters redrive --topic orders --yes'),
     )
     .action(redriveDeadLetters)
   selecting('discard')
@@ -161,20 +169,24 @@ function addDeadLetters(program: Command): void {
     .addOption(parked('messages that wait for another attempt, or behind one, instead; their keys go on'))
     .addHelpText(
       'after',
-      examples('dead-letters discard --topic orders --key o1', 'dead-letters discard 0199d3c0-… --parked'),
+      examples(
+        installation,
+        'dead-letters discard --topic orders --key o1',
+        'dead-letters discard 0199d3c0-… --parked',
+      ),
     )
     .action(discardDeadLetters)
 }
 
-function addDoctor(program: Command): void {
-  withPublisher(withDatabase(program, 'doctor'), false)
+function addDoctor(program: Command, installation: Installation): void {
+  withPublisher(withDatabase(program, 'doctor', installation), false)
     .description(
       'look for what is wrong with server, tables, traffic and publisher, and say what to do; fails on a problem',
     )
     .option('--long-transaction-ms <ms>', 'report open transactions that are older', wholeNumber, 60_000)
     .addHelpText(
       'after',
-      examples('doctor', 'doctor --publisher amqp://broker', 'doctor --json | jq .healthy'),
+      examples(installation, 'doctor', 'doctor --publisher amqp://broker', 'doctor --json | jq .healthy'),
     )
     .action(doctorCommand)
 }
@@ -207,13 +219,14 @@ function fullNameOf(command: Command): string {
   return command.parent === null ? command.name() : `${fullNameOf(command.parent)} ${command.name()}`
 }
 
-function examples(...lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  ${CALLED} ${line}\n`).join('')}${EXIT_CODES}`
+function examples({ calledAs }: Installation, ...lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  ${calledAs} ${line}\n`).join('')}${EXIT_CODES}`
 }
 
 /** A command with what every command takes. */
-function withDatabase(program: Command, name: string): Command {
+function withDatabase(program: Command, name: string, installation: Installation): Command {
   return complaining(program.command(name))
+    .setOptionValue('installation', installation)
     .addOption(
       new Option('--database <url>', 'postgres://… or mysql://user@host/database').env('DATABASE_URL'),
     )

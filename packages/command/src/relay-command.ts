@@ -41,8 +41,8 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
   if (options.timeout !== undefined && options.drain !== true) {
     throw new UsageError('--timeout is for --drain: without it a relay runs until it is stopped.')
   }
-  const publisher = createPublisher(options.publisher, options.exchange)
-  const connected = connectDatabase(options, 'relay')
+  const publisher = await createPublisher(options.installation, options.publisher, options.exchange)
+  const connected = await connectDatabase(options, 'relay')
   const log = stderrLog(options.json === true)
   try {
     const { pollMinMs: min = 20, pollMaxMs: max = Math.max(min, 500) } = options

@@ -87,7 +87,7 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
   if (Object.keys(selection).length === 0) {
     throw new UsageError(
       `say which ${what.one}s are meant: pass ids, --topic, --type or --key. ` +
-        `'npx @txbox/cli dead-letters list${options.parked === true ? ' --parked' : ''}' shows them.`,
+        `'npx txbox dead-letters list${options.parked === true ? ' --parked' : ''}' shows them.`,
     )
   }
   const json = options.json === true

@@ -1,8 +1,8 @@
 import { reasonOf, type Finding } from '@txbox/core'
-import { connectDatabase, engineOf, type DatabaseOptions } from './connect-database.ts'
+import type { Publisher } from '@txbox/relay'
+import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'
 import { wrap } from './layout.ts'
-import { probeListen } from './listen-probe.ts'
 import { paint, terminalColumns, write, writeJson } from './terminal.ts'
 import { trafficFindings } from './traffic-findings.ts'
 import { visible } from './visible.ts'
@@ -44,12 +44,14 @@ export async function doctorCommand(options: DoctorOptions): Promise<void> {
 async function look(options: DoctorOptions): Promise<readonly Finding[]> {
   // A wrong URL is a usage error, found before anything is examined.
   const publisher =
-    options.publisher === undefined ? undefined : createPublisher(options.publisher, options.exchange)
-  const connected = connectDatabase(options, 'doctor')
+    options.publisher === undefined
+      ? undefined
+      : await createPublisher(options.installation, options.publisher, options.exchange)
+  const connected = await connectDatabase(options, 'doctor')
   try {
     const { inspection } = connected
     const findings = [...(await inspection.diagnose(options))]
-    if (engineOf(options) === 'postgres') findings.push(await probeListen(options.database!))
+    if (connected.probeListen !== undefined) findings.push(await connected.probeListen())
     // Without tables there is no traffic to look at.
     if (findings.some(({ check, verdict }) => check === 'revision' && verdict === 'ok')) {
       findings.push(
@@ -64,7 +66,7 @@ async function look(options: DoctorOptions): Promise<readonly Finding[]> {
   }
 }
 
-async function publisherFinding(publisher: ReturnType<typeof createPublisher>): Promise<Finding> {
+async function publisherFinding(publisher: Publisher): Promise<Finding> {
   const check = 'publisher'
   if (publisher.check === undefined) {
     return { check, verdict: 'note', found: 'this publisher has nothing that can be checked' }

@@ -1,4 +1,4 @@
-import { connectedPortsOf, reasonOf, type InspectionStore } from '@txbox/core'
+import { connectedPortsOf, reasonOf, type Finding, type InspectionStore } from '@txbox/core'
 import {
   migrate as migrateMysql,
   migrationSql as mysqlSql,
@@ -12,9 +12,10 @@ import {
   postgres,
 } from '@txbox/postgres'
 import type { RelayOptions } from '@txbox/relay'
-import { createPool } from 'mysql2'
-import { Client, Pool } from 'pg'
 import { UsageError } from './failure.ts'
+import type { Installation } from './installation.ts'
+import { probeListen } from './listen-probe.ts'
+import { loadDriver } from './load-driver.ts'
 
 /** Long enough for a database on the other side of the world, short enough for a person to wait for the error. */
 const CONNECT_TIMEOUT_MS = 10_000
@@ -24,6 +25,7 @@ const EXPECTED = 'postgres://user@host/database or mysql://user@host/database'
 
 /** What every command takes. */
 export interface DatabaseOptions {
+  readonly installation: Installation
   readonly database?: string
   /** Of PostgreSQL. */
   readonly schema?: string
@@ -38,17 +40,19 @@ export interface CommandDatabase {
   readonly inspection: InspectionStore
   migrate(): Promise<{ applied: readonly string[] }>
   pending(): Promise<readonly { readonly name: string }[]>
+  /** PostgreSQL only: do notifications arrive? */
+  probeListen?(): Promise<Finding>
   close(): Promise<void>
 }
 
 /** Connections to what `--database` names. The URL itself is never shown: it holds a password. */
-export function connectDatabase(options: DatabaseOptions, name: string): CommandDatabase {
+export async function connectDatabase(options: DatabaseOptions, name: string): Promise<CommandDatabase> {
   if (options.database === undefined) {
     throw new UsageError(`no database: pass --database ${EXPECTED}, or set DATABASE_URL.`)
   }
   return engineOf(options) === 'mysql'
-    ? connectMysql(options.database, options.prefix, name)
-    : connectPostgres(options.database, options.schema, name)
+    ? connectMysql(options.database, options, name)
+    : connectPostgres(options.database, options, name)
 }
 
 /** The SQL of all migrations. Without a database it is that of PostgreSQL, unless there is a prefix. */
@@ -58,7 +62,7 @@ export function migrationSql(options: DatabaseOptions): readonly { readonly sql:
     : postgresSql(options.schema ?? 'txbox')
 }
 
-export function engineOf({ database, schema, prefix }: DatabaseOptions): 'postgres' | 'mysql' {
+function engineOf({ database, schema, prefix }: DatabaseOptions): 'postgres' | 'mysql' {
   const engine =
     database === undefined ? (prefix === undefined ? 'postgres' : 'mysql') : engineOfUrl(database)
   if (engine === 'mysql' && schema !== undefined) {
@@ -104,7 +108,12 @@ function checked<T>(make: () => T): T {
   }
 }
 
-function connectPostgres(url: string, schema: string | undefined, name: string): CommandDatabase {
+async function connectPostgres(
+  url: string,
+  { installation, schema }: DatabaseOptions,
+  name: string,
+): Promise<CommandDatabase> {
+  const { Client, Pool } = await loadDriver(installation, 'pg')
   checked(() => new Client({ connectionString: url }))
   const pool = new Pool({
     connectionString: url,
@@ -120,14 +129,20 @@ function connectPostgres(url: string, schema: string | undefined, name: string):
     inspection: connectedPortsOf(name, database).inspection(),
     migrate: () => migratePostgres(pool, { schema }),
     pending: () => pendingPostgres(pool, { schema }),
+    probeListen: () => probeListen(Client, url),
     close: () => pool.end(),
   }
 }
 
-function connectMysql(url: string, prefix: string | undefined, name: string): CommandDatabase {
+async function connectMysql(
+  url: string,
+  { installation, prefix }: DatabaseOptions,
+  name: string,
+): Promise<CommandDatabase> {
   const { pathname } = new URL(url)
   if (pathname.length < 2)
     throw new UsageError('--database names no database; expected mysql://user@host/database.')
+  const { createPool } = await loadDriver(installation, 'mysql2')
   const pool = checked(() =>
     createPool({
       uri: url.replace(/^mariadb:/, 'mysql:'),

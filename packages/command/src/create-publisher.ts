@@ -1,6 +1,7 @@
-import { rabbitmqPublisher } from '@txbox/rabbitmq'
 import { type OutboxMessage, type Publisher } from '@txbox/relay'
 import { UsageError } from './failure.ts'
+import type { Installation } from './installation.ts'
+import { loadDriver } from './load-driver.ts'
 import { endIfReaderIsGone } from './output-reader.ts'
 import { payloadOf } from './payload-of.ts'
 import { toJson } from './terminal.ts'
@@ -8,12 +9,18 @@ import { toJson } from './terminal.ts'
 const EXPECTED = 'amqp://…, amqps://… or stdout:'
 
 /** What `--publisher` names. The URL itself is never shown: it holds a password. */
-export function createPublisher(url: string, exchange: string): Publisher {
+export async function createPublisher(
+  installation: Installation,
+  url: string,
+  exchange: string,
+): Promise<Publisher> {
   const protocol = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0].toLowerCase()
   switch (protocol) {
     case 'amqp:':
-    case 'amqps:':
-      return rabbitmqPublisher({ url, exchange })
+    case 'amqps:': {
+      const rabbitmq = await loadDriver(installation, '@txbox/rabbitmq')
+      return rabbitmq.rabbitmqPublisher({ url, exchange })
+    }
     case 'stdout:':
       return stdoutPublisher()
     case undefined:

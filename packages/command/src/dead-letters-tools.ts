@@ -43,7 +43,7 @@ export async function usingDeadLetters(
   options: DatabaseOptions,
   work: (tools: Tools) => Promise<void>,
 ): Promise<void> {
-  const connected = connectDatabase(options, 'dead-letters')
+  const connected = await connectDatabase(options, 'dead-letters')
   const { database } = connected
   try {
     const ports = connectedPortsOf('dead-letters', database)

@@ -13,7 +13,7 @@ export async function migrateCommand(options: MigrateOptions): Promise<void> {
     for (const { sql } of migrationSql(options)) write(sql)
     return
   }
-  const connected = connectDatabase(options, 'migrate')
+  const connected = await connectDatabase(options, 'migrate')
   const json = options.json === true
   try {
     if (options.dryRun === true) {

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { reasonOf, type Finding } from '@txbox/core'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 
 const WITHIN_MS = 3000
 
 /** Listens on one connection, notifies on another: a pooler between may lose what comes in. */
-export async function probeListen(url: string): Promise<Finding> {
+export async function probeListen(ClientOfPg: typeof Client, url: string): Promise<Finding> {
   const check = 'listen'
   const channel = `txbox_doctor_${randomBytes(8).toString('hex')}`
   const [listener, notifier] = [0, 1].map(() => {
-    const client = new Client({
+    const client = new ClientOfPg({
       connectionString: url,
       connectionTimeoutMillis: WITHIN_MS,
       query_timeout: WITHIN_MS,

@@ -27,7 +27,7 @@ interface StatusOptions extends DatabaseOptions {
 
 /** `txbox status` */
 export async function statusCommand(options: StatusOptions): Promise<void> {
-  const connected = connectDatabase(options, 'status')
+  const connected = await connectDatabase(options, 'status')
   try {
     if (options.watch === undefined) await show(connected.inspection, options.json === true)
     else

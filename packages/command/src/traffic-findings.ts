@@ -39,7 +39,7 @@ function relays({ backlog, oldestMs = 0, leases: all }: StatusFigures): Finding 
     check: 'relay',
     verdict: 'problem',
     found: `none at work; ${waiting(backlog)}, the oldest for ${age}`,
-    advice: "Start one: 'npx @txbox/cli relay --publisher …', or createRelay in your service.",
+    advice: "Start one: 'npx txbox relay --publisher …', or createRelay in your service.",
   }
 }
 
@@ -67,7 +67,7 @@ function keys(blocking: readonly BlockingKey[]): Finding {
     check: 'keys',
     verdict: 'warning',
     found: `blocked: ${worst.join('; ')}${blocking.length > 3 ? ` and ${readableNumber(blocking.length - 3)} more` : ''}`,
-    advice: "Each goes on when its message is accepted or dead. 'npx @txbox/cli status' shows the errors.",
+    advice: "Each goes on when its message is accepted or dead. 'npx txbox status' shows the errors.",
   }
 }
 
@@ -77,7 +77,7 @@ function deadLetters({ dead }: StatusFigures): Finding {
     check: 'dead letters',
     verdict: 'warning',
     found: counted(dead, 'dead letter'),
-    advice: "Look at them by 'npx @txbox/cli dead-letters list', then redrive or discard them.",
+    advice: "Look at them by 'npx txbox dead-letters list', then redrive or discard them.",
   }
 }
 
@@ -90,7 +90,7 @@ function collection({ expired, lastCollection }: StatusFigures): Finding {
     verdict: 'warning',
     found,
     advice:
-      "Nothing removes them, or not fast enough: run 'npx @txbox/cli gc' from cron, or createGarbageCollector.",
+      "Nothing removes them, or not fast enough: run 'npx txbox gc' from cron, or createGarbageCollector.",
   }
 }
 

@@ -18,7 +18,7 @@ interface GcOptions extends DatabaseOptions {
 
 /** `txbox gc` */
 export async function gcCommand(options: GcOptions): Promise<void> {
-  const connected = connectDatabase(options, 'gc')
+  const connected = await connectDatabase(options, 'gc')
   const log = stderrLog(options.json === true)
   try {
     const gc = createGarbageCollector({
