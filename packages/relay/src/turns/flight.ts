@@ -8,7 +8,7 @@ import {
 } from '@txbox/core'
 import { OneOfEachKey, WholeBatch, type PublishQueue } from './publish-queue.ts'
 import { checkResults } from './publish-results.ts'
-import { RelayedMessage } from './relayed-message.ts'
+import { RelayedMessage } from '../relayed-message.ts'
 
 /**
  * A call that takes longer does not hold up the keys whose messages it has answered: their next messages go in another

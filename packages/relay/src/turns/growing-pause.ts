@@ -3,7 +3,7 @@ const SHORTEST_MS = 100
 const LONGEST_MS = 60_000
 
 /** Growing pauses between the attempts at something that fails. */
-export class OwnPause {
+export class GrowingPause {
   #failures = 0
   #until = -Infinity
 

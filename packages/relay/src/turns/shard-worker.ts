@@ -1,7 +1,7 @@
 import { SHARDS, type ReadLimits } from '@txbox/core'
 import { CrashWatch } from './crash-watch.ts'
-import type { EmptyShards } from './empty-shards.ts'
-import type { HeldShard } from './held-shard.ts'
+import type { EmptyShards } from '../polling/empty-shards.ts'
+import type { HeldShard } from '../leases/held-shard.ts'
 import { giveUpSuspect, suspected } from './refusals.ts'
 import { ShardFlights, type FlightCallbacks, type WorkTools } from './shard-flights.ts'
 

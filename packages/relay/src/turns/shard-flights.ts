@@ -9,12 +9,12 @@ import {
 } from '@txbox/core'
 import type { CrashWatch } from './crash-watch.ts'
 import { Flight, type FlightKind, type FlightTools } from './flight.ts'
-import type { HeldShard } from './held-shard.ts'
+import type { HeldShard } from '../leases/held-shard.ts'
 import { InFlight } from './in-flight.ts'
-import { OwnPause } from './own-pause.ts'
+import { GrowingPause } from './growing-pause.ts'
 import type { PublisherOutage } from './publisher-outage.ts'
 import { giveUp, refuse, reportRefused, suspected, type Refused } from './refusals.ts'
-import type { RelayEvents } from './relay.ts'
+import type { RelayEvents } from '../relay.ts'
 import { behindRefused, outboxSettlement, parkedSettlement } from './settlements.ts'
 import type { SuspectLane } from './suspect-lane.ts'
 
@@ -88,7 +88,7 @@ export class ShardFlights {
   readonly #flights = new Set<Flight>()
   /** Settlements that the database has refused. The shard does nothing else before these settlements have succeeded. */
   #unsettled: Settling[] = []
-  readonly #pause = new OwnPause()
+  readonly #pause = new GrowingPause()
   /** The lease is lost. */
   #isAbandoned = false
 

@@ -7,7 +7,7 @@ import {
   type RetryPolicy,
 } from '@txbox/core'
 import type { Rejection } from './flight.ts'
-import type { RelayEvents } from './relay.ts'
+import type { RelayEvents } from '../relay.ts'
 
 const FALLBACK = exponentialBackoff()
 

@@ -1,4 +1,4 @@
-import type { HeldShard } from './held-shard.ts'
+import type { HeldShard } from '../leases/held-shard.ts'
 
 /** Shards that have something to do, in turn; lanes wait here for the next one. */
 export class ReadyShards {

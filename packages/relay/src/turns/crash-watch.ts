@@ -1,6 +1,6 @@
 import { LeaseLostError, type BacklogMessage, type ReadLimits, type RelayStore } from '@txbox/core'
 import type { FlightKind } from './flight.ts'
-import type { HeldShard } from './held-shard.ts'
+import type { HeldShard } from '../leases/held-shard.ts'
 import { suspectSettlement } from './settlements.ts'
 
 /** The numbers in flight in each table, as the lowest and the highest. */
