@@ -9,6 +9,8 @@ import {
   type TransactionOf,
 } from '@txbox/core'
 import {
+  CHECK_TIMEOUT_MS,
+  GARBAGE_TIMEOUT_MS,
   assertTwoConnections,
   publicTransact,
   recogniseRoot,
@@ -39,12 +41,6 @@ import type { ServerTraits } from './server.ts'
 import { assertOpen, bind, execute, sessionOf, watch, type MysqlSession } from './session.ts'
 import { versionBufferStatements } from './version-buffer-statements.ts'
 import { MysqlVersionBufferStore } from './version-buffer-store.ts'
-
-/** A relay that starts asks for the revision of the tables; nobody should wait longer than this for an error. */
-const CHECK_TIMEOUT_MS = 30_000
-
-/** A batch of a collector without an answer after this time has lost its connection. */
-const GARBAGE_TIMEOUT_MS = 60_000
 
 export interface MysqlOptions {
   /** What the names of txbox's tables begin with, 1 to 53 characters. @default 'txbox_' */

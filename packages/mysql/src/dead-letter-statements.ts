@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB find messages without a lock, lock them by their places, and change them, and have a condition for each part of a
- * filter. PostgreSQL selects, changes and returns in one statement.
+ * MySQL and MariaDB find messages without a lock, lock them by their places, and change them, and have a condition for
+ * each part of a filter. PostgreSQL selects, changes and returns in one statement.
  */
 import type { Tables } from './identifiers.ts'
 import { unionAll } from './relay-statements.ts'

@@ -1,4 +1,7 @@
-/* MySQL and MariaDB need a transaction of several statements to select, change and return dead letters; PostgreSQL needs one. */
+/*
+ * MySQL and MariaDB need a transaction of several statements to select, change and return dead letters; PostgreSQL needs
+ * one.
+ */
 import type {
   DeadLetterFilter,
   DeadLetterPage,

@@ -1,6 +1,6 @@
 /*
- * On MySQL and MariaDB a duplicate is an error of a plain INSERT, and a batch is told by a token. PostgreSQL has ON CONFLICT DO NOTHING
- * and RETURNING.
+ * On MySQL and MariaDB a duplicate is an error of a plain INSERT, and a batch is told by a token. PostgreSQL has ON
+ * CONFLICT DO NOTHING and RETURNING.
  */
 import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'

@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB acquire leases in a short transaction, and have a condition for each lease. PostgreSQL acquires them by one
- * statement, and takes lists as arrays.
+ * MySQL and MariaDB acquire leases in a short transaction, and have a condition for each lease. PostgreSQL acquires them
+ * by one statement, and takes lists as arrays.
  */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
 import { LeaseConnection, type OwnConnection, type Row, type SqlResult } from '@txbox/sql'

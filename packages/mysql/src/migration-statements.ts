@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB commit at every DDL statement, and may be a cluster whose nodes share no lock but a row; the same query asks
- * for the revision and for what the server is. PostgreSQL has one transaction and one lock for all of that.
+ * MySQL and MariaDB commit at every DDL statement, and may be a cluster whose nodes share no lock but a row; the same
+ * query asks for the revision and for what the server is. PostgreSQL has one transaction and one lock for all of that.
  */
 import type { Tables } from './identifiers.ts'
 

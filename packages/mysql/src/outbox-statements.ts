@@ -1,4 +1,7 @@
-/* MySQL and MariaDB insert rows, and may have to delete them again; PostgreSQL takes columns of values as arrays, and can notify. */
+/*
+ * MySQL and MariaDB insert rows, and may have to delete them again; PostgreSQL takes columns of values as arrays, and
+ * can notify.
+ */
 import type { Tables } from './identifiers.ts'
 
 /** Every statement on the outbox table that a producer runs. `?` stands for a value, which is put in as a literal. */

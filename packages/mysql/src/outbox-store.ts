@@ -1,4 +1,7 @@
-/* MySQL and MariaDB cut a batch into packets, and check for a transaction; PostgreSQL takes a batch as arrays, and can notify. */
+/*
+ * MySQL and MariaDB cut a batch into packets, and check for a transaction; PostgreSQL takes a batch as arrays, and can
+ * notify.
+ */
 import {
   InvalidMessageError,
   NotInTransactionError,

@@ -1,4 +1,7 @@
-/* A settlement on MySQL and MariaDB is a transaction of several statements, on lists cut into packets. PostgreSQL needs one statement. */
+/*
+ * A settlement on MySQL and MariaDB is a transaction of several statements, on lists cut into packets. PostgreSQL needs
+ * one statement.
+ */
 import type { BacklogRow, Lease } from '@txbox/core'
 import {
   SETTLING,

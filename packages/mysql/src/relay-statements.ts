@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB take lists as JSON, one row for each look-up, and one branch of a UNION for each shard. PostgreSQL takes arrays,
- * and settles in one statement.
+ * MySQL and MariaDB take lists as JSON, one row for each look-up, and one branch of a UNION for each shard. PostgreSQL
+ * takes arrays, and settles in one statement.
  */
 import { STAMP_BOUNDS } from '@txbox/sql'
 import type { Tables } from './identifiers.ts'

@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB read with plain queries, and settle in short transactions on lists as JSON. PostgreSQL reads by COPY, remembers where
- * a scan starts, and settles in one statement.
+ * MySQL and MariaDB read with plain queries, and settle in short transactions on lists as JSON. PostgreSQL reads by
+ * COPY, remembers where a scan starts, and settles in one statement.
  */
 import {
   TransactionConflictError,

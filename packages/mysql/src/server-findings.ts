@@ -1,4 +1,7 @@
-/* What each database may be wrong about differs: MySQL and MariaDB have packets and clusters, PostgreSQL vacuum and a sequence. */
+/*
+ * What each database may be wrong about differs: MySQL and MariaDB have packets and clusters, PostgreSQL vacuum and a
+ * sequence.
+ */
 import { isTxboxError, readableDuration, readableNumber, type Finding } from '@txbox/core'
 import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'

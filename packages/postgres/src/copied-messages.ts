@@ -1,3 +1,4 @@
+/* Only PostgreSQL copies rows out in binary. */
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
 import { toStamp } from '@txbox/sql'
 import { EPOCH_US } from './integer-arrays.ts'

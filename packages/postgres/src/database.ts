@@ -1,4 +1,7 @@
-/* PostgreSQL has a schema, NOTIFY and a BEGIN that travels with the first statement; MySQL and MariaDB have a prefix and traits. */
+/*
+ * PostgreSQL has a schema, NOTIFY and a BEGIN that travels with the first statement; MySQL and MariaDB have a prefix and
+ * traits.
+ */
 import { crc32 } from 'node:zlib'
 import {
   OptionChecker,
@@ -36,12 +39,6 @@ import { checkRevision } from './schema-revision.ts'
 import { bind, execute, open, sessionOf, watch } from './session.ts'
 import { versionBufferStatements } from './version-buffer-statements.ts'
 import { PostgresVersionBufferStore } from './version-buffer-store.ts'
-
-/** A relay that starts asks for the revision of the tables; nobody should wait longer than this for an error. */
-const CHECK_TIMEOUT_MS = 30_000
-
-/** A batch of a collector without an answer after this time has lost its connection. */
-const GARBAGE_TIMEOUT_MS = 60_000
 
 const LISTEN_CHECK_INTERVAL_MS = 5000
 

@@ -1,6 +1,6 @@
 /*
- * PostgreSQL acquires leases by one statement with SKIP LOCKED, and takes lists of names and terms as arrays. MySQL and MariaDB
- * need a short transaction for that, and a condition for each lease.
+ * PostgreSQL acquires leases by one statement with SKIP LOCKED, and takes lists of names and terms as arrays. MySQL and
+ * MariaDB need a short transaction for that, and a condition for each lease.
  */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
 import { LeaseConnection, type RootAdapter, type SqlResult } from '@txbox/sql'

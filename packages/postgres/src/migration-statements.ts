@@ -1,6 +1,6 @@
 /*
- * PostgreSQL changes tables in one transaction, under an advisory lock of that transaction. MySQL and MariaDB commit at every
- * DDL statement, and have other locks.
+ * PostgreSQL changes tables in one transaction, under an advisory lock of that transaction. MySQL and MariaDB commit at
+ * every DDL statement, and have other locks.
  */
 
 /** Every statement that `migrate` and the check of the revision run beside the migrations themselves. `schema` is quoted. */

@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL settles in one statement, on arrays, by the addresses of rows; MySQL and MariaDB take lists as JSON, in
+ * several statements.
+ */
 import { STAMP_BOUNDS } from '@txbox/sql'
 
 /** The text of the server's error when the remembered number comes from another server or another table. */

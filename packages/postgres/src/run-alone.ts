@@ -1,6 +1,6 @@
 /*
- * PostgreSQL runs a statement at READ COMMITTED and bounds it by a transaction of its own, and copies rows out in binary. MySQL
- * and MariaDB bound a statement by a hint, and run short transactions of several statements.
+ * PostgreSQL runs a statement at READ COMMITTED and bounds it by a transaction of its own, and copies rows out in
+ * binary. MySQL and MariaDB bound a statement by a hint, and run short transactions of several statements.
  */
 import { answerWithin } from '@txbox/core'
 import { cancelAfterMs, repeatOnConflict, type RootAdapter, type Source, type SqlResult } from '@txbox/sql'

@@ -1,4 +1,7 @@
-/* What each database may be wrong about differs: PostgreSQL has vacuum and a sequence, MySQL and MariaDB packets and clusters. */
+/*
+ * What each database may be wrong about differs: PostgreSQL has vacuum and a sequence, MySQL and MariaDB packets and
+ * clusters.
+ */
 import { readableDuration, readableNumber, type Finding } from '@txbox/core'
 import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'

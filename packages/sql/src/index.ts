@@ -12,7 +12,7 @@ export {
   type Meaning,
 } from './database-errors.ts'
 export { DeadLetterRows, lastOfFull } from './dead-letter-rows.ts'
-export { cancelAfterMs, tooLate, type Source } from './deadline.ts'
+export { CHECK_TIMEOUT_MS, GARBAGE_TIMEOUT_MS, cancelAfterMs, tooLate, type Source } from './deadline.ts'
 export { listeningOn } from './drivers/pg.ts'
 export { judged, listed, revisionFinding } from './findings.ts'
 export type {

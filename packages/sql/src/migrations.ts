@@ -1,14 +1,11 @@
 import { SchemaError } from '@txbox/core'
 import type { DatabaseErrors } from './database-errors.ts'
-import type { OwnConnection, SqlResult } from './handle-adapter.ts'
+import { CHECK_TIMEOUT_MS } from './deadline.ts'
+import type { Engine, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
 import { recogniseHandle, recogniseRoot } from './recognise.ts'
-import type { Engine, RootAdapter } from './handle-adapter.ts'
 
 /** How long to wait, in ms, before asking again for the lock that another starting service holds. */
 export const LOCK_PAUSE_MS = 100
-
-/** Looking at the tables takes no locks: nobody should wait longer than this for an error. */
-const CHECK_TIMEOUT_MS = 30_000
 
 /** A migration file. */
 export interface Migration {
