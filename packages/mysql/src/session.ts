@@ -1,3 +1,7 @@
+/*
+ * MySQL and MariaDB hide the state of a transaction, so that savepoints must tell; PostgreSQL shows it, and whether a
+ * claim is there.
+ */
 import { NotInTransactionError, TransactionAbortedError, type Session } from '@txbox/core'
 import { recogniseHandle, type ConnectionMonitor, type HandleAdapter, type SqlResult } from '@txbox/sql'
 import { NO_SAVEPOINT, numberOf, translate } from './errors.ts'

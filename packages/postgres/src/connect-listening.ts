@@ -1,3 +1,4 @@
+/* Only PostgreSQL can wake a relay: by NOTIFY. */
 import { listeningOn, type RootAdapter } from '@txbox/sql'
 import type { ConnectListening } from './notification-listener.ts'
 

@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL selects, changes and returns in one statement; MySQL and MariaDB find without a lock first, and lock by
+ * places.
+ */
 /** The columns of a parked message that an operator may read: neither the payload nor the headers. */
 const COLUMNS = [
   ...['place', 'shard', 'order_key', 'created_at', 'due_at', 'dead_at', 'deliver_at'],

@@ -1,3 +1,4 @@
+/* PostgreSQL has ON CONFLICT DO NOTHING and RETURNING; on MySQL and MariaDB a duplicate is an error of a plain INSERT. */
 /** Milliseconds of the Unix time as text: no type parser of the user's has a say in it. */
 const PROCESSED_AT =
   "pg_catalog.floor(pg_catalog.date_part('epoch', processed_at) * 1000::double precision)::bigint::text as processed_at"

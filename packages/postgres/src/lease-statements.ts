@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL has arrays and UPDATE … RETURNING; MySQL and MariaDB have a condition for each lease, and acquire in two
+ * statements.
+ */
 /** Every statement on the table of leases. `schema` is quoted. All times are the database's. */
 export function leaseStatements(schema: string) {
   const leases = `${schema}.leases`

@@ -1,3 +1,4 @@
+/* PostgreSQL settles in one statement, on arrays; MySQL and MariaDB take lists as JSON, and one branch for each key. */
 import {
   boundedPayload,
   dueAfter,

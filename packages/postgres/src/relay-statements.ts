@@ -1,11 +1,11 @@
+/*
+ * PostgreSQL settles in one statement, on arrays, by the addresses of rows; MySQL and MariaDB take lists as JSON, in
+ * several statements.
+ */
+import { STAMP_BOUNDS } from '@txbox/sql'
+
 /** The text of the server's error when the remembered number comes from another server or another table. */
 export const ANOTHER_SERVER = 'txbox: another server'
-
-/**
- * Between these two instants, microseconds since 1970 are exact numbers. Only a row that was written by hand lies
- * outside.
- */
-export const STAMP_BOUNDS = ['1700-01-01T00:00:00Z', '2200-01-01T00:00:00Z'] as const
 
 /** What `messageColumns` leaves out. */
 export const COMMON = { contentType: 'application/json', headers: '{}' } as const
@@ -238,7 +238,7 @@ export function stampOf(table: string): string {
 
 /** The value that a stamp is compared with: `toStamp` clamps the stamp to the same two instants. */
 export function stampIn(table: string): string {
-  const [least, greatest] = STAMP_BOUNDS
+  const [least, greatest] = STAMP_BOUNDS.map((day) => `${day}T00:00:00Z`) as [string, string]
   return `least(greatest(${table}.created_at, '${least}'::timestamptz), '${greatest}'::timestamptz)`
 }
 

@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL shows the state of a transaction, and whether a claim is there; MySQL and MariaDB hide it, so that
+ * savepoints must tell.
+ */
 import {
   NotInTransactionError,
   TransactionAbortedError,

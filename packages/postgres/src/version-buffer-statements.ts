@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL has ON CONFLICT DO NOTHING and RETURNING; MySQL and MariaDB report a key that exists as an error, and
+ * count.
+ */
 const CHANGE = 'from_version::text as from_version, to_version::text as to_version, kind, payload'
 
 /** Milliseconds of the Unix time as text: no type parser of the user's has a say in it. */
