@@ -42,7 +42,7 @@ export interface FormerPrimary {
   /** The former primary, read-only: it shows what the failover lost. No client reaches it by `url`. */
   readonly formerUrl: string
   /** Ends the former primary and removes its data. */
-  discardFormer(): Promise<void>
+  readonly discardFormer: () => Promise<void>
 }
 
 /**
