@@ -3,7 +3,7 @@ import { Broker, Gate, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget, type Root } from '../support/target.ts'
+import { mainKind, onEachRoot, useRoot, useTarget, type Root } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { until } from '../support/until.ts'
 
@@ -30,7 +30,7 @@ function startOn(root: Root, broker: Broker, owner: string): Promise<RelayUnderT
   return RelayUnderTest.started(root, broker.publisher({ owner }), { owner, leaseMs: LEASE_MS })
 }
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: 8 })
   const start = (broker: Broker, owner: string): Promise<RelayUnderTest> => startOn(root, broker, owner)
 
@@ -108,8 +108,8 @@ onEachKind(target, (kind) => {
 })
 
 describe('on one kind of handle', () => {
-  const [kind] = target.kinds
-  const root = useRoot(target, kind!, { max: 8 })
+  const kind = mainKind(target)
+  const root = useRoot(target, kind, { max: 8 })
   const start = (broker: Broker, owner: string): Promise<RelayUnderTest> => startOn(root, broker, owner)
 
   test('O7 an idle relay whose leases others have finds out when it renews, also from one of its own name', async () => {
@@ -256,7 +256,7 @@ describe('on one kind of handle', () => {
 
   test('O7 who is cut off from the database is replaced within the lease, and stops publishing', async () => {
     const network = await UnreliableNetwork.to(target.address())
-    const remote = target.open(kind!, { through: network, max: 6 })
+    const remote = target.open(kind, { through: network, max: 6 })
     onTestFinished(async () => {
       await network.close()
       await remote.close()

@@ -5,13 +5,13 @@ import { Broker, Gate, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 // The publisher's side: what the database's library is makes no difference.
-const root = useRoot(target, target.kinds[0]!, { max: 8 })
+const root = useRoot(target, mainKind(target), { max: 8 })
 const [slow, ...quick] = keysOfOneShard(10) as [string, ...string[]]
 
 test('O4 one slow message of a batch holds up its own key: the others are settled, and later ones of other keys follow', async () => {

@@ -4,7 +4,7 @@ import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
@@ -16,7 +16,7 @@ const RETRY = { attempts: ATTEMPTS, delayMs: () => 1 }
 
 describe('on one kind of root, since the tests of the store run on all', () => {
   // On MySQL and MariaDB each relay keeps one connection for its leases.
-  const root = useRoot(target, target.kinds[0]!, { max: 14 })
+  const root = useRoot(target, mainKind(target), { max: 14 })
 
   /** A publisher that gets no answer for a call with this message, and hangs: for other relays its relay has died. */
   function stuckOn(id: string, gate: Gate): Respond {
