@@ -36,7 +36,7 @@ for update skip locked`,
     /** The crash is counted before the owner changes: assignments take effect from left to right. */
     take: `
 update ${leases}
-set crashes = crashes + (owner is not null), owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
+set crashes = least(crashes, 1000000) + (owner is not null), owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
 where name in (?)`,
 
     /** One pair of {@link renew}, {@link held}, {@link release}. */
@@ -61,7 +61,7 @@ where owner = ? and (ROWS)`,
     /** Releases leases of which some, `CUT`, were cut off. */
     releaseCutOff: `
 update ${leases}
-set owner = null, expires_at = null, crashes = crashes + (CUT), in_flight = case when CUT then in_flight end
+set owner = null, expires_at = null, crashes = least(crashes, 1000000) + (CUT), in_flight = case when CUT then in_flight end
 where owner = ? and (ROWS)`,
 
     holders: `

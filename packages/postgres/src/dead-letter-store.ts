@@ -111,5 +111,6 @@ function textIn(row: Row, name: string): string | undefined {
 }
 
 function dateIn(row: Row, name: string): Date {
-  return new Date(Number(row[name]))
+  // 'infinity' is an instant of PostgreSQL's, and so is one long before any that is known here.
+  return new Date(Math.min(Math.max(Number(row[name]), Date.UTC(0, 0)), Date.UTC(9999, 11, 31)))
 }
