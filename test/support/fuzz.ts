@@ -8,6 +8,8 @@ const CASE_MS = 20_000
 
 let ran = 0
 let isCounted = false
+/** The first case that took too long: the cases after it, in search of a smaller one, are not run. */
+let late: Error | undefined
 
 /**
  * A property as a test. Each run of the suite takes a seed of its own, which is printed; `npm run fuzz -- --seed S` replays
@@ -31,7 +33,8 @@ export function fuzz<T>(
     const before = prototypes()
     const checked = fc.asyncProperty(value, async (given) => {
       ran += 1
-      await inTime(property(made(given)))
+      if (late !== undefined) throw late
+      await inTime(property(made(given)), () => fc.stringify(given))
       expectUnchanged(before)
     })
     await fc.assert(checked, { seed, numRuns, endOnFailure: factor > 1 })
@@ -39,14 +42,17 @@ export function fuzz<T>(
 }
 
 /** Rejects where the case goes on for too long. A case without a promise costs no timer. */
-async function inTime(outcome: unknown): Promise<void> {
+async function inTime(outcome: unknown, described: () => string): Promise<void> {
   if (!(outcome instanceof Promise)) return
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`The case takes longer than ${CASE_MS} ms.`)), CASE_MS)
+  const over = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      late = new Error(`The case takes longer than ${CASE_MS} ms: ${described().slice(0, 2000)}`)
+      reject(late)
+    }, CASE_MS)
   })
   try {
-    await Promise.race([outcome, late])
+    await Promise.race([outcome, over])
   } finally {
     clearTimeout(timer)
   }

@@ -6,7 +6,15 @@
 export type Tier = 'quick' | 'all'
 
 /** The projects that only the tier `all` runs. One that the command line names runs in any case. */
-const ONLY_IN_ALL: readonly string[] = ['galera', 'mysql-crash', 'mariadb-crash']
+const ONLY_IN_ALL: readonly string[] = [
+  'galera',
+  'mysql-crash',
+  'mariadb-crash',
+  'chaos-broker',
+  'chaos-postgres',
+  'chaos-mysql',
+  'chaos-mariadb',
+]
 
 export function tierOfRun(): Tier {
   const { TXBOX_TEST_TIER: tier = 'quick' } = process.env

@@ -16,6 +16,7 @@ import { UsageError } from './failure.ts'
 import type { Installation } from './installation.ts'
 import { probeListen } from './listen-probe.ts'
 import { loadDriver } from './load-driver.ts'
+import { visible } from './visible.ts'
 
 /** Long enough for a database on the other side of the world, short enough for a person to wait for the error. */
 const CONNECT_TIMEOUT_MS = 10_000
@@ -82,7 +83,15 @@ function engineOfUrl(url: string): 'postgres' | 'mysql' {
       `--database is no URL; expected ${EXPECTED}, with what is special in a URL percent-encoded.`,
     )
   }
-  const { protocol } = new URL(url)
+  const { protocol, searchParams } = new URL(url)
+  // A driver writes the names that it does not know to standard error as they are.
+  for (const name of searchParams.keys()) {
+    if (!/^[\w.-]{1,100}$/.test(name)) {
+      throw new UsageError(
+        `--database has a parameter '${visible(name.slice(0, 100))}', which no driver knows.`,
+      )
+    }
+  }
   if (/^postgres(ql)?:$/.test(protocol)) return 'postgres'
   if (/^(mysql|mariadb):$/.test(protocol)) return 'mysql'
   throw new UsageError(`--database ${protocol}// is not available in this version; expected ${EXPECTED}.`)

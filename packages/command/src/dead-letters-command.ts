@@ -7,7 +7,7 @@ import {
   type Tools,
 } from './dead-letters-tools.ts'
 import { listed, shortened, table } from './layout.ts'
-import { payloadOf } from './payload-of.ts'
+import { payloadOf, shownJson } from './payload-of.ts'
 import { write, writeJson } from './terminal.ts'
 import { visible, visibleLines } from './visible.ts'
 
@@ -75,7 +75,16 @@ export async function showDeadLetter(id: string, options: ShowOptions): Promise<
 }
 
 function contentOf({ contentType, headers, payload }: StoredPayload): object {
-  return { headers: JSON.parse(headers) as unknown, ...payloadOf(contentType, payload) }
+  return { ...headersOf(headers), ...payloadOf(contentType, payload) }
+}
+
+/** The headers as JSON; as text, when somebody has written a row whose headers are none. */
+function headersOf(headers: string): Record<string, unknown> {
+  try {
+    return { headers: shownJson(headers) }
+  } catch {
+    return { headersText: headers }
+  }
 }
 
 function allOf(message: Shown, content: StoredPayload | undefined): string {

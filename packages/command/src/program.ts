@@ -1,3 +1,4 @@
+import { oneLine } from '@txbox/core'
 import { Command, Option } from 'commander'
 import { discardDeadLetters, redriveDeadLetters } from './change-dead-letters.ts'
 import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'
@@ -14,6 +15,9 @@ import { withoutSecrets } from './without-secrets.ts'
 const EXIT_CODES = '\nExit codes: 0 done, 1 failed, 2 wrong usage.'
 
 const THIRTY_DAYS_MS = 2_592_000_000
+
+/** The maximum length of an error of usage, which quotes an argument. */
+const USAGE_CHARACTERS = 1000
 
 /** The command line. Throws instead of ending the process. */
 export function createProgram(installation: Installation): Command {
@@ -205,12 +209,9 @@ function withPublisher(command: Command, mandatory = true): Command {
 function complaining(command: Command): Command {
   return command.exitOverride().configureOutput({
     outputError(text, write) {
-      // Commander's own errors have hints on lines of their own.
-      const said = text
-        .replace(/^error: /, '')
-        .trim()
-        .replaceAll(/\s*\n\s*/g, ' ')
-      write(`txbox: ${withoutSecrets(said)} (see '${fullNameOf(command)} --help')\n`)
+      // Commander's own errors quote the arguments as they are, and have hints on lines of their own.
+      const said = oneLine(withoutSecrets(text.replace(/^error: /, '')), USAGE_CHARACTERS)
+      write(`txbox: ${said} (see '${fullNameOf(command)} --help')\n`)
     },
   })
 }

@@ -40,7 +40,7 @@ for update skip locked`,
     /** The crash is counted before the owner changes: assignments take effect from left to right. */
     take: `
 update ${leases}
-set crashes = crashes + (owner is not null), owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
+set crashes = least(crashes, 1000000) + (owner is not null), owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
 where name in (?)`,
 
     /** The condition on one lease in `renew`, `held` and `release`. */
@@ -65,7 +65,7 @@ where owner = ? and (${rows.join(' or ')})`,
     /** Releases leases; the work of some of them, `cut`, was cut off. */
     releaseCutOff: (rows: readonly string[], cut: readonly string[]) => `
 update ${leases}
-set owner = null, expires_at = null, crashes = crashes + (${cut.join(' or ')}), in_flight = case when ${cut.join(' or ')} then in_flight end
+set owner = null, expires_at = null, crashes = least(crashes, 1000000) + (${cut.join(' or ')}), in_flight = case when ${cut.join(' or ')} then in_flight end
 where owner = ? and (${rows.join(' or ')})`,
 
     holders: `

@@ -27,7 +27,7 @@ select cast(p.place as char) as place, p.order_key as order_key, cast(p.attempts
   cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp,
   cast(${firstOf('?')} as char) as first
 from ${parked} as p force index (parked_due)
-where p.shard = ? and p.due_at <= utc_timestamp(6)
+where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null
   and (not p.suspect or ${firstOf('?')} <> p.place)
 order by p.due_at
 limit ?`,
@@ -68,7 +68,7 @@ limit ?)`,
     findSuspect: `
 select cast(p.place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp
 from ${parked} as p force index (parked_suspect)
-where p.shard = ? and p.suspect = 1 and p.due_at <= utc_timestamp(6)
+where p.shard = ? and p.suspect = 1 and p.due_at <= utc_timestamp(6) and p.dead_at is null
   and (p.order_key is null or p.place = ${firstOf('?')})
 order by p.due_at
 limit 1`,

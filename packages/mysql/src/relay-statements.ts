@@ -99,7 +99,7 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
 (select ? as shard, 0 as due, null as server from ${outbox} as o where o.shard = ? limit 1)`,
 
     hasDue: `
-(select ? as shard, 1 as due, null as server from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) limit 1)`,
+(select ? as shard, 1 as due, null as server from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null limit 1)`,
 
     /**
      * The id of the connection in place of the shard, and its server, unless the connection is one of the known ones.

@@ -15,7 +15,15 @@ import {
   type Sleeper,
   type TransactionOf,
 } from '@txbox/core'
-import { assertTwoConnections, publicTransact, recogniseRoot, transactOn, type RootAdapter } from '@txbox/sql'
+import {
+  CHECK_TIMEOUT_MS,
+  GARBAGE_TIMEOUT_MS,
+  assertTwoConnections,
+  publicTransact,
+  recogniseRoot,
+  transactOn,
+  type RootAdapter,
+} from '@txbox/sql'
 import { connectListening } from './connect-listening.ts'
 import { deadLetterStatements } from './dead-letter-statements.ts'
 import { PostgresDeadLetterStore } from './dead-letter-store.ts'

@@ -189,7 +189,7 @@ cross join lateral (
       limit 1
     ) is not null as waiting,
     exists (
-      select from ${schema}.parked as p where p.shard = asked.shard and p.due_at <= pg_catalog.statement_timestamp()
+      select from ${schema}.parked as p where p.shard = asked.shard and p.due_at <= pg_catalog.statement_timestamp() and p.dead_at is null
     ) as due
 ) as found
 where waiting or due`,
@@ -231,9 +231,9 @@ export function messageColumns(table: string): string {
   ${stampOf(table)} as stamp`
 }
 
-/** Microseconds since 1970: exact, as text. */
+/** Microseconds since 1970: exact, as text. PostgreSQL has instants that no number stands for, such as 'infinity'. */
 export function stampOf(table: string): string {
-  return `(extract(epoch from ${table}.created_at) * 1000000::numeric)::bigint::text`
+  return `(extract(epoch from least(greatest(${table}.created_at, '0001-01-01Z'::timestamptz), '9999-12-31Z'::timestamptz)) * 1000000::numeric)::bigint::text`
 }
 
 /** The value that a stamp is compared with: `toStamp` clamps the stamp to the same two instants. */

@@ -6,7 +6,7 @@ const CHANGE = 'from_version::text as from_version, to_version::text as to_versi
 
 /** Milliseconds of the Unix time as text: no type parser of the user's has a say in it. */
 function instant(column: string): string {
-  return `pg_catalog.floor(pg_catalog.date_part('epoch', ${column}) * 1000::double precision)::bigint::text as ${column}`
+  return `pg_catalog.floor(pg_catalog.date_part('epoch', nullif(nullif(${column}, 'infinity'::timestamptz), '-infinity'::timestamptz)) * 1000::double precision)::bigint::text as ${column}`
 }
 
 /** Every statement on the tables of the version buffer. `schema` is quoted. */

@@ -1,3 +1,7 @@
+/** The years that a `Date` shows with four digits. */
+const EARLIEST_MS = Date.UTC(0, 0)
+const LATEST_MS = Date.UTC(9999, 11, 31)
+
 /** A row as a driver returns it. */
 export type Row = Readonly<Record<string, unknown>>
 
@@ -47,8 +51,10 @@ export class RowReader {
     return this.optionalText(row, name) === this.#encoding.isTrue
   }
 
-  /** An instant that the statement returns in the units of the database. */
+  /** An instant that the statement returns in the units of the database, within what a `Date` can show. */
   date(row: Row | undefined, name: string): Date {
-    return new Date(Math.floor(this.number(row, name) / this.#encoding.instantsPerMs))
+    // Somebody may have written an instant that is no `Date`, such as PostgreSQL's 'infinity'.
+    const ms = Math.floor(this.number(row, name) / this.#encoding.instantsPerMs)
+    return new Date(Math.min(Math.max(ms, EARLIEST_MS), LATEST_MS))
   }
 }
