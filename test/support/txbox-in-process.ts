@@ -1,4 +1,4 @@
-import { runTxbox } from '../../packages/cli/src/run-txbox.ts'
+import { runTxbox } from '../../packages/command/src/run-txbox.ts'
 
 export interface Ran {
   readonly code: number
@@ -21,7 +21,14 @@ export async function txboxHere(args: readonly string[], databaseUrl?: string): 
     process.exitCode = 0
     if (databaseUrl === undefined) delete process.env['DATABASE_URL']
     else process.env['DATABASE_URL'] = databaseUrl
-    await runTxbox()
+    await runTxbox({
+      calledAs: 'npx @txbox/cli',
+      drivers: {
+        pg: () => import('pg'),
+        mysql2: () => import('mysql2'),
+        '@txbox/rabbitmq': () => import('@txbox/rabbitmq'),
+      },
+    })
     return { code: Number(process.exitCode), stdout: stdout.texts.join(''), stderr: stderr.texts.join('') }
   } finally {
     Object.assign(console, { error, warn })

@@ -4,4 +4,4 @@
 union all
 (select ? as shard, 0 as due, null as server from `txbox_outbox` as o where o.shard = ? limit 1)
 union all
-(select ? as shard, 1 as due, null as server from `txbox_parked` as p where p.shard = ? and p.due_at <= utc_timestamp(6) limit 1)
+(select ? as shard, 1 as due, null as server from `txbox_parked` as p where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null limit 1)
