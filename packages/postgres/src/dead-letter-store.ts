@@ -112,5 +112,5 @@ function textIn(row: Row, name: string): string | undefined {
 
 function dateIn(row: Row, name: string): Date {
   // 'infinity' is an instant of PostgreSQL's, and so is one long before any that is known here.
-  return new Date(Math.min(Math.max(Number(row[name]), Date.UTC(0, 0)), Date.UTC(9999, 11, 31)))
+  return new Date(Math.min(Math.max(Number(row[name]), Date.parse('0001-01-01')), Date.UTC(9999, 11, 31)))
 }
