@@ -24,8 +24,12 @@ export interface InboxKey {
  * 1.0: `source` + `id` is unique for each distinct event).
  */
 export function messageId(): KeyExtractor<MessageIdentity> {
-  return (message) =>
-    message.source === undefined || message.source === null ? message.id : [message.source, message.id]
+  return ({ source, id }) => {
+    if (source !== undefined && source !== null) return [source, id]
+    if (!Array.isArray(id)) return id
+    // As a key, a list could be that of another message, which has a source.
+    throw new InvalidMessageError("The message's id is a list. Expected text. Nothing was written.")
+  }
 }
 
 /**

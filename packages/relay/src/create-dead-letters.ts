@@ -129,9 +129,12 @@ function filterOf(where: string, selection: DeadLetterSelection): DeadLetterFilt
   const { ids } = selection
   if (
     ids !== undefined &&
-    (!Array.isArray(ids) || ids.length > LIMITS.batchMessages || ids.some((id) => typeof id !== 'string'))
+    (!Array.isArray(ids) || ids.length > LIMITS.batchMessages || !ids.every(isStorable))
   ) {
-    throw check.wrong('ids', `a list of at most ${LIMITS.batchMessages} ids`)
+    throw check.wrong(
+      'ids',
+      `a list of at most ${LIMITS.batchMessages} ids, without NUL characters and lone surrogates`,
+    )
   }
   return {
     ids,
@@ -140,6 +143,10 @@ function filterOf(where: string, selection: DeadLetterSelection): DeadLetterFilt
     key: optionalText(check, 'key', selection.key, LIMITS.orderingKeyCharacters),
     after: undefined,
   }
+}
+
+function isStorable(id: unknown): boolean {
+  return typeof id === 'string' && !id.includes('\0') && id.isWellFormed()
 }
 
 function optionalText(

@@ -1,5 +1,5 @@
 /** The years that a `Date` shows with four digits. */
-const EARLIEST_MS = Date.UTC(0, 0)
+const EARLIEST_MS = Date.parse('0001-01-01')
 const LATEST_MS = Date.UTC(9999, 11, 31)
 
 /** A row as a driver returns it. */

@@ -124,7 +124,10 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     const filter = {
       consumer: this.consumer,
       key: key === undefined ? undefined : checkedKey('deadLetters', key),
-      after: after && { key: after.key, from: exactVersion('deadLetters', 'after.from', after.from) },
+      after: after && {
+        key: checkedKey('deadLetters', after.key),
+        from: exactVersion('deadLetters', 'after.from', after.from),
+      },
       limit: check.integer('limit', { min: 1, max: 1000, default: 100 }),
     }
     const dead = await this.#inSession((session) => this.#ports.versions.dead(session, filter))

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import { InvalidOptionError } from '@txbox/core'
+import { createDeadLetters } from '@txbox/relay'
+import { Broker } from '../support/broker.ts'
+import { useOutboxTarget } from '../support/outbox-target.ts'
+import { publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const root = useRoot(target, target.kinds[0]!)
+const prefix = target.engine === 'postgres' ? 'txbox.' : 'txbox_'
+
+/** What the broker has after a fresh relay has drained. */
+async function drained(): Promise<readonly string[]> {
+  const broker = new Broker()
+  const { relay } = new RelayUnderTest(root, broker.publisher())
+  await relay.drain()
+  await relay.stop()
+  return broker.log.map(({ message }) => message.id)
+}
+
+async function publish(...ids: readonly string[]): Promise<void> {
+  await publishAll(
+    root,
+    ids.map((id) => ({ topic: 't', key: id, id, payload: {} })),
+  )
+}
+
+test.for([['null'], ['[]'], ['{"a":1}']])(
+  'a row whose headers were altered to %s is a dead letter, and the others go on',
+  async ([headers]) => {
+    await publish('altered', 'beside')
+    await outbox.sql(`update ${prefix}outbox set headers = ? where id = 'altered'`, [headers])
+    expect(await drained()).toEqual(['beside'])
+    const [letter] = await createDeadLetters({ database: root.database }).list()
+    expect(letter).toMatchObject({ id: 'altered', error: expect.stringContaining('headers') })
+  },
+)
+
+test('O5 a dead letter that somebody has made due by hand does not keep drain from ending', async () => {
+  await publish('dead')
+  await outbox.sql(`update ${prefix}outbox set headers = '{' where id = 'dead'`)
+  await drained()
+  await outbox.sql(`update ${prefix}parked set due_at = '2000-01-01' where id = 'dead'`)
+  await publish('later')
+  expect(await drained()).toEqual(['later'])
+  expect(await createDeadLetters({ database: root.database }).list()).toHaveLength(1)
+})
+
+test('a lease whose count of crashes is at its end can be taken', async () => {
+  await drained()
+  await outbox.sql(
+    `update ${prefix}leases set owner = 'gone', expires_at = '2000-01-01', crashes = ${target.engine === 'postgres' ? '2147483647' : '4294967295'}`,
+  )
+  await publish('a')
+  expect(await drained()).toEqual(['a'])
+})
+
+test.for<[string]>([['a\0b'], ['a\uD800']])('an id that no row can have is refused: %j', async ([id]) => {
+  const letters = createDeadLetters({ database: root.database })
+  await expect(letters.discard({ ids: [id] })).rejects.toThrow(InvalidOptionError)
+})
