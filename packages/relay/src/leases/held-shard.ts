@@ -1,83 +1,114 @@
 import type { Lease } from '@txbox/core'
 import type { Trust } from './lease-trust.ts'
 
-/** A shard whose lease this relay holds. */
+/** A shard whose lease this relay holds, and what this relay is doing with the shard. */
 export class HeldShard {
   readonly shard: number
   readonly lease: Lease
   /**
-   * How many relays in a row died, or were cut off, while they held the shard; a lease that this relay let expire does
+   * How many relays in a row died, or were cut off, while they held the shard. A lease that this relay let expire does
    * not count.
    */
   readonly crashes: number
-  /** Whether a lane works on the shard. */
-  busy = false
-  /** Whether the shard is to be given back as soon as nothing of it is in flight. */
-  leaving: boolean
   #trust: Trust
-  /** Flights that are not settled, and how many of them have not ended. */
-  #flights = 0
-  #flying = 0
-  #cutOff = false
+  #isBusy = false
+  #isLeaving: boolean
+  /** Batches that were handed to the publisher and are not settled. */
+  #openBatches = 0
+  /** Open batches with calls that have not ended. */
+  #callingBatches = 0
+  #wasCutOff = false
 
   constructor(
     shard: number,
     { lease, trust }: { readonly lease: Lease; readonly trust: Trust },
-    { crashes, leaving }: { readonly crashes: number; readonly leaving: boolean },
+    { crashes, isLeaving }: { readonly crashes: number; readonly isLeaving: boolean },
   ) {
     this.shard = shard
     this.lease = lease
     this.crashes = crashes
-    this.leaving = leaving
+    this.#isLeaving = isLeaving
     this.#trust = trust
   }
 
-  /** May this relay still act as the owner? */
+  /** Whether this relay may still act as the owner. */
   get isTrusted(): boolean {
     return this.#trust.holds()
   }
 
-  /** Is a turn, or a call of the publisher, in progress? Then the shard is not given away. */
+  /** Whether the shard is to be given back as soon as none of its messages is in flight. */
+  get isLeaving(): boolean {
+    return this.#isLeaving
+  }
+
+  /** Whether a turn of the shard is in progress. */
+  get isBusy(): boolean {
+    return this.#isBusy
+  }
+
+  /** Whether a turn or a call of the publisher is in progress: then the shard is not given back. */
   get isAtWork(): boolean {
-    return this.busy || this.#flights > 0
+    return this.#isBusy || this.#openBatches > 0
   }
 
-  /** Has a call of the publisher been cut off, or would one be if the relay ended now? That counts as a crash. */
-  get isCutOff(): boolean {
-    return this.#cutOff || this.#flying > 0
-  }
-
-  /** May a turn begin? A turn publishes, or, if the shard is to be given back, only settles what is in flight. */
+  /**
+   * Whether a turn may begin. A turn publishes or, if the shard is to be given back, only settles the results of calls in
+   * flight.
+   */
   get mayTurn(): boolean {
-    return !this.busy && this.isTrusted && (!this.leaving || this.#flights > 0)
+    return !this.#isBusy && this.isTrusted && (!this.#isLeaving || this.#openBatches > 0)
   }
 
-  renewed(trust: Trust): void {
+  /** Whether a turn that publishes may begin. */
+  get isIdle(): boolean {
+    return this.mayTurn && !this.#isLeaving
+  }
+
+  /** Whether a call was cut off, or would be if the relay ended now. That counts as a crash. */
+  get isCutOff(): boolean {
+    return this.#wasCutOff || this.#callingBatches > 0
+  }
+
+  renew(trust: Trust): void {
     this.#trust = trust
   }
 
-  lost(): void {
+  /** The lease is lost: this relay may no longer act as the owner. */
+  lose(): void {
     this.#trust = { holds: () => false }
   }
 
-  /** Must be called when a call of the publisher begins. */
-  takeOff(): void {
-    this.#flights++
-    this.#flying++
+  /** Must be called when the shard is to be given back: from now on its turns publish nothing. */
+  leave(): void {
+    this.#isLeaving = true
   }
 
-  /** The calls of a flight have ended. */
-  ended(): void {
-    this.#flying--
+  beginTurn(): void {
+    this.#isBusy = true
   }
 
-  /** The results of a flight are settled, or count for nothing. */
-  landed(): void {
-    this.#flights--
+  endTurn(): void {
+    this.#isBusy = false
+  }
+
+  /** Must be called before a batch is handed to the publisher. */
+  beginBatch(): void {
+    this.#openBatches++
+    this.#callingBatches++
+  }
+
+  /** Must be called when the calls of a batch have ended. */
+  endCalls(): void {
+    this.#callingBatches--
+  }
+
+  /** Must be called when the results of a batch are settled, or are to be ignored. */
+  closeBatch(): void {
+    this.#openBatches--
   }
 
   /** Must be called when a call ended without results because the relay had to stop. */
   cutOff(): void {
-    this.#cutOff = true
+    this.#wasCutOff = true
   }
 }

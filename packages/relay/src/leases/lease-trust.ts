@@ -1,4 +1,4 @@
-/** Two clocks, because each fails in its own way: the wall clock is set, the monotonic one stands still during sleep. */
+/** Two clocks, because each fails in its own way: the wall clock may be set, and the monotonic clock stands still during sleep. */
 export interface Clock {
   monotonicMs(): number
   wallMs(): number
@@ -9,17 +9,17 @@ export const systemClock: Clock = {
   wallMs: () => Date.now(),
 }
 
-/** May we still act as the owner? */
+/** Says whether this relay may still act as the owner of a lease. */
 export interface Trust {
   holds(): boolean
 }
 
-/** The part of a lease at its end in which we no longer trust it: it may have ended in the database before. */
+/** The relay stops trusting a lease this part of its length early: the lease may end earlier in the database. */
 const MARGIN = 0.1
 
 /**
- * Trust in a lease, counted from when its renewal was *begun* (the database counts from a moment after that), and
- * ended by whichever clock says so first.
+ * Trust in a lease is counted from the moment when its renewal was *begun*, since the database counts from a later moment,
+ * and ends by whichever clock reaches the end first.
  */
 export function trustFrom(clock: Clock, leaseMs: number): Trust {
   const trustedMs = leaseMs * (1 - MARGIN)

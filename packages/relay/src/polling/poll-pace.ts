@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** The minimum distance between looks that news ask for: one look sees all messages that arrive in between. */
+/** The minimum time between looks that notifications ask for: one look sees all messages that arrive in between. */
 const NEWS_APART_MS = 2
 /**
  * Under a steady load the poller waits longer before a look, so that more messages share one look, one read and one
@@ -10,14 +10,16 @@ const NEWS_APART_MS = 2
  */
 const GATHER = { fromRate: 200, atRate: 1000, ms: 95 } as const
 
-/** How long the poller waits before it looks again: short while there is something, ever longer when there is nothing. */
+/** How long the poller waits before it looks again: a short time while there are messages, ever longer when there are none. */
 export class PollPace {
   readonly #min: number
   readonly #max: number
   #ms: number
-  /** Ends a wait; another each time. */
+  /** Ends the wait in progress; each wait that ended early is followed by another controller. */
   #woken = new AbortController()
   #lookedAt = -Infinity
+  /** When the last news came, on the monotonic clock. */
+  #newsAt = -Infinity
   #stopped = false
   /** Messages that were published in about the last second; a message counts less the longer ago it was published. */
   #rate = 0
@@ -35,17 +37,29 @@ export class PollPace {
     this.#rate = this.#rateAt(performance.now()) + count
   }
 
+  /** Must be called when a look failed: the next one follows after the shortest wait. */
   hurry(): void {
     this.#ms = this.#min
   }
 
+  /** Must be called when nothing was published since the last look. */
   slacken(): void {
     this.#ms = Math.min(this.#max, this.#ms * 1.5)
   }
 
-  /** There is news. However many come while the poller is at work, it looks once more. */
+  /** Must be called when the database notifies of new messages. */
+  news(): void {
+    this.#newsAt = performance.now()
+    this.wake()
+  }
+
+  /** Ends the wait early. However often this is called while the poller is at work, the poller looks once more. */
   wake(): void {
     this.#woken.abort()
+  }
+
+  wakeIfNewsSince(startedAt: number): void {
+    if (this.#newsAt >= startedAt) this.wake()
   }
 
   stop(): void {
@@ -68,7 +82,7 @@ export class PollPace {
     this.#lookedAt = performance.now()
   }
 
-  /** Do messages arrive so steadily that looks are further apart? */
+  /** Whether messages arrive so steadily that looks are further apart. */
   get isGathering(): boolean {
     return this.#gatherMs() > 0
   }

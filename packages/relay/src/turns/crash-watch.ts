@@ -1,5 +1,5 @@
 import { LeaseLostError, type BacklogMessage, type ReadLimits, type RelayStore } from '@txbox/core'
-import type { FlightKind } from './flight.ts'
+import type { BatchKind } from './in-flight-batch.ts'
 import type { HeldShard } from '../leases/held-shard.ts'
 import { suspectSettlement } from './settlements.ts'
 
@@ -29,12 +29,11 @@ export class CrashWatch {
   #horizon: bigint | undefined
   #isOutboxThrough = false
   #isParkedThrough = false
-  /** Suspects may be left. */
-  hasSuspects: boolean
-  /** Flights that have not landed, each with its messages in flight. */
+  #hasSuspects: boolean
+  /** The batches in flight. */
   readonly #noted = new Map<
     readonly BacklogMessage[],
-    { readonly kind: FlightKind; readonly from: bigint; readonly to: bigint }
+    { readonly kind: BatchKind; readonly from: bigint; readonly to: bigint }
   >()
 
   constructor(held: HeldShard, store: RelayStore, limits: ReadLimits) {
@@ -42,11 +41,17 @@ export class CrashWatch {
     this.#store = store
     this.#limits = limits
     this.#isActive = held.lease.crashes > 0
-    this.hasSuspects = held.lease.crashes >= SUSPICIOUS_CRASHES
+    this.#hasSuspects = held.lease.crashes >= SUSPICIOUS_CRASHES
   }
 
-  get isActive(): boolean {
-    return this.#isActive
+  /** Whether suspects may be left. */
+  get hasSuspects(): boolean {
+    return this.#hasSuspects
+  }
+
+  /** Must be called when a suspect was looked for, or may have become due. */
+  sawSuspect(isThere: boolean): void {
+    this.#hasSuspects = isThere
   }
 
   /** Marks the suspects, once. Must be called before the first message of the shard is published. */
@@ -64,28 +69,28 @@ export class CrashWatch {
     this.#isBegun = true
   }
 
-  /**
-   * Notes in the lease the messages that a flight is about to publish. For a suspect, its own row keeps the count
-   * instead.
-   */
-  async takeOff(kind: FlightKind, batch: readonly BacklogMessage[]): Promise<void> {
-    if (!this.#isActive || kind === 'suspect' || batch.length === 0) return
+  /** Notes in the lease the messages that are about to be published. For a suspect, its own row keeps the count instead. */
+  async note(kind: BatchKind, batch: readonly BacklogMessage[]): Promise<void> {
+    if (!this.#isActive || kind === 'suspect') return
     const numbers = batch.map(({ seq }) => seq)
     this.#noted.set(batch, { kind, from: least(numbers), to: greatest(numbers) })
     try {
-      await this.#write(this.#note())
+      await this.#write(this.#ranges())
     } catch (error) {
       this.#noted.delete(batch)
       throw error
     }
   }
 
-  /** The next note leaves the flight out. The only harm of a note that is too long: innocent messages become suspects. */
-  landed(batch: readonly BacklogMessage[]): void {
+  /**
+   * Leaves messages that are no longer in flight out of the next note. The only harm of a note that names too many: innocent
+   * messages become suspects.
+   */
+  forget(batch: readonly BacklogMessage[]): void {
     this.#noted.delete(batch)
   }
 
-  /** The outbox has been read: do the messages show that the dead owner's batch is through? */
+  /** Must be called when the outbox was read: the messages may show that the dead owner's batch is through. */
   sawOutbox(batch: readonly BacklogMessage[]): void {
     if (!this.#isActive || this.#isOutboxThrough) return
     const [first] = batch
@@ -95,14 +100,14 @@ export class CrashWatch {
     this.#horizon ??= batch.at(-1)?.seq
   }
 
-  /** The parked messages that were due have been tried, or there were none. */
-  parkedIsThrough(): void {
+  /** Must be called when the parked messages that were due have been tried, or there were none. */
+  triedParked(): void {
     this.#isParkedThrough = true
   }
 
   /** Ends the watch when everything is through. */
   async end(): Promise<void> {
-    if (!this.#isActive || this.hasSuspects || !this.#isOutboxThrough || !this.#isParkedThrough) return
+    if (!this.#isActive || this.#hasSuspects || !this.#isOutboxThrough || !this.#isParkedThrough) return
     await this.#store.survived(this.#held.lease)
     this.#isActive = false
     this.#noted.clear()
@@ -129,8 +134,8 @@ export class CrashWatch {
     }
   }
 
-  #note(): Noted {
-    const rangeOf = (kinds: readonly FlightKind[]): readonly [string, string] | undefined => {
+  #ranges(): Noted {
+    const rangeOf = (kinds: readonly BatchKind[]): readonly [string, string] | undefined => {
       const ranges = [...this.#noted.values()].filter(({ kind }) => kinds.includes(kind))
       if (ranges.length === 0) return undefined
       return [String(least(ranges.map(({ from }) => from))), String(greatest(ranges.map(({ to }) => to)))]

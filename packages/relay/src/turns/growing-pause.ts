@@ -1,8 +1,8 @@
-/** The pauses of one shard that fails while others do not: they double from the shortest to the longest. */
+/** In milliseconds. */
 const SHORTEST_MS = 100
 const LONGEST_MS = 60_000
 
-/** Growing pauses between the attempts at something that fails. */
+/** The pauses of one shard that fails: they double from the shortest to the longest, until the shard succeeds. */
 export class GrowingPause {
   #failures = 0
   #until = -Infinity

@@ -6,7 +6,7 @@ import {
   type Refusal,
   type RetryPolicy,
 } from '@txbox/core'
-import type { Rejection } from './flight.ts'
+import type { Rejection } from './in-flight-batch.ts'
 import type { RelayEvents } from '../relay.ts'
 
 const FALLBACK = exponentialBackoff()

@@ -1,0 +1,87 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { exponentialBackoff, type RelayStore } from '@txbox/core'
+import type { LeaseKeeper } from '../leases/lease-keeper.ts'
+import type { PublisherOutage } from '../turns/publisher-outage.ts'
+import type { TurnLanes } from '../turns/turn-lanes.ts'
+import type { EmptyShards } from './empty-shards.ts'
+import type { PollPace } from './poll-pace.ts'
+import type { Progress } from './progress.ts'
+
+/** The pauses after failures of the database. */
+const DATABASE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
+
+export interface PollerSettings {
+  readonly store: RelayStore
+  readonly keeper: LeaseKeeper
+  readonly lanes: TurnLanes
+  readonly empty: EmptyShards
+  readonly pace: PollPace
+  readonly progress: Progress
+  readonly outage: PublisherOutage
+  /** Aborted when the relay stops. */
+  readonly signal: AbortSignal
+  readonly onError: (error: unknown) => void
+}
+
+/** Looks for new messages in idle shards: often while there are some, ever less often when there are none. */
+export class Poller {
+  readonly #settings: PollerSettings
+
+  constructor(settings: PollerSettings) {
+    this.#settings = settings
+  }
+
+  async run(): Promise<void> {
+    const { pace, progress, outage, signal, onError } = this.#settings
+    let moved = 0
+    for (let failures = 0; !signal.aborted;) {
+      await this.#pause(outage.waitMs(performance.now()))
+      await pace.wait()
+      try {
+        if (progress.moved === moved) pace.slacken()
+        moved = progress.moved
+        await this.#poll()
+        failures = 0
+      } catch (error) {
+        onError(error)
+        pace.hurry()
+        await this.#pause(DATABASE_PAUSES.delayMs(++failures, Math.random))
+      }
+    }
+  }
+
+  /**
+   * Asks which of the shards have something to do. The other shards have been seen empty, except where a call of this
+   * relay is in flight: a published message counts once it is settled.
+   *
+   * @returns the shards with something to do, and whether parked messages of them are due.
+   */
+  async look(shards: readonly number[]): Promise<ReadonlyMap<number, boolean>> {
+    const { store, keeper, lanes, empty } = this.#settings
+    const startedAt = performance.now()
+    const found = new Map((await store.work(shards)).map(({ shard, due }) => [shard, due]))
+    lanes.noticeServer()
+    empty.seen(
+      shards.filter((shard) => !found.has(shard) && !keeper.isAtWork(shard)),
+      startedAt,
+    )
+    return found
+  }
+
+  async #poll(): Promise<void> {
+    const { keeper, lanes } = this.#settings
+    const idle = keeper.idle()
+    if (idle.length === 0) return
+    const startedAt = performance.now()
+    const found = await this.look(idle.map(({ shard }) => shard))
+    for (const held of idle) {
+      const due = found.get(held.shard)
+      if (due !== undefined) lanes.sawWork(held, due, startedAt)
+    }
+  }
+
+  /** Ends early when the relay stops. */
+  async #pause(ms: number): Promise<void> {
+    await pause(ms, undefined, { signal: this.#settings.signal }).catch(() => undefined)
+  }
+}

@@ -1,0 +1,217 @@
+import {
+  PublishTimeoutError,
+  oneLine,
+  type BacklogMessage,
+  type PublishResult,
+  type Publisher,
+} from '@txbox/core'
+import type { HeldShard } from '../leases/held-shard.ts'
+import { RelayedMessage } from '../relayed-message.ts'
+import { EarlyAnswers, OneOfEachKey, WholeBatch, checkResults, type PublishQueue } from './key-order.ts'
+
+/**
+ * A call that takes longer does not hold up the keys whose messages it has answered: their next messages go in another
+ * call.
+ */
+const STALL_MS = 50
+/** The maximum number of concurrent calls of one batch. */
+const MOST_CALLS = 4
+
+/** The source of a batch's messages. A suspect is a parked message that is tried alone. */
+export type BatchKind = 'outbox' | 'parked' | 'suspect'
+
+export type Rejection = Extract<PublishResult, { status: 'rejected' }>
+
+export interface BatchResults {
+  readonly accepted: readonly BacklogMessage[]
+  readonly rejected: readonly { readonly message: BacklogMessage; readonly result: Rejection }[]
+  /** Rows that were written by hand and cannot be read: these messages were not published. */
+  readonly unreadable: readonly BacklogMessage[]
+}
+
+/** What the calls of the publisher need. */
+export interface CallTools {
+  readonly publisher: Publisher
+  readonly publishTimeoutMs: number
+  /** Aborted when the publisher has to stop now. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * A batch that was handed to the publisher: its calls, and their results so far. Each message of a key goes after the
+ * message before it was accepted, unless the publisher keeps the order of keys by itself; after a rejection the rest of
+ * the key is left for later. A batch may outlive the turn that began it: later turns then settle its results.
+ */
+export class InFlightBatch {
+  readonly kind: BatchKind
+  readonly messages: readonly BacklogMessage[]
+  readonly begunAt = performance.now()
+  /** Resolves when the last call has ended, however it ended; never rejects. */
+  readonly ended: Promise<void>
+  readonly #held: HeldShard
+  readonly #tools: CallTools
+  readonly #queue: PublishQueue
+  readonly #onLate: (error: PublishTimeoutError) => void
+  #onNews: () => void = () => {}
+  #hasEnded = false
+  #calls = 0
+  #callsInProgress = 0
+  #answered = 0
+  #isLate = false
+  #failure: { readonly error: unknown } | undefined
+  #accepted: BacklogMessage[] = []
+  #rejected: { message: BacklogMessage; result: Rejection }[] = []
+  #unreadable: readonly BacklogMessage[]
+  /** Whether results have arrived that no turn has taken. */
+  #hasNews = false
+  /** Whether the last call has been in progress for some time. */
+  #isStalled = false
+  #stalling: NodeJS.Timeout | undefined
+  /** Wakes up the loop that begins calls. */
+  #changed: () => void = () => {}
+
+  /** @param onLate receives the error of a call that takes longer than `publishTimeoutMs`. */
+  constructor(
+    kind: BatchKind,
+    messages: readonly BacklogMessage[],
+    held: HeldShard,
+    tools: CallTools,
+    onLate: (error: PublishTimeoutError) => void,
+  ) {
+    this.kind = kind
+    this.messages = messages
+    this.#held = held
+    this.#tools = tools
+    this.#onLate = onLate
+    this.#unreadable = messages.filter(({ undecodable }) => undecodable !== undefined)
+    const isReadable = this.#unreadable.length === 0
+    const readable = isReadable ? messages : messages.filter(({ undecodable }) => undecodable === undefined)
+    const isOrdered = tools.publisher.ordering === 'per-key'
+    this.#queue = isOrdered ? new WholeBatch(readable) : new OneOfEachKey(readable)
+    this.ended = this.#publish().then(() => {
+      this.#hasEnded = true
+      this.#onNews()
+    })
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
+  /** The number of calls of the publisher so far. */
+  get calls(): number {
+    return this.#calls
+  }
+
+  /** The number of messages that were accepted or rejected so far. */
+  get answered(): number {
+    return this.#answered
+  }
+
+  /** Whether a call took longer than `publishTimeoutMs`. */
+  get isLate(): boolean {
+    return this.#isLate
+  }
+
+  /** A call threw, or gave an invalid answer: nothing is known of the messages without a result. */
+  get failure(): { readonly error: unknown } | undefined {
+    return this.#failure
+  }
+
+  /** `listener` is called at the first result that no turn has taken, and when the last call has ended. */
+  onNews(listener: () => void): void {
+    this.#onNews = listener
+  }
+
+  /** Takes the results that have arrived since the last time. */
+  takeResults(): BatchResults {
+    this.#hasNews = false
+    const results = { accepted: this.#accepted, rejected: this.#rejected, unreadable: this.#unreadable }
+    this.#accepted = []
+    this.#rejected = []
+    this.#unreadable = []
+    return results
+  }
+
+  async #publish(): Promise<void> {
+    for (;;) {
+      if (this.#mayCall()) this.#beginCall()
+      else if (this.#callsInProgress === 0) return clearTimeout(this.#stalling)
+      else await new Promise<void>((resolve) => (this.#changed = resolve))
+    }
+  }
+
+  #mayCall(): boolean {
+    const isFree = this.#callsInProgress === 0 || (this.#isStalled && this.#callsInProgress < MOST_CALLS)
+    if (!isFree || this.#queue.due().length === 0 || this.#failure !== undefined) return false
+    return this.#held.isTrusted && !this.#tools.signal.aborted
+  }
+
+  #beginCall(): void {
+    this.#calls++
+    this.#callsInProgress++
+    this.#isStalled = false
+    clearTimeout(this.#stalling)
+    this.#stalling = setTimeout(() => {
+      this.#isStalled = true
+      this.#changed()
+    }, STALL_MS)
+    void this.#call(this.#queue.take())
+      .catch((error: unknown) => void (this.#failure ??= { error }))
+      .finally(() => {
+        this.#callsInProgress--
+        this.#changed()
+      })
+  }
+
+  async #call(messages: readonly BacklogMessage[]): Promise<void> {
+    const { publisher, publishTimeoutMs, signal } = this.#tools
+    const early = new EarlyAnswers(messages, this.#queue)
+    let hasEnded = false
+    const answered = (index: number, result: PublishResult): void => {
+      if (hasEnded || !early.add(index, result)) return
+      this.#take(messages[index]!, result)
+      if (this.#queue.due().length > 0) this.#changed()
+      if (!this.#hasNews) this.#onNews()
+      this.#hasNews = true
+    }
+    const aborting = new AbortController()
+    const abort = (): void => aborting.abort(signal.reason)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort, { once: true })
+    const timer = setTimeout(() => {
+      this.#isLate = true
+      const error = lateError(messages, publishTimeoutMs)
+      aborting.abort(new DOMException(error.message, 'TimeoutError'))
+      this.#onLate(error)
+    }, publishTimeoutMs)
+    try {
+      const outgoing = messages.map((message) => new RelayedMessage(message))
+      const results = await publisher.publish(outgoing, { signal: aborting.signal, answered })
+      checkResults(results, messages)
+      for (let index = 0; index < messages.length; index++) {
+        if (!early.has(index)) this.#take(messages[index]!, results[index]!)
+      }
+    } finally {
+      hasEnded = true
+      clearTimeout(timer)
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  #take(message: BacklogMessage, result: PublishResult): void {
+    if (result.status === 'skipped') return
+    this.#answered++
+    if (result.status === 'rejected') return void this.#rejected.push({ message, result })
+    this.#accepted.push(message)
+    this.#queue.accepted(message)
+  }
+}
+
+function lateError(messages: readonly BacklogMessage[], publishTimeoutMs: number): PublishTimeoutError {
+  return new PublishTimeoutError(
+    `The publisher has not answered a call with ${messages.length} messages, the first with id ` +
+      `${oneLine(messages[0]!.id)}, for ${publishTimeoutMs} ms. The signal of the call has been ` +
+      'aborted. Only the shard of these messages waits until the call ends.',
+  )
+}

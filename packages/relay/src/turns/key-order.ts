@@ -1,0 +1,143 @@
+import { oneLine, type BacklogMessage, type PublishResult } from '@txbox/core'
+
+/** There is no such message. */
+const NONE = -1
+
+/** The messages of a batch that may be published now, as the order of their keys allows. */
+export interface PublishQueue {
+  /** Whether a call never has two messages of one key. */
+  readonly hasOneOfEachKey: boolean
+  /** The messages that may go in the next call. */
+  due(): readonly BacklogMessage[]
+  /** Takes these messages out of the queue, to publish them now. */
+  take(): readonly BacklogMessage[]
+  accepted(message: BacklogMessage): void
+}
+
+/** For a publisher that keeps the order of a key by itself: all messages go in one call. */
+export class WholeBatch implements PublishQueue {
+  readonly hasOneOfEachKey = false
+  #due: readonly BacklogMessage[]
+
+  constructor(batch: readonly BacklogMessage[]) {
+    this.#due = batch
+  }
+
+  due(): readonly BacklogMessage[] {
+    return this.#due
+  }
+
+  take(): readonly BacklogMessage[] {
+    const due = this.#due
+    this.#due = []
+    return due
+  }
+
+  accepted(): void {}
+}
+
+/**
+ * For any other publisher: the first message of each key, and each later message once the message before it was accepted.
+ * After a rejection the rest of its key never becomes due. Messages without a key go at once.
+ */
+export class OneOfEachKey implements PublishQueue {
+  readonly hasOneOfEachKey = true
+  #due: BacklogMessage[] = []
+  /** The next message of the same key. */
+  readonly #next = new Map<BacklogMessage, BacklogMessage>()
+
+  constructor(batch: readonly BacklogMessage[]) {
+    const last = new Map<string, BacklogMessage>()
+    for (const message of batch) {
+      const before = message.key === undefined ? undefined : last.get(message.key)
+      if (before === undefined) this.#due.push(message)
+      else this.#next.set(before, message)
+      if (message.key !== undefined) last.set(message.key, message)
+    }
+  }
+
+  due(): readonly BacklogMessage[] {
+    return this.#due
+  }
+
+  take(): readonly BacklogMessage[] {
+    const due = this.#due
+    this.#due = []
+    return due
+  }
+
+  accepted(message: BacklogMessage): void {
+    const next = this.#next.get(message)
+    if (next !== undefined) this.#due.push(next)
+  }
+}
+
+/** The messages of a call that the publisher has answered before the end of the call. */
+export class EarlyAnswers {
+  readonly #isAnswered: Uint8Array
+  /** For each message, the place of the message before it in its key. */
+  readonly #before: Int32Array | undefined
+
+  constructor(messages: readonly BacklogMessage[], queue: PublishQueue) {
+    this.#isAnswered = new Uint8Array(messages.length)
+    this.#before = queue.hasOneOfEachKey ? undefined : predecessors(messages)
+  }
+
+  has(index: number): boolean {
+    return this.#isAnswered[index] === 1
+  }
+
+  /**
+   * @returns whether the answer counts now. An answer that is invalid or repeated, or that comes before the answer for an
+   *   earlier message of the same key, does not: then the result at the end of the call counts.
+   */
+  add(index: number, result: PublishResult | null | undefined): boolean {
+    // A place that the call does not have is `undefined` here.
+    if (this.#isAnswered[index] !== 0) return false
+    if (result?.status !== 'accepted' && result?.status !== 'rejected') return false
+    const predecessor = this.#before?.[index] ?? NONE
+    if (predecessor !== NONE && !this.has(predecessor)) return false
+    this.#isAnswered[index] = 1
+    return true
+  }
+}
+
+/**
+ * Checks the results of a call. No result of a publisher may lose a message: an invalid result counts as no result.
+ *
+ * @throws {TypeError} when the answer is not one result for each message.
+ */
+export function checkResults(results: readonly PublishResult[], messages: readonly BacklogMessage[]): void {
+  if (!Array.isArray(results) || results.length !== messages.length) {
+    throw new TypeError(
+      `The publisher must answer with one result for each of ${messages.length} messages, but answered with ` +
+        `${Array.isArray(results) ? `${results.length}` : typeof results}.`,
+    )
+  }
+  const rejected = new Set<string>()
+  for (const [index, result] of (results as readonly (PublishResult | null | undefined)[]).entries()) {
+    const { id, key } = messages[index]!
+    if (result?.status === 'accepted') continue
+    if (result?.status === 'rejected') {
+      if (key !== undefined) rejected.add(key)
+    } else if (result?.status !== 'skipped' || key === undefined || !rejected.has(key)) {
+      throw new TypeError(
+        `The publisher's result for message ${oneLine(id)} must be 'accepted', 'rejected', or ` +
+          `'skipped' after a rejection of the same key, not ${oneLine(String(result?.status))}.`,
+      )
+    }
+  }
+}
+
+function predecessors(messages: readonly BacklogMessage[]): Int32Array {
+  const before = new Int32Array(messages.length).fill(NONE)
+  const last = new Map<string, number>()
+  for (let index = 0; index < messages.length; index++) {
+    const { key } = messages[index]!
+    if (key === undefined) continue
+    const predecessor = last.get(key)
+    if (predecessor !== undefined) before[index] = predecessor
+    last.set(key, index)
+  }
+  return before
+}

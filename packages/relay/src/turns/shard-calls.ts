@@ -1,0 +1,195 @@
+import type { BacklogMessage } from '@txbox/core'
+import type { HeldShard } from '../leases/held-shard.ts'
+import type { CrashWatch } from './crash-watch.ts'
+import { GrowingPause } from './growing-pause.ts'
+import { InFlightBatch, type BatchKind } from './in-flight-batch.ts'
+import { MessagesInFlight } from './messages-in-flight.ts'
+import type { TurnTools } from './shard-turns.ts'
+
+/**
+ * A turn goes on while its calls answer: it ends after the first interval of this length in which fewer than a twentieth
+ * of its messages were answered, so after 20 intervals at the latest. Then the turn settles what has been answered, and
+ * other keys of the shard go on. To settle a busy call in pieces would cost the broker its rate: RabbitMQ, 0.4 instead of
+ * 0.8 of a bare client's rate with turns of 50 ms.
+ */
+const INTERVAL_MS = 50
+const LEAST_PROGRESS = 1 / 20
+/**
+ * The same for a large batch, which a broker with much in flight answers later: there is no room for other messages beside
+ * it.
+ */
+const LARGE_BATCH = 100
+const LARGE_BATCH_INTERVAL_MS = 500
+/** The maximum number of batches of one shard that outlive their turns. */
+const MOST_BATCHES = 16
+
+/** The batches of one shard that were handed to the publisher and are not settled. */
+export class ShardCalls {
+  readonly #held: HeldShard
+  readonly #tools: TurnTools
+  readonly #watch: CrashWatch
+  readonly #open = new Set<InFlightBatch>()
+  /** The open batches that have outlived their turns, and their messages. */
+  readonly #outliving = new Set<InFlightBatch>()
+  readonly #messages = new MessagesInFlight()
+  readonly #pause = new GrowingPause()
+  #isAbandoned = false
+
+  constructor(held: HeldShard, tools: TurnTools, watch: CrashWatch) {
+    this.#held = held
+    this.#tools = tools
+    this.#watch = watch
+  }
+
+  /** The number of messages in flight that outlived their turns. */
+  get size(): number {
+    return this.#messages.size
+  }
+
+  get hasSuspect(): boolean {
+    return [...this.#outliving].some(({ kind }) => kind === 'suspect')
+  }
+
+  /** The number of messages that may be published now. */
+  get room(): number {
+    const { messages, bytes } = this.#tools.limits
+    const isFull = this.#outliving.size >= MOST_BATCHES || this.#messages.bytes >= bytes
+    return isFull ? 0 : Math.max(0, messages - this.#messages.size)
+  }
+
+  /** The batches whose results later turns settle. */
+  get outliving(): readonly InFlightBatch[] {
+    return [...this.#outliving]
+  }
+
+  /** Whether the lease is lost: the results of batches that have not ended are ignored. */
+  get isAbandoned(): boolean {
+    return this.#isAbandoned
+  }
+
+  /** The pause of this shard alone, in milliseconds, because its calls fail while calls of other shards succeed. */
+  remainingMs(now: number): number {
+    return this.#pause.remainingMs(now)
+  }
+
+  mayPublish(kind: BatchKind, message: BacklogMessage): boolean {
+    return this.#messages.mayPublish(kind, message)
+  }
+
+  outlivesTurn(batch: InFlightBatch): boolean {
+    return this.#outliving.has(batch)
+  }
+
+  /**
+   * Hands messages to the publisher, and waits until the calls have ended, or the turn is over.
+   *
+   * @returns `undefined` when the broker is unavailable: nothing was published.
+   */
+  async publish(kind: BatchKind, messages: readonly BacklogMessage[]): Promise<InFlightBatch | undefined> {
+    await this.#watch.note(kind, messages)
+    // Checked again: the broker may have become unavailable while the database was read.
+    if (!this.#tools.outage.admits(performance.now())) {
+      this.#watch.forget(messages)
+      return undefined
+    }
+    this.#held.beginBatch()
+    const batch = new InFlightBatch(kind, messages, this.#held, this.#tools, (error) => {
+      this.#tools.events.emit('error', { error })
+      // Other suspects need not wait: the attempt is counted.
+      if (kind === 'suspect') this.#tools.suspectLane.leave(this.#held)
+    })
+    this.#open.add(batch)
+    void batch.ended.then(() => this.#callsEnded(batch))
+    await untilTurnEnds(batch, this.#intervalMs(messages.length))
+    if (!batch.hasEnded) this.#keep(batch)
+    return batch
+  }
+
+  /**
+   * Must be called when results of a batch are settled, or are to be ignored.
+   *
+   * @param isLast whether these are the last results of the batch.
+   */
+  settled(batch: InFlightBatch, messages: readonly BacklogMessage[], isLast: boolean): void {
+    if (isLast) return this.#close(batch)
+    for (const message of messages) this.#messages.remove(batch.kind, message)
+  }
+
+  /** Must be called when the broker answers: an outage, if there is one, is over. */
+  brokerAnswered(): void {
+    if (this.#tools.outage.succeeded()) this.#tools.lanes.resumePaused()
+  }
+
+  /** Must be called when the lease is lost. Resolves when the calls have ended: the shard is not taken again before. */
+  async abandon(): Promise<void> {
+    this.#isAbandoned = true
+    await Promise.all(
+      [...this.#open].map(async (batch) => {
+        await batch.ended
+        this.#close(batch)
+      }),
+    )
+  }
+
+  /** Keeps a batch that outlives its turn. */
+  #keep(batch: InFlightBatch): void {
+    if (this.#isAbandoned) return
+    for (const message of batch.messages) this.#messages.add(batch.kind, message)
+    this.#outliving.add(batch)
+    // Results are gathered for as long as a turn waits.
+    batch.onNews(() => {
+      if (this.#isAbandoned) return
+      const gatherMs = this.#intervalMs(batch.messages.length - batch.answered)
+      this.#tools.lanes.add(this.#held, batch.hasEnded ? 0 : gatherMs)
+    })
+  }
+
+  #intervalMs(messages: number): number {
+    const isLarge = messages >= LARGE_BATCH && messages * 2 >= this.#tools.limits.messages
+    return isLarge ? LARGE_BATCH_INTERVAL_MS : INTERVAL_MS
+  }
+
+  /** Updates what is known of the broker. */
+  #callsEnded(batch: InFlightBatch): void {
+    const { outage, events, signal } = this.#tools
+    this.#held.endCalls()
+    if (batch.calls === 0) return outage.giveBack()
+    if (this.#isAbandoned) return
+    if (batch.failure === undefined) {
+      this.#pause.succeeded()
+      return this.brokerAnswered()
+    }
+    if (signal.aborted) return this.#held.cutOff()
+    const now = performance.now()
+    if (batch.isLate) return void this.#pause.failed(now)
+    const ownMs = outage.isOwnFailure(this.#held) ? this.#pause.failed(now) : 0
+    const outageMs = outage.failed(batch.begunAt, now)
+    if (outageMs === undefined && ownMs === 0) return
+    events.emit('unavailable', {
+      error: batch.failure.error,
+      retryInMs: Math.max(outageMs ?? 0, ownMs),
+    })
+  }
+
+  #close(batch: InFlightBatch): void {
+    if (!this.#open.delete(batch)) return
+    if (this.#outliving.delete(batch)) {
+      for (const message of batch.messages) this.#messages.remove(batch.kind, message)
+    }
+    this.#watch.forget(batch.messages)
+    this.#held.closeBatch()
+    if (batch.kind === 'suspect') this.#tools.suspectLane.leave(this.#held)
+  }
+}
+
+/** Waits until the calls of a batch have ended, or make no more progress. */
+async function untilTurnEnds(batch: InFlightBatch, intervalMs: number): Promise<void> {
+  const least = batch.messages.length * LEAST_PROGRESS
+  for (let before = -least; !batch.hasEnded && batch.answered - before >= least;) {
+    before = batch.answered
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, intervalMs)))
+    await Promise.race([batch.ended, late])
+    clearTimeout(timer)
+  }
+}
