@@ -99,7 +99,7 @@ const CALLS: Record<string, (tx: Kysely<Shop>) => Promise<unknown>> = {
       column: 'changedAt',
       at: '2026-01-02T03:04:05.678901Z',
       set: { total: 2 },
-      insert: { status: 'open', total: 2, version: 1 },
+      insert: { id: 'o1', status: 'open', total: 2, version: 1 },
     }),
 }
 
