@@ -1,4 +1,4 @@
-insert into "orders" ("status", "total", "version", "id", "changedAt") select $1 as "status", $2 as "total", $3 as "version", $4 as "id", cast($5 as timestamptz) as "changedAt" where 1 = 1 and not coalesce((
+insert into "orders" ("id", "status", "total", "version", "changedAt") select $1 as "id", $2 as "status", $3 as "total", $4 as "version", cast($5 as timestamptz) as "changedAt" where 1 = 1 and not coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (
         cast('pg_catalog.timestamptz' as pg_catalog.regtype), cast('pg_catalog.timestamp' as pg_catalog.regtype)
