@@ -19,7 +19,7 @@ function instant(column: string): string {
 export function versionBufferStatements({ versions, waiting }: Tables) {
   return {
     /** Locks a chain that is there, or begins it: a locking read alone would leave a gap lock on one that is new. */
-    begin: `
+    beginChain: `
 insert into ${versions} (consumer, \`key\`, version)
 values (?, ?, ?)
 on duplicate key update version = ${versions}.version`,

@@ -31,7 +31,7 @@ export class MysqlVersionBufferStore implements VersionBufferStore {
 
   async lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition> {
     await assertInTransaction(session)
-    await this.#run(session, 'begin', [...keyOf(chain), initial])
+    await this.#run(session, 'beginChain', [...keyOf(chain), initial])
     const { rows } = await this.#run(session, 'position', keyOf(chain))
     return { version: columns.bigint(rows[0], 'version'), waiting: columns.number(rows[0], 'waiting') }
   }

@@ -19,14 +19,14 @@ export function parkedStatements(schema: string) {
    * Rows of a key from a place on, in order. Compared as rows: with shard and key as equalities the planner may walk along
    * the places of all keys, or sort all of this one.
    */
-  const ofKey = (shard: string, key: string, from: string): string =>
-    `f.order_key is not null and (f.shard, f.order_key, f.place) ${from.replace('(', `(${shard}::smallint, ${key}, `)}
+  const ofKey = (shard: string, key: string, comparison: '>' | '>=', place: string): string =>
+    `f.order_key is not null and (f.shard, f.order_key, f.place) ${comparison} (${shard}::smallint, ${key}, ${place})
       and (f.shard, f.order_key) <= (${shard}::smallint, ${key})`
   const inOrder = 'order by f.shard, f.order_key, f.place'
   /** The first row of a key. */
   const firstOf = (what: string, shard: string, key: string): string => `
     select ${what} from ${parked} as f
-    where ${ofKey(shard, key, '> (0)')}
+    where ${ofKey(shard, key, '>', '0')}
     ${inOrder}
     limit 1
   `
@@ -91,7 +91,7 @@ cross join lateral (
 ) as head
 cross join lateral (
   select * from ${parked} as f
-  where ${ofKey('$1', 'onward.order_key', '>= (onward.place)')}
+  where ${ofKey('$1', 'onward.order_key', '>=', 'onward.place')}
   ${inOrder}
   limit $4
 ) as p
@@ -156,7 +156,7 @@ with ${held}, verdicts as materialized (
     cross join pg_catalog.unnest($14::text[]) as onward (order_key)
     cross join lateral (
       select f.place, f.due_at from ${parked} as f
-      where ${ofKey('$15', 'onward.order_key', '> (0)')}
+      where ${ofKey('$15', 'onward.order_key', '>', '0')}
         -- All of this statement sees the table as it was before.
         and not exists (select from settled as s where s.place = f.place)
         and not exists (select from kept as k where k.place = f.place and k.order_key is null)

@@ -1,11 +1,11 @@
 import { InvalidMessageError, InvalidOptionError, LIMITS, OptionChecker } from '@txbox/core'
 import { sql, type RawBuilder, type SqlBool } from 'kysely'
-import { textResult } from './dialect.ts'
+import { textResult, type Upsert } from './dialect.ts'
 import { instantOf, type Instant } from './instant.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
 import type { AnyKysely, NewRow, RowKey, SetOf, TableOf, TimeColumn } from './table-options.ts'
-import { upsertIfNewer, type Upsert } from './upsert-if-newer.ts'
+import { timeStatements } from './time-statements.ts'
 import { checkedSet } from './version-option.ts'
 
 type Outcome = { status: 'applied' | 'stale' }
@@ -70,7 +70,7 @@ export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeCol
     const value = row.dialect.instant(at)
     if (options.insert === undefined) {
       return settle(row, conditions, at, () =>
-        row.update({ ...set, [column]: value }, sql<SqlBool>`${conditions.timely} and ${conditions.newer}`),
+        row.update({ ...set, [column]: value }, timeStatements.both(conditions.timely, conditions.newer)),
       )
     }
     const insert = checkedInsert(row, options.insert)
@@ -79,7 +79,7 @@ export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeCol
       row,
       conditions,
       at,
-      () => upsertIfNewer(upsert),
+      () => row.dialect.upsert(upsert),
       () => notInserted(row, conditions, at),
     )
   })
@@ -106,15 +106,14 @@ function conditionsOf(
   const value = dialect.instant(at)
   const timely =
     maxAheadMs === undefined
-      ? sql<SqlBool>`1 = 1`
-      : sql<SqlBool>`${value} <= ${dialect.clockPlus(maxAheadMs)}`
+      ? timeStatements.always()
+      : timeStatements.isAtMost(value, dialect.clockPlus(maxAheadMs))
   const rounds = dialect.rounds(row.table, column, at)
   return {
     timely,
-    insertable: sql<SqlBool>`${timely} and not ${dialect.roundsInsert(row.table, column, at)}`,
-    newer: sql<SqlBool>`((${time} is null or ${time} < ${value}) and not ${rounds})`,
-    verdict: sql<string>`case when not ${timely} then 'ahead' when ${rounds} then 'rounds'
-      when ${time} is null or ${time} < ${value} then 'newer' else 'stale' end`,
+    insertable: timeStatements.insertable(timely, dialect.roundsInsert(row.table, column, at)),
+    newer: timeStatements.newer(time, value, rounds),
+    verdict: timeStatements.verdict(timely, rounds, time, value),
   }
 }
 
@@ -155,12 +154,12 @@ async function notInserted(
   { timely, insertable }: Conditions,
   at: Instant,
 ): Promise<undefined> {
-  const reason = sql`case when not ${timely} then 'ahead' when not (${insertable}) then 'rounds' else 'none' end`
+  const reason = timeStatements.reason(timely, insertable)
   // The FROM is needed by Kysely plugins that add a schema to table names. The aggregate returns one row for any table.
   const query = row.db
     .selectFrom(row.table)
-    .select([row.dialect.textOf(reason).as('reason'), sql`count(*)`.as('rows')])
-    .where(sql<SqlBool>`1 = 0`)
+    .select([row.dialect.textOf(reason).as('reason'), timeStatements.count().as('rows')])
+    .where(timeStatements.never())
   const found = await row.translated(() => query.executeTakeFirstOrThrow())
   const verdict = textResult(found.reason)
   if (verdict === 'ahead') throw ahead(row, at)

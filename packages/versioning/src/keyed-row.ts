@@ -1,6 +1,7 @@
 import { InvalidOptionError, TransactionConflictError, nameOf, oneLine } from '@txbox/core'
 import type { AliasedRawBuilder, Kysely, RawBuilder, SqlBool } from 'kysely'
-import { dialectOf, textResult, type AnyTables, type Dialect } from './dialect.ts'
+import { dialectOf } from './dialect-of.ts'
+import { textResult, type AnyTables, type Dialect } from './dialect.ts'
 import { RowNotFoundError } from './errors.ts'
 import { translatingConflicts } from './transaction-conflict.ts'
 

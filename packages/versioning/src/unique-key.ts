@@ -1,6 +1,7 @@
 import { InvalidOptionError } from '@txbox/core'
 import { InsertQueryNode, sql, type CompiledQuery } from 'kysely'
-import type { KeyedRow } from './keyed-row.ts'
+import type { UpsertedRow } from './dialect.ts'
+import { mysqlStatements } from './mysql-statements.ts'
 
 /** The keys that have been found unique, by the adapter of a root, which the transactions of the root share. */
 const known = new WeakMap<object, Set<string>>()
@@ -15,7 +16,7 @@ const known = new WeakMap<object, Set<string>>()
  * @throws {InvalidOptionError} when no unique key consists of columns of `where`.
  */
 export async function assertUniqueKey(
-  row: KeyedRow,
+  row: UpsertedRow,
   insert: CompiledQuery,
   columns: readonly string[],
 ): Promise<void> {
@@ -30,7 +31,7 @@ export async function assertUniqueKey(
   const table = schema === undefined ? sql.id(identifier.name) : sql.id(schema.name, identifier.name)
   const indexes = new Map<string, boolean>()
   const { rows } = await row.translated(() =>
-    sql<Readonly<Record<string, unknown>>>`show index from ${table}`.execute(row.db.withoutPlugins()),
+    mysqlStatements.indexesOf(table).execute(row.db.withoutPlugins()),
   )
   for (const { Key_name: index, Non_unique: nonUnique, Column_name: column } of rows) {
     // An index on an expression has no column.
@@ -41,7 +42,7 @@ export async function assertUniqueKey(
   known.set(adapter, (known.get(adapter) ?? new Set()).add(checked))
 }
 
-export function notUnique(row: KeyedRow, cause?: unknown): InvalidOptionError {
+export function notUnique(row: UpsertedRow, cause?: unknown): InvalidOptionError {
   return new InvalidOptionError(
     `${row.doing}: no unique key of the table consists of the columns of 'where', so each call could insert another row. ` +
       'Nothing was written. Name the columns of a unique key, or create one.',

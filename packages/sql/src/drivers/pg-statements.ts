@@ -12,6 +12,14 @@ export const pgStatements = {
   rollback: 'ROLLBACK',
 } as const
 
+/** The tags by which the server names what it has executed. */
+export const COMMAND_TAGS = {
+  commit: 'COMMIT',
+  prepare: 'PREPARE TRANSACTION',
+  savepoint: 'SAVEPOINT',
+  rollback: 'ROLLBACK',
+} as const
+
 const BEGIN_AT: Readonly<Record<Isolation, string>> = {
   'read committed': pgStatements.beginReadCommitted,
   'repeatable read': pgStatements.beginRepeatableRead,

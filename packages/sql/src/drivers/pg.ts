@@ -10,7 +10,7 @@ import type {
 } from '../handle-adapter.ts'
 import { asFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
 import { pgOpening } from './pg-opening.ts'
-import { beginAt, pgStatements } from './pg-statements.ts'
+import { COMMAND_TAGS, beginAt, pgStatements } from './pg-statements.ts'
 
 /** The part of a `pg` client that txbox uses; `pg` itself is not imported. */
 interface PgClient {
@@ -105,9 +105,9 @@ function answersTo(client: PgClient): Answers {
     const counted: Answers = { ends: 0, savepoints: 0, rollbacks: 0 }
     client.connection?.on('readyForQuery', ({ status }) => void (status === 'I' && counted.ends++))
     client.connection?.on('commandComplete', ({ text }) => {
-      if (text === 'COMMIT' || text === 'PREPARE TRANSACTION') counted.ends++
-      else if (text === 'SAVEPOINT') counted.savepoints++
-      else if (text === 'ROLLBACK') counted.rollbacks++
+      if (text === COMMAND_TAGS.commit || text === COMMAND_TAGS.prepare) counted.ends++
+      else if (text === COMMAND_TAGS.savepoint) counted.savepoints++
+      else if (text === COMMAND_TAGS.rollback) counted.rollbacks++
     })
     answers.set(client, (known = counted))
   }
@@ -205,7 +205,7 @@ export const pgRoot: RootAdapter<PgPool> = {
       const result = await work(client, opening)
       if (opening?.used === false) return result
       const { command } = await client.query(pgStatements.commit)
-      if (command !== 'COMMIT') {
+      if (command !== COMMAND_TAGS.commit) {
         throw new TransactionAbortedError(
           'COMMIT was answered by a rollback, because a statement of the transaction had failed. Nothing was written.',
         )

@@ -1,0 +1,34 @@
+import type { Dialect, Upsert } from './dialect.ts'
+import { postgresStatements } from './postgres-statements.ts'
+import { notUnique } from './unique-key.ts'
+import { inserting } from './upsert.ts'
+
+/** PostgreSQL. */
+export const POSTGRES: Dialect = {
+  engine: 'postgres',
+  ...postgresStatements,
+  version: String,
+  roundsInsert: postgresStatements.rounds,
+  // FOR NO KEY UPDATE does not block inserts of rows that reference this row by a foreign key, just as UPDATE does not.
+  lock: (query, strength) => (strength === 'update' ? query.forUpdate() : query.forNoKeyUpdate()),
+  upsert,
+}
+
+/** PostgreSQL: there is no unique or exclusion constraint matching the ON CONFLICT specification. */
+const NO_UNIQUE_KEY = '42P10'
+
+async function upsert(upsert: Upsert): Promise<boolean> {
+  const { row, column, at, set, newer } = upsert
+  const query = inserting(upsert).onConflict((conflict) =>
+    conflict
+      .columns(Object.keys(row.key))
+      .doUpdateSet({ ...set, [column]: at })
+      .where(newer),
+  )
+  try {
+    const { numInsertedOrUpdatedRows } = await row.translated(() => query.executeTakeFirstOrThrow())
+    return (numInsertedOrUpdatedRows ?? 0n) > 0n
+  } catch (error) {
+    throw Reflect.get(Object(error), 'code') === NO_UNIQUE_KEY ? notUnique(row, error) : error
+  }
+}

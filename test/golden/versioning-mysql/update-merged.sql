@@ -1,0 +1,5 @@
+select *, cast(`version` as char) as `txboxversion` from `orders` where `id` = ? limit ? for update;
+
+update `orders` set `total` = ?, `version` = cast(? as decimal(20)) where `id` = ? and `version` = cast(? as decimal(20));
+
+select cast(`version` as char) as `found` from `orders` where `id` = ? limit ? for update;
