@@ -46,11 +46,13 @@ const args = fc
       },
     ),
   )
-  .map(([command, sub, options]) => [
-    command,
-    ...(sub === undefined || command !== 'dead-letters' ? [] : [sub]),
-    ...options.flatMap(([name, given]) => (given === null ? [name] : [name, given])),
-  ])
+  .map(([command, sub, options]) =>
+    [
+      [command],
+      sub === undefined || command !== 'dead-letters' ? [] : [sub],
+      options.flatMap(([name, given]) => (given === null ? [name] : [name, given])),
+    ].flat(),
+  )
 
 fuzz(
   'N2 the command answers any arguments with an exit code and one line',
