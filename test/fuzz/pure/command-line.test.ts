@@ -56,7 +56,7 @@ const args = fc
 
 fuzz(
   'N2 the command answers any arguments with an exit code and one line',
-  600,
+  300,
   fc.tuple(args, fc.option(url)),
   async ([words, database]) => {
     const { code, stdout, stderr } = await txboxHere(words, database ?? undefined)
