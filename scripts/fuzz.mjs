@@ -19,7 +19,7 @@ const projects = values.database ? ['fuzz', 'fuzz-postgres', 'fuzz-mysql', 'fuzz
 const factor = values.long ? LONG_FACTOR : 1
 const child = spawn(
   'vitest',
-  ['run', ...projects.map((name) => `--project=${name}`), ...'--maxWorkers=1', ...positionals],
+  ['run', ...projects.map((name) => `--project=${name}`), '--maxWorkers=1', ...positionals],
   {
     env: { ...process.env, TXBOX_FUZZ_SEED: seed, TXBOX_FUZZ_FACTOR: String(factor) },
     stdio: ['inherit', 'pipe', 'inherit'],

@@ -122,7 +122,7 @@ export function alteredWaiting(target: Target): fc.Arbitrary<readonly Altered[]>
 function some(columns: readonly fc.Arbitrary<Altered>[]): fc.Arbitrary<readonly Altered[]> {
   return fc
     .array(fc.oneof(...columns), { minLength: 1, maxLength: 3 })
-    .map((all) => [...new Map(all.map((one) => [one.column, one])).values()])
+    .map((all) => Array.from(new Map(all.map((one) => [one.column, one])).values()))
 }
 
 /** `set` of an UPDATE, with its parameters. */

@@ -29,7 +29,7 @@ export function fuzz<T>(
   const { seed, factor } = inject('fuzz')
   countAtEnd(seed)
   const numRuns = Math.ceil(cases * factor)
-  test(name, { timeout: 60_000 + CASE_MS * factor }, async () => {
+  test(name, { timeout: 60_000 + 500 * numRuns }, async () => {
     const before = prototypes()
     const checked = fc.asyncProperty(value, async (given) => {
       ran += 1

@@ -156,16 +156,8 @@ const MAKERS: readonly (() => unknown)[] = [
   () => 2 ** 53,
   () => 1.5,
   () => Infinity,
-  () =>
-    new (class {
-      static readonly name = 7
-    })(),
-  () =>
-    new (class {
-      static name(): string {
-        return SECRET
-      }
-    })(),
+  () => instanceOfClassNamed(7),
+  () => instanceOfClassNamed(() => SECRET),
   () => ({ constructor: { name: '\u001B[2J'.repeat(10_000) } }),
   () => new Map([['a', SECRET]]),
   () => new Headers({ a: SECRET }),
@@ -175,6 +167,15 @@ const MAKERS: readonly (() => unknown)[] = [
   () => new WeakMap(),
   () => /x/g,
 ]
+
+/** A class may have a static member called `name`, of any kind. */
+function instanceOfClassNamed(name: unknown): unknown {
+  class Odd {
+    readonly secret = SECRET
+  }
+  Object.defineProperty(Odd, 'name', { value: name })
+  return new Odd()
+}
 
 function nested(levels: number): unknown {
   return JSON.parse('['.repeat(levels) + ']'.repeat(levels))

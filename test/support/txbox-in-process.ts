@@ -6,8 +6,6 @@ export interface Ran {
   readonly stderr: string
 }
 
-type Write = typeof process.stdout.write
-
 /** The command in this process: thousands of runs take the time of a few processes. One at a time. */
 export async function txboxHere(args: readonly string[], databaseUrl?: string): Promise<Ran> {
   const before = { argv: process.argv, code: process.exitCode, url: process.env['DATABASE_URL'] }
@@ -29,7 +27,7 @@ export async function txboxHere(args: readonly string[], databaseUrl?: string): 
         '@txbox/rabbitmq': () => import('@txbox/rabbitmq'),
       },
     })
-    return { code: Number(process.exitCode), stdout: stdout.texts.join(''), stderr: stderr.texts.join('') }
+    return { code: process.exitCode as number, stdout: stdout.texts.join(''), stderr: stderr.texts.join('') }
   } finally {
     Object.assign(console, { error, warn })
     stdout.release()
@@ -43,14 +41,14 @@ export async function txboxHere(args: readonly string[], databaseUrl?: string): 
 
 function captured(stream: NodeJS.WriteStream): { readonly texts: string[]; release(): void } {
   const texts: string[] = []
-  const { write } = stream
+  const write = stream.write.bind(stream)
   const listeners = stream.listeners('error')
-  stream.write = ((chunk: Uint8Array | string, ...rest: unknown[]) => {
+  stream.write = (chunk: Uint8Array | string, ...rest: unknown[]) => {
     texts.push(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString())
     const done = rest.findLast((value) => typeof value === 'function')
     done?.()
     return true
-  }) as Write
+  }
   return {
     texts,
     release() {

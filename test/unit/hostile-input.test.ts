@@ -23,8 +23,9 @@ const ESCAPE = '\u001B]0;owned\u0007'
 const outbox = createOutbox({ database: postgres() })
 
 class Named {
-  static readonly name = 7
+  readonly id = 1
 }
+Object.defineProperty(Named, 'name', { value: 7 })
 
 test('a class whose static name is no text does not break the text of an error', () => {
   expect(nameOf(new Named())).toBe('an object')
@@ -116,7 +117,7 @@ test('N2 a delivery that is no JSON is refused without showing its body, in one 
 
 test('a state machine names a wrong state in a short text', () => {
   const wrong = { a: [`${ESCAPE}${'x'.repeat(100_000)}`] }
-  expect(() => stateMachine(wrong as never)).toThrow(/^[^\u001B]{1,1000}$/)
+  expect(() => stateMachine(wrong as never)).toThrow(/^\P{Cc}{1,1000}$/u)
 })
 
 test.for<[string[]]>([

@@ -88,7 +88,9 @@ function textOf(value: unknown): string | undefined {
 }
 
 function timeOf(timestamp: unknown): Date | undefined {
-  if (timestamp instanceof Date) return Number.isNaN(timestamp.getTime()) ? undefined : timestamp
+  if (Object.prototype.toString.call(timestamp) === '[object Date]') {
+    return Number.isNaN((timestamp as Date).getTime()) ? undefined : (timestamp as Date)
+  }
   if (typeof timestamp !== 'number' && typeof timestamp !== 'bigint') return undefined
   const value = Number(timestamp)
   const time = new Date(value >= MILLISECONDS_FROM ? value : value * 1000)

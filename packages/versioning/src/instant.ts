@@ -20,14 +20,14 @@ const RFC_3339 =
  *   truncating it could make two instants equal.
  */
 export function instantOf(where: string, name: string, at: unknown): Instant {
-  const text = at instanceof Date && !Number.isNaN(at.getTime()) ? at.toISOString() : at
+  const text = isDate(at) && !Number.isNaN(at.getTime()) ? at.toISOString() : at
   const [, day, time, fraction = '', offset] = (typeof text === 'string' && RFC_3339.exec(text)) || []
   const decimals = fraction.replace(/0+$/, '')
   const seconds = toUtc(day, time, offset)
   if (seconds === undefined || decimals.length > 6) {
     throw new InvalidOptionError(
       `${where}: '${name}' must be a Date, or an RFC 3339 string such as '2026-01-31T23:59:59.123456Z' with at most six decimals, ` +
-        `not ${at instanceof Date ? 'an invalid Date' : nameOf(at)}.`,
+        `not ${isDate(at) ? 'an invalid Date' : nameOf(at)}.`,
     )
   }
   const utc = `${seconds.replace('T', ' ')}.${decimals.padEnd(6, '0')}`
@@ -46,4 +46,9 @@ function toUtc(
   if (Number.isNaN(local.getTime()) || local.toISOString().slice(0, 19) !== `${day}T${time}`) return undefined
   const utc = new Date(`${day}T${time}${offset.toUpperCase()}`).toISOString().slice(0, 19)
   return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined
+}
+
+/** Is this a Date, also one of another realm, and not an object that only has its prototype? */
+export function isDate(value: unknown): value is Date {
+  return Object.prototype.toString.call(value) === '[object Date]'
 }

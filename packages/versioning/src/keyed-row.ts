@@ -3,6 +3,7 @@ import type { AliasedRawBuilder, Kysely, RawBuilder, SqlBool } from 'kysely'
 import { dialectOf } from './dialect-of.ts'
 import { textResult, type AnyTables, type Dialect } from './dialect.ts'
 import { RowNotFoundError } from './errors.ts'
+import { isDate } from './instant.ts'
 import { translatingConflicts } from './transaction-conflict.ts'
 
 /**
@@ -197,14 +198,14 @@ function checkedKey(where: string, key: unknown): Values {
 
 function isPlain(value: unknown): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
-  if (value instanceof Date) return !Number.isNaN(value.getTime())
+  if (isDate(value)) return !Number.isNaN(value.getTime())
   return ['string', 'bigint', 'boolean'].includes(typeof value) || value instanceof Uint8Array
 }
 
 /** Formats a value of the key for error messages, shortened to 60 characters. */
 function formatted(value: unknown): string {
   if (value instanceof Uint8Array) return `${value.byteLength} bytes`
-  const text = value instanceof Date ? value.toISOString() : String(value)
+  const text = isDate(value) ? value.toISOString() : String(value)
   const short = text.length > 60 ? `${text.slice(0, 60)}…` : text
   return typeof value === 'string' ? `'${short}'` : short
 }

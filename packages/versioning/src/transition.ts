@@ -66,7 +66,10 @@ function assertState(machine: unknown, to: unknown): void {
     Array.isArray(states) &&
     typeof moves === 'object' &&
     moves !== null &&
-    states.every((state) => Object.hasOwn(moves, state) && Array.isArray(Reflect.get(moves, state)))
+    states.every(
+      (state) =>
+        typeof state === 'string' && Object.hasOwn(moves, state) && Array.isArray(Reflect.get(moves, state)),
+    )
   if (!isMachine) {
     throw new InvalidOptionError(
       `transition: the option 'machine' must be the result of stateMachine(), not ${nameOf(machine)}.`,

@@ -139,7 +139,7 @@ fuzz(
       if (message.id === 'altered') throw new Error('not yet')
     })
     await alter('parked', "id = 'altered'", altered)
-    const [{ id } = { id: '' }] = (await outbox.sql(`select id from ${prefix}parked`)) as { id: string }[]
+    const [{ id } = { id: '' }] = (await outbox.sql(`select id from ${prefix}parked`)) as { id: unknown }[]
     await look([String(id)])
     const { published, errors } = await drain((message) => {
       if (dies && message.key === 'a') throw new Error('no')

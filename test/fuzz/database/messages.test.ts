@@ -137,11 +137,11 @@ const word = hostileText().map((text) => text.replaceAll('\0', '').toWellFormed(
 const commands = fc.oneof(
   fc
     .tuple(fc.constantFrom('list', 'redrive', 'discard'), fc.constantFrom('--topic', '--key', '--type'), word)
-    .map((all) => ['dead-letters', ...all]),
+    .map((all) => ['dead-letters'].concat(all)),
   word.map((id) => ['dead-letters', 'show', '--', id]),
   fc
     .array(word, { minLength: 1, maxLength: 3 })
-    .map((all) => ['dead-letters', 'discard', '--yes', '--', ...all]),
+    .map((all) => ['dead-letters', 'discard', '--yes', '--'].concat(all)),
 )
 
 fuzz('N2 the command takes any id and any filter', 20, commands, async (args) => {
@@ -167,7 +167,7 @@ const answer = fc.oneof(
 fuzz(
   'no answer of a publisher loses a message',
   20,
-  fc.tuple(answer, fc.constantFrom('none', 'per-key')),
+  fc.tuple(answer, fc.constantFrom('none' as const, 'per-key' as const)),
   async ([given, ordering]) => {
     await outbox.clear()
     const transaction = await root.begin()
@@ -184,7 +184,7 @@ fuzz(
       pollIntervalMs: { min: 1, max: 5 },
       retry: { attempts: 2, delayMs: () => 1 },
       publisher: {
-        ordering: ordering as 'none',
+        ordering,
         publish: (messages) => {
           asked += 1
           const isOdd = asked === 1

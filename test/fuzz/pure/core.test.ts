@@ -137,10 +137,10 @@ fuzz(
   (options) => {
     const outcome = outcomeOf(() => exponentialBackoff(options as object))
     if ('thrown' in outcome) return expectRefusal(outcome.thrown, 'TXBOX_INVALID_OPTION')
-    const { attempts, delayMs } = outcome.result
-    for (const attempt of [1, 2, attempts, attempts * 1000]) {
+    const policy = outcome.result
+    for (const attempt of [1, 2, policy.attempts, policy.attempts * 1000]) {
       for (const random of [0, 0.999_999]) {
-        const ms = delayMs(attempt, () => random)
+        const ms = policy.delayMs(attempt, () => random)
         expect(ms > 0 && Number.isFinite(ms)).toBe(true)
       }
     }

@@ -82,7 +82,7 @@ fuzz(
   fc.tuple(fc.oneof(delivered, anything()), extractors),
   async (given) => {
     const [message, key] = given
-    const inbox = createInbox({ database: postgres(), consumer: 'c', key: key as never })
+    const inbox = createInbox({ database: postgres(), consumer: 'c', key })
     for (const call of [
       () => inbox.process({} as never, message as never, () => 1),
       () => inbox.hasProcessed({} as never, message as never),
