@@ -16,7 +16,7 @@ let returned: string[]
 let broken: Promise<unknown>
 
 beforeAll(async () => {
-  folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-chaos-test-'))
+  folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-test-servers-'))
   broker = await startChaosBroker({ folder })
 }, 120_000)
 afterAll(async () => {
