@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { ended, startTxbox } from './run-txbox.ts'
+import { ended, startTxbox, txbox } from './run-txbox.ts'
 import { claims, parked, useShop } from './use-shop.ts'
 
 const shop = useShop()
@@ -69,8 +69,6 @@ test('status --watch shows it again and again, until Ctrl-C', async () => {
 })
 
 test('on a terminal that wants them there are colours', async () => {
-  const { stdout } = await ended(
-    startTxbox(['status', '--database', shop.url], { NO_COLOR: '', FORCE_COLOR: '1' }),
-  )
+  const { stdout } = await txbox(['status', '--database', shop.url], { NO_COLOR: '', FORCE_COLOR: '1' })
   expect(stdout).toContain('\u001B[31m1 letter')
 })

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { ended, startTxbox, txbox } from './run-txbox.ts'
+import { ended, spawnTxbox, startTxbox, txbox } from './run-txbox.ts'
 import { parked, useShop } from './use-shop.ts'
 
 const shop = useShop()
@@ -103,7 +103,7 @@ test('a reader that goes away ends the command quietly', async () => {
 
 test.for(['n\n', '\n', ''])('%j at the question changes nothing, and is no failure', async (typed) => {
   await die('a')
-  const { code, stdout, stderr } = await txbox(
+  const { code, stdout, stderr } = await spawnTxbox(
     ['dead-letters', 'discard', 'a'],
     { DATABASE_URL: shop.url },
     { typed },
@@ -115,7 +115,7 @@ test.for(['n\n', '\n', ''])('%j at the question changes nothing, and is no failu
 
 test('y at the question does it', async () => {
   await die('a')
-  const { code, stdout } = await txbox(
+  const { code, stdout } = await spawnTxbox(
     ['dead-letters', 'discard', 'a'],
     { DATABASE_URL: shop.url },
     { typed: 'y\n' },

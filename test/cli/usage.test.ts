@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { txbox } from './run-txbox.ts'
+import { spawnTxbox, txbox } from './run-txbox.ts'
 
 const SECRET_URL = 'postgres://shop:hidden-word@db.example/shop'
 
@@ -8,7 +8,7 @@ test.for(['18.20.8', '20.19.0', '22.11.0'])(
   'on Node.js %s one sentence names the version that it needs',
   async (version) => {
     const before = `Object.defineProperty(process.versions, 'node', { value: '${version}' })`
-    const { code, stdout, stderr } = await txbox(['--help'], {}, { before })
+    const { code, stdout, stderr } = await spawnTxbox(['--help'], {}, { before })
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toBe(`txbox: this command needs Node.js 22.12 or later; this is Node.js ${version}.\n`)
   },

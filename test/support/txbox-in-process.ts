@@ -1,4 +1,5 @@
-import { runTxbox } from '../../packages/command/src/run-txbox.ts'
+import { runTxbox } from '../../packages/command/dist/run-txbox.js'
+import { INSTALLATION } from './txbox-installation.ts'
 
 export interface Ran {
   readonly code: number
@@ -19,14 +20,7 @@ export async function txboxHere(args: readonly string[], databaseUrl?: string): 
     process.exitCode = 0
     if (databaseUrl === undefined) delete process.env['DATABASE_URL']
     else process.env['DATABASE_URL'] = databaseUrl
-    await runTxbox({
-      calledAs: 'npx @txbox/cli',
-      drivers: {
-        pg: () => import('pg'),
-        mysql2: () => import('mysql2'),
-        '@txbox/rabbitmq': () => import('@txbox/rabbitmq'),
-      },
-    })
+    await runTxbox(INSTALLATION)
     return { code: process.exitCode as number, stdout: stdout.texts.join(''), stderr: stderr.texts.join('') }
   } finally {
     Object.assign(console, { error, warn })
