@@ -86,6 +86,7 @@ export default defineConfig({
         include: ['test/galera/**/*.test.ts'],
         provide: { engine: 'mariadb', optional: true },
       }),
+      { extends: true, test: { name: 'chaos', include: ['test/chaos/faulty-*.test.ts'] } },
       onServers('postgres-only', ['postgres'], { include: ['test/contract-postgres/**/*.test.ts'] }),
       onServers('cli', ['postgres'], { include: ['test/cli/**/*.test.ts'] }),
       onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),

@@ -1,7 +1,8 @@
 import { accessSync } from 'node:fs'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { until } from '../until.ts'
-import { freePort, startServerProgram } from './mysql-program.ts'
+import { freePort } from './free-port.ts'
+import { startServerProgram } from './mysql-program.ts'
 import { AddressUnusableError, firstLine, type ServerKind, type ServerSource } from './server.ts'
 
 const NODES = 2

@@ -1,10 +1,10 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { accessSync, chmodSync, constants, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { until } from '../until.ts'
+import { freePort } from './free-port.ts'
 
 /** Starts the server program that is installed here on a free port, with its data in a temporary folder. */
 export async function startServerProgram(
@@ -105,14 +105,4 @@ async function answers(url: string): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address()
-      probe.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
 }
