@@ -9,6 +9,8 @@ export interface ChaosOptions {
   readonly seed: number
   /** The kinds of faults that are drawn from. */
   readonly faults: readonly FaultName[]
+  /** Kinds of faults that are drawn as ever, and not injected. */
+  readonly without: ReadonlySet<FaultName>
   readonly plant: Plant | undefined
   readonly shrink: boolean
   readonly json: string | undefined
@@ -28,6 +30,7 @@ end a checker holds what was committed against what arrived.
   --seed S          an integer from 0 to 4294967295; the same seed gives the same faults in
                     the same order (default: by the clock, and printed)
   --faults a,b,c    only these kinds of faults (default: all that the plant names, or all)
+  --without a,b,c   leaves these kinds out of the steps, whose other faults stay the same
   --plant NAME      runs a copy of the packages with a known bug, which the run must find
   --shrink          when the run fails: repeats it with fewer kinds of faults, and prints
                     the command with the smallest set that still fails
@@ -58,6 +61,7 @@ export function parseArguments(args: readonly string[]): ChaosOptions | 'help' {
       minutes: { type: 'string', default: '1' },
       seed: { type: 'string' },
       faults: { type: 'string' },
+      without: { type: 'string' },
       plant: { type: 'string' },
       shrink: { type: 'boolean', default: false },
       json: { type: 'string' },
@@ -79,7 +83,8 @@ export function parseArguments(args: readonly string[]): ChaosOptions | 'help' {
     plant,
     seed,
     minutes: within('--minutes', values.minutes, 0.1, 1440),
-    faults: faultsOf(values.faults, plant),
+    faults: faultNames('--faults', values.faults) ?? plant?.faults ?? FAULT_NAMES,
+    without: new Set(faultNames('--without', values.without)),
     shrink: values.shrink,
     json: values.json,
     html: values.html,
@@ -87,9 +92,8 @@ export function parseArguments(args: readonly string[]): ChaosOptions | 'help' {
   }
 }
 
-function faultsOf(text: string | undefined, plant: Plant | undefined): readonly FaultName[] {
-  if (text === undefined) return plant?.faults ?? FAULT_NAMES
-  return text.split(',').map((name) => oneOf('--faults', name.trim(), FAULT_NAMES))
+function faultNames(option: string, text: string | undefined): readonly FaultName[] | undefined {
+  return text?.split(',').map((name) => oneOf(option, name.trim(), FAULT_NAMES))
 }
 
 function plantNamed(name: string): Plant {

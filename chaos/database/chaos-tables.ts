@@ -1,4 +1,5 @@
 import { SHARDS } from '@txbox/core'
+import { DATABASE } from '../servers/database-engine.ts'
 import type { Engine } from './engine.ts'
 import type { Sql } from './sql.ts'
 
@@ -31,6 +32,8 @@ export const KEYS: readonly string[] = Array.from({ length: 48 }, (_, n) => `acc
  * - `chaos_lease_log` and `chaos_unfenced`: written by triggers on the tables of txbox.
  */
 export async function createChaosTables(engine: Engine, sql: Sql): Promise<void> {
+  // The clients' user has the name of the schema, which would otherwise get these tables too.
+  if (engine === 'postgres') await sql.query('set search_path to public')
   for (const statement of engine === 'postgres' ? postgresTables() : mysqlTables()) await sql.query(statement)
   for (const key of KEYS) {
     await sql.query(`insert into chaos_aggregates (name, epoch, n) values (?, '', 0)`, [key])
@@ -58,9 +61,10 @@ function postgresTables(): readonly string[] {
       owner text, settled_by text not null)`,
     `create function chaos_lease_changed() returns trigger language plpgsql as $$
       begin
-        insert into public.chaos_lease_log (at_ms, shard, owner)
-        select extract(epoch from clock_timestamp()) * 1000, substr(new.name, 8)::integer, new.owner
-        where new.name like 'outbox/%';
+        if new.name like 'outbox/%' then
+          insert into public.chaos_lease_log (at_ms, shard, owner)
+          values (extract(epoch from clock_timestamp()) * 1000, substr(new.name, 8)::integer, new.owner);
+        end if;
         return null;
       end $$`,
     `create trigger chaos_lease_changed after update on txbox.leases for each row
@@ -105,10 +109,14 @@ function mysqlTables(): readonly string[] {
       from txbox_leases as l
       where l.name = concat('outbox/', lpad(old.shard, 2, '0')) and user() like 'relay-%'
         and not (substring_index(convert(l.owner using utf8mb4), '.', 1) <=> substring_index(user(), '@', 1))`,
-    ...RELAY_SLOTS.flatMap((slot) => [
-      `create user if not exists '${slot}'@'%'`,
-      `grant all privileges on *.* to '${slot}'@'%'`,
-    ]),
+    // As which of the two a client of this machine is taken depends on the server's settings.
+    ...RELAY_SLOTS.flatMap((slot) =>
+      ['localhost', '127.0.0.1'].flatMap((host) => [
+        `create user '${slot}'@'${host}'`,
+        `grant all on ${DATABASE}.* to '${slot}'@'${host}'`,
+        `grant process on *.* to '${slot}'@'${host}'`,
+      ]),
+    ),
   ]
 }
 

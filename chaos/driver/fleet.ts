@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { CALM, type Mode, type WorkerConfig, type WorkerKind } from '../workers/worker-protocol.ts'
 import { WorkerProcess } from './worker-process.ts'
 
@@ -45,6 +46,17 @@ export class Fleet {
 
   start(): void {
     for (const [kind, slot] of SLOTS) this.#start(kind, slot)
+  }
+
+  /** @throws {Error} when a worker does not come to work in time. */
+  async allReady(timeoutMs: number): Promise<void> {
+    const until = performance.now() + timeoutMs
+    for (const slot of this.slots) {
+      while (!this.process(slot).isReady) {
+        if (performance.now() > until) throw new Error(`The worker ${slot} has not come to work; see ${slot}.log.`)
+        await pause(50)
+      }
+    }
   }
 
   get mode(): Mode {

@@ -1,11 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { txboxTables } from '../database/chaos-tables.ts'
-import {
-  DRIVER_NAME,
-  connectDirectly,
-  withDirectConnection,
-  type DirectConnection,
-} from '../database/direct-connection.ts'
+import { connectDirectly, withDirectConnection, type DirectConnection } from '../database/direct-connection.ts'
+import { CLIENT } from '../servers/database-engine.ts'
 import type { Fault, Surroundings } from './fault.ts'
 
 export const backendsTerminated: Fault = {
@@ -16,11 +12,9 @@ export const backendsTerminated: Fault = {
     return withDirectConnection(database.directUrl(), async (sql) => {
       const sessions = await sql.query(
         engine === 'postgres'
-          ? `select pid as id from pg_stat_activity
-             where backend_type = 'client backend' and application_name <> '${DRIVER_NAME}' and pid <> pg_backend_pid() order by pid`
+          ? `select pid as id from pg_stat_activity where usename = '${CLIENT}' order by pid`
           : `select id as id from information_schema.processlist
-             where command not like 'Binlog%' and user not in ('system user', 'event_scheduler') and id <> connection_id()
-               and (user like 'relay-%' or host like '%:%') order by id`,
+             where user = '${CLIENT}' or user like 'relay-%' order by id`,
       )
       const victims = sessions.filter(() => draw.chance(share))
       for (const { id } of victims) {
@@ -129,7 +123,7 @@ export const connectionLimit: Fault = {
       // Every session of the workers is cut, so that they have to ask for new ones.
       database.proxy.cutAll()
       for (;;) {
-        const connection = await connectDirectly(database.directUrl()).catch(() => undefined)
+        const connection = await connectDirectly(database.url).catch(() => undefined)
         if (connection === undefined) break
         open.push(connection)
       }

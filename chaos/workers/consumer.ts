@@ -2,10 +2,10 @@
 // versioned row, in one transaction. It acknowledges after the commit.
 import { setTimeout as pause } from 'node:timers/promises'
 import { fromRabbitmq } from '@txbox/rabbitmq'
-import { createInbox, isSettled, type InboxMessage } from '@txbox/inbox'
+import { createInbox, isSettled, type InboxMessage, type InboxOutcome } from '@txbox/inbox'
 import { applyVersion, createVersionBuffer } from '@txbox/versioning'
 import amqp, { type Channel, type ConsumeMessage } from 'amqplib'
-import type { Kysely, Transaction } from 'kysely'
+import { sql, type Kysely, type Transaction } from 'kysely'
 import { CONSUMER_POOL_SIZE } from './limits.ts'
 import { kyselyRoot, type ConsumerTables } from './database-pool.ts'
 import { Worker } from './worker.ts'
@@ -32,8 +32,8 @@ const buffer = createVersionBuffer<Transaction<ConsumerTables>, string>({
       where: { version_key: key },
       from,
       to,
-      set: (eb: { (...args: unknown[]): unknown }) => eb('total', '+', 1),
-    } as never)
+      set: { total: sql<number>`total + 1` },
+    })
   },
 })
 const inProgress = new Set<Promise<void>>()
@@ -93,11 +93,10 @@ async function handle(channel: Channel, delivery: ConsumeMessage): Promise<void>
 }
 
 /** The planted bug: the claim commits before the effect does. */
-async function handleWithLooseClaim(message: InboxMessage<Change>): Promise<{ status: 'processed' | 'duplicate' }> {
+async function handleWithLooseClaim(message: InboxMessage<Change>): Promise<InboxOutcome<void>> {
   const outcome = await inbox.run(message, async () => undefined)
-  if (outcome.status !== 'processed') return { status: 'duplicate' }
-  await db.transaction().execute((tx) => effect(tx, message))
-  return { status: 'processed' }
+  if (outcome.status === 'processed') await db.transaction().execute((tx) => effect(tx, message))
+  return outcome
 }
 
 /** Deliveries of a channel that is gone come again by themselves. */

@@ -1,3 +1,4 @@
+import type { NewMessage } from '@txbox/core'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { createOutbox } from '@txbox/outbox'
@@ -6,6 +7,7 @@ import { createPool as createCallbackPool } from 'mysql2'
 import { createPool } from 'mysql2/promise'
 import pg from 'pg'
 import { sqlOfMysql, sqlOfPg, type Sql } from '../database/sql.ts'
+import type { Change } from './worker-protocol.ts'
 import type { Worker } from './worker.ts'
 
 /** How long a worker waits for a connection of its pool, which may have no room, or for the server. */
@@ -58,8 +60,7 @@ export function kyselyRoot(worker: Worker, max: number) {
   return { db, database: mysql({ db }) }
 }
 
-/** Message as `outbox.publish` takes it. */
-type Published = Parameters<ReturnType<typeof createOutbox>['publish']>[1]
+type Published = NewMessage<Change> | readonly NewMessage<Change>[]
 
 /** A transaction of a producer. */
 export interface ProducerTransaction extends Sql {

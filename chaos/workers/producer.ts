@@ -7,7 +7,7 @@ import { Worker } from './worker.ts'
 import type { Change, Illness } from './worker-protocol.ts'
 
 const LANES = 2
-const PAUSE_MS = 60
+const PAUSE_MS = 40
 
 const worker = new Worker()
 const { draw } = worker

@@ -1,0 +1,149 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { mysql } from '@txbox/mysql'
+import { postgres } from '@txbox/postgres'
+import { createDeadLetters } from '@txbox/relay'
+import mysql2 from 'mysql2/promise'
+import pg from 'pg'
+import { judge } from '../check/checks.ts'
+import type { Evidence } from '../check/evidence.ts'
+import { gatherFromDatabase, readDeadLetters, readKills } from '../check/gather-evidence.ts'
+import { readCommitted, readEffects } from '../check/history.ts'
+import { keyHistory } from '../check/key-history.ts'
+import type { Verdict, Violation } from '../check/violation.ts'
+import { withDirectConnection } from '../database/direct-connection.ts'
+import type { RunOptions, RunParts } from './chaos-run.ts'
+import type { Sample, TimelineEvent } from './timeline.ts'
+import type { SlotFigures } from './fleet.ts'
+
+/** How long the workers have for what is left when the faults are over. */
+const DRAIN_MS = 60_000
+const END_MS = 15_000
+
+export interface RunResult {
+  readonly options: RunOptions
+  readonly leaseMs: number
+  readonly steps: number
+  readonly startedAtMs: number
+  readonly durationMs: number
+  readonly verdicts: readonly Verdict[]
+  /** The violation that ended the run, or the first that the end of the run showed. */
+  readonly first: Violation | undefined
+  /** What happened to the key of the first violation, line by line. */
+  readonly history: readonly string[]
+  readonly figures: {
+    readonly committed: number
+    readonly published: number
+    readonly copies: number
+    readonly duplicates: number
+    readonly effects: number
+    readonly extraDeliveries: number
+    readonly lostByFailover: number
+    readonly effectsLostByFailover: number
+    readonly longestStandstillMs: number
+    readonly longestStandstillAt: string
+    readonly relayDeaths: number
+  }
+  readonly workers: ReadonlyMap<string, SlotFigures>
+  readonly events: readonly TimelineEvent[]
+  readonly samples: readonly Sample[]
+  readonly folder: string
+}
+
+/** Heals everything, lets the workers finish, ends them, and judges what is there. */
+export async function finish(parts: RunParts, violation: Violation | undefined, steps: number): Promise<RunResult> {
+  const { stand, timeline, losses, fleet, recorder, watch, options } = parts
+  const unclean: string[] = []
+  timeline.now('phase', 'drain', 'no more faults; the workers finish what is left')
+  parts.modes.heal()
+  unclean.push(...(await fleet.end('producer', END_MS)))
+  const url = stand.database.directUrl()
+  const deadLetters = await drain(parts, url)
+  for (const kind of ['relay', 'consumer', 'collector'] as const) unclean.push(...(await fleet.end(kind, END_MS)))
+  const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
+  const evidence: Evidence = {
+    ...fromDatabase,
+    leaseMs: parts.leaseMs,
+    lost: losses.committed,
+    leaseChanges: [...losses.leaseChanges, ...fromDatabase.leaseChanges],
+    unfenced: [...losses.unfenced, ...fromDatabase.unfenced],
+    copies: recorder.copies,
+    first: recorder.first,
+    kills: readKills(parts.killLog),
+    deadLetters,
+    relayDeaths: fleet.relayDeaths,
+    failovers: losses.failovers,
+    timeline: timeline.events,
+    standstills: parts.standstills,
+    resources: parts.online.resources,
+    unclean: [...unclean.map((slot) => `${slot} did not end by itself.`), ...fleet.crashes],
+  }
+  const verdicts = judge(evidence)
+  const first = violation ?? verdicts.flatMap(({ violations }) => violations)[0]
+  return {
+    options,
+    steps,
+    verdicts,
+    first,
+    leaseMs: parts.leaseMs,
+    startedAtMs: timeline.startedAtMs,
+    durationMs: Date.now() - timeline.startedAtMs,
+    history: first === undefined ? [] : keyHistory(evidence, first),
+    figures: {
+      committed: evidence.committed.size,
+      published: recorder.first.size,
+      copies: recorder.copies.length,
+      duplicates: recorder.copies.length - recorder.first.size,
+      effects: evidence.effects.length,
+      extraDeliveries: recorder.extraDeliveries,
+      lostByFailover: losses.committed.size,
+      effectsLostByFailover: losses.effects,
+      longestStandstillMs: Math.round(watch.longest.ms),
+      longestStandstillAt: watch.longest.what,
+      relayDeaths: fleet.relayDeaths.length,
+    },
+    workers: fleet.figures,
+    events: timeline.events,
+    samples: timeline.samples,
+    folder: stand.folder,
+  }
+}
+
+/** Waits until everything that was committed has been published and has its effect, or for long enough. */
+async function drain(parts: RunParts, url: string): Promise<Evidence['deadLetters']> {
+  const { recorder, options } = parts
+  const until = performance.now() + DRAIN_MS
+  const deadLetters = new Map<string, Evidence['deadLetters'][number]>()
+  await recorder.letGo()
+  while (performance.now() < until) {
+    const isDone = await withDirectConnection(url, async (sql) => {
+      for (const letter of await readDeadLetters(options.database, sql)) deadLetters.set(letter.id, letter)
+      const committed = await readCommitted(sql)
+      if (!committed.every(({ id }) => recorder.first.has(id))) return false
+      const effects = new Set((await readEffects(sql)).map(({ id }) => id))
+      return [...recorder.first.keys()].every((id) => effects.has(id)) && (await recorder.backlog()) === 0
+    }).catch(() => false)
+    if (isDone) break
+    if (deadLetters.size > 0) await redriveAll(parts, url)
+    await pause(500)
+  }
+  return [...deadLetters.values()]
+}
+
+/** Healed, a dead letter can go. */
+async function redriveAll({ options }: RunParts, url: string): Promise<void> {
+  if (options.database === 'postgres') {
+    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    try {
+      await createDeadLetters({ database: postgres({ db: pool }) }).redrive({})
+    } finally {
+      await pool.end()
+    }
+    return
+  }
+  const pool = mysql2.createPool({ uri: url, connectionLimit: 1 })
+  try {
+    await createDeadLetters({ database: mysql({ db: pool }) }).redrive({})
+  } finally {
+    await pool.end()
+  }
+}
