@@ -87,6 +87,18 @@ export default defineConfig({
         provide: { engine: 'mariadb', optional: true },
       }),
       { extends: true, test: { name: 'chaos', include: ['test/chaos/faulty-*.test.ts'] } },
+      onServers('chaos-broker', ['rabbitmq-program'], {
+        include: ['test/chaos/broker.test.ts'],
+        provide: { optional: true },
+      }),
+      ...(['postgres', 'mysql', 'mariadb'] as const).map((engine) =>
+        onServers(`chaos-${engine}`, [`${engine}-program`], {
+          include: ['test/chaos/database*.test.ts'],
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
+          provide: { engine, optional: true },
+        }),
+      ),
       onServers('postgres-only', ['postgres'], { include: ['test/contract-postgres/**/*.test.ts'] }),
       onServers('cli', ['postgres'], { include: ['test/cli/**/*.test.ts'] }),
       onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),

@@ -1,4 +1,5 @@
 import net from 'node:net'
+import { freePort } from '../../test/support/servers/free-port.ts'
 import { FaultyConnection, type Faults } from './faulty-connection.ts'
 
 /** A TCP proxy on 127.0.0.1 that does to connections what networks do, on command. */
@@ -33,13 +34,13 @@ export interface FaultyProxy {
 
 /** Starts a proxy in front of a server on 127.0.0.1. */
 export async function startFaultyProxy(target: number): Promise<FaultyProxy> {
-  const proxy = new TcpProxy(target)
+  const proxy = new TcpProxy(target, await freePort())
   await proxy.listen()
   return proxy
 }
 
 class TcpProxy implements FaultyProxy {
-  port = 0
+  readonly port: number
   #target: number
   #listener: net.Server | undefined
   /** What `refuse` was told last: listeners open and close one after the other. */
@@ -51,8 +52,9 @@ class TcpProxy implements FaultyProxy {
   /** Accepted while everything stands still. */
   readonly #waiting = new Set<net.Socket>()
 
-  constructor(target: number) {
+  constructor(target: number, port: number) {
     this.#target = target
+    this.port = port
   }
 
   get connections(): number {
@@ -68,7 +70,6 @@ class TcpProxy implements FaultyProxy {
       listener.listen(this.port, '127.0.0.1', resolve)
     })
     this.#listener = listener
-    this.port = (listener.address() as net.AddressInfo).port
   }
 
   retarget(port: number): void {

@@ -7,6 +7,7 @@ import { mariadbServer, mysqlServer } from './mysql-server.ts'
 import { pgliteServer } from './pglite-server.ts'
 import { dropLeftovers } from './postgres-databases.ts'
 import { rabbitmqServer } from './rabbitmq-server.ts'
+import { serverPrograms } from './server-programs.ts'
 import { findServer, type FoundServer, type Search, type ServerKind } from './server.ts'
 
 const searchesKey = Symbol.for('txbox.test.servers')
@@ -19,6 +20,7 @@ const kinds: Record<string, ServerKind> = {
   mariadb: mariadbServer,
   galera: galeraServer,
   rabbitmq: rabbitmqServer,
+  ...serverPrograms,
 }
 
 /** Each project loads this module for itself; a server is searched for and started once for all of them. */

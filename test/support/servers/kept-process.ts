@@ -2,15 +2,11 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import type { SystemUser } from './server-user.ts'
 
 /** Whoever starts the server holds the other end of a pipe. The end of the pipe, however it comes, ends the server. */
 const KEEPER =
   'log=$1 signal=$2; shift 2; "$@" >> "$log" 2>&1 & pid=$!; echo $pid; cat > /dev/null; kill -$signal $pid; wait $pid'
-
-export interface SystemUser {
-  readonly uid: number
-  readonly gid: number
-}
 
 export interface KeptProcessOptions {
   /** The program and its arguments. A script must replace itself by the server (`exec`). */

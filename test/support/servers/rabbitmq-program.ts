@@ -1,0 +1,39 @@
+import { accessSync, constants, globSync } from 'node:fs'
+import path from 'node:path'
+
+/** The programs of RabbitMQ, and of Erlang, on which RabbitMQ runs. */
+export interface RabbitmqProgram {
+  readonly server: string
+  readonly control: string
+  /** Erlang's name server. */
+  readonly epmd: string
+}
+
+/**
+ * Finds RabbitMQ: `TXBOX_RABBITMQ_SERVER` names its `rabbitmq-server`, or it is where packages install it, or on the path.
+ * The scripts of Debian and Red Hat on the path change to a user of their own: theirs is the one behind them.
+ */
+export function findRabbitmqProgram(): RabbitmqProgram | undefined {
+  const onPath = (process.env['PATH'] ?? '').split(path.delimiter)
+  const installed = ['/usr/lib/rabbitmq/bin', '/opt/rabbitmq/sbin', ...onPath]
+  const named = process.env['TXBOX_RABBITMQ_SERVER']
+  const servers =
+    named !== undefined && named !== ''
+      ? [named]
+      : installed.map((folder) => path.join(folder, 'rabbitmq-server'))
+  const server = servers.find(isProgram)
+  const erlang = ['/usr/lib/erlang/erts-*/bin/epmd', '/usr/local/lib/erlang/erts-*/bin/epmd']
+  const epmd = [...onPath.map((folder) => path.join(folder, 'epmd')), ...globSync(erlang)].find(isProgram)
+  if (server === undefined || epmd === undefined) return undefined
+  const control = path.join(path.dirname(server), 'rabbitmqctl')
+  return isProgram(control) ? { server, control, epmd } : undefined
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
