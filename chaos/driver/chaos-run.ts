@@ -12,6 +12,7 @@ import type { Engine } from '../database/engine.ts'
 import { finish, type RunResult } from './finish.ts'
 import { Fleet } from './fleet.ts'
 import { Losses } from './losses.ts'
+import { machineStretch } from './machine-load.ts'
 import { Modes } from './modes.ts'
 import { OnlineChecks } from './online-checks.ts'
 import { Recorder } from './recorder.ts'
@@ -71,6 +72,8 @@ export interface RunParts {
   readonly timeline: Timeline
   readonly relayPoison: Set<string>
   readonly standstills: string[]
+  /** By how much bounds on time were stretched at most, because the machine was overloaded. */
+  readonly mostStretch: number
 }
 
 class ChaosRun implements RunParts {
@@ -87,6 +90,7 @@ class ChaosRun implements RunParts {
   readonly timeline: Timeline
   readonly relayPoison = new Set<string>()
   readonly standstills: string[] = []
+  mostStretch = 1
   #steps = 0
 
   constructor(options: RunOptions, stand: Stand, packages: string | undefined) {
@@ -168,12 +172,13 @@ class ChaosRun implements RunParts {
 
   /** Waits until every shard moves again, and looks whether anything is wrong. */
   async #quiet(): Promise<Violation | undefined> {
-    const boundMs = this.leaseMs + STANDSTILL_SPARE_MS
     const from = performance.now()
     for (;;) {
       await pause(LOOK_INTERVAL_MS)
       const [longest] = this.watch.standing()
-      if (longest !== undefined && longest.ms > boundMs) {
+      const stretch = machineStretch()
+      this.mostStretch = Math.max(this.mostStretch, stretch)
+      if (longest !== undefined && longest.ms > (this.leaseMs + STANDSTILL_SPARE_MS) * stretch) {
         const text = `Shard ${longest.shard} has stood still for ${Math.round(longest.ms)} ms at: ${longest.what}.`
         this.standstills.push(text)
         return { check: 'standstill', text }

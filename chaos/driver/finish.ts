@@ -42,6 +42,7 @@ export interface RunResult {
     readonly longestStandstillMs: number
     readonly longestStandstillAt: string
     readonly relayDeaths: number
+    readonly mostStretch: number
   }
   readonly workers: ReadonlyMap<string, SlotFigures>
   readonly events: readonly TimelineEvent[]
@@ -100,6 +101,7 @@ export async function finish(parts: RunParts, violation: Violation | undefined, 
       longestStandstillMs: Math.round(watch.longest.ms),
       longestStandstillAt: watch.longest.what,
       relayDeaths: fleet.relayDeaths.length,
+      mostStretch: Number(parts.mostStretch.toFixed(1)),
     },
     workers: fleet.figures,
     events: timeline.events,

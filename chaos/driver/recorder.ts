@@ -122,15 +122,6 @@ export class Recorder {
     return record.messageCount + work.messageCount + this.#held.length
   }
 
-  /** Breaks or mends the binding of the queue: unroutable messages are refused. */
-  async bind(isBound: boolean): Promise<void> {
-    const channel = await this.#connection!.createChannel()
-    await (isBound
-      ? channel.bindQueue(RECORD_QUEUE, EXCHANGE, '#')
-      : channel.unbindQueue(RECORD_QUEUE, EXCHANGE, '#'))
-    await channel.close()
-  }
-
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#connection?.close().catch(() => undefined)

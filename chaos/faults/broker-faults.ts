@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { RECORD_QUEUE } from '../workers/worker-protocol.ts'
 import type { Fault } from './fault.ts'
 
 /** Refusals count attempts: shorter than the attempts of a relay take. */
@@ -44,9 +45,9 @@ export const queueFull: Fault = {
   group: 'broker',
   async inject({ broker }, draw) {
     const ms = draw.integer(200, LONGEST_REFUSAL_MS)
-    await broker.limitQueue(true)
+    await broker.limitQueue(RECORD_QUEUE, true)
     await pause(ms)
-    await broker.limitQueue(false)
+    await broker.limitQueue(RECORD_QUEUE, false)
     return `the queue full for ${ms} ms`
   },
 }
@@ -55,11 +56,11 @@ export const bindingRemoved: Fault = {
   about: 'the binding of the queue is gone: messages cannot be routed',
   harms: 'broker',
   group: 'broker',
-  async inject({ recorder }, draw) {
+  async inject({ broker }, draw) {
     const ms = draw.integer(200, LONGEST_REFUSAL_MS)
-    await untilDone(() => recorder.bind(false))
+    await broker.removeBindings(true)
     await pause(ms)
-    await untilDone(() => recorder.bind(true))
+    await broker.removeBindings(false)
     return `the binding removed for ${ms} ms`
   },
 }
@@ -82,15 +83,4 @@ export const refusedInFlight: Fault = {
     process.signal('SIGCONT')
     return `${slot} stopped for ${ms} ms with calls in flight`
   },
-}
-
-async function untilDone(work: () => Promise<void>): Promise<void> {
-  for (;;) {
-    try {
-      return await work()
-    } catch {
-      // The recorder is about to connect again.
-      await pause(100)
-    }
-  }
 }

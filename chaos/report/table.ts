@@ -23,6 +23,9 @@ export function formatResult(result: RunResult): string {
     row('effects', `${figures.effects}; the driver made ${figures.extraDeliveries} deliveries more`),
     row('longest standstill', `${figures.longestStandstillMs} ms, at: ${figures.longestStandstillAt || 'nothing'}`),
     row('relays that died', String(figures.relayDeaths)),
+    ...(figures.mostStretch > 1
+      ? [row('machine', `overloaded: bounds on time were stretched up to ${figures.mostStretch} times`)]
+      : []),
     '',
     title('Checks'),
     ...result.verdicts.map(({ check, looked, violations }) =>

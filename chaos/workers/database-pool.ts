@@ -20,8 +20,10 @@ function pgPool({ config, name }: Worker, max: number): pg.Pool {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     application_name: name,
   })
-  // The connection is gone; the next statement gets another.
+  // The connection is gone; the next statement gets another. The pool listens only to connections that are idle, and
+  // Kysely to none: without a listener the end of a connection in use would end the process.
   pool.on('error', () => undefined)
+  pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 
