@@ -6,6 +6,10 @@ import { CHECKS, type CheckName, type Verdict, type Violation } from './violatio
 /** A message that is being tried alone may be hit by another fault: its attempt counts as well. */
 const SPARE_KILLS = 6
 
+const REFUSING_FAULTS: readonly string[] = ['queue-full', 'binding-removed']
+/** All attempts of a relay take so long at the least. */
+const LEAST_ATTEMPTS_MS = 5000
+
 /** The verdicts on a run, one for each check. */
 export function judge(evidence: Evidence): readonly Verdict[] {
   const checks: Readonly<Record<CheckName, (evidence: Evidence) => Omit<Verdict, 'check'>>> = {
@@ -157,7 +161,12 @@ export function checkKills({ kills }: Pick<Evidence, 'kills'>): Omit<Verdict, 'c
   )
 }
 
-function checkDeadLetters({ deadLetters, committed }: Evidence): Omit<Verdict, 'check'> {
+/** A broker that refuses for longer than the attempts take makes dead letters by right. */
+function checkDeadLetters({ deadLetters, committed, timeline }: Evidence): Omit<Verdict, 'check'> {
+  const isLong = timeline.some(
+    ({ name, fromMs, toMs }) => REFUSING_FAULTS.includes(name) && toMs - fromMs > LEAST_ATTEMPTS_MS,
+  )
+  if (isLong) return found('dead letters', 0, [])
   const innocent = deadLetters.filter(({ id }) => !committed.get(id)?.ill?.endsWith('-relay'))
   return found(
     'dead letters',

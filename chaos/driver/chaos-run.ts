@@ -40,7 +40,7 @@ const SHORTEST_QUIET_MS = 1500
 const MOVING_MS = 700
 const LOOK_INTERVAL_MS = 200
 const WARM_UP_MS = 2000
-const START_LIMIT_MS = 30_000
+const START_LIMIT_MS = 120_000
 
 /** One run, from the start of the servers to the verdicts. */
 export async function runChaos(options: RunOptions): Promise<RunResult> {

@@ -11,7 +11,9 @@ import { readCommitted, readEffects } from '../check/history.ts'
 import { keyHistory } from '../check/key-history.ts'
 import type { Verdict, Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
+import type { Engine } from '../database/engine.ts'
 import type { RunOptions, RunParts } from './chaos-run.ts'
+import { machineStretch } from './machine-load.ts'
 import type { Sample, TimelineEvent } from './timeline.ts'
 import type { SlotFigures } from './fleet.ts'
 
@@ -54,12 +56,13 @@ export interface RunResult {
 export async function finish(parts: RunParts, violation: Violation | undefined, steps: number): Promise<RunResult> {
   const { stand, timeline, losses, fleet, recorder, watch, options } = parts
   const unclean: string[] = []
+  const endMs = END_MS * machineStretch()
   timeline.now('phase', 'drain', 'no more faults; the workers finish what is left')
   parts.modes.heal()
-  unclean.push(...(await fleet.end('producer', END_MS)))
+  unclean.push(...(await fleet.end('producer', endMs)))
   const url = stand.database.directUrl()
   const deadLetters = await drain(parts, url)
-  for (const kind of ['relay', 'consumer', 'collector'] as const) unclean.push(...(await fleet.end(kind, END_MS)))
+  for (const kind of ['relay', 'consumer', 'collector'] as const) unclean.push(...(await fleet.end(kind, endMs)))
   const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
   const evidence: Evidence = {
     ...fromDatabase,
@@ -113,7 +116,8 @@ export async function finish(parts: RunParts, violation: Violation | undefined, 
 /** Waits until everything that was committed has been published and has its effect, or for long enough. */
 async function drain(parts: RunParts, url: string): Promise<Evidence['deadLetters']> {
   const { recorder, options } = parts
-  const until = performance.now() + DRAIN_MS
+  const drainMs = DRAIN_MS * machineStretch()
+  const until = performance.now() + drainMs
   const deadLetters = new Map<string, Evidence['deadLetters'][number]>()
   await recorder.letGo()
   while (performance.now() < until) {
@@ -125,18 +129,20 @@ async function drain(parts: RunParts, url: string): Promise<Evidence['deadLetter
       return [...recorder.first.keys()].every((id) => effects.has(id)) && (await recorder.backlog()) === 0
     }).catch(() => false)
     if (isDone) break
-    if (deadLetters.size > 0) await redriveAll(parts, url)
+    const ids = [...deadLetters.keys()].filter((id) => !recorder.first.has(id))
+    // What has been redriven already is no dead letter any more, and is left alone.
+    if (ids.length > 0) await redrive(options.database, url, ids)
     await pause(500)
   }
   return [...deadLetters.values()]
 }
 
 /** Healed, a dead letter can go. */
-async function redriveAll({ options }: RunParts, url: string): Promise<void> {
-  if (options.database === 'postgres') {
+async function redrive(engine: Engine, url: string, ids: readonly string[]): Promise<void> {
+  if (engine === 'postgres') {
     const pool = new pg.Pool({ connectionString: url, max: 1 })
     try {
-      await createDeadLetters({ database: postgres({ db: pool }) }).redrive({})
+      await createDeadLetters({ database: postgres({ db: pool }) }).redrive({ ids })
     } finally {
       await pool.end()
     }
@@ -144,7 +150,7 @@ async function redriveAll({ options }: RunParts, url: string): Promise<void> {
   }
   const pool = mysql2.createPool({ uri: url, connectionLimit: 1 })
   try {
-    await createDeadLetters({ database: mysql({ db: pool }) }).redrive({})
+    await createDeadLetters({ database: mysql({ db: pool }) }).redrive({ ids })
   } finally {
     await pool.end()
   }
