@@ -74,9 +74,12 @@ export function parseArguments(args: readonly string[]): ChaosOptions | 'help' {
   const database = oneOf('--database', values.database, ENGINES)
   const plant = values.plant === undefined ? undefined : plantNamed(values.plant)
   if (plant?.engines !== undefined && !plant.engines.includes(database)) {
-    throw new TypeError(`The plant '${plant.name}' is one of ${plant.engines.join(' and ')}, not of ${database}.`)
+    throw new TypeError(
+      `The plant '${plant.name}' is one of ${plant.engines.join(' and ')}, not of ${database}.`,
+    )
   }
-  const seed = values.seed === undefined ? Date.now() % 2 ** 32 : within('--seed', values.seed, 0, 2 ** 32 - 1)
+  const seed =
+    values.seed === undefined ? Date.now() % 2 ** 32 : within('--seed', values.seed, 0, 2 ** 32 - 1)
   if (!Number.isInteger(seed)) throw new TypeError(`--seed must be an integer, not '${values.seed}'.`)
   return {
     database,
@@ -104,7 +107,8 @@ function plantNamed(name: string): Plant {
 
 function oneOf<T extends string>(option: string, text: string, names: readonly T[]): T {
   const found = names.find((name) => name === text)
-  if (found === undefined) throw new TypeError(`${option}: there is no '${text}'; there are ${names.join(', ')}.`)
+  if (found === undefined)
+    throw new TypeError(`${option}: there is no '${text}'; there are ${names.join(', ')}.`)
   return found
 }
 
@@ -123,5 +127,8 @@ function wrapped(names: readonly string[], indent: number): string {
     if (lines.at(-1)!.length + name.length + indent > 84) lines.push('')
     lines.push(`${lines.pop()!}${name}, `)
   }
-  return lines.join(`\n${' '.repeat(indent)}`).replace(/, $/, '').replaceAll(/ +$/gm, '')
+  return lines
+    .join(`\n${' '.repeat(indent)}`)
+    .replace(/, $/, '')
+    .replaceAll(/ +$/gm, '')
 }

@@ -32,7 +32,17 @@ async function main(args: readonly string[]): Promise<number> {
   console.log(
     `Chaos on ${database} for ${minutes} min, seed ${seed}${plant === undefined ? '' : `, with the bug '${plant.name}' planted`}.`,
   )
-  const run: RunOptions = { database, minutes, seed, plant, faults, without, keep, tell: tellEvent, signal: interrupted() }
+  const run: RunOptions = {
+    database,
+    minutes,
+    seed,
+    plant,
+    faults,
+    without,
+    keep,
+    tell: tellEvent,
+    signal: interrupted(),
+  }
   const result = await runChaos(run)
   console.log(`\n${formatResult(result)}\n`)
   writeReports(options, result)
@@ -60,7 +70,9 @@ const startedAt = performance.now()
 
 function tellEvent({ kind, name, text, step }: Parameters<RunOptions['tell']>[0]): void {
   const at = `${((performance.now() - startedAt) / 1000).toFixed(1).padStart(6)} s`
-  console.log(`${at}  ${step === undefined ? '     ' : `#${String(step).padEnd(4)}`} ${kind === 'fault' ? '' : `${name}: `}${text}`)
+  console.log(
+    `${at}  ${step === undefined ? '     ' : `#${String(step).padEnd(4)}`} ${kind === 'fault' ? '' : `${name}: `}${text}`,
+  )
 }
 
 /** Ctrl-C ends the faults, and the run is judged as it stands; a second one ends at once. */

@@ -13,7 +13,7 @@ export async function shrink(options: RunOptions, failed: RunResult): Promise<re
   const seen = new Set(failed.events.filter(({ kind }) => kind === 'fault').map(({ name }) => name))
   let kinds = options.faults.filter((name) => seen.has(name))
   const minutes = Math.min(options.minutes, failed.durationMs / 60_000 + SPARE_MINUTES)
-  for (let parts = 2; kinds.length > 1; ) {
+  for (let parts = 2; kinds.length > 1;) {
     const size = Math.ceil(kinds.length / parts)
     let isSmaller = false
     for (let from = 0; from < kinds.length && !isSmaller; from += size) {

@@ -6,7 +6,7 @@ import { CHECKS, type CheckName, type Verdict, type Violation } from './violatio
 /** A message that is being tried alone may be hit by another fault: its attempt counts as well. */
 const SPARE_KILLS = 6
 
-const REFUSING_FAULTS: readonly string[] = ['queue-full', 'binding-removed']
+const REFUSING_FAULTS: ReadonlySet<string> = new Set(['queue-full', 'binding-removed'])
 /** All attempts of a relay take so long at the least. */
 const LEAST_ATTEMPTS_MS = 5000
 
@@ -31,7 +31,10 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     resources: ({ resources, timeline }) => found('resources', timeline.length, texts(resources)),
     'clean end': ({ unclean }) => found('clean end', 7, texts(unclean)),
   }
-  return (Object.keys(CHECKS) as CheckName[]).map((check) => ({ check, ...checks[check](evidence) }))
+  return (Object.keys(CHECKS) as CheckName[]).map((check) => {
+    const { looked, violations } = checks[check](evidence)
+    return { check, looked, violations }
+  })
 }
 
 export function found(
@@ -51,9 +54,10 @@ function checkPublished({ committed, first }: Evidence): Omit<Verdict, 'check'> 
   return found(
     'published',
     committed.size,
-    missing.map((message) => ({
-      ...message,
-      text: `The message ${message.id}${ofKey(message.key)} was committed by ${message.producer} and never published.`,
+    missing.map(({ id, key, producer }) => ({
+      id,
+      key,
+      text: `The message ${id}${ofKey(key)} was committed by ${producer} and never published.`,
     })),
   )
 }
@@ -72,8 +76,12 @@ function checkRolledBack({ committed, lost, first }: Evidence): Omit<Verdict, 'c
 }
 
 function checkScheduled({ committed, lost, first }: Evidence): Omit<Verdict, 'check'> {
-  const scheduled = [...committed.values(), ...lost.values()].filter((message) => message.deliverAtMs !== undefined)
-  const early = scheduled.filter(({ id, deliverAtMs }) => (first.get(id)?.recordedAtMs ?? Infinity) < deliverAtMs! - 1)
+  const scheduled = [...committed.values(), ...lost.values()].filter(
+    (message) => message.deliverAtMs !== undefined,
+  )
+  const early = scheduled.filter(
+    ({ id, deliverAtMs }) => (first.get(id)?.recordedAtMs ?? Infinity) < deliverAtMs! - 1,
+  )
   return found(
     'scheduled',
     scheduled.length,
@@ -119,7 +127,11 @@ function checkVersions({ applied, balances }: Evidence): Omit<Verdict, 'check'> 
     const before = at.get(versionKey) ?? 0
     const key = versionKey.replace(/@.*/, '')
     if (from !== before) {
-      violations.push({ id, key, text: `${versionKey} was at version ${before} when the change from ${from} was applied.` })
+      violations.push({
+        id,
+        key,
+        text: `${versionKey} was at version ${before} when the change from ${from} was applied.`,
+      })
     }
     at.set(versionKey, from + 1)
   }
@@ -164,7 +176,7 @@ export function checkKills({ kills }: Pick<Evidence, 'kills'>): Omit<Verdict, 'c
 /** A broker that refuses for longer than the attempts take makes dead letters by right. */
 function checkDeadLetters({ deadLetters, committed, timeline }: Evidence): Omit<Verdict, 'check'> {
   const isLong = timeline.some(
-    ({ name, fromMs, toMs }) => REFUSING_FAULTS.includes(name) && toMs - fromMs > LEAST_ATTEMPTS_MS,
+    ({ name, fromMs, toMs }) => REFUSING_FAULTS.has(name) && toMs - fromMs > LEAST_ATTEMPTS_MS,
   )
   if (isLong) return found('dead letters', 0, [])
   const innocent = deadLetters.filter(({ id }) => !committed.get(id)?.ill?.endsWith('-relay'))

@@ -24,11 +24,13 @@ export function checkSameBytes({ copies, first }: Evidence): Checked {
   )
 }
 
-/** Within an epoch of a key by place; across epochs by the order of the failovers, for what they did not lose. */
-export function checkOrder({ first, committed, lost, left }: Evidence): Checked {
+/**
+ * By place, within each key and epoch: what is committed behind a failover belongs to another epoch. Poisonous messages,
+ * which become dead letters and come when their turn has passed, have no place.
+ */
+export function checkOrder({ first, committed, lost }: Evidence): Checked {
   const last = new Map<string, { readonly place: number; readonly copy: Copy }>()
   const violations: Omit<Violation, 'check'>[] = []
-  // A dead letter that is put back comes when its turn has passed.
   let looked = 0
   for (const copy of [...first.values()].toSorted((a, b) => a.at - b.at)) {
     const message = committed.get(copy.id) ?? lost.get(copy.id)
@@ -46,7 +48,6 @@ export function checkOrder({ first, committed, lost, left }: Evidence): Checked 
       })
     } else last.set(chain, { place: message.place, copy })
   }
-  void left
   return found('order', looked, violations)
 }
 
@@ -75,8 +76,7 @@ export function checkOwners({ copies, leaseChanges, failovers, leaseMs }: Eviden
     // Whoever took the shard over long before the call, if the relay has not taken it again since.
     const holder = changes.findLast(({ atMs }) => atMs < calledAtMs - CLOCK_SLACK_MS)
     const mine = changes.some(
-      ({ atMs, owner }) =>
-        owner === relay && atMs <= calledAtMs && atMs >= (holder?.atMs ?? -Infinity),
+      ({ atMs, owner }) => owner === relay && atMs <= calledAtMs && atMs >= (holder?.atMs ?? -Infinity),
     )
     const call = `${relay} ${calledAtMs}`
     if (holder === undefined || mine || seen.has(call)) continue
@@ -116,11 +116,18 @@ export function checkDuplicates({ copies, timeline, relayDeaths }: Evidence): Ch
     const from = starts[window] ?? -Infinity
     const to = starts[window + 1] ?? Infinity
     const deaths = relayDeaths.filter((at) => at >= from && at < to).length
-    const faults = timeline.filter(({ kind, fromMs, toMs }) => kind === 'fault' && fromMs < to && toMs >= from).length
+    const faults = timeline.filter(
+      ({ kind, fromMs, toMs }) => kind === 'fault' && fromMs < to && toMs >= from,
+    ).length
     const bound = RELAY_BATCH_SIZE * (1 + faults + deaths)
     if (count <= bound) return []
     const shard = place.split(' ')[1]
-    return [{ id, text: `Shard ${shard} had ${count} duplicates after fault ${window + 1}; the bound is ${bound}.` }]
+    return [
+      {
+        id,
+        text: `Shard ${shard} had ${count} duplicates after fault ${window + 1}; the bound is ${bound}.`,
+      },
+    ]
   })
   return found('duplicates', copies.length, violations)
 }

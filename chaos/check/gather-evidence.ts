@@ -15,7 +15,9 @@ export async function gatherFromDatabase(engine: Engine, sql: Sql): Promise<From
   const { inbox } = txboxTables(engine)
   const key = engine === 'postgres' ? 'key' : '`key`'
   const claims = await sql.query(`select ${key} as id from ${inbox} where consumer = 'chaos'`)
-  const applied = await sql.query('select version_key, from_version, message_id from chaos_applied order by serial')
+  const applied = await sql.query(
+    'select version_key, from_version, message_id from chaos_applied order by serial',
+  )
   const balances = await sql.query('select version_key, version, total from chaos_balances')
   return {
     committed: new Map((await readCommitted(sql)).map((message) => [message.id, message])),
@@ -62,7 +64,8 @@ async function readLeft(engine: Engine, sql: Sql): Promise<Evidence['left']> {
       text: `A message from version ${String(row['v'])} still waits in the version buffer of ${textOf(row['consumer'])}.`,
     }))),
     ...(await say(`select count(*) as n from ${versions} where waiting <> 0`, (row) => ({
-      text: Number(row['n']) > 0 ? `${String(row['n'])} keys of the version buffer count waiting messages.` : '',
+      text:
+        Number(row['n']) > 0 ? `${String(row['n'])} keys of the version buffer count waiting messages.` : '',
     }))),
   ].filter(({ text }) => text !== '')
 }

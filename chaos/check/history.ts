@@ -73,7 +73,9 @@ export async function readLeaseChanges(sql: Sql): Promise<readonly LeaseChange[]
 }
 
 export async function readUnfenced(sql: Sql): Promise<readonly Unfenced[]> {
-  const rows = await sql.query('select at_ms, shard, message_id, owner, settled_by from chaos_unfenced order by at_ms')
+  const rows = await sql.query(
+    'select at_ms, shard, message_id, owner, settled_by from chaos_unfenced order by at_ms',
+  )
   return rows.map((row) => ({
     atMs: Number(row['at_ms']),
     shard: Number(row['shard']),
@@ -100,7 +102,7 @@ export async function readGone(engine: Engine, sql: Sql, afterSerial: number): P
 
 export function textOf(value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined
-  return Buffer.isBuffer(value) ? value.toString('utf8') : String(value)
+  return Buffer.isBuffer(value) ? value.toString('utf8') : String(value as string | number)
 }
 
 function numberOf(value: unknown): number | undefined {

@@ -51,7 +51,11 @@ export function keyHistory(evidence: Evidence, { id, key }: Violation): readonly
         ]),
     ...(id === undefined
       ? []
-      : [`effects of ${id}: ${effects.map(({ serial, worker }) => `row ${serial} by ${worker}`).join(', ') || 'none'}`]),
-    ...near.slice(-MOST_LINES).map(({ atMs, text }) => `${String(Math.round(atMs - from)).padStart(7)} ms ${text}`),
+      : [
+          `effects of ${id}: ${effects.map(({ serial, worker }) => `row ${serial} by ${worker}`).join(', ') || 'none'}`,
+        ]),
+    ...near
+      .slice(-MOST_LINES)
+      .map(({ atMs, text }) => `${String(Math.round(atMs - from)).padStart(7)} ms ${text}`),
   ]
 }

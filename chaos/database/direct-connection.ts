@@ -1,5 +1,5 @@
 import mysql from 'mysql2/promise'
-import pg from 'pg'
+import { Client } from 'pg'
 import { sqlOfMysql, sqlOfPg, type Sql } from './sql.ts'
 
 /** A connection of the driver itself, past the proxy. */
@@ -25,7 +25,7 @@ export async function withDirectConnection<R>(url: string, work: (sql: Sql) => P
 }
 
 async function connectPostgres(url: string): Promise<DirectConnection> {
-  const client = new pg.Client({
+  const client = new Client({
     connectionString: url,
     application_name: DRIVER_NAME,
     connectionTimeoutMillis: 5000,
@@ -44,6 +44,6 @@ async function connectMysql(url: string): Promise<DirectConnection> {
   connection.on('error', () => undefined)
   return {
     ...sqlOfMysql(connection),
-    close: async () => void connection.destroy(),
+    close: async () => connection.destroy(),
   }
 }

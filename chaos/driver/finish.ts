@@ -3,7 +3,7 @@ import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { createDeadLetters } from '@txbox/relay'
 import mysql2 from 'mysql2/promise'
-import pg from 'pg'
+import { Pool } from 'pg'
 import { judge } from '../check/checks.ts'
 import type { Evidence } from '../check/evidence.ts'
 import { gatherFromDatabase, readDeadLetters, readKills } from '../check/gather-evidence.ts'
@@ -53,7 +53,11 @@ export interface RunResult {
 }
 
 /** Heals everything, lets the workers finish, ends them, and judges what is there. */
-export async function finish(parts: RunParts, violation: Violation | undefined, steps: number): Promise<RunResult> {
+export async function finish(
+  parts: RunParts,
+  violation: Violation | undefined,
+  steps: number,
+): Promise<RunResult> {
   const { stand, timeline, losses, fleet, recorder, watch, options } = parts
   const unclean: string[] = []
   const endMs = END_MS * machineStretch()
@@ -62,7 +66,8 @@ export async function finish(parts: RunParts, violation: Violation | undefined, 
   unclean.push(...(await fleet.end('producer', endMs)))
   const url = stand.database.directUrl()
   const deadLetters = await drain(parts, url)
-  for (const kind of ['relay', 'consumer', 'collector'] as const) unclean.push(...(await fleet.end(kind, endMs)))
+  for (const kind of ['relay', 'consumer', 'collector'] as const)
+    unclean.push(...(await fleet.end(kind, endMs)))
   const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
   const evidence: Evidence = {
     ...fromDatabase,
@@ -140,7 +145,7 @@ async function drain(parts: RunParts, url: string): Promise<Evidence['deadLetter
 /** Healed, a dead letter can go. */
 async function redrive(engine: Engine, url: string, ids: readonly string[]): Promise<void> {
   if (engine === 'postgres') {
-    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const pool = new Pool({ connectionString: url, max: 1 })
     try {
       await createDeadLetters({ database: postgres({ db: pool }) }).redrive({ ids })
     } finally {

@@ -53,7 +53,8 @@ export class Fleet {
     const until = performance.now() + timeoutMs
     for (const slot of this.slots) {
       while (!this.process(slot).isReady) {
-        if (performance.now() > until) throw new Error(`The worker ${slot} has not come to work; see ${slot}.log.`)
+        if (performance.now() > until)
+          throw new Error(`The worker ${slot} has not come to work; see ${slot}.log.`)
         await pause(50)
       }
     }

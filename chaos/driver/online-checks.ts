@@ -82,7 +82,12 @@ export class OnlineChecks {
     if (row === undefined) return undefined
     const id = String(row['id'])
     const key = this.#subject.recorder.first.get(id)?.key
-    return { check: 'one effect', id, key, text: `The message ${id}${ofKey(key)} has ${String(row['n'])} effects.` }
+    return {
+      check: 'one effect',
+      id,
+      key,
+      text: `The message ${id}${ofKey(key)} has ${String(row['n'])} effects.`,
+    }
   }
 
   async #unfenced(): Promise<Violation | undefined> {

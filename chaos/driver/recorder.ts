@@ -183,7 +183,11 @@ export class Recorder {
       relay: String(relay),
       calledAtMs: Number(calledAt),
       recordedAtMs: Date.now(),
-      digest: createHash('sha256').update(content).update(JSON.stringify(own)).digest('base64url').slice(0, 16),
+      digest: createHash('sha256')
+        .update(content)
+        .update(JSON.stringify(own))
+        .digest('base64url')
+        .slice(0, 16),
     }
     this.copies.push(copy)
     this.#file.write(`${JSON.stringify(copy)}\n`)
@@ -197,9 +201,7 @@ export class Recorder {
   #send(channel: ConfirmChannel, id: string, body: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
       const options = { messageId: id, contentType: 'application/json', persistent: true }
-      channel.sendToQueue(WORK_QUEUE, body, options, (error: unknown) =>
-        error ? reject(error as Error) : resolve(),
-      )
+      channel.sendToQueue(WORK_QUEUE, body, options, (error: unknown) => (error ? reject(error) : resolve()))
     })
   }
 

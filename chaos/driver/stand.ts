@@ -5,7 +5,7 @@ import path from 'node:path'
 import { migrate as migrateMysql } from '@txbox/mysql'
 import { migrate as migratePostgres } from '@txbox/postgres'
 import mysql2 from 'mysql2/promise'
-import pg from 'pg'
+import { Pool } from 'pg'
 import { createChaosTables } from '../database/chaos-tables.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
@@ -49,7 +49,7 @@ export async function startStand(engine: Engine): Promise<Stand> {
 
 async function migrate(engine: Engine, url: string): Promise<void> {
   if (engine === 'postgres') {
-    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const pool = new Pool({ connectionString: url, max: 1 })
     await migratePostgres(pool)
     await pool.end()
     return

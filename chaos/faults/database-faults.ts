@@ -1,6 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { txboxTables } from '../database/chaos-tables.ts'
-import { connectDirectly, withDirectConnection, type DirectConnection } from '../database/direct-connection.ts'
+import {
+  connectDirectly,
+  withDirectConnection,
+  type DirectConnection,
+} from '../database/direct-connection.ts'
 import { CLIENT } from '../servers/database-engine.ts'
 import type { Fault, Surroundings } from './fault.ts'
 
@@ -89,7 +93,9 @@ export const lockedTable: Fault = {
   harms: 'database',
   group: 'lock',
   async inject(on, draw) {
-    const table = txboxTables(on.engine)[draw.pick(['outbox', 'leases', 'parked', 'inbox', 'versions'] as const)]
+    const table = txboxTables(on.engine)[
+      draw.pick(['outbox', 'leases', 'parked', 'inbox', 'versions'] as const)
+    ]
     const ms = draw.integer(300, 4000)
     const lock =
       on.engine === 'postgres'

@@ -15,9 +15,9 @@ export interface Surroundings {
   readonly recorder: Recorder
   readonly leaseMs: number
   /** Fails over and works out what was lost; one at a time. */
-  failOver(): Promise<void>
+  readonly failOver: () => Promise<void>
   /** Sets how workers behave until `over` is called; several faults may do so at a time. */
-  behave(mode: Partial<Mode>): { over(): void }
+  readonly behave: (mode: Partial<Mode>) => { over(): void }
   /** Poisonous messages for relays, by id, that must not reach the consumers before they are healed. */
   readonly relayPoison: Set<string>
 }

@@ -1,10 +1,4 @@
-import {
-  bindingRemoved,
-  brokerNetwork,
-  brokerRestart,
-  queueFull,
-  refusedInFlight,
-} from './broker-faults.ts'
+import { bindingRemoved, brokerNetwork, brokerRestart, queueFull, refusedInFlight } from './broker-faults.ts'
 import {
   backendsTerminated,
   connectionLimit,

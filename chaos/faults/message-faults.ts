@@ -4,7 +4,7 @@ import { createOutbox } from '@txbox/outbox'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import mysql2 from 'mysql2/promise'
-import pg from 'pg'
+import { Client } from 'pg'
 import { sqlOfMysql, sqlOfPg } from '../database/sql.ts'
 import type { Change, Illness } from '../workers/worker-protocol.ts'
 import type { Fault, Surroundings } from './fault.ts'
@@ -97,7 +97,7 @@ async function publishIll({ engine, database }: Surroundings, ill: Illness): Pro
   const message = { id, topic: 'chaos.ill', key: id, payload }
   const ledger = `insert into chaos_committed (message_id, name, epoch, ill, producer) values (?, ?, '', ?, 'driver')`
   if (engine === 'postgres') {
-    const client = new pg.Client({ connectionString: database.directUrl() })
+    const client = new Client({ connectionString: database.directUrl() })
     await client.connect()
     try {
       await client.query('begin')

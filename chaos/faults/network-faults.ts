@@ -9,7 +9,10 @@ export const cutAfterBytes: Fault = {
   harms: 'nothing',
   weight: 2,
   async inject({ database, broker }, draw) {
-    const [name, proxy] = draw.pick([['the database', database.proxy] as const, ['the broker', broker.proxy] as const])
+    const [name, proxy] = draw.pick([
+      ['the database', database.proxy] as const,
+      ['the broker', broker.proxy] as const,
+    ])
     const times = draw.integer(1, 4)
     for (let n = 0; n < times; n += 1) {
       proxy.cutAfterBytes(draw.integer(0, MOST_BYTES))

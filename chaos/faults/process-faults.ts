@@ -65,4 +65,3 @@ export const clockJump: Fault = {
 async function ready(fleet: Surroundings['fleet'], slot: string): Promise<void> {
   for (let waited = 0; waited < 5000 && !fleet.process(slot).isReady; waited += 50) await pause(50)
 }
-

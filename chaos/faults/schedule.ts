@@ -40,13 +40,20 @@ function drawFault(draw: Draw, names: readonly FaultName[]): FaultName {
   return names.find((name) => (left -= weightOf(name)) < 0) ?? names.at(-1)!
 }
 
-/** What works on a server cannot be done while the server is exchanged. */
+/** What is done by SQL to the primary cannot be done while the primary is exchanged. */
+const BY_SQL: ReadonlySet<FaultName> = new Set([
+  'long-transaction',
+  'backends-terminated',
+  'poison-relay',
+  'locked-table',
+  'table-rewritten',
+])
+
 function exclude(first: FaultName, second: FaultName): boolean {
-  const groups = [FAULTS[first].group, FAULTS[second].group]
+  const pair = [first, second]
+  const groups = pair.map((name) => FAULTS[name].group)
   if (first === second || (groups[0] !== undefined && groups[0] === groups[1])) return true
-  const onServer = ['lock', 'server']
-  if (groups.every((group) => group !== undefined && onServer.includes(group))) return true
-  const bySql: FaultName[] = ['long-transaction', 'backends-terminated', 'poison-relay', 'locked-table', 'table-rewritten']
-  return groups.includes('server') && [first, second].some((name) => bySql.includes(name)) ||
-    [first, second].includes('failover-in-flight') && groups.includes('broker') 
+  if (groups.includes('server') && pair.some((name) => BY_SQL.has(name))) return true
+  // Both silence the broker, and each would end the silence of the other.
+  return pair.includes('failover-in-flight') && groups.includes('broker')
 }

@@ -17,7 +17,18 @@ import type { Plant, Replacement } from './plants.ts'
 const ROOT = path.join(import.meta.dirname, '..', '..')
 const PACKAGES = path.join(ROOT, 'packages')
 /** The packages that the workers load, and their names outside of `@txbox`. */
-const COPIED = ['core', 'handles', 'inbox', 'outbox', 'relay', 'gc', 'versioning', 'postgres', 'mysql', 'rabbitmq']
+const COPIED = [
+  'core',
+  'handles',
+  'inbox',
+  'outbox',
+  'relay',
+  'gc',
+  'versioning',
+  'postgres',
+  'mysql',
+  'rabbitmq',
+]
 const LINKED = ['amqplib', 'kysely', 'mysql2', 'pg']
 
 /**
@@ -52,7 +63,11 @@ export function plantedPackages(plant: Plant): { readonly folder: string; remove
 }
 
 /** @throws {Error} when the text is not there exactly once. */
-export function replaced(plant: Plant, { package: name, file, find, replace }: Replacement, text: string): string {
+export function replaced(
+  plant: Plant,
+  { package: name, file, find, replace }: Replacement,
+  text: string,
+): string {
   const parts = text.split(find)
   if (parts.length === 2) return parts.join(replace)
   throw new Error(
@@ -64,7 +79,9 @@ export function replaced(plant: Plant, { package: name, file, find, replace }: R
 /** Wherever the file lies in `dist`: modules are moved from one folder into another. */
 export function builtFile(folder: string, plant: Plant, { package: name, file }: Replacement): string {
   const dist = path.join(folder, name, 'dist')
-  const found = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((one) => path.basename(one) === file)
+  const found = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter(
+    (one) => path.basename(one) === file,
+  )
   if (found.length === 1) return path.join(dist, found[0]!)
   throw new Error(
     `The plant '${plant.name}' is in ${name}/dist/${file}, of which there are ${found.length}. ` +

@@ -43,7 +43,11 @@ ${timeline(result)}
     .map(
       ({ check, looked, violations }) =>
         `<tr><th>${escape(CHECKS[check])}</th><td class="${violations.length > 0 ? 'bad' : 'good'}">${
-          violations.length > 0 ? `violated ${violations.length} times` : looked === 0 ? 'nothing to look at' : 'holds'
+          violations.length > 0
+            ? `violated ${violations.length} times`
+            : looked === 0
+              ? 'nothing to look at'
+              : 'holds'
         }</td><td>${looked}</td></tr>`,
     )
     .join('\n')}</table>
@@ -55,7 +59,9 @@ ${first === undefined ? '' : `<h2>History${first.key === undefined ? '' : ` of $
 /** A lane for each kind of fault, and below the rate of published messages and of effects. */
 function timeline({ events, samples, startedAtMs, durationMs }: RunResult): string {
   const x = (atMs: number): number => LEFT + ((atMs - startedAtMs) / durationMs) * (WIDTH - LEFT)
-  const kinds = FAULT_NAMES.filter((name) => events.some((event) => event.kind === 'fault' && event.name === name))
+  const kinds = FAULT_NAMES.filter((name) =>
+    events.some((event) => event.kind === 'fault' && event.name === name),
+  )
   const top = kinds.length * LANE + 10
   const lanes = kinds.map((name, lane) => {
     const y = lane * LANE
@@ -76,7 +82,8 @@ function timeline({ events, samples, startedAtMs, durationMs }: RunResult): stri
   const most = Math.max(1, ...rates(samples, 'published'), ...rates(samples, 'processed'))
   const curve = (of: 'published' | 'processed', color: string): string => {
     const points = rates(samples, of).map(
-      (rate, index) => `${x(samples[index + 1]!.atMs).toFixed(1)},${(top + CHART - (rate / most) * CHART).toFixed(1)}`,
+      (rate, index) =>
+        `${x(samples[index + 1]!.atMs).toFixed(1)},${(top + CHART - (rate / most) * CHART).toFixed(1)}`,
     )
     return `<polyline points="${points.join(' ')}" fill="none" stroke="${color}" stroke-width="1.5"/>`
   }
@@ -104,5 +111,9 @@ function readable(name: string): string {
 }
 
 function escape(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
 }

@@ -21,7 +21,10 @@ export function formatResult(result: RunResult): string {
     row('messages published', `${figures.published}, and ${figures.duplicates} copies beyond the first`),
     row('lost by failovers', `${figures.lostByFailover} messages, ${figures.effectsLostByFailover} effects`),
     row('effects', `${figures.effects}; the driver made ${figures.extraDeliveries} deliveries more`),
-    row('longest standstill', `${figures.longestStandstillMs} ms, at: ${figures.longestStandstillAt || 'nothing'}`),
+    row(
+      'longest standstill',
+      `${figures.longestStandstillMs} ms, at: ${figures.longestStandstillAt || 'nothing'}`,
+    ),
     row('relays that died', String(figures.relayDeaths)),
     ...(figures.mostStretch > 1
       ? [row('machine', `overloaded: bounds on time were stretched up to ${figures.mostStretch} times`)]
@@ -31,7 +34,11 @@ export function formatResult(result: RunResult): string {
     ...result.verdicts.map(({ check, looked, violations }) =>
       row(
         check,
-        violations.length > 0 ? `VIOLATED ${violations.length} times` : looked === 0 ? 'nothing to look at' : `holds (${looked})`,
+        violations.length > 0
+          ? `VIOLATED ${violations.length} times`
+          : looked === 0
+            ? 'nothing to look at'
+            : `holds (${looked})`,
       ),
     ),
     '',

@@ -5,7 +5,7 @@ import { createOutbox } from '@txbox/outbox'
 import { Kysely, MysqlDialect, PostgresDialect } from 'kysely'
 import { createPool as createCallbackPool } from 'mysql2'
 import { createPool } from 'mysql2/promise'
-import pg from 'pg'
+import { DatabaseError, Pool } from 'pg'
 import { sqlOfMysql, sqlOfPg, type Sql } from '../database/sql.ts'
 import type { Change } from './worker-protocol.ts'
 import type { Worker } from './worker.ts'
@@ -13,8 +13,8 @@ import type { Worker } from './worker.ts'
 /** How long a worker waits for a connection of its pool, which may have no room, or for the server. */
 const CONNECT_TIMEOUT_MS = 3000
 
-function pgPool({ config, name }: Worker, max: number): pg.Pool {
-  const pool = new pg.Pool({
+function pgPool({ config, name }: Worker, max: number): Pool {
+  const pool = new Pool({
     connectionString: config.databaseUrl,
     max,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -103,7 +103,7 @@ function postgresTransactor(worker: Worker, max: number): Transact {
 }
 
 function isServerError(error: Error): boolean {
-  return error instanceof pg.DatabaseError && error.severity === 'ERROR'
+  return error instanceof DatabaseError && error.severity === 'ERROR'
 }
 
 function mysqlTransactor(worker: Worker, max: number): Transact {

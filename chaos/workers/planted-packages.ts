@@ -4,7 +4,8 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 const folder = process.env['TXBOX_CHAOS_PACKAGES']
-if (folder === undefined) throw new Error('TXBOX_CHAOS_PACKAGES must name the folder with the copied packages.')
+if (folder === undefined)
+  throw new Error('TXBOX_CHAOS_PACKAGES must name the folder with the copied packages.')
 const parentURL = pathToFileURL(path.join(folder, 'index.js')).href
 
 registerHooks({

@@ -35,7 +35,9 @@ async function lane(): Promise<void> {
 async function oneTransaction(tx: ProducerTransaction): Promise<'commit' | 'rollback'> {
   const { mode } = worker
   const many = draw.integer(1, mode.unordered ? 4 : 3)
-  const keys = [...new Set(Array.from({ length: many }, () => draw.pick(mode.unordered ? KEYS.slice(0, 4) : KEYS)))]
+  const keys = [
+    ...new Set(Array.from({ length: many }, () => draw.pick(mode.unordered ? KEYS.slice(0, 4) : KEYS))),
+  ]
   if (!mode.unordered) keys.sort()
   for (const key of keys) {
     await changeAggregate(tx, key)

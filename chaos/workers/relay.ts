@@ -14,7 +14,12 @@ const { slot, engine, leaseMs, brokerUrl, killLog } = worker.config
 const isFirst = slot.endsWith('1')
 const hung = new Set<string>()
 
-const inner = rabbitmqPublisher({ url: brokerUrl, exchange: EXCHANGE, confirmTimeoutMs: 4000, connectTimeoutMs: 2000 })
+const inner = rabbitmqPublisher({
+  url: brokerUrl,
+  exchange: EXCHANGE,
+  confirmTimeoutMs: 4000,
+  connectTimeoutMs: 2000,
+})
 
 const publisher: Publisher = {
   ordering: isFirst ? 'per-key' : 'none',
