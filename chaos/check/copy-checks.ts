@@ -1,6 +1,5 @@
 import { SHARDS, shardOf } from '@txbox/core'
 import type { Copy } from '../driver/recorder.ts'
-import { RELAY_BATCH_SIZE } from '../workers/limits.ts'
 import { found, ofKey } from './checks.ts'
 import type { Evidence } from './evidence.ts'
 import type { LeaseChange } from './history.ts'
@@ -93,7 +92,7 @@ export function checkOwners({ copies, leaseChanges, failovers, leaseMs }: Eviden
 }
 
 /** From the beginning of each fault to the beginning of the next: at most one batch a shard, and one more for each death. */
-export function checkDuplicates({ copies, timeline, relayDeaths }: Evidence): Checked {
+export function checkDuplicates({ copies, timeline, relayDeaths, batchSize }: Evidence): Checked {
   const starts = timeline
     .filter(({ kind }) => kind === 'fault')
     .map(({ fromMs }) => fromMs)
@@ -119,7 +118,7 @@ export function checkDuplicates({ copies, timeline, relayDeaths }: Evidence): Ch
     const faults = timeline.filter(
       ({ kind, fromMs, toMs }) => kind === 'fault' && fromMs < to && toMs >= from,
     ).length
-    const bound = RELAY_BATCH_SIZE * (1 + faults + deaths)
+    const bound = batchSize * (1 + faults + deaths)
     if (count <= bound) return []
     const shard = place.split(' ')[1]
     return [

@@ -5,6 +5,7 @@ import type { TimelineEvent } from '../driver/timeline.ts'
 /** Everything that the checks at the end of a run look at. */
 export interface Evidence {
   readonly leaseMs: number
+  readonly batchSize: number
   /** The ledger of the last primary. */
   readonly committed: ReadonlyMap<string, Committed>
   /** What former primaries had committed and the failover lost. */

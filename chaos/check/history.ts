@@ -102,7 +102,7 @@ export async function readGone(engine: Engine, sql: Sql, afterSerial: number): P
 
 export function textOf(value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined
-  return Buffer.isBuffer(value) ? value.toString('utf8') : String(value as string | number)
+  return Buffer.isBuffer(value) ? value.toString('utf8') : `${value as string | number}`
 }
 
 function numberOf(value: unknown): number | undefined {

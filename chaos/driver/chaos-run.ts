@@ -1,7 +1,6 @@
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Violation } from '../check/violation.ts'
-import { Draw } from '../draw.ts'
 import type { FaultName } from '../faults/fault-names.ts'
 import { FAULTS } from '../faults/faults.ts'
 import type { Surroundings } from '../faults/fault.ts'
@@ -15,6 +14,7 @@ import { Losses } from './losses.ts'
 import { machineStretch } from './machine-load.ts'
 import { Modes } from './modes.ts'
 import { OnlineChecks } from './online-checks.ts'
+import { relaySettings, type RelaySettings } from './relay-settings.ts'
 import { Recorder } from './recorder.ts'
 import { startStand, type Stand } from './stand.ts'
 import { StandstillWatch } from './standstill-watch.ts'
@@ -61,7 +61,7 @@ export async function runChaos(options: RunOptions): Promise<RunResult> {
 export interface RunParts {
   readonly options: RunOptions
   readonly stand: Stand
-  readonly leaseMs: number
+  readonly settings: RelaySettings
   readonly killLog: string
   readonly fleet: Fleet
   readonly recorder: Recorder
@@ -79,7 +79,7 @@ export interface RunParts {
 class ChaosRun implements RunParts {
   readonly options: RunOptions
   readonly stand: Stand
-  readonly leaseMs: number
+  readonly settings: RelaySettings
   readonly killLog: string
   readonly fleet: Fleet
   readonly recorder: Recorder
@@ -98,12 +98,12 @@ class ChaosRun implements RunParts {
     const { folder, database, broker } = stand
     this.options = options
     this.stand = stand
-    this.leaseMs = plant?.leaseMs ?? new Draw(`${seed} lease`).pick([1500, 2000, 3000])
+    this.settings = relaySettings(seed, plant?.settings)
     this.killLog = path.join(folder, 'kills.log')
     const base = {
       engine,
       seed,
-      leaseMs: this.leaseMs,
+      ...this.settings,
       killLog: this.killLog,
       databaseUrl: database.url,
       brokerUrl: broker.url,
@@ -178,7 +178,7 @@ class ChaosRun implements RunParts {
       const [longest] = this.watch.standing()
       const stretch = machineStretch()
       this.mostStretch = Math.max(this.mostStretch, stretch)
-      if (longest !== undefined && longest.ms > (this.leaseMs + STANDSTILL_SPARE_MS) * stretch) {
+      if (longest !== undefined && longest.ms > (this.settings.leaseMs + STANDSTILL_SPARE_MS) * stretch) {
         const text = `Shard ${longest.shard} has stood still for ${Math.round(longest.ms)} ms at: ${longest.what}.`
         this.standstills.push(text)
         return { check: 'standstill', text }
@@ -209,7 +209,7 @@ class ChaosRun implements RunParts {
       broker,
       fleet: this.fleet,
       recorder: this.recorder,
-      leaseMs: this.leaseMs,
+      leaseMs: this.settings.leaseMs,
       relayPoison: this.relayPoison,
       failOver: () => this.#failOver(),
       behave: (mode) => this.modes.behave(mode),

@@ -14,6 +14,7 @@ import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
 import type { RunOptions, RunParts } from './chaos-run.ts'
 import { machineStretch } from './machine-load.ts'
+import type { RelaySettings } from './relay-settings.ts'
 import type { Sample, TimelineEvent } from './timeline.ts'
 import type { SlotFigures } from './fleet.ts'
 
@@ -23,7 +24,7 @@ const END_MS = 15_000
 
 export interface RunResult {
   readonly options: RunOptions
-  readonly leaseMs: number
+  readonly settings: RelaySettings
   readonly steps: number
   readonly startedAtMs: number
   readonly durationMs: number
@@ -71,7 +72,7 @@ export async function finish(
   const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
   const evidence: Evidence = {
     ...fromDatabase,
-    leaseMs: parts.leaseMs,
+    ...parts.settings,
     lost: losses.committed,
     leaseChanges: [...losses.leaseChanges, ...fromDatabase.leaseChanges],
     unfenced: [...losses.unfenced, ...fromDatabase.unfenced],
@@ -93,7 +94,7 @@ export async function finish(
     steps,
     verdicts,
     first,
-    leaseMs: parts.leaseMs,
+    settings: parts.settings,
     startedAtMs: timeline.startedAtMs,
     durationMs: Date.now() - timeline.startedAtMs,
     history: first === undefined ? [] : keyHistory(evidence, first),

@@ -1,4 +1,5 @@
 import type { Engine } from '../database/engine.ts'
+import type { RelaySettings } from '../driver/relay-settings.ts'
 import type { FaultName } from '../faults/fault-names.ts'
 
 /** A textual change of a built file. `find` must be there exactly once, or the plant fails loudly. */
@@ -22,8 +23,8 @@ export interface Plant {
   readonly worker?: 'claim-in-another-transaction'
   /** The kinds of faults that such a bug shows under. */
   readonly faults: readonly FaultName[]
-  /** The lease of the relays, in ms; otherwise drawn from the seed. */
-  readonly leaseMs?: number
+  /** Settings of the relays that the bug shows with; otherwise drawn from the seed. */
+  readonly settings?: Partial<RelaySettings>
 }
 
 export const PLANTS: readonly Plant[] = [
@@ -55,7 +56,8 @@ where \${mine}`,
       },
     ],
     faults: ['failover-in-flight'],
-    leaseMs: 20_000,
+    // Calls that outlive a failover, and shards with no room for what comes after it.
+    settings: { leaseMs: 20_000, batchSize: 4, publishTimeoutMs: 60_000 },
   },
   {
     name: 'delete-before-confirm',
@@ -83,7 +85,7 @@ where \${mine}`,
       },
     ],
     faults: ['stop-beyond-lease', 'refused-in-flight', 'broker-network'],
-    leaseMs: 1500,
+    settings: { leaseMs: 1500 },
   },
   {
     name: 'claim-in-another-transaction',
@@ -111,7 +113,7 @@ where \${mine}`,
       },
     ],
     faults: ['stop-beyond-lease', 'refused-in-flight', 'broker-network'],
-    leaseMs: 1500,
+    settings: { leaseMs: 1500 },
   },
   {
     name: 'forget-suspects',
@@ -125,7 +127,7 @@ where \${mine}`,
       },
     ],
     faults: ['poison-relay', 'late-commits'],
-    leaseMs: 1500,
+    settings: { leaseMs: 1500 },
   },
 ]
 

@@ -2,7 +2,7 @@ import { CHECKS } from '../check/violation.ts'
 import type { RunResult } from '../driver/finish.ts'
 import type { Sample } from '../driver/timeline.ts'
 import { FAULT_NAMES } from '../faults/fault-names.ts'
-import { faultCounts } from './table.ts'
+import { faultCounts, settingsLine } from './table.ts'
 
 const WIDTH = 1000
 const LEFT = 160
@@ -31,7 +31,7 @@ export function toHtml(result: RunResult): string {
 <p class="${first === undefined ? 'good' : 'bad'}">${
     first === undefined ? 'No violation.' : `Violation: ${escape(CHECKS[first.check])}. ${escape(first.text)}`
   }</p>
-<p>Seed ${options.seed}, ${(result.durationMs / 1000).toFixed(0)} s, ${result.steps} steps, lease ${result.leaseMs} ms, started
+<p>Seed ${options.seed}, ${(result.durationMs / 1000).toFixed(0)} s, ${result.steps} steps, ${settingsLine(result)}, started
 ${new Date(result.startedAtMs).toISOString()}${options.plant === undefined ? '' : `, with the bug “${escape(options.plant.name)}” planted`}.</p>
 ${timeline(result)}
 <h2>Figures</h2>

@@ -14,7 +14,7 @@ export function toJson(result: RunResult): string {
     minutes: options.minutes,
     plant: options.plant?.name,
     kinds: options.faults,
-    leaseMs: result.leaseMs,
+    relays: result.settings,
     startedAt: new Date(result.startedAtMs).toISOString(),
     durationMs: result.durationMs,
     steps: result.steps,

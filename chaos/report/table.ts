@@ -4,6 +4,11 @@ import { FAULT_NAMES } from '../faults/fault-names.ts'
 
 const WIDTH = 80
 
+export function settingsLine({ settings }: Pick<RunResult, 'settings'>): string {
+  const { leaseMs, batchSize, publishTimeoutMs } = settings
+  return `lease ${leaseMs} ms, batches of ${batchSize}, calls up to ${publishTimeoutMs} ms`
+}
+
 /** The report of a run for a terminal of 80 columns. */
 export function formatResult(result: RunResult): string {
   const { options, figures } = result
@@ -15,7 +20,8 @@ export function formatResult(result: RunResult): string {
     row('in all', `${total} in ${result.steps} steps`),
     '',
     title('Figures'),
-    row('database', `${options.database}, seed ${options.seed}, lease ${result.leaseMs} ms`),
+    row('database', `${options.database}, seed ${options.seed}`),
+    row('relays', settingsLine(result)),
     row('time', `${(result.durationMs / 1000).toFixed(0)} s`),
     row('messages committed', String(figures.committed)),
     row('messages published', `${figures.published}, and ${figures.duplicates} copies beyond the first`),

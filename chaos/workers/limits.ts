@@ -1,5 +1,3 @@
-/** The maximum number of messages of one shard that a relay has in flight. */
-export const RELAY_BATCH_SIZE = 50
 /** How often a relay tries a message before the message becomes a dead letter. */
 export const RELAY_ATTEMPTS = 8
 export const RELAY_POOL_SIZE = 6

@@ -1,23 +1,25 @@
 // A relay: from the outbox to RabbitMQ. Its publisher can be made ill by messages that were made for it.
 import { appendFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 import { rabbitmqPublisher } from '@txbox/rabbitmq'
 import { createRelay, exponentialBackoff, type OutboxMessage, type Publisher } from '@txbox/relay'
-import { RELAY_ATTEMPTS, RELAY_BATCH_SIZE, RELAY_POOL_SIZE } from './limits.ts'
+import { RELAY_ATTEMPTS, RELAY_POOL_SIZE } from './limits.ts'
 import { connectedDatabase } from './database-pool.ts'
 import { stampedMessage } from './stamped-message.ts'
 import { steadyNow, Worker } from './worker.ts'
 import { EXCHANGE, type Change } from './worker-protocol.ts'
 
 const worker = new Worker()
-const { slot, engine, leaseMs, brokerUrl, killLog } = worker.config
+const { slot, engine, leaseMs, batchSize, publishTimeoutMs, brokerUrl, killLog } = worker.config
 /** The two relays differ in what users choose: the handle, the way to wake up, and the order within one call. */
 const isFirst = slot.endsWith('1')
 const hung = new Set<string>()
+const LONGEST_HANG_MS = 2500
 
 const inner = rabbitmqPublisher({
   url: brokerUrl,
   exchange: EXCHANGE,
-  confirmTimeoutMs: 4000,
+  confirmTimeoutMs: publishTimeoutMs * 2,
   connectTimeoutMs: 2000,
 })
 
@@ -37,9 +39,9 @@ const relay = createRelay({
   publisher,
   owner: worker.name,
   leaseMs,
-  batchSize: RELAY_BATCH_SIZE,
+  batchSize,
   pollIntervalMs: { min: 20, max: 250 },
-  publishTimeoutMs: 2000,
+  publishTimeoutMs,
   retry: exponentialBackoff({ attempts: RELAY_ATTEMPTS, minMs: 200, maxMs: 3000 }),
   ...(isFirst && engine === 'postgres' && { wakeup: 'notify' as const }),
 })
@@ -64,7 +66,7 @@ async function startRelay(): Promise<void> {
     } catch (error) {
       worker.failed(error)
       if (worker.ending.aborted) return
-      await new Promise((resolve) => setTimeout(resolve, 200))
+      await pause(200)
     }
   }
 }
@@ -80,7 +82,8 @@ async function suffer(messages: readonly OutboxMessage[], signal: AbortSignal): 
     // Once for each process, or a shard would stand still for as long as the message is ill.
     if (ill === 'hangs-relay' && !hung.has(message.id)) {
       hung.add(message.id)
-      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+      await pause(LONGEST_HANG_MS, undefined, { signal })
+      throw new Error('The publisher hung.')
     }
   }
 }

@@ -14,6 +14,10 @@ export interface WorkerConfig {
   readonly brokerUrl: string
   readonly seed: number
   readonly leaseMs: number
+  /** The maximum number of messages of one shard that a relay has in flight. */
+  readonly batchSize: number
+  /** How long a call of the publisher may take, in ms. */
+  readonly publishTimeoutMs: number
   /** The bug that is planted in the worker itself, not in the packages. */
   readonly workerPlant: string | undefined
   /** A file to which a relay appends the id of the message that kills it. */

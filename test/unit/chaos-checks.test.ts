@@ -2,6 +2,7 @@ import { shardOf } from '@txbox/core'
 import { expect, test } from 'vitest'
 import { judge } from '../../chaos/check/checks.ts'
 import type { Evidence } from '../../chaos/check/evidence.ts'
+import type { Committed } from '../../chaos/check/history.ts'
 import type { CheckName } from '../../chaos/check/violation.ts'
 import type { Copy } from '../../chaos/driver/recorder.ts'
 
@@ -27,6 +28,7 @@ function evidence(change: Partial<Evidence> = {}): Evidence {
   for (const one of copies) if (!first.has(one.id)) first.set(one.id, one)
   return {
     leaseMs: LEASE_MS,
+    batchSize: 20,
     committed: new Map([message('one', 1), message('two', 2)]),
     lost: new Map(),
     effects: [
@@ -144,7 +146,7 @@ for (const [title, change, checks] of WRONG) {
 
 test('a scheduled message that comes early is found', () => {
   const [id, scheduled] = message('one', 1)
-  const committed: Evidence['committed'] = new Map([
+  const committed = new Map<string, Committed>([
     [id, { ...scheduled, deliverAtMs: 200_000 }],
     message('two', 2),
   ])
