@@ -50,9 +50,9 @@ async function main(args: readonly string[]): Promise<number> {
   return exitCode(options, result)
 }
 
-function exitCode({ plant }: ChaosOptions, { first, durationMs }: RunResult): number {
+function exitCode({ plant }: ChaosOptions, { first, durationMs, foundAfterMs }: RunResult): number {
   if (plant === undefined) return first === undefined ? 0 : 1
-  const seconds = (durationMs / 1000).toFixed(0)
+  const seconds = ((foundAfterMs ?? durationMs) / 1000).toFixed(0)
   if (first === undefined) {
     console.log(`The planted bug '${plant.name}' was NOT found within ${seconds} s.`)
     return 1

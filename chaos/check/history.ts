@@ -100,6 +100,17 @@ export async function readGone(engine: Engine, sql: Sql, afterSerial: number): P
   return rows.map((row) => String(row['message_id']))
 }
 
+/** The messages that the inbox has a claim for, and that have no effect; at most a few. */
+export async function readClaimsWithoutEffect(engine: Engine, sql: Sql): Promise<readonly string[]> {
+  const { inbox } = txboxTables(engine)
+  const key = engine === 'postgres' ? 'i.key' : 'convert(i.`key` using utf8mb4)'
+  const rows = await sql.query(
+    `select ${key} as id from ${inbox} as i left join chaos_effects as e on e.message_id = ${key}
+     where i.consumer = 'chaos' and e.message_id is null limit 10`,
+  )
+  return rows.map((row) => textOf(row['id'])!)
+}
+
 export function textOf(value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined
   return Buffer.isBuffer(value) ? value.toString('utf8') : `${value as string | number}`

@@ -20,6 +20,7 @@ import type { SlotFigures } from './fleet.ts'
 
 /** How long the workers have for what is left when the faults are over. */
 const DRAIN_MS = 60_000
+const DRAIN_AFTER_VIOLATION_MS = 5000
 const END_MS = 15_000
 
 export interface RunResult {
@@ -31,6 +32,8 @@ export interface RunResult {
   readonly verdicts: readonly Verdict[]
   /** The violation that ended the run, or the first that the end of the run showed. */
   readonly first: Violation | undefined
+  /** How long faults had been injected when that violation showed; `undefined` when only the end showed it. */
+  readonly foundAfterMs: number | undefined
   /** What happened to the key of the first violation, line by line. */
   readonly history: readonly string[]
   readonly figures: {
@@ -97,6 +100,7 @@ export async function finish(
     settings: parts.settings,
     startedAtMs: timeline.startedAtMs,
     durationMs: Date.now() - timeline.startedAtMs,
+    foundAfterMs: foundAfterMs(timeline.events),
     history: first === undefined ? [] : keyHistory(evidence, first),
     figures: {
       committed: evidence.committed.size,
@@ -119,10 +123,20 @@ export async function finish(
   }
 }
 
+function foundAfterMs(events: readonly TimelineEvent[]): number | undefined {
+  const [begin, end] = [
+    events.find(({ kind }) => kind === 'phase'),
+    events.find(({ kind }) => kind === 'violation'),
+  ]
+  return begin && end && end.fromMs - begin.fromMs
+}
+
 /** Waits until everything that was committed has been published and has its effect, or for long enough. */
 async function drain(parts: RunParts, url: string): Promise<Evidence['deadLetters']> {
-  const { recorder, options } = parts
-  const drainMs = DRAIN_MS * machineStretch()
+  const { recorder, options, timeline } = parts
+  // Who waits for what has been lost waits in vain.
+  const isLost = timeline.events.some(({ kind }) => kind === 'violation')
+  const drainMs = (isLost ? DRAIN_AFTER_VIOLATION_MS : DRAIN_MS) * machineStretch()
   const until = performance.now() + drainMs
   const deadLetters = new Map<string, Evidence['deadLetters'][number]>()
   await recorder.letGo()

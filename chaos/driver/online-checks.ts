@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { checkKills, ofKey } from '../check/checks.ts'
 import { readKills } from '../check/gather-evidence.ts'
-import { readGone, readUnfenced } from '../check/history.ts'
+import { readClaimsWithoutEffect, readGone, readUnfenced } from '../check/history.ts'
 import type { Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
@@ -42,7 +42,8 @@ export class OnlineChecks {
 
   /** @returns the first violation. */
   async look(): Promise<Violation | undefined> {
-    return (await this.#lost()) ?? (await this.#twice()) ?? (await this.#unfenced()) ?? this.#killed()
+    const checks = [this.#lost(), this.#twice(), this.#claimOnly(), this.#unfenced()]
+    return (await Promise.all(checks)).find((violation) => violation !== undefined) ?? this.#killed()
   }
 
   /** A message that is neither in the outbox nor parked must have been published, once the broker has passed it on. */
@@ -87,6 +88,20 @@ export class OnlineChecks {
       id,
       key,
       text: `The message ${id}${ofKey(key)} has ${String(row['n'])} effects.`,
+    }
+  }
+
+  /** A claim and its effect commit together: one statement sees both or neither. */
+  async #claimOnly(): Promise<Violation | undefined> {
+    const { engine, url, recorder } = this.#subject
+    const [row] = await withDirectConnection(url(), (sql) => readClaimsWithoutEffect(engine, sql))
+    if (row === undefined) return undefined
+    const key = recorder.first.get(row)?.key
+    return {
+      check: 'claim and effect',
+      id: row,
+      key,
+      text: `The message ${row}${ofKey(key)} has a claim and no effect.`,
     }
   }
 

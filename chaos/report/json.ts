@@ -17,6 +17,7 @@ export function toJson(result: RunResult): string {
     relays: result.settings,
     startedAt: new Date(result.startedAtMs).toISOString(),
     durationMs: result.durationMs,
+    foundAfterMs: result.foundAfterMs,
     steps: result.steps,
     faults: Object.fromEntries(faultCounts(result)),
     figures: result.figures,
