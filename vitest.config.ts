@@ -1,15 +1,33 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import { LeaveOutSequencer } from './test/support/servers/leave-out-sequencer.ts'
 import { RunSummary, isCi } from './test/support/run-summary.ts'
+import { isLeftToAll, tierOfRun } from './test/support/tier.ts'
 
-/** The contract suite on one database: another database is one more line below. */
+type Provided = NonNullable<NonNullable<TestProjectInlineConfiguration['test']>['provide']>
+
+/**
+ * The databases, with what the quick tier runs every rule on: the library differs from one to the next, and the isolation
+ * level is the server's usual one.
+ */
+const DATABASES = {
+  postgres: { engine: 'postgres', library: 'pg', isolation: 'read committed' },
+  // The newest version, beside the one that is found first.
+  'postgres-embedded': { engine: 'postgres', library: 'kysely', isolation: 'repeatable read' },
+  pglite: { engine: 'postgres', library: 'kysely', isolation: 'read committed' },
+  mysql: { engine: 'mysql', library: 'mysql2', isolation: 'server default' },
+  mariadb: { engine: 'mariadb', library: 'kysely', isolation: 'server default' },
+} as const satisfies Record<string, Provided>
+
+/** The contract suite on one database: another database is one more line above, and one below. */
 function contractOn(
-  name: string,
-  server: string,
-  engine: 'postgres' | 'mysql' | 'mariadb',
+  database: keyof typeof DATABASES,
   exclude: string[] = [],
 ): TestProjectInlineConfiguration {
-  return onServers(name, [server], { include: ['test/contract/**/*.test.ts'], exclude, provide: { engine } })
+  return onServers(database, [database], {
+    include: ['test/contract/**/*.test.ts'],
+    exclude,
+    provide: DATABASES[database],
+  })
 }
 
 /** What takes its time, by the statements that the other tests run too: minutes that say nothing of a version. */
@@ -42,16 +60,84 @@ function onServers(
       ...test,
       name,
       globalSetup: ['test/support/servers/global-setup.ts'],
-      provide: { engine: 'postgres', optional: false, ...test.provide, needs },
+      provide: { tier: tierOfRun(), optional: false, ...DATABASES.postgres, ...test.provide, needs },
     },
   }
 }
 
+/** One seed for a run of the fuzz tests, and how many times the cases of a short run. `npm run fuzz` sets both. */
+const FUZZ = {
+  seed: Number(process.env['TXBOX_FUZZ_SEED'] ?? Math.trunc(Math.random() * 2 ** 31)),
+  factor: Number(process.env['TXBOX_FUZZ_FACTOR'] ?? 1),
+}
+
+const projects: TestProjectInlineConfiguration[] = [
+  { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
+  {
+    extends: true,
+    test: { name: 'fuzz', include: ['test/fuzz/pure/**/*.test.ts'], provide: { fuzz: FUZZ } },
+  },
+  ...(['postgres', 'mysql', 'mariadb'] as const).map((engine) =>
+    onServers(`fuzz-${engine}`, [engine], {
+      include: ['test/fuzz/database/**/*.test.ts'],
+      provide: { ...DATABASES[engine], fuzz: FUZZ },
+    }),
+  ),
+  contractOn('postgres'),
+  contractOn('postgres-embedded', SLOW_TESTS),
+  onServers('pglite', ['pglite'], {
+    include: ['test/pglite/**/*.test.ts', ...ONE_CONNECTION],
+    provide: DATABASES.pglite,
+  }),
+  contractOn('mysql'),
+  contractOn('mariadb'),
+  ...(['mysql', 'mariadb'] as const).flatMap((engine) => [
+    onServers(`${engine}-only`, [engine], {
+      include: ['test/contract-mysql/**/*.test.ts'],
+      provide: DATABASES[engine],
+    }),
+    onServers(`cli-${engine}`, [engine], {
+      include: ['test/cli-mysql/**/*.test.ts'],
+      provide: DATABASES[engine],
+    }),
+    onServers(`${engine}-crash`, [engine], {
+      include: ['test/crash/**/*.test.ts'],
+      testTimeout: 120_000,
+      provide: DATABASES[engine],
+    }),
+  ]),
+  onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
+  onServers('galera', ['galera'], {
+    include: ['test/galera/**/*.test.ts'],
+    provide: { ...DATABASES.mariadb, optional: true },
+  }),
+  { extends: true, test: { name: 'chaos', include: ['test/chaos/faulty-*.test.ts'] } },
+  onServers('chaos-broker', ['rabbitmq-program'], {
+    include: ['test/chaos/broker.test.ts'],
+    provide: { optional: true },
+  }),
+  ...(['postgres', 'mysql', 'mariadb'] as const).map((engine) =>
+    onServers(`chaos-${engine}`, [`${engine}-program`], {
+      include: ['test/chaos/database*.test.ts'],
+      testTimeout: 180_000,
+      hookTimeout: 120_000,
+      provide: { ...DATABASES[engine], optional: true },
+    }),
+  ),
+  onServers('postgres-only', ['postgres'], { include: ['test/contract-postgres/**/*.test.ts'] }),
+  onServers('cli', ['postgres'], { include: ['test/cli/**/*.test.ts'] }),
+  onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),
+]
+
 export default defineConfig({
   test: {
-    // Two workers: each opens tens of connections, and a server takes a hundred.
-    maxWorkers: 2,
+    // Tests wait more than they work, so that three workers keep two cores busy. Each opens some thirty connections at the
+    // most, and a server takes a hundred.
+    maxWorkers: 3,
     pool: 'forks',
+    // A process for each file would spend as long on loading as on testing. What the files share is loaded code alone: each
+    // has a database of its own.
+    isolate: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     teardownTimeout: 30_000,
@@ -61,54 +147,6 @@ export default defineConfig({
     server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
     sequence: { sequencer: LeaveOutSequencer },
     reporters: ['default', new RunSummary()],
-    projects: [
-      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
-      contractOn('postgres', 'postgres', 'postgres'),
-      // The newest version, beside the one that is found first.
-      contractOn('postgres-embedded', 'postgres-embedded', 'postgres', SLOW_TESTS),
-      onServers('pglite', ['pglite'], { include: ['test/pglite/**/*.test.ts', ...ONE_CONNECTION] }),
-      contractOn('mysql', 'mysql', 'mysql'),
-      contractOn('mariadb', 'mariadb', 'mariadb'),
-      ...(['mysql', 'mariadb'] as const).map((engine) =>
-        onServers(`${engine}-only`, [engine], {
-          include: ['test/contract-mysql/**/*.test.ts'],
-          provide: { engine },
-        }),
-      ),
-      ...(['mysql', 'mariadb'] as const).map((engine) =>
-        onServers(`cli-${engine}`, [engine], {
-          include: ['test/cli-mysql/**/*.test.ts'],
-          provide: { engine },
-        }),
-      ),
-      onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
-      onServers('galera', ['galera'], {
-        include: ['test/galera/**/*.test.ts'],
-        provide: { engine: 'mariadb', optional: true },
-      }),
-      { extends: true, test: { name: 'chaos', include: ['test/chaos/faulty-*.test.ts'] } },
-      onServers('chaos-broker', ['rabbitmq-program'], {
-        include: ['test/chaos/broker.test.ts'],
-        provide: { optional: true },
-      }),
-      ...(['postgres', 'mysql', 'mariadb'] as const).map((engine) =>
-        onServers(`chaos-${engine}`, [`${engine}-program`], {
-          include: ['test/chaos/database*.test.ts'],
-          testTimeout: 180_000,
-          hookTimeout: 120_000,
-          provide: { engine, optional: true },
-        }),
-      ),
-      onServers('postgres-only', ['postgres'], { include: ['test/contract-postgres/**/*.test.ts'] }),
-      onServers('cli', ['postgres'], { include: ['test/cli/**/*.test.ts'] }),
-      onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),
-      ...(['mysql', 'mariadb'] as const).map((engine) =>
-        onServers(`${engine}-crash`, [engine], {
-          include: ['test/crash/**/*.test.ts'],
-          testTimeout: 120_000,
-          provide: { engine },
-        }),
-      ),
-    ],
+    projects: projects.filter(({ test }) => !isLeftToAll(String(test?.name))),
   },
 })

@@ -1,5 +1,6 @@
 // The rules of the house that no linter knows: who may import whom, names of files, and generated files up to date.
-// core imports nothing; features import core; databases import core and handles; brokers import core.
+// core imports nothing; features import core; databases import core and sql; brokers import core; the command imports
+// features and databases, and no driver; txbox and cli are the two ways to install all of it.
 import { readFileSync, readdirSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -14,15 +15,37 @@ const MAY_IMPORT = {
   relay: ['node:', '@txbox/core'],
   gc: ['node:', '@txbox/core'],
   versioning: ['node:', '@txbox/core', 'kysely'],
-  handles: ['node:', '@txbox/core'],
-  postgres: ['node:', '@txbox/core', '@txbox/handles'],
-  mysql: ['node:', '@txbox/core', '@txbox/handles'],
+  sql: ['node:', '@txbox/core'],
+  postgres: ['node:', '@txbox/core', '@txbox/sql'],
+  mysql: ['node:', '@txbox/core', '@txbox/sql'],
   rabbitmq: ['node:', '@txbox/core', 'amqplib'],
-  cli: ['node:', '@txbox/', 'cli-progress', 'cli-table3', 'commander', 'mysql2', 'pg'],
+  // Drivers are handed to the command: it may know their types and nothing else.
+  command: ['node:', '@txbox/', 'cli-progress', 'cli-table3', 'commander', 'type mysql2', 'type pg'],
+  cli: ['@txbox/command', '@txbox/rabbitmq', 'mysql2', 'pg'],
+  txbox: ['node:', '@txbox/'],
 }
 /** These say nothing about what is inside. */
 const VAGUE = /^(utils?|common|helpers?|types?|misc|shared)\.ts$/
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*(\.gen)?\.ts$/
+
+/** These look at the version of Node.js before they import what an old one cannot read, and load drivers on demand. */
+const IMPORTS_LATE = new Set([
+  'packages/cli/src/main.ts',
+  'packages/command/src/start-txbox.ts',
+  'packages/txbox/src/main.ts',
+])
+
+function isAllowed(allowed, specifier, onlyType) {
+  return (
+    specifier.startsWith('.') ||
+    allowed?.some(
+      (prefix) =>
+        specifier === prefix ||
+        (onlyType && `type ${specifier}` === prefix) ||
+        (/[:/]$/.test(prefix) && specifier.startsWith(prefix)),
+    )
+  )
+}
 
 const problems = []
 for (const name of readdirSync(path.join(root, 'packages'))) {
@@ -38,20 +61,15 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
       problems.push(`${where}: files are kebab-case and named after what they export`)
     }
     const source = readFileSync(path.join(folder, file), 'utf8')
-    for (const [, specifier] of source.matchAll(
-      /(?:^|\n)\s*(?:import|export)\b[^'"\n]*(?:\{[^}]*\}[^'"\n]*)?from\s+['"]([^'"]+)['"]/g,
+    for (const [, kind, specifier] of source.matchAll(
+      /(?:^|\n)\s*(?:import|export)\b( type\b)?[^'"\n]*(?:\{[^}]*\}[^'"\n]*)?from\s+['"]([^'"]+)['"]/g,
     )) {
-      const fine =
-        specifier.startsWith('.') ||
-        allowed?.some(
-          (prefix) => specifier === prefix || (/[:/]$/.test(prefix) && specifier.startsWith(prefix)),
-        )
-      if (!fine) problems.push(`${where}: must not import '${specifier}'`)
+      if (!isAllowed(allowed, specifier, kind !== undefined))
+        problems.push(`${where}: must not import '${specifier}'`)
     }
     for (const [, specifier] of source.matchAll(/\bimport\(\s*['"]([^'"]+)['"]\s*\)/g)) {
-      // The command looks at the version of Node.js before it imports what an old one cannot read.
-      const command = /cli[\\/]src[\\/]main\.ts$/.test(where) && specifier.startsWith('.')
-      if (!command) problems.push(`${where}: must not import '${specifier}' by the way`)
+      if (!IMPORTS_LATE.has(where) || !isAllowed(allowed, specifier, false))
+        problems.push(`${where}: must not import '${specifier}' by the way`)
     }
   }
 }

@@ -1,5 +1,5 @@
-// A package registry on this machine that has our packages as they would be published, so that 'npm install' can be run
-// before they are. npm asks this registry for @txbox only.
+// A package registry on this machine that has our packages as they would be published, so that they can be installed before
+// they are. Every other package comes from the registry that npm is set up with.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, readdirSync } from 'node:fs'
@@ -9,10 +9,11 @@ import path from 'node:path'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** Packs every package into a folder, and serves what was packed. → the address, and how to stop. */
+/** Packs every package into a folder, and serves what was packed. @returns the address, and how to stop. */
 export async function startLocalRegistry(folder) {
   mkdirSync(folder, { recursive: true })
   packInto(folder)
+  const upstream = npmRegistry()
   const manifests = readdirSync(path.join(root, 'packages')).map((name) =>
     JSON.parse(readFileSync(path.join(root, 'packages', name, 'package.json'), 'utf8')),
   )
@@ -25,13 +26,35 @@ export async function startLocalRegistry(folder) {
     } else if (/^[\w.-]+\.tgz$/.test(asked)) {
       response.end(readFileSync(path.join(folder, asked)))
     } else {
-      response.writeHead(404).end()
+      void passOn(request, response, upstream)
     }
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${server.address().port}/`,
     stop: () => new Promise((resolve) => (server.close(resolve), server.closeAllConnections())),
+  }
+}
+
+function npmRegistry() {
+  const { status, stdout, stderr } = spawnSync('npm', ['config', 'get', 'registry'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  if (status !== 0) throw new Error(`npm config get registry failed:\n${stdout}${stderr}`)
+  return stdout.trim()
+}
+
+async function passOn(request, response, upstream) {
+  try {
+    const { accept = '*/*' } = request.headers
+    const answer = await fetch(new URL(request.url.slice(1), upstream), { headers: { accept } })
+    response.writeHead(answer.status, {
+      'content-type': answer.headers.get('content-type') ?? 'application/json',
+    })
+    response.end(Buffer.from(await answer.arrayBuffer()))
+  } catch (error) {
+    response.writeHead(502).end(`${upstream}: ${error.message}`)
   }
 }
 

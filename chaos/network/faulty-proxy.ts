@@ -26,7 +26,10 @@ export interface FaultyProxy {
   latencyMs(delayMs: number): void
   /** Stops everything: new connections are accepted but do not reach the server, nothing passes. Later all that passes. */
   halt(on: boolean): void
-  /** Refuses new connections, as a machine without a server does. Connections that exist are left alone. */
+  /**
+   * Refuses new connections, as a machine without a server does, from the next turn of the event loop on. Connections that
+   * exist are left alone.
+   */
   refuse(on: boolean): void
   /** Resets all connections and gives the port back. */
   close(): Promise<void>

@@ -21,7 +21,10 @@ export interface ChaosBroker {
   /** The address past the proxy: for the checker, and for who declares queues. */
   readonly directUrl: string
   readonly proxy: FaultyProxy
-  /** Kills the broker (SIGKILL) and starts it again. Persistent messages in durable queues that it confirmed stay. */
+  /**
+   * Kills the broker (SIGKILL) and starts it again; limits of queues are lifted for that moment.
+   * Persistent messages in durable queues that it confirmed stay.
+   */
   restart(): Promise<void>
   /** A queue takes no message any more (length 0, `reject-publish`): the broker refuses what is published to it. What it has stays. */
   limitQueue(queue: string, on: boolean): Promise<void>
@@ -61,6 +64,7 @@ class RabbitmqNode implements ChaosBroker {
   /** Erlang's name server: one of its own, since that of the machine is somebody else's or would outlive this run. */
   #names: KeptProcess | undefined
   #node: KeptProcess | undefined
+  readonly #limited = new Set<string>()
   #removed: readonly Binding[] = []
   #turn: Promise<unknown> = Promise.resolve()
 
@@ -120,17 +124,20 @@ class RabbitmqNode implements ChaosBroker {
 
   restart(): Promise<void> {
     return this.#inTurn(async () => {
+      // A queue that starts with a limit has `drop-head` again for a moment, and loses what it has.
+      for (const queue of this.#limited) await this.#lift(queue)
       await this.#node?.stop()
       await this.#startNode()
+      for (const queue of this.#limited) await this.#refuse(queue)
     })
   }
 
   limitQueue(queue: string, on: boolean): Promise<void> {
     return this.#inTurn(async () => {
-      const name = `full ${queue}`
-      const pattern = `^${queue.replaceAll(/[^\w-]/g, String.raw`\$&`)}$`
-      if (on) await this.#limit(name, pattern, { 'max-length': 0 }, 1)
-      else await this.#control(['clear_policy', name])
+      if (on) await this.#refuse(queue)
+      else await this.#lift(queue)
+      if (on) this.#limited.add(queue)
+      else this.#limited.delete(queue)
     })
   }
 
@@ -180,6 +187,15 @@ class RabbitmqNode implements ChaosBroker {
       }
     }
     await until(answers, () => `RabbitMQ answers; it says: ${node.lastWords}`, START_LIMIT_MS)
+  }
+
+  async #refuse(queue: string): Promise<void> {
+    const pattern = `^${queue.replaceAll(/[^\w-]/g, String.raw`\$&`)}$`
+    await this.#limit(`full ${queue}`, pattern, { 'max-length': 0 }, 1)
+  }
+
+  async #lift(queue: string): Promise<void> {
+    await this.#control(['clear_policy', `full ${queue}`])
   }
 
   /**

@@ -185,11 +185,12 @@ class DatabasePair implements ChaosDatabase {
 
   /** A standby that has everything up to now. */
   async #catchUp(): Promise<void> {
-    const { place } = await this.#standby
+    const { place, process } = await this.#standby
     const position = await this.#engine.position(this.#primary.place)
     await until(
       () => this.#engine.hasReached(place, position),
-      () => `the standby has come to ${position}`,
+      async () =>
+        `the standby has come to ${position}; ${await this.#engine.replication(place)}; it says: ${process.lastWords}`,
       CATCH_UP_LIMIT_MS,
     )
   }

@@ -45,6 +45,8 @@ export interface DatabaseEngine {
   /** How far a primary has come. */
   position(primary: ServerPlace): Promise<string>
   hasReached(standby: ServerPlace, position: string): Promise<boolean>
+  /** What a standby tells of its replication, for an error message. */
+  replication(standby: ServerPlace): Promise<string>
   /** A standby throws away the log that only a standby of its own would have needed. */
   prune(standby: ServerPlace): Promise<void>
   /** Resolves when the standby follows nobody and takes writes. */

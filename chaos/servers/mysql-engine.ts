@@ -156,6 +156,12 @@ export class MysqlEngine implements DatabaseEngine {
     return (await this.#value(standby, reached)) === '1'
   }
 
+  async replication(standby: ServerPlace): Promise<string> {
+    const [row] = await this.#rows(standby, `show ${this.name === 'mysql' ? 'replica' : 'slave'} status`)
+    const told = Object.entries(row ?? {}).filter(([name]) => /_Running$|_Error$|Gtid/i.test(name))
+    return `replication: ${JSON.stringify(Object.fromEntries(told))}`
+  }
+
   async prune(standby: ServerPlace): Promise<void> {
     await this.#run(standby, ['flush binary logs'])
     const logs = await this.#rows(standby, 'show binary logs')

@@ -80,6 +80,14 @@ export class PostgresEngine implements DatabaseEngine {
     return row?.['it'] === true
   }
 
+  async replication({ port }: ServerPlace): Promise<string> {
+    const [row] = await queryPostgres(
+      port,
+      "select coalesce((select status from pg_stat_wal_receiver), 'no connection') as status, pg_last_wal_replay_lsn() as at",
+    )
+    return `replication: ${JSON.stringify(row)}`
+  }
+
   async prune(): Promise<void> {
     // It bounds its log by itself.
   }

@@ -16,7 +16,7 @@ let returned: string[]
 let broken: Promise<unknown>
 
 beforeAll(async () => {
-  folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-chaos-test-'))
+  folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-test-servers-'))
   broker = await startChaosBroker({ folder })
 }, 120_000)
 afterAll(async () => {
@@ -80,6 +80,18 @@ test('a limited queue refuses messages, and only that one, until the limit is li
   expect(await take('a.b')).toEqual(['before', 'after'])
   expect(await take('aXb')).toEqual(['other'])
 }, 60_000)
+
+test('a limited queue that is restarted keeps what it has, and refuses still', async () => {
+  await publish('orders', 'order.1', 'before')
+  await publish('orders', 'order.1', 'too')
+  await broker.limitQueue('a.b', true)
+  await broker.restart()
+  await broken
+  await connect(broker.url)
+  await expect(publish('orders', 'order.1', 'refused')).rejects.toThrow(/nack/)
+  await broker.limitQueue('a.b', false)
+  expect(await take('a.b')).toEqual(['before', 'too'])
+}, 120_000)
 
 test('a limited queue with a consumer that waits refuses too', async () => {
   const taken: string[] = []

@@ -16,7 +16,7 @@ let folder: string
 let database: ChaosDatabase
 
 beforeAll(async () => {
-  folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-chaos-test-'))
+  folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-test-servers-'))
   database = await startChaosDatabase(engine, { folder, maxConnections: MAX_CONNECTIONS })
   await query(database.url, `create table item (id ${ID} primary key, name varchar(20) not null)`)
 })

@@ -137,7 +137,7 @@ const mistakes: [string, string[], number, RegExp][] = [
     2,
     /'batchSize' must be a whole number/,
   ],
-  ['no tables', ['--publisher', 'stdout:', '--schema', 'nowhere'], 1, /Run 'npx @txbox\/cli migrate'/],
+  ['no tables', ['--publisher', 'stdout:', '--schema', 'nowhere'], 1, /Run 'npx txbox migrate'/],
 ]
 
 test.for(mistakes)(

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { MAIN, txbox } from './run-txbox.ts'
+import { txbox } from './run-txbox.ts'
 
 const SECRET_URL = 'postgres://shop:hidden-word@db.example/shop'
 
@@ -14,8 +14,19 @@ test.for(['18.20.8', '20.19.0', '22.11.0'])(
   },
 )
 
-test('what an old Node.js cannot read is not imported before its version is known', () => {
-  expect(readFileSync(MAIN, 'utf8')).not.toMatch(/^import /m)
+const STARTERS = ['cli/dist/main.js', 'txbox/dist/main.js', 'command/dist/start-txbox.js']
+test.for(STARTERS)(
+  'what an old Node.js cannot read is not imported before its version is known: %s',
+  (file) => {
+    const url = new URL(`../../packages/${file}`, import.meta.url)
+    expect(readFileSync(url, 'utf8')).not.toMatch(/^import /m)
+  },
+)
+
+test('--version is that of the package', async () => {
+  const manifest = readFileSync(new URL('../../packages/cli/package.json', import.meta.url), 'utf8')
+  const { version } = JSON.parse(manifest) as { version: string }
+  expect((await txbox(['--version'])).stdout).toBe(`${version}\n`)
 })
 
 const misplaced: [string, string[]][] = [

@@ -3,12 +3,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createGarbageCollector, InvalidOptionError, scheduleWithPgBoss } from '@txbox/gc'
 import { useGarbage } from '../support/garbage.ts'
 import { databaseUrl } from '../support/postgres-outbox-target.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
 const garbage = useGarbage(target)
-const root = useRoot(target, target.kinds[0]!)
+const root = useRoot(target, mainKind(target))
 
 test('pg-boss runs the collector: on schedule, one job at a time, with the figures as the output of the job', async () => {
   const boss = new PgBoss({ connectionString: await databaseUrl(target), schema: 'boss', max: 2 })

@@ -1,10 +1,10 @@
 import { Pool } from 'pg'
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { SettlementError } from '@txbox/core'
 import { migrate, postgres } from '@txbox/postgres'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { SHARD, StoreUnderTest, idsOf, refusal } from '../support/store-under-test.ts'
-import { kindsOfRoots, useRoot, useTarget } from '../support/target.ts'
+import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 import { databaseUrl } from '../support/postgres-outbox-target.ts'
 
 const target = useTarget()
@@ -22,7 +22,7 @@ async function withSql(begin: string, end: string): Promise<void> {
   onTestFinished(async () => void (await outbox.sql(end)))
 }
 
-describe.each(kindsOfRoots(target))('$name', (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
   const start = async (): Promise<StoreUnderTest> => {
     const relay = new StoreUnderTest(root, target, outbox)

@@ -8,12 +8,12 @@ import {
 } from '@txbox/gc'
 import { useGarbage } from '../support/garbage.ts'
 import { Proxy } from '../support/proxy.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
 const garbage = useGarbage(target)
-const root = useRoot(target, target.kinds[0]!)
+const root = useRoot(target, mainKind(target))
 
 function collector(options: Partial<GarbageCollectorOptions> = {}): GarbageCollector {
   const gc = createGarbageCollector({ database: root.database, pauseMs: 0, ...options })
@@ -82,7 +82,7 @@ describe('stopping', () => {
 
   test('G2 stop resolves by its deadline, though the database does not answer', async () => {
     const proxy = await Proxy.to(target.address())
-    const slow = target.open(target.kinds[0]!, { through: proxy })
+    const slow = target.open(mainKind(target), { through: proxy })
     onTestFinished(async () => {
       await slow.close()
       await proxy.close()
@@ -214,6 +214,6 @@ describe('failures', () => {
     })
     const warning = await warned
     expect(Reflect.get(warning, 'code')).toBe('TXBOX_UNHEARD_ERROR')
-    expect(warning.message).toMatch(/^The garbage collector met an error, and goes on: nobody listens\./)
+    expect(warning.message).toMatch(/^The garbage collector had an error and continues: nobody listens\./)
   })
 })

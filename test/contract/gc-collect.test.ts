@@ -5,7 +5,7 @@ import { useGarbage } from '../support/garbage.ts'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 const DAY = 86_400
 
@@ -13,7 +13,7 @@ const target = useTarget()
 const garbage = useGarbage(target)
 const outbox = useOutboxTarget(target)
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   test('G1 claims go when they have expired, with the results beside them, and no others', async () => {
@@ -98,7 +98,7 @@ onEachKind(target, (kind) => {
 })
 
 describe('figures', () => {
-  const root = useRoot(target, target.kinds[0]!)
+  const root = useRoot(target, mainKind(target))
 
   test('a run tells what it has removed, to its caller, to listeners, and in the table that status reads', async () => {
     await garbage.expiredClaims('c', 25)
@@ -155,7 +155,7 @@ describe('figures', () => {
 })
 
 describe('options', () => {
-  const root = useRoot(target, target.kinds[0]!)
+  const root = useRoot(target, mainKind(target))
 
   test.for([
     ['no database', {}],
@@ -184,12 +184,12 @@ describe('options', () => {
 
 describe('without tables', () => {
   const empty = useTarget({ migrated: false })
-  const root = useRoot(empty, empty.kinds[0]!)
+  const root = useRoot(empty, mainKind(empty))
 
   test('runOnce and start are refused with a SchemaError that names the command', async () => {
     const gc = createGarbageCollector({ database: root.database })
     await expect(gc.runOnce()).rejects.toThrow(SchemaError)
-    await expect(gc.start()).rejects.toThrow(/npx @txbox\/cli migrate/)
+    await expect(gc.start()).rejects.toThrow(/npx txbox migrate/)
     await empty.migrate()
     await gc.start()
     await gc.stop()

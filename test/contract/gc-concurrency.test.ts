@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { createGarbageCollector } from '@txbox/gc'
 import { useGarbage } from '../support/garbage.ts'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 const COLLECTORS = 5
 
 const target = useTarget()
 const garbage = useGarbage(target)
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: COLLECTORS + 12 })
 
   test('G3 of several collectors each row is removed, and counted, by one', async () => {
@@ -72,7 +72,7 @@ onEachKind(target, (kind) => {
 })
 
 describe('a batch that is in flight', () => {
-  const root = useRoot(target, target.kinds[0]!)
+  const root = useRoot(target, mainKind(target))
 
   /** A batch that has locked its rows and not committed yet. */
   async function openBatch(): Promise<{ commit: () => Promise<void> }> {

@@ -5,14 +5,14 @@ import { useGarbage } from '../support/garbage.ts'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
 const garbage = useGarbage(target)
 const outbox = useOutboxTarget(target)
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
   const inspection = (): InspectionStore => connectedPortsOf('test', root.database).inspection()
 
@@ -117,7 +117,7 @@ onEachKind(target, (kind) => {
 
 describe('a schema or prefix with capitals, quotes and hyphens', () => {
   const where = `It's "My" - \`own\``
-  const kind = target.kinds[0]!
+  const kind = mainKind(target)
   beforeAll(() => target.migrate({ schema: where }))
 
   test('is inspected like any other', async () => {
@@ -133,7 +133,7 @@ describe('a schema or prefix with capitals, quotes and hyphens', () => {
 
 describe('without tables', () => {
   const empty = useTarget({ migrated: false })
-  const root = useRoot(empty, empty.kinds[0]!)
+  const root = useRoot(empty, mainKind(empty))
 
   test('diagnose says so, and names the command', async () => {
     const findings = await connectedPortsOf('test', root.database)
@@ -141,7 +141,7 @@ describe('without tables', () => {
       .diagnose({ longTransactionMs: 0 })
     expect(findings.find(({ check }) => check === 'revision')).toMatchObject({
       verdict: 'problem',
-      advice: "Run 'npx @txbox/cli migrate'.",
+      advice: "Run 'npx txbox migrate'.",
     })
   })
 })

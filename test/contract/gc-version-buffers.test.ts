@@ -1,7 +1,7 @@
 import { GarbageCollectionError, createGarbageCollector } from '@txbox/gc'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { useGarbage } from '../support/garbage.ts'
-import { kindsOfRoots, useRoot, useTarget } from '../support/target.ts'
+import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 import { VersionBufferUnderTest } from '../support/version-buffer-under-test.ts'
 
 const DAY = 86_400
@@ -9,7 +9,7 @@ const DAY = 86_400
 const target = useTarget()
 const garbage = useGarbage(target)
 
-describe.each(kindsOfRoots(target))('$name', (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   test('G1 G2 dead letters of version buffers go when they died longer ago than their retention, batch by batch', async () => {

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { NotInTransactionError, TransactionAbortedError, type TransactionHandle } from '@txbox/core'
 import { InboxUnderTest, WAYS, type Handler } from '../support/inbox-under-test.ts'
-import { onEachKind, onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
+import { onEachKind, onEachKindAtUsualIsolation, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const abortions = Object.entries(target.abortions)
 
-onEachKindAndIsolation(target, (kind, isolation) => {
+onEachKindAtUsualIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
   for (const way of WAYS) {

@@ -3,13 +3,13 @@ import { DatabaseUnavailableError } from '@txbox/core'
 import { InboxUnderTest, type Handler } from '../support/inbox-under-test.ts'
 import { Proxy } from '../support/proxy.ts'
 import { skipBecause } from '../support/skips.ts'
-import { onEachKindAndIsolation, useRoot, useTarget, type Root } from '../support/target.ts'
+import { onEachKindAtUsualIsolation, useRoot, useTarget, type Root } from '../support/target.ts'
 
 const target = useTarget()
 const BEGIN = /begin|start transaction/i
 const COMMIT = /commit/i
 
-onEachKindAndIsolation(target, (kind, isolation) => {
+onEachKindAtUsualIsolation(target, (kind, isolation) => {
   const direct = useRoot(target, kind, { isolation })
 
   /** A root with one connection, which runs through a proxy, and an inbox on it that is warmed up. */

@@ -10,11 +10,11 @@ import {
 } from '@txbox/core'
 import { isSettled, type DuplicateEvent, type InboxContext } from '@txbox/inbox'
 import { InboxUnderTest, WAYS, type Message } from '../support/inbox-under-test.ts'
-import { onEachKind, onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
+import { onEachKind, onEachKindAtUsualIsolation, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 
-onEachKindAndIsolation(target, (kind, isolation) => {
+onEachKindAtUsualIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
   test('the transactions under test have the isolation level that the title says', async () => {

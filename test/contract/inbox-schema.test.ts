@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { SchemaError } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
 import { InboxUnderTest, WAYS } from '../support/inbox-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { kindsOfTier, mainKind, onEachKind, useRoot, useTarget } from '../support/target.ts'
 
 describe('without tables', () => {
   const target = useTarget({ migrated: false })
@@ -37,8 +37,7 @@ describe('without tables', () => {
 
 describe('while the tables come and go', () => {
   const target = useTarget({ migrated: false })
-  const [kind] = target.kinds
-  if (kind === undefined) throw new Error('The engine has no handles.')
+  const kind = mainKind(target)
   const root = useRoot(target, kind)
 
   test('the same inbox works once the tables are there: nothing is lost by having come too early', async () => {
@@ -79,7 +78,7 @@ describe.each(['later', 'earlier'] as const)('with tables of a revision that is 
 
     test('the first use is a SchemaError that says so, and nothing is written', async () => {
       const before = new InboxUnderTest(target, root)
-      if (kind === target.kinds[0]) {
+      if (kind === kindsOfTier(target)[0]) {
         expect(await before.process({ id: 'x' })).toMatchObject({ status: 'processed' })
         await target.pretendRevision(revision)
       }
@@ -104,6 +103,6 @@ async function expectSchemaError(promise: Promise<unknown>): Promise<void> {
   expect(error).toMatchObject({
     code: 'TXBOX_SCHEMA',
     retryable: false,
-    message: expect.stringMatching(/npx @txbox\/cli migrate|upgrade/i),
+    message: expect.stringMatching(/npx txbox migrate|upgrade/i),
   })
 }

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { connectedPortsOf, DatabaseUnavailableError, SchemaError, type InspectionStore } from '@txbox/core'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll } from '../support/relay-under-test.ts'
-import { useRoot, useTarget, type Root } from '../support/target.ts'
+import { mainKind, useRoot, useTarget, type Root } from '../support/target.ts'
 
 const target = useTarget()
 useOutboxTarget(target)
-const [kind] = target.kinds
-const root = useRoot(target, kind!)
+const kind = mainKind(target)
+const root = useRoot(target, kind)
 const LEASES = target.engine === 'postgres' ? 'txbox.leases' : 'txbox_leases'
 
 function inspectionOf({ database }: Root): InspectionStore {
@@ -49,7 +49,7 @@ describe('answers', () => {
   })
 
   test('is given up in time when the pool has no connection left', async () => {
-    const small = target.open(kind!, { max: 1 })
+    const small = target.open(kind, { max: 1 })
     const transaction = await small.begin()
     const startedAt = performance.now()
     await expect(inspectionOf(small).answers(300)).rejects.toThrow(DatabaseUnavailableError)

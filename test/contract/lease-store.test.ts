@@ -1,12 +1,12 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { connectedPortsOf, type Lease, type LeaseStore, type RelayStore } from '@txbox/core'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { kindsOfRoots, useRoot, useTarget } from '../support/target.ts'
+import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-describe.each(kindsOfRoots(target))('$name', (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   function leaseStore(): LeaseStore {

@@ -10,13 +10,13 @@ import { createOutbox } from '@txbox/outbox'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, outboxOf, publishAll, publishIn } from '../support/relay-under-test.ts'
 import { Proxy } from '../support/proxy.ts'
-import { onEachKind, onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
+import { onEachKind, onEachKindAtUsualIsolation, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-onEachKindAndIsolation(target, (kind, isolation) => {
+onEachKindAtUsualIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
   test('O1 a message is in the backlog when its transaction has committed, and not before', async () => {

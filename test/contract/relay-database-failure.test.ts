@@ -1,9 +1,9 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseUnavailableError } from '@txbox/core'
 import { Broker } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest, withRelayStore } from '../support/relay-under-test.ts'
-import { kindsOfRoots, useTarget, type HandleKind, type Root } from '../support/target.ts'
+import { kindsOfRoots, onEachRoot, useTarget, type HandleKind, type Root } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { until } from '../support/until.ts'
 
@@ -34,7 +34,7 @@ async function produce(root: Root, signal: AbortSignal): Promise<Map<string, str
   return published
 }
 
-describe.each([...kindsOfRoots(target)])('$name', (kind) => {
+onEachRoot(target, (kind) => {
   test('O10 the relay survives that the server ends all its connections, again and again', async () => {
     const root = target.open(kind, { max: 6 })
     onTestFinished(() => root.close())

@@ -5,7 +5,7 @@ import { Broker, refusing, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget, type Root } from '../support/target.ts'
+import { mainKind, useRoot, useTarget, type Root } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const FOR_GOOD = { retryable: false }
@@ -34,7 +34,7 @@ async function kill(root: Root, ids: readonly string[]): Promise<void> {
 describe('dead letters of one id', () => {
   const target = useTarget()
   const outbox = useOutboxTarget(target)
-  const root = useRoot(target, target.kinds[0]!)
+  const root = useRoot(target, mainKind(target))
 
   test('O5 none is lost between two pages of the list', async () => {
     await kill(root, ['a', 'b', 'b', 'b', 'c', 'c', 'd'])
@@ -69,7 +69,7 @@ describe('dead letters of one id', () => {
 describe('parked messages', () => {
   const target = useTarget()
   const outbox = useOutboxTarget(target)
-  const root = useRoot(target, target.kinds[0]!)
+  const root = useRoot(target, mainKind(target))
   const [bad, other] = keysOfOneShard(2) as [string, string]
 
   test('O4 discarding the parked head of a key lets the key go on; what is scheduled or dead stays', async () => {
@@ -126,12 +126,12 @@ describe('parked messages', () => {
 describe('with tables of a later revision', () => {
   const target = useTarget()
   const outbox = useOutboxTarget(target)
-  const root = useRoot(target, target.kinds[0]!)
+  const root = useRoot(target, mainKind(target))
 
   test('O5 dead letters are neither redriven nor discarded', async () => {
     await kill(root, ['a', 'b'])
     await target.pretendRevision('later')
-    const fresh = target.open(target.kinds[0]!)
+    const fresh = target.open(mainKind(target))
     const dead = createDeadLetters({ database: fresh.database })
     await expect(dead.redrive({ topic: 'test' })).rejects.toThrow(SchemaError)
     await expect(dead.discard({ topic: 'test' })).rejects.toThrow(SchemaError)

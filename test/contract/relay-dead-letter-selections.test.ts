@@ -5,7 +5,7 @@ import { Broker, refusing, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -13,7 +13,7 @@ const [bad, good] = keysOfOneShard(2) as [string, string]
 const FOR_GOOD = { retryable: false }
 const PARKED = target.engine === 'postgres' ? 'txbox.parked' : 'txbox_parked'
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
   const never = new PermanentError('never')
 
@@ -76,7 +76,7 @@ onEachKind(target, (kind) => {
 })
 
 describe('on one kind of handle', () => {
-  const root = useRoot(target, target.kinds[0]!)
+  const root = useRoot(target, mainKind(target))
 
   test('O5 any number is redriven and discarded by one call, which tells of them in the order of their ids', async () => {
     // Of a page there are 1000. Their ids are in another order than their places.

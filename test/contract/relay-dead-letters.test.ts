@@ -5,7 +5,7 @@ import { Broker, Gate, refusing, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -15,7 +15,7 @@ const atOnce: RetryPolicy = { attempts: 3, delayMs: () => 1 }
 const OUTBOX = target.engine === 'postgres' ? 'txbox.outbox' : 'txbox_outbox'
 const REDRIVES = target.engine === 'postgres' ? 'txbox.redrives' : 'txbox_redrives'
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
   const never = new PermanentError('never')
 
@@ -282,7 +282,7 @@ onEachKind(target, (kind) => {
     expect(new Set(seen)).toEqual(new Set([ids[1], ids[2], bytes[1]]))
     const dead = await createDeadLetters({ database: root.database }).list()
     expect(dead.map(({ id }) => id)).toEqual([ids[0], bytes[0]])
-    expect(dead[0]!.error).toBe('Its headers are no JSON.')
+    expect(dead[0]!.error).toBe('Its headers are not valid JSON.')
     expect(subject.heard('error')).toEqual([])
   })
 })

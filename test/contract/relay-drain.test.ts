@@ -10,13 +10,13 @@ import {
   RelayUnderTest,
   withRelayStore,
 } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const NOTHING = { published: 0, parked: 0, deadLettered: 0 }
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: 8 })
 
   test('drain publishes all that is due, on a relay that is not running, as often as it is called', async () => {
@@ -52,8 +52,8 @@ onEachKind(target, (kind) => {
 })
 
 describe('on one kind of handle', () => {
-  const [kind] = target.kinds
-  const root = useRoot(target, kind!, { max: 8 })
+  const kind = mainKind(target)
+  const root = useRoot(target, kind, { max: 8 })
 
   test('drain counts what was parked, and does not wait for what is not due', async () => {
     await publishAll(root, [...messagesOf('a', 3), ...messagesOf('b', 3)])

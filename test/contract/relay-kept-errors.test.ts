@@ -3,12 +3,12 @@ import { Broker, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 // The publisher's side: what the database's library is makes no difference.
-const root = useRoot(target, target.kinds[0]!)
+const root = useRoot(target, mainKind(target))
 const PARKED = target.engine === 'postgres' ? 'txbox.parked' : 'txbox_parked'
 const [away, other] = keysOfOneShard(2) as [string, string]
 

@@ -3,11 +3,11 @@ import { Broker } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-const root = useRoot(target, target.kinds[0]!)
+const root = useRoot(target, mainKind(target))
 const [mine, other] = keysOfOneShard(2) as [string, string]
 
 /** More than a relay publishes of a shard before it looks where to begin its reads. */

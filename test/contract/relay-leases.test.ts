@@ -3,7 +3,7 @@ import { Broker, Gate, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget, type Root } from '../support/target.ts'
+import { mainKind, onEachRoot, useRoot, useTarget, type Root } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { until } from '../support/until.ts'
 
@@ -30,7 +30,7 @@ function startOn(root: Root, broker: Broker, owner: string): Promise<RelayUnderT
   return RelayUnderTest.started(root, broker.publisher({ owner }), { owner, leaseMs: LEASE_MS })
 }
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: 8 })
   const start = (broker: Broker, owner: string): Promise<RelayUnderTest> => startOn(root, broker, owner)
 
@@ -108,8 +108,8 @@ onEachKind(target, (kind) => {
 })
 
 describe('on one kind of handle', () => {
-  const [kind] = target.kinds
-  const root = useRoot(target, kind!, { max: 8 })
+  const kind = mainKind(target)
+  const root = useRoot(target, kind, { max: 8 })
   const start = (broker: Broker, owner: string): Promise<RelayUnderTest> => startOn(root, broker, owner)
 
   test('O7 an idle relay whose leases others have finds out when it renews, also from one of its own name', async () => {
@@ -256,7 +256,7 @@ describe('on one kind of handle', () => {
 
   test('O7 who is cut off from the database is replaced within the lease, and stops publishing', async () => {
     const network = await UnreliableNetwork.to(target.address())
-    const remote = target.open(kind!, { through: network, max: 6 })
+    const remote = target.open(kind, { through: network, max: 6 })
     onTestFinished(async () => {
       await network.close()
       await remote.close()
@@ -283,6 +283,37 @@ describe('on one kind of handle', () => {
     // It comes back by itself, for its share.
     await untilShares(8, 8)
     expect(a.heard('lease-lost').some(({ reason }) => reason !== 'stopped')).toBe(true)
+  })
+
+  test('O7 O17 a shard whose last owner hangs in a call is taken by another relay, though that one has its share', async () => {
+    const [key] = keysOfOneShard(1) as [string]
+    const broker = new Broker()
+    const gate = new Gate()
+    const respond: Respond = async (call) => {
+      await gate.pass()
+      return call.acceptAll()
+    }
+    const options = { owner: 'a', leaseMs: LEASE_MS }
+    const ids = await publishAll(root, messagesOf(key, 2))
+    const a = await RelayUnderTest.started(root, new Broker().publisher({ respond }), options)
+    await gate.reached()
+    await start(broker, 'b')
+    await untilShares(8, 8)
+    const [busy] = (await outbox.backlog()).map(({ shard }) => shard)
+    const { term } = (await outbox.leases()).find(({ shard }) => shard === busy)!
+    await outbox.lend(busy!, { owner: 'nobody', term: term + 1n, forMs: 10 })
+    await broker.received(2)
+    expect(broker.ids(key)).toEqual(ids)
+    // It keeps the shard, and once the call has ended, too.
+    gate.open()
+    await a.relay.drain()
+    await target.past(new Date((await target.now()).getTime() + LEASE_MS))
+    await untilShares(9, 7)
+    // The shards are shared evenly again when relays come or go.
+    await a.relay.stop()
+    await untilShares(16)
+    await start(broker, 'c')
+    await untilShares(8, 8)
   })
 
   test('O7 an owner that died is replaced within its lease', async () => {

@@ -4,7 +4,7 @@ import { Broker, type Respond } from '../support/broker.ts'
 import { randomFrom } from '../support/random.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
-import { ISOLATIONS, useTarget, type Root } from '../support/target.ts'
+import { ISOLATIONS, kindsOfRoots, useTarget, type Root } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -15,7 +15,7 @@ const PRODUCERS = 4
 const RELAYS = 6
 
 for (const isolation of ISOLATIONS) {
-  for (const kind of target.kinds) {
+  for (const kind of kindsOfRoots(target)) {
     test(`O3 aggregates are locked first, relays come and go: ${kind.name}, ${isolation}, seed ${SEED}`, async () => {
       const producing = target.open(kind, { isolation, max: PRODUCERS })
       const relaying = target.open(kind, { isolation, max: 8 })

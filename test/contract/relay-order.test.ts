@@ -4,13 +4,13 @@ import { Broker } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, outboxOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
+import { onEachRoot, onEachRootAndIsolation, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const ORDERINGS = ['none', 'per-key'] as const
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   for (const ordering of ORDERINGS) {
@@ -118,7 +118,7 @@ onEachKind(target, (kind) => {
   })
 })
 
-onEachKindAndIsolation(target, (kind, isolation) => {
+onEachRootAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: 8 })
 
   test('O3 a transaction that commits late, with lower numbers, is not skipped', async () => {

@@ -4,7 +4,7 @@ import { Broker, rejected, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -35,8 +35,8 @@ const nonsense: Record<string, (results: PublishResult[]) => unknown> = {
 }
 
 // The publisher's side: what the database's library is makes no difference.
-const [kind] = target.kinds
-const root = useRoot(target, kind!)
+const kind = mainKind(target)
+const root = useRoot(target, kind)
 
 describe('a publisher that throws', () => {
   test('O6 it is called once before each pause, also when a shard has parked messages and new ones', async () => {

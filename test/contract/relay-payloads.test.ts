@@ -6,7 +6,7 @@ import type { OutboxMessage } from '@txbox/relay'
 import { Broker } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { outboxOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget, type Root } from '../support/target.ts'
+import { onEachRoot, useRoot, useTarget, type Root } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -53,7 +53,7 @@ const payloads: Record<string, { message: Partial<NewMessage>; bytes: Uint8Array
   ),
 }
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   for (const [name, { message, bytes, contentType }] of Object.entries(payloads)) {

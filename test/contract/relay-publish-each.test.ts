@@ -4,7 +4,7 @@ import type { OutboxMessage } from '@txbox/relay'
 import { Gate } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -153,7 +153,7 @@ describe('on its own', () => {
   )
 })
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   test('O3 a function as a publisher: order per key, refusals of one message at a time, keys side by side', async () => {

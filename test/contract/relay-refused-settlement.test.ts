@@ -3,12 +3,12 @@ import { Broker } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 // What the relay does with the database's refusal: what the database's library is makes no difference.
-const root = useRoot(target, target.kinds[0]!)
+const root = useRoot(target, mainKind(target))
 const [kept] = keysOfOneShard(1) as [string]
 const [other] = keysOfOneShard(1, 7) as [string]
 

@@ -4,12 +4,12 @@ import type { NewMessage } from '@txbox/core'
 import { Broker, Gate } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
+import { onEachRoot, onEachRootAtUsualIsolation, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-onEachKindAndIsolation(target, (kind, isolation) => {
+onEachRootAtUsualIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
   test('O1 what has committed is published, once when nothing fails; what was rolled back never is', async () => {
@@ -34,7 +34,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
   })
 })
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   /** Nothing but the number of deliveries differs between the deliveries of one message. */

@@ -3,12 +3,12 @@ import { Broker, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, outboxOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   test('O11 deliverAt is never early, and holds nothing back', async () => {

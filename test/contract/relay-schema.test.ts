@@ -3,12 +3,12 @@ import { SchemaError, createRelay } from '@txbox/relay'
 import { Broker } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, outboxOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 describe('without tables', () => {
   const target = useTarget({ migrated: false })
 
-  onEachKind(target, (kind) => {
+  onEachRoot(target, (kind) => {
     const root = useRoot(target, kind)
 
     test('start, drain and publish are refused with a SchemaError that names the command', async () => {
@@ -27,8 +27,8 @@ describe('without tables', () => {
 describe('while the tables come', () => {
   const target = useTarget({ migrated: false })
   const outbox = useOutboxTarget(target, { migrated: false })
-  const [kind] = target.kinds
-  const root = useRoot(target, kind!)
+  const kind = mainKind(target)
+  const root = useRoot(target, kind)
 
   test('a relay that was started too early can be started again', async () => {
     const broker = new Broker()
@@ -44,7 +44,7 @@ describe('while the tables come', () => {
 
   test('another schema has an outbox and leases of its own', async () => {
     await target.migrate({ schema: 'Else where' })
-    const elsewhere = target.open(kind!, { schema: 'Else where' })
+    const elsewhere = target.open(kind, { schema: 'Else where' })
     const broker = new Broker()
     const here = await RelayUnderTest.started(root, broker.publisher({ owner: 'here' }), { owner: 'same' })
     const there = await RelayUnderTest.started(elsewhere, broker.publisher({ owner: 'there' }), {
@@ -64,8 +64,8 @@ describe('while the tables come', () => {
 
 describe.each(['later', 'earlier'] as const)('with tables of a revision that is %s', (revision) => {
   const target = useTarget()
-  const [kind] = target.kinds
-  const root = useRoot(target, kind!)
+  const kind = mainKind(target)
+  const root = useRoot(target, kind)
 
   test('start is refused with a SchemaError, and publish writes nothing', async () => {
     await target.pretendRevision(revision)
@@ -87,6 +87,6 @@ async function expectSchemaError(promise: Promise<unknown>): Promise<void> {
   expect(error).toMatchObject({
     code: 'TXBOX_SCHEMA',
     retryable: false,
-    message: expect.stringMatching(/npx @txbox\/cli migrate|upgrade/i),
+    message: expect.stringMatching(/npx txbox migrate|upgrade/i),
   })
 }

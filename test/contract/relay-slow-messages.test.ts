@@ -1,16 +1,17 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { publishEach } from '@txbox/relay'
+import { publishEach, type Publisher } from '@txbox/relay'
 import { Broker, Gate, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 // The publisher's side: what the database's library is makes no difference.
-const root = useRoot(target, target.kinds[0]!, { max: 8 })
+const root = useRoot(target, mainKind(target), { max: 8 })
 const [slow, ...quick] = keysOfOneShard(10) as [string, ...string[]]
 
 test('O4 one slow message of a batch holds up its own key: the others are settled, and later ones of other keys follow', async () => {
@@ -114,4 +115,23 @@ test('O4 messages in flight are bounded by the batch, however many are slow', as
   gate.open()
   await outbox.settled()
   expect(broker.firstIds().length).toBe(ids.length + 1)
+})
+
+test('O4 a large call that goes on answering is settled as a whole, however long it takes', async () => {
+  const [ACCEPTED, messages] = [{ status: 'accepted' } as const, 100]
+  await publishAll(root, messagesOf(slow, messages))
+  const publisher: Publisher = {
+    ordering: 'per-key',
+    async publish(batch, { answered }) {
+      for (const index of batch.keys()) {
+        // A broker that needs 1.2 s for the batch.
+        if (index % 10 === 0) await pause(120)
+        answered?.(index, ACCEPTED)
+      }
+      return batch.map(() => ACCEPTED)
+    },
+  }
+  const subject = await RelayUnderTest.started(root, publisher, { batchSize: messages })
+  await outbox.settled()
+  expect(subject.heard('published').map(({ count }) => count)).toEqual([messages])
 })

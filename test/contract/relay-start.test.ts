@@ -3,13 +3,13 @@ import { createRelay, DatabaseUnavailableError, InvalidOptionError, type RelayOp
 import { Broker } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   test('start of a database that cannot be reached is a DatabaseUnavailableError, and may be tried again', async () => {
@@ -65,8 +65,8 @@ onEachKind(target, (kind) => {
 })
 
 describe('on one kind of handle', () => {
-  const [kind] = target.kinds
-  const root = useRoot(target, kind!)
+  const kind = mainKind(target)
+  const root = useRoot(target, kind)
 
   test('listeners that throw disturb nothing', async () => {
     const broker = new Broker()
@@ -113,7 +113,7 @@ describe('on one kind of handle', () => {
 
   test("an unheard 'error' does not throw", async () => {
     const network = await UnreliableNetwork.to(target.address())
-    const remote = target.open(kind!, { through: network })
+    const remote = target.open(kind, { through: network })
     onTestFinished(async () => {
       await network.close()
       await remote.close()

@@ -3,7 +3,7 @@ import { createRelay, InvalidOptionError } from '@txbox/relay'
 import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { until } from '../support/until.ts'
 
@@ -26,7 +26,7 @@ function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   test('O10 stop finishes the batch in flight, settles it, begins no other, and gives all leases back', async () => {
@@ -152,8 +152,8 @@ onEachKind(target, (kind) => {
 })
 
 describe('on one kind of handle', () => {
-  const [kind] = target.kinds
-  const root = useRoot(target, kind!)
+  const kind = mainKind(target)
+  const root = useRoot(target, kind)
 
   test.for([
     [
@@ -201,7 +201,7 @@ describe('on one kind of handle', () => {
 
   test('O10 stop resolves by its deadline also when the database gives no answer', async () => {
     const network = await UnreliableNetwork.to(target.address())
-    const remote = target.open(kind!, { through: network })
+    const remote = target.open(kind, { through: network })
     onTestFinished(async () => {
       network.thaw()
       await network.close()

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { OpenTransaction } from '../support/target.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { LIMITS, SHARD, StoreUnderTest } from '../support/store-under-test.ts'
-import { kindsOfRoots, useRoot, useTarget } from '../support/target.ts'
+import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
@@ -35,7 +35,7 @@ async function unlock(transaction: OpenTransaction): Promise<void> {
   await transaction.rollback()
 }
 
-describe.each(kindsOfRoots(target))('$name', (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: POOL })
   const other = useRoot(target, kind)
 

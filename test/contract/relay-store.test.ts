@@ -1,13 +1,13 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { LeaseLostError } from '@txbox/core'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { LIMITS, SHARD, StoreUnderTest, idsOf, refusal } from '../support/store-under-test.ts'
-import { kindsOfRoots, useRoot, useTarget } from '../support/target.ts'
+import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-describe.each(kindsOfRoots(target))('$name', (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
   const start = async (): Promise<StoreUnderTest> => {
     const relay = new StoreUnderTest(root, target, outbox)

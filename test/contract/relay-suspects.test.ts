@@ -3,8 +3,8 @@ import { createDeadLetters } from '@txbox/relay'
 import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
@@ -16,7 +16,7 @@ const RETRY = { attempts: ATTEMPTS, delayMs: () => 1 }
 
 describe('on one kind of root, since the tests of the store run on all', () => {
   // On MySQL and MariaDB each relay keeps one connection for its leases.
-  const root = useRoot(target, target.kinds[0]!, { max: 14 })
+  const root = useRoot(target, mainKind(target), { max: 14 })
 
   /** A publisher that gets no answer for a call with this message, and hangs: for other relays its relay has died. */
   function stuckOn(id: string, gate: Gate): Respond {
@@ -144,6 +144,23 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     await outbox.settled()
     expect(broker.ids()).toEqual(ids)
     expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 5])
+  })
+
+  test('O9 suspects are found behind more late commits than a batch has', async () => {
+    const transaction = await root.begin()
+    const late = await publishIn(root, transaction, messagesOf(neighbour, 7))
+    const suspects = await publishAll(root, messagesOf(poisoned, 2))
+    await die(1, { batchSize: 2 })
+    await die(1, { batchSize: 2 })
+    await transaction.commit()
+    const broker = new Broker()
+    await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }), { batchSize: 2 })
+    await broker.received(9)
+    await outbox.settled()
+    expect(broker.ids(neighbour)).toEqual(late)
+    expect(broker.ids(poisoned)).toEqual(suspects)
+    const sizes = broker.calls.map(({ messages }) => messages.map(({ key }) => key))
+    expect(sizes.filter((keys) => keys.includes(poisoned))).toEqual([[poisoned], [poisoned]])
   })
 
   test('O4 O9 a suspect that is refused is tried again, and the suspects behind it follow in order', async () => {

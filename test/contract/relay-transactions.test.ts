@@ -3,14 +3,21 @@ import { Broker } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget, type ServerTransaction } from '../support/outbox-target.ts'
 import { messagesOf, outboxOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
-import { ISOLATIONS, onEachKind, onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
+import {
+  ISOLATIONS,
+  mainKind,
+  onEachRoot,
+  onEachRootAndIsolation,
+  useRoot,
+  useTarget,
+} from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const [mine, other] = keysOfOneShard(2) as [string, string]
 
-onEachKind(target, (kind) => {
+onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   test('O8 no transaction is open while the publisher works', async () => {
@@ -42,7 +49,7 @@ async function untilOver(transactions: readonly ServerTransaction[]): Promise<vo
   )
 }
 
-onEachKindAndIsolation(target, (kind, isolation) => {
+onEachRootAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
   test('O12 an open transaction delays its own messages only: neither reading nor settling waits for it', async () => {
@@ -83,8 +90,8 @@ onEachKindAndIsolation(target, (kind, isolation) => {
 
 for (const isolation of ISOLATIONS) {
   test(`O12 an old snapshot that is held open makes no difference to what is published, at ${isolation}`, async () => {
-    const [kind] = target.kinds
-    const root = target.open(kind!, { isolation })
+    const kind = mainKind(target)
+    const root = target.open(kind, { isolation })
     onTestFinished(() => root.close())
     await outbox.fill(200)
     // It has read the outbox, has written, and stays open: rows that were deleted since cannot be cleaned away.

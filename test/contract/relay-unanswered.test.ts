@@ -5,13 +5,13 @@ import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest, withRelayStore } from '../support/relay-under-test.ts'
 import { refusalOf } from '../support/settlements.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 // What the relay does with an answer that does not come: what the database's library is makes no difference.
-const root = useRoot(target, target.kinds[0]!)
+const root = useRoot(target, mainKind(target))
 const [key] = keysOfOneShard(1) as [string]
 
 /** The database, but that the answers to the first settlements are lost, of which nobody knows what became. */

@@ -1,7 +1,7 @@
 import { TransactionConflictError } from '@txbox/core'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
+import { onEachKindAtUsualIsolation, useRoot, useTarget } from '../support/target.ts'
 import { VersionBufferUnderTest, steps } from '../support/version-buffer-under-test.ts'
 
 const target = useTarget()
@@ -23,7 +23,7 @@ const deliveries = fc
     return fc.shuffledSubarray(copies, { minLength: copies.length })
   })
 
-onEachKindAndIsolation(target, (kind, isolation) => {
+onEachKindAtUsualIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: WORKERS })
 
   test('V1 V2 concurrent deliveries in any order, with duplicates: each chain is applied once, in order, and nothing stays behind', async () => {

@@ -7,13 +7,13 @@ import {
 } from '@txbox/core'
 import { expect, test } from 'vitest'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onEachKindAtUsualIsolation, useRoot, useTarget } from '../support/target.ts'
 import { failureOf } from '../support/versioned-tables.ts'
 import { VersionBufferUnderTest, steps, type Payload } from '../support/version-buffer-under-test.ts'
 
 const target = useTarget()
 
-onEachKindAndIsolation(target, (kind, isolation) => {
+onEachKindAtUsualIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
   test('V2 a message without its predecessor is stored once, and follows when that has come', async () => {
@@ -133,7 +133,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
 })
 
 test('V3 what is no message, no option or no transaction is refused', async () => {
-  const root = target.open(target.kinds[0]!)
+  const root = target.open(mainKind(target))
   try {
     const subject = new VersionBufferUnderTest(target, root)
     const transaction = await root.begin()

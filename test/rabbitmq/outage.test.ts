@@ -2,14 +2,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const broker = useBroker()
-const root = useRoot(target, target.kinds[0]!)
+const root = useRoot(target, mainKind(target))
 
 for (const ordering of ['per-key', 'none'] as const) {
   for (const [outageMs, withinMs] of [

@@ -4,14 +4,14 @@ import { createInbox, isSettled } from '@txbox/inbox'
 import { fromRabbitmq, type Publisher } from '@txbox/rabbitmq'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { RelayUnderTest, publishAll } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const broker = useBroker()
-const root = useRoot(target, target.kinds[0]!)
+const root = useRoot(target, mainKind(target))
 
 interface Step {
   key: string

@@ -3,14 +3,14 @@ import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { publishAll } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const broker = useBroker()
-const root = useRoot(target, target.kinds[0]!)
+const root = useRoot(target, mainKind(target))
 
 interface Running {
   /** Resolves when the process has said so on standard error. */

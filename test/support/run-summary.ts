@@ -1,11 +1,12 @@
 import { writeSync } from 'node:fs'
 import type { Reporter, SerializedError, TestCase, TestModule, Vitest } from 'vitest/node'
 import { isDeclared } from './skips.ts'
+import { leftToAll, tierOfRun } from './tier.ts'
 
 /**
  * Ends the run's output: what was left out, skips that the ledger does not know, tests that failed before
- * they passed, and as the very last line `N passed, N failed`, which programs read. With CI=true what is left out and
- * undeclared skips fail the run.
+ * they passed, how long the run took, and as the very last line `N passed, N failed`, which programs read. With CI=true a
+ * project without a server and undeclared skips fail the run; what the quick tier leaves out does not.
  */
 export class RunSummary implements Reporter {
   #vitest: Vitest | undefined
@@ -13,9 +14,12 @@ export class RunSummary implements Reporter {
   #passed = 0
   #failed = 0
   #skipped = 0
+  /** When the run began, on the monotonic clock: the search for servers counts, too. */
+  #startedAt = 0
 
   onInit(vitest: Vitest): void {
     this.#vitest = vitest
+    this.#startedAt = performance.now()
     if (vitest.config.watch) return
     // Servers are stopped, and may complain, after the reporters are through: only the process's end is the end.
     process.once('exit', () => this.#print())
@@ -56,6 +60,7 @@ export class RunSummary implements Reporter {
         if (ci && !optional) this.#failed += 1
       }
     }
+    this.#lines.push(...leftToAll())
     if (this.#vitest?.config.watch) this.#print()
   }
 
@@ -72,7 +77,8 @@ export class RunSummary implements Reporter {
     else if (process.exitCode !== undefined && process.exitCode !== 0) this.#failed = 1
     const skipped = this.#skipped > 0 ? `, ${this.#skipped} skipped` : ''
     const last = `${this.#passed} passed, ${this.#failed} failed${skipped}`
-    writeSync(1, `\n${[...this.#lines, last].join('\n')}\n`)
+    const took = `Tier '${tierOfRun()}' took ${durationText(performance.now() - this.#startedAt)}.`
+    writeSync(1, `\n${[...this.#lines, took, last].join('\n')}\n`)
   }
 }
 
@@ -85,6 +91,12 @@ function isUndeclaredSkip(test: TestCase): boolean {
 export function isCi(): boolean {
   const { CI } = process.env
   return CI !== undefined && CI !== '' && CI !== 'false' && CI !== '0'
+}
+
+/** `4 min 12 s` */
+function durationText(ms: number): string {
+  const seconds = Math.round(ms / 1000)
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }
 
 function indent(line: string): string {

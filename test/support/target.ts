@@ -140,6 +140,23 @@ export interface Target {
   close(): Promise<void>
 }
 
+/**
+ * The kind of handle with which this project runs every rule, and that tests take which need only one: it rotates, so that
+ * each library is the main one of some database.
+ */
+export function mainKind(target: Pick<Target, 'kinds'>): HandleKind {
+  const library = inject('library')
+  const kind = target.kinds.find((each) => each.library === library)
+  if (kind === undefined) throw new Error(`No kind of handle belongs to the library '${library}'.`)
+  return kind
+}
+
+/** The isolation level at which this project runs the rules for which the level makes no difference. */
+function usualIsolation(): Isolation {
+  const isolation = inject('isolation')
+  return isolation === 'server default' ? ISOLATIONS.at(-1)! : isolation
+}
+
 /** Gives a test file a database of its own: created before its first test, dropped after the last. */
 export function useTarget(options: { migrated: boolean } = { migrated: true }): Target {
   const target = targetOf(inject('engine'))
@@ -181,31 +198,68 @@ export function useRoot(target: Target, kind: HandleKind, options: RootOptions =
   }
 }
 
-/** The same tests on every kind of handle of the engine. */
-export function onEachKind(target: Target, tests: (kind: HandleKind) => void): void {
-  for (const kind of target.kinds) describe(kind.name, () => tests(kind))
+/** The kinds of handle of this tier. */
+export function kindsOfTier(target: Target): readonly HandleKind[] {
+  return inject('tier') === 'all' ? target.kinds : [mainKind(target)]
 }
 
-/**
- * The same tests on every kind of handle, at every isolation level. MariaDB's REPEATABLE READ of before 11.6.2 is that of
- * MySQL, where it is tested on all.
- */
-export function onEachKindAndIsolation(
+/** The same tests on every kind of handle of the engine; in the quick tier on the project's main kind. */
+export function onEachKind(target: Target, tests: (kind: HandleKind) => void): void {
+  for (const kind of kindsOfTier(target)) describe(kind.name, () => tests(kind))
+}
+
+type IsolationTests = (kind: HandleKind, isolation: Isolation) => void
+
+/** The same tests on every kind of handle, at every isolation level: for what the level can make a difference to. */
+export function onEachKindAndIsolation(target: Target, tests: IsolationTests): void {
+  onEachLevel(target, kindsOfTier(target), ISOLATIONS, tests)
+}
+
+/** The same, but that the quick tier runs them at one level: for what should be the same at every level. */
+export function onEachKindAtUsualIsolation(target: Target, tests: IsolationTests): void {
+  onEachLevel(target, kindsOfTier(target), levelsOfTier(), tests)
+}
+
+/** The same tests on every kind of root, at every isolation level. */
+export function onEachRootAndIsolation(target: Target, tests: IsolationTests): void {
+  onEachLevel(target, kindsOfRoots(target), ISOLATIONS, tests)
+}
+
+/** The same, but that the quick tier runs them at one level. */
+export function onEachRootAtUsualIsolation(target: Target, tests: IsolationTests): void {
+  onEachLevel(target, kindsOfRoots(target), levelsOfTier(), tests)
+}
+
+function levelsOfTier(): readonly Isolation[] {
+  return inject('tier') === 'all' ? ISOLATIONS : [usualIsolation()]
+}
+
+/** MariaDB's REPEATABLE READ of before 11.6.2 is that of MySQL, where it is tested on all kinds. */
+function onEachLevel(
   target: Target,
-  tests: (kind: HandleKind, isolation: Isolation) => void,
+  kinds: readonly HandleKind[],
+  levels: readonly Isolation[],
+  tests: IsolationTests,
 ): void {
-  for (const isolation of ISOLATIONS) {
+  for (const isolation of levels) {
     const asOnMysql = inject('hasSnapshotIsolation') && isolation === 'repeatable read'
-    for (const kind of asOnMysql ? target.kinds.slice(0, 1) : target.kinds) {
+    for (const kind of asOnMysql ? [mainKind(target)] : kinds) {
       describe(`${kind.name}, ${isolation}`, () => tests(kind, isolation))
     }
   }
 }
 
-/** The kinds whose roots differ: for what does not depend on the transactions of a caller. */
+/**
+ * The kinds of this tier whose roots differ: for what does not depend on the transactions of a caller, such as the relay.
+ * Of several kinds with the same root it is the last one, which has the rarer settings (no FOUND_ROWS).
+ */
 export function kindsOfRoots(target: Target): readonly HandleKind[] {
   const rootOf = ({ library, pipelined }: HandleKind): string => `${library} ${pipelined}`
-  return target.kinds.filter(
-    (kind, n) => n === target.kinds.findIndex((other) => rootOf(other) === rootOf(kind)),
-  )
+  const kinds = kindsOfTier(target)
+  return kinds.filter((kind, n) => n === kinds.findLastIndex((other) => rootOf(other) === rootOf(kind)))
+}
+
+/** The same tests on every kind of root. */
+export function onEachRoot(target: Target, tests: (kind: HandleKind) => void): void {
+  for (const kind of kindsOfRoots(target)) describe(kind.name, () => tests(kind))
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { toMessages, type Row } from '../../packages/postgres/src/backlog-message.ts'
+import type { Row } from '@txbox/sql'
+import { toMessages } from '../../packages/postgres/src/backlog-message.ts'
 
 const row = (seq: number, payload: string | number): Row => ({
   seq: String(seq),

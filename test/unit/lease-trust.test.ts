@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Lease, LeaseStore } from '@txbox/core'
-import type { HeldShard } from '../../packages/relay/src/held-shard.ts'
-import { LeaseKeeper } from '../../packages/relay/src/lease-keeper.ts'
-import { trustFrom, type Clock } from '../../packages/relay/src/lease-trust.ts'
+import type { HeldShard } from '../../packages/relay/src/leases/held-shard.ts'
+import { LeaseKeeper } from '../../packages/relay/src/leases/lease-keeper.ts'
+import { trustFrom, type Clock } from '../../packages/relay/src/leases/lease-trust.ts'
 
 const LEASE_MS = 1000
 

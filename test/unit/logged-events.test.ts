@@ -119,7 +119,7 @@ describe('N1 without a logger', () => {
         code: 'TXBOX_UNHEARD_TROUBLE',
         name: 'TxboxWarning',
         message:
-          "Trouble 1. Nobody listens to 'trouble': add a listener, or pass the option 'logger', such as consoleLogger().",
+          "Trouble 1. The event 'trouble' has no listener: add one, or pass the option 'logger', such as consoleLogger().",
       },
     ])
     expect(heard.length).toBe(1)

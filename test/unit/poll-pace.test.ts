@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { PollPace } from '../../packages/relay/src/poll-pace.ts'
+import { PollPace } from '../../packages/relay/src/polling/poll-pace.ts'
 
 test('news that come without end are few looks, and the first after a quiet time does not wait', async () => {
   const pace = new PollPace({ min: 60_000, max: 60_000 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { PublisherOutage } from '../../packages/relay/src/publisher-outage.ts'
+import { PublisherOutage } from '../../packages/relay/src/turns/publisher-outage.ts'
 
 const latest = (): number => 1
 

@@ -2,22 +2,24 @@ import { InvalidMessageError } from './errors.ts'
 import { LIMITS } from './limits.ts'
 import { oneLine } from './one-line.ts'
 import { nameOf } from './options.ts'
+import { reasonOf } from './reason-of.ts'
 
 /**
  * The canonical form of a JSON value by RFC 8785 (JSON Canonicalization Scheme): members sorted by UTF-16 code units,
- * numbers and strings as ECMAScript writes them, no white space. What JSON would change or lose without a word (NaN, a
- * Map, a missing element of a list) is refused instead. Members that are `undefined` count as absent; `toJSON` is
- * honoured, as by `JSON.stringify`.
+ * numbers and strings as ECMAScript writes them, no white space. Values that JSON would silently change or lose (NaN, a
+ * Map, a hole in an array) are refused. Members that are `undefined` count as absent. `toJSON` is called, as
+ * `JSON.stringify` does.
  *
- * @throws {InvalidMessageError} for NaN, Infinity, BigInt, a lone surrogate, a cycle, or anything that is no JSON.
+ * @throws {InvalidMessageError} for NaN, Infinity, BigInt, a lone surrogate, a cycle, or any other value that JSON
+ *   cannot express.
  */
 export function canonicalJson(value: unknown): string {
   return write(value, '', [])
 }
 
 function write(given: unknown, path: string, above: readonly object[]): string {
-  // As JSON it would be null, like any other.
-  if (given instanceof Date && Number.isNaN(given.getTime())) throw refused(path, 'an invalid Date')
+  // JSON would turn every invalid Date into null.
+  if (isDate(given) && Number.isNaN(given.getTime())) throw refused(path, 'an invalid Date')
   const value = jsonOf(given)
   if (value === null || value === true || value === false) return String(value)
   if (typeof value === 'number') {
@@ -37,7 +39,7 @@ function write(given: unknown, path: string, above: readonly object[]): string {
   if (Array.isArray(value)) {
     return `[${Array.from(value, (item, index) => write(item, `${path}/${index}`, inside)).join(',')}]`
   }
-  // A Map, a Set or a buffer has no members of its own: as JSON all of them would be alike.
+  // A Map, a Set or a buffer has no members that JSON shows: all of them would have the same canonical form.
   if (Object.prototype.toString.call(value) !== '[object Object]') throw refused(path, nameOf(value))
   return `{${writeMembers(value as Record<string, unknown>, path, inside)}}`
 }
@@ -54,15 +56,32 @@ function writeMembers(value: Record<string, unknown>, path: string, inside: read
   return members.join(',')
 }
 
-/** A value as `JSON.stringify` sees it: the result of its `toJSON`, if it has one. */
+/**
+ * A value as `JSON.stringify` sees it: the result of its `toJSON`, if it has one.
+ *
+ * @throws {InvalidMessageError} when its `toJSON` throws.
+ */
 export function jsonOf(value: unknown): unknown {
   const hasToJson =
     typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
-  return hasToJson ? (value as { toJSON(): unknown }).toJSON() : value
+  if (!hasToJson) return value
+  try {
+    return (value as { toJSON(): unknown }).toJSON()
+  } catch (error) {
+    throw new InvalidMessageError(
+      `The payload has no fingerprint: toJSON of ${nameOf(value)} failed (${reasonOf(error, 200)}). Nothing was written.`,
+      { cause: error },
+    )
+  }
+}
+
+/** Is this a Date, and not an object that only has its prototype? */
+function isDate(value: unknown): value is Date {
+  return Object.prototype.toString.call(value) === '[object Date]'
 }
 
 function refused(path: string, what: string): InvalidMessageError {
   return new InvalidMessageError(
-    `The payload has no fingerprint: at '${oneLine(path, 100)}' it holds ${what}, which JSON cannot express. Nothing was written.`,
+    `The payload has no fingerprint: the value at '${oneLine(path, 100)}' is ${what}, which JSON cannot express. Nothing was written.`,
   )
 }

@@ -4,8 +4,8 @@ import type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
 import type { TransactOptions } from './transact-options.ts'
 
 /**
- * Where a database keeps its ports. A registered symbol: two installed copies of this package find each other's.
- * Not part of the public API.
+ * The property of a database that holds its ports. The symbol is registered, so that two installed copies of this
+ * package use the same one. Not part of the public API.
  */
 export const portsKey: unique symbol = Symbol.for('txbox.ports') as never
 declare const opens: unique symbol
@@ -14,50 +14,61 @@ declare const opens: unique symbol
 export type IsolationLevel = 'read committed' | 'repeatable read' | 'serializable'
 
 /**
- * A database as `postgres()` and its like make it: enough for `inbox.process` and `outbox.publish`, which work in the
- * caller's transaction.
+ * A database as `postgres()` or `mysql()` returns it. A `Database` is enough for `inbox.process` and `outbox.publish`,
+ * which work in the caller's transaction.
  */
 export interface Database {
   readonly engine: 'postgres' | 'mysql' | 'mariadb' | 'memory'
   readonly [portsKey]: DatabasePorts
 }
 
-/** A database that can open transactions and connections of its own: also for `inbox.run`, the relay and the collector. */
+/**
+ * A database that can open its own transactions and connections, as `inbox.run`, the relay and the garbage collector
+ * require.
+ */
 export interface ConnectedDatabase<Tx> extends Database {
   readonly [opens]: (tx: Tx) => void
   readonly [portsKey]: ConnectedPorts
   /**
-   * Runs `work` in one transaction of its own and commits it. No retry. What `work` throws comes out untouched, after
-   * the rollback.
+   * Runs `work` in a new transaction and commits the transaction. There is no retry. If `work` throws, the transaction
+   * is rolled back and the error is rethrown unchanged.
    *
-   * @throws {InvalidOptionError} for an unknown or invalid option; nothing was sent.
-   * @throws {TransactionConflictError} when COMMIT asks for another attempt.
-   * @throws {TransactionAbortedError} when COMMIT was answered by a rollback.
-   * @throws {DatabaseUnavailableError} when there is no connection, or it broke; a COMMIT whose answer was lost may
-   *   have happened.
+   * @throws {InvalidOptionError} for an unknown or invalid option; nothing was sent to the server.
+   * @throws {TransactionConflictError} when COMMIT failed with an error that asks for another attempt.
+   * @throws {TransactionAbortedError} when the server answered COMMIT with a rollback.
+   * @throws {DatabaseUnavailableError} when there is no connection, or the connection broke. If the answer to COMMIT
+   *   was lost, the transaction may have committed.
    */
   transact<R>(work: (tx: Tx) => Promise<R>, options?: TransactOptions): Promise<R>
 }
 
-/** The ports of a database that was passed as an option. @throws {InvalidOptionError} when it is none. */
+/**
+ * Returns the ports of a database that was passed as an option.
+ *
+ * @throws {InvalidOptionError} when `database` is not a database.
+ */
 export function portsOf(where: string, database: unknown): DatabasePorts {
   const ports: unknown =
     typeof database === 'object' && database !== null ? Reflect.get(database, portsKey) : undefined
   if (typeof ports !== 'object' || ports === null) {
     throw new InvalidOptionError(
-      `${where}: the option 'database' must be what postgres() or another database of txbox returns, not ` +
+      `${where}: the option 'database' must be the result of postgres() or mysql(), not ` +
         `${nameOf(database)}.`,
     )
   }
   return ports as DatabasePorts
 }
 
-/** As {@link portsOf}, for what needs connections of its own. @throws {InvalidOptionError} without a `db`. */
+/**
+ * Like {@link portsOf}, for features that open their own connections.
+ *
+ * @throws {InvalidOptionError} when the database has no `db`.
+ */
 export function connectedPortsOf(where: string, database: unknown): ConnectedPorts {
   const ports = portsOf(where, database)
   if (!isConnected(ports)) {
     throw new InvalidOptionError(
-      `${where}: the database has no connections of its own. Give it your pool or root: postgres({ db }).`,
+      `${where}: the option 'database' cannot open connections. Pass your pool or root to it: postgres({ db }).`,
     )
   }
   return ports

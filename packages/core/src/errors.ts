@@ -27,15 +27,15 @@ export type TxboxErrorCode =
   | 'TXBOX_EDIT_CONFLICT'
   | 'TXBOX_REENTRANT_CALL'
 
-/** A registered symbol, so that an error is recognised across two installed copies of this package. */
+/** The symbol is registered, so that an error is recognized across two installed copies of this package. */
 const brand = Symbol.for('txbox.error')
 
 /**
- * The base of all errors of txbox. `code` is stable; the message says what happened, to which message, what was
- * expected and what to do. Neither holds payloads or connection strings.
+ * The base class of all errors that txbox throws. `code` is stable. The text says what happened, to which message, what
+ * was expected and what to do. Neither holds payloads or connection strings.
  */
 export class TxboxError extends Error {
-  /** Stable name of the kind of error, for programs. */
+  /** The stable name of the kind of error, for programs. */
   readonly code: TxboxErrorCode
   /** Whether the same call, made again in a new transaction, can succeed. */
   readonly retryable: boolean
@@ -50,7 +50,8 @@ export class TxboxError extends Error {
 }
 
 /**
- * Is this an error of txbox? Also true for errors of another installed copy, where `instanceof` is false.
+ * Returns whether `error` is an error of txbox, including one from another installed copy, for which `instanceof` is
+ * false.
  */
 export function isTxboxError(error: unknown): error is TxboxError {
   return propertyOf(error, brand) === true
@@ -63,14 +64,14 @@ export class InvalidOptionError extends TxboxError {
   }
 }
 
-/** A message has no usable key, or something that cannot be stored. Nothing was written. */
+/** A message has no usable key, or holds a value that cannot be stored. Nothing was written. */
 export class InvalidMessageError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_INVALID_MESSAGE', message, options)
   }
 }
 
-/** What was passed as a transaction is of no library that txbox knows. Nothing was written. */
+/** The value that was passed as a transaction belongs to no library that txbox knows. Nothing was written. */
 export class UnsupportedTransactionError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_UNSUPPORTED_TRANSACTION', message, options)
@@ -85,10 +86,10 @@ export class NotInTransactionError extends TxboxError {
 }
 
 /**
- * The transaction cannot commit any more, or not with its claim: an error in it was swallowed, the handler ended the
- * transaction or rolled back to a savepoint from before the claim, or the server ended it (transaction_timeout). Roll back.
- * After a swallowed error nothing was written, and a redelivery runs again; a handler that committed by itself has committed
- * its claim too.
+ * The transaction can no longer commit, or no longer contains its claim: the handler swallowed an SQL error, ended the
+ * transaction, or rolled back to a savepoint from before the claim, or the server ended the transaction
+ * (transaction_timeout). Roll back. After a swallowed error nothing was written, and a redelivery runs the handler
+ * again. A handler that committed the transaction itself has committed its claim too.
  */
 export class TransactionAbortedError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -106,7 +107,10 @@ export class TransactionConflictError extends TxboxError {
   }
 }
 
-/** The tables are missing or of another revision. The message names the command that mends it. */
+/**
+ * The tables of txbox are missing or have another revision. The message names the command that creates or updates the
+ * tables.
+ */
 export class SchemaError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_SCHEMA', message, options)
@@ -130,7 +134,9 @@ export class DatabaseAccessError extends TxboxError {
   }
 }
 
-/** A relay tried to settle under a lease that another owner has taken or that has run out: nothing was changed. */
+/**
+ * A relay tried to settle messages under a lease that has expired or that another owner has taken. Nothing was changed.
+ */
 export class LeaseLostError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_LEASE_LOST', message, options)
@@ -149,8 +155,8 @@ export class SettlementError extends TxboxError {
 }
 
 /**
- * A call of the publisher takes longer than `publishTimeoutMs`. The signal of the call has been aborted. The shard of the
- * call waits until the call ends; the other shards go on. Retryable: messages without a result are published again.
+ * A call of the publisher takes longer than `publishTimeoutMs`. The signal of the call has been aborted. The shard of
+ * the call waits until the call ends; the other shards go on. Retryable: messages without a result are published again.
  */
 export class PublishTimeoutError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -158,7 +164,10 @@ export class PublishTimeoutError extends TxboxError {
   }
 }
 
-/** Batch after batch of a garbage collector has failed; `cause` is what the last one failed of. What it removed before stays removed. */
+/**
+ * Several batches of a garbage collector failed in a row; `cause` is the error of the last one. The rows that earlier
+ * batches removed stay removed.
+ */
 export class GarbageCollectionError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_GARBAGE_COLLECTION', message, { ...options, retryable: true })
@@ -166,8 +175,8 @@ export class GarbageCollectionError extends TxboxError {
 }
 
 /**
- * The broker cannot be reached, refused or broke the connection, does not confirm, or has no such exchange: nothing is
- * known of what was in flight. Always retryable: publish the same messages again.
+ * The broker cannot be reached, refused or broke the connection, does not confirm, or has no such exchange. The result
+ * of the messages in flight is unknown. Always retryable: publish the same messages again.
  */
 export class BrokerUnavailableError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -175,29 +184,31 @@ export class BrokerUnavailableError extends TxboxError {
   }
 }
 
-/**
- * For handlers and publishers to throw: this message will never succeed, do not try again.
- */
+/** Handlers and publishers throw this error for a message that can never succeed. The message is not tried again. */
 export class PermanentError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_PERMANENT', message, options)
   }
 }
 
-/**
- * For handlers to throw: not now, try again later.
- */
+/** Handlers throw this error for a message that cannot be handled now. The message is tried again later. */
 export class RetryLaterError extends TxboxError {
-  /** How long to wait before the next attempt, in milliseconds. @default 0 */
+  /** The minimum wait before the next attempt, in milliseconds. @default 0 */
   readonly retryAfterMs: number
 
   constructor(
     options: { retryAfterMs?: number | undefined; message?: string | undefined; cause?: unknown } = {},
   ) {
+    if (typeof options !== 'object' || options === null) {
+      throw new InvalidOptionError(
+        'RetryLaterError: expected an object of options, such as { retryAfterMs: 5000 }, not a value of another kind.',
+      )
+    }
     const retryAfterMs = options.retryAfterMs ?? 0
     if (!Number.isFinite(retryAfterMs) || retryAfterMs < 0) {
+      const given = typeof retryAfterMs === 'number' ? retryAfterMs : `a ${typeof retryAfterMs}`
       throw new InvalidOptionError(
-        `RetryLaterError: retryAfterMs must be a number of milliseconds of 0 or more, not ${String(retryAfterMs)}.`,
+        `RetryLaterError: retryAfterMs must be a number of milliseconds of 0 or more, not ${given}.`,
       )
     }
     super(

@@ -1,13 +1,16 @@
 type Listener<T> = (event: T) => unknown
 
-/** Listeners by name of the event. Unlike an EventEmitter, an unheard 'error' does not throw, and no listener can. */
+/**
+ * Event listeners by event name. Unlike with an EventEmitter, an 'error' event without a listener does not throw, and
+ * an error that a listener throws does not reach the emitter.
+ */
 export class EventListeners<Events extends { error: { error: unknown } }> {
   readonly #listeners = new Map<keyof Events, Set<Listener<never>>>()
-  readonly #unheard: (<E extends keyof Events>(event: E, value: Events[E]) => void) | undefined
+  readonly #onUnheard: (<E extends keyof Events>(event: E, value: Events[E]) => void) | undefined
 
-  /** @param unheard is called for each event that has no listener. */
-  constructor(unheard?: <E extends keyof Events>(event: E, value: Events[E]) => void) {
-    this.#unheard = unheard
+  /** @param onUnheard is called for each event that has no listener. */
+  constructor(onUnheard?: <E extends keyof Events>(event: E, value: Events[E]) => void) {
+    this.#onUnheard = onUnheard
   }
 
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {
@@ -16,23 +19,23 @@ export class EventListeners<Events extends { error: { error: unknown } }> {
     return () => void set.delete(listener)
   }
 
-  hears(event: keyof Events): boolean {
+  #hasListener(event: keyof Events): boolean {
     return (this.#listeners.get(event)?.size ?? 0) > 0
   }
 
   emit<E extends keyof Events>(event: E, value: Events[E]): void {
-    if (!this.hears(event)) return this.#tellUnheard(event, value)
+    if (!this.#hasListener(event)) return this.#reportUnheard(event, value)
     for (const listener of this.#listeners.get(event) ?? []) {
-      // Inside an async function, so that a promise that rejects counts too.
+      // The async function turns an error that the listener throws into a rejection, like that of an async listener.
       void (async () => (listener as Listener<Events[E]>)(value))().catch((error: unknown) => {
         if (event !== 'error') this.emit('error', { error })
       })
     }
   }
 
-  #tellUnheard<E extends keyof Events>(event: E, value: Events[E]): void {
+  #reportUnheard<E extends keyof Events>(event: E, value: Events[E]): void {
     try {
-      this.#unheard?.(event, value)
+      this.#onUnheard?.(event, value)
     } catch {
       // An error object whose properties throw must not stop the emitter.
     }

@@ -6,12 +6,12 @@ import { oneLine } from './one-line.ts'
 import { OptionChecker, nameOf } from './options.ts'
 
 /**
- * A key from what the message says: the SHA-256 of selected fields of its payload in the canonical form of RFC 8785.
- * For messages without an id of their own. The selection is part of the hash, so that another selection never matches
- * an old claim by accident. A message that has none of the selected fields is refused with an `InvalidMessageError` when its key
- * is drawn. An object with a `toJSON` counts as the value that its `toJSON` returns.
+ * Returns a key extractor for messages without an id: the key is the SHA-256 of selected fields of the payload in the
+ * canonical form of RFC 8785. The selection is part of the hash, so that a changed selection never matches a claim made
+ * with the old one. The extractor refuses a message that has none of the selected fields with an `InvalidMessageError`.
+ * An object with a `toJSON` method counts as the value that `toJSON` returns.
  *
- * @throws {InvalidOptionError} when a pointer is no JSON Pointer.
+ * @throws {InvalidOptionError} when a pointer is not a valid JSON Pointer, or when no field is selected.
  */
 export function fingerprint(
   options: {
@@ -26,18 +26,20 @@ export function fingerprint(
   const exclude = pointers('exclude', options.exclude ?? [])
   if (include.length === 0) {
     throw new InvalidOptionError(
-      "fingerprint: 'include' names no field, so all messages would be one. Leave it out for the whole payload.",
+      "fingerprint: the option 'include' names no field, so all messages would have the same key. Omit it to select the whole payload.",
     )
   }
   if (include.every((field) => exclude.some((out) => isInside(field, out)))) {
-    throw new InvalidOptionError("fingerprint: 'exclude' leaves nothing, so all messages would be one.")
+    throw new InvalidOptionError(
+      "fingerprint: the option 'exclude' excludes every selected field, so all messages would have the same key.",
+    )
   }
   const selection = canonicalJson([include.map((p) => p.text), exclude.map((p) => p.text)])
   return (message) => {
     const { payload } = message
     if (payload === undefined) {
       throw new InvalidMessageError(
-        'The message has no payload to take a fingerprint of. Nothing was written.',
+        'The message has no payload, so it has no fingerprint. Nothing was written.',
       )
     }
     const fields = include.map((pointer) => fieldText(payload, pointer, exclude))
@@ -57,7 +59,7 @@ function withoutFields(payload: unknown, include: readonly Pointer[]): InvalidMe
   const isParsed = typeof payload === 'object' && payload !== null && !(payload instanceof Uint8Array)
   return new InvalidMessageError(
     `The message has none of the fields that its fingerprint is made of (${selected}): its payload is ${nameOf(payload)}` +
-      `${isParsed ? ' without them' : ', and not an object. Parse it first'}. Nothing was written.`,
+      `${isParsed ? ' without these fields' : ', and not an object. Parse the payload first'}. Nothing was written.`,
   )
 }
 
@@ -66,7 +68,9 @@ interface Pointer {
   readonly steps: readonly string[]
 }
 
-/** One line a field: canonical JSON, which has no line breaks, or nothing at all for a field that is absent. */
+/**
+ * Returns one line for a field: its canonical JSON, which has no line breaks, or an empty line if the field is absent.
+ */
 function fieldText(payload: unknown, pointer: Pointer, exclude: readonly Pointer[]): string {
   const field = fieldAt(payload, pointer.steps)
   if (field === undefined) return ABSENT
@@ -84,7 +88,7 @@ function fieldText(payload: unknown, pointer: Pointer, exclude: readonly Pointer
   return kept === undefined ? ABSENT : `${canonicalJson(kept)}\n`
 }
 
-/** Is `field` what `whole` points to, or a part of it? */
+/** Returns whether `field` points to the same value as `whole`, or to a part of that value. */
 function isInside(field: Pointer, whole: Pointer): boolean {
   return whole.steps.every((step, index) => field.steps[index] === step)
 }
@@ -96,8 +100,8 @@ function fieldAt(value: unknown, steps: readonly string[]): unknown {
 }
 
 /**
- * The value to which one step of a pointer leads in a JSON value. In a list, a step leads to elements only, not to the
- * length.
+ * Returns the value to which one step of a pointer leads in a JSON value. In an array, a step leads to elements only,
+ * never to `length`.
  */
 function memberOf(json: unknown, step: string): unknown {
   if (typeof json !== 'object' || json === null) return undefined
@@ -105,7 +109,10 @@ function memberOf(json: unknown, step: string): unknown {
   return Object.hasOwn(json, step) ? (json as Record<string, unknown>)[step] : undefined
 }
 
-/** A copy without one field; shared with the original where nothing changes. An element of a list becomes `null`. */
+/**
+ * Returns a copy without one field; unchanged parts are shared with the original. An excluded element of an array
+ * becomes `null`.
+ */
 function without(given: unknown, steps: readonly string[]): unknown {
   const [step, ...rest] = steps
   if (step === undefined) return undefined
@@ -135,7 +142,9 @@ function pointers(option: string, given: unknown): readonly Pointer[] {
 }
 
 function pointer(option: string, text: unknown): Pointer {
-  if (typeof text !== 'string' || (text !== '' && !text.startsWith('/')) || /~(?![01])/.test(text)) {
+  const isPointer =
+    typeof text === 'string' && (text === '' || text.startsWith('/')) && !/~(?![01])/.test(text)
+  if (!isPointer || !text.isWellFormed()) {
     throw new InvalidOptionError(
       `fingerprint: '${option}' takes JSON Pointers such as '/order/id' (RFC 6901), not ` +
         `${typeof text === 'string' ? `'${oneLine(text)}'` : nameOf(text)}.`,

@@ -1,5 +1,6 @@
 export { answerWithin } from './answer-within.ts'
 export { canonicalJson } from './canonical-json.ts'
+export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './conflict-errors.ts'
 export {
   connectedPortsOf,
   isConnected,

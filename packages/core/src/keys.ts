@@ -4,21 +4,24 @@ import { LIMITS } from './limits.ts'
 import type { AnyMessage, InboxMessage, MessageIdentity } from './messages.ts'
 import { nameOf } from './options.ts'
 
-/** What makes two deliveries the same message: one text, or several parts that never run into each other. */
+/** The identity of a message: deliveries with the same key are the same message. A string, or several parts. */
 export type Key = string | readonly [string, ...string[]]
 
-/** Draws the key from a message. */
+/** Extracts the key from a message. */
 export type KeyExtractor<M extends AnyMessage = AnyMessage> = (message: M) => string | readonly string[]
 
-/** A key, checked. `text` is what people see; `stored` is what the table holds, and is never longer than its column. */
+/**
+ * A checked key. `text` is the key as outcomes and logs show it. `stored` is the value in the table, which always fits
+ * its column.
+ */
 export interface InboxKey {
   readonly text: string
   readonly stored: string
 }
 
 /**
- * The message's own identity: its `id`, together with its `source` when it has one (CloudEvents 1.0: `source` + `id`
- * is unique for each distinct event).
+ * Returns a key extractor that uses the message's `id`, together with its `source` if the message has one (CloudEvents
+ * 1.0: `source` + `id` is unique for each distinct event).
  */
 export function messageId(): KeyExtractor<MessageIdentity> {
   return (message) =>
@@ -26,8 +29,9 @@ export function messageId(): KeyExtractor<MessageIdentity> {
 }
 
 /**
- * A key of your own making, such as the number of an order together with the step: `['order-7', 'charge']`. The parts
- * of a composite key never run into each other.
+ * Returns a key extractor that uses a key from your domain, such as the number of an order together with a step:
+ * `['order-7', 'charge']`. Composite keys are equal only if they have the same parts: `['a', 'bc']` and `['ab', 'c']`
+ * differ.
  */
 export function businessKey<M extends AnyMessage = InboxMessage>(
   key: (message: M) => string | readonly string[],
@@ -38,14 +42,14 @@ export function businessKey<M extends AnyMessage = InboxMessage>(
   return key
 }
 
-/** The SHA-256 of a body as it came, in hexadecimal: a key for messages that have no id. */
+/** Returns the SHA-256 of an unparsed body in hexadecimal: a key for messages that have no id. */
 export function sha256OfBody(body: Uint8Array | string): string {
   if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
     throw new InvalidMessageError(`sha256OfBody: expected bytes or text, not ${nameOf(body)}.`)
   }
   if (typeof body === 'string' && !body.isWellFormed()) {
     throw new InvalidMessageError(
-      'sha256OfBody: the text holds a lone surrogate, so it has no UTF-8 form. Pass the bytes.',
+      'sha256OfBody: the text contains a lone surrogate, so it cannot be encoded as UTF-8. Pass the bytes.',
     )
   }
   return sha256(body)
@@ -54,12 +58,12 @@ export function sha256OfBody(body: Uint8Array | string): string {
 const HASHED = 'sha256:'
 
 /**
- * Checks a key and finds its stored form. The stored form is one-to-one: equal exactly when the keys are equal (up to
- * a collision of SHA-256).
+ * Checks a key and returns its text and its stored form. Two stored forms are equal exactly if the keys are equal
+ * (except for a collision of SHA-256).
  *
- * A plain key is stored as it is. A composite one is stored as a JSON array. Both are stored as a hash when they do not
- * fit, and so is a plain key that looks like one of the other two forms, or holds a NUL, which PostgreSQL's text
- * cannot.
+ * A plain key is stored as it is, and a composite key as a JSON array. A key that does not fit is stored as a hash. So
+ * is a plain key that looks like one of the other two forms, or that contains a NUL, which PostgreSQL's type text
+ * cannot hold.
  *
  * @throws {InvalidMessageError} for a key that is empty, missing, or not text.
  */
@@ -71,25 +75,26 @@ export function inboxKey(key: unknown, consumer: string): InboxKey {
   }
   if (!Array.isArray(key) || key.length === 0) {
     throw new InvalidMessageError(
-      `The message has no key for consumer '${consumer}': expected text or a list of texts, not ` +
+      `The message has no key for consumer '${consumer}': expected a string or a list of strings, not ` +
         `${Array.isArray(key) ? 'an empty list' : nameOf(key)}. Nothing was written.`,
     )
   }
   if (key.length > LIMITS.keyParts) {
     throw new InvalidMessageError(
-      `The message's key for consumer '${consumer}' has ${key.length} parts; at most ${LIMITS.keyParts} are allowed.`,
+      `The message's key for consumer '${consumer}' has ${key.length} parts; at most ${LIMITS.keyParts} are allowed. Nothing was written.`,
     )
   }
   for (const [index, part] of key.entries()) {
     checkPart(part, consumer, `part ${index + 1} of its composite key`)
   }
-  const text = JSON.stringify(key)
+  // The parts that were checked: the list itself may have a toJSON.
+  const text = JSON.stringify([...(key as unknown[])])
   return { text, stored: fits(text) ? text : HASHED + sha256(`list:${text}`) }
 }
 
 /**
- * The same for every delivery of one message to one consumer, and different for all others: 64 hexadecimal digits,
- * for calls to systems that take an idempotency key.
+ * Returns 64 hexadecimal digits that are the same for every delivery of one message to one consumer, and differ for all
+ * other messages and consumers: for calls to systems that accept an idempotency key.
  */
 export function idempotencyKey(consumer: string, key: InboxKey): string {
   return sha256(JSON.stringify([consumer, key.stored]))
@@ -98,22 +103,22 @@ export function idempotencyKey(consumer: string, key: InboxKey): string {
 function checkPart(part: unknown, consumer: string, what: string): void {
   if (typeof part !== 'string' || part === '') {
     throw new InvalidMessageError(
-      `The message cannot be told apart from others for consumer '${consumer}': ${what} must be text that is not ` +
-        `empty, not ${nameOf(part)}. Nothing was written.`,
+      `The message has no usable key for consumer '${consumer}': ${what} must be a non-empty string, not ` +
+        `${nameOf(part)}. Nothing was written.`,
     )
   }
   if (!part.isWellFormed()) {
     throw new InvalidMessageError(
-      `The message cannot be told apart from others for consumer '${consumer}': ${what} holds a lone surrogate, so ` +
-        'it has no UTF-8 form. Nothing was written.',
+      `The message has no usable key for consumer '${consumer}': ${what} contains a lone surrogate, so it cannot be ` +
+        'encoded as UTF-8. Nothing was written.',
     )
   }
 }
 
 function fits(text: string): boolean {
-  const { storedKeyBytes: most } = LIMITS
-  // A UTF-16 code unit takes at most three bytes.
-  return text.length * 3 <= most || (text.length <= most && Buffer.byteLength(text) <= most)
+  const { storedKeyBytes: maxBytes } = LIMITS
+  // A UTF-16 code unit takes at most three bytes in UTF-8.
+  return text.length * 3 <= maxBytes || (text.length <= maxBytes && Buffer.byteLength(text) <= maxBytes)
 }
 
 function sha256(data: string | Uint8Array): string {

@@ -13,27 +13,28 @@ export interface LogLine {
   readonly text: string
   /** The kind of trouble that may repeat: lines of one kind are written at intervals, with a count. */
   readonly kind?: string
-  /** This event is a failure, which must not go unnoticed. */
+  /** The event is a failure: without a logger and a listener, it becomes a process warning. */
   readonly failure?: boolean
 }
 
-/** The log line for each event. */
+/** Functions that make the log line of an event, by event name; `undefined` logs nothing. */
 export type LogLines<Events> = { readonly [E in keyof Events]?: (event: Events[E]) => LogLine | undefined }
 
 /** Sends events to a logger; without a logger, emits a process warning for a failure that has no listener. */
 export interface LoggedEvents<Events extends { error: { error: unknown } }> {
   readonly events: EventListeners<Events>
-  /** Writes a line that belongs to no event. An error that the logger throws is ignored. */
+  /** Writes a log line that belongs to no event. An error that the logger throws is ignored. */
   readonly write: (line: LogLine) => void
-  /** Trouble of this kind is over. */
+  /** Reports that trouble of this kind has ended. */
   readonly over: (kind: string) => void
-  /** Writes the counts of repeated lines that have not been written. */
+  /** Writes the counts of repeated lines that have not been written yet. */
   readonly end: () => void
 }
 
 /**
- * Listeners for the events of a feature. With a logger, `lines` says what is logged. Without a logger, the first failure of
- * each kind that has no listener is a process warning with the code `TXBOX_UNHEARD_…`; `false` silences the warning too.
+ * Creates the listeners for the events of a feature. With a logger, `lines` defines what is logged. Without a logger,
+ * the first failure of each event that has no listener becomes a process warning with the code `TXBOX_UNHEARD_…`;
+ * `false` suppresses the warning too.
  */
 export function loggedEvents<Events extends { error: { error: unknown } }>(
   logger: Logger | false | undefined,
@@ -41,17 +42,17 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
   { repeatAfterMs = 60_000 }: { readonly repeatAfterMs?: number } = {},
 ): LoggedEvents<Events> {
   const trouble = new RepeatedTrouble(repeatAfterMs)
-  const say = ({ level, object, text }: LogLine): void => {
+  const log = ({ level, object, text }: LogLine): void => {
     if (logger === undefined || logger === false) return
     try {
       logger[level]?.(object, text)
     } catch {
-      // The logger itself failed: there is nowhere left to report the error.
+      // The logger itself failed, so the error cannot be reported.
     }
   }
   const write = (line: LogLine): void => {
-    if (line.kind === undefined) return say(line)
-    trouble.tell(line.kind, (times) => say(times === 1 ? line : repeated(line, times, repeatAfterMs)))
+    if (line.kind === undefined) return log(line)
+    trouble.report(line.kind, (times) => log(times === 1 ? line : repeated(line, times, repeatAfterMs)))
   }
   const events = new EventListeners<Events>(logger === undefined ? warnOnce(lines) : undefined)
   if (logger !== undefined && logger !== false) {
@@ -80,7 +81,7 @@ function warnOnce<Events>(
     if (line?.failure !== true) return
     warned.add(event)
     const code = `TXBOX_UNHEARD_${String(event).toUpperCase().replaceAll('-', '_')}`
-    const more = `Nobody listens to '${String(event)}': add a listener, or pass the option 'logger', such as consoleLogger().`
-    process.emitWarning(`${line.text} ${more}`, { type: 'TxboxWarning', code })
+    const advice = `The event '${String(event)}' has no listener: add one, or pass the option 'logger', such as consoleLogger().`
+    process.emitWarning(`${line.text} ${advice}`, { type: 'TxboxWarning', code })
   }
 }

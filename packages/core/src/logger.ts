@@ -1,8 +1,8 @@
 import type { OptionChecker } from './options.ts'
 
 /**
- * Receives log lines, in pino's argument order: an object of plain values first, then a sentence. A pino logger fits as it
- * is; {@link consoleLogger} adapts `console`. Log lines never hold payloads or passwords.
+ * Receives log lines in pino's argument order: an object of plain values first, then a sentence. A pino logger can be
+ * passed as it is; {@link consoleLogger} adapts `console`. Log lines never contain payloads or passwords.
  */
 export interface Logger {
   debug?(object: object, text: string): void
@@ -11,12 +11,12 @@ export interface Logger {
   error(object: object, text: string): void
 }
 
-/** How important a log line is. */
+/** The severity of a log line. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 /**
- * A logger that writes the sentences to `console`: info to standard output, warnings and errors to standard error; no
- * debug lines.
+ * Returns a logger that writes the sentences to `console`: info to standard output, warnings and errors to standard
+ * error. Debug lines are not written.
  */
 export function consoleLogger(): Logger {
   return {
@@ -27,7 +27,7 @@ export function consoleLogger(): Logger {
 }
 
 /**
- * Reads the option `logger`: a logger, `false` for silence, or nothing.
+ * Checks the option `logger`: a logger, `false` for no log and no warnings, or `undefined`.
  *
  * @throws {InvalidOptionError} when `logger` lacks one of the methods that a {@link Logger} must have.
  */

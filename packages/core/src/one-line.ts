@@ -1,9 +1,10 @@
-// Characters that move the cursor, or reorder the text around them, on the terminal of a reader of the log.
-const UNSEEN = /[\p{Cc}\p{Bidi_Control}]/gu
+// Characters that move the cursor or reorder the surrounding text on a terminal.
+const INVISIBLE = /[\p{Cc}\p{Bidi_Control}]/gu
 
 /**
- * Text from outside in a form that fits into one line of an error message, a log or a column of text: runs of white space become
- * one blank, other control characters are shown as `\u001b`, lone surrogates are replaced, and the end is cut off.
+ * Formats text from outside so that it fits into one line of an error message, a log or a text column: runs of white
+ * space become one space, other control characters are shown in the form `\u001b`, lone surrogates are replaced, and
+ * the end is cut off.
  *
  * @param limitCharacters the maximum length of the result, in UTF-16 code units. @default 200
  */
@@ -13,9 +14,9 @@ export function oneLine(text: string, limitCharacters = 200): string {
     .slice(0, 2 * limitCharacters + 1)
     .toWellFormed()
     .replaceAll(/\s+/g, ' ')
-    .replaceAll(UNSEEN, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .replaceAll(INVISIBLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .trim()
-  if (line.length <= limitCharacters) return text.length > 2 * limitCharacters + 1 ? `${line}…` : line
+  if (line.length <= limitCharacters && text.length <= 2 * limitCharacters + 1) return line
   // Half of a surrogate pair at the cut is left out.
   return `${line.slice(0, limitCharacters - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
 }

@@ -2,8 +2,8 @@ import { InvalidOptionError } from './errors.ts'
 import { oneLine } from './one-line.ts'
 
 /**
- * Checks options when an object is made, so that a mistake shows at start-up and not at the first message. `where` is
- * the name of the function the user called; it starts every message.
+ * Checks options when an object is created, so that a mistake shows at start-up and not at the first message. `where`
+ * is the name of the function that the user called; every error message begins with `where`.
  */
 export class OptionChecker {
   readonly where: string
@@ -22,19 +22,19 @@ export class OptionChecker {
     for (const name of Object.keys(this.#options)) {
       if (!known.includes(name) && this.#options[name] !== undefined) {
         throw new InvalidOptionError(
-          `${this.where}: there is no option '${oneLine(name)}'. Its options are ${known.join(', ')}.`,
+          `${this.where}: there is no option '${oneLine(name)}'. The options are ${known.join(', ')}.`,
         )
       }
     }
     return this
   }
 
-  /** Refuses options whose feature has not been built yet, by name, rather than ignoring them. */
+  /** Refuses options whose feature has not been built yet. */
   notYet(...names: readonly string[]): this {
     for (const name of names) {
       if (this.#options[name] !== undefined) {
         throw new InvalidOptionError(
-          `${this.where}: the option '${name}' is not available in this version. Leave it out.`,
+          `${this.where}: the option '${name}' is not available in this version. Remove it.`,
         )
       }
     }
@@ -47,7 +47,7 @@ export class OptionChecker {
       throw this.wrong(name, `text of 1 to ${bounds.max} characters`)
     }
     if (value.includes('\0') || !value.isWellFormed()) {
-      throw this.wrong(name, 'text without NUL characters and lone surrogates')
+      throw this.wrong(name, 'text without NUL characters or lone surrogates')
     }
     return value
   }
@@ -104,7 +104,7 @@ export class OptionChecker {
   }
 }
 
-/** Says what a value is without showing more of it than a number or a short word: it may be a secret. */
+/** Describes a value without its content, which may be a secret: only numbers, booleans and class names are shown. */
 export function nameOf(value: unknown): string {
   if (value === undefined || value === null || typeof value === 'number' || typeof value === 'boolean') {
     return String(value)
@@ -119,13 +119,15 @@ export function nameOf(value: unknown): string {
   return `a ${typeof value}`
 }
 
-/** Looks at members of the prototype: an own member of that name may have come with a message. */
+/** Reads the name from the prototype, because an own property named `constructor` may come from a message. */
 function classOf(value: object): string {
   try {
     const prototype: unknown = Object.getPrototypeOf(value)
     if (typeof prototype !== 'object' || prototype === null) return ''
     const constructor: unknown = Reflect.get(prototype, 'constructor')
-    return typeof constructor === 'function' ? constructor.name : ''
+    // A class may have a static member called `name`, of any kind.
+    const name: unknown = typeof constructor === 'function' ? constructor.name : ''
+    return typeof name === 'string' ? name : ''
   } catch {
     return ''
   }

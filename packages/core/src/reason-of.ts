@@ -2,37 +2,38 @@ import { oneLine } from './one-line.ts'
 import { nameOf } from './options.ts'
 import { propertyOf } from './property-of.ts'
 
-/** How many levels of causes are followed, and how many errors of one AggregateError are shown. */
-const LEVELS = 3
-const SIDE_BY_SIDE = 5
-/** How much of a message is read beyond the limit, so that the end of a URL that holds a password is found. */
+/** The maximum depth of causes that are followed. */
+const CAUSE_LEVELS = 3
+/** The maximum number of errors of one AggregateError that are shown. */
+const AGGREGATED_ERRORS = 5
+/** How much of a message is read beyond the limit, to find the end of a URL that contains a password. */
 const LOOK_AHEAD_CHARACTERS = 1024
 
 /**
- * The message of an error, with its causes, in one line: `fetch failed: connect ECONNREFUSED 127.0.0.1:9`. Follows
+ * Returns the message of an error and its causes in one line: `fetch failed: connect ECONNREFUSED 127.0.0.1:9`. Follows
  * `cause` and the `errors` of an AggregateError, three levels deep, and does not repeat the text of a cause that an
- * error has already quoted. The result can be stored and shown: passwords in URLs are replaced by `***`, control
- * characters are made visible, NUL and lone surrogates do not occur. Never throws, whatever was thrown.
+ * outer error has already quoted. The result is safe to store and to show: passwords in URLs are replaced by `***`,
+ * control characters are made visible, and NUL and lone surrogates do not occur. Never throws, whatever `error` is.
  *
  * @param limitCharacters the maximum length of the result, in UTF-16 code units. @default 2000
  */
 export function reasonOf(error: unknown, limitCharacters = 2000): string {
-  return oneLine(reasonBelow(error, LEVELS, '', limitCharacters), limitCharacters)
+  return oneLine(reasonBelow(error, CAUSE_LEVELS, '', limitCharacters), limitCharacters)
 }
 
-/** `said` holds the text of the errors above. */
-function reasonBelow(error: unknown, levels: number, said: string, limitCharacters: number): string {
+/** @param outer the texts of the outer errors. */
+function reasonBelow(error: unknown, levels: number, outer: string, limitCharacters: number): string {
   const text = messageOf(error, limitCharacters)
-  const own = said.includes(text) ? '' : text
+  const own = outer.includes(text) ? '' : text
   if (levels === 0) return own
   const below = causesOf(error)
-    .map((cause) => reasonBelow(cause, levels - 1, `${said}\n${own}`, limitCharacters))
+    .map((cause) => reasonBelow(cause, levels - 1, `${outer}\n${own}`, limitCharacters))
     .filter((reason) => reason !== '')
   const causes = [...new Set(below)].join('; ')
   return causes === '' || own === '' ? own + causes : `${own.replace(/[.:\s]+$/, '')}: ${causes}`
 }
 
-/** One error's own message without its causes; empty when its causes say everything. */
+/** Returns the message of one error without its causes; empty if the error has causes but no message. */
 function messageOf(error: unknown, limitCharacters: number): string {
   const text = typeof error === 'string' ? error : textIn(error, 'message')
   if (text !== '') return withoutPasswords(text, limitCharacters)
@@ -46,7 +47,7 @@ function causesOf(error: unknown): unknown[] {
   const several = propertyOf(error, 'errors')
   const errors: unknown[] = []
   try {
-    if (Array.isArray(several)) errors.push(...several.slice(0, SIDE_BY_SIDE))
+    if (Array.isArray(several)) errors.push(...several.slice(0, AGGREGATED_ERRORS))
   } catch {
     // A list that cannot be read adds nothing.
   }

@@ -1,5 +1,5 @@
-/** How many kinds of trouble are counted separately at a time; any further kinds share one count. */
-const KINDS = 100
+/** The maximum number of kinds of trouble that are counted separately; further kinds share one count. */
+const MAX_KINDS = 100
 const OTHER_KINDS = 'other'
 
 interface Episode {
@@ -9,12 +9,12 @@ interface Episode {
   timer: NodeJS.Timeout
 }
 
-/** Writes a line about trouble that has come up so many times since the line before. */
+/** Writes a line about trouble that has occurred `times` times since the previous line. */
 type Write = (times: number) => void
 
 /**
- * Keeps lasting trouble from flooding a log: the first occurrence of each kind is written at once; further occurrences are
- * written at intervals with a count, for as long as the trouble goes on.
+ * Keeps lasting trouble from flooding a log: the first occurrence of each kind is written at once; further occurrences
+ * are written at intervals with a count, for as long as the trouble goes on.
  */
 export class RepeatedTrouble {
   readonly #everyMs: number
@@ -25,9 +25,9 @@ export class RepeatedTrouble {
     this.#everyMs = everyMs
   }
 
-  /** Calls `write` now, or later with a count. */
-  tell(kind: string, write: Write): void {
-    const known = this.#episodes.has(kind) || this.#episodes.size < KINDS
+  /** Calls `write` now for the first occurrence of a kind, or later with a count. */
+  report(kind: string, write: Write): void {
+    const known = this.#episodes.has(kind) || this.#episodes.size < MAX_KINDS
     const name = known ? kind : OTHER_KINDS
     const episode = this.#episodes.get(name)
     if (episode !== undefined) {
@@ -36,7 +36,7 @@ export class RepeatedTrouble {
       return
     }
     // Counting must not keep a process alive.
-    const timer = setInterval(() => this.#look(name), this.#everyMs).unref()
+    const timer = setInterval(() => this.#writeCount(name), this.#everyMs).unref()
     this.#episodes.set(name, { count: 0, latest: write, timer })
     write(1)
   }
@@ -55,7 +55,7 @@ export class RepeatedTrouble {
     for (const kind of this.#episodes.keys()) this.over(kind)
   }
 
-  #look(kind: string): void {
+  #writeCount(kind: string): void {
     const episode = this.#episodes.get(kind)
     if (episode === undefined || episode.count === 0) return this.over(kind)
     const { count, latest } = episode

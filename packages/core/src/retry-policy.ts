@@ -1,30 +1,30 @@
 import { OptionChecker } from './options.ts'
 import { LIMITS } from './limits.ts'
 
-/** How often, and after which pause, something that failed is tried again. */
+/** How often, and after which pause, a failed operation is tried again. */
 export interface RetryPolicy {
-  /** How many attempts in all, the first included. */
+  /** The number of attempts in all, the first included. */
   readonly attempts: number
   /**
-   * The pause after attempt number `attempt` (1 is the first), in milliseconds. Pure: `random` gives a number from 0
-   * (inclusive) to 1 (exclusive).
+   * Returns the pause after attempt number `attempt` (1 is the first), in milliseconds. A pure function: `random`
+   * returns a number from 0 (inclusive) to 1 (exclusive).
    */
   delayMs(attempt: number, random: () => number): number
 }
 
 /**
- * Exponential back-off with equal jitter: a random pause between half and all of `min(maxMs, minMs × 2^(attempt − 1))`,
- * so that a burst of failures spreads out.
+ * Returns a policy with exponential backoff and equal jitter: each pause is a random value between half and all of
+ * `min(maxMs, minMs × 2^(attempt − 1))`, so that the retries of a burst of failures spread out.
  *
  * @throws {InvalidOptionError} when an option is out of its bounds.
  */
 export function exponentialBackoff(
   options: {
-    /** @default 10; 1 to 1000 */
+    /** The number of attempts in all, 1 to 1000. @default 10 */
     attempts?: number | undefined
-    /** Before the second attempt. @default 1000 */
+    /** The pause before the second attempt, before jitter. @default 1000 */
     minMs?: number | undefined
-    /** Never longer than this. @default 300 000 */
+    /** The longest pause. @default 300_000, or `minMs` if that is longer */
     maxMs?: number | undefined
   } = {},
 ): RetryPolicy {

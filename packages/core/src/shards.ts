@@ -1,15 +1,15 @@
 import { crc32 } from 'node:zlib'
 
 /**
- * A fixed slice of the keys. A constant, because a message's shard is stored with it: another number would put the
- * messages of one key into two shards.
+ * The number of shards; each shard is a fixed part of the keys. The number must never change, because messages are
+ * stored with their shard: another number would put messages of one key into two shards.
  */
 export const SHARDS = 16
 
-let unkeyed = 0
+let lastUnkeyedShard = 0
 
-/** The shard of a key; without a key the shards take turns. */
+/** Returns the shard of a key. Messages without a key are distributed over all shards in turn. */
 export function shardOf(key: string | undefined): number {
-  if (key === undefined) return (unkeyed = (unkeyed + 1) % SHARDS)
+  if (key === undefined) return (lastUnkeyedShard = (lastUnkeyedShard + 1) % SHARDS)
   return crc32(key) % SHARDS
 }

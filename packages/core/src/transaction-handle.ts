@@ -1,9 +1,9 @@
 /*
- * What a caller may pass as his open transaction, told by structure: no library is imported, because one that is not
- * installed would silently turn everything into `any`. Where a type can tell a pool or a root from a transaction, it
- * does not compile.
+ * The types that a caller may pass as an open transaction, recognized by their structure. No library's types are
+ * imported, because types of a library that is not installed would silently become `any`. Where types distinguish a
+ * pool or a root from a transaction, passing a pool or a root does not compile.
  */
-// oxlint-disable typescript/no-unsafe-function-type, typescript/no-explicit-any -- only that it is a function matters
+// oxlint-disable typescript/no-unsafe-function-type, typescript/no-explicit-any -- only that a member is a function matters
 
 export interface KyselyTransactionLike {
   readonly isTransaction: true
@@ -75,19 +75,19 @@ type PoolOrRoot =
   | { $transaction: unknown }
   | { isTransaction: false }
 
-/** Turns a handle that is none into one sentence of an error. */
+/** Turns a value that is not a transaction handle into a type error with one readable sentence. */
 export type InTransaction<H> = H extends PoolOrRoot
   ? { readonly 'txbox: this is a pool or a root; pass the open transaction': never }
   : H extends TransactionHandle
     ? unknown
     : { readonly 'txbox: no transaction handle that it knows': never }
 
-/** The transaction type that a root handle opens. */
+/** The type of the transactions that a root opens. */
 export type TransactionOf<D> =
   // Kysely
   D extends { transaction(): { execute<T>(work: (tx: infer Tx) => Promise<T>): Promise<T> } }
     ? Tx
-    : // a mysql2 promise pool; before `connect`, which it has too
+    : // a mysql2 promise pool; tested before `connect`, which this pool has too
       D extends { getConnection(): Promise<infer C> }
       ? C
       : // pg.Pool (an overload pair)

@@ -7,8 +7,8 @@ let counter = 0
 
 /**
  * A UUIDv7 (RFC 9562, section 5.7): 48 bits of Unix time in milliseconds, 12 bits of a counter (section 6.2, method 1),
- * then random bits. The ids of one process sort in the order in which they were made. Time-ordered ids keep a B-tree's
- * new entries together, which random ones do not.
+ * then random bits. The ids of one process sort in the order of their creation. New time-ordered ids are neighbors in a
+ * B-tree; new random ids are not.
  */
 export function uuidV7(now: number = Date.now()): string {
   if (used === pool.length) {

@@ -1,23 +1,23 @@
-/** A batch that takes longer holds locks for longer than anybody should notice. */
-const TOO_LONG_MS = 1000
+/** A batch that takes longer than this holds its locks long enough to delay other transactions. */
+const SLOW_BATCH_MS = 1000
 
-/** How many rows a batch may remove: halved by what takes too long, and doubled again from run to run. */
+/** The maximum number of rows in a batch. Halved after a slow batch, and doubled again with each run. */
 export class BatchSize {
-  readonly #most: number
+  readonly #max: number
   #limit: number
 
-  constructor(most: number) {
-    this.#most = most
-    this.#limit = most
+  constructor(max: number) {
+    this.#max = max
+    this.#limit = max
   }
 
   get limit(): number {
     return this.#limit
   }
 
-  /** A new run: what was slow may have been a bad hour. */
+  /** Begins a run with twice the last limit: the cause of slow batches may have gone. */
   begin(): void {
-    this.#limit = Math.min(this.#most, this.#limit * 2)
+    this.#limit = Math.min(this.#max, this.#limit * 2)
   }
 
   halve(): void {
@@ -25,6 +25,6 @@ export class BatchSize {
   }
 
   took(ms: number): void {
-    if (ms > TOO_LONG_MS) this.halve()
+    if (ms > SLOW_BATCH_MS) this.halve()
   }
 }

@@ -9,10 +9,13 @@ import {
 import type { BatchSize } from './batch-size.ts'
 import type { Collected, Progress, SweptBuffer } from './garbage-collector.ts'
 
-/** That many failures in a row are no hiccup. Halving gets from a thousand rows to one in as many. */
-const FAILURES = 10
+/**
+ * The number of failures in a row that end a run. Ten timeouts also suffice to halve a batch of 1000 rows down to one
+ * row.
+ */
+const MAX_FAILURES = 10
 
-const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 500, attempts: FAILURES })
+const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 500, attempts: MAX_FAILURES })
 
 export interface CollectionTools {
   readonly store: GarbageStore
@@ -20,17 +23,17 @@ export interface CollectionTools {
   readonly pauseMs: number
   readonly deadLetterRetentionMs: number
   readonly versionBuffers: readonly SweptBuffer[]
-  /** Stops within one batch. */
+  /** Stops the run after the current batch. */
   readonly signal: AbortSignal
   readonly progress: (soFar: Progress) => void
-  /** A batch has succeeded: what was wrong is over. */
+  /** Called when a batch has succeeded, which ends any earlier trouble. */
   readonly succeeded: () => void
 }
 
 type Kind = keyof Progress
 type RemoveBatch = (limit: number, from: string | undefined) => Promise<Removal | 'timed-out'>
 
-/** One run over all that can be removed now. */
+/** One run, which removes all rows that can be removed now. */
 export class Collection {
   readonly #tools: CollectionTools
   readonly #figures = {
@@ -43,7 +46,7 @@ export class Collection {
     timeouts: 0,
     failures: 0,
   }
-  #inARow = 0
+  #failuresInARow = 0
 
   constructor(tools: CollectionTools) {
     this.#tools = tools
@@ -73,7 +76,7 @@ export class Collection {
     return { ...this.#figures, durationMs, complete: !signal.aborted }
   }
 
-  /** Sweeps run last, since a sweep waits for any transaction that works on a key with something overdue. */
+  /** Sweeps run last, because a sweep waits for transactions that work on a key with an overdue message. */
   async #sweep(): Promise<void> {
     const { versionBuffers, signal } = this.#tools
     for (const buffer of versionBuffers) {
@@ -82,7 +85,7 @@ export class Collection {
     }
   }
 
-  /** Batch after batch, until there is nothing more. */
+  /** Removes batch after batch, until there are no more rows to remove. */
   async #remove(kind: Kind, removeBatch: RemoveBatch): Promise<void> {
     const { batchSize, signal, pauseMs } = this.#tools
     let from: string | undefined
@@ -97,7 +100,7 @@ export class Collection {
         }
         this.#figures.timeouts += 1
         batchSize.halve()
-        throw new StatementTimeout(`A statement timeout has cut off a batch of ${limit} rows.`)
+        throw new StatementTimeout(`A statement timeout ended a batch of ${limit} rows.`)
       })
       if (removal === undefined) return
       this.#figures.batches += 1
@@ -110,12 +113,12 @@ export class Collection {
     }
   }
 
-  /** Tries again after a pause. → nothing when it was stopped meanwhile */
+  /** Repeats `work` after a pause until it succeeds. @returns `undefined` if the run was stopped before. */
   async #untilDone<R>(work: () => Promise<R>): Promise<R | undefined> {
     while (!this.#tools.signal.aborted) {
       try {
         const result = await work()
-        this.#inARow = 0
+        this.#failuresInARow = 0
         this.#tools.succeeded()
         return result
       } catch (error) {
@@ -126,23 +129,23 @@ export class Collection {
   }
 
   async #failed(error: unknown): Promise<void> {
-    // No pause mends it.
+    // Waiting does not fix a wrong schema.
     if (isTxboxError(error) && error.code === 'TXBOX_SCHEMA') throw error
     const timeout = error instanceof StatementTimeout
     if (!timeout) this.#figures.failures += 1
-    this.#inARow += 1
-    if (this.#inARow === FAILURES) {
-      const said = error instanceof Error ? error.message : String(error)
+    this.#failuresInARow += 1
+    if (this.#failuresInARow === MAX_FAILURES) {
+      const reason = error instanceof Error ? error.message : String(error)
       throw new GarbageCollectionError(
-        `Garbage collection: ${FAILURES} batches in a row have failed, the last one so: ${said} What was removed before ` +
-          'stays removed; the next run goes on from there.',
+        `Garbage collection: ${MAX_FAILURES} batches in a row have failed. The last error: ${reason} Rows that earlier batches ` +
+          'removed stay removed; the next run continues from there.',
         { cause: error },
       )
     }
-    await this.#pause(timeout ? this.#tools.pauseMs : PAUSES.delayMs(this.#inARow, Math.random))
+    await this.#pause(timeout ? this.#tools.pauseMs : PAUSES.delayMs(this.#failuresInARow, Math.random))
   }
 
-  /** Ends early when the run is stopped, which the loops see for themselves. */
+  /** Ends early when the run is stopped; the loops check the signal themselves. */
   async #pause(ms: number): Promise<void> {
     await pause(ms, undefined, { signal: this.#tools.signal }).catch(() => undefined)
   }

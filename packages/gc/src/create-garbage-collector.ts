@@ -31,9 +31,9 @@ interface Settings {
 }
 
 /**
- * A garbage collector: removes expired claims, and dead letters and records of redrives past their retention, in small
- * transactions with pauses between them, so that the load stays unnoticeable; and sweeps version buffers. Any number of
- * collectors may run.
+ * Creates a garbage collector. A collector removes expired claims, and dead letters and records of redrives whose
+ * retention has passed, in small transactions with pauses, so that other traffic is hardly affected. It also sweeps
+ * version buffers. Any number of collectors may run concurrently.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
@@ -69,12 +69,12 @@ class PeriodicCollector implements GarbageCollector {
   readonly #settings: Settings
   readonly #batchSize: BatchSize
   readonly #log: CollectorLog
-  /** All that is under way, for `stop` to wait for. */
-  readonly #underWay = new Set<Promise<unknown>>()
+  /** The operations that `stop` waits for. */
+  readonly #inFlight = new Set<Promise<unknown>>()
   #stopping = new AbortController()
   #loop: Promise<void> | undefined
-  /** The failure that lasts has been told. */
-  #told = false
+  /** Whether a failure has been reported since the last batch that succeeded. */
+  #failureReported = false
   #ended = false
 
   constructor(ports: ConnectedPorts, log: CollectorLog, settings: Settings) {
@@ -100,7 +100,7 @@ class PeriodicCollector implements GarbageCollector {
     if (this.#loop !== undefined || this.#ended) return
     const { signal } = this.#stopping
     const begun = this.#track(() => this.#ports.checkSchema())
-    // Set at once, so that two calls start one loop.
+    // Assigned before the first await, so that two calls of `start` start one loop.
     this.#loop = this.#track(async () => {
       await begun
       await this.#collectByInterval(signal)
@@ -115,18 +115,18 @@ class PeriodicCollector implements GarbageCollector {
       .known('timeoutMs')
       .milliseconds('timeoutMs', { min: 0, max: hours(1), default: 10_000 })
     this.#stopping.abort()
-    const over = new AbortController()
+    const finished = new AbortController()
     await Promise.race([
-      Promise.allSettled(this.#underWay),
-      pause(timeoutMs, undefined, { signal: over.signal }).catch(() => undefined),
+      Promise.allSettled(this.#inFlight),
+      pause(timeoutMs, undefined, { signal: finished.signal }).catch(() => undefined),
     ])
-    over.abort()
+    finished.abort()
     if (this.#loop !== undefined) this.#log.stopped()
     this.#loop = undefined
     if (!this.#ended) this.#stopping = new AbortController()
   }
 
-  /** For good, as the user's signal says. */
+  /** Stops the collector permanently, when the user's signal is aborted. */
   abort(): void {
     this.#ended = true
     this.#stopping.abort()
@@ -154,39 +154,39 @@ class PeriodicCollector implements GarbageCollector {
       deadLetterRetentionMs: this.#settings.deadLetterRetentionMs,
       versionBuffers: this.#settings.versionBuffers,
       signal,
-      progress: (soFar) => this.#tellProgress(onProgress, soFar),
-      succeeded: () => (this.#told = false),
+      progress: (soFar) => this.#reportProgress(onProgress, soFar),
+      succeeded: () => (this.#failureReported = false),
     }).run()
     this.#log.events.emit('collected', collected)
     return collected
   }
 
-  #tellProgress(onProgress: RunOptions['onProgress'], soFar: Progress): void {
+  #reportProgress(onProgress: RunOptions['onProgress'], soFar: Progress): void {
     try {
       onProgress?.(soFar)
     } catch (error) {
-      this.#loud(error)
+      this.#emitError(error)
     }
   }
 
-  /** Once, until a batch succeeds again. */
+  /** Reports a failure once, until a batch succeeds again. */
   #failed(error: unknown): void {
-    if (this.#told) return
-    this.#told = true
-    this.#loud(error)
+    if (this.#failureReported) return
+    this.#failureReported = true
+    this.#emitError(error)
   }
 
-  #loud(error: unknown): void {
+  #emitError(error: unknown): void {
     this.#log.events.emit('error', { error })
   }
 
   async #track<R>(work: () => Promise<R>): Promise<R> {
     const running = work()
-    this.#underWay.add(running)
+    this.#inFlight.add(running)
     try {
       return await running
     } finally {
-      this.#underWay.delete(running)
+      this.#inFlight.delete(running)
     }
   }
 }

@@ -1,28 +1,27 @@
 import type { ConnectedDatabase, Logger } from '@txbox/core'
 
-/** What one run has done. */
+/** The result of one run. */
 export interface Collected {
-  /** Expired claims that were removed, with the results that were stored beside them. */
+  /** The number of expired claims that were removed, with the results that were stored with them. */
   readonly inbox: number
-  /** Dead letters that were removed. */
+  /** The number of dead letters that were removed. */
   readonly deadLetters: number
-  /** Records of redrives that were removed. */
+  /** The number of records of redrives that were removed. */
   readonly redrives: number
   /** The number of dead letters of version buffers that were removed. */
   readonly bufferedDeadLetters: number
   /**
-   * The number of messages that the `versionBuffers` gave up because the messages had waited too long: they are dead
-   * letters now.
+   * The number of messages in `versionBuffers` that became dead letters because they had waited too long.
    */
   readonly swept: number
-  /** Short transactions that removed something, or found nothing. */
+  /** The number of successful batches, including those that found nothing. */
   readonly batches: number
-  /** Batches that a statement timeout cut off; each halves the next. */
+  /** The number of batches that a statement timeout ended; each timeout halves the size of the next batch. */
   readonly timeouts: number
-  /** Batches that failed otherwise, and were tried again. */
+  /** The number of failures for other reasons; the failed work was tried again. */
   readonly failures: number
   readonly durationMs: number
-  /** Nothing is left that could be removed. `false`: it was stopped before. */
+  /** `true` if no row is left to remove; `false` if the run was stopped before. */
   readonly complete: boolean
 }
 
@@ -31,47 +30,52 @@ export type Progress = Pick<Collected, 'inbox' | 'deadLetters' | 'redrives' | 'b
 
 /** The part of a version buffer that a collector uses. */
 export interface SweptBuffer {
-  /** Makes dead letters of the messages that have waited too long, and ends early when the signal is aborted. */
+  /** Turns messages that have waited too long into dead letters. Ends early when the signal is aborted. */
   sweep(options: { readonly signal: AbortSignal }): Promise<{ readonly deadLettered: number }>
 }
 
-/** What a collector tells. Events are for logs and metrics: a listener that throws disturbs nothing. */
+/** The events of a collector, for logs and metrics. An error that a listener throws does not disturb the collector. */
 export interface GarbageCollectorEvents {
-  /** A run is over, by interval or by `runOnce`. */
+  /** A run has ended, whether started by the interval or by `runOnce`. */
   collected: Collected
   /**
-   * Ten batches in a row have failed, told once until one succeeds again; or a listener or `onProgress` has thrown. The
-   * collector goes on. Without a listener and without a `logger`, the first error is a process warning.
+   * Ten batches in a row have failed, which is reported once until a batch succeeds again; or a listener or
+   * `onProgress` has thrown. The collector continues. Without a listener and without a `logger`, the first error
+   * becomes a process warning.
    */
   error: { error: unknown }
 }
 
 export interface GarbageCollectorOptions {
-  /** A database with a `db`. The collector uses one connection of it at a time, and none in between. */
+  /** A database with a `db`. The collector uses one connection at a time, and none between batches. */
   // oxlint-disable-next-line typescript/no-explicit-any -- the collector opens no transactions of the user's type
   database: ConnectedDatabase<any>
   /**
-   * The most rows in one transaction, 1 to 10 000. A statement timeout halves it, and so does a batch that takes longer
-   * than a second; the next run begins with twice of what has worked. @default 1000
+   * The maximum number of rows in one transaction, 1 to 10,000. A statement timeout, or a batch that takes longer than
+   * a second, halves the current size; the next run begins with twice the last size. @default 1000
    */
   batchSize?: number | undefined
-  /** From the end of one run to the next, after `start`; 1 s to 24 h. @default 60 000 */
+  /** The pause between two runs after `start`, 1 s to 24 h. @default 60_000 */
   intervalMs?: number | undefined
-  /** From the end of one batch to the next, 0 to 1 h: what keeps a large collection from taking the database. @default 50 */
+  /**
+   * The pause between two batches, 0 to 1 h, which keeps a large collection from overloading the database.
+   *
+   * @default 50
+   */
   pauseMs?: number | undefined
   /**
-   * How long a dead letter, of the outbox or of a version buffer, is kept after it died, and how long the record of a
-   * redrive, in milliseconds; from 0. `Infinity` keeps them forever. @default 30 days
+   * How long dead letters, of the outbox and of version buffers, and records of redrives are kept: 0 or more
+   * milliseconds. `Infinity` keeps them forever. @default 30 days
    */
   deadLetterRetentionMs?: number | undefined
   /**
-   * Version buffers whose `sweep` runs at the end of each run. How long a message may wait is an option of its buffer, so
-   * the buffers must be those of your program; `txbox gc` sweeps no buffers. @default no buffers
+   * Version buffers whose `sweep` is called at the end of each run. Pass the buffers of your program: how long a
+   * message may wait is an option of its buffer. `txbox gc` sweeps no buffers. @default []
    */
   versionBuffers?: readonly SweptBuffer[] | undefined
   /**
-   * The logger of the collector: an object with pino's argument order, or `consoleLogger()`. Without a logger, the first
-   * error that has no listener is a process warning with the code `TXBOX_UNHEARD_ERROR`; `false` silences the warning.
+   * A logger with pino's argument order, or `consoleLogger()`. Without a logger, the first error that has no listener
+   * becomes a process warning with the code `TXBOX_UNHEARD_ERROR`; `false` suppresses the warning.
    */
   logger?: Logger | false | undefined
   /** Stops the collector. */
@@ -79,35 +83,37 @@ export interface GarbageCollectorOptions {
 }
 
 export interface RunOptions {
-  /** Stops this run within one batch. It resolves with what has been done. */
+  /** Stops this run after the current batch. The run resolves with the result so far. */
   signal?: AbortSignal | undefined
   /** Called after each batch with the rows removed by this run so far. */
   onProgress?: ((soFar: Progress) => void) | undefined
 }
 
-/** The worker that removes what nobody needs any more. */
+/** Removes rows that are no longer needed. */
 export interface GarbageCollector {
   /**
-   * Removes all that has expired by now, and resolves when nothing is left, or when it is stopped. For cron and tests.
+   * Removes all rows that have expired by now, for cron jobs and tests. Resolves when no such row is left, or when the
+   * run is stopped.
    *
-   * @throws {SchemaError | DatabaseUnavailableError} when it cannot begin.
+   * @throws {SchemaError | DatabaseUnavailableError} when the run cannot begin.
    * @throws {GarbageCollectionError} when ten batches in a row have failed.
    */
   runOnce(options?: RunOptions): Promise<Collected>
   /**
-   * Collects now and then by interval, until it is stopped. Any number of collectors may run.
+   * Starts the first run now, and further runs every `intervalMs`, until the collector is stopped.
    *
-   * @throws {SchemaError | DatabaseUnavailableError} when it cannot begin.
+   * @throws {SchemaError | DatabaseUnavailableError} when the collector cannot begin.
    */
   start(): Promise<void>
   /**
-   * Ends all runs within one batch. Resolves by the deadline at the latest. It can be started again.
+   * Stops all runs after their current batch. Resolves when they have ended, or after `timeoutMs`. The collector can be
+   * started again.
    */
   stop(options?: {
-    /** 0 to 1 h. @default 10 000 */
+    /** 0 to 1 h. @default 10_000 */
     timeoutMs?: number | undefined
   }): Promise<void>
-  /** Calls `listener` for each event. → a function that ends it. */
+  /** Calls `listener` for each event. @returns a function that removes the listener. */
   on<E extends keyof GarbageCollectorEvents>(
     event: E,
     listener: (event: GarbageCollectorEvents[E]) => void,

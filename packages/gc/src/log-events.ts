@@ -9,7 +9,7 @@ import {
 } from '@txbox/core'
 import type { GarbageCollectorEvents } from './garbage-collector.ts'
 
-/** The events of one collector, with their handling where there is no listener. */
+/** The events and the log of one collector. */
 export interface CollectorLog {
   readonly events: EventListeners<GarbageCollectorEvents>
   started(): void
@@ -47,7 +47,7 @@ const lines: LogLines<GarbageCollectorEvents> = {
   },
   error({ error }) {
     const reason = reasonOf(error)
-    const text = `The garbage collector met an error, and goes on: ${/[.!?…]$/.test(reason) ? reason : `${reason}.`}`
+    const text = `The garbage collector had an error and continues: ${/[.!?…]$/.test(reason) ? reason : `${reason}.`}`
     return { level: 'error', object: { event: 'error', error: reason }, text, kind: 'error', failure: true }
   },
 }

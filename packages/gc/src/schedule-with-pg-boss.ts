@@ -1,7 +1,7 @@
 import { InvalidOptionError, nameOf } from '@txbox/core'
 import type { Collected, GarbageCollector } from './garbage-collector.ts'
 
-/** What we use of pg-boss 10 or later; `pg-boss` itself is not imported. */
+/** The methods of pg-boss 10 or later that txbox uses; `pg-boss` itself is not imported. */
 export interface PgBossLike {
   createQueue(name: string, options?: { policy?: 'exclusive'; retryLimit?: number }): Promise<unknown>
   work(
@@ -12,19 +12,19 @@ export interface PgBossLike {
 }
 
 export interface PgBossScheduleOptions {
-  /** The name of the queue and of its schedule; another one for each database that is collected. @default 'txbox-gc' */
+  /** The name of the queue and of its schedule. Use a different name for each database. @default 'txbox-gc' */
   queue?: string | undefined
   /** The time zone of the cron expression, such as 'Europe/Berlin'. @default UTC */
   timeZone?: string | undefined
 }
 
 /**
- * Lets pg-boss run the collector: at the times of `cron`, on one of the machines that call this. `boss` must have been
- * started. What a run removed becomes the output of its job. The collector need not be started; a job that pg-boss
- * gives up is stopped within one batch.
+ * Runs the collector as a pg-boss job at the times of `cron`, on one of the machines that call this function. `boss`
+ * must have been started; the collector need not be started. The output of a job is the result of its run. If pg-boss
+ * gives up a job, its run stops after the current batch.
  *
- * @param cron five fields, by the minute: '*\/5 * * * *' is every five minutes.
- * @throws {InvalidOptionError} when `boss` is no pg-boss. What pg-boss throws comes out as it is.
+ * @param cron five fields, with a resolution of one minute: '*\/5 * * * *' is every five minutes.
+ * @throws {InvalidOptionError} when `boss` is not a pg-boss. An error that pg-boss throws is rethrown unchanged.
  */
 export async function scheduleWithPgBoss(
   boss: PgBossLike,
@@ -39,7 +39,7 @@ export async function scheduleWithPgBoss(
       )
     }
   }
-  // One job at a time, waiting or active: a run that takes longer than the schedule's step is not followed by a queue.
+  // At most one job is waiting or active: while a long run is active, further jobs do not pile up.
   await boss.createQueue(queue, { policy: 'exclusive', retryLimit: 0 })
   await boss.work(queue, async ([job]): Promise<Collected> => gc.runOnce({ signal: job?.signal }))
   await boss.schedule(queue, cron, null, timeZone === undefined ? {} : { tz: timeZone })

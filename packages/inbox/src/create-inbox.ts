@@ -15,8 +15,9 @@ import { RunningInbox } from './running-inbox.ts'
 import { TransactionInbox } from './transaction-inbox.ts'
 
 /**
- * An inbox for one consumer: the effect of a message happens once, because the claim is an insert in the same
- * transaction as the effect. With a database that has a `db` it also opens transactions of its own: `run`.
+ * Creates the inbox of one consumer. The effect of a message happens once, because the claim is an insert in the same
+ * transaction as the effect. If the database has a `db`, the inbox can also open its own transactions: see
+ * {@link Inbox.run}.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */

@@ -1,27 +1,29 @@
 import type { AnyMessage, InTransaction, KeyExtractor, TransactionHandle } from '@txbox/core'
 import type { InboxOutcome } from './outcome.ts'
 
-/** What a handler is told about the delivery. */
+/** The delivery that a handler handles. */
 export interface InboxContext {
   readonly consumer: string
-  /** As in the outcome. */
+  /** The text of the key, as in the outcome. */
   readonly key: string
-  /** The same for every delivery of one message to one consumer, different for all others: 64 hexadecimal digits. */
+  /**
+   * The same for every delivery of one message to one consumer, and different for all others: 64 hexadecimal digits.
+   */
   readonly idempotencyKey: string
-  /** 1, or the number of the attempt within `run`. */
+  /** The number of the attempt within this call of `run`; always 1 in `process`. */
   readonly attempt: number
-  /** Aborted when the caller of `run` gives up; never in `process`. */
+  /** The `signal` that was passed to `run`; never aborted in `process`. */
   readonly signal: AbortSignal
 }
 
-/** One shape everywhere: `process`, `run`, and the consumer runtimes to come. */
+/** A handler for `process` and `run`. */
 export type InboxHandler<Tx, M extends AnyMessage = AnyMessage, R = void> = (
   tx: Tx,
   message: M,
   context: InboxContext,
 ) => Promise<R> | R
 
-/** Told once for each duplicate. */
+/** Describes one duplicate. */
 export interface DuplicateEvent<M> {
   readonly consumer: string
   readonly key: string
@@ -33,38 +35,45 @@ export interface DuplicateEvent<M> {
 export interface InboxOptions<M extends AnyMessage> {
   /** The name of one logical handler: dedup is per consumer. 1 to 100 characters. */
   consumer: string
-  /** What makes two deliveries the same message. @default messageId() */
+  /** Extracts the key; deliveries with the same key are the same message. @default messageId() */
   key?: KeyExtractor<M> | undefined
   /**
-   * How long a claim is remembered, in milliseconds, by the database's clock: a redelivery after that runs again. 1 to
-   * 100 years. @default 7 days
+   * How long a claim is remembered, by the database's clock: 1 ms to 100 years. A redelivery after this time runs the
+   * handler again. @default 7 days
    */
   retentionMs?: number | undefined
-  /** Not available in this version: refused. */
+  /** Not available in this version: setting this option throws. */
   maxAgeMs?: number | undefined
-  /** A delivery waits while another of the same key is handled. `'report'` is not available in this version: refused. @default 'wait' */
+  /**
+   * `'wait'`: a delivery waits while another delivery with the same key is in flight. `'report'` is not available in
+   * this version: setting it throws.
+   *
+   * @default 'wait'
+   */
   inFlight?: 'wait' | 'report' | undefined
-  /** Not available in this version: refused. */
+  /** Not available in this version: setting this option throws. */
   lockTimeoutMs?: number | undefined
-  /** `true` is not available in this version: refused. @default false */
+  /** `true` is not available in this version: setting it throws. @default false */
   storeResult?: boolean | undefined
-  /** Told of each duplicate, before the call returns. What it throws is ignored: the outcome is the same. */
+  /** Called for each duplicate, before the call returns. An error that the callback throws is ignored. */
   onDuplicate?: ((event: DuplicateEvent<M>) => void) | undefined
 }
 
 /**
- * An inbox in the caller's transactions.
+ * An inbox that works in the caller's transactions.
  *
- * All methods throw, with nothing written: `InvalidMessageError` for a message without a usable key;
- * `UnsupportedTransactionError` or `NotInTransactionError` for a `tx` that is no open transaction; `SchemaError` when
- * the tables are missing or of another revision; `TransactionConflictError` when the database asks for the transaction
- * to be run again; `DatabaseUnavailableError` when the connection breaks. Roll back after any but the first two.
+ * All methods throw these errors, and nothing is written: `InvalidMessageError` for a message without a usable key;
+ * `UnsupportedTransactionError` or `NotInTransactionError` if `tx` is not an open transaction; `SchemaError` if the
+ * tables are missing or have another revision; `TransactionConflictError` if the database asks for the transaction to
+ * be run again; `DatabaseUnavailableError` if the connection breaks. After `SchemaError`, `TransactionConflictError`
+ * and `DatabaseUnavailableError`, roll back.
  */
 export interface DetachedInbox<M extends AnyMessage> {
   readonly consumer: string
   /**
-   * Claims the message and, if this delivery is the first, runs `fn`, in the caller's transaction. The caller commits:
-   * claim and effects together. What `fn` throws comes out untouched; roll back, and a redelivery runs again.
+   * Claims the message in the caller's transaction and runs `fn` if this delivery is the first. The caller commits the
+   * claim and the effects together. An error that `fn` throws is rethrown unchanged: roll back, and a redelivery runs
+   * the handler again.
    *
    * @throws {TransactionAbortedError} when `fn` returned although an error had aborted the transaction.
    */
@@ -74,38 +83,45 @@ export interface DetachedInbox<M extends AnyMessage> {
     fn: InboxHandler<H, N, R>,
   ): Promise<InboxOutcome<R>>
   /**
-   * Claims all messages, then runs `fn` once with the new ones in their order; not at all if there is none. An outcome
-   * for each message, in the order given. The same key twice: the first is new, the second a duplicate. At most 10 000.
+   * Claims all messages, and then calls `fn` once with the new ones in their order. `fn` is not
+   * called if there are no new messages. If two messages have the same key, the first is new and the second is a
+   * duplicate. At most 10,000 messages.
+   *
+   * @returns `outcomes` with one outcome for each message in the order given, and the `result` of `fn`, if `fn` was
+   *   called.
    */
   processBatch<H extends object, N extends M, R>(
     tx: H & InTransaction<H>,
     messages: readonly N[],
     fn: (tx: H, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
   ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }>
-  /** Is there a live claim for this message? Takes no lock and decides nothing: a claim can come a moment later. */
+  /**
+   * Returns whether there is a live claim for this message. Takes no lock: another transaction may claim the message a
+   * moment later.
+   */
   hasProcessed(tx: TransactionHandle, message: M): Promise<boolean>
   /** Claims the message without a handler. */
   markProcessed(tx: TransactionHandle, message: M): Promise<'recorded' | 'duplicate'>
-  /** Removes the claim, so that a redelivery runs again. → whether a live one was there. */
+  /** Removes the claim, so that a redelivery runs the handler again. @returns whether there was a live claim. */
   forget(tx: TransactionHandle, message: M): Promise<boolean>
 }
 
-/** An inbox that can also open transactions of its own. */
+/** An inbox that can also open its own transactions. */
 export interface Inbox<Tx, M extends AnyMessage = AnyMessage> extends DetachedInbox<M> {
   /**
-   * As `process`, in a transaction of its own that it commits. When the database asks for another attempt (deadlock,
-   * serialization failure), it starts anew, after a short random pause.
+   * Like `process`, in a new transaction that `run` commits. If the database asks for another attempt (deadlock,
+   * serialization failure), `run` starts again after a short random pause.
    *
-   * @throws {DatabaseUnavailableError} when the connection breaks; if that was during COMMIT, the effect may be there,
-   *   and a redelivery will be a duplicate.
+   * @throws {DatabaseUnavailableError} when the connection breaks. If the connection broke during COMMIT, the
+   *   transaction may have committed; a redelivery is then a duplicate.
    */
   run<N extends M, R>(
     message: N,
     fn: InboxHandler<Tx, N, R>,
     options?: {
-      /** Gives up before the next attempt; the handler sees it as `context.signal`. */
+      /** Aborting the signal prevents the next attempt. The handler gets the signal as `context.signal`. */
       signal?: AbortSignal | undefined
-      /** How often the transaction is run at most, 1 to 100. @default 5 */
+      /** The maximum number of attempts, 1 to 100. @default 5 */
       attempts?: number | undefined
     },
   ): Promise<InboxOutcome<R>>

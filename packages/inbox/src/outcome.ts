@@ -1,4 +1,4 @@
-/** What R is after a trip through JSON. */
+/** The type of a `T` that was converted to JSON and parsed again. */
 export type Stored<T> = T extends string | number | boolean | null
   ? T
   : T extends Date
@@ -14,23 +14,31 @@ export type Stored<T> = T extends string | number | boolean | null
             ? { [K in keyof T]: Stored<T[K]> }
             : unknown
 
-/** What became of one delivery. `key` is the key's text, before any hashing; a composite key as a JSON array. */
+/**
+ * The outcome of one delivery. `key` is the text of the key before any hashing; a composite key is shown as a JSON
+ * array.
+ */
 export type InboxOutcome<R = unknown> =
-  /** This delivery was the first: the handler ran. It counts once the transaction commits. */
+  /** This delivery was the first, and the handler ran. The effect is durable when the transaction has committed. */
   | { readonly status: 'processed'; readonly key: string; readonly result: R }
-  /** Handled before: the handler did not run. `firstProcessedAt` is the database's clock at the first claim. */
+  /**
+   * The message was handled before, and the handler did not run. `firstProcessedAt` is the time of the first claim, by
+   * the database's clock.
+   */
   | {
       readonly status: 'duplicate'
       readonly key: string
       readonly firstProcessedAt: Date
       readonly result?: Stored<R>
     }
-  /** Another delivery is being handled now. Only with `inFlight: 'report'`. */
+  /** Another delivery of the message is in flight. Only with `inFlight: 'report'`. */
   | { readonly status: 'in-flight'; readonly key: string }
-  /** Older than `maxAgeMs`. Only with `maxAgeMs`. */
+  /** The message is older than `maxAgeMs`. Only with `maxAgeMs`. */
   | { readonly status: 'too-old'; readonly key: string }
 
-/** May the broker forget this delivery, once the transaction has committed? `false` only for `'in-flight'`. */
+/**
+ * Returns whether the delivery can be acknowledged when the transaction has committed; `false` only for `'in-flight'`.
+ */
 export function isSettled(outcome: InboxOutcome): boolean {
   return outcome.status !== 'in-flight'
 }

@@ -9,15 +9,15 @@ import {
 } from '@txbox/core'
 import type { Inbox, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'
-import { FIRST, TransactionInbox, mustBeFunction, type InboxSettings } from './transaction-inbox.ts'
+import { FIRST_ATTEMPT, TransactionInbox, mustBeFunction, type InboxSettings } from './transaction-inbox.ts'
 
-/** Short: whoever was in the way has just won, and is about to commit. */
-const PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })
+/** The pause is short: the transaction that won the conflict is about to commit. */
+const SHORT_PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })
 
-/** For a cluster: the changed row that caused the conflict has to arrive from its node first. */
-const LONGER_PAUSE = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 100 })
+/** For clusters: the change that caused the conflict must first arrive from its node. */
+const LONG_PAUSE = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 100 })
 
-/** An inbox that also opens transactions of its own. What it promises stands at {@link Inbox}. */
+/** The inbox that also opens its own transactions. {@link Inbox} documents its methods. */
 export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> implements Inbox<Tx, M> {
   readonly #ports: ConnectedPorts
 
@@ -33,7 +33,7 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
   ): Promise<InboxOutcome<R>> {
     mustBeFunction('run', fn)
     const check = new OptionChecker('run', options).known('signal', 'attempts')
-    const attempts = check.integer('attempts', { min: 1, max: PAUSE.attempts, default: 5 })
+    const attempts = check.integer('attempts', { min: 1, max: SHORT_PAUSE.attempts, default: 5 })
     const signal = check.signal('signal')
     const delivery = this.delivery(message)
     for (let attempt = 1; ; attempt++) {
@@ -41,20 +41,23 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
       try {
         return await this.#ports.transact(
           (tx, session) =>
-            this.deliver(session, tx as Tx, delivery, fn, { attempt, signal: signal ?? FIRST.signal }),
+            this.deliver(session, tx as Tx, delivery, fn, {
+              attempt,
+              signal: signal ?? FIRST_ATTEMPT.signal,
+            }),
           { signal },
         )
       } catch (error) {
         if (!this.#ports.isConflict(error)) throw error
         if (attempt === attempts) throw exhausted(error, attempts)
-        const policy = this.#ports.isLastingConflict(error) ? LONGER_PAUSE : PAUSE
+        const policy = this.#ports.isLastingConflict(error) ? LONG_PAUSE : SHORT_PAUSE
         await pause(policy.delayMs(attempt, Math.random), undefined, signal === undefined ? {} : { signal })
       }
     }
   }
 }
 
-/** Ours says how often it was tried; an error of the handler's own comes out untouched. */
+/** Adds the number of attempts to an error of txbox; an error of the handler is returned unchanged. */
 function exhausted(error: unknown, attempts: number): unknown {
   if (!isTxboxError(error) || error.code !== 'TXBOX_TRANSACTION_CONFLICT') return error
   return new TransactionConflictError(`${error.message} Tried ${attempts} times.`, { cause: error.cause })

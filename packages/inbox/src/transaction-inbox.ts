@@ -17,16 +17,16 @@ import {
 import type { DetachedInbox, DuplicateEvent, InboxContext, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'
 
-/** Never aborted: in `process` the transaction is the caller's, and so is giving up. */
-const NEVER = new AbortController().signal
+/** A signal for `process`, which has no option `signal`: its caller owns the transaction. */
+const NEVER_ABORTED = new AbortController().signal
 
-/** Which attempt this is, and what tells it to give up. */
+/** The number of an attempt and its signal. */
 export interface Attempt {
   readonly attempt: number
   readonly signal: AbortSignal
 }
 
-export const FIRST: Attempt = { attempt: 1, signal: NEVER }
+export const FIRST_ATTEMPT: Attempt = { attempt: 1, signal: NEVER_ABORTED }
 
 export interface InboxSettings<M> {
   readonly consumer: string
@@ -35,14 +35,14 @@ export interface InboxSettings<M> {
   readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
 }
 
-/** One delivery on its way through the inbox. */
+/** A delivery with its key and its claim. */
 export interface Delivery<N> {
   readonly message: N
   readonly key: InboxKey
   readonly claim: Claim
 }
 
-/** The inbox in the caller's transactions. What it promises stands at {@link DetachedInbox}. */
+/** The inbox that works in the caller's transactions. {@link DetachedInbox} documents its methods. */
 export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> {
   readonly consumer: string
   readonly #ports: DatabasePorts
@@ -62,7 +62,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     mustBeFunction('process', fn)
     const delivery = this.delivery(message)
     const session = await this.#ports.bind(tx)
-    return await this.deliver(session, tx, delivery, fn, FIRST)
+    return await this.deliver(session, tx, delivery, fn, FIRST_ATTEMPT)
   }
 
   async processBatch<H extends object, N extends M, R>(
@@ -77,12 +77,12 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
           `${Array.isArray(messages) ? `${messages.length}` : nameOf(messages)}. Nothing was written.`,
       )
     }
-    const deliveries = messages.map((message: N) => this.delivery(message))
-    // A key that comes twice is claimed once, by its first message.
+    const deliveries = Array.from(messages, (message: N) => this.delivery(message))
+    // A key that occurs twice is claimed once, for its first message.
     const firsts = new Map(deliveries.toReversed().map((delivery) => [delivery.claim.key, delivery]))
     const claims = [...firsts.values()].map((delivery) => delivery.claim)
     const session = await this.#ports.bind(tx)
-    // A duplicate within the batch is told when its first was claimed.
+    // A duplicate within the batch reports the time of its first message's claim.
     const times = claims.length < deliveries.length
     const results = await this.#ports.inbox.claimBatch(session, claims, { times })
     const resultOf = new Map(claims.map((claim, index) => [claim.key, results[index]!]))
@@ -98,7 +98,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     })
     if (fresh.length === 0) return { outcomes }
     const freshMessages = fresh.map((delivery) => delivery.message)
-    const contexts = fresh.map((delivery) => new HandlerContext(this.consumer, delivery.key, FIRST))
+    const contexts = fresh.map((delivery) => new HandlerContext(this.consumer, delivery.key, FIRST_ATTEMPT))
     return { outcomes, result: await this.#ports.watch(session, () => fn(tx, freshMessages, contexts)) }
   }
 
@@ -120,7 +120,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     return this.#ports.inbox.remove(await this.#ports.bind(tx), claim.consumer, claim.key)
   }
 
-  /** Claim, then the handler: the way of every delivery that comes alone. */
+  /** Claims one delivery and runs the handler if the claim is won. */
   protected async deliver<H, N extends M, R>(
     session: Session,
     tx: H,
@@ -135,7 +135,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     return { status: 'processed', key: delivery.key.text, result }
   }
 
-  /** Checks a message and draws its key. @throws {InvalidMessageError} before anything is written. */
+  /** Checks a message and extracts its key. @throws {InvalidMessageError} before anything is written. */
   protected delivery<N extends M>(message: N): Delivery<N> {
     if (typeof message !== 'object' || message === null) {
       throw new InvalidMessageError(
@@ -160,8 +160,8 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
       firstProcessedAt,
       ...(first === undefined ? {} : { firstCorrelationId: first }),
     }
-    // By contract the listener has no say in the outcome: a metric that fails must not turn an acknowledgement into a
-    // redelivery. Inside an async function, so that a promise of its own that rejects counts too.
+    // An error of `onDuplicate` must not change the outcome: a metric that fails must not turn an acknowledgement into
+    // a redelivery. The async function also catches the rejection of an async callback.
     void (async () => onDuplicate?.(event))().catch(() => undefined)
     return { status: 'duplicate', key: key.text, firstProcessedAt }
   }
@@ -169,8 +169,9 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
 
 class HandlerContext implements InboxContext {
   /**
-   * Few handlers read it, and a hash is among the dearest things on this way. A property of its own, so that a copy of
-   * the context has it too; a getter in an object literal would be a function of its own each time.
+   * Computed lazily: hashing is one of the most expensive steps here, and few handlers need the key. The property is an
+   * own property, so that a copy of the context has it too. All contexts share one getter; a getter in an object
+   * literal would be a new function for each context.
    */
   static readonly #IDEMPOTENCY_KEY = {
     enumerable: true,
@@ -207,11 +208,11 @@ export function mustBeFunction(where: string, fn: unknown): void {
 
 function checkCorrelationId(value: unknown, key: InboxKey): string | undefined {
   if (value === undefined || value === null) return undefined
-  const { correlationIdCharacters: most } = LIMITS
-  if (typeof value !== 'string' || value.length > most || value.includes('\0') || !value.isWellFormed()) {
+  const { correlationIdCharacters: max } = LIMITS
+  if (typeof value !== 'string' || value.length > max || value.includes('\0') || !value.isWellFormed()) {
     throw new InvalidMessageError(
-      `The message of key '${oneLine(key.text)}' has a correlation id that cannot be stored: expected text of at most ${most} ` +
-        `characters, without NUL and lone surrogates, not ${nameOf(value)}. Nothing was written.`,
+      `The message with the key '${oneLine(key.text)}' has a correlation id that cannot be stored: expected text of at most ` +
+        `${max} characters without NUL or lone surrogates, not ${nameOf(value)}. Nothing was written.`,
     )
   }
   return value

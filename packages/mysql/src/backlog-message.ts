@@ -1,8 +1,7 @@
+/* MySQL and MariaDB return one value of bytes with all fields of a message; PostgreSQL returns columns of text. */
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
+import { toStamp, type Row } from '@txbox/sql'
 import { bytesOf, optionalTextOf, textOf } from './literals.ts'
-import { STAMP_BOUNDS } from './relay-statements.ts'
-
-export type Row = Readonly<Record<string, unknown>>
 
 /** A row with a message, as `messageColumns` asks for it. */
 export interface StoredMessage {
@@ -41,20 +40,6 @@ export function toStored(row: Row): StoredMessage {
   }
 }
 
-const [LEAST_STAMP, GREATEST_STAMP] = STAMP_BOUNDS.map((date) => Date.parse(date) * 1000) as [number, number]
-
-/** Clamps the number to the range in which it is exact. */
-export function toStamp(microseconds: number): number {
-  return Math.min(Math.max(microseconds, LEAST_STAMP), GREATEST_STAMP)
-}
-
-/** As many as fit, and at least the first. */
-export function withinBytes(stored: readonly StoredMessage[], bytes: number): readonly StoredMessage[] {
-  let total = 0
-  const end = stored.findIndex(({ payloadBytes }, index) => (total += payloadBytes) > bytes && index > 0)
-  return end === -1 ? stored : stored.slice(0, end)
-}
-
 /**
  * The messages with their payloads. `readLarge` fetches one that was only measured; a message that has gone in between,
  * because somebody deleted it by hand, is left out.
@@ -86,7 +71,7 @@ function toMessage(stored: StoredMessage, shard: number, payload: Buffer): Backl
     contentType,
     ...decodeHeaders(headers),
     correlationId,
-    createdAt: dateOf(microseconds),
+    createdAt: new Date(Math.floor(microseconds / 1000)),
     payload,
     attempts: row['attempts'] === undefined ? 0 : Number(textOf(row['attempts'])),
     errors: optionalTextOf(row['errors']),
@@ -104,9 +89,4 @@ function fieldsOf(value: unknown): readonly string[] {
 
 function optional(field: string): string | undefined {
   return field === '' ? undefined : field.slice(1)
-}
-
-/** An instant in microseconds. */
-export function dateOf(microseconds: string | number): Date {
-  return new Date(Math.floor(Number(microseconds) / 1000))
 }

@@ -1,29 +1,36 @@
+/* MySQL and MariaDB have a prefix, and traits that the first use finds out; PostgreSQL has a schema, and NOTIFY. */
 import {
-  InvalidOptionError,
   OptionChecker,
   portsKey,
-  transactOptions,
   type ConnectedDatabase,
   type ConnectedPorts,
   type Database,
   type DatabasePorts,
-  type Session,
-  type TransactOptions,
   type TransactionOf,
 } from '@txbox/core'
-import { recogniseRoot, type RootAdapter } from '@txbox/handles'
+import {
+  CHECK_TIMEOUT_MS,
+  GARBAGE_TIMEOUT_MS,
+  assertTwoConnections,
+  publicTransact,
+  recogniseRoot,
+  transactOn,
+  type RootAdapter,
+  type SqlResult,
+} from '@txbox/sql'
 import { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { MysqlDeadLetterStore } from './dead-letter-store.ts'
-import { TABLE_ACCESS_DENIED, isConflict, isLastingConflict, numberOf, translate } from './errors.ts'
+import { TABLE_ACCESS_DENIED, errors, numberOf } from './errors.ts'
 import { garbageStatementsByEngine } from './garbage-statements.ts'
 import { MysqlGarbageStore } from './garbage-store.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
 import { inboxStatementsByEngine } from './inbox-statements.ts'
 import { MysqlInboxStore } from './inbox-store.ts'
 import { inspectionStatements } from './inspection-statements.ts'
-import { MysqlInspectionStore } from './inspection-store.ts'
+import { inspectionStore } from './inspection-store.ts'
 import { leaseStatements } from './lease-statements.ts'
 import { MysqlLeaseStore } from './lease-store.ts'
+import { migrationStatements } from './migration-statements.ts'
 import { outboxStatements } from './outbox-statements.ts'
 import { MysqlOutboxStore } from './outbox-store.ts'
 import { parkedStatements } from './parked-statements.ts'
@@ -34,15 +41,6 @@ import type { ServerTraits } from './server.ts'
 import { assertOpen, bind, execute, sessionOf, watch, type MysqlSession } from './session.ts'
 import { versionBufferStatements } from './version-buffer-statements.ts'
 import { MysqlVersionBufferStore } from './version-buffer-store.ts'
-
-/** A relay that is starting asks for the revision of the tables; nobody should wait longer than this for an error. */
-const CHECK_TIMEOUT_MS = 30_000
-
-/** No batch of a collector takes this long that gets an answer at all: the connection is gone. */
-const GARBAGE_TIMEOUT_MS = 60_000
-
-/** Behind a read in a caller's transaction: a plain one would give it a snapshot before it asks for one. */
-const WITHOUT_SNAPSHOT = '\nlock in share mode'
 
 export interface MysqlOptions {
   /** What the names of txbox's tables begin with, 1 to 53 characters. @default 'txbox_' */
@@ -75,17 +73,15 @@ export function mysql(options: MysqlOptions & { db?: object | undefined } = {}):
     return withEngine(known, { [portsKey]: ports })
   }
 
-  const { ports, known } = connectedPorts(tables, recogniseRoot('mysql', db, 'mysql2'), db)
+  const { ports, known } = connectedPorts(tables, recogniseRoot('mysql', db, 'mysql'), db)
   return withEngine(known, {
     [portsKey]: ports,
-    async transact<R>(work: (tx: unknown) => Promise<R>, options: TransactOptions = {}): Promise<R> {
-      return ports.transact(async (tx, session) => {
-        const result = await work(tx)
-        // COMMIT would say yes to a transaction that was rolled back, or committed, meanwhile.
-        await assertOpen(session)
-        return result
-      }, transactOptions(options))
-    },
+    transact: publicTransact(ports, async (session, work) => {
+      const result = await work()
+      // The server would confirm a COMMIT after the transaction was rolled back, or committed, meanwhile.
+      await assertOpen(session)
+      return result
+    }),
   })
 }
 
@@ -110,7 +106,7 @@ interface Known {
 interface Detached {
   readonly ports: DatabasePorts
   readonly known: Known
-  /** Asks once for each database object: tables of another revision are told before anything is written to them. */
+  /** Asks once for each database object: tables of another revision are reported before anything is written to them. */
   readonly serverBehind: (session: MysqlSession) => ServerTraits | Promise<ServerTraits>
 }
 
@@ -118,16 +114,15 @@ function detachedPorts(tables: Tables): Detached {
   const known: Known = {}
   async function ask(session: MysqlSession): Promise<ServerTraits> {
     const doing = 'checking the tables'
-    const behind = async (text: string): ReturnType<typeof execute> => {
-      try {
-        return await execute(session, doing, text + WITHOUT_SNAPSHOT, [])
-      } catch (error) {
-        // Before MySQL 8.0.22 a lock wants more than the right to SELECT.
-        if (numberOf(error) !== TABLE_ACCESS_DENIED) throw error
-        return await execute(session, doing, text, [])
-      }
+    const { traits, traitsWithoutSnapshot } = migrationStatements(tables)
+    const run = (text: string): Promise<SqlResult> => execute(session, doing, text, [])
+    try {
+      return (known.server = await checkRevision(run, tables, traitsWithoutSnapshot))
+    } catch (error) {
+      // Before MySQL 8.0.22 a lock needs more than the right to SELECT.
+      if (numberOf(error) !== TABLE_ACCESS_DENIED) throw error
+      return (known.server = await checkRevision(run, tables, traits))
     }
-    return (known.server = await checkRevision(behind, tables))
   }
   const serverBehind = (session: MysqlSession): ServerTraits | Promise<ServerTraits> =>
     known.server ?? ask(session)
@@ -141,8 +136,8 @@ function detachedPorts(tables: Tables): Detached {
         return session
       },
       watch,
-      isConflict,
-      isLastingConflict,
+      isConflict: errors.isConflict,
+      isLastingConflict: errors.isLastingConflict,
       inbox: new MysqlInboxStore(inboxStatementsByEngine(tables)),
       outbox: new MysqlOutboxStore(outboxStatements(tables)),
       versions: new MysqlVersionBufferStore(versionBufferStatements(tables)),
@@ -162,12 +157,16 @@ function connectedPorts(
     known,
     ports: {
       ...ports,
-      transact: (work, options) => transact(root, db, serverBehind, work, options),
+      transact: transactOn({ root, db }, errors, async (tx) => {
+        const session = await sessionOf(tx)
+        session.server = await serverBehind(session)
+        return session
+      }),
       async checkSchema() {
         try {
           known.server = await checkRevision((text) => root.query(db, text, [], CHECK_TIMEOUT_MS), tables)
         } catch (error) {
-          throw translate(error, 'checking the tables')
+          throw errors.translate(error, 'checking the tables')
         }
       },
       relay({ statementTimeoutMs }) {
@@ -178,7 +177,7 @@ function connectedPorts(
           server: askServer,
         })
       },
-      inspection: () => new MysqlInspectionStore(inspectionStatements(tables), { root, db, tables }),
+      inspection: () => inspectionStore(inspectionStatements(tables), { root, db, tables }),
       garbage: () =>
         new MysqlGarbageStore(garbageStatementsByEngine(tables), {
           root,
@@ -191,49 +190,9 @@ function connectedPorts(
         return new MysqlDeadLetterStore(deadLetterStatementsByEngine(tables), source)
       },
       leases() {
-        const most = root.maxConnections(db)
-        if (most !== undefined && most < 2) {
-          throw new InvalidOptionError(
-            'The pool has only one connection. A relay needs two at least: leases are renewed on one of their own. Set ' +
-              'connectionLimit: 6.',
-          )
-        }
+        assertTwoConnections(root, db, 'Set connectionLimit: 6.')
         return new MysqlLeaseStore(leaseStatements(tables), { root, db, server: askServer })
       },
     },
-  }
-}
-
-async function transact<R>(
-  root: RootAdapter,
-  db: object,
-  serverBehind: Detached['serverBehind'],
-  work: (tx: unknown, session: Session) => Promise<R>,
-  { isolation, signal }: TransactOptions,
-): Promise<R> {
-  // What `work` throws comes out untouched; all else is of BEGIN, COMMIT or the connection.
-  let thrown: { error: unknown } | undefined
-  let doing = 'opening the transaction'
-  try {
-    return await root.transact(
-      db,
-      async (tx) => {
-        try {
-          signal?.throwIfAborted()
-          const session = await sessionOf(tx)
-          session.server = await serverBehind(session)
-          const result = await work(tx, session)
-          doing = 'committing the transaction (without an answer it may have happened)'
-          return result
-        } catch (error) {
-          thrown = { error }
-          throw error
-        }
-      },
-      isolation,
-    )
-  } catch (error) {
-    if (thrown !== undefined) throw thrown.error
-    throw translate(error, doing)
   }
 }

@@ -1,4 +1,9 @@
+/*
+ * MySQL and MariaDB find messages without a lock, lock them by their places, and change them, and have a condition for
+ * each part of a filter. PostgreSQL selects, changes and returns in one statement.
+ */
 import type { Tables } from './identifiers.ts'
+import { unionAll } from './relay-statements.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
@@ -23,18 +28,18 @@ export function deadLetterStatements({ parked, redrives }: Tables, engine: Serve
   const notDead = 'd.dead_at is null and (d.deliver_at is null or d.attempts > 0)'
   const forUpdate = engine === 'mysql' ? 'for update of d' : 'for update'
   return {
-    /** `CHOSEN` stands for what is chosen. */
-    list: `
+    /** The conditions are those below, in their order. */
+    list: (conditions: readonly string[]) => `
 select ${columns}
 from ${parked} as d
-where d.dead_at is not null CHOSEN
+where d.dead_at is not null${conditions.join('')}
 order by d.id, d.place
 limit ?`,
 
-    find: `
+    find: (conditions: readonly string[]) => `
 select cast(d.place as char) as place, cast(d.id as binary) as id
 from ${parked} as d
-where d.dead_at is not null CHOSEN
+where d.dead_at is not null${conditions.join('')}
 order by d.id, d.place
 limit ?`,
 
@@ -47,27 +52,27 @@ where d.dead_at is not null
 order by d.id, d.place
 ${forUpdate}`,
 
-    ids: ' and d.id in (?)',
-    topic: ' and cast(d.topic as binary) = ?',
-    type: ' and cast(d.type as binary) = ?',
-    key: ' and cast(d.`key` as binary) = ?',
+    ids: '\n  and d.id in (?)',
+    topic: '\n  and cast(d.topic as binary) = ?',
+    type: '\n  and cast(d.type as binary) = ?',
+    key: '\n  and cast(d.`key` as binary) = ?',
     /** Behind all messages of an id. */
-    after: ' and d.id > ?',
+    after: '\n  and d.id > ?',
     /** Behind one of several messages of an id. */
-    afterPlace: ' and d.id >= ? and (d.id > ? or d.place > ?)',
+    afterPlace: '\n  and d.id >= ? and (d.id > ? or d.place > ?)',
 
     /** In the order of the primary key. */
-    listParked: `
+    listParked: (conditions: readonly string[]) => `
 select ${waiting}
 from ${parked} as d force index (primary)
-where ${notDead} CHOSEN
+where ${notDead}${conditions.join('')}
 order by d.place
 limit ?`,
 
-    findParked: `
+    findParked: (conditions: readonly string[]) => `
 select cast(d.place as char) as place, cast(d.id as binary) as id
 from ${parked} as d force index (primary)
-where ${notDead} CHOSEN
+where ${notDead}${conditions.join('')}
 order by d.place
 limit ?`,
 
@@ -79,7 +84,7 @@ where ${notDead}
 order by d.place
 ${forUpdate}`,
 
-    behind: ' and d.place > ?',
+    behind: '\n  and d.place > ?',
 
     discardParked: `
 delete p
@@ -94,6 +99,9 @@ from ${parked} as p force index (parked_order)
 where p.shard = ? and p.order_key = ?
 order by p.place
 limit 1)`,
+
+    /** The branches of several keys in one statement. */
+    firstOfKeys: unionAll,
 
     /** A message that waits behind a deleted one would wait for ever. */
     release: `

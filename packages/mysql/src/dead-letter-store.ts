@@ -1,26 +1,32 @@
+/*
+ * MySQL and MariaDB need a transaction of several statements to select, change and return dead letters; PostgreSQL needs
+ * one.
+ */
 import type {
-  DeadLetter,
   DeadLetterFilter,
   DeadLetterPage,
   DeadLetterStore,
   ParkedMessage,
   StoredPayload,
 } from '@txbox/core'
-import { dateOf, type Row } from './backlog-message.ts'
+import { DeadLetterRows, lastOfFull, type Row } from '@txbox/sql'
+import { columns } from './columns.ts'
 import type { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
-import { bytesOf, fill, optionalTextOf, textOf } from './literals.ts'
+import { bytesOf, fill } from './literals.ts'
 import { runAlone, runTogether, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
 type Statements = ReturnType<typeof deadLetterStatementsByEngine>
 type Sql = Statements['mysql']
 
+const pages = new DeadLetterRows(columns)
+
 /** The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
 const KEYS_AT_ONCE = 100
 
 /** Statements that find messages without a lock, and lock them by their places. */
 interface Search {
-  readonly find: string
+  readonly find: (conditions: readonly string[]) => string
   readonly lock: string
   /** Where the search goes on. */
   readonly behind: (
@@ -43,7 +49,7 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
     const sql = await this.#sql()
     const text = chosen(sql, sql.list, filter, behindId)
     const { rows } = await runAlone(this.#source, 'listing dead letters', text, [limit])
-    return pageOf(rows, rows.length === limit ? rows.at(-1) : undefined, toDeadLetter)
+    return pages.deadLetters(rows, lastOfFull(rows, limit))
   }
 
   async redrive(filter: DeadLetterFilter, limit: number, by: string): Promise<DeadLetterPage> {
@@ -54,7 +60,7 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
       await run(sql.record, [by, places])
       await run(sql.redrive, [places])
     })
-    return pageOf(found.rows, found.last, toDeadLetter)
+    return pages.deadLetters(found.rows, found.last)
   }
 
   async discard(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage> {
@@ -63,14 +69,14 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
     const found = await this.#touch('discarding dead letters', search, filter, limit, (run, rows) =>
       run(sql.discard, [firstOfEachKey(rows)]),
     )
-    return pageOf(found.rows, found.last, toDeadLetter)
+    return pages.deadLetters(found.rows, found.last)
   }
 
   async listParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>> {
     const sql = await this.#sql()
     const text = chosen(sql, sql.listParked, filter, behindPlace)
     const { rows } = await runAlone(this.#source, 'listing parked messages', text, [limit])
-    return pageOf(rows, rows.length === limit ? rows.at(-1) : undefined, toParked)
+    return pages.parked(rows, lastOfFull(rows, limit))
   }
 
   async discardParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>> {
@@ -88,12 +94,12 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
           const branches = keys
             .slice(from, from + KEYS_AT_ONCE)
             .map(({ shard, key }) => fill(sql.firstOfKey, [shard, key]))
-          const { rows: first } = await run(branches.join('\nunion all'), [])
+          const { rows: first } = await run(sql.firstOfKeys(branches), [])
           if (first.length > 0) await run(sql.release, [json(first)])
         }
       },
     )
-    return pageOf(found.rows, found.last, toParked)
+    return pages.parked(found.rows, found.last)
   }
 
   async payloads(id: string, parked: boolean, limit: number): Promise<readonly StoredPayload[]> {
@@ -101,8 +107,8 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
     const values = [Buffer.from(id), parked ? 1 : 0, limit]
     const { rows } = await runAlone(this.#source, 'reading a payload', sql.payloads, values)
     return rows.map((row) => ({
-      contentType: textOf(row['content_type']),
-      headers: textOf(row['headers']),
+      contentType: columns.text(row, 'content_type'),
+      headers: columns.text(row, 'headers'),
       payload: bytesOf(row['payload']),
     }))
   }
@@ -134,7 +140,7 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
         more = found.length === most
         last = more ? found.at(-1) : undefined
         if (found.length === 0) break
-        after = positionOf(found.at(-1)!)
+        after = pages.positionOf(found.at(-1)!)
         rows.push(...(await run(search.lock, [json(found)])).rows)
       }
       if (rows.length > 0) await work(run, rows)
@@ -147,10 +153,10 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
   }
 }
 
-/** A statement on those that match the filter. */
+/** A statement on the messages that match the filter. */
 function chosen(
   sql: Sql,
-  text: string,
+  statement: (conditions: readonly string[]) => string,
   { ids, topic, type, key, after }: DeadLetterFilter,
   behind: Search['behind'],
 ): string {
@@ -163,7 +169,7 @@ function chosen(
     ...(key === undefined ? [] : [fill(sql.key, [bytes(key)])]),
     ...(after === undefined ? [] : [behind(sql, after)]),
   ]
-  return text.replace('CHOSEN', () => conditions.join(''))
+  return statement(conditions)
 }
 
 const behindId: Search['behind'] = (sql, { id, place }) => {
@@ -174,21 +180,9 @@ const behindId: Search['behind'] = (sql, { id, place }) => {
 /** Parked messages go in the order of their places. */
 const behindPlace: Search['behind'] = (sql, { place = '0' }) => fill(sql.behind, [BigInt(place)])
 
-function positionOf(row: Row): { readonly id: string; readonly place: string } {
-  return { id: textOf(row['id']), place: textOf(row['place']) }
-}
-
-function pageOf<M>(
-  rows: readonly Row[],
-  last: Row | undefined,
-  toMessage: (row: Row) => M,
-): DeadLetterPage<M> {
-  return { messages: rows.map(toMessage), next: last && positionOf(last) }
-}
-
 /** The places of rows, as JSON. */
 function json(rows: readonly Row[]): string {
-  return `[${rows.map((row) => textOf(row['place'])).join(',')}]`
+  return `[${rows.map((row) => columns.text(row, 'place')).join(',')}]`
 }
 
 /** Each key that was held up by one of the rows. */
@@ -197,7 +191,7 @@ function keysOf(rows: readonly Row[]): readonly { readonly shard: number; readon
   for (const row of rows) {
     if (row['order_key'] === null) continue
     const key = bytesOf(row['order_key'])
-    const shard = Number(textOf(row['shard']))
+    const shard = columns.number(row, 'shard')
     keys.set(`${shard}/${key.toString('latin1')}`, { shard, key })
   }
   return [...keys.values()]
@@ -207,45 +201,15 @@ function keysOf(rows: readonly Row[]): readonly { readonly shard: number; readon
 function firstOfEachKey(rows: readonly Row[]): string {
   const seen = new Set<string>()
   const places = rows
-    .map((row) => ({ row, place: BigInt(textOf(row['place'])) }))
+    .map((row) => ({ row, place: columns.bigint(row, 'place') }))
     .sort((a, b) => (a.place < b.place ? -1 : 1))
     .map(({ row, place }) => {
-      const key = optionalTextOf(row['key'])
-      if (key === undefined || textOf(row['scheduled']) === '1') return `[${place},1]`
-      const name = `${textOf(row['shard'])}/${key}`
+      const key = columns.optionalText(row, 'key')
+      if (key === undefined || columns.flag(row, 'scheduled')) return `[${place},1]`
+      const name = `${columns.text(row, 'shard')}/${key}`
       const first = !seen.has(name)
       seen.add(name)
       return `[${place},${first ? 1 : 0}]`
     })
   return `[${places.join(',')}]`
-}
-
-function toDeadLetter(row: Row): DeadLetter {
-  const by = optionalTextOf(row['redriven_by'])
-  return {
-    ...toMessage(row),
-    deadAt: dateOf(textOf(row['dead_at'])),
-    ...(by !== undefined && { redriven: { at: dateOf(textOf(row['redriven_at'])), by } }),
-  }
-}
-
-function toParked(row: Row): ParkedMessage {
-  const dueAt = optionalTextOf(row['due_at'])
-  return { ...toMessage(row), ...(dueAt !== undefined && { dueAt: dateOf(dueAt) }) }
-}
-
-function toMessage(row: Row): Omit<ParkedMessage, 'dueAt'> {
-  const text = (name: string): string | undefined => optionalTextOf(row[name])
-  const [type, key, correlationId] = ['type', 'key', 'correlation_id'].map(text)
-  return {
-    id: textOf(row['id']),
-    topic: textOf(row['topic']),
-    ...(type !== undefined && { type }),
-    ...(key !== undefined && { key }),
-    contentType: textOf(row['content_type']),
-    ...(correlationId !== undefined && { correlationId }),
-    createdAt: dateOf(textOf(row['created_at'])),
-    attempts: Number(textOf(row['attempts'])),
-    error: text('error') ?? '',
-  }
 }

@@ -1,3 +1,4 @@
+/* MySQL and MariaDB find without a lock, lock by keys and remove in three statements; PostgreSQL needs one. */
 import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'
 

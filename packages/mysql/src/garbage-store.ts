@@ -1,12 +1,13 @@
+/* MySQL and MariaDB find, lock and remove in a transaction of three statements; PostgreSQL needs one. */
 import type { CollectionRecord, GarbageStore, Removal } from '@txbox/core'
+import type { Row } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { isTimeout } from './errors.ts'
 import type { garbageStatementsByEngine } from './garbage-statements.ts'
-import { fill, textOf } from './literals.ts'
+import { fill } from './literals.ts'
 import { runTogether, type Source } from './run-alone.ts'
 
 type Statements = ReturnType<typeof garbageStatementsByEngine>
-
-type Row = Readonly<Record<string, unknown>>
 
 /** The garbage of MySQL and MariaDB. The contract is that of the port. */
 export class MysqlGarbageStore implements GarbageStore {
@@ -19,7 +20,7 @@ export class MysqlGarbageStore implements GarbageStore {
   }
 
   removeExpiredClaims(limit: number, from: string | undefined): Promise<Removal | 'timed-out'> {
-    const key = (row: Row): unknown => [textOf(row['consumer']), textOf(row['key'])]
+    const key = (row: Row): unknown => [columns.text(row, 'consumer'), columns.text(row, 'key')]
     return this.#remove('removing expired claims', limit, from, key, (sql) => ({
       find: fill(sql.findExpiredClaims, [BigInt(from ?? 0), limit]),
       lock: sql.lockExpiredClaims,
@@ -33,7 +34,7 @@ export class MysqlGarbageStore implements GarbageStore {
     from: string | undefined,
     retentionMs: number,
   ): Promise<Removal | 'timed-out'> {
-    const place = (row: Row): unknown => textOf(row['place'])
+    const place = (row: Row): unknown => columns.text(row, 'place')
     return this.#remove('removing dead letters', limit, from, place, (sql) => ({
       find: fill(sql.findDeadLetters, [Math.round(retentionMs * 1000), BigInt(from ?? 0), limit]),
       lock: sql.lockDeadLetters,
@@ -47,7 +48,11 @@ export class MysqlGarbageStore implements GarbageStore {
     from: string | undefined,
     retentionMs: number,
   ): Promise<Removal | 'timed-out'> {
-    const key = (row: Row): unknown => [textOf(row['id']), textOf(row['at']), textOf(row['place'])]
+    const key = (row: Row): unknown => [
+      columns.text(row, 'id'),
+      columns.text(row, 'at'),
+      columns.text(row, 'place'),
+    ]
     return this.#remove('removing records of redrives', limit, from, key, (sql) => ({
       find: fill(sql.findRedrives, [Math.round(retentionMs * 1000), BigInt(from ?? 0), limit]),
       lock: sql.lockRedrives,
@@ -62,9 +67,9 @@ export class MysqlGarbageStore implements GarbageStore {
     retentionMs: number,
   ): Promise<Removal | 'timed-out'> {
     const key = (row: Row): unknown => [
-      textOf(row['consumer']),
-      textOf(row['key']),
-      textOf(row['from_version']),
+      columns.text(row, 'consumer'),
+      columns.text(row, 'key'),
+      columns.text(row, 'from_version'),
     ]
     const retention = Math.round(retentionMs * 1000)
     return this.#remove('removing dead letters of version buffers', limit, from, key, (sql) => ({
@@ -105,8 +110,8 @@ export class MysqlGarbageStore implements GarbageStore {
           ...statements.lockValues,
         ])
         if (locked.length > 0) await run(statements.remove, [JSON.stringify(locked.map(keyOf))])
-        const next = textOf(found.at(-1)!['instant'])
-        // Many of one instant, and all of them another's: he goes on with them.
+        const next = columns.text(found.at(-1), 'instant')
+        // Many rows of one instant, all of them locked by another collector, which goes on with them.
         const stuck = locked.length === 0 && next === from
         return { removed: locked.length, more: found.length === limit && !stuck, next }
       })

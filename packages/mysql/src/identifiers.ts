@@ -1,3 +1,7 @@
+/*
+ * MySQL and MariaDB have prefixes of table names, counted in characters; PostgreSQL has schemas, whose names are counted
+ * in bytes.
+ */
 import { InvalidOptionError, nameOf } from '@txbox/core'
 
 /** What the names of our tables begin with; the migration files carry this prefix. */

@@ -1,3 +1,7 @@
+/*
+ * On MySQL and MariaDB a duplicate is an error of a plain INSERT, and a batch is told by a token. PostgreSQL has ON
+ * CONFLICT DO NOTHING and RETURNING.
+ */
 import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'
 
@@ -52,7 +56,7 @@ where consumer = ? and \`key\` = ?`,
 delete from ${inbox}
 where consumer = ? and claim_token = ? and \`key\` in (?)`,
 
-    /** One row of {@link claimBatch}. */
+    /** One row of `claimBatch`. */
     claimBatchRow: `${row}, ?)`,
 
     /**
@@ -64,9 +68,9 @@ where consumer = ? and claim_token = ? and \`key\` in (?)`,
      * the INSERT then says whether all were new. The counts cannot tell; they depend on FOUND_ROWS. expires_at comes
      * last: MySQL assigns from left to right.
      */
-    claimBatch: `
+    claimBatch: (rows: readonly string[]) => `
 insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_at, claim_token)
-values ROWS${engine === 'mysql' ? ' as incoming' : ''}
+values ${rows.join(',')}${engine === 'mysql' ? ' as incoming' : ''}
 on duplicate key update
   claim_token = if(last_insert_id(length(${inbox}.consumer)) and ${inbox}.expires_at <= utc_timestamp(6), ${incoming('claim_token')}, ${inbox}.claim_token),
   correlation_id = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('correlation_id')}, ${inbox}.correlation_id),

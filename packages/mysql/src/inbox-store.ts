@@ -1,26 +1,22 @@
+/* On MySQL and MariaDB a duplicate is an error, and a batch has a token; PostgreSQL counts the rows that a claim wrote. */
 import { randomFillSync } from 'node:crypto'
 import {
   InvalidMessageError,
   NotInTransactionError,
-  TransactionConflictError,
   oneLine,
   type Claim,
   type ClaimResult,
   type InboxStore,
   type Session,
 } from '@txbox/core'
+import { CLAIMING, CLAIM_ROUNDS, takenClaim, unsettledClaim, type Row } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { DUPLICATE_KEY, numberOf } from './errors.ts'
 import type { inboxStatementsByEngine } from './inbox-statements.ts'
-import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
+import { fill, type Value } from './literals.ts'
 import { rowsByPacket } from './rows-by-packet.ts'
 import { assertInTransaction, execute, executeAnywhere, type MysqlSession } from './session.ts'
 
-/** How often a claim is decided anew when others get in between. Two or three do, in practice. */
-const ROUNDS = 20
-
-const CLAIMING = 'claiming the message in the inbox'
-
-type Row = Readonly<Record<string, unknown>>
 type Statements = ReturnType<typeof inboxStatementsByEngine>
 
 /** The inbox table of MySQL and MariaDB. The contract is that of the port. */
@@ -35,7 +31,7 @@ export class MysqlInboxStore implements InboxStore {
     const sql = this.#sql(session)
     const key = keyOf(claim.consumer, claim.key)
     const rest = [claim.correlationId ?? null, microseconds(claim.retentionMs)]
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < CLAIM_ROUNDS; round++) {
       try {
         const { inTransaction } = await execute(session, CLAIMING, sql.claim, [...key, ...rest])
         if (inTransaction === false) await this.#refuse(session, key)
@@ -46,7 +42,7 @@ export class MysqlInboxStore implements InboxStore {
 
       const { rows } = await execute(session, CLAIMING, sql.read, key)
       const found = rows[0]
-      if (found !== undefined && textOf(found['live']) === '1') return taken(found)
+      if (found !== undefined && columns.flag(found, 'live')) return takenClaim(columns, found)
       if (found !== undefined) {
         const renewed = await execute(session, CLAIMING, sql.renew, [...rest, ...key])
         if (renewed.affected > 0) {
@@ -55,7 +51,7 @@ export class MysqlInboxStore implements InboxStore {
         }
       }
     }
-    throw unsettled(claim.consumer)
+    throw unsettledClaim(claim.consumer)
   }
 
   async claimBatch(
@@ -76,12 +72,13 @@ export class MysqlInboxStore implements InboxStore {
       return { key: keys[index]!, row: fill(sql.claimBatchRow, values) }
     })
     const { maxStatementBytes } = (session as MysqlSession).server
-    const packets = rowsByPacket(rows, sql.claimBatch.length, maxStatementBytes)
-    refuseTooLong(packets, sql.claimBatch.length, maxStatementBytes)
+    const headBytes = sql.claimBatch([]).length
+    const packets = rowsByPacket(rows, headBytes, maxStatementBytes)
+    refuseTooLong(packets, headBytes, maxStatementBytes)
 
     let allNew = true
     for (const packet of packets) {
-      const text = sql.claimBatch.replace('ROWS', () => packet.map(({ row }) => row).join(','))
+      const text = sql.claimBatch(packet.map(({ row }) => row))
       const answer = await execute(session, CLAIMING, text, []).catch((error: unknown) => {
         // The transaction was ended after an earlier packet: by a COMMIT, perhaps.
         if (error instanceof NotInTransactionError && packet !== packets[0]) return undefined
@@ -98,12 +95,15 @@ export class MysqlInboxStore implements InboxStore {
     for (const packet of packets) {
       const asked = JSON.stringify(packet.map(({ key }) => key.toString('hex')))
       const { rows: found } = await execute(session, CLAIMING, sql.readBatch, [token, asked, consumer])
-      for (const row of found) byKey.set(textOf(row['key']).toLowerCase(), row)
+      for (const row of found) byKey.set(columns.text(row, 'key').toLowerCase(), row)
     }
     return keys.map((key): ClaimResult => {
       const row = byKey.get(key.toString('hex'))
-      if (row === undefined) throw unsettled(first.consumer)
-      return textOf(row['mine']) === '1' ? { status: 'won', processedAt: instant(row) } : taken(row)
+      if (row === undefined) throw unsettledClaim(first.consumer)
+      const isOwn = columns.flag(row, 'mine')
+      return isOwn
+        ? { status: 'won', processedAt: columns.date(row, 'processed_at') }
+        : takenClaim(columns, row)
     })
   }
 
@@ -168,28 +168,9 @@ function microseconds(ms: number): number {
   return Math.round(ms * 1000)
 }
 
-function taken(row: Row): ClaimResult {
-  return {
-    status: 'taken',
-    firstProcessedAt: instant(row),
-    correlationId: optionalTextOf(row['correlation_id']),
-  }
-}
-
-function instant(row: Row): Date {
-  return new Date(Math.floor(Number(textOf(row['processed_at'])) / 1000))
-}
-
 function outside(): NotInTransactionError {
   return new NotInTransactionError(
     'Expected an open transaction, but this connection is in none: call beginTransaction() first, and do not commit or ' +
       'roll back before everything has been awaited. The claim was deleted again.',
-  )
-}
-
-function unsettled(consumer: string): TransactionConflictError {
-  return new TransactionConflictError(
-    `${CLAIMING}: the claim of consumer '${consumer}' kept changing hands during ${ROUNDS} attempts. Roll back and run ` +
-      'the transaction again.',
   )
 }

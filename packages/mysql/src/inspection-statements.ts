@@ -1,3 +1,4 @@
+/* The catalogs of MySQL and MariaDB, and what they know of engines and transactions, are their own. */
 import type { Tables } from './identifiers.ts'
 import { literal } from './literals.ts'
 

@@ -1,3 +1,7 @@
+/*
+ * MySQL and MariaDB have no arrays, so that each lease has a condition of its own, and no UPDATE that returns rows, so that
+ * acquiring takes two statements.
+ */
 import type { Tables } from './identifiers.ts'
 
 /**
@@ -11,13 +15,13 @@ select hex(name) as name, cast(expires_at is null or expires_at <= utc_timestamp
 from ${leases}
 where name in (?)`,
 
-    /** One row of {@link seed}. */
+    /** One row of `seed`. */
     seedRow: '(?)',
 
-    /** Names that nobody has used yet. Who gets in between has seeded them. */
-    seed: `
+    /** Adds names that nobody has used yet. A relay that gets in between has added them itself. */
+    seed: (rows: readonly string[]) => `
 insert into ${leases} (name)
-values ROWS
+values ${rows.join(',')}
 on duplicate key update term = ${leases}.term`,
 
     /**
@@ -36,33 +40,33 @@ for update skip locked`,
     /** The crash is counted before the owner changes: assignments take effect from left to right. */
     take: `
 update ${leases}
-set crashes = crashes + (owner is not null), owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
+set crashes = least(crashes, 1000000) + (owner is not null), owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
 where name in (?)`,
 
-    /** One pair of {@link renew}, {@link held}, {@link release}. */
+    /** The condition on one lease in `renew`, `held` and `release`. */
     heldRow: '(name = ? and term = ?)',
 
-    /** Those that are still held. */
-    renew: `
+    /** Renews the leases that are still held. */
+    renew: (rows: readonly string[]) => `
 update ${leases}
 set expires_at = utc_timestamp(6) + interval ? microsecond
-where owner = ? and expires_at > utc_timestamp(6) and (ROWS)`,
+where owner = ? and expires_at > utc_timestamp(6) and (${rows.join(' or ')})`,
 
-    held: `
+    held: (rows: readonly string[]) => `
 select hex(name) as name
 from ${leases}
-where owner = ? and expires_at > utc_timestamp(6) and (ROWS)`,
+where owner = ? and expires_at > utc_timestamp(6) and (${rows.join(' or ')})`,
 
-    release: `
+    release: (rows: readonly string[]) => `
 update ${leases}
 set owner = null, expires_at = null, in_flight = null
-where owner = ? and (ROWS)`,
+where owner = ? and (${rows.join(' or ')})`,
 
-    /** Releases leases of which some, `CUT`, were cut off. */
-    releaseCutOff: `
+    /** Releases leases; the work of some of them, `cut`, was cut off. */
+    releaseCutOff: (rows: readonly string[], cut: readonly string[]) => `
 update ${leases}
-set owner = null, expires_at = null, crashes = crashes + (CUT), in_flight = case when CUT then in_flight end
-where owner = ? and (ROWS)`,
+set owner = null, expires_at = null, crashes = least(crashes, 1000000) + (${cut.join(' or ')}), in_flight = case when ${cut.join(' or ')} then in_flight end
+where owner = ? and (${rows.join(' or ')})`,
 
     holders: `
 select hex(name) as name, hex(owner) as owner
@@ -70,7 +74,7 @@ from ${leases}
 where left(name, ?) = ? and expires_at > utc_timestamp(6)
 order by name`,
 
-    /** Found by a plain read: a search of a DELETE would lock the leases of others, too. */
+    /** A plain read finds what to sweep: a search of a DELETE would lock the leases of others, too. */
     unused: `
 select hex(name) as name
 from ${leases}

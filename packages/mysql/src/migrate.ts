@@ -1,19 +1,24 @@
+/* MySQL and MariaDB commit at every DDL statement, and may be a cluster; PostgreSQL migrates in one transaction. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { OptionChecker, SchemaError, isTxboxError } from '@txbox/core'
-import { recogniseHandle, recogniseRoot, type OwnConnection } from '@txbox/handles'
-import { NO_TABLE, isConflict, numberOf, translate } from './errors.ts'
-import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
-import { literal } from './literals.ts'
+import {
+  kyselyProvider,
+  missingMigrations,
+  onMigratingConnection,
+  pendingOn,
+  recogniseHandle,
+  statementsOf,
+} from '@txbox/sql'
+import { isConflict, numberOf, translate } from './errors.ts'
+import { DEFAULT_PREFIX, tablesOf } from './identifiers.ts'
 import { isCluster, lockCluster, lockServer, type LockOptions, type MigrationLock } from './migration-lock.ts'
+import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
-import { checkEngine, inspect, refuseLater, type RunStatement } from './schema-revision.ts'
+import { checkEngine, migrated } from './schema-revision.ts'
 
 /** How often `migrate` checks again for missing migrations, on a cluster, after a statement has failed. */
 const CLUSTER_ATTEMPTS = 20
 const LONGEST_PAUSE_MS = 300
-
-/** Looking at the tables takes no locks: nobody should wait longer than this for an error. */
-const CHECK_TIMEOUT_MS = 30_000
 
 /**
  * Brings the tables to the revision of this version of the package: creates them, or applies what is missing. Services
@@ -39,28 +44,17 @@ export async function migrate(
   const check = new OptionChecker('migrate', options).known('prefix', 'signal')
   const tables = tablesOf('migrate', options.prefix ?? DEFAULT_PREFIX)
   const signal = check.signal('signal')
-  const root = recogniseRoot('migrate', db, 'mysql2')
-  let connection: OwnConnection | undefined
-  let broken = true
-  try {
-    connection = await root.connect(db)
-    const { query } = connection
-    const runApart: RunStatement = (text) =>
-      root.transact(db, (tx) => recogniseHandle(tx, 'mysql2').query(tx, text, []), undefined)
-    const applied = await applyMissing({
-      run: (text) => query(text, []),
-      runApart,
+  const applied = await onMigratingConnection(migrated, db, (run, root) =>
+    applyMissing({
+      run,
+      runApart: (text, values = []) =>
+        root.transact(db, (tx) => recogniseHandle(tx, 'mysql').query(tx, text, values), undefined),
       tables,
-      createTable: statementsOf(withPrefix(MIGRATIONS[0]!.sql, tables))[0]!,
+      createTable: statementsOf(migrated.on(MIGRATIONS[0]!.sql, tables))[0]!,
       signal,
-    })
-    broken = false
-    return { applied }
-  } catch (error) {
-    throw translate(error, 'migrating the tables')
-  } finally {
-    connection?.release(broken)
-  }
+    }),
+  )
+  return { applied }
 }
 
 /**
@@ -79,15 +73,7 @@ export async function pendingMigrations(
 ): Promise<readonly { readonly name: string; readonly sql: string }[]> {
   new OptionChecker('pendingMigrations', options).known('prefix')
   const tables = tablesOf('pendingMigrations', options.prefix ?? DEFAULT_PREFIX)
-  const root = recogniseRoot('pendingMigrations', db, 'mysql2')
-  const run: RunStatement = (text) => root.query(db, text, [], CHECK_TIMEOUT_MS)
-  try {
-    await checkEngine(run)
-    const missing = await missingMigrations(run, tables)
-    return missing.map(({ name, sql }) => ({ name, sql: withPrefix(sql, tables) }))
-  } catch (error) {
-    throw translate(error, 'looking at the tables')
-  }
+  return pendingOn(migrated, db, tables, (run) => checkEngine(run, tables))
 }
 
 /**
@@ -104,27 +90,21 @@ export function migrationProvider(
   } = {},
 ): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
   new OptionChecker('migrationProvider', options).known('prefix')
-  const migrations = migrationSql(options.prefix ?? DEFAULT_PREFIX).map(({ name, sql }) => [
-    `txbox_${name}`,
-    {
-      async up(db: object): Promise<void> {
-        const adapter = recogniseHandle(db, 'mysql2')
-        for (const statement of statementsOf(sql)) await adapter.query(db, statement, [])
-      },
-    },
-  ])
-  return { getMigrations: async () => Object.fromEntries(migrations) }
+  const tables = tablesOf('migrationProvider', options.prefix ?? DEFAULT_PREFIX)
+  return kyselyProvider(migrated, async (run, sql) => {
+    for (const statement of statementsOf(migrated.on(sql, tables))) await run(statement)
+  })
 }
 
 /** The SQL of all migrations for another prefix, as `txbox migrate --print` shows it. */
 export function migrationSql(prefix: string): readonly { readonly name: string; readonly sql: string }[] {
   const tables = tablesOf('migrationSql', prefix)
-  return MIGRATIONS.map(({ name, sql }) => ({ name, sql: withPrefix(sql, tables) }))
+  return MIGRATIONS.map(({ name, sql }) => ({ name, sql: migrated.on(sql, tables) }))
 }
 
 async function applyMissing(options: LockOptions): Promise<readonly string[]> {
   const { run, tables, signal } = options
-  await checkEngine(run)
+  await checkEngine(run, tables)
   const applied: string[] = []
   if (!(await isCluster(run, tables))) {
     await applyWhileLocked(options, await lockServer(options), applied)
@@ -137,7 +117,7 @@ async function applyMissing(options: LockOptions): Promise<readonly string[]> {
     } catch (error) {
       // A change on another node makes a statement fail here in many ways. The missing migrations show what is left to do.
       if (attempt === CLUSTER_ATTEMPTS || !mayComeFromAnotherNode(error)) throw error
-      await run('rollback')
+      await run(migrationStatements(tables).rollback)
       await pause(Math.random() * LONGEST_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
     }
   }
@@ -149,8 +129,8 @@ async function applyWhileLocked(
   applied: string[],
 ): Promise<void> {
   try {
-    for (const { name, sql } of await missingMigrations(run, tables)) {
-      for (const statement of statementsOf(withPrefix(sql, tables))) {
+    for (const { name, sql } of await missingMigrations(migrated, run, tables)) {
+      for (const statement of statementsOf(migrated.on(sql, tables))) {
         signal?.throwIfAborted()
         await lock.confirm()
         await run(statement)
@@ -158,7 +138,7 @@ async function applyWhileLocked(
       applied.push(name)
     }
     // Where connections do not commit by themselves.
-    await run('commit')
+    await run(migrationStatements(tables).commit)
   } finally {
     await lock.release().catch(() => undefined)
   }
@@ -168,40 +148,7 @@ async function applyWhileLocked(
 function mayComeFromAnotherNode(error: unknown): boolean {
   if (isTxboxError(error)) return isConflict(error)
   if (numberOf(error) === undefined) return false
-  const told = translate(error, 'migrating the tables')
+  const translated = translate(error, 'migrating the tables')
   // Most errors of DDL have no txbox error class. A table that another node has just created is missing here for a moment.
-  return !isTxboxError(told) || told instanceof SchemaError || isConflict(told)
-}
-
-async function missingMigrations(run: RunStatement, tables: Tables): Promise<typeof MIGRATIONS> {
-  const applied = await appliedMigrations(run, tables)
-  refuseLater(applied, tables.prefix)
-  return MIGRATIONS.filter((migration) => !applied.has(migration.number))
-}
-
-async function appliedMigrations(run: RunStatement, tables: Tables): Promise<ReadonlySet<number>> {
-  try {
-    return (await inspect(run, tables)).applied
-  } catch (error) {
-    if (numberOf(error) === NO_TABLE) return new Set()
-    throw error
-  }
-}
-
-/** A connection takes one statement at a time. Ours hold no semicolon but at their end. */
-function statementsOf(sql: string): readonly string[] {
-  return sql
-    .replaceAll(/^\s*--.*$/gm, '')
-    .split(/;\s*$/m)
-    .map((statement) => statement.trim())
-    .filter((statement) => statement !== '')
-}
-
-/** The files carry the default prefix. Between quotes a name is a text. */
-function withPrefix(sql: string, tables: Tables): string {
-  return sql.replaceAll(
-    /('?)\btxbox_(inbox|outbox|leases|parked|redrives|versions|waiting|collections|migrations)\b\1/g,
-    (_, quote: string, name: keyof Omit<Tables, 'prefix'>) =>
-      quote === '' ? tables[name] : literal(tables.prefix + name),
-  )
+  return !isTxboxError(translated) || translated instanceof SchemaError || isConflict(translated)
 }

@@ -1,14 +1,13 @@
+/* Only MySQL and MariaDB need this file: PostgreSQL locks with one statement, in the transaction that migrates. */
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { TransactionConflictError } from '@txbox/core'
+import { LOCK_PAUSE_MS, type RunStatement } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { NO_TABLE, isConflict, numberOf } from './errors.ts'
 import type { Tables } from './identifiers.ts'
-import { fill, textOf } from './literals.ts'
+import { fill } from './literals.ts'
 import { migrationStatements } from './migration-statements.ts'
-import type { RunStatement } from './schema-revision.ts'
-
-/** How long to wait, in ms, before asking again for the lock that another starting service holds. */
-const LOCK_PAUSE_MS = 100
 
 /**
  * The time between renewals, in ms: short enough that a renewal may be late several times. The lock expires after 30 s
@@ -37,7 +36,9 @@ export interface LockOptions {
 /** Do several nodes take writes? A lock of one server does not keep the callers on the other nodes out. */
 export async function isCluster(run: RunStatement, tables: Tables): Promise<boolean> {
   const { rows } = await run(migrationStatements(tables).cluster)
-  const settings = new Map(rows.map((row) => [textOf(row['Variable_name']), textOf(row['Value'])]))
+  const settings = new Map(
+    rows.map((row) => [columns.text(row, 'Variable_name'), columns.text(row, 'Value')]),
+  )
   return settings.get('wsrep_on') === 'ON' || settings.get('group_replication_single_primary_mode') === 'OFF'
 }
 
@@ -45,11 +46,11 @@ export async function isCluster(run: RunStatement, tables: Tables): Promise<bool
 export async function lockServer({ run, tables, signal }: LockOptions): Promise<MigrationLock> {
   const sql = migrationStatements(tables)
   const { rows } = await run(sql.database)
-  const scope = JSON.stringify([textOf(rows[0]?.['name']), tables.prefix])
+  const scope = JSON.stringify([columns.text(rows[0], 'name'), tables.prefix])
   const name = `txbox.migrate ${createHash('sha256').update(scope).digest('hex').slice(0, 40)}`
   await untilTaken(async () => {
     const answer = await run(fill(sql.lock, [name]))
-    return textOf(answer.rows[0]?.['locked']) === '1'
+    return columns.flag(answer.rows[0], 'locked')
   }, signal)
   return {
     confirm: async () => undefined,
@@ -65,19 +66,19 @@ export async function lockCluster(options: LockOptions): Promise<MigrationLock> 
   /** Where connections do not commit by themselves. On a cluster the COMMIT is also what conflicts. */
   const commit = async (text: string): Promise<number> => {
     const { affected } = await run(text)
-    await run('commit')
+    await run(sql.commit)
     return affected
   }
   await untilTaken(async () => {
     try {
       await commit(fill(sql.take, [owner, owner, owner]))
       const { rows } = await run(sql.holder)
-      await run('commit')
-      return rows[0] !== undefined && textOf(rows[0]['holder']) === owner
+      await run(sql.commit)
+      return rows[0] !== undefined && columns.text(rows[0], 'holder') === owner
     } catch (error) {
       if (numberOf(error) === NO_TABLE) await run(createTable)
       else if (!isConflict(error)) throw error
-      await run('rollback')
+      await run(sql.rollback)
       return false
     }
   }, signal)
@@ -101,7 +102,7 @@ export async function lockCluster(options: LockOptions): Promise<MigrationLock> 
     },
     async release() {
       clearInterval(timer)
-      await run('rollback')
+      await run(sql.rollback)
       await commit(fill(sql.release, [owner]))
     },
   }

@@ -1,11 +1,32 @@
+/*
+ * MySQL and MariaDB commit at every DDL statement, and may be a cluster whose nodes share no lock but a row; the same
+ * query asks for the revision and for what the server is. PostgreSQL has one transaction and one lock for all of that.
+ */
 import type { Tables } from './identifiers.ts'
 
 /** How long the lock of a cluster is held without being renewed, in seconds. */
 const LEASE_S = 30
 
-/** Every statement that `migrate` runs beside the migrations themselves. `?` stands for a value. */
+/** Every statement that `migrate` and the check of the revision run beside the migrations themselves. `?` stands for a value. */
 export function migrationStatements({ migrations }: Pick<Tables, 'migrations'>) {
+  // MariaDB writes a switch out as ON; as a number it is 1 on both.
+  const traits = `
+select cast(version() as char) as version, cast(@@max_allowed_packet as char) as packet,
+  cast(@@autocommit + 0 as char) as autocommit, cast(m.number as char) as number
+from (select 1 as one) as o left join ${migrations} as m on true`
   return {
+    version: 'select cast(version() as char) as version',
+
+    /** What the server is, and the numbers of the migrations that the tables have had. */
+    traits,
+
+    /** The same in a caller's transaction: a plain read would give it a snapshot before the caller asks for one. */
+    traitsWithoutSnapshot: `${traits}
+lock in share mode`,
+
+    commit: 'commit',
+    rollback: 'rollback',
+
     /** Galera, and Group Replication in multi-primary mode: several nodes take writes, and a lock is local to its node. */
     cluster: `
 show global variables

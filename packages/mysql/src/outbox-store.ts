@@ -1,3 +1,7 @@
+/*
+ * MySQL and MariaDB cut a batch into packets, and check for a transaction; PostgreSQL takes a batch as arrays, and can
+ * notify.
+ */
 import {
   InvalidMessageError,
   NotInTransactionError,
@@ -27,14 +31,14 @@ export class MysqlOutboxStore implements OutboxStore {
     const later = messages.filter(({ deliverAt }) => deliverAt !== undefined)
     const { append, appendRow, takeBack, schedule, scheduleRow, takeBackScheduled } = this.#sql
     const statements = [
-      ...statementsOf(now, { head: append, row: appendRow, takeBack }, maxStatementBytes),
+      ...statementsOf(now, { insert: append, row: appendRow, takeBack }, maxStatementBytes),
       ...statementsOf(
         later,
-        { head: schedule, row: scheduleRow, takeBack: takeBackScheduled },
+        { insert: schedule, row: scheduleRow, takeBack: takeBackScheduled },
         maxStatementBytes,
       ),
     ]
-    // Asked first: what is committed is published, so that it cannot be taken back for sure.
+    // Ask first: a committed message may be published at once, and cannot be taken back then.
     await assertInTransaction(session)
     for (const { text, ids, takeBack } of statements) {
       const { inTransaction, insertId } = await execute(session, STORING, text, [])
@@ -57,17 +61,22 @@ interface Statement {
 /** One statement; several, where one of them would be longer than the server takes. */
 function statementsOf(
   messages: readonly NewStoredMessage[],
-  { head, row: template, takeBack }: { head: string; row: string; takeBack: string },
+  {
+    insert,
+    row: template,
+    takeBack,
+  }: { insert: (rows: readonly string[]) => string; row: string; takeBack: string },
   maxBytes: number,
 ): readonly Statement[] {
+  const headBytes = insert([]).length
   const rows = messages.map((message) => {
     const row = fill(template, valuesOf(message))
     const bytes = row.length + 1
-    if (head.length + bytes > maxBytes) throw tooLarge(message, bytes, maxBytes)
+    if (headBytes + bytes > maxBytes) throw tooLarge(message, bytes, maxBytes)
     return { row, id: message.id }
   })
-  return rowsByPacket(rows, head.length, maxBytes).map((packet) => ({
-    text: head + packet.map(({ row }) => row).join(','),
+  return rowsByPacket(rows, headBytes, maxBytes).map((packet) => ({
+    text: insert(packet.map(({ row }) => row)),
     ids: packet.map(({ id }) => id),
     takeBack,
   }))

@@ -1,8 +1,10 @@
-import { answerWithin } from '@txbox/core'
-import type { OwnConnection, RootAdapter } from '@txbox/handles'
+/* On MySQL and MariaDB autocommit may be off for a whole pool; PostgreSQL has no such setting. */
+import { answerWithin, propertyOf } from '@txbox/core'
+import { tooLate, type OwnConnection, type RootAdapter } from '@txbox/sql'
 import type { ServerTraits } from './server.ts'
+import { shortTransactionStatements } from './short-transaction-statements.ts'
 
-/** Where connections come from, and whether they commit by themselves. */
+/** The root that opens connections, and what its server is. */
 export interface Connections {
   readonly root: RootAdapter
   readonly db: unknown
@@ -10,9 +12,9 @@ export interface Connections {
 }
 
 /**
- * A connection on which each statement that is in no transaction commits: its locks end with it, whatever becomes of the
- * connection. Where autocommit is off it is switched on with the first statement, and off again before it is given back,
- * within `timeoutMs`.
+ * A connection on which each statement outside a transaction commits, so that its locks end with the statement, whatever
+ * becomes of the connection. Where autocommit is off, it is switched on with the first statement, and off again before the
+ * connection is released, within `timeoutMs`.
  */
 export async function committingConnection(
   { root, db, server }: Connections,
@@ -25,13 +27,13 @@ export async function committingConnection(
   let switched = false
   return {
     async query(text, values) {
-      if (!switched) await query('set session autocommit = 1', [])
+      if (!switched) await query(shortTransactionStatements.switchAutocommitOn, [])
       switched = true
       return query(text, values)
     },
     release(broken) {
       if (broken || !switched) return release(broken)
-      void answerWithin(timeoutMs, query('set session autocommit = 0', [])).then(
+      void answerWithin(timeoutMs, query(shortTransactionStatements.switchAutocommitOff, [])).then(
         () => release(false),
         () => release(true),
       )
@@ -40,8 +42,8 @@ export async function committingConnection(
 }
 
 /**
- * Work on a connection of its own. One without an answer in time is thrown away: it would be missing in the pool for as
- * long as nobody notices that its other end is gone.
+ * Runs work on a connection of its own. A connection that does not answer in time is discarded: the pool would miss it for as
+ * long as nothing notices that its other end is gone.
  */
 export async function onConnection<R>(
   connections: Connections,
@@ -53,9 +55,9 @@ export async function onConnection<R>(
   const open = async (): Promise<R> => {
     const connection = await committingConnection(connections, timeoutMs)
     if (!over) return work((own = connection).query)
-    // It came too late, and is as good as ever.
+    // The connection arrived too late, but is still usable.
     connection.release(false)
-    throw new Error('Nobody waits for this connection any more.')
+    throw tooLate()
   }
   let broken = true
   try {
@@ -63,7 +65,7 @@ export async function onConnection<R>(
     broken = false
     return result
   } catch (error) {
-    broken = typeof Reflect.get(Object(error), 'sqlState') !== 'string'
+    broken = typeof propertyOf(error, 'sqlState') !== 'string'
     throw error
   } finally {
     over = true

@@ -1,5 +1,6 @@
+/* As for the outbox, MySQL and MariaDB take lists as JSON and one branch for each key, and PostgreSQL takes arrays. */
 import type { Tables } from './identifiers.ts'
-import { instant, messageColumns, rowsTable, stampIn, verdictsTable } from './relay-statements.ts'
+import { instant, messageColumns, rowsTable, stampIn, unionAll, verdictsTable } from './relay-statements.ts'
 
 /**
  * Every statement on the table of parked messages that a relay runs. `?` stands for a value, which is put in as a
@@ -26,7 +27,7 @@ select cast(p.place as char) as place, p.order_key as order_key, cast(p.attempts
   cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp,
   cast(${firstOf('?')} as char) as first
 from ${parked} as p force index (parked_due)
-where p.shard = ? and p.due_at <= utc_timestamp(6)
+where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null
   and (not p.suspect or ${firstOf('?')} <> p.place)
 order by p.due_at
 limit ?`,
@@ -60,11 +61,14 @@ where p.shard = ? and p.order_key = ? and p.place >= ?
 order by p.place
 limit ?)`,
 
+    /** The branches of several keys in one statement. */
+    readAllOnward: unionAll,
+
     /** The suspect that has been due for the longest, of the suspects that come first in their keys. */
     findSuspect: `
 select cast(p.place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp
 from ${parked} as p force index (parked_suspect)
-where p.shard = ? and p.suspect = 1 and p.due_at <= utc_timestamp(6)
+where p.shard = ? and p.suspect = 1 and p.due_at <= utc_timestamp(6) and p.dead_at is null
   and (p.order_key is null or p.place = ${firstOf('?')})
 order by p.due_at
 limit 1`,
@@ -109,6 +113,9 @@ from ${parked} as p force index (parked_order)
 where p.shard = ? and p.order_key = ?
 order by p.shard, p.order_key, p.place
 limit 1)`,
+
+    /** The branches of several keys in one statement. */
+    nextOfAll: unionAll,
 
     /** In the transaction that has found them. */
     release: `

@@ -1,3 +1,4 @@
+/* MySQL and MariaDB return the name of the server with the answer; PostgreSQL checks the server within each statement. */
 /** After this time, in ms, every connection is asked again: a proxy may have put another server behind a connection. */
 const FORGOTTEN_AFTER_MS = 30_000
 

@@ -1,17 +1,25 @@
-import { LeaseLostError, SettlementError, type BacklogRow, type Lease } from '@txbox/core'
-import { TABLE_ACCESS_DENIED, hasNumber } from './errors.ts'
-import { textOf, type Value } from './literals.ts'
-import { rowOf, verdictOf, type Verdict } from './relay-verdicts.ts'
+/*
+ * A settlement on MySQL and MariaDB is a transaction of several statements, on lists cut into packets. PostgreSQL needs
+ * one statement.
+ */
+import type { BacklogRow, Lease } from '@txbox/core'
+import {
+  SETTLING,
+  asPermitted,
+  assertNone as assertNoneOf,
+  leaseLost,
+  withStorableTexts,
+  type Verdict,
+} from '@txbox/sql'
+import { columns } from './columns.ts'
+import { TABLE_ACCESS_DENIED, UNTRANSLATABLE, hasNumber } from './errors.ts'
+import type { Value } from './literals.ts'
+import { rowOf, verdictOf } from './relay-verdicts.ts'
 import { runTogether, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
-export const SETTLING = 'settling messages'
-
-/** To write a longer statement takes time in which a transaction is open. */
+/** Writing a longer statement takes time in which a transaction is open. */
 const PIECE_BYTES = 1_048_576
-
-/** Incorrect string value: a character that the column cannot hold. */
-const UNTRANSLATABLE = 1366
 
 /** Runs short transactions under a lease, of statements on lists that may be longer than a packet. */
 export class RelaySettling {
@@ -49,12 +57,7 @@ export class RelaySettling {
       const texts = verdicts.map((verdict) => verdictOf(verdict, ascii, mostBytes))
       return this.settle(lease, (run) => work(run, texts))
     }
-    try {
-      return await settle(false)
-    } catch (error) {
-      if (!hasNumber(error, UNTRANSLATABLE)) throw error
-      return settle(true)
-    }
+    return withStorableTexts(settle, (error) => hasNumber(error, UNTRANSLATABLE))
   }
 
   /**
@@ -85,40 +88,25 @@ export class RelaySettling {
     values: readonly Value[] = [],
   ): Promise<number> {
     const { rows: found } = await run(text, [json(rows.map(rowOf)), ...values])
-    return Number(textOf(found[0]?.['remaining']))
+    return columns.number(found[0], 'remaining')
   }
 
   /** @throws {SettlementError} when the user of the relay may not do it. */
-  async attempt<R>(work: () => Promise<R>): Promise<R> {
-    try {
-      return await work()
-    } catch (error) {
-      if (!hasNumber(error, TABLE_ACCESS_DENIED)) throw error
-      throw new SettlementError(
-        `${SETTLING}: the database refuses it (${(error as Error).message}). Nothing was changed. Give the user of the ` +
-          'relay the rights of docs/privileges/mysql.sql.',
-        { cause: error },
-      )
-    }
+  attempt<R>(work: () => Promise<R>): Promise<R> {
+    return asPermitted(
+      work,
+      (error) => hasNumber(error, TABLE_ACCESS_DENIED),
+      'Give the user of the relay the rights of docs/privileges/mysql.sql.',
+    )
   }
-}
-
-export function leaseLost({ name, owner, term }: Lease): LeaseLostError {
-  return new LeaseLostError(
-    `The lease '${name}' of term ${term} is no longer held by '${owner}': what it published last was not settled and ` +
-      'will be published again, with the same ids, by the new owner.',
-  )
 }
 
 /** @throws {SettlementError} when some rows are still there. */
 export function assertNone(remaining: number, of: number, where: string): void {
-  if (remaining === 0) return
-  throw new SettlementError(
-    `${SETTLING}: ${remaining} of ${of} rows that were to go are still ${where}. A trigger or a missing privilege keeps ` +
-      'them; the rest was settled. Let the user of the relay delete rows there.',
-  )
+  assertNoneOf(remaining, of, where, { keepers: 'A trigger or a missing privilege', user: 'user' })
 }
 
+/** The values by which a statement finds the lease. */
 export function fence({ name, owner, term }: Lease): readonly Value[] {
   return [Buffer.from(name), Buffer.from(owner), term]
 }

@@ -1,3 +1,8 @@
+/*
+ * MySQL and MariaDB take lists as JSON, one row for each look-up, and one branch of a UNION for each shard. PostgreSQL
+ * takes arrays, and settles in one statement.
+ */
+import { STAMP_BOUNDS } from '@txbox/sql'
 import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'
 
@@ -94,7 +99,7 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
 (select ? as shard, 0 as due, null as server from ${outbox} as o where o.shard = ? limit 1)`,
 
     hasDue: `
-(select ? as shard, 1 as due, null as server from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) limit 1)`,
+(select ? as shard, 1 as due, null as server from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null limit 1)`,
 
     /**
      * The id of the connection in place of the shard, and its server, unless the connection is one of the known ones.
@@ -102,6 +107,9 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
      */
     onServer: `
 (select connection_id() as shard, 0 as due, case when connection_id() not in (?) then ${SERVER[engine]} end as server)`,
+
+    /** All branches in one statement. */
+    work: unionAll,
 
     /** What is in flight after a crash, under a lease that is still held. */
     note: `
@@ -117,12 +125,6 @@ where ${mine}`,
   } as const
 }
 
-/**
- * Between these two instants, microseconds since 1970 are exact numbers. Only a row that was written by hand lies
- * outside.
- */
-export const STAMP_BOUNDS = ['1700-01-01', '2200-01-01'] as const
-
 /** The name of the server, and the second in which it started. */
 const SERVER = {
   mysql: serverText('@@server_uuid', 'performance_schema'),
@@ -133,6 +135,11 @@ function serverText(name: string, schema: string): string {
   return `concat(${name}, '/', unix_timestamp() - (
     select variable_value from ${schema}.global_status where variable_name = 'Uptime'
   ))`
+}
+
+/** Several queries in one statement. Each stands in parentheses. */
+export function unionAll(queries: readonly string[]): string {
+  return queries.join('\nunion all')
 }
 
 /** The same for both engines; the first use shows which engine the server runs. */

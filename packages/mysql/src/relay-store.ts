@@ -1,3 +1,7 @@
+/*
+ * MySQL and MariaDB read with plain queries, and settle in short transactions on lists as JSON. PostgreSQL reads by
+ * COPY, remembers where a scan starts, and settles in one statement.
+ */
 import {
   TransactionConflictError,
   type BacklogMessage,
@@ -10,19 +14,24 @@ import {
   type ShardWork,
 } from '@txbox/core'
 import {
-  toMessages,
+  SETTLING,
+  inlineBytes,
+  leaseLost,
+  refused as refusalOf,
   toStamp,
-  toStored,
+  waiting,
   withinBytes,
+  withoutLater,
   type Row,
-  type StoredMessage,
-} from './backlog-message.ts'
-import { bytesOf, fill, optionalTextOf, textOf, type Value } from './literals.ts'
+} from '@txbox/sql'
+import { toMessages, toStored, type StoredMessage } from './backlog-message.ts'
+import { columns } from './columns.ts'
+import { bytesOf, fill, type Value } from './literals.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import { RelayServer } from './relay-server.ts'
-import { RelaySettling, SETTLING, assertNone, fence, json, leaseLost } from './relay-settling.ts'
+import { RelaySettling, assertNone, fence, json } from './relay-settling.ts'
 import type { relayStatementsByEngine } from './relay-statements.ts'
-import { refused as refusalOf, rowOf, waiting } from './relay-verdicts.ts'
+import { rowOf } from './relay-verdicts.ts'
 import { runBounded, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
@@ -60,7 +69,7 @@ export class MysqlRelayStore implements RelayStore {
     const values = [inlineBytes(limits), shard, shard, shard, limits.messages]
     const stored = (await this.#read(read, values)).map(toStored)
     this.#server.read(stored)
-    return toMessages(withinBytes(stored, limits.bytes), shard, async ({ seq, stamp }) => {
+    return toMessages(fitting(stored, limits), shard, async ({ seq, stamp }) => {
       const [row] = await this.#read(readPayload, [shard, seq, stamp])
       return row?.['payload']
     })
@@ -70,12 +79,12 @@ export class MysqlRelayStore implements RelayStore {
     const heads = await this.#heads(lease, shard, limits)
     // One that was never tried has been released after its predecessor: those behind it may go along.
     const onward = heads
-      .filter((row) => row['order_key'] !== null && textOf(row['attempts']) === '0')
+      .filter((row) => row['order_key'] !== null && columns.text(row, 'attempts') === '0')
       .slice(0, MOST_BRANCHES)
-    const alone = heads.filter((row) => row['order_key'] === null || textOf(row['attempts']) !== '0')
+    const alone = heads.filter((row) => row['order_key'] === null || columns.text(row, 'attempts') !== '0')
     const stored: StoredMessage[] = []
     if (alone.length > 0) stored.push(...(await this.#readAlone(alone, limits)))
-    if (onward.length > 0) stored.push(...withoutLater(await this.#readOnward(shard, onward, limits)))
+    if (onward.length > 0) stored.push(...onwardOf(await this.#readOnward(shard, onward, limits)))
     return this.#toParked(stored, shard, limits)
   }
 
@@ -92,7 +101,7 @@ export class MysqlRelayStore implements RelayStore {
       await this.#settling.inPieces(
         run,
         this.#parked.suspect,
-        rows.map((row) => textOf(row['place'])),
+        rows.map((row) => columns.text(row, 'place')),
       )
     })
   }
@@ -132,7 +141,7 @@ export class MysqlRelayStore implements RelayStore {
 
   async settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void> {
     const { accepted, refused, released } = settlement
-    const { remove, keep, next, release, remaining } = this.#parked
+    const { remove, keep, next, nextOfAll, release, remaining } = this.#parked
     const kept = await this.#settling.settleTexts(lease, refused.map(refusalOf), async (run, texts) => {
       const removed = await this.#settling.inPieces(run, remove, accepted.map(rowOf))
       await this.#settling.inPieces(run, keep, texts)
@@ -140,12 +149,12 @@ export class MysqlRelayStore implements RelayStore {
         const branches = released
           .slice(from, from + MOST_BRANCHES)
           .map(({ key }) => fill(next, [shard, Buffer.from(key)]))
-        const { rows } = await run(branches.join('\nunion all'), [])
-        const waits = rows.filter((row) => textOf(row['waits']) === '1')
+        const { rows } = await run(nextOfAll(branches), [])
+        const waits = rows.filter((row) => columns.flag(row, 'waits'))
         await this.#settling.inPieces(
           run,
           release,
-          waits.map((row) => textOf(row['place'])),
+          waits.map((row) => columns.text(row, 'place')),
         )
       }
       return removed === accepted.length ? 0 : this.#settling.countOf(run, remaining, accepted)
@@ -177,23 +186,23 @@ export class MysqlRelayStore implements RelayStore {
       const { rows } = await run(heads, [shard, after, HEAL_KEYS])
       if (rows.length < HEAL_KEYS) this.#healed.delete(shard)
       else this.#healed.set(shard, bytesOf(rows.at(-1)!['order_key']))
-      const waits = rows.filter((row) => textOf(row['waits']) === '1')
-      const places = waits.map((row) => textOf(row['place']))
+      const waits = rows.filter((row) => columns.flag(row, 'waits'))
+      const places = waits.map((row) => columns.text(row, 'place'))
       return this.#settling.inPieces(run, release, places)
     })
   }
 
   async work(shards: readonly number[]): Promise<readonly ShardWork[]> {
     if (shards.length === 0) return []
-    const { hasBacklog, hasDue, onServer } = await this.#sql()
+    const { hasBacklog, hasDue, onServer, work } = await this.#sql()
     const asked = shards.flatMap((shard) => [fill(hasBacklog, [shard, shard]), fill(hasDue, [shard, shard])])
     const server = fill(onServer, [this.#server.connections])
-    const rows = await this.#read([server, ...asked].join('\nunion all'), [])
+    const rows = await this.#read(work([server, ...asked]), [])
     const found = new Map<number, boolean>()
     for (const [index, row] of rows.entries()) {
-      const shard = Number(textOf(row['shard']))
-      if (index > 0) found.set(shard, found.get(shard) === true || textOf(row['due']) === '1')
-      else this.#connected(shard, optionalTextOf(row['server']))
+      const shard = columns.number(row, 'shard')
+      if (index > 0) found.set(shard, found.get(shard) === true || columns.flag(row, 'due'))
+      else this.#connected(shard, columns.optionalText(row, 'server'))
     }
     return [...found].map(([shard, due]) => ({ shard, due }))
   }
@@ -207,7 +216,7 @@ export class MysqlRelayStore implements RelayStore {
     for (;;) {
       const due = await this.#read(this.#parked.due, [shard, shard, shard, limits.messages])
       const heads = due.filter(
-        (row) => row['first'] === null || textOf(row['first']) === textOf(row['place']),
+        (row) => row['first'] === null || columns.text(row, 'first') === columns.text(row, 'place'),
       )
       if (heads.length === due.length) return due
       const following = due.filter((row) => !heads.includes(row)).map(rowNamedBy)
@@ -234,7 +243,7 @@ export class MysqlRelayStore implements RelayStore {
       const key = bytesOf(row['order_key'])
       return fill(this.#parked.readOnward, [inlineBytes(limits), shard, key, seq, seq, stamp, most])
     })
-    return (await this.#read(branches.join('\nunion all'), [])).map(toStored)
+    return (await this.#read(this.#parked.readAllOnward(branches), [])).map(toStored)
   }
 
   #toParked(
@@ -242,7 +251,7 @@ export class MysqlRelayStore implements RelayStore {
     shard: number,
     limits: ReadLimits,
   ): Promise<readonly BacklogMessage[]> {
-    return toMessages(withinBytes(stored, limits.bytes), shard, async ({ seq, stamp }) => {
+    return toMessages(fitting(stored, limits), shard, async ({ seq, stamp }) => {
       const [row] = await this.#read(this.#parked.readPayload, [seq, stamp])
       return row?.['payload']
     })
@@ -272,20 +281,19 @@ export class MysqlRelayStore implements RelayStore {
   }
 }
 
-/** The bound on each payload with which all payloads together stay within `bytes`. */
-function inlineBytes(limits: ReadLimits): number {
-  return Math.floor(limits.bytes / limits.messages)
-}
-
 function rowNamedBy(row: Row): { readonly seq: bigint; readonly stamp: number } {
-  return { seq: BigInt(textOf(row['place'])), stamp: toStamp(Number(textOf(row['stamp']))) }
+  return { seq: columns.bigint(row, 'place'), stamp: toStamp(columns.number(row, 'stamp')) }
 }
 
-/** Of each key no more than what comes before one that has to wait longer. */
-function withoutLater(stored: readonly StoredMessage[]): readonly StoredMessage[] {
-  const stopped = new Set<string | undefined>()
-  return stored.filter(({ key, row }) => {
-    if (row['later'] !== null) stopped.add(key)
-    return !stopped.has(key)
-  })
+function fitting(stored: readonly StoredMessage[], limits: ReadLimits): readonly StoredMessage[] {
+  return withinBytes(stored, limits.bytes, ({ payloadBytes }) => payloadBytes)
+}
+
+/** Of each key only the messages before the first that has to wait longer. */
+function onwardOf(stored: readonly StoredMessage[]): readonly StoredMessage[] {
+  return withoutLater(
+    stored,
+    ({ key }) => key,
+    ({ row }) => row['later'] !== null,
+  )
 }

@@ -1,34 +1,9 @@
-import type { BacklogRow, Refusal } from '@txbox/core'
+/* MySQL and MariaDB take rows as JSON, and bound their size by the packet; PostgreSQL takes columns of values as arrays. */
+import type { BacklogRow } from '@txbox/core'
+import { NOT_ASCII, asciiJson, escapeCharacters, type Verdict } from '@txbox/sql'
 
 /** What the column takes is a little more: TEXT. */
 const MOST_ERROR_BYTES = 60_000
-
-/** The result for a row that is not accepted. A row that only waits has no error, and is not dead. */
-export interface Verdict {
-  readonly row: BacklogRow
-  readonly attempts: number
-  readonly retryInMs: number | undefined
-  readonly dead: boolean
-  readonly error: string | undefined
-  readonly errors: string | undefined
-  readonly suspect: boolean
-}
-
-export function refused(refusal: Refusal): Verdict {
-  return { ...refusal, dead: refusal.retryInMs === undefined }
-}
-
-export function waiting({ row, suspect }: { row: BacklogRow; suspect: boolean }): Verdict {
-  return {
-    row,
-    attempts: 0,
-    retryInMs: undefined,
-    dead: false,
-    error: undefined,
-    errors: undefined,
-    suspect,
-  }
-}
 
 /** A row of `rowsTable`. */
 export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string {
@@ -39,7 +14,8 @@ export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string
  * A row of `verdictsTable`. Missing fields are left out: MySQL 8.0.19 refuses a JSON `null` where a number is expected.
  * JSON.stringify has no way to write a bigint.
  *
- * `ascii`: the column can hold no other characters. `mostBytes` is for each of the texts, so that the row fits into a packet.
+ * @param ascii the column can hold no other characters.
+ * @param mostBytes the bound on each of the texts, so that the row fits into a packet.
  */
 export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): string {
   const { row, attempts, retryInMs, dead, error, errors, suspect } = verdict
@@ -56,13 +32,11 @@ export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): 
 }
 
 function storable(error: string, ascii: boolean, mostBytes: number): string {
-  const text = ascii
-    ? error.replaceAll(/[^\t\n\r -~]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
-    : error.toWellFormed()
+  const text = ascii ? escapeCharacters(error, NOT_ASCII) : error.toWellFormed()
   return Buffer.byteLength(text) <= mostBytes ? text : cut(text, mostBytes)
 }
 
-/** At the end of a character. */
+/** Cuts a text at the end of a character. */
 function cut(text: string, bytes: number): string {
   return new TextDecoder().decode(Buffer.from(text).subarray(0, bytes), { stream: true })
 }
@@ -78,11 +52,4 @@ function storableJson(errors: string, ascii: boolean, mostBytes: number): string
     if (Buffer.byteLength(shorter) <= mostBytes) return shorter
   }
   return undefined
-}
-
-function asciiJson(json: string): string {
-  return json.replaceAll(
-    /[\u0080-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
 }

@@ -1,3 +1,4 @@
+/* Only MySQL and MariaDB bound the size of a statement. */
 /**
  * Divides rows, in their order, among statements of at most `maxBytes`. A row that alone is longer gets a statement of its
  * own. Rows are ASCII, so that characters are bytes.

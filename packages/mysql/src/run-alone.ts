@@ -1,24 +1,22 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { DatabaseUnavailableError, answerWithin, exponentialBackoff } from '@txbox/core'
-import type { SqlResult } from '@txbox/handles'
-import { bounded, serverTimeoutS } from './bounded-statement.ts'
-import { LOCK_WAIT_TIMEOUT, isConflict, isLastingConflict, numberOf, translate } from './errors.ts'
-import { fill, optionalTextOf, textOf, type Value } from './literals.ts'
+/*
+ * MySQL and MariaDB bound a statement by a hint, and run short transactions of several statements; connections may not
+ * commit by themselves. PostgreSQL runs a statement in a transaction of its own, and copies rows out in binary.
+ */
+import { DatabaseUnavailableError, answerWithin } from '@txbox/core'
+import { repeatOnConflict, type Source as SqlSource, type SqlResult } from '@txbox/sql'
+import { columns } from './columns.ts'
+import { errors } from './errors.ts'
+import { fill, type Value } from './literals.ts'
 import { onConnection, type Connections } from './own-connection.ts'
+import { shortTransactionStatements } from './short-transaction-statements.ts'
 import { shortTransaction, type Run } from './short-transaction.ts'
-
-const ATTEMPTS = 5
+import { bounded, serverTimeoutS } from './time-limit-statements.ts'
 
 /** For the few statements that end a late one. */
 const KILL_TIMEOUT_MS = 1000
 
-/** For a cluster: the changed row that caused the conflict has to arrive from its node first. */
-const LONGER_PAUSE = exponentialBackoff({ minMs: 50, maxMs: 1000 })
-
-/** Where statements go, and how long an answer may take. */
-export interface Source extends Connections {
-  readonly statementTimeoutMs: number
-}
+/** Where statements go, how long an answer may take, and what the server is. */
+export interface Source extends SqlSource, Connections {}
 
 /** One statement that is a transaction of its own, and harmless to repeat. */
 export async function runAlone(
@@ -29,7 +27,7 @@ export async function runAlone(
 ): Promise<SqlResult> {
   const { root, db, statementTimeoutMs } = source
   const statement = fill(text, values)
-  return again(doing, async () => {
+  return repeatOnConflict(errors, doing, async () => {
     const { autocommit } = await source.server()
     // Where connections do not commit by themselves, a read would keep its snapshot for ever.
     return autocommit
@@ -39,7 +37,7 @@ export async function runAlone(
 }
 
 /**
- * The same, but the server gives the statement up when it is late. Otherwise a relay would leave a connection behind for
+ * As `runAlone`, but the server gives the statement up when it is late. Otherwise a relay would leave a connection behind for
  * each statement that waits for a lock.
  */
 export async function runBounded(
@@ -53,7 +51,7 @@ export async function runBounded(
   try {
     return await runAlone(source, doing, statement, [])
   } catch (error) {
-    // Here it is the wait for a row that MySQL bounds for a whole session only.
+    // Here the statement waits for a row, a wait that MySQL bounds for a whole session only.
     if (engine === 'mysql' && error instanceof DatabaseUnavailableError) await killLate(source, statement)
     throw error
   }
@@ -61,12 +59,13 @@ export async function runBounded(
 
 /** Ends the connection of an abandoned statement. If that fails, the statement ends by itself later. */
 async function killLate({ root, db }: Source, statement: string): Promise<void> {
+  const { processes, kill } = shortTransactionStatements
   const run = (text: string): Promise<SqlResult> =>
     answerWithin(KILL_TIMEOUT_MS, root.query(db, text, [], KILL_TIMEOUT_MS))
   try {
-    const { rows } = await run('show full processlist')
-    const late = rows.filter((row) => optionalTextOf(row['Info']) === statement.trim())
-    for (const row of late) await run(`kill ${Number(textOf(row['Id']))}`)
+    const { rows } = await run(processes)
+    const late = rows.filter((row) => columns.optionalText(row, 'Info') === statement.trim())
+    for (const row of late) await run(kill(columns.number(row, 'Id')))
   } catch {
     // The error of the statement itself is the one to report.
   }
@@ -78,23 +77,9 @@ export async function runTogether<R>(
   doing: string,
   work: (run: Run) => Promise<R>,
 ): Promise<R> {
-  return again(doing, () =>
+  return repeatOnConflict(errors, doing, () =>
     onConnection(source, source.statementTimeoutMs, (query) =>
       shortTransaction(query, serverTimeoutS(source.statementTimeoutMs), work),
     ),
   )
-}
-
-/** Makes up to five attempts at work that is harmless to repeat, as long as the database asks for another attempt. */
-export async function again<R>(doing: string, attempt: () => Promise<R>): Promise<R> {
-  for (let n = 1; ; n++) {
-    try {
-      return await attempt()
-    } catch (error) {
-      // A transaction that holds a lock for so long will not end in a moment.
-      const again = isConflict(error) && numberOf(error) !== LOCK_WAIT_TIMEOUT
-      if (n === ATTEMPTS || !again) throw translate(error, doing)
-      if (isLastingConflict(error)) await pause(LONGER_PAUSE.delayMs(n, Math.random))
-    }
-  }
 }

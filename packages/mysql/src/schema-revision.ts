@@ -1,62 +1,74 @@
-import { SchemaError } from '@txbox/core'
-import type { SqlResult } from '@txbox/handles'
+/* On MySQL and MariaDB a prefix makes the tables, and the same query asks what the server is; PostgreSQL has a schema. */
+import { assertRevision, type MigratedDatabase, type RunStatement } from '@txbox/sql'
+import { columns } from './columns.ts'
+import { NO_TABLE, errors, numberOf } from './errors.ts'
 import type { Tables } from './identifiers.ts'
-import { textOf } from './literals.ts'
+import { literal } from './literals.ts'
+import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
 import { engineOf, type ServerTraits } from './server.ts'
 
-/** Runs one statement; throws what the caller wants to see. */
-export type RunStatement = (text: string) => Promise<SqlResult>
-
-/** The numbers of the migrations that the tables have had, and what the server is. */
-export async function inspect(
-  run: RunStatement,
-  { migrations }: Pick<Tables, 'migrations'>,
-): Promise<{ applied: ReadonlySet<number>; server: ServerTraits }> {
-  // MariaDB writes a switch out as ON; as a number it is 1 on both.
-  const { rows } = await run(`
-select cast(version() as char) as version, cast(@@max_allowed_packet as char) as packet,
-  cast(@@autocommit + 0 as char) as autocommit, cast(m.number as char) as number
-from (select 1 as one) as o left join ${migrations} as m on true`)
-  const [first] = rows
-  if (first === undefined) throw new Error('The server gave no answer.')
-  const numbers = rows.flatMap(({ number }) => (number === null ? [] : [Number(textOf(number))]))
-  return {
-    applied: new Set(numbers),
-    server: {
-      engine: engineOf(textOf(first['version'])),
-      // A packet also has a byte that says what it is; the rest is for whatever a proxy in between adds.
-      maxStatementBytes: Number(textOf(first['packet'])) - 1024,
-      autocommit: textOf(first['autocommit']) === '1',
-    },
-  }
+/** The migrations of MySQL and MariaDB. A place is the tables of a prefix. */
+export const migrated: MigratedDatabase<Tables> = {
+  engine: 'mysql',
+  packageName: '@txbox/mysql',
+  errors,
+  migrations: MIGRATIONS,
+  nameOf: ({ prefix }) => `'${prefix}…'`,
+  async applied(run, tables) {
+    try {
+      return (await inspect(run, migrationStatements(tables).traits)).applied
+    } catch (error) {
+      if (numberOf(error) === NO_TABLE) return new Set()
+      throw error
+    }
+  },
+  // The files carry the default prefix. Between quotes a name is a text.
+  on: (sql, tables) =>
+    sql.replaceAll(
+      /('?)\btxbox_(inbox|outbox|leases|parked|redrives|versions|waiting|collections|migrations)\b\1/g,
+      (_, quote: string, name: keyof Omit<Tables, 'prefix'>) =>
+        quote === '' ? tables[name] : literal(tables.prefix + name),
+    ),
 }
 
 /** @throws {InvalidOptionError} for a server that is refused. */
-export async function checkEngine(run: RunStatement): Promise<void> {
-  const { rows } = await run('select cast(version() as char) as version')
-  engineOf(textOf(rows[0]?.['version']))
+export async function checkEngine(run: RunStatement, tables: Tables): Promise<void> {
+  const { rows } = await run(migrationStatements(tables).version)
+  engineOf(columns.text(rows[0], 'version'))
 }
 
-/** @throws {SchemaError} when the tables are of a later revision than this version of the package knows. */
-export function refuseLater(applied: ReadonlySet<number>, prefix: string): void {
-  const latest = Math.max(0, ...applied)
-  const known = MIGRATIONS.at(-1)!.number
-  if (latest <= known) return
-  throw new SchemaError(
-    `The tables '${prefix}…' are of revision ${latest}; this version of @txbox/mysql knows revisions up to ${known}. ` +
-      'Upgrade the package.',
-  )
+/**
+ * @param statement that asks for the traits.
+ * @returns what the server is.
+ * @throws {SchemaError} when the tables are of an earlier or later revision than this version of the package.
+ */
+export async function checkRevision(
+  run: RunStatement,
+  tables: Tables,
+  statement = migrationStatements(tables).traits,
+): Promise<ServerTraits> {
+  const { applied, server } = await inspect(run, statement)
+  assertRevision(migrated, applied, tables)
+  return server
 }
 
-/** @throws {SchemaError} when the tables are of an earlier or later revision than this version of the package. */
-export async function checkRevision(run: RunStatement, tables: Tables): Promise<ServerTraits> {
-  const { applied, server } = await inspect(run, tables)
-  refuseLater(applied, tables.prefix)
-  const missing = MIGRATIONS.filter((migration) => !applied.has(migration.number))
-  if (missing.length === 0) return server
-  throw new SchemaError(
-    `The tables '${tables.prefix}…' lack ${missing.map((migration) => migration.name).join(', ')}. Run ` +
-      "'npx @txbox/cli migrate', or call migrate(db).",
-  )
+/** The numbers of the migrations that the tables have had, and what the server is. */
+async function inspect(
+  run: RunStatement,
+  statement: string,
+): Promise<{ applied: ReadonlySet<number>; server: ServerTraits }> {
+  const { rows } = await run(statement)
+  const [first] = rows
+  if (first === undefined) throw new Error('The server gave no answer.')
+  const numbers = rows.flatMap((row) => (row['number'] === null ? [] : [columns.number(row, 'number')]))
+  return {
+    applied: new Set(numbers),
+    server: {
+      engine: engineOf(columns.text(first, 'version')),
+      // A packet also has a byte that says what it is; the rest is for whatever a proxy in between adds.
+      maxStatementBytes: columns.number(first, 'packet') - 1024,
+      autocommit: columns.flag(first, 'autocommit'),
+    },
+  }
 }

@@ -1,11 +1,17 @@
+/*
+ * What each database may be wrong about differs: MySQL and MariaDB have packets and clusters, PostgreSQL vacuum and a
+ * sequence.
+ */
 import { isTxboxError, readableDuration, readableNumber, type Finding } from '@txbox/core'
+import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
+import { columns } from './columns.ts'
 import type { Tables } from './identifiers.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
-import { textOf, type Value } from './literals.ts'
+import type { Value } from './literals.ts'
 import { checkRevision } from './schema-revision.ts'
 import { engineOf } from './server.ts'
 
-type Run = (text: string, values?: readonly Value[]) => Promise<readonly Readonly<Record<string, unknown>>[]>
+type Run = (text: string, values?: readonly Value[]) => Promise<readonly Row[]>
 type Statements = ReturnType<typeof inspectionStatements>
 
 /** A payload of 10 MiB in Base64, and the rest of its statement. */
@@ -43,7 +49,7 @@ export async function serverFindings(
 
 async function server(run: Run, sql: Statements): Promise<Finding> {
   const [row] = await run(sql.version)
-  const version = textOf(row?.['version'])
+  const version = columns.text(row, 'version')
   try {
     const name = engineOf(version) === 'mariadb' ? 'MariaDB' : 'MySQL'
     return { check: 'server', verdict: 'ok', found: `${name} ${version}` }
@@ -60,42 +66,42 @@ async function server(run: Run, sql: Statements): Promise<Finding> {
 
 async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> {
   const rows = await run(sql.settings)
-  const found = new Map(rows.map((row) => [textOf(row['Variable_name']), textOf(row['Value'])]))
+  const found = new Map(rows.map((row) => [columns.text(row, 'Variable_name'), columns.text(row, 'Value')]))
   const isolation = found.get('transaction_isolation') ?? found.get('tx_isolation') ?? 'unknown'
-  const readOnly = !/^(off|0)$/i.test(found.get('read_only') ?? 'OFF')
+  const isReadOnly = !/^(off|0)$/i.test(found.get('read_only') ?? 'OFF')
   const flush = found.get('innodb_flush_log_at_trx_commit')
   const packet = Number(found.get('max_allowed_packet'))
   return [
-    {
-      check: 'writable',
-      verdict: readOnly ? 'problem' : 'ok',
-      found: `read_only is ${readOnly ? 'on' : 'off'}`,
-      advice: readOnly ? 'Connect to the primary.' : undefined,
-    },
-    {
-      check: 'isolation',
-      verdict: isolation === 'SERIALIZABLE' ? 'note' : 'ok',
-      found: `transactions are ${isolation.toLowerCase().replace('-', ' ')} by default`,
-      advice:
-        isolation === 'SERIALIZABLE'
-          ? 'Every read locks, and deadlocks are frequent: use inbox.run, or retry TransactionConflictError.'
-          : undefined,
-    },
-    {
-      check: 'durability',
-      verdict: flush === '1' ? 'ok' : 'warning',
-      found: `innodb_flush_log_at_trx_commit is ${String(flush)}`,
-      advice: flush === '1' ? undefined : 'A crash loses commits that were confirmed. Set it to 1.',
-    },
-    {
-      check: 'packet',
-      verdict: packet >= PACKET_BYTES ? 'ok' : 'warning',
-      found: `max_allowed_packet is ${readableNumber(packet)} bytes`,
-      advice:
-        packet >= PACKET_BYTES
-          ? undefined
-          : 'Payloads of 10 MiB need 16 MiB; larger ones than fit are refused.',
-    },
+    judged(
+      'writable',
+      `read_only is ${isReadOnly ? 'on' : 'off'}`,
+      isReadOnly && { verdict: 'problem', advice: 'Connect to the primary.' },
+    ),
+    judged(
+      'isolation',
+      `transactions are ${isolation.toLowerCase().replace('-', ' ')} by default`,
+      isolation === 'SERIALIZABLE' && {
+        verdict: 'note',
+        advice:
+          'Every read locks, and deadlocks are frequent: use inbox.run, or retry TransactionConflictError.',
+      },
+    ),
+    judged(
+      'durability',
+      `innodb_flush_log_at_trx_commit is ${String(flush)}`,
+      flush !== '1' && {
+        verdict: 'warning',
+        advice: 'A crash loses commits that were confirmed. Set it to 1.',
+      },
+    ),
+    judged(
+      'packet',
+      `max_allowed_packet is ${readableNumber(packet)} bytes`,
+      !(packet >= PACKET_BYTES) && {
+        verdict: 'warning',
+        advice: 'Payloads of 10 MiB need 16 MiB; larger ones than fit are refused.',
+      },
+    ),
     ...cluster(found),
   ]
 }
@@ -120,80 +126,60 @@ function cluster(settings: ReadonlyMap<string, string>): readonly Finding[] {
   ]
 }
 
-async function revision(run: Run, tables: Tables): Promise<Finding> {
-  try {
-    await checkRevision(async (text) => ({ rows: await run(text), affected: 0 }), tables)
-    return { check: 'revision', verdict: 'ok', found: 'the tables are of this revision' }
-  } catch (error) {
-    if (!isTxboxError(error) || error.code.startsWith('TXBOX_DATABASE_')) throw error
-    const later = error.message.includes('Upgrade the package')
-    return {
-      check: 'revision',
-      verdict: 'problem',
-      found: error.message.startsWith('The tables') ? error.message : 'there are no tables of txbox here',
-      advice: later ? 'Upgrade txbox.' : "Run 'npx @txbox/cli migrate'.",
-    }
-  }
+function revision(run: Run, tables: Tables): Promise<Finding> {
+  return revisionFinding(
+    () => checkRevision(async (text) => ({ rows: await run(text), affected: 0 }), tables),
+    (code) => code.startsWith('TXBOX_DATABASE_'),
+  )
 }
 
 async function indexes(run: Run, sql: Statements, { prefix }: Tables): Promise<Finding> {
-  const there = new Set((await run(sql.indexes)).map((row) => textOf(row['name'])))
-  const missing = INDEXES.filter((index) => !there.has(prefix + index))
-  if (missing.length === 0) return { check: 'indexes', verdict: 'ok', found: 'all there' }
-  return {
-    check: 'indexes',
+  const existing = new Set((await run(sql.indexes)).map((row) => columns.text(row, 'name')))
+  const missing = INDEXES.filter((index) => !existing.has(prefix + index))
+  return listed('indexes', missing, {
+    fine: 'all there',
     verdict: 'problem',
-    found: `missing: ${missing.join(', ')}`,
-    advice: "Create them as the files do that 'npx @txbox/cli migrate --print' writes.",
-  }
+    prefix: 'missing: ',
+    advice: "Create them as the files do that 'npx txbox migrate --print' writes.",
+  })
 }
 
 async function types(run: Run, sql: Statements): Promise<Finding> {
   const wrong = await run(sql.tables)
-  if (wrong.length === 0)
-    return { check: 'tables', verdict: 'ok', found: 'InnoDB, and keys compare byte for byte' }
-  return {
-    check: 'tables',
+  const texts = wrong.map((row) => columns.text(row, 'found'))
+  return listed('tables', texts, {
+    fine: 'InnoDB, and keys compare byte for byte',
     verdict: 'problem',
-    found: wrong.map((row) => textOf(row['found'])).join(', '),
     advice:
       'Two keys may count as one, or nothing is rolled back. Bring the tables back to what the migrations made.',
-  }
+  })
 }
 
 async function order(run: Run, sql: Statements): Promise<Finding> {
   const found = await run(sql.triggers)
-  if (found.length === 0) return { check: 'order', verdict: 'ok', found: 'the outbox has no trigger' }
-  return {
-    check: 'order',
+  const texts = found.map((row) => `trigger ${columns.text(row, 'name')}`)
+  return listed('order', texts, {
+    fine: 'the outbox has no trigger',
     verdict: 'problem',
-    found: found.map((row) => `trigger ${textOf(row['name'])}`).join(', '),
     advice: 'Messages of one key may be published out of order. Drop it.',
-  }
+  })
 }
 
 async function horizon(run: Run, sql: Statements, longMs: number): Promise<Finding> {
   const check = 'purge horizon'
   const pinned = await run(sql.horizon, [Math.round(longMs * 1000)]).catch(() => undefined)
   if (pinned === undefined) {
-    return {
-      check,
-      verdict: 'note',
-      found: 'not visible',
-      advice: 'Grant PROCESS to the user who runs doctor.',
-    }
+    const advice = 'Grant PROCESS to the user who runs doctor.'
+    return judged(check, 'not visible', { verdict: 'note', advice })
   }
-  if (pinned.length === 0)
-    return { check, verdict: 'ok', found: `no transaction is older than ${readableDuration(longMs)}` }
-  return {
-    check,
+  const texts = pinned.map((row) => {
+    const age = readableDuration(columns.number(row, 'age_s') * 1000)
+    return `connection ${columns.text(row, 'id')} for ${age}`
+  })
+  return listed(check, texts, {
+    fine: `no transaction is older than ${readableDuration(longMs)}`,
     verdict: 'warning',
-    found: pinned
-      .map(
-        (row) =>
-          `connection ${textOf(row['id'])} for ${readableDuration(Number(textOf(row['age_s'])) * 1000)}`,
-      )
-      .join('; '),
+    separator: '; ',
     advice: 'What was deleted since stays in the tables, and the relay gets slower. End that transaction.',
-  }
+  })
 }

@@ -1,3 +1,4 @@
+/* Many products answer like MySQL, and MySQL differs from MariaDB; PostgreSQL is one product. */
 import { InvalidOptionError } from '@txbox/core'
 
 /** What a server is, as far as statements and promises depend on it. */

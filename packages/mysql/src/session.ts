@@ -1,58 +1,59 @@
+/*
+ * MySQL and MariaDB hide the state of a transaction, so that savepoints must tell; PostgreSQL shows it, and whether a
+ * claim is there.
+ */
 import { NotInTransactionError, TransactionAbortedError, type Session } from '@txbox/core'
-import { recogniseHandle, type HandleAdapter, type Seen, type SqlResult } from '@txbox/handles'
+import { recogniseHandle, type ConnectionMonitor, type HandleAdapter, type SqlResult } from '@txbox/sql'
 import { NO_SAVEPOINT, numberOf, translate } from './errors.ts'
 import { fill, textOf, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'
+import { NOT_MARIADB, sessionStatements } from './session-statements.ts'
 
-/** What hides behind the opaque {@link Session}. */
+/** The content of the opaque {@link Session}. */
 export interface MysqlSession extends Session {
   readonly adapter: HandleAdapter
   readonly handle: unknown
-  readonly seen: Seen | undefined
-  /** A transaction is known to be open; otherwise the answer to the first write tells. */
+  readonly monitor: ConnectionMonitor | undefined
+  /** A transaction is known to be open; otherwise the answer to the first write shows it. */
   open: boolean
-  /** Set before the first statement of ours. */
+  /** Set before the first statement of txbox. */
   server: ServerTraits
 }
 
-/** 0 or 1 on MariaDB, where a savepoint may outlive a rollback by deadlock; MySQL takes it for a comment. */
-const NOT_MARIADB = '2'
-const MARIADB_IN_TRANSACTION = `select cast(${NOT_MARIADB} /*M! * 0 + @@in_transaction */ as char) as answer`
-
 /** See `DatabasePorts.bind`. */
 export async function bind(handle: unknown): Promise<MysqlSession> {
-  const adapter = recogniseHandle(handle, 'mysql2')
-  const seen = await adapter.seen(handle)
-  const state = await adapter.state(handle, seen)
+  const adapter = recogniseHandle(handle, 'mysql')
+  const monitor = await adapter.monitor(handle)
+  const state = await adapter.state(handle, monitor)
   if (state === 'none') {
     throw new NotInTransactionError(
       `Expected an open transaction, but this ${adapter.library} handle is in none. Pass the transaction, or the ` +
         'connection after beginTransaction(), and not the pool or root. Nothing was written.',
     )
   }
-  const session = { adapter, handle, seen, open: state === 'open' } as MysqlSession
-  const track = seen?.track
-  if (track === undefined) return session
-  if (!track.open && !(await isInTransaction(session))) {
+  const session = { adapter, handle, monitor, open: state === 'open' } as MysqlSession
+  const tracker = monitor?.tracker
+  if (tracker === undefined) return session
+  if (!tracker.open && !(await isInTransaction(session))) {
     if (state === 'unknown') throw notOpen()
     throw new TransactionAbortedError(
       `The ${adapter.library} transaction has ended although nobody ended it: an error (a deadlock, 1213) rolled it back, ` +
         'or a statement (DDL) committed it. Nothing was written.',
     )
   }
-  track.open = true
-  track.ended = false
+  tracker.open = true
+  tracker.ended = false
   session.open = true
   return session
 }
 
-/** A session on a transaction that we have opened ourselves. */
+/** A session on a transaction that txbox has opened. */
 export async function sessionOf(handle: unknown): Promise<MysqlSession> {
-  const adapter = recogniseHandle(handle, 'mysql2')
-  return { adapter, handle, seen: await adapter.seen(handle), open: true } as MysqlSession
+  const adapter = recogniseHandle(handle, 'mysql')
+  return { adapter, handle, monitor: await adapter.monitor(handle), open: true } as MysqlSession
 }
 
-/** Runs one of our statements in the caller's transaction. */
+/** Runs a statement of txbox in the caller's transaction. */
 export async function execute(
   session: Session,
   doing: string,
@@ -65,7 +66,7 @@ export async function execute(
   return executeAnywhere(session, doing, text, values)
 }
 
-/** The same, also when the transaction has ended: takes back what was written outside of it. */
+/** As `execute`, also when the transaction has ended: for statements that delete what was written outside of it. */
 export async function executeAnywhere(
   session: Session,
   doing: string,
@@ -82,40 +83,37 @@ export async function executeAnywhere(
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const guard = (session as MysqlSession).seen?.guard?.()
+  const snapshot = (session as MysqlSession).monitor?.checkedSnapshot?.()
   try {
     const result = await handler()
-    if (guard === undefined || guard.doubtful) await assertOpen(session)
-    // Whatever is open now, it is not what the claim was written in.
-    if (guard?.replaced === true || guard?.ended === true) throw ended()
-    if (guard !== undefined && !(await guard.isIntact())) throw ended()
+    if (snapshot === undefined || snapshot.doubtful) await assertOpen(session)
+    // Whatever transaction is open now, the claim was written in another one.
+    if (snapshot?.replaced === true || snapshot?.ended === true) throw ended()
+    if (snapshot !== undefined && !(await snapshot.isIntact())) throw ended()
     return result
   } finally {
-    guard?.end()
+    snapshot?.end()
   }
 }
 
-/**
- * Asks the server, unless the transaction is known to be gone. Nothing is written, and what the caller asks for next is the
- * same as before.
- */
+/** Asks the server, unless the transaction is known to be gone. Writes nothing, and changes no answer that the caller reads next. */
 export async function isInTransaction(session: Session): Promise<boolean> {
-  const { adapter, handle, seen } = session as MysqlSession
+  const { adapter, handle, monitor } = session as MysqlSession
   try {
-    const rolledBack = seen?.track?.rolledBack
+    const rolledBack = monitor?.tracker?.rolledBack
     if (rolledBack === 'yes' || (rolledBack === 'perhaps' && (await rollsBackOnTimeout(adapter, handle))))
       return false
     if (adapter.tellsTransaction === true)
-      return (await adapter.query(handle, 'DO 0', [])).inTransaction === true
+      return (await adapter.query(handle, sessionStatements.status, [])).inTransaction === true
     if ((session as Partial<MysqlSession>).server?.engine !== 'mysql') {
-      const { rows } = await adapter.query(handle, MARIADB_IN_TRANSACTION, [])
+      const { rows } = await adapter.query(handle, sessionStatements.mariadbState, [])
       const answer = textOf(rows[0]?.['answer'])
       if (answer !== NOT_MARIADB) return answer === '1'
     }
-    // Outside a transaction a savepoint is gone at once. Between the two nothing else is sent: the release of an earlier
-    // savepoint would take this one with it.
-    const probe = ['SAVEPOINT txbox_probe', 'RELEASE SAVEPOINT txbox_probe']
-    if (seen?.sendTogether !== undefined) await seen.sendTogether(probe)
+    // Outside a transaction a savepoint is gone at once. Nothing else is sent between the two statements: the release of an
+    // earlier savepoint would release this one, too.
+    const probe = [sessionStatements.setProbe, sessionStatements.releaseProbe]
+    if (monitor?.sendTogether !== undefined) await monitor.sendTogether(probe)
     else for (const statement of probe) await adapter.query(handle, statement, [])
     return true
   } catch (error) {
@@ -125,12 +123,11 @@ export async function isInTransaction(session: Session): Promise<boolean> {
 }
 
 async function rollsBackOnTimeout(adapter: HandleAdapter, handle: unknown): Promise<boolean> {
-  const text = 'select cast(@@innodb_rollback_on_timeout + 0 as char) as answer'
-  const { rows } = await adapter.query(handle, text, [])
+  const { rows } = await adapter.query(handle, sessionStatements.rollsBackOnTimeout, [])
   return textOf(rows[0]?.['answer']) === '1'
 }
 
-/** For statements that must not run outside a transaction: asks, where it is not known. */
+/** For statements that must not run outside a transaction: asks the server, where the state is not known. */
 export async function assertInTransaction(session: Session): Promise<void> {
   if ((session as MysqlSession).open || (await isInTransaction(session))) return
   throw notOpen()
@@ -144,7 +141,7 @@ function notOpen(): NotInTransactionError {
   )
 }
 
-/** The transaction of a handler that has returned. */
+/** Checks the transaction of a handler that has returned. */
 export async function assertOpen(session: Session): Promise<void> {
   let cause: unknown
   try {

@@ -1,3 +1,7 @@
+/*
+ * MySQL and MariaDB report a key that exists as an error, and count rows; PostgreSQL has ON CONFLICT DO NOTHING and
+ * RETURNING.
+ */
 import type { Tables } from './identifiers.ts'
 
 const CHANGE =

@@ -1,3 +1,4 @@
+/* MySQL and MariaDB count what a statement wrote, and report a key that exists as an error; PostgreSQL returns it. */
 import type {
   ChainPosition,
   ChainStep,
@@ -7,15 +8,13 @@ import type {
   VersionChain,
   WaitingChange,
 } from '@txbox/core'
-import { recogniseHandle, type SqlResult } from '@txbox/handles'
-import { DUPLICATE_KEY, numberOf, translate } from './errors.ts'
-import { textOf, type Value } from './literals.ts'
+import { BUFFERING, connectionOf, deadChange, waitingChange, type Row, type SqlResult } from '@txbox/sql'
+import { columns } from './columns.ts'
+import { DUPLICATE_KEY, errors, numberOf } from './errors.ts'
+import type { Value } from './literals.ts'
 import { assertInTransaction, execute } from './session.ts'
 import type { versionBufferStatements } from './version-buffer-statements.ts'
 
-const BUFFERING = 'waiting for a predecessor in the version buffer'
-
-type Row = Readonly<Record<string, unknown>>
 type Statements = ReturnType<typeof versionBufferStatements>
 
 /** The tables of the version buffer in MySQL and MariaDB. The contract is that of the port. */
@@ -26,19 +25,15 @@ export class MysqlVersionBufferStore implements VersionBufferStore {
     this.#sql = statements
   }
 
-  async connectionOf(handle: unknown): Promise<object> {
-    try {
-      return (await recogniseHandle(handle, 'mysql2').seen(handle)) ?? (handle as object)
-    } catch (error) {
-      throw translate(error, BUFFERING)
-    }
+  connectionOf(handle: unknown): Promise<object> {
+    return connectionOf(handle, 'mysql', errors)
   }
 
   async lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition> {
     await assertInTransaction(session)
     await this.#run(session, 'begin', [...keyOf(chain), initial])
     const { rows } = await this.#run(session, 'position', keyOf(chain))
-    return { version: BigInt(textOf(rows[0]!['version'])), waiting: Number(textOf(rows[0]!['waiting'])) }
+    return { version: columns.bigint(rows[0], 'version'), waiting: columns.number(rows[0], 'waiting') }
   }
 
   async move(session: Session, chain: VersionChain, { from, to, waiting }: ChainStep): Promise<boolean> {
@@ -57,7 +52,7 @@ export class MysqlVersionBufferStore implements VersionBufferStore {
       if (numberOf(error) !== DUPLICATE_KEY) throw error
     }
     const { rows } = await this.#run(session, 'read', [...keyOf(chain), from])
-    return { to: BigInt(textOf(rows[0]!['to_version'])), dead: textOf(rows[0]!['dead']) === '1' }
+    return { to: columns.bigint(rows[0], 'to_version'), dead: columns.flag(rows[0], 'dead') }
   }
 
   async waiting(
@@ -94,7 +89,7 @@ export class MysqlVersionBufferStore implements VersionBufferStore {
     limit: number,
   ): Promise<readonly string[]> {
     const values = [Buffer.from(consumer), microseconds(ageMs), limit]
-    return (await this.#run(session, 'overdueKeys', values)).rows.map(nameOf)
+    return (await this.#run(session, 'overdueKeys', values)).rows.map((row) => columns.key(row, 'key'))
   }
 
   async dead(
@@ -105,7 +100,7 @@ export class MysqlVersionBufferStore implements VersionBufferStore {
     const place = Buffer.from(after?.key ?? '')
     const values = [Buffer.from(consumer), only, only, place, place, after?.from ?? 0n, limit]
     const { rows } = await this.#run(session, 'dead', values)
-    return rows.map(toDead)
+    return rows.map((row) => deadChange(columns, row))
   }
 
   #run(session: Session, statement: keyof Statements, values: readonly Value[]): Promise<SqlResult> {
@@ -121,25 +116,6 @@ function microseconds(ms: number): number {
   return Math.round(ms * 1000)
 }
 
-function nameOf(row: Row): string {
-  return Buffer.from(textOf(row['key']), 'hex').toString()
-}
-
 function toChange(row: Row): WaitingChange {
-  return {
-    from: BigInt(textOf(row['from_version'])),
-    to: BigInt(textOf(row['to_version'])),
-    kind: textOf(row['kind']),
-    payload: textOf(row['payload']),
-  }
-}
-
-function toDead(row: Row): DeadChange {
-  return {
-    ...toChange(row),
-    key: nameOf(row),
-    reason: textOf(row['reason']),
-    receivedAt: new Date(Number(textOf(row['received_at']))),
-    deadAt: new Date(Number(textOf(row['dead_at']))),
-  }
+  return waitingChange(columns, row)
 }

@@ -10,28 +10,32 @@ import {
 } from '@txbox/core'
 import { encodeMessage } from './encode-message.ts'
 
-/** What `publish` returns for each message. */
+/** The id of a stored message. */
 export interface StoredId {
   readonly id: string
 }
 
-/** `Topics` maps topic → payload, so that a producer's messages are checked. Default: anything. */
+/** The messages that an outbox accepts. `Topics` maps each topic to the type of its payload. */
 export type MessageOf<Topics> = {
   [T in keyof Topics & string]: NewMessage<Topics[T]> & { readonly topic: T }
 }[keyof Topics & string]
 
 export interface Outbox<Topics = Record<string, unknown>> {
   /**
-   * Stores a message, or a list of them by one statement, in the caller's transaction. Rolled back: it is never
-   * published. Committed: the relay publishes it at least once, the messages of one `key` in the order of the calls.
+   * Stores a message, or an array of messages with one statement, in the caller's transaction. If the transaction
+   * commits, the relay publishes each message at least once, and messages with the same `key` in the order of the
+   * calls. If the transaction rolls back, the messages are never published.
    *
-   * Across transactions, change the aggregate first (on a single server, locking it is enough) and publish afterwards: then
-   * the messages of its key come out in the order of the changes.
+   * To order the messages of one key across transactions, change the aggregate first and publish afterwards (on a
+   * single server, locking the aggregate is enough). The messages of the key are then published in the order of the
+   * changes.
    *
-   * At most 10 000 messages, 10 MiB a payload and 64 MiB in all. → the id of each, in the order given.
+   * At most 10,000 messages per call, 10 MiB per payload and 64 MiB in all.
    *
-   * @throws {InvalidMessageError} when one of them cannot be stored; none was.
-   * @throws {UnsupportedTransactionError | NotInTransactionError} when `tx` is no open transaction; nothing was written.
+   * @returns the id of each message, in the order given.
+   * @throws {InvalidMessageError} when a message cannot be stored; none of the messages was stored.
+   * @throws {UnsupportedTransactionError | NotInTransactionError} when `tx` is not an open transaction; nothing was
+   *   written.
    * @throws {SchemaError | DatabaseUnavailableError | TransactionAbortedError | TransactionConflictError}
    */
   publish<H extends object, M extends MessageOf<Topics> | readonly MessageOf<Topics>[]>(
@@ -41,15 +45,16 @@ export interface Outbox<Topics = Record<string, unknown>> {
 }
 
 /**
- * An outbox: messages are stored in the same transaction as the change they tell of, and published after it.
+ * Creates an outbox. An outbox stores messages in the same transaction as the change that the messages report; a relay
+ * publishes the messages after the commit.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
 export function createOutbox<Topics = Record<string, unknown>>(options: {
   database: Database
   /**
-   * PostgreSQL: wakes relays with `wakeup: 'notify'` when the transaction commits. It takes a lock at COMMIT that all who
-   * notify share: at high rates polling is faster. @default false
+   * PostgreSQL only: notifies relays with `wakeup: 'notify'` when the transaction commits. NOTIFY takes a lock during
+   * COMMIT that all notifying transactions of the server share: at high rates, polling is faster. @default false
    */
   notify?: boolean
 }): Outbox<Topics> {
@@ -58,7 +63,7 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
   const notify = check.flag('notify', false)
   if (notify && options.database.engine !== 'postgres') {
     throw new InvalidOptionError(
-      "createOutbox: the option 'notify' needs PostgreSQL; on other databases relays poll. Leave it out.",
+      "createOutbox: the option 'notify' requires PostgreSQL; on other databases, relays poll. Remove the option.",
     )
   }
 
@@ -66,10 +71,14 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
     tx: object,
     message: NewMessage | readonly NewMessage[],
   ): Promise<StoredId | StoredId[]> {
-    const stored = (
-      Array.isArray(message) ? (message as readonly NewMessage[]) : [message as NewMessage]
-    ).map(encodeMessage)
-    refuseTooMuch(stored)
+    const messages: readonly unknown[] = Array.isArray(message) ? message : [message]
+    refuseTooMuch(messages.length, 0)
+    // Unlike `map`, this does not pass over missing elements.
+    const stored = Array.from(messages, (one) => encodeMessage(one as NewMessage))
+    refuseTooMuch(
+      stored.length,
+      stored.reduce((sum, { payload }) => sum + payload.byteLength, 0),
+    )
     const session = await ports.bind(tx)
     if (stored.length > 0) await ports.outbox.append(session, stored, { notify })
     const ids = stored.map(({ id }) => ({ id }))
@@ -78,11 +87,11 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
   return { publish: publish as Outbox<Topics>['publish'] }
 }
 
-function refuseTooMuch(messages: readonly { readonly payload: Uint8Array }[]): void {
-  const bytes = messages.reduce((sum, message) => sum + message.payload.byteLength, 0)
-  if (messages.length <= LIMITS.batchMessages && bytes <= LIMITS.batchPayloadBytes) return
+function refuseTooMuch(messages: number, bytes: number): void {
+  if (messages <= LIMITS.batchMessages && bytes <= LIMITS.batchPayloadBytes) return
+  const size = bytes === 0 ? '' : ` of ${bytes} bytes`
   throw new InvalidMessageError(
-    `publish: ${messages.length} messages of ${bytes} bytes are too much for one call; at most ${LIMITS.batchMessages} ` +
+    `publish: ${messages} messages${size} are too many for one call; at most ${LIMITS.batchMessages} ` +
       `messages and ${LIMITS.batchPayloadBytes} bytes are allowed. Publish them in several calls. Nothing was written.`,
   )
 }

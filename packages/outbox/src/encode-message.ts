@@ -25,13 +25,13 @@ const FIELDS: Readonly<Record<keyof NewMessage, true>> = {
   deliverAt: true,
 }
 
-/** What every database can hold. */
+/** The last date that every supported database can store. */
 const LATEST_DELIVERY_MS = Date.UTC(9999, 11, 31)
 
 /**
- * Checks a message and brings it into the form in which it is stored.
+ * Checks a message and encodes it for storage.
  *
- * @throws {InvalidMessageError} for what cannot be stored and come out as it went in.
+ * @throws {InvalidMessageError} for a value that the database cannot store and return unchanged.
  */
 export function encodeMessage(message: NewMessage): NewStoredMessage {
   if (typeof message !== 'object' || message === null) throw invalid('the message', 'an object', message)
@@ -60,15 +60,15 @@ function refuseUnknown(message: object): void {
   for (const [name, value] of Object.entries(message)) {
     if (value === undefined || Object.hasOwn(FIELDS, name)) continue
     throw new InvalidMessageError(
-      `publish: a message has no field '${oneLine(name)}'. Its fields are ${Object.keys(FIELDS).join(', ')}; what else there ` +
-        "is to say goes into 'payload' or 'headers'. Nothing was written.",
+      `publish: a message has no field '${oneLine(name)}'. The fields are ${Object.keys(FIELDS).join(', ')}; put other data ` +
+        "into 'payload' or 'headers'. Nothing was written.",
     )
   }
 }
 
 function checkDeliverAt(at: unknown): Date | undefined {
   if (at === undefined || at === null) return undefined
-  // Whether or not it comes from another realm.
+  // `instanceof` is false for a Date from another realm.
   const time = Object.prototype.toString.call(at) === '[object Date]' ? (at as Date).getTime() : NaN
   if (!(time >= 0 && time <= LATEST_DELIVERY_MS)) {
     throw invalid("'deliverAt'", 'a Date from 1970 to 9999', at)
@@ -80,8 +80,8 @@ function encodePayload(payload: unknown, contentType: string): Uint8Array {
   const bytes = payload instanceof Uint8Array ? payload : Buffer.from(payloadText(payload, contentType))
   if (bytes.byteLength > LIMITS.payloadBytes) {
     throw new InvalidMessageError(
-      `publish: the payload has ${bytes.byteLength} bytes; at most ${LIMITS.payloadBytes} are allowed. Store it elsewhere ` +
-        'and publish where it is. Nothing was written.',
+      `publish: the payload has ${bytes.byteLength} bytes; at most ${LIMITS.payloadBytes} are allowed. Store the data ` +
+        'elsewhere and publish a reference to it. Nothing was written.',
     )
   }
   return bytes
@@ -107,7 +107,7 @@ function payloadText(payload: unknown, contentType: string): string {
       { cause: error },
     )
   }
-  if (text === undefined) throw invalid('the payload', 'something that JSON can express', payload)
+  if (text === undefined) throw invalid('the payload', 'a value that JSON can express', payload)
   return text
 }
 
@@ -117,21 +117,25 @@ function isJson(contentType: string): boolean {
 
 function encodeHeaders(headers: unknown): Readonly<Record<string, string>> {
   if (headers === undefined) return {}
-  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
-    throw invalid("'headers'", 'an object of texts', headers)
+  // A Map or the Headers of fetch has no members of its own: the headers in it would be lost.
+  if (Object.prototype.toString.call(headers) !== '[object Object]') {
+    throw invalid("'headers'", 'a plain object whose values are strings', headers)
   }
-  for (const [name, value] of Object.entries(headers)) {
+  const entries = Object.entries(headers as object)
+  for (const [name, value] of entries) {
     if (typeof value !== 'string' || !value.isWellFormed() || !name.isWellFormed()) {
       throw invalid(`the header '${oneLine(name)}'`, 'well-formed text', value)
     }
   }
-  const bytes = Buffer.byteLength(JSON.stringify(headers))
+  // A copy of what was checked: the object itself may have a toJSON.
+  const checked = Object.fromEntries(entries) as Record<string, string>
+  const bytes = Buffer.byteLength(JSON.stringify(checked))
   if (bytes > LIMITS.headersBytes) {
     throw new InvalidMessageError(
       `publish: the headers have ${bytes} bytes as JSON; at most ${LIMITS.headersBytes} are allowed. Nothing was written.`,
     )
   }
-  return headers as Record<string, string>
+  return checked
 }
 
 function optionalText(name: string, value: unknown, max: number): string | undefined {

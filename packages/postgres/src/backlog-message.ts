@@ -1,7 +1,7 @@
+/* PostgreSQL returns a message as columns of text; MySQL and MariaDB return one value of bytes with all of its fields. */
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
-import { COMMON, STAMP_BOUNDS } from './relay-statements.ts'
-
-export type Row = Readonly<Record<string, unknown>>
+import { toStamp, withinBytes, type Row } from '@txbox/sql'
+import { COMMON } from './relay-statements.ts'
 
 /**
  * The messages of rows: as many as fit, and at least the first. `readLarge` fetches the payloads that were only measured,
@@ -16,7 +16,7 @@ export async function toMessages(
   // What came along is so small that all of it fits.
   if (!rows.some(isLarge)) return rows.map((row) => toMessage(row, shard, unescape(row['payload'] as string)))
 
-  const fitting = withinBytes(rows, mostBytes)
+  const fitting = withinBytes(rows, mostBytes, bytesOf)
   const large = fitting.filter(isLarge)
   const found =
     large.length === 0
@@ -37,27 +37,13 @@ export function stampOf(row: Row): number {
   return toStamp(Number(row['stamp']))
 }
 
-const [LEAST_STAMP, GREATEST_STAMP] = STAMP_BOUNDS.map((instant) => Date.parse(instant) * 1000) as [
-  number,
-  number,
-]
-
-/** Clamps the number to the range in which it is exact. */
-export function toStamp(microseconds: number): number {
-  return Math.min(Math.max(microseconds, LEAST_STAMP), GREATEST_STAMP)
-}
-
 /** Its payload was only measured. */
 export function isLarge(row: Row): boolean {
   return row['payload_bytes'] !== null
 }
 
-function withinBytes(rows: readonly Row[], mostBytes: number): readonly Row[] {
-  let total = 0
-  const bytesOf = (row: Row): number =>
-    isLarge(row) ? Number(row['payload_bytes']) : unescape(row['payload'] as string).length
-  const end = rows.findIndex((row, index) => (total += bytesOf(row)) > mostBytes && index > 0)
-  return end === -1 ? rows : rows.slice(0, end)
+function bytesOf(row: Row): number {
+  return isLarge(row) ? Number(row['payload_bytes']) : unescape(row['payload'] as string).length
 }
 
 /** Bytes from PostgreSQL's format 'escape': ASCII as it is, `\\` for a backslash, `\ooo` for anything else. */

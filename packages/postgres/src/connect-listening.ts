@@ -1,4 +1,5 @@
-import { listeningOn, type RootAdapter } from '@txbox/handles'
+/* Only PostgreSQL can wake a relay: by NOTIFY. */
+import { listeningOn, type RootAdapter } from '@txbox/sql'
 import type { ConnectListening } from './notification-listener.ts'
 
 const CONNECT_TIMEOUT_MS = 5000

@@ -1,5 +1,6 @@
+/* Only PostgreSQL copies rows out in binary. */
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
-import { toStamp } from './backlog-message.ts'
+import { toStamp } from '@txbox/sql'
 import { EPOCH_US } from './integer-arrays.ts'
 
 /** Signature, flags and the length of what else there is: https://www.postgresql.org/docs/current/sql-copy.html */

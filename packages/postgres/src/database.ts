@@ -1,31 +1,40 @@
+/*
+ * PostgreSQL has a schema, NOTIFY and a BEGIN that travels with the first statement; MySQL and MariaDB have a prefix and
+ * traits.
+ */
 import { crc32 } from 'node:zlib'
 import {
-  InvalidOptionError,
   OptionChecker,
   hours,
   portsKey,
-  transactOptions,
   type ConnectedDatabase,
   type ConnectedPorts,
   type Database,
   type DatabasePorts,
   type Session,
   type Sleeper,
-  type TransactOptions,
   type TransactionOf,
 } from '@txbox/core'
-import { recogniseRoot, type RootAdapter } from '@txbox/handles'
+import {
+  CHECK_TIMEOUT_MS,
+  GARBAGE_TIMEOUT_MS,
+  assertTwoConnections,
+  publicTransact,
+  recogniseRoot,
+  transactOn,
+  type RootAdapter,
+} from '@txbox/sql'
 import { connectListening } from './connect-listening.ts'
 import { deadLetterStatements } from './dead-letter-statements.ts'
 import { PostgresDeadLetterStore } from './dead-letter-store.ts'
-import { isConflict, translate } from './errors.ts'
+import { errors } from './errors.ts'
 import { garbageStatements } from './garbage-statements.ts'
 import { PostgresGarbageStore } from './garbage-store.ts'
 import { DEFAULT_SCHEMA, quoteSchema } from './identifiers.ts'
 import { inboxStatements } from './inbox-statements.ts'
 import { PostgresInboxStore } from './inbox-store.ts'
 import { inspectionStatements } from './inspection-statements.ts'
-import { PostgresInspectionStore } from './inspection-store.ts'
+import { inspectionStore } from './inspection-store.ts'
 import { leaseStatements } from './lease-statements.ts'
 import { PostgresLeaseStore } from './lease-store.ts'
 import { NotificationListener } from './notification-listener.ts'
@@ -38,12 +47,6 @@ import { checkRevision } from './schema-revision.ts'
 import { bind, execute, open, sessionOf, watch } from './session.ts'
 import { versionBufferStatements } from './version-buffer-statements.ts'
 import { PostgresVersionBufferStore } from './version-buffer-store.ts'
-
-/** A relay that is starting asks for the revision of the tables; nobody should wait longer than this for an error. */
-const CHECK_TIMEOUT_MS = 30_000
-
-/** No batch of a collector takes this long that gets an answer at all: the connection is gone. */
-const GARBAGE_TIMEOUT_MS = 60_000
 
 const LISTEN_CHECK_INTERVAL_MS = 5000
 
@@ -98,27 +101,28 @@ export function postgres(options: PostgresOptions & { db?: object | undefined } 
   })
   if (db === undefined) return { engine: 'postgres', [portsKey]: detachedPorts(schema) }
 
-  const ports = connectedPorts(schema, recogniseRoot('postgres', db, 'pg'), db, { listen, checkIntervalMs })
+  const ports = connectedPorts(schema, recogniseRoot('postgres', db, 'postgres'), db, {
+    listen,
+    checkIntervalMs,
+  })
   const database = {
     engine: 'postgres' as const,
     [portsKey]: ports,
-    async transact<R>(work: (tx: unknown) => Promise<R>, options: TransactOptions = {}): Promise<R> {
-      return ports.transact(async (tx, session) => {
-        await open(session)
-        return work(tx)
-      }, transactOptions(options))
-    },
+    transact: publicTransact(ports, async (session, work) => {
+      await open(session)
+      return work()
+    }),
   }
   return database
 }
 
 function detachedPorts(schema: string): DatabasePorts & { prepare(session: Session): Promise<void> } {
   let checked = false
-  /** Once for each database object: tables of another revision are told before anything is written to them. */
+  /** Runs once for each database object: tables of another revision are reported before anything is written to them. */
   async function prepare(session: Session): Promise<void> {
     if (checked) return
     const doing = 'checking the tables'
-    await checkRevision((text, values) => execute(session, doing, text, values), schema)
+    await checkRevision((text, values = []) => execute(session, doing, text, values), schema)
     checked = true
   }
   return {
@@ -129,50 +133,11 @@ function detachedPorts(schema: string): DatabasePorts & { prepare(session: Sessi
       return session
     },
     watch,
-    isConflict,
-    // A primary has no other nodes that write.
-    isLastingConflict: () => false,
+    isConflict: errors.isConflict,
+    isLastingConflict: errors.isLastingConflict,
     inbox: new PostgresInboxStore(inboxStatements(schema)),
     outbox: new PostgresOutboxStore(outboxStatements(schema), channelOf(schema)),
     versions: new PostgresVersionBufferStore(versionBufferStatements(schema)),
-  }
-}
-
-/** One transaction of the root, with our errors for those of BEGIN, COMMIT and the connection. */
-function transactOn(
-  root: RootAdapter,
-  db: object,
-  prepare: (session: Session) => Promise<void>,
-): ConnectedPorts['transact'] {
-  return async <R>(
-    work: (tx: unknown, session: Session) => Promise<R>,
-    { isolation, signal }: TransactOptions,
-  ): Promise<R> => {
-    // What `work` throws comes out untouched; all else is of BEGIN, COMMIT or the connection.
-    let thrown: { error: unknown } | undefined
-    let doing = 'opening the transaction'
-    try {
-      return await root.transact(
-        db,
-        async (tx, opening) => {
-          try {
-            signal?.throwIfAborted()
-            const session = sessionOf(tx, opening)
-            await prepare(session)
-            const result = await work(tx, session)
-            doing = 'committing the transaction (without an answer it may have happened)'
-            return result
-          } catch (error) {
-            thrown = { error }
-            throw error
-          }
-        },
-        isolation,
-      )
-    } catch (error) {
-      if (thrown !== undefined) throw thrown.error
-      throw translate(error, doing)
-    }
   }
 }
 
@@ -189,12 +154,16 @@ function connectedPorts(
   const connect = connectListening(root, db, listen)
   return {
     ...detached,
-    transact: transactOn(root, db, (session) => detached.prepare(session)),
+    transact: transactOn({ root, db }, errors, async (tx, opening) => {
+      const session = sessionOf(tx, opening)
+      await detached.prepare(session)
+      return session
+    }),
     async checkSchema() {
       try {
-        await checkRevision((text, values) => root.query(db, text, values, CHECK_TIMEOUT_MS), schema)
+        await checkRevision((text, values = []) => root.query(db, text, values, CHECK_TIMEOUT_MS), schema)
       } catch (error) {
-        throw translate(error, 'checking the tables')
+        throw errors.translate(error, 'checking the tables')
       }
     },
     relay: ({ statementTimeoutMs }) =>
@@ -205,7 +174,7 @@ function connectedPorts(
       }),
     deadLetters: ({ statementTimeoutMs }) =>
       new PostgresDeadLetterStore(deadLetterStatements(schema), { root, db, statementTimeoutMs }),
-    inspection: () => new PostgresInspectionStore(inspectionStatements(schema), { root, db, schema }),
+    inspection: () => inspectionStore(inspectionStatements(schema), { root, db, schema }),
     garbage: () =>
       new PostgresGarbageStore(garbageStatements(schema), {
         root,
@@ -217,12 +186,7 @@ function connectedPorts(
         new NotificationListener({ connect, channel: channelOf(schema), checkIntervalMs }, sleeper),
     }),
     leases() {
-      const most = root.maxConnections(db)
-      if (most !== undefined && most < 2) {
-        throw new InvalidOptionError(
-          'The pool has only one connection. A relay needs two at least: leases are renewed on one of their own. Set max: 6.',
-        )
-      }
+      assertTwoConnections(root, db, 'Set max: 6.')
       return new PostgresLeaseStore(leaseStatements(schema), root, db)
     },
   }

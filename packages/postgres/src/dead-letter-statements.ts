@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL selects, changes and returns in one statement; MySQL and MariaDB find without a lock first, and lock by
+ * places.
+ */
 /** The columns of a parked message that an operator may read: neither the payload nor the headers. */
 const COLUMNS = [
   ...['place', 'shard', 'order_key', 'created_at', 'due_at', 'dead_at', 'deliver_at'],
@@ -8,7 +12,7 @@ const COLUMNS = [
 export function deadLetterStatements(schema: string) {
   const parked = `${schema}.parked`
   const milliseconds = (column: string): string =>
-    `pg_catalog.floor(pg_catalog.date_part('epoch', ${column}) * 1000::double precision)::bigint::text`
+    `pg_catalog.floor(pg_catalog.date_part('epoch', ${column}) * 1000::double precision)::text`
   const named = (table: string): string => COLUMNS.map((column) => `${table}.${column}`).join(', ')
   const message = `d.place::text as place, d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error,
   d.attempts::text as attempts, ${milliseconds('d.created_at')} as created_at`

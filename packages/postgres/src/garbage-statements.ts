@@ -1,3 +1,4 @@
+/* PostgreSQL finds, locks and removes in one statement, by the addresses of rows; MySQL and MariaDB need three, by keys. */
 /**
  * Every statement of the garbage collector. `schema` is quoted. $1 is the limit, $2 the instant from which to search, as
  * microseconds of the Unix time.

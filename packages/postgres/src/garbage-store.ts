@@ -1,7 +1,9 @@
+/* PostgreSQL finds, locks and removes in one statement; MySQL and MariaDB need a transaction of three. */
 import type { CollectionRecord, GarbageStore, Removal } from '@txbox/core'
+import type { Source } from '@txbox/sql'
 import { isTimeout } from './errors.ts'
 import type { garbageStatements } from './garbage-statements.ts'
-import { runAlone, type Source } from './run-alone.ts'
+import { runAlone } from './run-alone.ts'
 
 /** The garbage of PostgreSQL. The contract is that of the port. */
 export class PostgresGarbageStore implements GarbageStore {

@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL has schemas, whose names are counted in bytes; MySQL and MariaDB have prefixes of table names, counted in
+ * characters.
+ */
 import { InvalidOptionError, nameOf } from '@txbox/core'
 
 /** Where our tables live; the migration files carry this name. */

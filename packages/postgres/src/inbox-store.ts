@@ -1,17 +1,9 @@
-import {
-  TransactionConflictError,
-  type Claim,
-  type ClaimResult,
-  type InboxStore,
-  type Session,
-} from '@txbox/core'
+/* PostgreSQL counts the rows that a claim wrote; on MySQL and MariaDB a duplicate is an error, and a batch has a token. */
+import type { Claim, ClaimResult, InboxStore, Session } from '@txbox/core'
+import { CLAIMING, CLAIM_ROUNDS, takenClaim, unsettledClaim } from '@txbox/sql'
+import { columns } from './columns.ts'
 import type { inboxStatements } from './inbox-statements.ts'
 import { execute, write, type PostgresSession } from './session.ts'
-
-/** How often a claim is decided anew when others get in between. Two or three do, in practice. */
-const ROUNDS = 20
-
-const CLAIMING = 'claiming the message in the inbox'
 
 /** The inbox table of PostgreSQL. The contract is that of the port. */
 export class PostgresInboxStore implements InboxStore {
@@ -24,24 +16,24 @@ export class PostgresInboxStore implements InboxStore {
   async claim(session: Session, claim: Claim): Promise<ClaimResult> {
     const key = [claim.consumer, claim.key]
     const values = [...key, claim.correlationId ?? null, interval(claim.retentionMs)]
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < CLAIM_ROUNDS; round++) {
       if ((await write(session, CLAIMING, this.#sql.claim, values)) > 0) return this.#won(session, claim)
 
       const { rows } = await execute(session, CLAIMING, this.#sql.read, key)
       const found = rows[0]
-      if (found?.['live'] === 'true') return taken(found)
+      if (found !== undefined && columns.flag(found, 'live')) return takenClaim(columns, found)
       if (found !== undefined && (await write(session, CLAIMING, this.#sql.renew, values)) > 0) {
         return this.#won(session, claim)
       }
     }
-    throw unsettled(claim.consumer)
+    throw unsettledClaim(claim.consumer)
   }
 
   async claimBatch(session: Session, claims: readonly Claim[]): Promise<readonly ClaimResult[]> {
     const results = new Map<string, ClaimResult>()
     // Any order serves that is the same in every process; this one is by UTF-16 code units.
     let left = claims.toSorted((a, b) => (a.key < b.key ? -1 : 1))
-    for (let round = 0; round < ROUNDS && left.length > 0; round++) {
+    for (let round = 0; round < CLAIM_ROUNDS && left.length > 0; round++) {
       const [{ consumer, retentionMs }] = left as [Claim]
       const { rows } = await execute(session, CLAIMING, this.#sql.claimBatch, [
         consumer,
@@ -51,8 +43,9 @@ export class PostgresInboxStore implements InboxStore {
       ])
       for (const row of rows) {
         const key = row['key'] as string
-        if (row['state'] === 'won') results.set(key, { status: 'won', processedAt: instant(row) })
-        if (row['state'] === 'taken') results.set(key, taken(row))
+        if (row['state'] === 'won')
+          results.set(key, { status: 'won', processedAt: columns.date(row, 'processed_at') })
+        if (row['state'] === 'taken') results.set(key, takenClaim(columns, row))
       }
       left = left.filter((claim) => !results.has(claim.key))
     }
@@ -60,7 +53,7 @@ export class PostgresInboxStore implements InboxStore {
     if (won.length > 0) this.#hold(session, claims[0]!.consumer, won)
     return claims.map((claim) => {
       const result = results.get(claim.key)
-      if (result === undefined) throw unsettled(claim.consumer)
+      if (result === undefined) throw unsettledClaim(claim.consumer)
       return result
     })
   }
@@ -78,7 +71,7 @@ export class PostgresInboxStore implements InboxStore {
       consumer,
       key,
     ])
-    return rows[0]?.['live'] === 'true'
+    return columns.flag(rows[0], 'live')
   }
 
   #won(session: Session, { consumer, key }: Claim): ClaimResult {
@@ -91,7 +84,7 @@ export class PostgresInboxStore implements InboxStore {
     ;(session as PostgresSession).holds = async () => {
       const doing = 'asking whether the claim is still there'
       const { rows } = await execute(session, doing, this.#sql.held, [consumer, keys])
-      return rows[0]?.['held'] === String(keys.length)
+      return columns.number(rows[0], 'held') === keys.length
     }
   }
 }
@@ -99,23 +92,4 @@ export class PostgresInboxStore implements InboxStore {
 /** As text: the server reads it faster than it multiplies a number. */
 function interval(ms: number): string {
   return `${ms} milliseconds`
-}
-
-function taken(row: Readonly<Record<string, unknown>>): ClaimResult {
-  return {
-    status: 'taken',
-    firstProcessedAt: instant(row),
-    correlationId: (row['correlation_id'] as string | null) ?? undefined,
-  }
-}
-
-function instant(row: Readonly<Record<string, unknown>>): Date {
-  return new Date(Number(row['processed_at']))
-}
-
-function unsettled(consumer: string): TransactionConflictError {
-  return new TransactionConflictError(
-    `${CLAIMING}: the claim of consumer '${consumer}' kept changing hands during ${ROUNDS} attempts. Roll back and run ` +
-      'the transaction again.',
-  )
 }

@@ -1,3 +1,4 @@
+/* The catalogs of PostgreSQL, and what they know of vacuum, sequences and collations, are its own. */
 /** Every statement of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers come as text. */
 export function inspectionStatements(schema: string) {
   /** Stops counting at $1. */

@@ -1,3 +1,4 @@
+/* Only PostgreSQL takes arrays. */
 /** Of the element types: `select oid from pg_type`. */
 const INT8 = 20
 const TID = 27

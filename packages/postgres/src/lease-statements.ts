@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL has arrays and UPDATE … RETURNING; MySQL and MariaDB have a condition for each lease, and acquire in two
+ * statements.
+ */
 /** Every statement on the table of leases. `schema` is quoted. All times are the database's. */
 export function leaseStatements(schema: string) {
   const leases = `${schema}.leases`
@@ -24,7 +28,7 @@ with free as materialized (
 )
 update ${leases} as l
 set owner = $2, term = l.term + 1, expires_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
-  crashes = l.crashes + case when l.owner is null then 0 else 1 end
+  crashes = least(l.crashes, 1000000) + case when l.owner is null then 0 else 1 end
 from free
 where l.name = free.name
 returning l.name, l.term::text as term, l.crashes::text as crashes, l.in_flight`,
@@ -40,7 +44,7 @@ returning l.name`,
     release: `
 update ${leases} as l
 set owner = null, expires_at = null,
-  crashes = l.crashes + case when l.name = any ($4::text[]) then 1 else 0 end,
+  crashes = least(l.crashes, 1000000) + case when l.name = any ($4::text[]) then 1 else 0 end,
   in_flight = case when l.name = any ($4::text[]) then l.in_flight end
 from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) as mine (name, term)
 where l.name = mine.name and l.term = mine.term and l.owner = $3`,

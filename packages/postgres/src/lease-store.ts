@@ -1,25 +1,35 @@
+/*
+ * PostgreSQL acquires leases by one statement with SKIP LOCKED, and takes lists of names and terms as arrays. MySQL and
+ * MariaDB need a short transaction for that, and a condition for each lease.
+ */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
-import type { OwnConnection, RootAdapter, SqlResult } from '@txbox/handles'
-import { isConflict, translate } from './errors.ts'
+import { LeaseConnection, type RootAdapter, type SqlResult } from '@txbox/sql'
+import { columns } from './columns.ts'
+import { errors } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
-import { runAtReadCommitted, type Source } from './run-alone.ts'
+import { atReadCommitted } from './run-alone.ts'
 
-const ATTEMPTS = 5
-
-/** A relay gives up earlier, after a third of its lease; this is so that a dead connection does not stay. */
+/** A relay gives up earlier, after a third of its lease; with this timeout a dead connection does not stay. */
 const STATEMENT_TIMEOUT_MS = 5000
 
 /** The table of leases of PostgreSQL. The contract is that of the port. */
 export class PostgresLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
-  readonly #source: Source
-  #connection: Promise<OwnConnection> | undefined
-  #last: Promise<unknown> = Promise.resolve()
-  #underWay = 0
+  readonly #connection: LeaseConnection
 
   constructor(statements: ReturnType<typeof leaseStatements>, root: RootAdapter, db: unknown) {
     this.#sql = statements
-    this.#source = { root, db, statementTimeoutMs: STATEMENT_TIMEOUT_MS }
+    const source = { root, db, statementTimeoutMs: STATEMENT_TIMEOUT_MS }
+    this.#connection = new LeaseConnection(
+      // Kysely can open no connection outside its pool: each statement borrows one.
+      root.library === 'kysely'
+        ? async () => ({
+            query: (text, values) => atReadCommitted(source, text, values),
+            release: () => undefined,
+          })
+        : () => root.connectApart(db, STATEMENT_TIMEOUT_MS),
+      errors,
+    )
   }
 
   async acquire(
@@ -30,11 +40,11 @@ export class PostgresLeaseStore implements LeaseStore {
     await this.#run('acquiring leases', this.#sql.seed, [names])
     const { rows } = await this.#run('acquiring leases', this.#sql.acquire, [names, owner, ttlMs, limit])
     return rows.map((row) => ({
-      name: row['name'] as string,
+      name: columns.text(row, 'name'),
       owner,
-      term: BigInt(row['term'] as string),
-      crashes: Number(row['crashes']),
-      inFlight: (row['in_flight'] as string | null) ?? undefined,
+      term: columns.bigint(row, 'term'),
+      crashes: columns.number(row, 'crashes'),
+      inFlight: columns.optionalText(row, 'in_flight'),
     }))
   }
 
@@ -42,7 +52,7 @@ export class PostgresLeaseStore implements LeaseStore {
     const [first] = leases
     if (first === undefined) return []
     const { rows } = await this.#run('renewing leases', this.#sql.renew, [
-      ...mine(leases),
+      ...arraysOf(leases),
       first.owner,
       ttlMs,
     ])
@@ -54,12 +64,12 @@ export class PostgresLeaseStore implements LeaseStore {
     const [first] = leases
     if (first === undefined) return
     const cutNames = leases.filter((lease) => cutOff.has(lease)).map(({ name }) => name)
-    await this.#run('giving leases back', this.#sql.release, [...mine(leases), first.owner, cutNames])
+    await this.#run('giving leases back', this.#sql.release, [...arraysOf(leases), first.owner, cutNames])
   }
 
   async holders(prefix: string): Promise<readonly LeaseHolder[]> {
     const { rows } = await this.#run('reading leases', this.#sql.holders, [prefix])
-    return rows.map((row) => ({ name: row['name'] as string, owner: row['owner'] as string }))
+    return rows.map((row) => ({ name: columns.text(row, 'name'), owner: columns.text(row, 'owner') }))
   }
 
   async sweep(prefix: string, olderThanMs: number): Promise<void> {
@@ -67,49 +77,15 @@ export class PostgresLeaseStore implements LeaseStore {
   }
 
   async close(): Promise<void> {
-    const connection = this.#connection
-    const broken = this.#underWay > 0
-    this.#connection = undefined
-    this.#last = Promise.resolve()
-    // Nobody waits for it: a connection that is still being opened may never be.
-    void connection?.then((open) => open.release(broken)).catch(() => undefined)
+    this.#connection.close()
   }
 
-  /** One statement after the other: a connection takes one at a time. */
-  async #run(doing: string, text: string, values: readonly unknown[]): Promise<SqlResult> {
-    const turn = this.#last.then(() => this.#runNow(doing, text, values))
-    this.#last = turn.catch(() => undefined)
-    return turn
-  }
-
-  async #runNow(doing: string, text: string, values: readonly unknown[]): Promise<SqlResult> {
-    if (this.#source.root.library === 'kysely') return runAtReadCommitted(this.#source, doing, text, values)
-    const { root, db } = this.#source
-    const connecting = (this.#connection ??= root.connectApart(db, STATEMENT_TIMEOUT_MS))
-    this.#underWay++
-    try {
-      const { query } = await connecting
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await query(text, values)
-        } catch (error) {
-          // A strict default isolation: another relay's round came in between. Each statement is harmless to repeat.
-          if (attempt === ATTEMPTS || !isConflict(error)) throw error
-        }
-      }
-    } catch (error) {
-      // Whatever it was, a fresh connection is the safe choice: leases are renewed rarely.
-      if (this.#connection === connecting) {
-        this.#connection = undefined
-        void connecting.then((open) => open.release(true)).catch(() => undefined)
-      }
-      throw translate(error, doing)
-    } finally {
-      this.#underWay--
-    }
+  #run(doing: string, text: string, values: readonly unknown[]): Promise<SqlResult> {
+    return this.#connection.inTurn(doing, (query) => query(text, values))
   }
 }
 
-function mine(leases: readonly Lease[]): [names: readonly string[], terms: readonly string[]] {
+/** The names and the terms of leases. */
+function arraysOf(leases: readonly Lease[]): [names: readonly string[], terms: readonly string[]] {
   return [leases.map((lease) => lease.name), leases.map((lease) => String(lease.term))]
 }

@@ -1,16 +1,19 @@
+/* PostgreSQL migrates in one transaction; MySQL and MariaDB commit at every DDL statement, and may be a cluster. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { OptionChecker } from '@txbox/core'
-import { recogniseHandle, recogniseRoot, type OwnConnection } from '@txbox/handles'
-import { translate } from './errors.ts'
+import {
+  LOCK_PAUSE_MS,
+  kyselyProvider,
+  missingMigrations,
+  onMigratingConnection,
+  pendingOn,
+  statementsOf,
+  type RunStatement,
+} from '@txbox/sql'
 import { DEFAULT_SCHEMA, quoteSchema } from './identifiers.ts'
+import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
-import { appliedMigrations, refuseLater, type RunStatement } from './schema-revision.ts'
-
-/** How long to wait before asking again for the lock that another starting service holds. */
-const LOCK_PAUSE_MS = 100
-
-/** Looking at the tables takes no locks: nobody should wait longer than this for an error. */
-const CHECK_TIMEOUT_MS = 30_000
+import { migrated } from './schema-revision.ts'
 
 /**
  * Brings the tables to the revision of this version of the package: creates them, or applies what is missing. Services
@@ -36,19 +39,8 @@ export async function migrate(
   const check = new OptionChecker('migrate', options).known('schema', 'signal')
   const schema = quoteSchema('migrate', options.schema ?? DEFAULT_SCHEMA)
   const signal = check.signal('signal')
-  const root = recogniseRoot('migrate', db, 'pg')
-  let connection: OwnConnection | undefined
-  let broken = true
-  try {
-    connection = await root.connect(db)
-    const applied = await applyMissing(connection.query, schema, signal)
-    broken = false
-    return { applied }
-  } catch (error) {
-    throw translate(error, 'migrating the tables')
-  } finally {
-    connection?.release(broken)
-  }
+  const applied = await onMigratingConnection(migrated, db, (run) => applyMissing(run, schema, signal))
+  return { applied }
 }
 
 /**
@@ -67,16 +59,7 @@ export async function pendingMigrations(
 ): Promise<readonly { readonly name: string; readonly sql: string }[]> {
   new OptionChecker('pendingMigrations', options).known('schema')
   const schema = quoteSchema('pendingMigrations', options.schema ?? DEFAULT_SCHEMA)
-  const root = recogniseRoot('pendingMigrations', db, 'pg')
-  try {
-    const missing = await missingMigrations(
-      (text, values) => root.query(db, text, values, CHECK_TIMEOUT_MS),
-      schema,
-    )
-    return missing.map(({ name, sql }) => ({ name, sql: inSchema(sql, schema) }))
-  } catch (error) {
-    throw translate(error, 'looking at the tables')
-  }
+  return pendingOn(migrated, db, schema)
 }
 
 /**
@@ -94,22 +77,13 @@ export function migrationProvider(
 ): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
   new OptionChecker('migrationProvider', options).known('schema')
   const schema = quoteSchema('migrationProvider', options.schema ?? DEFAULT_SCHEMA)
-  const migrations = MIGRATIONS.map(({ name, sql }) => [
-    `txbox_${name}`,
-    {
-      async up(db: object): Promise<void> {
-        const adapter = recogniseHandle(db, 'pg')
-        await applyMigration((text, values) => adapter.query(db, text, values), sql, schema)
-      },
-    },
-  ])
-  return { getMigrations: async () => Object.fromEntries(migrations) }
+  return kyselyProvider(migrated, (run, sql) => applyMigration(run, sql, schema))
 }
 
 /** The SQL of all migrations for another schema, as `txbox migrate --print` shows it. */
 export function migrationSql(schema: string): readonly { readonly name: string; readonly sql: string }[] {
   const quoted = quoteSchema('migrationSql', schema)
-  return MIGRATIONS.map(({ name, sql }) => ({ name, sql: inSchema(sql, quoted) }))
+  return MIGRATIONS.map(({ name, sql }) => ({ name, sql: migrated.on(sql, quoted) }))
 }
 
 async function applyMissing(
@@ -117,21 +91,22 @@ async function applyMissing(
   schema: string,
   signal: AbortSignal | undefined,
 ): Promise<readonly string[]> {
+  const { commit, rollback } = migrationStatements(schema)
   try {
     await lock(run, schema, signal)
-    const missing = await missingMigrations(run, schema)
+    const missing = await missingMigrations(migrated, run, schema)
     for (const { sql } of missing) {
       await applyMigration(run, sql, schema, signal)
     }
-    await run('commit', [])
+    await run(commit)
     return missing.map((migration) => migration.name)
   } catch (error) {
-    await run('rollback', []).catch(() => undefined)
+    await run(rollback).catch(() => undefined)
     throw error
   }
 }
 
-/** One statement at a time: PGlite takes no more in one text. */
+/** Runs one statement at a time: PGlite accepts no more in one text. */
 async function applyMigration(
   run: RunStatement,
   sql: string,
@@ -142,51 +117,26 @@ async function applyMigration(
     signal?.throwIfAborted()
     // PostgreSQL asks for the right to create a schema even where IF NOT EXISTS would find the schema.
     if (CREATE_SCHEMA.test(statement) && (await schemaExists(run, schema))) continue
-    await run(inSchema(statement, schema), [])
+    await run(migrated.on(statement, schema))
   }
 }
 
 const CREATE_SCHEMA = /^create schema if not exists /
 
 async function schemaExists(run: RunStatement, schema: string): Promise<boolean> {
-  const { rows } = await run('select (pg_catalog.to_regnamespace($1) is not null)::text as there', [schema])
+  const { rows } = await run(migrationStatements(schema).schemaExists, [schema])
   return rows[0]?.['there'] === 'true'
 }
 
-async function missingMigrations(run: RunStatement, schema: string): Promise<typeof MIGRATIONS> {
-  const { rows } = await run('select (pg_catalog.to_regclass($1) is not null)::text as there', [
-    `${schema}.migrations`,
-  ])
-  const applied = rows[0]?.['there'] === 'true' ? await appliedMigrations(run, schema) : new Set<number>()
-  refuseLater(applied, schema)
-  return MIGRATIONS.filter((migration) => !applied.has(migration.number))
-}
-
-/** Leaves with a transaction open that holds the lock, so that a pooler between us and the server does no harm. */
+/** Returns with a transaction open that holds the lock, so that a pooler in front of the server does no harm. */
 async function lock(run: RunStatement, schema: string, signal: AbortSignal | undefined): Promise<void> {
+  const sql = migrationStatements(schema)
   for (;;) {
     signal?.throwIfAborted()
-    await run('begin', [])
-    const { rows } = await run(
-      'select pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))::text as locked',
-      [`txbox.migrate ${schema}`],
-    )
+    await run(sql.begin)
+    const { rows } = await run(sql.lock, [`txbox.migrate ${schema}`])
     if (rows[0]?.['locked'] === 'true') return
-    await run('rollback', [])
+    await run(sql.rollback)
     await pause(LOCK_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
   }
-}
-
-/** The statements of a migration file of txbox. These statements hold no semicolon except at their end. */
-function statementsOf(sql: string): readonly string[] {
-  return sql
-    .replaceAll(/^\s*--.*$/gm, '')
-    .split(/;\s*$/m)
-    .map((statement) => statement.trim())
-    .filter((statement) => statement !== '')
-}
-
-/** The files carry the default name; it stands before a dot, or after CREATE SCHEMA. */
-function inSchema(sql: string, schema: string): string {
-  return sql.replaceAll(/\btxbox(?=\.)|(?<=create schema if not exists )txbox\b/g, () => schema)
 }

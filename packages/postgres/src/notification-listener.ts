@@ -1,19 +1,18 @@
+/* Only PostgreSQL can wake a relay: by NOTIFY. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { answerWithin, exponentialBackoff, type Sleeper, type WakeUps } from '@txbox/core'
-import type { ListeningConnection } from '@txbox/handles'
+import type { ListeningConnection } from '@txbox/sql'
 import { translate } from './errors.ts'
+import { listenStatements } from './listen-statements.ts'
 
-/** An answer that takes longer never comes. A connection that is asked more often than this has as long as that. */
+/** An answer that takes longer never comes. A connection that is checked more often than this has as long as the interval. */
 const MOST_ANSWER_MS = 5000
 
-/** To connect, at most: a function of the user's may wait for ever, where nobody refuses it. */
+/** The time to connect: a user's own function may wait for ever, where nothing refuses the connection. */
 const CONNECT_MS = 10_000
 
 /** Between two connections. */
 const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
-
-/** Says, where the server shows what its connections were asked last, what this one is for. */
-const ALIVE = 'select 1 as listening'
 
 const ASKED = 'The connection that listens for new messages'
 
@@ -26,7 +25,7 @@ export type ConnectListening = (on: {
 export interface ListenerSettings {
   readonly connect: ConnectListening
   readonly channel: string
-  /** A connection whose other end is gone may never tell: it is asked so often. */
+  /** How often the connection is checked: a connection whose other end is gone may never report that. */
   readonly checkIntervalMs: number
 }
 
@@ -67,14 +66,14 @@ export class NotificationListener implements WakeUps {
     const ended = new AbortController()
     const connection = await this.#connect((error) => ended.abort(error))
     try {
-      await answerWithin(MOST_ANSWER_MS, connection.query(`listen "${channel}"`), ASKED)
+      await answerWithin(MOST_ANSWER_MS, connection.query(listenStatements.listen(channel)), ASKED)
       works()
-      // Whatever came while nobody listened.
+      // Messages may have come while nothing listened.
       this.#sleeper.woken()
       const either = AbortSignal.any([signal, ended.signal])
       while (!either.aborted) {
         await pause(checkIntervalMs, undefined, { signal: either }).catch(() => undefined)
-        if (!either.aborted) await answerWithin(answerMs, connection.query(ALIVE), ASKED)
+        if (!either.aborted) await answerWithin(answerMs, connection.query(listenStatements.alive), ASKED)
       }
       if (ended.signal.aborted) throw ended.signal.reason
     } finally {
@@ -87,7 +86,7 @@ export class NotificationListener implements WakeUps {
     try {
       return await answerWithin(CONNECT_MS, connecting, ASKED)
     } catch (error) {
-      // It may still come about, and nobody would end it.
+      // The connection may still arrive, and nothing else would close it.
       connecting.then((late) => late.close()).catch(() => undefined)
       throw error
     }

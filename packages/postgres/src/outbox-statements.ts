@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL takes columns of values as arrays, and can notify; MySQL and MariaDB insert rows, and may have to delete
+ * them again.
+ */
 /** Every statement on the outbox table that a producer runs. `schema` is quoted. */
 export function outboxStatements(schema: string) {
   const outbox = `${schema}.outbox (shard, id, topic, key, type, content_type, headers, correlation_id, payload)`

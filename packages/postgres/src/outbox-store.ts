@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL takes a batch as arrays, and can notify; MySQL and MariaDB cut a batch into packets, and check for a
+ * transaction.
+ */
 import type { NewStoredMessage, OutboxStore, Session, StoredMessage } from '@txbox/core'
 import type { outboxStatements } from './outbox-statements.ts'
 import { execute } from './session.ts'

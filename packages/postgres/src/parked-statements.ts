@@ -1,3 +1,4 @@
+/* PostgreSQL settles in one statement, on arrays; MySQL and MariaDB take lists as JSON, and one branch for each key. */
 import {
   boundedPayload,
   dueAfter,
@@ -51,7 +52,7 @@ select p.place::text as place, p.order_key, p.attempts::text as attempts, ${stam
   first.place::text as first
 from ${parked} as p
 left join lateral (${firstOf('f.place', '$1', 'p.order_key')}) as first on true
-where p.shard = $1 and p.due_at <= pg_catalog.statement_timestamp()
+where p.shard = $1 and p.due_at <= pg_catalog.statement_timestamp() and p.dead_at is null
   and (not p.suspect or first.place <> p.place)
 order by p.due_at
 limit $2`,
@@ -101,7 +102,7 @@ order by onward.n, p.place`,
 select ${columns},
   ${boundedPayload('p', '$2')}, null as later
 from ${parked} as p
-where p.shard = $1 and p.suspect and p.due_at is not null and p.due_at <= pg_catalog.statement_timestamp()
+where p.shard = $1 and p.suspect and p.due_at is not null and p.due_at <= pg_catalog.statement_timestamp() and p.dead_at is null
   and (p.order_key is null or p.place = (${firstOf('f.place', '$1', 'p.order_key')}))
 order by p.due_at
 limit 1`,

@@ -1,3 +1,4 @@
+/* PostgreSQL checks the server within each statement; MySQL and MariaDB return the name of the server with the answer. */
 import { ANOTHER_SERVER } from './relay-statements.ts'
 
 /** How many times in a row a statement may find yet another server. */

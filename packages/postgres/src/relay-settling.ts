@@ -1,15 +1,20 @@
-import { LeaseLostError, SettlementError, type Lease } from '@txbox/core'
-import type { Row } from './backlog-message.ts'
-import { hasCode } from './errors.ts'
-import { runAtReadCommitted, type Source } from './run-alone.ts'
+/* A settlement is one statement of PostgreSQL; MySQL and MariaDB need a transaction of several, on lists cut into packets. */
+import type { Lease } from '@txbox/core'
+import {
+  SETTLING,
+  asPermitted,
+  assertNone as assertNoneOf,
+  leaseLost,
+  withStorableTexts,
+  type Row,
+  type Source,
+  type SqlResult,
+} from '@txbox/sql'
+import { UNTRANSLATABLE, hasCode } from './errors.ts'
+import { runAtReadCommitted } from './run-alone.ts'
 
-const SETTLING = 'settling messages'
-
-/** Insufficient privilege: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+/** Insufficient privilege. */
 const NO_PRIVILEGE = '42501'
-
-/** A character that the encoding of the database does not have. */
-const UNTRANSLATABLE = '22P05'
 
 /** Statements that are settlements under a lease: each is a transaction of its own. */
 export class RelaySettling {
@@ -20,53 +25,41 @@ export class RelaySettling {
   }
 
   /** Runs a settlement with texts that the database may not be able to hold unchanged. */
-  async settleVerdicts(
+  settleVerdicts(
     lease: Lease,
     text: string,
     valuesWith: (ascii: boolean) => readonly unknown[],
   ): Promise<Row> {
-    try {
-      return await this.settle(lease, text, valuesWith(false))
-    } catch (error) {
-      if (!hasCode(error, UNTRANSLATABLE)) throw error
-      return this.settle(lease, text, valuesWith(true))
-    }
+    return withStorableTexts(
+      (ascii) => this.settle(lease, text, valuesWith(ascii)),
+      (error) => hasCode(error, UNTRANSLATABLE),
+    )
   }
 
   /** @throws {LeaseLostError} when the lease is no longer this one: the statement has returned no row. */
   async settle(lease: Lease, text: string, values: readonly unknown[]): Promise<Row> {
     const [row] = (await this.attempt(text, values)).rows
-    if (row !== undefined) return row
-    throw new LeaseLostError(
-      `The lease '${lease.name}' of term ${lease.term} is no longer held by '${lease.owner}': what it published last was ` +
-        'not settled and will be published again, with the same ids, by the new owner.',
-    )
+    if (row === undefined) throw leaseLost(lease)
+    return row
   }
 
   /** @throws {SettlementError} when the role of the relay may not do it. */
-  async attempt(text: string, values: readonly unknown[]): ReturnType<typeof runAtReadCommitted> {
-    try {
-      return await runAtReadCommitted(this.#source, SETTLING, text, values)
-    } catch (error) {
-      if (!hasCode(error, NO_PRIVILEGE)) throw error
-      throw new SettlementError(
-        `${SETTLING}: the database refuses it (${(error as Error).message}). Nothing was changed. Give the role of the ` +
-          'relay the rights of docs/privileges/postgres.sql.',
-        { cause: error },
-      )
-    }
+  attempt(text: string, values: readonly unknown[]): Promise<SqlResult> {
+    return asPermitted(
+      () => runAtReadCommitted(this.#source, SETTLING, text, values),
+      (error) => hasCode(error, NO_PRIVILEGE),
+      'Give the role of the relay the rights of docs/privileges/postgres.sql.',
+    )
   }
 }
 
 /** @throws {SettlementError} when some rows are still there. */
 export function assertNone(remaining: number, of: number, where: string): void {
-  if (remaining === 0) return
-  throw new SettlementError(
-    `${SETTLING}: ${remaining} of ${of} rows that were to go are still ${where}. A row-level security policy, a trigger ` +
-      'or a rule keeps them; the rest was settled. Let the role of the relay delete rows there.',
-  )
+  const keepers = 'A row-level security policy, a trigger or a rule'
+  assertNoneOf(remaining, of, where, { keepers, user: 'role' })
 }
 
+/** The values of `heldLease` of the statements. */
 export function fence({ name, owner, term }: Lease): readonly unknown[] {
   return [name, owner, String(term)]
 }

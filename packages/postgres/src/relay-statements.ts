@@ -1,11 +1,11 @@
+/*
+ * PostgreSQL settles in one statement, on arrays, by the addresses of rows; MySQL and MariaDB take lists as JSON, in
+ * several statements.
+ */
+import { STAMP_BOUNDS } from '@txbox/sql'
+
 /** The text of the server's error when the remembered number comes from another server or another table. */
 export const ANOTHER_SERVER = 'txbox: another server'
-
-/**
- * Between these two instants, microseconds since 1970 are exact numbers. Only a row that was written by hand lies
- * outside.
- */
-export const STAMP_BOUNDS = ['1700-01-01T00:00:00Z', '2200-01-01T00:00:00Z'] as const
 
 /** What `messageColumns` leaves out. */
 export const COMMON = { contentType: 'application/json', headers: '{}' } as const
@@ -189,7 +189,7 @@ cross join lateral (
       limit 1
     ) is not null as waiting,
     exists (
-      select from ${schema}.parked as p where p.shard = asked.shard and p.due_at <= pg_catalog.statement_timestamp()
+      select from ${schema}.parked as p where p.shard = asked.shard and p.due_at <= pg_catalog.statement_timestamp() and p.dead_at is null
     ) as due
 ) as found
 where waiting or due`,
@@ -231,14 +231,14 @@ export function messageColumns(table: string): string {
   ${stampOf(table)} as stamp`
 }
 
-/** Microseconds since 1970: exact, as text. */
+/** Microseconds since 1970: exact, as text. PostgreSQL has instants that no number stands for, such as 'infinity'. */
 export function stampOf(table: string): string {
-  return `(extract(epoch from ${table}.created_at) * 1000000::numeric)::bigint::text`
+  return `(extract(epoch from least(greatest(${table}.created_at, '0001-01-01Z'::timestamptz), '9999-12-31Z'::timestamptz)) * 1000000::numeric)::bigint::text`
 }
 
 /** The value that a stamp is compared with: `toStamp` clamps the stamp to the same two instants. */
 export function stampIn(table: string): string {
-  const [least, greatest] = STAMP_BOUNDS
+  const [least, greatest] = STAMP_BOUNDS.map((day) => `${day}T00:00:00Z`) as [string, string]
   return `least(greatest(${table}.created_at, '${least}'::timestamptz), '${greatest}'::timestamptz)`
 }
 

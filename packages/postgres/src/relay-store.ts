@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL reads by COPY, remembers where a scan starts, and settles in one statement by the addresses of rows. MySQL and
+ * MariaDB have none of these.
+ */
 import {
   type BacklogMessage,
   type BacklogRow,
@@ -8,7 +12,8 @@ import {
   type Settlement,
   type ShardWork,
 } from '@txbox/core'
-import { isLarge, stampOf, toMessages, type Row } from './backlog-message.ts'
+import { inlineBytes, refused as verdictOf, waiting, withoutLater, type Row, type Source } from '@txbox/sql'
+import { isLarge, stampOf, toMessages } from './backlog-message.ts'
 import { CopiedMessages } from './copied-messages.ts'
 import {
   binaryAddresses,
@@ -22,8 +27,8 @@ import type { parkedStatements } from './parked-statements.ts'
 import { RelayServer, type Server } from './relay-server.ts'
 import { RelaySettling, assertNone, fence } from './relay-settling.ts'
 import { withIntegers, type relayStatements } from './relay-statements.ts'
-import { columnsOf, refused as verdictOf, rowsOf, waiting } from './relay-verdicts.ts'
-import { cancelAfterMs, copyAlone, runAtReadCommitted, type CopyOut, type Source } from './run-alone.ts'
+import { columnsOf, rowsOf } from './relay-verdicts.ts'
+import { copyAlone, runAtReadCommitted, serverTimeoutMs, type CopyOut } from './run-alone.ts'
 import { ScanStarts, type OpenWriter, type Scan } from './scan-start.ts'
 
 const READING = 'reading the outbox'
@@ -105,7 +110,7 @@ export class PostgresRelayStore implements RelayStore {
       this.#source,
       this.#copyOut,
       READING,
-      withIntegers(this.#sql.copy, [...values, cancelAfterMs(this.#source)]),
+      withIntegers(this.#sql.copy, [...values, serverTimeoutMs(this.#source)]),
       () => new CopiedMessages(shard),
     )
     if (!hasLarge) return messages
@@ -123,7 +128,7 @@ export class PostgresRelayStore implements RelayStore {
       ...(alone.length === 0
         ? []
         : await this.#read(this.#parked.readAlone, [...placesOf(alone), mostBytes])),
-      ...(onward.length === 0 ? [] : withoutLater(await this.#readOnward(shard, onward, limits))),
+      ...(onward.length === 0 ? [] : onwardOf(await this.#readOnward(shard, onward, limits))),
     ]
     return this.#toParked(rows, shard, limits)
   }
@@ -275,11 +280,6 @@ export class PostgresRelayStore implements RelayStore {
   }
 }
 
-/** With this bound on each payload that comes along, all of them together stay within `bytes`. */
-function inlineBytes(limits: ReadLimits): number {
-  return Math.floor(limits.bytes / limits.messages)
-}
-
 function numberOf(row: Row | undefined): bigint | undefined {
   return row === undefined ? undefined : BigInt(row['seq'] as string)
 }
@@ -297,11 +297,11 @@ function serverOf(row: Row | undefined): Server {
   return { identity: row['server'] as string, last: BigInt((row['last'] as string | null) ?? 0) }
 }
 
-/** Of each key no more than what comes before one that has to wait longer. */
-function withoutLater(rows: readonly Row[]): readonly Row[] {
-  const stopped = new Set<unknown>()
-  return rows.filter((row) => {
-    if (row['later'] === 'true') stopped.add(row['key'])
-    return !stopped.has(row['key'])
-  })
+/** Of each key only the messages before the first that has to wait longer. */
+function onwardOf(rows: readonly Row[]): readonly Row[] {
+  return withoutLater(
+    rows,
+    (row) => row['key'],
+    (row) => row['later'] === 'true',
+  )
 }

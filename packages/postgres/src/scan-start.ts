@@ -1,3 +1,4 @@
+/* Only PostgreSQL leaves deleted rows in the index until vacuum, so that a scan needs a start that it remembers. */
 /** Rows that a read walks over for nothing, before it is worth a look at who is writing. */
 const WORTH_A_LOOK = 1000
 

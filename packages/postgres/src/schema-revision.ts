@@ -1,35 +1,32 @@
-import { SchemaError } from '@txbox/core'
-import type { SqlResult } from '@txbox/handles'
+/* A schema of PostgreSQL holds the tables; on MySQL and MariaDB a prefix does, and the same query asks what the server is. */
+import { assertRevision, type MigratedDatabase, type RunStatement } from '@txbox/sql'
+import { errors } from './errors.ts'
+import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
 
-/** Runs one statement; throws what the caller wants to see. */
-export type RunStatement = (text: string, values: readonly unknown[]) => Promise<SqlResult>
-
-/** The numbers of the migrations that a schema has had. */
-export async function appliedMigrations(run: RunStatement, schema: string): Promise<ReadonlySet<number>> {
-  const { rows } = await run(`select number::text as number from ${schema}.migrations`, [])
-  return new Set(rows.map((row) => Number(row['number'])))
-}
-
-/** @throws {SchemaError} when the tables are of a later revision than this version of the package knows. */
-export function refuseLater(applied: ReadonlySet<number>, schema: string): void {
-  const latest = Math.max(0, ...applied)
-  const known = MIGRATIONS.at(-1)!.number
-  if (latest <= known) return
-  throw new SchemaError(
-    `The tables in schema ${schema} are of revision ${latest}; this version of @txbox/postgres knows revisions up to ` +
-      `${known}. Upgrade the package.`,
-  )
+/** The migrations of PostgreSQL. A place is a quoted schema. */
+export const migrated: MigratedDatabase<string> = {
+  engine: 'postgres',
+  packageName: '@txbox/postgres',
+  errors,
+  migrations: MIGRATIONS,
+  nameOf: (schema) => `in schema ${schema}`,
+  async applied(run, schema) {
+    const { rows } = await run(migrationStatements(schema).tableExists, [`${schema}.migrations`])
+    return rows[0]?.['there'] === 'true' ? appliedMigrations(run, schema) : new Set()
+  },
+  // The files carry the default name; it stands before a dot, or after CREATE SCHEMA.
+  on: (sql, schema) =>
+    sql.replaceAll(/\btxbox(?=\.)|(?<=create schema if not exists )txbox\b/g, () => schema),
 }
 
 /** @throws {SchemaError} when the tables are of an earlier or later revision than this version of the package. */
 export async function checkRevision(run: RunStatement, schema: string): Promise<void> {
-  const applied = await appliedMigrations(run, schema)
-  refuseLater(applied, schema)
-  const missing = MIGRATIONS.filter((migration) => !applied.has(migration.number))
-  if (missing.length === 0) return
-  throw new SchemaError(
-    `The tables in schema ${schema} lack ${missing.map((migration) => migration.name).join(', ')}. Run ` +
-      "'npx @txbox/cli migrate', or call migrate(db).",
-  )
+  assertRevision(migrated, await appliedMigrations(run, schema), schema)
+}
+
+/** The numbers of the migrations that a schema has had. */
+async function appliedMigrations(run: RunStatement, schema: string): Promise<ReadonlySet<number>> {
+  const { rows } = await run(migrationStatements(schema).applied)
+  return new Set(rows.map((row) => Number(row['number'])))
 }

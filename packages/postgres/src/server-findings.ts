@@ -1,8 +1,14 @@
-import { isTxboxError, readableDuration, readableNumber, type Finding } from '@txbox/core'
+/*
+ * What each database may be wrong about differs: PostgreSQL has vacuum and a sequence, MySQL and MariaDB packets and
+ * clusters.
+ */
+import { readableDuration, readableNumber, type Finding } from '@txbox/core'
+import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
+import { columns } from './columns.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
 import { checkRevision } from './schema-revision.ts'
 
-type Run = (text: string, values: readonly unknown[]) => Promise<readonly Readonly<Record<string, unknown>>[]>
+type Run = (text: string, values?: readonly unknown[]) => Promise<readonly Row[]>
 type Statements = ReturnType<typeof inspectionStatements>
 
 const OLDEST_VERSION = 150_000
@@ -23,7 +29,8 @@ const INDEXES = [
 export async function serverFindings(
   run: Run,
   sql: Statements,
-  { schema, longTransactionMs }: { readonly schema: string; readonly longTransactionMs: number },
+  schema: string,
+  longTransactionMs: number,
 ): Promise<readonly Finding[]> {
   const findings = [...(await settings(run, sql)), await revision(run, schema)]
   if (findings.at(-1)?.verdict === 'problem') return findings
@@ -39,132 +46,117 @@ export async function serverFindings(
 }
 
 async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> {
-  const [row = {}] = await run(sql.settings, [])
-  const text = (name: string): string => String(row[name])
-  const old = Number(row['version_number']) < OLDEST_VERSION
-  const durable = text('fsync') === 'on' && text('synchronous_commit') !== 'off'
+  const [row] = await run(sql.settings)
+  const text = (name: string): string => columns.text(row, name)
+  const isOld = columns.number(row, 'version_number') < OLDEST_VERSION
+  const isReplica = columns.flag(row, 'replica')
+  const isStrict = text('isolation') === 'serializable'
+  const isDurable = text('fsync') === 'on' && text('synchronous_commit') !== 'off'
+  const vacuums = text('autovacuum') === 'on'
   return [
-    {
-      check: 'server',
-      verdict: old ? 'problem' : 'ok',
-      found: `PostgreSQL ${text('version')}`,
-      advice: old ? 'Upgrade to PostgreSQL 15 or later.' : undefined,
-    },
-    {
-      check: 'writable',
-      verdict: text('replica') === 'true' ? 'problem' : 'ok',
-      found: text('replica') === 'true' ? 'this is a replica: it takes no writes' : 'this is a primary',
-      advice: text('replica') === 'true' ? 'Connect to the primary.' : undefined,
-    },
-    {
-      check: 'isolation',
-      verdict: text('isolation') === 'serializable' ? 'note' : 'ok',
-      found: `transactions are ${text('isolation')} by default`,
-      advice:
-        text('isolation') === 'serializable'
-          ? 'Any COMMIT may ask for another attempt: use inbox.run, or retry TransactionConflictError.'
-          : undefined,
-    },
-    {
-      check: 'durability',
-      verdict: durable ? 'ok' : 'warning',
-      found: `fsync ${text('fsync')}, synchronous_commit ${text('synchronous_commit')}`,
-      advice: durable ? undefined : 'A crash loses commits that were confirmed. Set both to on.',
-    },
-    {
-      check: 'autovacuum',
-      verdict: text('autovacuum') === 'on' ? 'ok' : 'warning',
-      found: `autovacuum is ${text('autovacuum')}`,
-      advice:
-        text('autovacuum') === 'on'
-          ? undefined
-          : 'Turn it on: a queue of deleted rows gets ever slower without.',
-    },
+    judged(
+      'server',
+      `PostgreSQL ${text('version')}`,
+      isOld && { verdict: 'problem', advice: 'Upgrade to PostgreSQL 15 or later.' },
+    ),
+    judged(
+      'writable',
+      isReplica ? 'this is a replica: it takes no writes' : 'this is a primary',
+      isReplica && { verdict: 'problem', advice: 'Connect to the primary.' },
+    ),
+    judged(
+      'isolation',
+      `transactions are ${text('isolation')} by default`,
+      isStrict && {
+        verdict: 'note',
+        advice: 'Any COMMIT may ask for another attempt: use inbox.run, or retry TransactionConflictError.',
+      },
+    ),
+    judged(
+      'durability',
+      `fsync ${text('fsync')}, synchronous_commit ${text('synchronous_commit')}`,
+      !isDurable && {
+        verdict: 'warning',
+        advice: 'A crash loses commits that were confirmed. Set both to on.',
+      },
+    ),
+    judged(
+      'autovacuum',
+      `autovacuum is ${text('autovacuum')}`,
+      !vacuums && {
+        verdict: 'warning',
+        advice: 'Turn it on: a queue of deleted rows gets ever slower without.',
+      },
+    ),
   ]
 }
 
-async function revision(run: Run, schema: string): Promise<Finding> {
-  try {
-    await checkRevision(async (text, values) => ({ rows: await run(text, values), affected: 0 }), schema)
-    return { check: 'revision', verdict: 'ok', found: 'the tables are of this revision' }
-  } catch (error) {
-    if (!isTxboxError(error) || error.code !== 'TXBOX_SCHEMA') throw error
-    const later = error.message.includes('Upgrade the package')
-    return {
-      check: 'revision',
-      verdict: 'problem',
-      found: error.message.startsWith('The tables') ? error.message : 'there are no tables of txbox here',
-      advice: later ? 'Upgrade txbox.' : "Run 'npx @txbox/cli migrate'.",
-    }
-  }
+function revision(run: Run, schema: string): Promise<Finding> {
+  return revisionFinding(
+    () => checkRevision(async (text, values) => ({ rows: await run(text, values), affected: 0 }), schema),
+    (code) => code !== 'TXBOX_SCHEMA',
+  )
 }
 
 async function indexes(run: Run, sql: Statements, schema: string): Promise<Finding> {
-  const there = new Map((await run(sql.indexes, [schema])).map((row) => [row['name'], row['valid']]))
-  const missing = INDEXES.filter((index) => there.get(index) !== 'true')
-  if (missing.length === 0) return { check: 'indexes', verdict: 'ok', found: 'all there and valid' }
-  return {
-    check: 'indexes',
+  const valid = new Map((await run(sql.indexes, [schema])).map((row) => [row['name'], row['valid']]))
+  const missing = INDEXES.filter((index) => valid.get(index) !== 'true')
+  return listed('indexes', missing, {
+    fine: 'all there and valid',
     verdict: 'problem',
-    found: `missing or invalid: ${missing.join(', ')}`,
+    prefix: 'missing or invalid: ',
     advice:
-      "Drop what is invalid, and run the files that 'npx @txbox/cli migrate --print' writes: they are safe to run again.",
-  }
+      "Drop what is invalid, and run the files that 'npx txbox migrate --print' writes: they are safe to run again.",
+  })
 }
 
 async function collations(run: Run, sql: Statements, schema: string): Promise<Finding> {
   const wrong = await run(sql.collations, [schema])
-  if (wrong.length === 0) return { check: 'collations', verdict: 'ok', found: 'keys compare byte for byte' }
-  return {
-    check: 'collations',
+  const texts = wrong.map(
+    (row) => `${columns.text(row, 'name')} has collation ${columns.text(row, 'collation')}`,
+  )
+  return listed('collations', texts, {
+    fine: 'keys compare byte for byte',
     verdict: 'problem',
-    found: wrong.map((row) => `${String(row['name'])} has collation ${String(row['collation'])}`).join(', '),
     advice: 'Two keys may count as one. Give these columns collate "C" again.',
-  }
+  })
 }
 
 async function order(run: Run, sql: Statements, schema: string): Promise<Finding> {
   const found = await run(sql.order, [schema])
-  if (found.length === 0)
-    return { check: 'order', verdict: 'ok', found: 'outbox_seq has no cache, outbox has no trigger' }
-  return {
-    check: 'order',
+  const texts = found.map((row) => columns.text(row, 'found'))
+  return listed('order', texts, {
+    fine: 'outbox_seq has no cache, outbox has no trigger',
     verdict: 'problem',
-    found: found.map((row) => String(row['found'])).join(', '),
     advice: 'Messages of one key may be published out of order. Set the cache to 1, and drop the trigger.',
-  }
+  })
 }
 
 async function horizon(run: Run, sql: Statements, longMs: number): Promise<Finding> {
   const pinned = await run(sql.horizon, [longMs])
-  if (pinned.length === 0)
-    return {
-      check: 'vacuum horizon',
-      verdict: 'ok',
-      found: `nobody has pinned it for longer than ${readableDuration(longMs)}`,
-    }
-  const since = (ms: unknown): string => (ms === null ? '' : ` for ${readableDuration(Number(ms))}`)
-  return {
-    check: 'vacuum horizon',
+  const texts = pinned.map((row) => {
+    const age = columns.optionalText(row, 'age_ms')
+    return columns.text(row, 'who') + (age === undefined ? '' : ` for ${readableDuration(Number(age))}`)
+  })
+  return listed('vacuum horizon', texts, {
+    fine: `nobody has pinned it for longer than ${readableDuration(longMs)}`,
     verdict: 'warning',
-    found: pinned.map((row) => `${String(row['who'])}${since(row['age_ms'])}`).join('; '),
+    separator: '; ',
     advice:
       'What was deleted since stays in the tables, and the relay gets slower. End that transaction, or drop the slot.',
-  }
+  })
 }
 
 async function bloat(run: Run, sql: Statements, schema: string): Promise<Finding> {
+  const rows = (row: Row, name: string): string => readableNumber(columns.number(row, name))
   const tables = await run(sql.bloat, [schema])
-  if (tables.length === 0) return { check: 'dead rows', verdict: 'ok', found: 'vacuum keeps up' }
-  return {
-    check: 'dead rows',
+  const texts = tables.map(
+    (row) => `${columns.text(row, 'name')}: ${rows(row, 'dead')} dead, ${rows(row, 'live')} live`,
+  )
+  return listed('dead rows', texts, {
+    fine: 'vacuum keeps up',
     verdict: 'warning',
-    found: tables
-      .map(
-        (row) =>
-          `${String(row['name'])}: ${readableNumber(Number(row['dead']))} dead, ${readableNumber(Number(row['live']))} live`,
-      )
-      .join('; '),
+    separator: '; ',
     advice: 'Look at the vacuum horizon, then VACUUM these tables.',
-  }
+  })
 }

@@ -1,3 +1,7 @@
+/*
+ * PostgreSQL shows the state of a transaction, and whether a claim is there; MySQL and MariaDB hide it, so that
+ * savepoints must tell.
+ */
 import {
   NotInTransactionError,
   TransactionAbortedError,
@@ -7,21 +11,22 @@ import {
 } from '@txbox/core'
 import {
   recogniseHandle,
+  type ConnectionMonitor,
   type HandleAdapter,
-  type Observation,
   type Opening,
-  type Seen,
+  type Snapshot,
   type SqlResult,
   type TransactionState,
-} from '@txbox/handles'
+} from '@txbox/sql'
 import { translate } from './errors.ts'
+import { sessionStatements } from './session-statements.ts'
 
-/** What hides behind the opaque {@link Session}. */
+/** The content of the opaque {@link Session}. */
 export interface PostgresSession extends Session {
   readonly adapter: HandleAdapter
   readonly handle: unknown
   /** Absent until the handle has been asked. */
-  seen?: Seen | undefined
+  monitor?: ConnectionMonitor | undefined
   /** BEGIN has not been sent. */
   opening: Opening | undefined
   /**
@@ -33,12 +38,12 @@ export interface PostgresSession extends Session {
 
 /** See `DatabasePorts.bind`. */
 export async function bind(handle: unknown): Promise<PostgresSession> {
-  const adapter = recogniseHandle(handle, 'pg')
+  const adapter = recogniseHandle(handle, 'postgres')
   const session = sessionOf(handle, undefined)
   let state: TransactionState
   try {
-    session.seen = await adapter.seen(handle)
-    state = await adapter.state(handle, session.seen)
+    session.monitor = await adapter.monitor(handle)
+    state = await adapter.state(handle, session.monitor)
   } catch (error) {
     throw translate(error, 'finding out whether a transaction is open')
   }
@@ -56,12 +61,12 @@ export async function bind(handle: unknown): Promise<PostgresSession> {
   return session
 }
 
-/** A session on a transaction that has been recognised, or that we have opened ourselves. */
+/** A session on a transaction that has been recognized, or that txbox has opened. */
 export function sessionOf(handle: unknown, opening: Opening | undefined): PostgresSession {
-  return { adapter: recogniseHandle(handle, 'pg'), handle, opening } as PostgresSession
+  return { adapter: recogniseHandle(handle, 'postgres'), handle, opening } as PostgresSession
 }
 
-/** Runs one of our statements in the caller's transaction. */
+/** Runs a statement of txbox in the caller's transaction. */
 export async function execute(
   session: Session,
   doing: string,
@@ -85,7 +90,11 @@ export async function open(session: Session): Promise<void> {
   await opening.alone()
 }
 
-/** As `execute`, for a statement that returns no rows: it may be the transaction's first. → how many rows it wrote. */
+/**
+ * As `execute`, for a statement that returns no rows and may be the transaction's first.
+ *
+ * @returns the number of rows that it wrote.
+ */
 export async function write(
   session: Session,
   doing: string,
@@ -109,12 +118,12 @@ export async function write(
   )
 }
 
-/** Calls on one handle that found statements under way, and wait for their turn to be sent. */
+/** The last call on each handle that found statements in flight and waits for its turn to be sent. */
 const turns = new WeakMap<object, Promise<unknown>>()
 
 /**
- * Sends a statement in the same tick in which the transaction is known to be open: nothing is written for one who has not
- * awaited us and ended it meanwhile. Calls that do not wait for one another are sent in their order.
+ * Sends a statement in the same tick in which the transaction is known to be open: nothing is written for a caller that did
+ * not await txbox and has ended the transaction meanwhile. Calls that do not wait for one another are sent in their order.
  */
 async function sendInTurn(
   adapter: HandleAdapter,
@@ -129,7 +138,7 @@ async function sendInTurn(
     return adapter.query(handle, text, values)
   }
   const turn = (before ?? Promise.resolve()).then(async () => {
-    // An empty query stands behind all that is under way, and brings the state that they leave.
+    // An empty query waits behind all statements in flight, and brings the state that they leave.
     while (adapter.stateNow?.(handle) === undefined) await adapter.query(handle, '', [])
     if (adapter.stateNow(handle) === 'none') throw endedMeanwhile()
     return { answer: adapter.query(handle, text, values) }
@@ -152,10 +161,10 @@ function endedMeanwhile(): NotInTransactionError {
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { adapter, handle, seen } = session as PostgresSession
-  const observation = (seen ?? (await adapter.seen(handle)))?.observe()
+  const { adapter, handle, monitor } = session as PostgresSession
+  const snapshot = (monitor ?? (await adapter.monitor(handle)))?.snapshot()
   const result = await handler()
-  await assertOpen(session, observation)
+  await assertOpen(session, snapshot)
   return result
 }
 
@@ -163,8 +172,8 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
 async function isInTransaction(session: Session): Promise<boolean> {
   const { adapter, handle } = session as PostgresSession
   try {
-    await adapter.query(handle, 'SAVEPOINT txbox_probe', [])
-    await adapter.query(handle, 'RELEASE SAVEPOINT txbox_probe', [])
+    await adapter.query(handle, sessionStatements.setProbe, [])
+    await adapter.query(handle, sessionStatements.releaseProbe, [])
     return true
   } catch (error) {
     if (propertyOf(error, 'code') === '25P01') return false
@@ -172,13 +181,13 @@ async function isInTransaction(session: Session): Promise<boolean> {
   }
 }
 
-async function assertOpen(session: Session, observation: Observation | undefined): Promise<void> {
+async function assertOpen(session: Session, snapshot: Snapshot | undefined): Promise<void> {
   const { adapter, handle, holds } = session as PostgresSession
   let cause: unknown
   try {
-    // A statement that is still in flight may end the transaction: first the state, then what has been seen.
+    // A statement that is still in flight may end the transaction: ask for the state first, and read the snapshot then.
     const state = await adapter.state(handle)
-    const { ended, doubtful, rolledBack } = observation ?? NOTHING_SEEN
+    const { ended, doubtful, rolledBack } = snapshot ?? NO_MONITOR
     const certain = state === 'open' && !doubtful && !rolledBack && !ended
     const isLost = state === 'none' || state === 'aborted' || ended
     if (certain || (!isLost && (await (holds ?? (() => isInTransaction(session)))()))) return
@@ -193,5 +202,5 @@ async function assertOpen(session: Session, observation: Observation | undefined
   )
 }
 
-/** The connection could not be watched, so only the server knows. */
-const NOTHING_SEEN = { ended: false, doubtful: true, rolledBack: false }
+/** Stands for the snapshot of a connection that cannot be watched: only the server knows. */
+const NO_MONITOR = { ended: false, doubtful: true, rolledBack: false }

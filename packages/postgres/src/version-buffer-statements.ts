@@ -1,8 +1,12 @@
+/*
+ * PostgreSQL has ON CONFLICT DO NOTHING and RETURNING; MySQL and MariaDB report a key that exists as an error, and
+ * count.
+ */
 const CHANGE = 'from_version::text as from_version, to_version::text as to_version, kind, payload'
 
 /** Milliseconds of the Unix time as text: no type parser of the user's has a say in it. */
 function instant(column: string): string {
-  return `pg_catalog.floor(pg_catalog.date_part('epoch', ${column}) * 1000::double precision)::bigint::text as ${column}`
+  return `pg_catalog.floor(pg_catalog.date_part('epoch', nullif(nullif(${column}, 'infinity'::timestamptz), '-infinity'::timestamptz)) * 1000::double precision)::bigint::text as ${column}`
 }
 
 /** Every statement on the tables of the version buffer. `schema` is quoted. */

@@ -1,3 +1,4 @@
+/* PostgreSQL returns what a statement wrote; MySQL and MariaDB count it, and report a key that exists as an error. */
 import type {
   ChainPosition,
   ChainStep,
@@ -7,14 +8,12 @@ import type {
   VersionChain,
   WaitingChange,
 } from '@txbox/core'
-import { recogniseHandle } from '@txbox/handles'
-import { translate } from './errors.ts'
+import { BUFFERING, connectionOf, deadChange, waitingChange, type Row } from '@txbox/sql'
+import { columns } from './columns.ts'
+import { errors } from './errors.ts'
 import { execute } from './session.ts'
 import type { versionBufferStatements } from './version-buffer-statements.ts'
 
-const BUFFERING = 'waiting for a predecessor in the version buffer'
-
-type Row = Readonly<Record<string, unknown>>
 type Statements = ReturnType<typeof versionBufferStatements>
 
 /** The tables of the version buffer in PostgreSQL. The contract is that of the port. */
@@ -25,14 +24,8 @@ export class PostgresVersionBufferStore implements VersionBufferStore {
     this.#sql = statements
   }
 
-  async connectionOf(handle: unknown): Promise<object> {
-    try {
-      const seen = await recogniseHandle(handle, 'pg').seen(handle)
-      // A connection that Kysely hides is tracked by one object; a pg client is the connection itself.
-      return seen?.track === undefined ? (handle as object) : seen
-    } catch (error) {
-      throw translate(error, BUFFERING)
-    }
+  connectionOf(handle: unknown): Promise<object> {
+    return connectionOf(handle, 'postgres', errors)
   }
 
   async lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition> {
@@ -107,7 +100,7 @@ export class PostgresVersionBufferStore implements VersionBufferStore {
   ): Promise<readonly DeadChange[]> {
     const place = [after?.key ?? '', String(after?.from ?? 0n)]
     const rows = await this.#run(session, 'dead', [consumer, key ?? null, ...place, limit])
-    return rows.map(toDead)
+    return rows.map((row) => deadChange(columns, row))
   }
 
   async #run(
@@ -120,20 +113,5 @@ export class PostgresVersionBufferStore implements VersionBufferStore {
 }
 
 function toChange(row: Row): WaitingChange {
-  return {
-    from: BigInt(row['from_version'] as string),
-    to: BigInt(row['to_version'] as string),
-    kind: row['kind'] as string,
-    payload: row['payload'] as string,
-  }
-}
-
-function toDead(row: Row): DeadChange {
-  return {
-    ...toChange(row),
-    key: row['key'] as string,
-    reason: row['reason'] as string,
-    receivedAt: new Date(Number(row['received_at'])),
-    deadAt: new Date(Number(row['dead_at'])),
-  }
+  return waitingChange(columns, row)
 }

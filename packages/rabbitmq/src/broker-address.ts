@@ -1,4 +1,4 @@
-import { InvalidOptionError, type OptionChecker } from '@txbox/core'
+import { InvalidOptionError, oneLine, type OptionChecker } from '@txbox/core'
 
 /** The longest address that is taken. */
 const URL_CHARACTERS = 8192
@@ -21,11 +21,11 @@ export function brokerAddress(check: OptionChecker): BrokerAddress {
   const { protocol, hostname, port, pathname } = new URL(url)
   if ((protocol !== 'amqp:' && protocol !== 'amqps:') || hostname === '') {
     throw new InvalidOptionError(
-      `${check.where}: the option 'url' must be amqp://host or amqps://host, not ${protocol}//….`,
+      `${check.where}: the option 'url' must be amqp://host or amqps://host, not ${oneLine(protocol, 40)}//….`,
     )
   }
-  const host = `${hostname}:${port === '' ? (protocol === 'amqp:' ? 5672 : 5671) : port}`
-  return { url, name: `${host}, vhost '${vhostOf(pathname)}'` }
+  const host = `${oneLine(hostname, 255)}:${port === '' ? (protocol === 'amqp:' ? 5672 : 5671) : port}`
+  return { url, name: `${host}, vhost '${oneLine(vhostOf(pathname))}'` }
 }
 
 function vhostOf(pathname: string): string {

@@ -1,4 +1,4 @@
-import { BrokerUnavailableError, PermanentError } from '@txbox/core'
+import { BrokerUnavailableError, PermanentError, oneLine } from '@txbox/core'
 import type { ConfirmChannel } from 'amqplib'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { brokersReasonOf, replyCodeOf } from './reason-of.ts'
@@ -124,7 +124,7 @@ export class ConfirmingChannel {
     } catch (error) {
       if (error instanceof TypeError || error instanceof RangeError) {
         throw new PermanentError(
-          `Message ${id} cannot be written as AMQP: ${error.message}. Its headers may take 64 KiB, each name 255 bytes.`,
+          `Message ${oneLine(id)} cannot be written as AMQP: ${error.message}. Its headers may take 64 KiB, each name 255 bytes.`,
           { cause: error },
         )
       }

@@ -1,4 +1,4 @@
-import { InvalidMessageError } from '@txbox/core'
+import { InvalidMessageError, oneLine } from '@txbox/core'
 
 /** Values of `content-encoding` that say nothing of a compression: some clients put the charset there. */
 const PLAIN = /^(|identity|binary|[78]bit|utf-?8|us-ascii)$/i
@@ -22,7 +22,7 @@ export function deliveryPayload(
   const encoding = properties.contentEncoding
   if (typeof encoding === 'string' && !PLAIN.test(encoding)) {
     throw new InvalidMessageError(
-      `Message ${id} has the content encoding '${encoding}'. Decode its content, and pass on a delivery with that content ` +
+      `Message ${oneLine(id)} has the content encoding '${oneLine(encoding)}'. Decode its content, and pass on a delivery with that content ` +
         'and without the encoding.',
     )
   }
@@ -30,13 +30,15 @@ export function deliveryPayload(
   if (!json) return text
   try {
     return JSON.parse(text)
-  } catch (error) {
+  } catch {
+    // The parser's error is no cause: its text quotes the body.
     const what =
-      contentType === '' ? 'no content type, which stands for JSON' : `the content type '${contentType}'`
+      contentType === ''
+        ? 'no content type, which stands for JSON'
+        : `the content type '${oneLine(contentType)}'`
     throw new InvalidMessageError(
-      `Message ${id} has ${what}, but its body is no JSON. Have the producer set the content type to what the body is, ` +
+      `Message ${oneLine(id)} has ${what}, but its body is no JSON. Have the producer set the content type to what the body is, ` +
         "such as 'application/octet-stream' for bytes.",
-      { cause: error },
     )
   }
 }
@@ -53,7 +55,7 @@ function decoded(
     return new TextDecoder(charset, { fatal: true, ...options }).decode(content)
   } catch (error) {
     throw new InvalidMessageError(
-      `Message ${id} has a body that is no text in ${charset}, though its content type is '${contentType}'. Have the ` +
+      `Message ${oneLine(id)} has a body that is no text in ${oneLine(charset, 40)}, though its content type is '${oneLine(contentType)}'. Have the ` +
         "producer name the body's charset, or set the content type to 'application/octet-stream'.",
       { cause: error },
     )

@@ -1,4 +1,4 @@
-import { PermanentError, type OutboxMessage } from '@txbox/core'
+import { PermanentError, oneLine, type OutboxMessage } from '@txbox/core'
 
 /** What fits a short string of AMQP 0-9-1. */
 const SHORT_STRING_BYTES = 255
@@ -27,7 +27,7 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
   const { id, topic, type, key, payload, contentType, headers, correlationId, createdAt } = message
   if (payload.byteLength > maxMessageBytes) {
     throw new PermanentError(
-      `Message ${id} has a payload of ${payload.byteLength} bytes; 'maxMessageBytes' is ${maxMessageBytes}. Store it ` +
+      `Message ${oneLine(id)} has a payload of ${payload.byteLength} bytes; 'maxMessageBytes' is ${maxMessageBytes}. Store it ` +
         "elsewhere and publish where it is, or raise both that option and RabbitMQ's max_message_size.",
     )
   }
@@ -62,14 +62,14 @@ function checkShortString(id: string, name: string, value: string | undefined): 
   // A UTF-16 code unit takes at most three bytes.
   if (value.length * 3 > SHORT_STRING_BYTES && Buffer.byteLength(value) > SHORT_STRING_BYTES) {
     throw new PermanentError(
-      `Message ${id}: its ${name} has ${Buffer.byteLength(value)} bytes in UTF-8; AMQP takes ${SHORT_STRING_BYTES}. Publish it with a ` +
+      `Message ${oneLine(id)}: its ${name} has ${Buffer.byteLength(value)} bytes in UTF-8; AMQP takes ${SHORT_STRING_BYTES}. Publish it with a ` +
         'shorter one.',
     )
   }
   // It would arrive as another text, and what the broker says of the message could not be told to be of it.
   if (!value.isWellFormed()) {
     throw new PermanentError(
-      `Message ${id}: its ${name} holds a lone surrogate, so it has no UTF-8 form. Publish it without.`,
+      `Message ${oneLine(id)}: its ${name} holds a lone surrogate, so it has no UTF-8 form. Publish it without.`,
     )
   }
 }

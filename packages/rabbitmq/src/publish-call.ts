@@ -1,6 +1,7 @@
 import {
   PermanentError,
   RetryLaterError,
+  oneLine,
   type OutboxMessage,
   type PublishOptions,
   type PublishResult,
@@ -140,11 +141,11 @@ export class PublishCall implements Sender {
     const { exchange } = this.#settings
     const message =
       verdict === 'refused'
-        ? `Message ${id} was refused by RabbitMQ (nack): a queue that it was routed to, from exchange '${exchange}' by ` +
-          `routing key '${topic}', is full or failed. Look at that queue, and its overflow policy.`
+        ? `Message ${oneLine(id)} was refused by RabbitMQ (nack): a queue that it was routed to, from exchange '${oneLine(exchange)}' by ` +
+          `routing key '${oneLine(topic)}', is full or failed. Look at that queue, and its overflow policy.`
         : exchange === ''
-          ? `Message ${id} went nowhere: RabbitMQ has no queue '${topic}' (312 NO_ROUTE). Declare it, or correct the topic.`
-          : `Message ${id} went nowhere: no queue is bound to exchange '${exchange}' for routing key '${topic}' (312 ` +
+          ? `Message ${oneLine(id)} went nowhere: RabbitMQ has no queue '${oneLine(topic)}' (312 NO_ROUTE). Declare it, or correct the topic.`
+          : `Message ${oneLine(id)} went nowhere: no queue is bound to exchange '${oneLine(exchange)}' for routing key '${oneLine(topic)}' (312 ` +
             'NO_ROUTE). Bind one, or give the exchange an alternate exchange.'
     return { status: 'rejected', retryable: true, error: new RetryLaterError({ message }) }
   }

@@ -1,4 +1,4 @@
-import { PermanentError, RetryLaterError, type OutboxMessage, type PublishResult } from '@txbox/core'
+import { PermanentError, RetryLaterError, oneLine, type OutboxMessage, type PublishResult } from '@txbox/core'
 import type { BrokerConnection } from './broker-connection.ts'
 import type { ConfirmingChannel } from './confirming-channel.ts'
 import { OrderedBatch } from './ordered-batch.ts'
@@ -57,7 +57,7 @@ function objectionOf(channel: ConfirmingChannel): Objection | undefined {
 }
 
 function rejection({ id, topic }: OutboxMessage, objection: Objection, reason: string): PublishResult {
-  const text = `Message ${id} with routing key '${topic}' was refused by RabbitMQ: ${reason}.`
+  const text = `Message ${oneLine(id)} with routing key '${oneLine(topic)}' was refused by RabbitMQ: ${reason}.`
   return objection === 'never'
     ? { status: 'rejected', retryable: false, error: new PermanentError(text) }
     : { status: 'rejected', retryable: true, error: new RetryLaterError({ message: text }) }

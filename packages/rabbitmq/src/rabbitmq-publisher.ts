@@ -3,6 +3,7 @@ import {
   InvalidOptionError,
   OptionChecker,
   RetryLaterError,
+  oneLine,
   type OutboxMessage,
   type PublishOptions,
   type PublishResult,
@@ -195,8 +196,8 @@ class RabbitmqPublisher implements Publisher {
     for (const [index, { id, topic }] of batch.messages.entries()) {
       if (batch.results[index] !== undefined) continue
       const message =
-        `Message ${id} was not confirmed within ${this.#settings.confirmTimeoutMs} ms, though others were: a queue that ` +
-        `it was routed to by routing key '${topic}' is in trouble, such as a quorum queue without a majority.`
+        `Message ${oneLine(id)} was not confirmed within ${this.#settings.confirmTimeoutMs} ms, though others were: a queue that ` +
+        `it was routed to by routing key '${oneLine(topic)}' is in trouble, such as a quorum queue without a majority.`
       const error = new RetryLaterError({ message })
       batch.settle(index, { status: 'rejected', retryable: true, counted: false, error })
     }

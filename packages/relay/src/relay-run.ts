@@ -10,18 +10,18 @@ import {
   type RetryPolicy,
   type WakeUps,
 } from '@txbox/core'
-import { EmptyShards } from './empty-shards.ts'
-import type { HeldShard } from './held-shard.ts'
-import { LeaseKeeper } from './lease-keeper.ts'
-import { systemClock } from './lease-trust.ts'
-import { OwnPause } from './own-pause.ts'
-import { PollPace } from './poll-pace.ts'
-import { PublisherOutage } from './publisher-outage.ts'
-import { ReadyShards } from './ready-shards.ts'
+import { EmptyShards } from './polling/empty-shards.ts'
+import type { HeldShard } from './leases/held-shard.ts'
+import { LeaseKeeper } from './leases/lease-keeper.ts'
+import { systemClock } from './leases/lease-trust.ts'
+import { GrowingPause } from './turns/growing-pause.ts'
+import { PollPace } from './polling/poll-pace.ts'
+import { PublisherOutage } from './turns/publisher-outage.ts'
+import { ReadyShards } from './turns/ready-shards.ts'
 import type { RelayEvents } from './relay.ts'
-import type { Counts, WorkTools } from './shard-flights.ts'
-import { ShardWorker } from './shard-worker.ts'
-import { SuspectLane } from './suspect-lane.ts'
+import type { Counts, WorkTools } from './turns/shard-flights.ts'
+import { ShardWorker } from './turns/shard-worker.ts'
+import { SuspectLane } from './turns/suspect-lane.ts'
 
 /**
  * How many shards are worked on at a time: enough that the database and this process never wait for each other. A
@@ -67,7 +67,7 @@ export class RelayRun {
   /** Shards that wait for a turn after a pause, with the end of the pause on the monotonic clock. */
   readonly #waiting = new Map<HeldShard, number>()
   /** The pauses of shards whose turns fail. They carry over from one term to the next. */
-  readonly #failures = Array.from({ length: SHARDS }, () => new OwnPause())
+  readonly #failures = Array.from({ length: SHARDS }, () => new GrowingPause())
   readonly #empty = new EmptyShards()
   /** The generation of the server that the store saw last: see `RelayStore.generation`. */
   #generation = 0

@@ -1,6 +1,6 @@
 import { InvalidMessageError, InvalidOptionError, LIMITS, OptionChecker } from '@txbox/core'
 import { sql, type RawBuilder, type SqlBool } from 'kysely'
-import { cameBackAs } from './dialect.ts'
+import { textResult } from './dialect.ts'
 import { instantOf, type Instant } from './instant.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
@@ -10,26 +10,26 @@ import { checkedSet } from './version-option.ts'
 
 type Outcome = { status: 'applied' | 'stale' }
 
-/** What a look at a row says, in the words of its statement. */
+/** The state of a row, as the diagnostic statement reports it. */
 type Verdict = 'newer' | 'stale' | 'ahead' | 'rounds'
 
 /**
- * Last writer wins, by time: applies a change if it is newer than the row's last one. One statement; a second one only
- * when nothing was written.
+ * Applies a change if the change is newer than the last change of the row (last writer wins, by time). Sends one
+ * statement, and a second one only if nothing was written.
  *
- * Times compare to the microsecond. On PostgreSQL the column is a `timestamptz`. On MySQL and MariaDB it is a
- * `DATETIME(6)` and holds UTC. A column that would round the time is refused, since an older change could then overwrite a
- * newer change. A column that is null is older than any time.
+ * Times are compared to the microsecond. On PostgreSQL the column must be a `timestamptz`; on MySQL and MariaDB a
+ * `DATETIME(6)` that holds UTC. A column that would round the time is refused, because an older change could then
+ * overwrite a newer one. A null column is older than any time.
  *
- * @returns `'applied'`; or `'stale'` when the row's time is the same or later. Both are a success.
- * @throws {RowNotFoundError} when there is no such row, and no `insert`.
+ * @returns `'applied'`, or `'stale'` if the row's time is the same or later. Both are successful outcomes.
+ * @throws {RowNotFoundError} when there is no such row and no `insert`.
  * @throws {InvalidMessageError} when `at` is ahead of the database's clock by more than `maxAheadMs`. Nothing was
  *   written.
  * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
- * @throws {InvalidOptionError} when `at` is no instant, or the column would round it; for an empty `where`, or one that
- *   matches several rows; a `set` with the column of the time; an `insert` of another key, or with a `where` that no
- *   unique key stands behind. After any error but TransactionConflictError the
- *   transaction goes on.
+ * @throws {InvalidOptionError} when `at` is not an instant, or the column would round it; when `where` is empty or
+ *   matches several rows; when `set` names the column of the time; when `insert` has another key than `where`, or no
+ *   unique key consists of columns of `where`. After any error except TransactionConflictError, the transaction is
+ *   still usable.
  */
 export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeColumn<DB, TB>>(
   tx: AnyKysely<DB>,
@@ -39,15 +39,16 @@ export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeCol
     where: RowKey<DB, TB>
     /** The column of the time. */
     column: C
-    /** When the change was made: a `Date`, or text by RFC 3339, which keeps microseconds. */
+    /** The time of the change: a `Date`, or an RFC 3339 string, which keeps microseconds. */
     at: Date | string
     /**
-     * New values, or Kysely expressions. With `insert`, let expressions name their table: `sql.ref('orders.total')`.
+     * New values or Kysely expressions. With `insert`, expressions must qualify columns by their table:
+     * `sql.ref('orders.total')`.
      */
     set: SetOf<DB, TB, NoInfer<C>>
     /**
-     * The row to insert if there is none, by the same statement. `where` must be a unique key of the table. Its key and
-     * time are written by txbox.
+     * The row to insert, in the same statement, if there is no such row. `where` must be a unique key of the table.
+     * txbox sets the columns of the key and of the time.
      */
     insert?: NewRow<DB, TB> | undefined
     /** How far `at` may be ahead of the database's clock; 0 to 100 years. Off by default. */
@@ -85,11 +86,11 @@ export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeCol
 }
 
 interface Conditions {
-  /** Not ahead of the clock. */
+  /** The time is not ahead of the clock. */
   readonly timely: RawBuilder<SqlBool>
-  /** … and the column of a new row would not round the time. */
+  /** The time is not ahead of the clock, and the column of a new row would not round it. */
   readonly insertable: RawBuilder<SqlBool>
-  /** The row's time is earlier, or it has none. */
+  /** The row's time is earlier, or null. */
   readonly newer: RawBuilder<SqlBool>
   readonly verdict: RawBuilder<string>
 }
@@ -140,14 +141,14 @@ function settle(
 
 function rounds(row: KeyedRow, at: Instant): InvalidOptionError {
   return new InvalidOptionError(
-    `${row.doing}: the column of the time would round ${at.iso}, and an older change could overwrite a newer one. Nothing ` +
-      'was written. Make it a timestamptz without a precision; on MySQL and MariaDB a DATETIME(6).',
+    `${row.doing}: the column of the time would round ${at.iso}, so an older change could overwrite a newer one. Nothing ` +
+      'was written. Change the type of the column to timestamptz without a precision; on MySQL and MariaDB to DATETIME(6).',
   )
 }
 
 /**
- * A time ahead of the clock, or a time that would be rounded, keeps a row from being inserted. If neither was the case,
- * the row was deleted meanwhile.
+ * Finds out why no row was inserted: the time is ahead of the clock or would be rounded. Otherwise the row existed and
+ * was deleted meanwhile, and the caller writes again.
  */
 async function notInserted(
   row: KeyedRow,
@@ -155,33 +156,33 @@ async function notInserted(
   at: Instant,
 ): Promise<undefined> {
   const reason = sql`case when not ${timely} then 'ahead' when not (${insertable}) then 'rounds' else 'none' end`
-  // A plugin that adds a schema looks for the tables of the FROM; an aggregate gives a row whatever is in them.
+  // The FROM is needed by Kysely plugins that add a schema to table names. The aggregate returns one row for any table.
   const query = row.db
     .selectFrom(row.table)
     .select([row.dialect.textOf(reason).as('reason'), sql`count(*)`.as('rows')])
     .where(sql<SqlBool>`1 = 0`)
   const found = await row.translated(() => query.executeTakeFirstOrThrow())
-  const verdict = cameBackAs(found.reason)
+  const verdict = textResult(found.reason)
   if (verdict === 'ahead') throw ahead(row, at)
   if (verdict === 'rounds') throw rounds(row, at)
 }
 
 function ahead(row: KeyedRow, at: Instant): InvalidMessageError {
   return new InvalidMessageError(
-    `${row.doing}: the change is of ${at.iso}, which is ahead of the database's clock by more than 'maxAheadMs'. Nothing was ` +
+    `${row.doing}: the time of the change, ${at.iso}, is ahead of the database's clock by more than 'maxAheadMs'. Nothing was ` +
       "written. Correct the sender's clock.",
   )
 }
 
-/** The row and its key must be the same: otherwise the one that is inserted is never found again. */
+/** Checks that the new row has the key of `where`; otherwise later calls would never find the inserted row. */
 function checkedInsert(row: KeyedRow, insert: object): Readonly<Record<string, unknown>> {
   for (const [column, value] of Object.entries(row.key)) {
     const given: unknown = Reflect.get(insert, column)
-    // Of an expression nobody can tell.
+    // The value of an expression is unknown here.
     if (given === undefined || typeof given !== typeof value || typeof given === 'object' || given === value)
       continue
     throw new InvalidOptionError(
-      `${row.doing}: 'insert' has another value for '${column}' than 'where'. Nothing was written.`,
+      `${row.doing}: 'insert' and 'where' have different values for '${column}'. Nothing was written. Remove '${column}' from 'insert'.`,
     )
   }
   return insert as Readonly<Record<string, unknown>>

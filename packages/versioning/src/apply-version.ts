@@ -15,18 +15,19 @@ import { checkedSet, foundVersion, isAt, versionColumnOf, versionText } from './
 import { asKindOf, exactVersion, type SameKind, type Version } from './version.ts'
 
 /**
- * Applies a change that leads from one version of a row to a later one: in order, and once. `to` may be more than one
- * above `from`. One statement; a second one only when nothing was updated.
+ * Applies a change that leads from one version of a row to a later version, in order and once. `to` may exceed `from`
+ * by more than one. Sends one statement, and a second one only if nothing was updated.
  *
- * @returns `'applied'`, with the version that the row is at now; or `'stale'` when the row is at `to` or past it, with
- *   its version: the change is in it already. Both are a success.
- * @throws {VersionGapError} when the row is before `from`: a change is missing. Retryable: it may come.
- * @throws {VersionDivergedError} when the row is between the two: somebody else has changed it.
+ * @returns `'applied'` with the new version of the row; or `'stale'` with the version of the row, if the row is at `to`
+ *   or later, so that it contains the change already. Both are successful outcomes.
+ * @throws {VersionGapError} when the row is before `from`, so that a change is missing. Retryable: the missing change
+ *   may arrive.
+ * @throws {VersionDivergedError} when the row is between `from` and `to`, because another writer changed it.
  * @throws {RowNotFoundError} when there is no such row.
  * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
- * @throws {InvalidOptionError} when `to` is not above `from`; for an empty `where`, or one that matches several rows; a
- *   `set` with the version column; or a number that would be rounded. After any error but TransactionConflictError the
- *   transaction goes on.
+ * @throws {InvalidOptionError} when `to` is not greater than `from`; when `where` is empty or matches several rows;
+ *   when `set` names the version column; when a number would be rounded. After any error except
+ *   TransactionConflictError, the transaction is still usable.
  */
 export async function applyVersion<
   DB,
@@ -39,9 +40,9 @@ export async function applyVersion<
   options: {
     /** Columns of a unique key, with their values. */
     where: RowKey<DB, TB>
-    /** The version that the change was made on. */
+    /** The version that the change is based on. */
     from: V
-    /** The version that it leads to. */
+    /** The version that the change leads to. */
     to: NoInfer<SameKind<V>>
     /** New values, or Kysely expressions. */
     set: SetOf<DB, TB, NoInfer<VC>>
@@ -67,7 +68,10 @@ export async function applyVersion<
   )
 }
 
-/** @throws {InvalidOptionError} when the two are no versions of one kind, or `to` is not above `from`. */
+/**
+ * @throws {InvalidOptionError} when `from` and `to` are not versions of the same type, or `to` is not greater than
+ *   `from`.
+ */
 export function checkedStep(
   where: string,
   { from, to }: { from: Version; to: Version },
@@ -75,17 +79,17 @@ export function checkedStep(
   const exact = [exactVersion(where, 'from', from), exactVersion(where, 'to', to)] as const
   if (exact[1] <= exact[0] || typeof from !== typeof to) {
     throw new InvalidOptionError(
-      `${where}: 'to' must be of the kind of 'from' and greater; 'from' is ${from}, 'to' is ${to}.`,
+      `${where}: 'to' must be of the same type as 'from', and greater; 'from' is ${from}, 'to' is ${to}.`,
     )
   }
   return exact
 }
 
 /**
- * What is at `actual`, below `to`, must be at `from` exactly.
+ * Checks that a row or chain at the version `actual`, which is below `to`, is exactly at `from`.
  *
- * @throws {VersionGapError} when it is before that.
- * @throws {VersionDivergedError} when it is past that.
+ * @throws {VersionGapError} when `actual` is before `from`.
+ * @throws {VersionDivergedError} when `actual` is after `from`.
  */
 export function assertStepFits(
   doing: string,
@@ -95,15 +99,15 @@ export function assertStepFits(
   const at = asKindOf(doing, from, actual)
   if (actual < BigInt(from)) {
     throw new VersionGapError(
-      `${doing} is at version ${actual}; the change leads from ${from} to ${to}, so those between are missing. Nothing was ` +
-        'written. Try again when they have come.',
+      `${doing} is at version ${actual}; the change leads from ${from} to ${to}, so the changes in between are missing. ` +
+        'Nothing was written. Try again when the missing changes have been applied.',
       { from, actual: at },
     )
   }
   if (actual > BigInt(from)) {
     throw new VersionDivergedError(
-      `${doing} is at version ${actual}, inside the change from ${from} to ${to}: it has had changes that the sender does not ` +
-        'know. Nothing was written. Find the second writer, and set the row to a state and version of the sender.',
+      `${doing} is at version ${actual}, between the versions ${from} and ${to} of the change: it contains changes that the sender ` +
+        'does not know. Nothing was written. Find the second writer, and set the row to a state and a version of the sender.',
       { from, to, actual: at },
     )
   }

@@ -1,5 +1,6 @@
 import {
   TransactionConflictError,
+  oneLine,
   type ChainPosition,
   type DatabasePorts,
   type Session,
@@ -11,9 +12,10 @@ import { VersionDivergedError } from './errors.ts'
 import type { BufferedDeadLetter, DeadLetterReason, VersionedMessage } from './version-buffer.ts'
 import { asKindOf, type Version } from './version.ts'
 
-/** How many waiting messages are in memory at a time. */
+/** The maximum number of waiting messages that are in memory at a time. */
 const BATCH = 50
 
+/** A version of each JavaScript type; see `WaitingChange.kind`. */
 const SAMPLES: Readonly<Record<string, Version>> = { number: 0, bigint: 0n, string: '' }
 
 export interface ChainSettings {
@@ -30,15 +32,15 @@ export interface Delivered {
   readonly followed: number
 }
 
-/** What is done to one chain, in one transaction, under its lock. */
+/** The work on one chain in one transaction, under the lock of the chain. */
 export class BufferedChain {
   readonly #ports: DatabasePorts
   readonly #settings: ChainSettings
   readonly #session: Session
   readonly #tx: unknown
   readonly #chain: VersionChain
-  /** What became a dead letter meanwhile. */
-  readonly buried: BufferedDeadLetter<unknown, Version>[] = []
+  /** The messages that this work turned into dead letters. */
+  readonly deadLettered: BufferedDeadLetter<unknown, Version>[] = []
 
   constructor(
     ports: DatabasePorts,
@@ -63,21 +65,24 @@ export class BufferedChain {
     }
     assertStepFits(this.#doing, this.#message(change), position.version)
     await this.#apply(change)
-    return { status: 'applied', ...(await this.#goOn(position, change.to)) }
+    return { status: 'applied', ...(await this.#applyFollowing(position, change.to)) }
   }
 
-  /** A new beginning: what is below it is stale. */
+  /**
+   * Sets the chain to a version and applies the messages that have waited for it. Earlier messages are stale from then
+   * on.
+   */
   async resync(version: bigint): Promise<{ version: bigint; followed: number }> {
-    return this.#goOn(await this.#lock(), version)
+    return this.#applyFollowing(await this.#lock(), version)
   }
 
-  /** Gives up what has waited too long. */
+  /** Turns messages that have waited too long into dead letters. */
   async expire(): Promise<void> {
     const { version } = await this.#lock()
-    await this.#move(version, version, -(await this.#buryOverdue()))
+    await this.#move(version, version, -(await this.#deadLetterOverdue()))
   }
 
-  /** Takes a dead letter out and delivers it anew. */
+  /** Removes a dead letter and delivers its message again. */
   async redrive(change: WaitingChange): Promise<Delivered | undefined> {
     await this.#lock()
     return (await this.discard(change.from)) ? this.deliver(change) : undefined
@@ -92,7 +97,7 @@ export class BufferedChain {
   }
 
   get #doing(): string {
-    return `version buffer '${this.#chain.consumer}': key '${this.#chain.key}'`
+    return `version buffer '${oneLine(this.#chain.consumer)}': key '${oneLine(this.#chain.key)}'`
   }
 
   #lock(): Promise<ChainPosition> {
@@ -100,25 +105,25 @@ export class BufferedChain {
   }
 
   async #wait(change: WaitingChange, position: ChainPosition): Promise<'waiting' | 'dead-lettered'> {
-    const there = await this.#store.store(this.#session, this.#chain, change)
-    if (there !== undefined && there.to !== change.to) throw this.#forked(change, there.to, position)
-    if (there !== undefined) return there.dead ? 'dead-lettered' : 'waiting'
+    const existing = await this.#store.store(this.#session, this.#chain, change)
+    if (existing !== undefined && existing.to !== change.to) throw this.#forked(change, existing.to, position)
+    if (existing !== undefined) return existing.dead ? 'dead-lettered' : 'waiting'
     let added = 1
-    const tooMany = position.waiting + 1 - this.#settings.maxWaiting
-    if (tooMany > 0) {
-      const options = { order: 'last', limit: tooMany } as const
+    const excess = position.waiting + 1 - this.#settings.maxWaiting
+    if (excess > 0) {
+      const options = { order: 'last', limit: excess } as const
       const last = await this.#store.waiting(this.#session, this.#chain, options)
-      added -= await this.#bury(last, 'too-many')
+      added -= await this.#deadLetter(last, 'too-many')
     }
-    if (position.waiting > 0) added -= await this.#buryOverdue()
+    if (position.waiting > 0) added -= await this.#deadLetterOverdue()
     await this.#move(position.version, position.version, added)
-    return this.buried.some(({ message }) => BigInt(message.from) === change.from)
+    return this.deadLettered.some(({ message }) => BigInt(message.from) === change.from)
       ? 'dead-lettered'
       : 'waiting'
   }
 
-  /** Applies the changes that have waited for the version that the chain reaches, and records how far the chain came. */
-  async #goOn(from: ChainPosition, to: bigint): Promise<{ version: bigint; followed: number }> {
+  /** Applies the changes that have waited for the version that the chain reaches, and records the new position. */
+  async #applyFollowing(from: ChainPosition, to: bigint): Promise<{ version: bigint; followed: number }> {
     let version = to
     let { waiting } = from
     let followed = 0
@@ -126,11 +131,11 @@ export class BufferedChain {
       const options = { order: 'first', limit: BATCH } as const
       const batch = await this.#store.waiting(this.#session, this.#chain, options)
       const done: bigint[] = []
-      const passed: WaitingChange[] = []
+      const diverged: WaitingChange[] = []
       for (const change of batch) {
         if (change.from > version) break
         if (change.from < version && change.to > version) {
-          passed.push(change)
+          diverged.push(change)
           continue
         }
         if (change.from === version) {
@@ -140,7 +145,7 @@ export class BufferedChain {
         }
         done.push(change.from)
       }
-      const settled = done.length + (await this.#bury(passed, 'diverged'))
+      const settled = done.length + (await this.#deadLetter(diverged, 'diverged'))
       await this.#store.remove(this.#session, this.#chain, done, { dead: false })
       waiting -= settled
       if (settled === 0) break
@@ -153,8 +158,8 @@ export class BufferedChain {
     if (from === to && waiting === 0) return
     if (await this.#store.move(this.#session, this.#chain, { from, to, waiting })) return
     throw new TransactionConflictError(
-      `${this.#doing} was moved from version ${from} in the same transaction by a call that takes no turns with this one (of ` +
-        'another copy of @txbox/versioning, or by hand). Roll back and run the transaction again.',
+      `${this.#doing} was moved from version ${from} in the same transaction by a call that is not queued with this one ` +
+        '(another copy of @txbox/versioning, or a change by hand). Roll back and run the transaction again.',
     )
   }
 
@@ -162,17 +167,17 @@ export class BufferedChain {
     await this.#ports.watch(this.#session, () => this.#settings.apply(this.#tx, this.#message(change)))
   }
 
-  async #buryOverdue(): Promise<number> {
+  async #deadLetterOverdue(): Promise<number> {
     const { maxAgeMs } = this.#settings
-    return this.#bury(await this.#store.overdue(this.#session, this.#chain, maxAgeMs), 'too-old')
+    return this.#deadLetter(await this.#store.overdue(this.#session, this.#chain, maxAgeMs), 'too-old')
   }
 
-  async #bury(changes: readonly WaitingChange[], reason: DeadLetterReason): Promise<number> {
+  async #deadLetter(changes: readonly WaitingChange[], reason: DeadLetterReason): Promise<number> {
     if (changes.length === 0) return 0
     const from = changes.map((change) => change.from)
     await this.#store.bury(this.#session, this.#chain, from, reason)
     const { consumer } = this.#chain
-    this.buried.push(...changes.map((change) => ({ consumer, message: this.#message(change), reason })))
+    this.deadLettered.push(...changes.map((change) => ({ consumer, message: this.#message(change), reason })))
     return changes.length
   }
 
@@ -183,14 +188,14 @@ export class BufferedChain {
   #forked(change: WaitingChange, otherTo: bigint, { version }: ChainPosition): VersionDivergedError {
     const { from, to } = this.#message(change)
     return new VersionDivergedError(
-      `${this.#doing}: a message from ${from} to ${to} came, and one from ${from} to ${otherTo} is stored already: two writers have gone ` +
-        'on from one version. Nothing was written. Find out which of them is right.',
+      `${this.#doing}: a message from version ${from} to ${to} arrived, but a message from ${from} to ${otherTo} is already stored: ` +
+        'two writers have based changes on the same version. Nothing was written. Find out which writer is right.',
       { from, to, actual: asKindOf(this.#doing, from, version) },
     )
   }
 }
 
-/** A message as its sender made it, after a trip through JSON. */
+/** Restores a message from its stored form; the payload has been converted to JSON and back. */
 export function messageOf(key: string, change: WaitingChange): VersionedMessage<unknown, Version> {
   const sample = SAMPLES[change.kind] ?? ''
   return {

@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { oneLine } from '@txbox/core'
 import { ReentrantCallError } from './errors.ts'
 
 /** One chain of one database. */
 interface Place {
-  /** The object that stands for the database: buffers that were made with the same database object share it. */
+  /** The object that represents the database: buffers that were created with the same database object share it. */
   readonly database: object
   readonly consumer: string
   readonly key: string
@@ -47,18 +48,18 @@ class Turn {
 /** The call whose `apply` is running. */
 const current = new AsyncLocalStorage<Turn>()
 
-/** The calls that were not made from inside an `apply`, by connection. */
+/** The queues of the calls that were not made from inside an `apply`, by connection. */
 const queues = new WeakMap<object, Queue>()
 
 /**
- * Runs work on a chain when the calls before it on the same connection have ended. The lock of a chain
- * belongs to the transaction, so the lock does not keep two calls apart that share the transaction.
+ * Runs work on a chain after all earlier calls on the same connection have ended. The lock of a chain belongs to the
+ * transaction, so the lock does not separate two calls that share the transaction.
  *
- * There is one queue for each connection, not for each key: otherwise two calls whose `apply` each calls for the other's
- * key would wait for each other. A call from inside `apply` runs within the turn of its caller, after the other calls of
- * that `apply`, so that nothing waits for itself.
+ * There is one queue for each connection, not for each key: otherwise two calls whose `apply` calls `process` for each
+ * other's key would deadlock. A call from inside `apply` runs within the turn of its caller, after the other calls of
+ * that `apply`, so that no call waits for itself.
  *
- * @throws {ReentrantCallError} from inside `apply` for the same chain.
+ * @throws {ReentrantCallError} when the call comes from inside `apply` of the same chain.
  */
 export async function takeTurn<R>(connection: object, place: Place, work: () => Promise<R>): Promise<R> {
   refuseReentrance(place)
@@ -68,7 +69,7 @@ export async function takeTurn<R>(connection: object, place: Place, work: () => 
     try {
       return await current.run(turn, work)
     } finally {
-      // Calls that `apply` did not await.
+      // Waits for calls that `apply` did not await.
       await turn.inner.idle()
       turn.ended = true
     }
@@ -76,8 +77,10 @@ export async function takeTurn<R>(connection: object, place: Place, work: () => 
 }
 
 /**
- * A call for a chain from inside its own `apply` would wait for itself: for its turn on the same transaction, and for
- * the lock of the chain on another one.
+ * Refuses a call for a chain from inside its own `apply`, because the call would wait for itself: for its turn if it
+ * uses the same transaction, or for the lock of the chain if it uses another one.
+ *
+ * @throws {ReentrantCallError}
  */
 export function refuseReentrance({ database, consumer, key }: Place): void {
   const same = running(
@@ -85,12 +88,12 @@ export function refuseReentrance({ database, consumer, key }: Place): void {
   )
   if (same === undefined) return
   throw new ReentrantCallError(
-    `version buffer '${consumer}': a call for key '${key}' came from inside 'apply' of the same key, so it would wait for ` +
+    `version buffer '${oneLine(consumer)}': a call for key '${oneLine(key)}' came from inside 'apply' of the same key, so it would wait for ` +
       "itself. Nothing was written. Make the call after 'process' has returned.",
   )
 }
 
-/** The innermost call that is still working and that made this call, directly or indirectly. */
+/** Returns the innermost matching call that is still running and made this call, directly or indirectly. */
 function running(matches: (turn: Turn) => boolean): Turn | undefined {
   for (let turn = current.getStore(); turn !== undefined; turn = turn.outer) {
     if (!turn.ended && matches(turn)) return turn

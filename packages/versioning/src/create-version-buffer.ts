@@ -20,15 +20,15 @@ import type {
 } from './version-buffer.ts'
 import { asKindOf, exactVersion, type Version } from './version.ts'
 
-/** How often what the buffer does in transactions of its own is tried, when the database asks for it. */
+/** The number of attempts for the buffer's own transactions when the database asks for a retry. */
 const ATTEMPTS = 10
 
-/** Keys with overdue messages that are looked up at a time. */
+/** The maximum number of keys with overdue messages that are looked up at a time. */
 const SWEEP_KEYS = 100
 
 /**
- * A buffer for one consumer that must apply the changes of each key in strict order: a message whose predecessor is
- * missing is stored once, can be acknowledged, and follows when the predecessor has come.
+ * Creates a version buffer for a consumer that must apply the changes of each key in strict order. A message whose
+ * predecessor is missing is stored once, can be acknowledged, and is applied when the predecessor has been applied.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
@@ -57,7 +57,7 @@ type Listener = (event: BufferedDeadLetter<unknown, Version>) => unknown
 type Message = VersionedMessage<unknown, Version>
 type Outcome = VersionBufferOutcome<Version>
 
-/** What it promises stands at {@link VersionBuffer}. */
+/** {@link VersionBuffer} documents the methods. */
 class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
   readonly consumer: string
   readonly #database: ConnectedDatabase<unknown>
@@ -81,7 +81,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
   async process(tx: unknown, message: Message): Promise<Outcome> {
     const { key, change } = stored(message)
     const { chain, result } = await this.#inTurn(tx, key, (chain) => chain.deliver(change))
-    this.#tell(chain)
+    this.#reportDeadLetters(chain)
     return outcomeOf(result, message.from)
   }
 
@@ -96,14 +96,14 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     const { consumer, maxAgeMs } = this.#settings
     let deadLettered = 0
     for (;;) {
-      const keys = await this.#bound((session) =>
+      const keys = await this.#inSession((session) =>
         this.#ports.versions.overdueKeys(session, consumer, maxAgeMs, SWEEP_KEYS),
       )
       for (const key of keys) {
         if (signal?.aborted === true) return { deadLettered }
         deadLettered += await this.#onChain(key, async (chain) => {
           await chain.expire()
-          return chain.buried.length
+          return chain.deadLettered.length
         })
       }
       if (keys.length < SWEEP_KEYS) return { deadLettered }
@@ -127,7 +127,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
       after: after && { key: after.key, from: exactVersion('deadLetters', 'after.from', after.from) },
       limit: check.integer('limit', { min: 1, max: 1000, default: 100 }),
     }
-    const dead = await this.#bound((session) => this.#ports.versions.dead(session, filter))
+    const dead = await this.#inSession((session) => this.#ports.versions.dead(session, filter))
     return dead.map((change) => ({
       consumer: this.consumer,
       message: messageOf(change.key, change),
@@ -141,7 +141,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     const exact = storable(exactVersion('redrive', 'from', from))
     const place = { key: checkedKey('redrive', key), from: exact - 1n }
     const filter = { consumer: this.consumer, key: place.key, after: place, limit: 1 }
-    const [dead] = await this.#bound((session) => this.#ports.versions.dead(session, filter))
+    const [dead] = await this.#inSession((session) => this.#ports.versions.dead(session, filter))
     if (dead?.from !== exact) return undefined
     const delivered = await this.#onChain(key, (chain) => chain.redrive(dead))
     return delivered && outcomeOf(delivered, from)
@@ -152,16 +152,16 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     return this.#onChain(checkedKey('discard', key), (chain) => chain.discard(exact))
   }
 
-  /** Work on a chain in a transaction of its own. Dead letters are told when it has committed. */
+  /** Works on a chain in a new transaction. Dead letters are reported after the commit. */
   async #onChain<R>(key: string, work: (chain: BufferedChain) => Promise<R>): Promise<R> {
     // Checked before a connection is taken: the caller may hold the last connection of the pool.
     refuseReentrance(this.#place(key))
     const { chain, result } = await this.#inTransaction((tx) => this.#inTurn(tx, key, work))
-    this.#tell(chain)
+    this.#reportDeadLetters(chain)
     return result
   }
 
-  /** Recognizes the transaction only when the turn has come: the transaction may have ended while the call waited. */
+  /** Binds the transaction only when the turn begins, because the transaction may have ended while the call waited. */
   async #inTurn<R>(
     tx: unknown,
     key: string,
@@ -179,7 +179,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     return { database: this.#ports, consumer: this.consumer, key }
   }
 
-  #bound<R>(work: (session: Session) => Promise<R>): Promise<R> {
+  #inSession<R>(work: (session: Session) => Promise<R>): Promise<R> {
     return this.#inTransaction(async (tx) => work(await this.#ports.bind(tx)))
   }
 
@@ -190,9 +190,11 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     })
   }
 
-  /** Inside an async function, so that neither a listener that throws nor a promise of its that rejects has a say. */
-  #tell(chain: BufferedChain): void {
-    for (const event of chain.buried) {
+  /**
+   * Calls `onDeadLetter`. The async function catches what the callback throws, and the rejection of an async callback.
+   */
+  #reportDeadLetters(chain: BufferedChain): void {
+    for (const event of chain.deadLettered) {
       void (async () => this.#onDeadLetter?.(event))().catch(() => undefined)
     }
   }

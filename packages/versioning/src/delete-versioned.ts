@@ -6,12 +6,13 @@ import { conflictUnlessAt, foundVersion, isAt, versionColumnOf, versionText } fr
 import { exactVersion, type Version } from './version.ts'
 
 /**
- * Deletes one row if it is at the version that you expect.
+ * Deletes one row if the row is at the expected version.
  *
  * @throws {RowNotFoundError} when there is no such row.
- * @throws {VersionConflictError} when it is at another version. Nothing was deleted, and the transaction goes on.
+ * @throws {VersionConflictError} when the row is at another version. Nothing was deleted, and the transaction is still
+ *   usable.
  * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
- * @throws {InvalidOptionError} for an empty `where`, or one that matches several rows.
+ * @throws {InvalidOptionError} when `where` is empty or matches several rows.
  */
 export async function deleteVersioned<
   DB,

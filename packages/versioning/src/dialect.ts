@@ -2,24 +2,24 @@ import { UnsupportedTransactionError, nameOf } from '@txbox/core'
 import { sql, type Kysely, type RawBuilder, type SelectQueryBuilder } from 'kysely'
 import type { Instant } from './instant.ts'
 
-/** Any tables: names are checked by the types of the public functions, and quoted by Kysely. */
+/** Tables of any names: the types of the public functions check the names, and Kysely quotes them. */
 export type AnyTables = Record<string, Record<string, unknown>>
 
-/** What PostgreSQL on one side, MySQL and MariaDB on the other say differently. */
+/** The SQL that differs between PostgreSQL on one side, and MySQL and MariaDB on the other. */
 export interface Dialect {
   readonly engine: 'postgres' | 'mysql'
-  /** A value as text, so that no type parser and no option of a driver has a say in it. */
+  /** A value as text, so that no type parser and no driver option changes it. */
   textOf(value: RawBuilder<unknown>): RawBuilder<string>
-  /** A version as a value that compares exactly. */
+  /** A version as a value that the server compares exactly. */
   version(version: bigint): unknown
   instant(instant: Instant): RawBuilder<unknown>
-  /** The server's clock at the statement, and a duration later. */
+  /** The server's clock at the time of the statement, plus a duration. */
   clockPlus(ms: number): RawBuilder<unknown>
-  /** Would the column round this instant? For a statement on a row of the table. */
+  /** Whether the column would round this instant, for a statement on an existing row of the table. */
   rounds(table: string, column: string, instant: Instant): RawBuilder<boolean>
-  /** The same, for a statement where there may be no row. */
+  /** Whether the column would round this instant, for a statement without an existing row. */
   roundsInsert(table: string, column: string, instant: Instant): RawBuilder<boolean>
-  /** Makes a read wait for whoever is changing the row, and see what he has committed. */
+  /** Makes a read wait for a transaction that is changing the row, and see what that transaction committed. */
   lock<O>(
     query: SelectQueryBuilder<AnyTables, string, O>,
     strength: 'no key update' | 'update',
@@ -35,14 +35,14 @@ const POSTGRES: Dialect = {
     sql`pg_catalog.clock_timestamp() + cast(${ms} as double precision) * interval '1 millisecond'`,
   rounds: postgresRounds,
   roundsInsert: postgresRounds,
-  // Foreign keys that point to the row do not wait for it, as they do not for an UPDATE.
+  // FOR NO KEY UPDATE does not block inserts of rows that reference this row by a foreign key, just as UPDATE does not.
   lock: (query, strength) => (strength === 'update' ? query.forUpdate() : query.forNoKeyUpdate()),
 }
 
 const MYSQL: Dialect = {
   engine: 'mysql',
   textOf: (value) => sql<string>`cast(${value} as char)`,
-  // Of text and a BIGINT the manual says only that they are compared as floating-point numbers.
+  // According to the manual, text and a BIGINT are compared as floating-point numbers, which is not exact.
   version: (version) => sql`cast(${String(version)} as decimal(20))`,
   instant: ({ utc }) => sql`cast(${utc} as datetime(6))`,
   clockPlus: (ms) => sql`utc_timestamp(6) + interval ${Math.round(ms * 1000)} microsecond`,
@@ -54,8 +54,9 @@ const MYSQL: Dialect = {
 }
 
 /**
- * Only the catalog knows the precision of a column. Names are left to Kysely, whose plugins may change them: the table is
- * found by the type of its rows, and the name of the column as text by the JSON of a row that has only that column.
+ * Reads the precision of a column from the catalog. All names go through Kysely, because its plugins may change them:
+ * the table is found by the type of its rows, and the column name is read as text from the JSON of a row with only that
+ * column.
  */
 function postgresRounds(table: string, column: string, { decimals }: Instant): RawBuilder<boolean> {
   return sql<boolean>`coalesce((
@@ -79,8 +80,9 @@ function postgresRounds(table: string, column: string, { decimals }: Instant): R
 }
 
 /**
- * As text, a DATETIME has as many decimals as its column: 19 characters without decimals, 20 plus the number of decimals
- * with them. A DATE has 10 characters, and is converted to the type of a DATETIME that is null.
+ * Reads the precision of a column from the length of its text: a DATETIME has 19 characters without decimals, otherwise
+ * 20 plus the number of decimals. If the value is null, `coalesce` converts a DATE to the type of the column. A DATE
+ * column has 10 characters.
  */
 function mysqlRounds(value: RawBuilder<unknown>, { decimals }: Instant): RawBuilder<boolean> {
   const length = decimals === 0 ? 19 : 20 + decimals
@@ -88,9 +90,9 @@ function mysqlRounds(value: RawBuilder<unknown>, { decimals }: Instant): RawBuil
 }
 
 /**
- * Which database a Kysely speaks to.
+ * Returns the dialect of the database that a Kysely uses.
  *
- * @throws {UnsupportedTransactionError} when it is no Kysely, or one of another database.
+ * @throws {UnsupportedTransactionError} when `db` is not a Kysely, or uses another database.
  */
 export function dialectOf(where: string, db: unknown): Dialect {
   const adapter = isKysely(db) ? db.getExecutor().adapter : undefined
@@ -102,8 +104,8 @@ export function dialectOf(where: string, db: unknown): Dialect {
   )
 }
 
-/** What came back for {@link Dialect.textOf}: some drivers leave text as bytes. */
-export function cameBackAs(value: unknown): string | null {
+/** Returns the result of {@link Dialect.textOf} as a string: some drivers return text as bytes. */
+export function textResult(value: unknown): string | null {
   return Buffer.isBuffer(value) ? value.toString() : (value as string | null)
 }
 

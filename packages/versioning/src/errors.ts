@@ -1,7 +1,7 @@
 import { TxboxError } from '@txbox/core'
 import type { Version } from './version.ts'
 
-/** There is no row of this key. */
+/** There is no row with this key. */
 export class RowNotFoundError extends TxboxError {
   /** The table, as the caller named it. */
   readonly table: string
@@ -12,10 +12,10 @@ export class RowNotFoundError extends TxboxError {
   }
 }
 
-/** The row is at another version than expected. Read it again, decide again, write again: see `retryOnConflict`. */
+/** The row is not at the expected version. Read the row again, decide again and write again: see `retryOnConflict`. */
 export class VersionConflictError extends TxboxError {
   readonly expected: Version
-  /** The row's version when it was looked at, of the same kind as `expected`. */
+  /** The row's version when it was read, with the same type as `expected`. */
   readonly actual: Version
 
   constructor(message: string, { expected, actual }: { expected: Version; actual: Version }) {
@@ -25,7 +25,10 @@ export class VersionConflictError extends TxboxError {
   }
 }
 
-/** The row is before `from`: a change is missing. Retry when it has come, or let a version buffer wait for it. */
+/**
+ * The row is before `from`: a change is missing. Try again when the missing change has been applied, or use a version
+ * buffer.
+ */
 export class VersionGapError extends TxboxError {
   readonly from: Version
   readonly actual: Version
@@ -37,7 +40,7 @@ export class VersionGapError extends TxboxError {
   }
 }
 
-/** The row is between `from` and `to`: it has had other changes than the sender's. Never mends itself. */
+/** The row is between `from` and `to`: it contains changes that the sender does not know. Retrying does not help. */
 export class VersionDivergedError extends TxboxError {
   readonly from: Version
   readonly to: Version
@@ -51,7 +54,9 @@ export class VersionDivergedError extends TxboxError {
   }
 }
 
-/** The row is not there yet, but can still come to a state from which this move is allowed. */
+/**
+ * The move is not allowed from the row's current state, but the row can still reach a state from which it is allowed.
+ */
 export class TransitionTooEarlyError extends TxboxError {
   /** The row's state. */
   readonly from: string
@@ -64,9 +69,9 @@ export class TransitionTooEarlyError extends TxboxError {
   }
 }
 
-/** No way leads from the row's state to the one asked for, nor back. Trying again is of no use. */
+/** The state machine has no path from the row's state to the requested state, nor back. Retrying does not help. */
 export class TransitionRefusedError extends TxboxError {
-  /** The row's state; `null` when it has none. */
+  /** The row's state; `null` if the column is null. */
   readonly from: string | null
   readonly to: string
 
@@ -84,9 +89,9 @@ export class ReentrantCallError extends TxboxError {
   }
 }
 
-/** Somebody else changed the row during each attempt. */
+/** Another writer changed the row during each attempt. */
 export class EditConflictError extends TxboxError {
-  /** How often it was tried. */
+  /** The number of attempts. */
   readonly attempts: number
 
   constructor(message: string, { attempts, cause }: { attempts: number; cause: unknown }) {

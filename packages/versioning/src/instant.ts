@@ -1,12 +1,12 @@
 import { InvalidOptionError, nameOf } from '@txbox/core'
 
-/** A point in time to the microsecond, as text for both kinds of database. */
+/** A point in time to the microsecond, as text in the formats of both dialects. */
 export interface Instant {
   /** `2026-01-31T23:59:59.123456Z` */
   readonly iso: string
   /** `2026-01-31 23:59:59.123456`, in UTC */
   readonly utc: string
-  /** How many decimals of the second it needs. */
+  /** The number of decimals of the second, without trailing zeros. */
   readonly decimals: number
 }
 
@@ -14,10 +14,10 @@ const RFC_3339 =
   /^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d+))?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
 /**
- * A `Date`, or text by RFC 3339, which keeps microseconds.
+ * Reads an instant from a `Date`, or from an RFC 3339 string, which keeps microseconds.
  *
- * @throws {InvalidOptionError} when it is no instant of the years 1 to 9999, or finer than a microsecond: to cut it
- *   could make two instants equal.
+ * @throws {InvalidOptionError} when `at` is not an instant of the years 1 to 9999, or is finer than a microsecond:
+ *   truncating it could make two instants equal.
  */
 export function instantOf(where: string, name: string, at: unknown): Instant {
   const text = at instanceof Date && !Number.isNaN(at.getTime()) ? at.toISOString() : at
@@ -26,7 +26,7 @@ export function instantOf(where: string, name: string, at: unknown): Instant {
   const seconds = toUtc(day, time, offset)
   if (seconds === undefined || decimals.length > 6) {
     throw new InvalidOptionError(
-      `${where}: '${name}' must be a Date, or text by RFC 3339 such as '2026-01-31T23:59:59.123456Z' with at most six decimals, ` +
+      `${where}: '${name}' must be a Date, or an RFC 3339 string such as '2026-01-31T23:59:59.123456Z' with at most six decimals, ` +
         `not ${at instanceof Date ? 'an invalid Date' : nameOf(at)}.`,
     )
   }
@@ -34,7 +34,7 @@ export function instantOf(where: string, name: string, at: unknown): Instant {
   return { iso: `${utc.replace(' ', 'T')}Z`, utc, decimals: decimals.length }
 }
 
-/** In UTC to the second; nothing for a day or a time that there is not. */
+/** Converts a local time to UTC, to the second. @returns `undefined` for a day or a time that does not exist. */
 function toUtc(
   day: string | undefined,
   time: string | undefined,
@@ -42,7 +42,7 @@ function toUtc(
 ): string | undefined {
   if (day === undefined || time === undefined || offset === undefined) return undefined
   const local = new Date(`${day}T${time}Z`)
-  // 31 February would silently be 3 March.
+  // `new Date` would silently turn 31 February into 3 March.
   if (Number.isNaN(local.getTime()) || local.toISOString().slice(0, 19) !== `${day}T${time}`) return undefined
   const utc = new Date(`${day}T${time}${offset.toUpperCase()}`).toISOString().slice(0, 19)
   return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined

@@ -1,31 +1,36 @@
-import { InvalidOptionError, TransactionConflictError, nameOf } from '@txbox/core'
+import { InvalidOptionError, TransactionConflictError, nameOf, oneLine } from '@txbox/core'
 import type { AliasedRawBuilder, Kysely, RawBuilder, SqlBool } from 'kysely'
-import { cameBackAs, dialectOf, type AnyTables, type Dialect } from './dialect.ts'
+import { dialectOf, textResult, type AnyTables, type Dialect } from './dialect.ts'
 import { RowNotFoundError } from './errors.ts'
 import { translatingConflicts } from './transaction-conflict.ts'
 
-/** How often a row is looked at again when others change it in between, which only happens outside a transaction. */
+/**
+ * The maximum number of writes to a row that other transactions keep changing, which can only happen outside a
+ * transaction.
+ */
 const ROUNDS = 20
 
 type Values = Readonly<Record<string, unknown>>
 
-/** What must be true of the row: a column that has a value, or one of several, or anything in SQL. */
+/** A condition on the row: a column has a given value or one of several values, or any SQL condition. */
 export type Condition = readonly [column: string, operator: '=' | 'in', value: unknown] | RawBuilder<SqlBool>
 
-/** One write on the row, and what to make of it when it wrote nothing. */
+/** A write to the row, and how to interpret a write that changed nothing. */
 export interface Attempt<R> {
-  /** → whether the row was written. */
+  /** Writes the row. @returns whether the row was written. */
   readonly write: () => Promise<boolean>
   readonly written: R
-  /** What to look at when it was not. */
+  /** The expression to read from the row if it was not written. */
   readonly look: () => RawBuilder<string | null>
-  /** Says what it means, or throws; `undefined`: the row has changed meanwhile, so write again. */
+  /**
+   * Turns the value that was read into a result, or throws. `undefined`: the row has changed meanwhile, so write again.
+   */
   readonly explain: (found: string | null, round: number) => R | undefined
-  /** Says what it means that there is no row, or throws; `undefined`: write again. @default RowNotFoundError */
+  /** Turns a missing row into a result, or throws. `undefined`: write again. @default throws a RowNotFoundError */
   readonly missing?: (() => Promise<R | undefined>) | undefined
 }
 
-/** The row of a user's table that is named by a key. */
+/** The row of a user's table that has a given key. */
 export class KeyedRow {
   readonly dialect: Dialect
   readonly db: Kysely<AnyTables>
@@ -34,10 +39,13 @@ export class KeyedRow {
   readonly #where: string
 
   /**
-   * @throws {UnsupportedTransactionError} when `db` is no Kysely of a database that is supported.
-   * @throws {InvalidOptionError} when the key is empty, or holds anything but plain values.
+   * @throws {UnsupportedTransactionError} when `db` is not a Kysely on a supported database.
+   * @throws {InvalidOptionError} when the table has no name, or the key is empty or contains a value that is not plain.
    */
   constructor(where: string, db: object, table: string, key: unknown) {
+    if (typeof table !== 'string' || table === '') {
+      throw new InvalidOptionError(`${where}: expected the name of a table, not ${nameOf(table)}.`)
+    }
     this.dialect = dialectOf(where, db)
     this.db = db as Kysely<AnyTables>
     this.table = table
@@ -50,13 +58,13 @@ export class KeyedRow {
     return new KeyedRow(this.#where, db, this.table, this.key)
   }
 
-  /** For messages: `orders (id = 'o1')` */
+  /** A description for error messages: `orders (id = 'o1')` */
   get description(): string {
-    const columns = Object.entries(this.key).map(([column, value]) => `${column} = ${shown(value)}`)
-    return `${this.table} (${columns.join(', ')})`
+    const columns = Object.entries(this.key).map(([column, value]) => `${column} = ${formatted(value)}`)
+    return `${oneLine(this.table, 130)} (${oneLine(columns.join(', '), 500)})`
   }
 
-  /** What starts every message. */
+  /** The beginning of every error message. */
   get doing(): string {
     return `${this.#where}: ${this.description}`
   }
@@ -76,34 +84,34 @@ export class KeyedRow {
   }
 
   /**
-   * Writes; where nothing was written, one further statement tells why. It waits for whoever is changing the row, and
-   * reads what is committed, not what a snapshot shows, so that the answer is true of the row as it is, and stays so up
-   * to the end of the transaction.
+   * Writes the row. If nothing was written, one further statement finds out why: it waits for a transaction that is
+   * changing the row, and reads the committed row, not an old snapshot. The answer is therefore about the current row,
+   * and stays true until the end of the transaction.
    */
   async settle<R>({ write, written, look, explain, missing }: Attempt<R>): Promise<R> {
     for (let round = 1; round <= ROUNDS; round++) {
       if (await write()) return written
       const found = await this.#look(look())
       if (found === undefined && missing === undefined) throw this.notFound()
-      const told = found === undefined ? await missing?.() : explain(found.found, round)
-      if (told !== undefined) return told
+      const result = found === undefined ? await missing?.() : explain(found.found, round)
+      if (result !== undefined) return result
     }
     throw new TransactionConflictError(
-      `${this.doing} matches and is not written after ${ROUNDS} attempts: others keep changing it, or a trigger or a policy of ` +
-        'the table prevents it. Run it again in a transaction.',
+      `${this.doing} matches but was not written in ${ROUNDS} attempts: other transactions keep changing the row, or a trigger ` +
+        'or a policy of the table prevents the write. Run the call again in a transaction.',
     )
   }
 
   notFound(): RowNotFoundError {
     return new RowNotFoundError(
-      `${this.doing}: there is no such row. Nothing was written. Create it first, or check the key.`,
+      `${this.doing}: there is no such row. Nothing was written. Create the row first, or check the key.`,
       { table: this.table },
     )
   }
 
   /**
-   * The whole row as the user's Kysely gives it, and `more`. `locked`: as it is now, and nobody changes it up to the
-   * end.
+   * Reads the whole row as the user's Kysely returns it, and the expression `more`. With `locked`, reads the current
+   * row and locks it until the end of the transaction.
    */
   async read(
     more: AliasedRawBuilder<unknown, string>,
@@ -117,7 +125,7 @@ export class KeyedRow {
     return row
   }
 
-  /** For statements of a kind of their own. */
+  /** Runs other statements on the row, with conflicts translated to `TransactionConflictError`. */
   translated<R>(work: () => Promise<R>): Promise<R> {
     return translatingConflicts(() => this.doing, work)
   }
@@ -127,7 +135,7 @@ export class KeyedRow {
     const rows = await this.translated(() => this.dialect.lock(query, 'no key update').execute())
     if (rows.length > 1) throw this.#ambiguous()
     const [row] = rows
-    return row && { found: cameBackAs(row.found) }
+    return row && { found: textResult(row.found) }
   }
 
   async #written(write: () => Promise<bigint>): Promise<boolean> {
@@ -144,8 +152,8 @@ export class KeyedRow {
 
   #ambiguous(): InvalidOptionError {
     return new InvalidOptionError(
-      `${this.doing}: 'where' matches several rows. Expected the columns of a unique key. Roll back your transaction; ` +
-        'outside of one nothing was written.',
+      `${this.doing}: 'where' matches several rows; expected the columns of a unique key. Roll back your transaction. Without ` +
+        'a transaction of your own, nothing was written.',
     )
   }
 }
@@ -160,8 +168,8 @@ function narrowed<
 }
 
 /**
- * Only plain values: drivers turn objects and lists into SQL of their own (`{ id: { id: 1 } }`, as it may stand in a
- * request's body, would match every row on MySQL), and an expression can match anything.
+ * Accepts only plain values, because drivers turn objects and arrays into other SQL (on MySQL, `{ id: { id: 1 } }` from
+ * the body of a request would match every row), and an expression can match any row.
  */
 function checkedKey(where: string, key: unknown): Values {
   if (typeof key !== 'object' || key === null || Array.isArray(key)) {
@@ -178,8 +186,8 @@ function checkedKey(where: string, key: unknown): Values {
   for (const [column, value] of entries) {
     if (!isPlain(value)) {
       throw new InvalidOptionError(
-        `${where}: 'where' must give '${column}' a text, number, bigint, boolean, Date or bytes, not ${nameOf(value)}. Nothing ` +
-          'was written.',
+        `${where}: in 'where', the value of '${oneLine(column)}' must be a string, number, bigint, boolean, Date or Uint8Array, not ` +
+          `${nameOf(value)}. Nothing was written.`,
       )
     }
   }
@@ -192,8 +200,8 @@ function isPlain(value: unknown): boolean {
   return ['string', 'bigint', 'boolean'].includes(typeof value) || value instanceof Uint8Array
 }
 
-/** Short: it is there to find the row by. */
-function shown(value: unknown): string {
+/** Formats a value of the key for error messages, shortened to 60 characters. */
+function formatted(value: unknown): string {
   if (value instanceof Uint8Array) return `${value.byteLength} bytes`
   const text = value instanceof Date ? value.toISOString() : String(value)
   const short = text.length > 60 ? `${text.slice(0, 60)}…` : text

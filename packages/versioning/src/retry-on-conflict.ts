@@ -1,24 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { InvalidOptionError, OptionChecker, exponentialBackoff, isTxboxError, nameOf } from '@txbox/core'
 
-/** Short: whoever was in the way has just won. */
+/** The pause is short: the writer that won the conflict has already written. */
 const PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })
 
 /**
- * Calls `fn` again, after a short random pause that grows, when it throws a `VersionConflictError`: and only then. `fn`
- * must read the row anew each time, and open a transaction of its own if it wants one.
+ * Calls `fn` again, after a short random pause that grows, if `fn` throws a `VersionConflictError`, but for no other
+ * error. `fn` must read the row again in each call, and must open its own transaction if it needs one.
  *
- * @returns what `fn` returns.
- * @throws the last `VersionConflictError` when all attempts have met one; any other error of `fn` at once and
- *   untouched; the signal's reason when it is aborted between attempts.
+ * @returns the result of `fn`.
+ * @throws the last `VersionConflictError` when all attempts failed with one; any other error of `fn`, at once and
+ *   unchanged; the reason of the signal when the signal is aborted between attempts.
  * @throws {InvalidOptionError} for a wrong option.
  */
 export async function retryOnConflict<R>(
   fn: (attempt: number) => Promise<R>,
   options: {
-    /** How often `fn` is called at most, 1 to 100. @default 3 */
+    /** The maximum number of calls of `fn`, 1 to 100. @default 3 */
     attempts?: number | undefined
-    /** Gives up before the next attempt. */
+    /** Aborting the signal prevents the next attempt. */
     signal?: AbortSignal | undefined
   } = {},
 ): Promise<R> {
@@ -31,7 +31,7 @@ export async function retryOnConflict<R>(
   return attemptsOnConflict(fn, { attempts, signal, isConflict: isVersionConflict })
 }
 
-/** How often something is tried: the same bounds everywhere. */
+/** Checks the option `attempts`, with the same bounds for all functions. */
 export function attemptsOf(check: OptionChecker): number {
   return check.integer('attempts', { min: 1, max: PAUSE.attempts, default: 3 })
 }
@@ -40,7 +40,7 @@ export function isVersionConflict(error: unknown): boolean {
   return isTxboxError(error) && error.code === 'TXBOX_VERSION_CONFLICT'
 }
 
-/** Calls `fn` up to `attempts` times while `isConflict` says so of what it throws. */
+/** Calls `fn` up to `attempts` times, as long as it throws errors for which `isConflict` returns true. */
 export async function attemptsOnConflict<R>(
   fn: (attempt: number) => Promise<R>,
   options: {

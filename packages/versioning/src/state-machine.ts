@@ -1,22 +1,22 @@
-import { InvalidOptionError, nameOf } from '@txbox/core'
+import { InvalidOptionError, nameOf, oneLine } from '@txbox/core'
 
-/** States, and the moves that are allowed from each. */
+/** States, and the states that may follow each of them. */
 export interface StateMachine<S extends string> {
   readonly states: readonly S[]
   readonly moves: Readonly<Record<S, readonly S[]>>
 }
 
 /**
- * Describes a state machine once, as data: for each state those that may follow it.
+ * Defines a state machine: for each state, the states that may follow it.
  *
- * @throws {InvalidOptionError} when there is no state, or a move leads to a state that is none.
+ * @throws {InvalidOptionError} when there is no state, or a move leads to an unknown state.
  */
 export function stateMachine<const M extends Record<string, readonly (keyof M & string)[]>>(
   moves: M,
 ): StateMachine<keyof M & string> {
   if (typeof moves !== 'object' || moves === null || Object.keys(moves).length === 0) {
     throw new InvalidOptionError(
-      `stateMachine: expected an object of states, each with a list of those that may follow it, not ${nameOf(moves)}.`,
+      `stateMachine: expected an object with a list of the following states for each state, not ${nameOf(moves)}.`,
     )
   }
   const states = Object.keys(moves) as (keyof M & string)[]
@@ -24,13 +24,14 @@ export function stateMachine<const M extends Record<string, readonly (keyof M & 
     const next: unknown = moves[state]
     if (!Array.isArray(next)) {
       throw new InvalidOptionError(
-        `stateMachine: '${state}' must have a list of states, not ${nameOf(next)}.`,
+        `stateMachine: '${oneLine(state)}' must have a list of states, not ${nameOf(next)}.`,
       )
     }
     for (const to of next as unknown[]) {
       if (typeof to === 'string' && Object.hasOwn(moves, to)) continue
+      const other = typeof to === 'string' ? `'${oneLine(to)}'` : nameOf(to)
       throw new InvalidOptionError(
-        `stateMachine: '${state}' leads to '${String(to)}', which is none of its states: ${states.join(', ')}.`,
+        `stateMachine: '${oneLine(state)}' leads to ${other}, which is not a state of the machine: ${oneLine(states.join(', '), 500)}.`,
       )
     }
     return [state, Object.freeze([...(next as (keyof M & string)[])])] as const
@@ -44,12 +45,12 @@ export function stateMachine<const M extends Record<string, readonly (keyof M & 
   })
 }
 
-/** The states from which one move leads to this one. */
+/** Returns the states from which one move leads to `to`. */
 export function statesBefore(machine: StateMachine<string>, to: string): readonly string[] {
   return machine.states.filter((state) => machine.moves[state]?.includes(to))
 }
 
-/** Does a way of one move or more lead from one state to another? */
+/** Returns whether a path of one or more moves leads from one state to another. */
 export function leadsTo(machine: StateMachine<string>, from: string, to: string): boolean {
   const seen = new Set<string>()
   const open = [from]

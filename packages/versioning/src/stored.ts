@@ -10,10 +10,14 @@ import { checkedStep } from './apply-version.ts'
 import type { VersionedMessage } from './version-buffer.ts'
 import type { Version } from './version.ts'
 
-/** What the column of a version holds. */
-const MOST = 2n ** 63n - 1n
+/** The greatest version that the column can hold. */
+const MAX_STORED_VERSION = 2n ** 63n - 1n
 
-/** A message in its stored form. @throws {InvalidMessageError} when it is not a valid message; nothing was written. */
+/**
+ * Converts a message to its stored form.
+ *
+ * @throws {InvalidMessageError} when it is not a valid message; nothing was written.
+ */
 export function stored(message: VersionedMessage<unknown, Version>): { key: string; change: WaitingChange } {
   if (typeof message !== 'object' || message === null) throw invalid('a message', message)
   try {
@@ -51,9 +55,9 @@ export function checkedKey(where: string, key: unknown): string {
 }
 
 export function storable(version: bigint): bigint {
-  if (version <= MOST) return version
+  if (version <= MAX_STORED_VERSION) return version
   throw new InvalidOptionError(
-    `version buffer: version ${version} is beyond 2^63 − 1, the last that it can store.`,
+    `version buffer: version ${version} exceeds 2^63 − 1, the greatest version that the buffer can store.`,
   )
 }
 

@@ -2,10 +2,10 @@ import type { ControlledTransaction, Insertable, Kysely, Selectable, Transaction
 import type { Version } from './version.ts'
 
 /**
- * A Kysely transaction, also a controlled one, or a root. Each by its own name: TypeScript 5 infers the schema of a
- * subclass wrongly from that of its base.
+ * A Kysely root, a transaction or a controlled transaction. The union lists each class, because TypeScript 5 infers the
+ * schema of a subclass wrongly from its base class.
  */
-// oxlint-disable-next-line typescript/no-explicit-any -- savepoints of any names
+// oxlint-disable-next-line typescript/no-explicit-any -- savepoints with any names
 export type AnyKysely<DB> = Kysely<DB> | Transaction<DB> | ControlledTransaction<DB, any>
 
 /** The names of a schema's tables. */
@@ -26,31 +26,34 @@ export type TimeColumn<DB, TB extends keyof DB> = {
   [C in ColumnOf<DB, TB>]: NonNullable<Row<DB, TB>[C]> extends Date | string ? C : never
 }[ColumnOf<DB, TB>]
 
-/** Equality with plain values on columns that together name one row: a primary or another unique key. */
+/** Columns of a primary key or another unique key, with their values. */
 export type RowKey<DB, TB extends keyof DB> = {
   readonly [C in ColumnOf<DB, TB>]?: NonNullable<Row<DB, TB>[C]>
 }
 
-/** The version column, unless the row belongs to a table with one of the name `version`. */
+/** The option `versionColumn`, which is optional for a table with a version column named `version`. */
 export type Named<DB, TB extends keyof DB, VC extends string> =
   'version' extends VersionColumn<DB, TB>
     ? {
-        /** The column of the version: of an integer type. @default 'version' */
+        /** The column of the version, which must have an integer type. @default 'version' */
         versionColumn?: VC | undefined
       }
     : {
-        /** The column of the version: of an integer type. */
+        /** The column of the version, which must have an integer type. */
         versionColumn: VC
       }
 
-/** The column `version` where the table has one that can be a version; otherwise it must be named. */
+/** The column `version`, if the table has one of a suitable type; otherwise `versionColumn` must be set. */
 export type DefaultVersion<DB, TB extends keyof DB> = 'version' & VersionColumn<DB, TB>
 
-/** Values or Kysely expressions, but not for the column that txbox writes itself. */
-export type SetOf<DB, TB extends keyof DB, Ours extends string> = UpdateObject<DB, TB, TB> & Without<Ours>
+/** Values or Kysely expressions, except for the column that txbox writes itself. */
+export type SetOf<DB, TB extends keyof DB, Managed extends string> = UpdateObject<DB, TB, TB> &
+  Without<Managed>
 
-/** A conditional type, because a mapped one would keep TypeScript from typing `(eb) => …` among the values. */
+/**
+ * A conditional type, because with a mapped type TypeScript could not infer the type of `(eb) => …` among the values.
+ */
 type Without<C extends string> = C extends string ? { readonly [K in C]?: never } : never
 
-/** A new row. */
+/** A row to insert. */
 export type NewRow<DB, TB extends keyof DB> = Insertable<DB[TB]>

@@ -1,4 +1,4 @@
-import { InvalidOptionError, OptionChecker, nameOf } from '@txbox/core'
+import { InvalidOptionError, OptionChecker, nameOf, oneLine } from '@txbox/core'
 import { sql } from 'kysely'
 import { TransitionRefusedError, TransitionTooEarlyError } from './errors.ts'
 import { KeyedRow } from './keyed-row.ts'
@@ -8,17 +8,18 @@ import type { AnyKysely, ColumnOf, Row, RowKey, SetOf, TableOf } from './table-o
 import { checkedSet } from './version-option.ts'
 
 /**
- * Moves one row to another state, if its machine allows it. One statement; a second one only when nothing was updated.
+ * Moves one row to another state, if the state machine allows the move. Sends one statement, and a second one only if
+ * nothing was updated.
  *
- * @returns `'applied'` when the row was in a state from which one move leads to `to`; `'already'` when it is at `to`,
- *   or past it with no way back. Both are a success.
- * @throws {TransitionTooEarlyError} when the row can still come to `to`, by other moves first. Retryable.
- * @throws {TransitionRefusedError} when it never can.
+ * @returns `'applied'` if one move led from the row's state to `to`; `'already'` if the row is at `to`, or has passed
+ *   `to` and cannot return to it. Both are successful outcomes.
+ * @throws {TransitionTooEarlyError} when the row can still reach `to` after other moves. Retryable.
+ * @throws {TransitionRefusedError} when the row can never reach `to`.
  * @throws {RowNotFoundError} when there is no such row.
  * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
- * @throws {InvalidOptionError} when `to` is no state of the machine, for an empty `where` or one that matches several
- *   rows, or a `set` with the column of the state. After any error but TransactionConflictError the transaction goes
- *   on.
+ * @throws {InvalidOptionError} when `to` is not a state of the machine; when `where` is empty or matches several rows;
+ *   when `set` names the column of the state. After any error except TransactionConflictError, the transaction is still
+ *   usable.
  */
 export async function transition<DB, TB extends TableOf<DB>, C extends ColumnOf<DB, TB>>(
   tx: AnyKysely<DB>,
@@ -30,7 +31,7 @@ export async function transition<DB, TB extends TableOf<DB>, C extends ColumnOf<
     column: C
     to: NoInfer<Row<DB, TB>[C] & string>
     machine: StateMachine<Row<DB, TB>[C] & string>
-    /** What else to write. */
+    /** Further values or Kysely expressions to write. */
     set?: SetOf<DB, TB, NoInfer<C>> | undefined
   },
 ): Promise<{ status: 'applied' | 'already' }> {
@@ -49,7 +50,7 @@ export async function transition<DB, TB extends TableOf<DB>, C extends ColumnOf<
       look: () => row.dialect.textOf(sql.ref(column)),
       explain(state, round) {
         if (state !== null && before.includes(state)) {
-          // A driver of MySQL that counts changed rows counts a move to the same state without changes as no row.
+          // A MySQL driver that counts changed rows reports no row for a move to the same state without other changes.
           return state === to && round > 1 ? { status: 'applied' } : undefined
         }
         if (state === to) return { status: 'already' }
@@ -60,19 +61,24 @@ export async function transition<DB, TB extends TableOf<DB>, C extends ColumnOf<
 }
 
 function assertState(machine: unknown, to: unknown): void {
-  const states: unknown = typeof machine === 'object' && machine !== null && Reflect.get(machine, 'states')
-  if (!Array.isArray(states)) {
+  const { states, moves } = Object(machine) as { states?: unknown; moves?: unknown }
+  const isMachine =
+    Array.isArray(states) &&
+    typeof moves === 'object' &&
+    moves !== null &&
+    states.every((state) => Object.hasOwn(moves, state) && Array.isArray(Reflect.get(moves, state)))
+  if (!isMachine) {
     throw new InvalidOptionError(
-      `transition: the option 'machine' must be what stateMachine() returns, not ${nameOf(machine)}.`,
+      `transition: the option 'machine' must be the result of stateMachine(), not ${nameOf(machine)}.`,
     )
   }
   if (states.includes(to)) return
   throw new InvalidOptionError(
-    `transition: the option 'to' must be a state of the machine (${states.join(', ')}), not ${nameOf(to)}.`,
+    `transition: the option 'to' must be a state of the machine (${oneLine(states.join(', '), 500)}), not ${nameOf(to)}.`,
   )
 }
 
-/** No direct move leads from `state` to `to`, and they differ. */
+/** Decides about a `state` that differs from `to`, and from which no single move leads to `to`. */
 function assertPast(
   row: KeyedRow,
   machine: StateMachine<string>,
@@ -81,15 +87,15 @@ function assertPast(
 ): { status: 'already' } {
   if (state !== null && leadsTo(machine, state, to)) {
     throw new TransitionTooEarlyError(
-      `${row.doing} is '${state}', from which other moves come before '${to}'. Nothing was written. Try again when they have ` +
-        'been made.',
+      `${row.doing} is in the state '${oneLine(state)}', from which '${oneLine(to)}' can only be reached by other moves first. ` +
+        'Nothing was written. Try again when these moves have been made.',
       { from: state, to },
     )
   }
   if (state !== null && leadsTo(machine, to, state)) return { status: 'already' }
   throw new TransitionRefusedError(
-    `${row.doing} is ${state === null ? 'in no state' : `'${state}'`}, from which no way leads to '${to}'. Nothing was ` +
-      'written, and trying again is of no use.',
+    `${row.doing} is ${state === null ? 'in no state' : `in the state '${oneLine(state)}'`}, from which '${oneLine(to)}' can never be ` +
+      'reached. Nothing was written. Trying again does not help.',
     { from: state, to },
   )
 }

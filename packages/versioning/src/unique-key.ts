@@ -2,16 +2,16 @@ import { InvalidOptionError } from '@txbox/core'
 import { InsertQueryNode, sql, type CompiledQuery } from 'kysely'
 import type { KeyedRow } from './keyed-row.ts'
 
-/** Keys that have been found unique, by root: the transactions of a root share its adapter. */
+/** The keys that have been found unique, by the adapter of a root, which the transactions of the root share. */
 const known = new WeakMap<object, Set<string>>()
 
 /**
- * MySQL and MariaDB update by any unique key with which a new row collides, and add the row if there is no collision. So a
- * `where` whose columns contain no unique key would add a row at each call. The server is asked once for each table and
- * key of a root.
+ * Checks that the columns of `where` contain a unique key. MySQL and MariaDB update the row if a new row collides with
+ * any unique key, and otherwise insert the new row. Without a unique key, each call would insert a row. The server is
+ * queried once for each table and key of a root.
  *
- * @param insert the statement, whose names are those that the server knows.
- * @param columns the columns of that statement by the names that the caller gave them, in order.
+ * @param insert the statement, which has the names that the server knows.
+ * @param columns the columns of the statement in order, with the names that the caller used.
  * @throws {InvalidOptionError} when no unique key consists of columns of `where`.
  */
 export async function assertUniqueKey(
@@ -43,7 +43,7 @@ export async function assertUniqueKey(
 
 export function notUnique(row: KeyedRow, cause?: unknown): InvalidOptionError {
   return new InvalidOptionError(
-    `${row.doing}: no unique key of the table consists of the columns of 'where', so 'insert' could add a row at each call. ` +
+    `${row.doing}: no unique key of the table consists of the columns of 'where', so each call could insert another row. ` +
       'Nothing was written. Name the columns of a unique key, or create one.',
     { cause },
   )

@@ -1,6 +1,6 @@
 import { InvalidOptionError, OptionChecker, isTxboxError, nameOf } from '@txbox/core'
 import type { Kysely } from 'kysely'
-import { cameBackAs, type AnyTables } from './dialect.ts'
+import { textResult, type AnyTables } from './dialect.ts'
 import { EditConflictError } from './errors.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { attemptsOf, attemptsOnConflict, isVersionConflict } from './retry-on-conflict.ts'
@@ -25,23 +25,24 @@ import {
 } from './version-option.ts'
 import { asKindOf, type Version } from './version.ts'
 
-/** Stands beside the columns of the row; plugins that rename columns leave it as it is. */
+/**
+ * The alias of the exact version among the columns of the row. Plugins that rename columns leave this name unchanged.
+ */
 const EXACT = 'txboxversion'
 
 /**
- * Reads one row, lets `merge` say what to write, and writes it if the row is still at the version that was read.
- * `merge` is called anew, with the row as it is then, at each attempt.
+ * Reads one row, passes it to `merge`, and writes the result if the row is still at the version that was read.
  *
- * - With a root, each attempt is a transaction of its own, and nobody is kept waiting while `merge` works. When
- *   somebody else was faster, it starts anew.
+ * - With a root, each attempt is a new transaction, and no lock is held while `merge` runs. If another writer changed
+ *   the row meanwhile, the next attempt reads the row again and calls `merge` again.
  * - In a transaction, the row is read `FOR UPDATE`, so that there is one attempt and no conflict.
  *
- * @returns the new version, of the kind that the row has it, and the number of attempts.
- * @throws {EditConflictError} when somebody else was faster at each attempt. Retryable.
+ * @returns the new version, with the type that the row's version has, and the number of attempts.
+ * @throws {EditConflictError} when another writer changed the row during each attempt. Retryable.
  * @throws {RowNotFoundError} when there is no such row.
- * @throws {TransactionConflictError} in a transaction that the database asks to be run again.
- * @throws {InvalidOptionError} for an empty `where` or one that matches several rows, or a result of `merge` with the
- *   version column. What `merge` throws comes out untouched.
+ * @throws {TransactionConflictError} when the database asks for the caller's transaction to be run again.
+ * @throws {InvalidOptionError} when `where` is empty or matches several rows, or when the result of `merge` names the
+ *   version column. An error that `merge` throws is rethrown unchanged.
  */
 export async function updateMerged<
   DB,
@@ -53,9 +54,12 @@ export async function updateMerged<
   options: {
     /** Columns of a unique key, with their values. */
     where: RowKey<DB, TB>
-    /** The row as your Kysely gives it → what to write. No effects besides: it may be called several times. */
+    /**
+     * Returns the values to write for a row as your Kysely returns it. Must have no other effects: it may be called
+     * several times.
+     */
     merge: (row: Row<DB, TB>) => SetOf<DB, TB, NoInfer<VC>> | Promise<SetOf<DB, TB, NoInfer<VC>>>
-    /** How often it is tried with a root, 1 to 100. @default 3 */
+    /** The maximum number of attempts with a root, 1 to 100. @default 3 */
     attempts?: number | undefined
   } & Named<DB, TB, VC>,
 ): Promise<{ version: Row<DB, TB>[VC]; attempts: number }> {
@@ -82,9 +86,9 @@ export async function updateMerged<
     )
     return { version: version as Row<DB, TB>[VC], attempts: last }
   } catch (error) {
-    if (!isConflict(error)) throw thrownBy(error)
+    if (!isConflict(error)) throw unwrapped(error)
     throw new EditConflictError(
-      `${row.doing} was changed by somebody else during each of ${attempts} attempts. Nothing was written. Try again later.`,
+      `${row.doing} was changed by another writer during each of ${attempts} attempts. Nothing was written. Try again later.`,
       { attempts, cause: error },
     )
   }
@@ -97,16 +101,16 @@ interface Edit {
   readonly merge: Merge
 }
 
-/** What `merge` threw, on its way past those who retry and translate. */
-class Thrown {
+/** Wraps an error that `merge` threw, so that it is neither retried nor translated. */
+class MergeFailure {
   readonly error: unknown
   constructor(error: unknown) {
     this.error = error
   }
 }
 
-function thrownBy(error: unknown): unknown {
-  return error instanceof Thrown ? error.error : error
+function unwrapped(error: unknown): unknown {
+  return error instanceof MergeFailure ? error.error : error
 }
 
 function isConflict(error: unknown): boolean {
@@ -123,7 +127,7 @@ function inTransaction<R>(row: KeyedRow, work: (tx: Kysely<AnyTables>) => Promis
 async function mergeInto(row: KeyedRow, edit: Edit, { locked }: { locked: boolean }): Promise<Version> {
   const { where, column } = edit
   const { [EXACT]: exact, ...values } = await row.read(versionText(row, column).as(EXACT), { locked })
-  const version = foundVersion(row, column, cameBackAs(exact))
+  const version = foundVersion(row, column, textResult(exact))
   const kind = kindOf(row, column, values)
   const set = checkedSet(where, await merged(edit, values, locked), column)
   return row.settle<Version>({
@@ -139,16 +143,16 @@ async function merged({ merge }: Edit, values: unknown, locked: boolean): Promis
   try {
     return await merge(values)
   } catch (error) {
-    throw locked ? error : new Thrown(error)
+    throw locked ? error : new MergeFailure(error)
   }
 }
 
-/** The version as the user's driver gives it: the kind that he works with. */
+/** Returns the version as the user's driver returns it, so that the result gets the same type. */
 function kindOf(row: KeyedRow, column: string, values: Readonly<Record<string, unknown>>): Version {
   const version = values[column]
   if (typeof version === 'number' || typeof version === 'bigint' || typeof version === 'string')
     return version
   throw new InvalidOptionError(
-    `${row.doing}: the driver gives column '${column}' as ${nameOf(version)}. Expected a number, a bigint or text.`,
+    `${row.doing}: the driver returns the column '${column}' as ${nameOf(version)}; expected a number, a bigint or a string.`,
   )
 }

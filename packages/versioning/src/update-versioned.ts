@@ -21,16 +21,17 @@ import {
 import { asKindOf, exactVersion, type SameKind, type Version } from './version.ts'
 
 /**
- * Updates one row if it is at the version that you expect, and counts the version up by one. Of several writers with
- * the same expectation one wins: the check stands in the UPDATE. One statement; a second one only when nothing was
- * updated. `set` may be empty.
+ * Updates one row if the row is at the expected version, and increments the version by one. Of several writers that
+ * expect the same version, exactly one succeeds, because the check is part of the UPDATE. Sends one statement, and a
+ * second one only if nothing was updated. `set` may be empty.
  *
- * @returns the new version, of the kind that `expected` is.
+ * @returns the new version, with the type of `expected`.
  * @throws {RowNotFoundError} when there is no such row.
- * @throws {VersionConflictError} when it is at another version. Nothing was written, and the transaction goes on.
+ * @throws {VersionConflictError} when the row is at another version. Nothing was written, and the transaction is still
+ *   usable.
  * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
- * @throws {InvalidOptionError} for an empty `where` or one that matches several rows, a `set` with the version column,
- *   or a number that would be rounded.
+ * @throws {InvalidOptionError} when `where` is empty or matches several rows; when `set` names the version column; when
+ *   a number would be rounded.
  */
 export async function updateVersioned<
   DB,
@@ -45,7 +46,7 @@ export async function updateVersioned<
     where: RowKey<DB, TB>
     /** The version that the row must be at. */
     expected: V
-    /** New values, or Kysely expressions. */
+    /** New values or Kysely expressions. */
     set: SetOf<DB, TB, NoInfer<VC>>
   } & Named<DB, TB, VC>,
 ): Promise<{ version: SameKind<V> }> {

@@ -15,9 +15,9 @@ export interface Upsert {
 }
 
 /**
- * Inserts the row, or updates it if it is older: one statement.
+ * Inserts the row, or updates the row if it is older, with one statement.
  *
- * @returns whether it was written.
+ * @returns whether the row was written.
  */
 export async function upsertIfNewer(upsert: Upsert): Promise<boolean> {
   return upsert.row.dialect.engine === 'postgres' ? onConflict(upsert) : onDuplicateKey(upsert)
@@ -43,16 +43,17 @@ async function onConflict(upsert: Upsert): Promise<boolean> {
 const NO_UNIQUE_KEY = '42P10'
 
 /**
- * What LAST_INSERT_ID is set to when a row of this key, or of another unique key, was there. No AUTO_INCREMENT comes
- * that far.
+ * The values of LAST_INSERT_ID if the new row collided with the row of this key, or with another row. No AUTO_INCREMENT
+ * column reaches these values.
  */
-const THERE = 2n ** 53n - 1n
-const ANOTHER = THERE - 1n
+const SAME_ROW = 2n ** 53n - 1n
+const OTHER_ROW = SAME_ROW - 1n
 
 /**
- * The counts do not tell a row that was inserted (1) from one that was left as it was (1, or 0 without the driver's
- * FOUND_ROWS flag); only one that was updated is 2. LAST_INSERT_ID of anything but a constant is called for rows that
- * were there, and for no others. The time comes last: MySQL assigns from left to right, and the conditions look at it.
+ * The row count does not distinguish an inserted row (1) from an unchanged row (1, or 0 without the driver's FOUND_ROWS
+ * flag); only an updated row counts as 2. So the statement calls LAST_INSERT_ID with an argument that is not constant,
+ * which is evaluated only for existing rows. The time is assigned last, because MySQL assigns from left to right and
+ * the conditions read the old time.
  */
 async function onDuplicateKey(upsert: Upsert): Promise<boolean> {
   const { row, column, at, set } = upsert
@@ -61,7 +62,7 @@ async function onDuplicateKey(upsert: Upsert): Promise<boolean> {
     sql` and `,
   )}`
   const newer = sql<SqlBool>`${same} and ${upsert.newer}`
-  const marker = sql`last_insert_id(if(${same}, ${sql.lit(THERE)}, ${sql.lit(ANOTHER)}))`
+  const marker = sql`last_insert_id(if(${same}, ${sql.lit(SAME_ROW)}, ${sql.lit(OTHER_ROW)}))`
   const assignments = Object.entries(set)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, sql`if(${newer}, ${expressionOf(value)}, ${sql.ref(name)})`])
@@ -72,8 +73,8 @@ async function onDuplicateKey(upsert: Upsert): Promise<boolean> {
   const compiled = query.compile()
   await assertUniqueKey(row, compiled, Object.keys(valuesOf(upsert)))
   const { insertId, numAffectedRows } = await row.translated(() => row.db.executeQuery(compiled))
-  if (insertId === ANOTHER) throw collides(row)
-  return numAffectedRows === 2n || (numAffectedRows === 1n && insertId !== THERE)
+  if (insertId === OTHER_ROW) throw collides(row)
+  return numAffectedRows === 2n || (numAffectedRows === 1n && insertId !== SAME_ROW)
 }
 
 /** The values of a new row, by column name. */
@@ -82,7 +83,7 @@ function valuesOf({ row, column, at, insert }: Upsert): Readonly<Record<string, 
   return Object.fromEntries(values.filter(([, value]) => value !== undefined))
 }
 
-/** INSERT … SELECT, so that a time ahead of the clock, or one that would be rounded, inserts nothing. */
+/** Builds an INSERT … SELECT, so that a time that is ahead of the clock or would be rounded inserts nothing. */
 function inserting(upsert: Upsert) {
   const { row, insertable } = upsert
   const values = Object.entries(valuesOf(upsert))
@@ -90,7 +91,7 @@ function inserting(upsert: Upsert) {
     .insertInto(row.table)
     .columns(values.map(([name]) => name))
     .expression(
-      // The plugins see it as a part of the INSERT, once.
+      // Plugins transform the SELECT once, as a part of the INSERT.
       row.db
         .withoutPlugins()
         .selectNoFrom(values.map(([name, value]) => expressionOf(value).as(name)))
@@ -98,7 +99,7 @@ function inserting(upsert: Upsert) {
     )
 }
 
-/** A value, an expression of Kysely's, or a function that makes one, as Kysely takes them. */
+/** Converts a value, a Kysely expression, or a function that returns a Kysely expression. */
 function expressionOf(value: unknown): RawBuilder<unknown> {
   if (typeof value !== 'function') return sql`${value}`
   const make = value as (builder: unknown) => unknown
@@ -107,7 +108,7 @@ function expressionOf(value: unknown): RawBuilder<unknown> {
 
 function collides(row: KeyedRow): InvalidOptionError {
   return new InvalidOptionError(
-    `${row.doing}: the row to insert collides with another one by another unique key. Nothing was written. Give 'insert' ` +
-      'values of its own.',
+    `${row.doing}: the row to insert collides with a row that has the same value of another unique key. Nothing was written. ` +
+      "Use values in 'insert' that no other row has.",
   )
 }

@@ -1,22 +1,22 @@
 import { InvalidOptionError, nameOf } from '@txbox/core'
 
 /**
- * A version: a whole number. As a `number` up to 2^53 − 1; beyond that as a `bigint`, or as text of digits, which is
- * what drivers make of a BIGINT.
+ * A version: a whole number. Up to 2^53 − 1 as a `number`; otherwise as a `bigint`, or as a string of digits, which is
+ * how drivers return a BIGINT.
  */
 export type Version = number | bigint | string
 
-/** The same kind out as went in, not the literal: `3` → `number`. */
+/** Widens a literal version type: `number` for the literal type `3`. */
 export type SameKind<V extends Version> = V extends number ? number : V extends bigint ? bigint : string
 
-/** What a BIGINT can hold, signed or unsigned. */
-const LEAST = -(2n ** 63n)
-const MOST = 2n ** 64n - 1n
+/** The range of a BIGINT, signed or unsigned. */
+const MIN_VERSION = -(2n ** 63n)
+const MAX_VERSION = 2n ** 64n - 1n
 
 /**
- * The exact value of a version that a caller passed.
+ * Returns the exact value of a version that a caller passed.
  *
- * @throws {InvalidOptionError} when it is no whole number, or a `number` that is no longer exact.
+ * @throws {InvalidOptionError} when `version` is not a whole number, or is a `number` beyond 2^53 − 1.
  */
 export function exactVersion(where: string, name: string, version: unknown): bigint {
   if (typeof version === 'number' && Number.isSafeInteger(version)) return BigInt(version)
@@ -24,19 +24,19 @@ export function exactVersion(where: string, name: string, version: unknown): big
     typeof version === 'bigint' || (typeof version === 'string' && /^-?\d{1,20}$/.test(version))
       ? BigInt(version)
       : undefined
-  if (exact === undefined || exact < LEAST || exact > MOST) {
+  if (exact === undefined || exact < MIN_VERSION || exact > MAX_VERSION) {
     throw new InvalidOptionError(
-      `${where}: '${name}' must be a version: a whole number of 64 bits as a bigint, as text of digits, or as a number up to ` +
-        `2^53 − 1, not ${nameOf(version)}.`,
+      `${where}: '${name}' must be a version: a whole number of 64 bits as a bigint, as a string of digits, or as a number up ` +
+        `to 2^53 − 1, not ${nameOf(version)}.`,
     )
   }
   return exact
 }
 
 /**
- * A version as the kind that the caller uses.
+ * Converts a version to the type that the caller uses.
  *
- * @throws {InvalidOptionError} when that is `number`, and it would be rounded.
+ * @throws {InvalidOptionError} when that type is `number` and the version would be rounded.
  */
 export function asKindOf<V extends Version>(where: string, sample: V, version: bigint): SameKind<V> {
   if (typeof sample === 'bigint') return version as SameKind<V>
@@ -44,7 +44,7 @@ export function asKindOf<V extends Version>(where: string, sample: V, version: b
   const number = Number(version)
   if (!Number.isSafeInteger(number)) {
     throw new InvalidOptionError(
-      `${where}: version ${version} would be rounded as a number. Pass versions as bigint or as text.`,
+      `${where}: the version ${version} would be rounded as a number. Pass versions as bigint or as strings.`,
     )
   }
   return number as SameKind<V>

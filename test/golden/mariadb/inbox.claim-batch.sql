@@ -1,5 +1,5 @@
 insert into `txbox_inbox` (consumer, `key`, correlation_id, processed_at, expires_at, claim_token)
-values ROWS
+values (?, ?, ?, utc_timestamp(6), utc_timestamp(6) + interval ? microsecond, ?),(?, ?, ?, utc_timestamp(6), utc_timestamp(6) + interval ? microsecond, ?)
 on duplicate key update
   claim_token = if(last_insert_id(length(`txbox_inbox`.consumer)) and `txbox_inbox`.expires_at <= utc_timestamp(6), values(claim_token), `txbox_inbox`.claim_token),
   correlation_id = if(`txbox_inbox`.expires_at <= utc_timestamp(6), values(correlation_id), `txbox_inbox`.correlation_id),

@@ -1,5 +1,6 @@
 select cast(d.place as char) as place, cast(d.id as binary) as id
 from `txbox_parked` as d force index (primary)
-where d.dead_at is null and (d.deliver_at is null or d.attempts > 0) CHOSEN
+where d.dead_at is null and (d.deliver_at is null or d.attempts > 0)
+  and d.place > ?
 order by d.place
 limit ?

@@ -1,5 +1,7 @@
 select cast(d.place as char) as place, cast(d.id as binary) as id
 from `txbox_parked` as d
-where d.dead_at is not null CHOSEN
+where d.dead_at is not null
+  and cast(d.topic as binary) = ?
+  and d.id > ?
 order by d.id, d.place
 limit ?

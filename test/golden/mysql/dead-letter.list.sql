@@ -8,6 +8,11 @@ select cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver
     select cast(r.redriven_by as binary) from `txbox_redrives` as r where r.id = d.id order by r.redriven_at desc limit 1
   ) as redriven_by
 from `txbox_parked` as d
-where d.dead_at is not null CHOSEN
+where d.dead_at is not null
+  and d.id in (?)
+  and cast(d.topic as binary) = ?
+  and cast(d.type as binary) = ?
+  and cast(d.`key` as binary) = ?
+  and d.id >= ? and (d.id > ? or d.place > ?)
 order by d.id, d.place
 limit ?

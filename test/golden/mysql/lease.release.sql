@@ -1,3 +1,3 @@
 update `txbox_leases`
 set owner = null, expires_at = null, in_flight = null
-where owner = ? and (ROWS)
+where owner = ? and ((name = ? and term = ?) or (name = ? and term = ?))

@@ -1,3 +1,3 @@
 insert into `txbox_leases` (name)
-values ROWS
+values (?),(?)
 on duplicate key update term = `txbox_leases`.term

@@ -1,3 +1,3 @@
 insert into `txbox_outbox`
   (shard, id, topic, `key`, type, content_type, headers, correlation_id, payload, created_at)
-values
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6)),(?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))

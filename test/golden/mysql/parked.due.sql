@@ -7,7 +7,7 @@ select cast(p.place as char) as place, p.order_key as order_key, cast(p.attempts
     limit 1
   ) as char) as first
 from `txbox_parked` as p force index (parked_due)
-where p.shard = ? and p.due_at <= utc_timestamp(6)
+where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null
   and (not p.suspect or (
     select f.place from `txbox_parked` as f force index (parked_order)
     where f.shard = ? and f.order_key = p.order_key

@@ -1,6 +1,6 @@
 select cast(p.place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp
 from `txbox_parked` as p force index (parked_suspect)
-where p.shard = ? and p.suspect = 1 and p.due_at <= utc_timestamp(6)
+where p.shard = ? and p.suspect = 1 and p.due_at <= utc_timestamp(6) and p.dead_at is null
   and (p.order_key is null or p.place = (
     select f.place from `txbox_parked` as f force index (parked_order)
     where f.shard = ? and f.order_key = p.order_key

@@ -30,6 +30,6 @@ limit $7
   ))
 )
 select d.place::text as place, d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error,
-  d.attempts::text as attempts, pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::bigint::text as created_at, pg_catalog.floor(pg_catalog.date_part('epoch', d.due_at) * 1000::double precision)::bigint::text as due_at
+  d.attempts::text as attempts, pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::text as created_at, pg_catalog.floor(pg_catalog.date_part('epoch', d.due_at) * 1000::double precision)::text as due_at
 from chosen as d join gone using (place)
 order by d.place

@@ -15,8 +15,8 @@ limit $7
   returning gone.place, gone.shard, gone.order_key, gone.created_at, gone.due_at, gone.dead_at, gone.deliver_at, gone.attempts, gone.id, gone.topic, gone.type, gone.key, gone.content_type, gone.correlation_id, gone.error
 )
 select d.place::text as place, d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error,
-  d.attempts::text as attempts, pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::bigint::text as created_at,
-  pg_catalog.floor(pg_catalog.date_part('epoch', d.dead_at) * 1000::double precision)::bigint::text as dead_at, pg_catalog.floor(pg_catalog.date_part('epoch', r.redriven_at) * 1000::double precision)::bigint::text as redriven_at, r.redriven_by
+  d.attempts::text as attempts, pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::text as created_at,
+  pg_catalog.floor(pg_catalog.date_part('epoch', d.dead_at) * 1000::double precision)::text as dead_at, pg_catalog.floor(pg_catalog.date_part('epoch', r.redriven_at) * 1000::double precision)::text as redriven_at, r.redriven_by
 from d
 left join lateral (
   select r.redriven_at, r.redriven_by from "txbox".redrives as r

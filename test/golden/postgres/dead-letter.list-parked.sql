@@ -1,5 +1,5 @@
 select d.place::text as place, d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error,
-  d.attempts::text as attempts, pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::bigint::text as created_at, pg_catalog.floor(pg_catalog.date_part('epoch', d.due_at) * 1000::double precision)::bigint::text as due_at
+  d.attempts::text as attempts, pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::text as created_at, pg_catalog.floor(pg_catalog.date_part('epoch', d.due_at) * 1000::double precision)::text as due_at
 from (
   select p.place, p.shard, p.order_key, p.created_at, p.due_at, p.dead_at, p.deliver_at, p.attempts, p.id, p.topic, p.type, p.key, p.content_type, p.correlation_id, p.error from "txbox".parked as p
   where p.dead_at is null and (p.deliver_at is null or p.attempts > 0)

@@ -1,6 +1,6 @@
 select d.place::text as place, d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error,
-  d.attempts::text as attempts, pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::bigint::text as created_at,
-  pg_catalog.floor(pg_catalog.date_part('epoch', d.dead_at) * 1000::double precision)::bigint::text as dead_at, pg_catalog.floor(pg_catalog.date_part('epoch', r.redriven_at) * 1000::double precision)::bigint::text as redriven_at, r.redriven_by
+  d.attempts::text as attempts, pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::text as created_at,
+  pg_catalog.floor(pg_catalog.date_part('epoch', d.dead_at) * 1000::double precision)::text as dead_at, pg_catalog.floor(pg_catalog.date_part('epoch', r.redriven_at) * 1000::double precision)::text as redriven_at, r.redriven_by
 from (
   select p.place, p.shard, p.order_key, p.created_at, p.due_at, p.dead_at, p.deliver_at, p.attempts, p.id, p.topic, p.type, p.key, p.content_type, p.correlation_id, p.error from "txbox".parked as p
   where p.dead_at is not null

@@ -28,7 +28,7 @@ select input.key,
     when held.expires_at > pg_catalog.clock_timestamp() then 'taken'
     else 'unsettled'
   end as state,
-  pg_catalog.floor(pg_catalog.date_part('epoch', coalesce(inserted.processed_at, renewed.processed_at, held.processed_at)) * 1000::double precision)::bigint::text as processed_at,
+  pg_catalog.floor(pg_catalog.date_part('epoch', nullif(nullif(coalesce(inserted.processed_at, renewed.processed_at, held.processed_at), 'infinity'::timestamptz), '-infinity'::timestamptz)) * 1000::double precision)::bigint::text as processed_at,
   held.correlation_id
 from input
 left join inserted on inserted.key = input.key collate "C"

@@ -8,7 +8,7 @@ with free as materialized (
 )
 update "txbox".leases as l
 set owner = $2, term = l.term + 1, expires_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
-  crashes = l.crashes + case when l.owner is null then 0 else 1 end
+  crashes = least(l.crashes, 1000000) + case when l.owner is null then 0 else 1 end
 from free
 where l.name = free.name
 returning l.name, l.term::text as term, l.crashes::text as crashes, l.in_flight

@@ -1,4 +1,4 @@
-select p.place::text as place, p.order_key, p.attempts::text as attempts, (extract(epoch from p.created_at) * 1000000::numeric)::bigint::text as stamp,
+select p.place::text as place, p.order_key, p.attempts::text as attempts, (extract(epoch from least(greatest(p.created_at, '0001-01-01Z'::timestamptz), '9999-12-31Z'::timestamptz)) * 1000000::numeric)::bigint::text as stamp,
   first.place::text as first
 from "txbox".parked as p
 left join lateral (
@@ -8,7 +8,7 @@ left join lateral (
     order by f.shard, f.order_key, f.place
     limit 1
   ) as first on true
-where p.shard = $1 and p.due_at <= pg_catalog.statement_timestamp()
+where p.shard = $1 and p.due_at <= pg_catalog.statement_timestamp() and p.dead_at is null
   and (not p.suspect or first.place <> p.place)
 order by p.due_at
 limit $2

@@ -15,7 +15,7 @@ cross join lateral (
       limit 1
     ) is not null as waiting,
     exists (
-      select from "txbox".parked as p where p.shard = asked.shard and p.due_at <= pg_catalog.statement_timestamp()
+      select from "txbox".parked as p where p.shard = asked.shard and p.due_at <= pg_catalog.statement_timestamp() and p.dead_at is null
     ) as due
 ) as found
 where waiting or due

@@ -10,25 +10,34 @@ import type { Session } from './session.ts'
 import type { Sleeper, WakeUps } from './wake-ups.ts'
 import type { VersionBufferStore } from './version-buffer-store.ts'
 
-/** What core asks of a database. SQL lives behind these: features see values, never statements. */
+/** The operations that a database implements. All SQL is behind these ports: features see values, never statements. */
 export interface DatabasePorts {
   /**
-   * Recognises what the caller passed as his transaction. Writes nothing.
+   * Recognizes the transaction handle that the caller passed. Writes nothing.
    *
-   * @throws {UnsupportedTransactionError} when it is of no library that is known.
-   * @throws {NotInTransactionError} when it is a pool, a root, or a connection without an open transaction.
+   * @throws {UnsupportedTransactionError} when the handle belongs to no known library.
+   * @throws {NotInTransactionError} when the handle is a pool, a root, or a connection without an open transaction.
    * @throws {TransactionAbortedError} when an error has already aborted the transaction.
    */
   bind(handle: unknown): Promise<Session>
   /**
-   * Runs a handler and makes sure that the transaction is still the one it was: what the handler throws comes out
-   * untouched; when it returns although an error aborted the transaction, or somebody ended it,
-   * `TransactionAbortedError`. Costs a round trip only where the library hides what happened.
+   * Runs a handler and verifies that the same transaction is still open and usable when the handler returns. An error
+   * that the handler throws is rethrown unchanged. The check costs a round trip only for libraries that hide the state
+   * of the transaction.
+   *
+   * @throws {TransactionAbortedError} when the handler returns although an error aborted the transaction, or the
+   *   transaction was ended.
    */
   watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R>
-  /** Does this error, or one of its causes, ask for the transaction to be run again? Never throws, whatever `error` is. */
+  /**
+   * Returns whether this error, or one of its causes, asks for the transaction to be run again. Never throws, whatever
+   * `error` is.
+   */
   isConflict(error: unknown): boolean
-  /** Is the error a conflict with a transaction on another cluster node, which lasts until that node's change arrives here? */
+  /**
+   * Returns whether the error is a conflict with a transaction on another cluster node, which lasts until that node's
+   * change arrives here.
+   */
   isLastingConflict(error: unknown): boolean
   readonly inbox: InboxStore
   readonly outbox: OutboxStore
@@ -38,29 +47,32 @@ export interface DatabasePorts {
 /** The ports of a database that has connections of its own. */
 export interface ConnectedPorts extends DatabasePorts {
   /**
-   * One transaction: opened, handed to `work`, committed when `work` returns, rolled back when it throws. What `work`
-   * throws comes out untouched. No retry.
+   * Opens a transaction, passes it to `work`, commits when `work` returns, and rolls back when `work` throws. An error
+   * that `work` throws is rethrown unchanged. There is no retry.
    *
-   * BEGIN and the first statement may travel together; a BEGIN that is refused leaves nothing behind.
+   * BEGIN and the first statement may be sent together. If BEGIN is refused, the first statement must have no effect.
    *
-   * @throws {TransactionConflictError | TransactionAbortedError | DatabaseUnavailableError} of BEGIN and COMMIT; a
-   *   COMMIT that failed, or whose answer was lost, is never reported as done.
+   * @throws {TransactionConflictError | TransactionAbortedError | DatabaseUnavailableError} when BEGIN or COMMIT fails.
+   *   A COMMIT that failed, or whose answer was lost, is never reported as successful.
    */
   transact<R>(
     work: (tx: unknown, session: Session) => Promise<R>,
     options: { readonly isolation?: IsolationLevel | undefined; readonly signal?: AbortSignal | undefined },
   ): Promise<R>
-  /** @throws {SchemaError} when the tables are missing or of another revision. */
+  /** @throws {SchemaError} when the tables are missing or have another revision. */
   checkSchema(): Promise<void>
-  /** `statementTimeoutMs`: a statement without an answer by then counts as failed, as a connection may break unnoticed. */
+  /**
+   * A statement without an answer within `statementTimeoutMs` counts as failed, because a connection may break
+   * unnoticed.
+   */
   relay(options: { readonly statementTimeoutMs: number }): RelayStore
   deadLetters(options: { readonly statementTimeoutMs: number }): DeadLetterStore
-  /** What a garbage collector removes. */
+  /** Returns the store of the rows that a garbage collector removes. */
   garbage(): GarbageStore
-  /** For those who look after it. */
+  /** Returns the figures and checks for operators. */
   inspection(): InspectionStore
-  /** Absent where the database cannot wake anybody, or has no connection to listen on. */
+  /** Listens for new messages. Absent when the database cannot notify, or has no connection to listen on. */
   listen?(sleeper: Sleeper): WakeUps
-  /** A lease store of its own connection; `close` it. */
+  /** Returns a lease store with its own connection; the caller must `close` the store. */
   leases(): LeaseStore
 }

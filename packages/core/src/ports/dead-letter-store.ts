@@ -1,4 +1,4 @@
-/** A parked message that gave up. */
+/** A message that the relay no longer tries to publish. */
 export interface DeadLetter {
   readonly id: string
   readonly topic: string
@@ -6,21 +6,21 @@ export interface DeadLetter {
   readonly key?: string
   readonly contentType: string
   readonly correlationId?: string
-  /** By the database's clock, at `publish`. */
+  /** The time of `publish`, by the database's clock. */
   readonly createdAt: Date
   readonly deadAt: Date
-  /** How often the message was tried. */
+  /** The number of attempts. */
   readonly attempts: number
-  /** Why it was refused last. */
+  /** The reason of the last refusal. */
   readonly error: string
-  /** Who put it back the last time, and when; absent for one that never was, or so long ago that the record has gone. */
+  /**
+   * The time and the operator of the last redrive. Absent if the message was never redriven, or if the record of the
+   * redrive has expired.
+   */
   readonly redriven?: { readonly at: Date; readonly by: string }
 }
 
-/**
- * A parked message that has not given up: the message was refused and is tried again, or waits behind another message
- * of its key.
- */
+/** A message that was refused and will be tried again, or that waits behind such a message of its key. */
 export interface ParkedMessage {
   readonly id: string
   readonly topic: string
@@ -28,13 +28,13 @@ export interface ParkedMessage {
   readonly key?: string
   readonly contentType: string
   readonly correlationId?: string
-  /** By the database's clock, at `publish`. */
+  /** The time of `publish`, by the database's clock. */
   readonly createdAt: Date
   /** When the relay tries the message again; absent when the message waits behind another message of its key. */
   readonly dueAt?: Date
-  /** How often the message was tried. */
+  /** The number of attempts. */
   readonly attempts: number
-  /** Why the message was refused last; empty for a message that was never tried. */
+  /** The reason of the last refusal; empty for a message that was never tried. */
   readonly error: string
 }
 
@@ -46,10 +46,10 @@ export interface StoredPayload {
   readonly payload: Uint8Array
 }
 
-/** A page begins behind this message. Several messages may have the same id; `place` tells them apart. */
+/** A page begins after this message. `place` distinguishes messages that have the same id. */
 export interface DeadLetterPosition {
   readonly id: string
-  /** A whole number, as text. Absent: behind all messages of this id. */
+  /** A whole number, as text. If absent, the page begins after all messages with this id. */
   readonly place?: string | undefined
 }
 
@@ -59,11 +59,11 @@ export interface DeadLetterFilter {
   readonly topic: string | undefined
   readonly type: string | undefined
   readonly key: string | undefined
-  /** Only messages behind this position. */
+  /** Only messages after this position. */
   readonly after: DeadLetterPosition | undefined
 }
 
-/** Messages in the order of their ids; messages of one id in the order of their places. */
+/** Messages in the order of their ids; messages with the same id are in the order of their places. */
 export interface DeadLetterPage<M = DeadLetter> {
   readonly messages: readonly M[]
   /** Where the next page begins; absent when this page is the last one. */
@@ -71,17 +71,17 @@ export interface DeadLetterPage<M = DeadLetter> {
 }
 
 /**
- * The parked messages that gave up, and those that have not. A page holds at most `limit` messages.
+ * The dead letters, and the parked messages that are still tried. A page holds at most `limit` messages.
  *
- * - `redrive` puts dead letters back, each of them once, even when several callers ask: with no attempts counted, due now,
- *   and before all messages of their key that were parked after them. The same transaction records the time of the redrive
- *   and its operator.
+ * - `redrive` puts dead letters back, each of them once, even when several callers do so concurrently. A redriven
+ *   message has no attempts counted, is due now, and comes before all messages of its key that were parked after it.
+ *   The same transaction records the time of the redrive and its operator.
  * - `discard` deletes dead letters.
- * - `discardParked` deletes messages that are parked and have not given up. Where such a message was the first of its
- *   key, the next message of that key becomes due in the same transaction. Messages that are scheduled and have never been
- *   tried are not touched.
- * - `payloads` reads the payloads of the dead letters of one id, or of the parked messages that have not given up, in the
- *   order of their places.
+ * - `discardParked` deletes parked messages that are not dead letters. If such a message was the first of its key, the
+ *   next message of that key becomes due in the same transaction. Scheduled messages that have never been tried are not
+ *   touched.
+ * - `payloads` reads the payloads of the dead letters with one id, or of the parked messages with that id that are not
+ *   dead letters, in the order of their places.
  */
 export interface DeadLetterStore {
   list(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage>

@@ -1,17 +1,17 @@
-/** What one batch did. */
+/** The result of one batch. */
 export interface Removal {
-  /** Rows that this batch has removed. */
+  /** The number of rows that this batch removed. */
   readonly removed: number
-  /** There may be more to remove now. */
+  /** Whether there may be more rows to remove now. */
   readonly more: boolean
   /**
-   * Where the next batch of this run begins its search, so that it does not walk again over what the run has removed:
-   * an old snapshot of somebody else keeps those rows in the index. To be handed back as it is.
+   * Where the next batch of this run begins its search. Pass the value back unchanged. It keeps the next batch from
+   * scanning removed rows again, which stay in the index as long as another transaction's old snapshot needs them.
    */
   readonly next: string | undefined
 }
 
-/** What a run of the collector removed in all, and when. */
+/** What one run of the garbage collector removed in all, and how long the run took. */
 export interface CollectionRecord {
   readonly inbox: number
   readonly deadLetters: number
@@ -19,30 +19,32 @@ export interface CollectionRecord {
 }
 
 /**
- * What nobody needs any more. Any number of collectors may run.
+ * The rows whose retention has passed. Any number of garbage collectors may run concurrently.
  *
- * - A batch is one short transaction. It removes at most `limit` rows, the oldest first, and only those whose time has
- *   passed by the database's clock. It never waits for a row that somebody else has locked: it leaves that one out. So a
- *   row is removed, and counted, by one collector, and no deadlock comes of it.
- * - `'timed-out'`: a statement timeout, the database's or the session's, has cut the batch off. Nothing was removed.
+ * - A batch is one short transaction. A batch removes at most `limit` rows, the oldest first, and only rows whose
+ *   retention has passed by the database's clock. A batch skips rows that another transaction has locked. So exactly
+ *   one collector removes and counts a row, and collectors cause no deadlocks.
+ * - `'timed-out'`: a statement timeout, of the database or of the session, ended the batch. Nothing was removed.
  */
 export interface GarbageStore {
-  /** Claims whose retention has passed, with the results that are stored beside them. */
+  /** Removes claims whose retention has passed, with the results that are stored with them. */
   removeExpiredClaims(limit: number, from: string | undefined): Promise<Removal | 'timed-out'>
-  /** Dead letters that died more than `retentionMs` ago. Nothing else of what is parked. */
+  /** Removes dead letters that died more than `retentionMs` ago. Other parked messages stay. */
   removeDeadLetters(
     limit: number,
     from: string | undefined,
     retentionMs: number,
   ): Promise<Removal | 'timed-out'>
-  /** Records of redrives that are older than `retentionMs`. The messages themselves have nothing to do with it. */
+  /** Removes records of redrives that are older than `retentionMs`, whatever became of the messages. */
   removeRedrives(limit: number, from: string | undefined, retentionMs: number): Promise<Removal | 'timed-out'>
-  /** Dead letters of version buffers that died more than `retentionMs` ago. Waiting messages and positions stay. */
+  /**
+   * Removes dead letters of version buffers that died more than `retentionMs` ago. Waiting messages and positions stay.
+   */
   removeBufferedDeadLetters(
     limit: number,
     from: string | undefined,
     retentionMs: number,
   ): Promise<Removal | 'timed-out'>
-  /** Writes down, for others to see, what a run has removed. Does not wait for another collector that does so now. */
+  /** Records what a run removed, for `txbox status`. Does not wait for another collector that writes its record. */
   record(collection: CollectionRecord): Promise<void>
 }

@@ -1,10 +1,11 @@
-/** A message that holds up its key, as `status` and `doctor` show it. */
+/** A refused message that blocks its key, as `status` and `doctor` show it. */
 export interface BlockingKey {
   readonly key: string
   readonly topic: string
   /** The message that was refused. */
   readonly id: string
   readonly attempts: number
+  /** The number of messages that wait behind the refused message. */
   readonly waiting: number
   readonly error: string | undefined
 }
@@ -13,28 +14,28 @@ export interface LeaseFigures {
   readonly name: string
   readonly owner: string
   readonly term: bigint
-  /** Until it runs out; negative when it has. */
+  /** The time until the lease expires; negative if the lease has expired. */
   readonly remainingMs: number
 }
 
-/** A count that stops somewhere, so that asking costs the same at any size. */
+/** A count that stops at a limit, so that its cost does not depend on the number of rows. */
 export interface BoundedCount {
   readonly count: number
-  /** There are more. */
+  /** Whether there are more rows than `count`. */
   readonly atLeast: boolean
 }
 
-/** What there is at this moment. */
+/** The state of all tables at one moment. */
 export interface StatusFigures {
   readonly backlog: BoundedCount
-  /** Of the oldest message in the backlog. */
+  /** The age of the oldest message in the backlog. */
   readonly oldestMs: number | undefined
   readonly parked: BoundedCount
   readonly scheduled: BoundedCount
   readonly dead: BoundedCount
-  /** Leases that are held, and leases of shards that expired because no other relay has replaced their relay. */
+  /** Held leases, and expired leases of shards that no other relay has taken over. */
   readonly leases: readonly LeaseFigures[]
-  /** All claims, as the server estimates them. */
+  /** The number of all claims, as the server estimates it. */
   readonly claims: number
   readonly expired: BoundedCount
   readonly inboxBytes: number
@@ -56,11 +57,14 @@ export interface Lag {
   readonly oldestMs: number | undefined
 }
 
-/** One thing that was looked at. */
+/** The result of one check. */
 export interface Finding {
-  /** A short, stable name. */
+  /** A short, stable name of the check. */
   readonly check: string
-  /** `'problem'`: something does not work, or a promise does not hold; `'warning'`: it will hurt. */
+  /**
+   * `'problem'`: something does not work, or a guarantee does not hold. `'warning'`: something will cause trouble
+   * later.
+   */
   readonly verdict: 'ok' | 'note' | 'warning' | 'problem'
   readonly found: string
   /** What to do. */
@@ -68,30 +72,30 @@ export interface Finding {
 }
 
 /**
- * Figures and findings for people who run txbox. Reads only, takes no locks that anybody waits for, and no count walks
- * over more than a bounded number of rows.
+ * Figures and findings for operators. All methods only read, take no locks that other transactions wait for, and count
+ * a bounded number of rows.
  */
 export interface InspectionStore {
   /** @throws {SchemaError} when the tables are missing. */
   status(): Promise<StatusFigures>
-  /** A part of `status` that is always cheap, and for which the privileges of a relay suffice. */
+  /** A part of `status` that is cheap and needs only the privileges of a relay. */
   lag(): Promise<Lag>
   /**
-   * Checks that the database answers within this time, with tables of this revision. For readiness probes: a late answer is
-   * not waited for.
+   * Checks, for readiness probes, that the database answers within this time and that its tables have this revision.
    *
-   * @throws {SchemaError | DatabaseUnavailableError} when the database does not answer so.
+   * @throws {SchemaError} when the tables are missing or have another revision.
+   * @throws {DatabaseUnavailableError} when the database does not answer within this time.
    */
   answers(withinMs: number): Promise<void>
-  /** What a collector would remove now. */
+  /** Counts the rows that a garbage collector would remove now. */
   collectable(
     deadLetterRetentionMs: number,
   ): Promise<{ readonly inbox: BoundedCount; readonly deadLetters: BoundedCount }>
-  /** The messages at the head of blocked keys, those with most waiting behind them first. */
+  /** The messages at the head of blocked keys; keys with the most waiting messages come first. */
   blockingKeys(limit: number): Promise<readonly BlockingKey[]>
   /**
-   * Looks at server and tables. Also without tables, and without the right to see everything. A transaction that is older
-   * than `longTransactionMs` is reported: it keeps what was deleted since from being removed.
+   * Checks the server and the tables. Works without tables, and with a user that may not see everything. Reports
+   * transactions that are older than `longTransactionMs`, because they keep the server from removing deleted rows.
    */
   diagnose(options: { readonly longTransactionMs: number }): Promise<readonly Finding[]>
 }

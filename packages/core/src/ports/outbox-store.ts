@@ -1,6 +1,6 @@
 import type { Session } from './session.ts'
 
-/** An outbox message, checked and encoded, as the table holds it. */
+/** An outbox message in the form in which the table stores it: checked and encoded. */
 export interface StoredMessage {
   readonly id: string
   /** 0 to SHARDS − 1. */
@@ -14,18 +14,19 @@ export interface StoredMessage {
   readonly correlationId: string | undefined
 }
 
-/** One that may have to wait. */
+/** A message to store, which may have to wait for an instant. */
 export interface NewStoredMessage extends StoredMessage {
-  /** Not before this instant: it goes to the parked messages at once. */
+  /** The message is not published before this instant. Such a message is stored as a parked message. */
   readonly deliverAt?: Date | undefined
 }
 
 /**
  * The outbox table, as producers see it. Rows are inserted and deleted, never updated.
  *
- * `append` stores all messages in the caller's transaction, by one statement, and those with a `deliverAt` by another;
- * those without are numbered in the order given.
- * `notify`: who listens is told when the transaction commits.
+ * `append` stores all messages in the caller's transaction: messages without `deliverAt` by one statement, numbered in
+ * the order given, and messages with `deliverAt` by another. With `notify`, listening relays are notified when the
+ * transaction commits.
+ *
  * @throws {NotInTransactionError} outside a transaction; nothing was written.
  */
 export interface OutboxStore {

@@ -3,29 +3,31 @@ import type { StoredMessage } from './outbox-store.ts'
 
 /** A message in the backlog. */
 export interface BacklogMessage extends StoredMessage {
-  /** Its number in the shard's outbox, or its place among the parked. Exact beyond 2^53. */
+  /** The number of the message in its shard's outbox, or its place among the parked messages. Exact beyond 2^53. */
   readonly seq: bigint
   /**
-   * When the message was published, in microseconds since 1970. A server hands out the same number twice after a failover, a
-   * restore or a TRUNCATE, but never the same number at the same microsecond.
+   * The time of `outbox.publish`, in microseconds since 1970. After a failover, a restore or a TRUNCATE, a server may
+   * assign a number a second time, but never the same number at the same microsecond.
    */
   readonly stamp: number
-  /** Where its row lay when it was read, where that is a way to find it; nobody else's business. */
+  /**
+   * The physical position of the row when it was read, for databases that find rows by position. Opaque to other code.
+   */
   readonly address: number | undefined
   readonly createdAt: Date
-  /** How often it was tried; 0 for whatever is in the outbox. */
+  /** The number of attempts; 0 for messages in the outbox. */
   readonly attempts: number
-  /** The errors of its last attempts, as {@link Refusal.errors} stored them; of parked messages only. */
+  /** The errors of the last attempts, as {@link Refusal.errors} stored them; only for parked messages. */
   readonly errors: string | undefined
-  /** It has a place in the order of its key: one without a key, or that was scheduled, has none. */
+  /** Whether the message has a place in the order of its key. A message that has no key, or was scheduled, has none. */
   readonly ordered: boolean
-  /** In the outbox, and parked messages of its key come first. */
+  /** Whether the message is in the outbox and parked messages of its key come before it. */
   readonly blocked: boolean
-  /** Why it cannot be read, when it cannot: somebody wrote the row by hand. Never published. */
+  /** Why the row cannot be decoded, if it cannot: it was written by hand. Such a message is never published. */
   readonly undecodable: string | undefined
 }
 
-/** Identifies one row, even on a server that hands out the same numbers again. */
+/** Identifies one row, even on a server that assigns the same numbers again. */
 export type BacklogRow = Pick<BacklogMessage, 'seq' | 'stamp' | 'address'>
 
 export interface ReadLimits {
@@ -33,22 +35,30 @@ export interface ReadLimits {
   readonly bytes: number
 }
 
-/** A message that was tried, or was in flight when its relay died, and may not go now. */
+/** A message that was refused, or that was in flight when its relay died, and is not published for now. */
 export interface Refusal {
   readonly row: BacklogRow
-  /** How often it has been tried now. */
+  /** The number of attempts, the last one included. */
   readonly attempts: number
-  /** The reason for the refusal, with its causes. Any text: the store makes it a text that the database can hold. */
+  /** The reason for the refusal, with its causes. Any text: the store replaces what the database cannot hold. */
   readonly error: string
-  /** The last ten errors as JSON, `[{ "at", "attempt", "error" }]`, the newest last; `undefined` leaves what is stored. */
+  /**
+   * The last ten errors as JSON, `[{ "at", "attempt", "error" }]`, the newest last; `undefined` leaves the stored
+   * errors.
+   */
   readonly errors: string | undefined
-  /** From the database's now; `undefined` makes it a dead letter. */
+  /**
+   * The pause until the next attempt, counted from now by the database's clock; `undefined` makes the message a dead
+   * letter.
+   */
   readonly retryInMs: number | undefined
-  /** The message may have killed its relay: only `readSuspect` reads it, and no longer `readDue`. */
+  /**
+   * Whether the message may have crashed its relay. From then on only `readSuspect` returns the message, not `readDue`.
+   */
   readonly suspect: boolean
 }
 
-/** What became of messages of the outbox. */
+/** The results of messages from the outbox. */
 export interface Settlement {
   readonly accepted: readonly BacklogRow[]
   readonly refused: readonly Refusal[]
@@ -56,15 +66,18 @@ export interface Settlement {
   readonly behind: readonly { readonly row: BacklogRow; readonly suspect: boolean }[]
 }
 
-/** What became of parked messages. */
+/** The results of parked messages. */
 export interface ParkedSettlement {
   readonly accepted: readonly BacklogRow[]
   readonly refused: readonly Refusal[]
-  /** Keys that go on, each with the last place of it that is through: the first after that is due now. */
+  /**
+   * Keys that are no longer blocked, each with its last settled place: the key's first message after that place is due
+   * now.
+   */
   readonly released: readonly { readonly key: string; readonly after: bigint }[]
 }
 
-/** A shard with something to do. */
+/** A shard that has messages to publish. */
 export interface ShardWork {
   readonly shard: number
   /** Whether parked messages are due, suspects included. */
@@ -74,40 +87,40 @@ export interface ShardWork {
 /**
  * The outbox and its parked messages, as the owner of a shard's lease sees them.
  *
- * - `read` is a plain consistent read of the oldest messages of a shard, in the order of their numbers. It takes no
- *   locks and waits for nobody. No cursor is kept: a message that commits late is simply still there. It returns at
- *   most `messages`, and stops before their payloads exceed `bytes`, but returns at least one when there is one. In the
- *   same snapshot it looks which of their keys have parked messages.
- * - `readDue` reads parked messages that are due and no suspects, the messages of one key in the order of their places: a
- *   message that was refused before comes alone; a message that was released after its predecessor comes with the
- *   messages that wait behind it, up to the first suspect.
+ * - `read` is a plain consistent read of the oldest messages of a shard, in the order of their numbers. A read takes no
+ *   locks and waits for no transaction. There is no cursor: the next read finds a message that commits late. `read`
+ *   returns at most `messages` messages and stops before their payloads exceed `bytes`, but returns at least one
+ *   message if there is one. The same snapshot shows which of their keys have parked messages.
+ * - `readDue` reads parked messages that are due and are not suspects, the messages of one key in the order of their
+ *   places. A message that was refused before is returned alone. A message that was released after its predecessor is
+ *   returned with the messages that wait behind it, up to the first suspect.
  * - `readSuspect` reads the first suspect that is due and comes first in its key.
  * - Each settlement is one short transaction, fenced by the lease's term, that never waits for a producer's open
- *   transaction: it deletes exactly what was accepted, and parks or buries what was refused. A row is named by its
- *   number and its stamp together, in every statement that deletes, moves or changes it: a settlement never touches a
- *   newer message that got the same number. `settle` moves messages out of the outbox, and numbers those that wait in
- *   the order of the outbox. A message that has gone meanwhile is left out.
- *   @throws {LeaseLostError} when the lease is no longer this one: nothing was changed.
- *   @throws {DatabaseUnavailableError} when there was no answer: the settlement may have happened, or is still going
- *   to. The lease has to be given up, so that the next term begins when it is over.
- *   @throws {SettlementError} when rows are still there although they were to go, because a policy or a trigger keeps
- *   them: what could be settled is settled. Any other error is an answer, too: nothing was changed. The caller may make
- *   the same settlement again.
+ *   transaction. A settlement deletes exactly the accepted messages, and parks or dead-letters the refused ones. Every
+ *   statement that deletes, moves or changes a row identifies the row by its number and its stamp together, so that a
+ *   settlement never touches a newer message with the same number. `settle` moves messages out of the outbox, and gives
+ *   waiting messages places in the order of the outbox. A message whose row no longer exists is skipped.
+ *   @throws {LeaseLostError} when the lease has expired or has another term. Nothing was changed.
+ *   @throws {DatabaseUnavailableError} when there was no answer. The settlement may have been applied, or may still be
+ *     applied later. The caller must give up the lease, so that the next term begins after the settlement.
+ *   @throws {SettlementError} when a policy or a trigger kept rows from being deleted. The other rows are settled.
+ *     After any other error nothing was changed, and the caller may repeat the settlement.
  */
 export interface RelayStore {
   /**
-   * Grows whenever the store notices that the server is another one, or has gone back in time: whatever a caller remembers
-   * of the server is void then. A store notices at the latest with the next answer that would be wrong otherwise.
+   * A number that grows when the store detects that it talks to another server, or that the server's data went back in
+   * time. A caller must then discard everything that it remembers about the server. The store detects the change no
+   * later than with the first answer that would otherwise be wrong.
    */
   readonly generation: number
   read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]>
   readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]>
   readSuspect(shard: number, limits: ReadLimits): Promise<BacklogMessage | undefined>
   /**
-   * Marks parked messages of the shard as suspects: those with places from `from` to `to` that are due or wait for
-   * another of their key.
+   * Marks parked messages of the shard as suspects: the messages with places from `from` to `to` that are due or wait
+   * for another message of their key.
    *
-   * @throws as a settlement.
+   * @throws the same errors as a settlement.
    */
   suspectParked(
     lease: Lease,
@@ -117,21 +130,27 @@ export interface RelayStore {
   settle(lease: Lease, shard: number, settlement: Settlement): Promise<void>
   settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void>
   /**
-   * Makes the first message of each blocked key due again if no message of the key is due: the head of the key was deleted
-   * by hand. A million waiting messages do not make this more expensive.
+   * Makes the first message of each blocked key due again if no message of the key is due, because the head of the key
+   * was deleted by hand. The cost does not depend on the number of waiting messages.
    *
-   * @returns the number of keys that go on.
-   * @throws as a settlement.
+   * @returns the number of keys that are no longer blocked.
+   * @throws the same errors as a settlement.
    */
   healKeys(lease: Lease, shard: number): Promise<number>
-  /** Those of these shards that have something to do. One round trip; no count, so that it costs the same at any backlog. */
+  /**
+   * Returns the given shards that have messages to publish. One round trip, whose cost does not depend on the backlog.
+   */
   work(shards: readonly number[]): Promise<readonly ShardWork[]>
   /**
-   * Notes what is in flight under a lease that is still held under its term; `undefined` takes the note back.
+   * Records a note about the messages in flight if the lease is still held under its term; `undefined` removes the
+   * note.
    *
    * @returns whether the lease is still held.
    */
   note(lease: Lease, inFlight: string | undefined): Promise<boolean>
-  /** Everything that was in flight when the last owner died is through: resets the count of crashes and removes the note. */
+  /**
+   * Reports that all messages that were in flight when the previous owner died are settled: resets the count of crashes
+   * and removes the note.
+   */
   survived(lease: Lease): Promise<void>
 }

@@ -1,7 +1,8 @@
 declare const bound: unique symbol
 
 /**
- * A caller's open transaction, recognised and checked. Opaque to features: only the database that bound it can read it.
+ * A caller's open transaction, recognized and checked. Opaque to features: only the database that created the session
+ * can read it.
  */
 export interface Session {
   readonly [bound]: true

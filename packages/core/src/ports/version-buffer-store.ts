@@ -6,33 +6,36 @@ export interface VersionChain {
   readonly key: string
 }
 
-/** How far a chain has come. */
+/** The state of a chain. */
 export interface ChainPosition {
-  /** 64 bits, signed. */
+  /** The version that the chain has reached: 64 bits, signed. */
   readonly version: bigint
-  /** How many of its messages wait; dead letters do not count. */
+  /** The number of waiting messages, without dead letters. */
   readonly waiting: number
 }
 
-/** How a chain moves on: expressed as changes, so that no step reverts what another step has written. */
+/**
+ * A change to the state of a chain. The fields are differences, so that a step does not overwrite what another step
+ * wrote.
+ */
 export interface ChainStep {
   readonly from: bigint
   readonly to: bigint
-  /** How many more messages wait; a negative number: how many fewer. */
+  /** The change in the number of waiting messages; negative if fewer messages wait. */
   readonly waiting: number
 }
 
-/** A message that waits for the one before it. */
+/** A message that waits for its predecessor. */
 export interface WaitingChange {
   readonly from: bigint
   readonly to: bigint
-  /** What its versions were in the program: see `Version` of the feature. */
+  /** The JavaScript type of the versions in the program: see `Version` in the versioning package. */
   readonly kind: string
   /** JSON. */
   readonly payload: string
 }
 
-/** One that was given up. */
+/** A change that became a dead letter. */
 export interface DeadChange extends WaitingChange {
   readonly key: string
   readonly reason: string
@@ -41,56 +44,64 @@ export interface DeadChange extends WaitingChange {
 }
 
 /**
- * The tables of the version buffer. All work on a chain is done under its lock: whoever has it sees what all others
- * before him have committed, at any isolation level, or is told `TransactionConflictError`. So no message is stored
- * behind the back of somebody who has just applied its predecessor.
+ * The tables of the version buffer. All work on a chain is done under the lock of the chain. At any isolation level,
+ * the holder of the lock sees everything that earlier holders committed, or gets a `TransactionConflictError`. So no
+ * transaction stores a message as waiting while another one applies its predecessor.
  *
- * Nothing is written outside a transaction: `NotInTransactionError`.
+ * Outside a transaction, methods that write throw `NotInTransactionError`, and nothing is written.
  */
 export interface VersionBufferStore {
   /**
-   * The object that stands for the connection of a caller's handle: the same one for every handle on that connection.
-   * Sends nothing to the server, and does not say whether a transaction is open.
+   * Returns an object that represents the connection of a caller's handle: the same object for every handle on that
+   * connection. Sends nothing to the server, and does not check whether a transaction is open.
    *
    * @throws {UnsupportedTransactionError} when the handle belongs to no known library.
-   * @throws {NotInTransactionError} when the library says that the transaction has ended.
+   * @throws {NotInTransactionError} when the library reports that the transaction has ended.
    */
   connectionOf(handle: unknown): Promise<object>
-  /** Locks the chain up to the end of the transaction. One that is new begins at `initial`. */
+  /** Locks the chain until the end of the transaction. A new chain begins at `initial`. */
   lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition>
   /**
-   * Records how far the chain has come.
+   * Records a step of the chain.
    *
-   * @returns `false`, with nothing written, when the chain is not at `step.from`: other code moved the chain in this
+   * @returns `false`, with nothing written, if the chain is not at `step.from`: other code moved the chain in this
    *   transaction.
    */
   move(session: Session, chain: VersionChain, step: ChainStep): Promise<boolean>
-  /** Stores a message unless one that leads from the same version is there, waiting or dead. → that one */
+  /**
+   * Stores a message, unless there is a waiting message or a dead letter with the same `from` version.
+   *
+   * @returns that existing message, or `undefined` if the new one was stored.
+   */
   store(
     session: Session,
     chain: VersionChain,
     change: WaitingChange,
   ): Promise<{ readonly to: bigint; readonly dead: boolean } | undefined>
-  /** Those that wait, by version: the first ones, or the last. */
+  /** Returns the first or the last waiting messages, by version. */
   waiting(
     session: Session,
     chain: VersionChain,
     options: { readonly order: 'first' | 'last'; readonly limit: number },
   ): Promise<readonly WaitingChange[]>
-  /** Those that have waited longer than this, by version. */
+  /** Returns the messages that have waited longer than `ageMs`, by version. */
   overdue(session: Session, chain: VersionChain, ageMs: number): Promise<readonly WaitingChange[]>
-  /** Makes dead letters of those that lead from these versions. */
+  /** Turns the waiting messages with these `from` versions into dead letters. */
   bury(session: Session, chain: VersionChain, from: readonly bigint[], reason: string): Promise<void>
-  /** Removes those that lead from these versions: dead letters, or such that wait. → how many there were */
+  /**
+   * Removes the messages with these `from` versions: dead letters if `dead` is true, otherwise waiting messages.
+   *
+   * @returns the number of messages that were removed.
+   */
   remove(
     session: Session,
     chain: VersionChain,
     from: readonly bigint[],
     options: { readonly dead: boolean },
   ): Promise<number>
-  /** Keys of which something has waited longer than this. Takes no lock. */
+  /** Returns the keys that have a message that has waited longer than `ageMs`. Takes no lock. */
   overdueKeys(session: Session, consumer: string, ageMs: number, limit: number): Promise<readonly string[]>
-  /** Dead letters by key and version, after a place among them. Takes no lock. */
+  /** Returns dead letters after a position, ordered by key and version. Takes no lock. */
   dead(
     session: Session,
     filter: {

@@ -1,13 +1,16 @@
-/** Listening for the news that messages were stored. It is never relied upon: who listens goes on polling. */
+/**
+ * An open subscription to notifications about new messages. Notifications may be lost, so a listening relay still
+ * polls.
+ */
 export interface WakeUps {
-  /** Ends it. */
+  /** Ends the subscription. */
   close(): void
 }
 
-/** Who wants to be woken. */
+/** Receives notifications about new messages. */
 export interface Sleeper {
-  /** There may be something new: said often, and also after a connection was lost and made anew. */
+  /** There may be new messages. Called often, also after a lost connection was replaced. */
   readonly woken: () => void
-  /** The connection failed. Another is made, after a pause. */
+  /** The connection failed. Another connection is opened after a pause. */
   readonly failed: (error: unknown) => void
 }

@@ -1,0 +1,123 @@
+import type { DeadLetter, DeadLetterFilter, DeadLetterPage, ParkedMessage } from '@txbox/core'
+import { agreed, canAsk } from './ask.ts'
+import { tableOf } from './dead-letters-command.ts'
+import {
+  everything,
+  selectionOf,
+  usingDeadLetters,
+  type DeadLettersOptions,
+  type Tools,
+} from './dead-letters-tools.ts'
+import { UsageError } from './failure.ts'
+import { wrap } from './layout.ts'
+import { counted, terminalColumns, toJson, write, writeJson } from './terminal.ts'
+
+const PAGE = 1000
+/** The number of selected messages that are shown before the user decides. */
+const SHOWN = 5
+
+type Message = DeadLetter | ParkedMessage
+type Selection = Parameters<Tools['letters']['redrive']>[0]
+
+interface ChangeOptions extends DeadLettersOptions {
+  readonly yes?: boolean
+}
+
+interface Change {
+  readonly one: string
+  readonly will: (messages: string) => string
+  readonly done: (messages: string) => string
+  readonly question: string
+  readonly list: (tools: Tools, filter: DeadLetterFilter) => Promise<DeadLetterPage<Message>>
+  readonly act: (tools: Tools, selection: Selection) => Promise<readonly Message[]>
+}
+
+/** `txbox dead-letters redrive [ids…]` */
+export async function redriveDeadLetters(ids: readonly string[], options: ChangeOptions): Promise<void> {
+  await change(ids, options, {
+    one: 'dead letter',
+    will: (letters) => `Redriving puts ${letters} back: the relay publishes them again, with the same ids.`,
+    done: (letters) => `Put back ${letters}.`,
+    question: 'Redrive?',
+    list: ({ store }, filter) => store.list(filter, PAGE),
+    act: ({ letters }, selection) => letters.redrive(selection),
+  })
+}
+
+/** `txbox dead-letters discard [ids…]`, with `--parked` for parked messages that have not given up. */
+export async function discardDeadLetters(ids: readonly string[], options: ChangeOptions): Promise<void> {
+  const common = {
+    done: (messages: string) => `Deleted ${messages}.`,
+    question: 'Discard?',
+  }
+  await change(
+    ids,
+    options,
+    options.parked === true
+      ? {
+          ...common,
+          one: 'parked message',
+          will: (messages) =>
+            `Discarding deletes ${messages} for good: nothing publishes them any more. Their keys go on without them.`,
+          list: ({ store }, filter) => store.listParked(filter, PAGE),
+          act: discardParked,
+        }
+      : {
+          ...common,
+          one: 'dead letter',
+          will: (letters) => `Discarding deletes ${letters} for good: nothing brings them back.`,
+          list: ({ store }, filter) => store.list(filter, PAGE),
+          act: ({ letters }, selection) => letters.discard(selection),
+        },
+  )
+}
+
+async function discardParked({ store }: Tools, selection: Selection): Promise<readonly ParkedMessage[]> {
+  const gone: ParkedMessage[] = []
+  for (let after: DeadLetterFilter['after']; ;) {
+    const { messages, next } = await store.discardParked({ ...everything, ...selection, after }, PAGE)
+    for (const message of messages) gone.push(message)
+    if (next === undefined) return gone
+    after = next
+  }
+}
+
+async function change(ids: readonly string[], options: ChangeOptions, what: Change): Promise<void> {
+  const selection = { ...selectionOf(options), ...(ids.length > 0 && { ids }) }
+  if (Object.keys(selection).length === 0) {
+    throw new UsageError(
+      `say which ${what.one}s are meant: pass ids, --topic, --type or --key. ` +
+        `'npx txbox dead-letters list${options.parked === true ? ' --parked' : ''}' shows them.`,
+    )
+  }
+  const json = options.json === true
+  await usingDeadLetters(options, async (tools) => {
+    if (options.yes !== true) {
+      const filter = { ...everything, ...selection }
+      const { count, first } = await preview((after) => what.list(tools, { ...filter, after }))
+      if (count === 0) return write(json ? toJson({ count }) : `No ${what.one}s match.`)
+      const will = wrap(what.will(counted({ count }, what.one)), terminalColumns())
+      process.stderr.write(`${tableOf(first)}\n\n${will}\n`)
+      if (!canAsk()) throw new UsageError('nothing was changed: pass --yes to go on without being asked.')
+      if (!(await agreed(what.question))) return write(json ? toJson({ count: 0 }) : 'Nothing was changed.')
+    }
+    const touched = await what.act(tools, selection)
+    if (json) for (const message of touched) writeJson(message)
+    else write(what.done(counted({ count: touched.length }, what.one)))
+  })
+}
+
+/** The number of selected messages, and the first of them. */
+async function preview(
+  page: (after: DeadLetterFilter['after']) => Promise<DeadLetterPage<Message>>,
+): Promise<{ readonly count: number; readonly first: readonly Message[] }> {
+  let count = 0
+  let first: readonly Message[] | undefined
+  for (let after: DeadLetterFilter['after']; ;) {
+    const { messages, next } = await page(after)
+    count += messages.length
+    first ??= messages.slice(0, SHOWN)
+    if (next === undefined) return { count, first }
+    after = next
+  }
+}

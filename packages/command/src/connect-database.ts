@@ -1,0 +1,170 @@
+import { connectedPortsOf, reasonOf, type Finding, type InspectionStore } from '@txbox/core'
+import {
+  migrate as migrateMysql,
+  migrationSql as mysqlSql,
+  mysql,
+  pendingMigrations as pendingMysql,
+} from '@txbox/mysql'
+import {
+  migrate as migratePostgres,
+  migrationSql as postgresSql,
+  pendingMigrations as pendingPostgres,
+  postgres,
+} from '@txbox/postgres'
+import type { RelayOptions } from '@txbox/relay'
+import { UsageError } from './failure.ts'
+import type { Installation } from './installation.ts'
+import { probeListen } from './listen-probe.ts'
+import { loadDriver } from './load-driver.ts'
+import { visible } from './visible.ts'
+
+/** Long enough for a database on the other side of the world, short enough for a person to wait for the error. */
+const CONNECT_TIMEOUT_MS = 10_000
+const CONNECTIONS = 6
+
+const EXPECTED = 'postgres://user@host/database or mysql://user@host/database'
+
+/** What every command takes. */
+export interface DatabaseOptions {
+  readonly installation: Installation
+  readonly database?: string
+  /** Of PostgreSQL. */
+  readonly schema?: string
+  /** Of MySQL and MariaDB. */
+  readonly prefix?: string
+}
+
+type Database = RelayOptions['database']
+
+export interface CommandDatabase {
+  readonly database: Database
+  readonly inspection: InspectionStore
+  migrate(): Promise<{ applied: readonly string[] }>
+  pending(): Promise<readonly { readonly name: string }[]>
+  /** PostgreSQL only: do notifications arrive? */
+  probeListen?(): Promise<Finding>
+  close(): Promise<void>
+}
+
+/** Connections to what `--database` names. The URL itself is never shown: it holds a password. */
+export async function connectDatabase(options: DatabaseOptions, name: string): Promise<CommandDatabase> {
+  if (options.database === undefined) {
+    throw new UsageError(`no database: pass --database ${EXPECTED}, or set DATABASE_URL.`)
+  }
+  return engineOf(options) === 'mysql'
+    ? connectMysql(options.database, options, name)
+    : connectPostgres(options.database, options, name)
+}
+
+/** The SQL of all migrations. Without a database it is that of PostgreSQL, unless there is a prefix. */
+export function migrationSql(options: DatabaseOptions): readonly { readonly sql: string }[] {
+  return engineOf(options) === 'mysql'
+    ? mysqlSql(options.prefix ?? 'txbox_')
+    : postgresSql(options.schema ?? 'txbox')
+}
+
+function engineOf({ database, schema, prefix }: DatabaseOptions): 'postgres' | 'mysql' {
+  const engine =
+    database === undefined ? (prefix === undefined ? 'postgres' : 'mysql') : engineOfUrl(database)
+  if (engine === 'mysql' && schema !== undefined) {
+    throw new UsageError(
+      '--schema is for PostgreSQL; on MySQL and MariaDB the names of the tables have a --prefix.',
+    )
+  }
+  if (engine === 'postgres' && prefix !== undefined) {
+    throw new UsageError('--prefix is for MySQL and MariaDB; on PostgreSQL the tables have a --schema.')
+  }
+  return engine
+}
+
+function engineOfUrl(url: string): 'postgres' | 'mysql' {
+  if (!isWellFormedUrl(url)) {
+    throw new UsageError(
+      `--database is no URL; expected ${EXPECTED}, with what is special in a URL percent-encoded.`,
+    )
+  }
+  const { protocol, searchParams } = new URL(url)
+  // A driver writes the names that it does not know to standard error as they are.
+  for (const name of searchParams.keys()) {
+    if (!/^[\w.-]{1,100}$/.test(name)) {
+      throw new UsageError(
+        `--database has a parameter '${visible(name.slice(0, 100))}', which no driver knows.`,
+      )
+    }
+  }
+  if (/^postgres(ql)?:$/.test(protocol)) return 'postgres'
+  if (/^(mysql|mariadb):$/.test(protocol)) return 'mysql'
+  throw new UsageError(`--database ${protocol}// is not available in this version; expected ${EXPECTED}.`)
+}
+
+function isWellFormedUrl(url: string): boolean {
+  if (!URL.canParse(url) || !/^[a-z][a-z0-9+.-]*:\/\//i.test(url)) return false
+  const { username, password, pathname } = new URL(url)
+  try {
+    for (const part of [username, password, pathname]) decodeURIComponent(part)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Finds errors in the rest of the URL with the driver's own parser, before anything connects. */
+function checked<T>(make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    throw new UsageError(`--database cannot be used: ${reasonOf(error)}`)
+  }
+}
+
+async function connectPostgres(
+  url: string,
+  { installation, schema }: DatabaseOptions,
+  name: string,
+): Promise<CommandDatabase> {
+  const { Client, Pool } = await loadDriver(installation, 'pg')
+  checked(() => new Client({ connectionString: url }))
+  const pool = new Pool({
+    connectionString: url,
+    max: CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    application_name: `txbox ${name}`,
+  })
+  // A connection that breaks while idle is replaced; whoever needs it next is told if that fails.
+  pool.on('error', () => undefined)
+  const database = postgres({ db: pool, schema })
+  return {
+    database,
+    inspection: connectedPortsOf(name, database).inspection(),
+    migrate: () => migratePostgres(pool, { schema }),
+    pending: () => pendingPostgres(pool, { schema }),
+    probeListen: () => probeListen(Client, url),
+    close: () => pool.end(),
+  }
+}
+
+async function connectMysql(
+  url: string,
+  { installation, prefix }: DatabaseOptions,
+  name: string,
+): Promise<CommandDatabase> {
+  const { pathname } = new URL(url)
+  if (pathname.length < 2)
+    throw new UsageError('--database names no database; expected mysql://user@host/database.')
+  const { createPool } = await loadDriver(installation, 'mysql2')
+  const pool = checked(() =>
+    createPool({
+      uri: url.replace(/^mariadb:/, 'mysql:'),
+      connectionLimit: CONNECTIONS,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+    }),
+  ).promise()
+  const database = mysql({ db: pool, prefix })
+  return {
+    database,
+    inspection: connectedPortsOf(name, database).inspection(),
+    migrate: () => migrateMysql(pool, { prefix }),
+    pending: () => pendingMysql(pool, { prefix }),
+    close: () => pool.end(),
+  }
+}

@@ -1,0 +1,124 @@
+import { readableNumber, type DeadLetter, type ParkedMessage, type StoredPayload } from '@txbox/core'
+import {
+  everything,
+  selectionOf,
+  usingDeadLetters,
+  type DeadLettersOptions,
+  type Tools,
+} from './dead-letters-tools.ts'
+import { listed, shortened, table } from './layout.ts'
+import { payloadOf, shownJson } from './payload-of.ts'
+import { write, writeJson } from './terminal.ts'
+import { visible, visibleLines } from './visible.ts'
+
+/** The maximum length of an error in a row of the table. */
+const ERROR_CHARACTERS = 200
+
+/** The maximum number of messages with one id that `show` shows. */
+const SAME_ID = 100
+
+type Shown = DeadLetter | ParkedMessage
+
+interface ListOptions extends DeadLettersOptions {
+  readonly limit: number
+  readonly after?: string
+}
+
+interface ShowOptions extends DeadLettersOptions {
+  readonly payload?: boolean
+}
+
+/** `txbox dead-letters list` */
+export async function listDeadLetters(options: ListOptions): Promise<void> {
+  await usingDeadLetters(options, async (tools) => {
+    const { found, more } = await page(tools, options)
+    if (options.json === true) for (const message of found) writeJson(message)
+    else if (found.length === 0)
+      write(options.parked === true ? 'No messages are parked.' : 'No dead letters.')
+    else write(more === undefined ? tableOf(found) : `${tableOf(found)}\n\n${more}`)
+  })
+}
+
+async function page(
+  { letters, store }: Tools,
+  options: ListOptions,
+): Promise<{ readonly found: readonly Shown[]; readonly more: string | undefined }> {
+  const { limit, after } = options
+  if (options.parked === true) {
+    const { messages, next } = await store.listParked({ ...everything, ...selectionOf(options) }, limit)
+    const more = next && 'There may be more. Pass a larger --limit, or choose by --topic, --type or --key.'
+    return { found: messages, more }
+  }
+  const found = await letters.list({ ...selectionOf(options), limit, after })
+  const more =
+    found.length < limit ? undefined : `There may be more. Pass --after ${visible(found.at(-1)!.id)}`
+  return { found, more }
+}
+
+/** `txbox dead-letters show <id>`: shows everything that is known of the messages with this id. */
+export async function showDeadLetter(id: string, options: ShowOptions): Promise<void> {
+  await usingDeadLetters(options, async ({ store }) => {
+    const filter = { ...everything, ids: [id] }
+    const { messages } =
+      options.parked === true ? await store.listParked(filter, SAME_ID) : await store.list(filter, SAME_ID)
+    if (messages.length === 0) {
+      const what = options.parked === true ? 'parked message' : 'dead letter'
+      throw new Error(`There is no ${what} with the id '${visible(id)}'.`)
+    }
+    const payloads =
+      options.payload === true ? await store.payloads(id, options.parked === true, SAME_ID) : []
+    for (const [n, message] of messages.entries()) {
+      if (options.json === true) writeJson({ ...message, ...(payloads[n] && contentOf(payloads[n])) })
+      else write((n > 0 ? '\n' : '') + allOf(message, payloads[n]))
+    }
+  })
+}
+
+function contentOf({ contentType, headers, payload }: StoredPayload): object {
+  return { ...headersOf(headers), ...payloadOf(contentType, payload) }
+}
+
+/** The headers as JSON; as text, when somebody has written a row whose headers are none. */
+function headersOf(headers: string): Record<string, unknown> {
+  try {
+    return { headers: shownJson(headers) }
+  } catch {
+    return { headersText: headers }
+  }
+}
+
+function allOf(message: Shown, content: StoredPayload | undefined): string {
+  const { error, ...rest } = message
+  const pairs = Object.entries({ ...rest, error }).flatMap(([name, value]): (readonly [string, string])[] => {
+    if (value === undefined) return []
+    if (typeof value === 'string') return [[name, visible(value)]]
+    if (typeof value === 'number') return [[name, readableNumber(value)]]
+    if (value instanceof Date) return [[name, value.toISOString()]]
+    return [[name, `${value.at.toISOString()} by ${visible(value.by)}`]]
+  })
+  if (content === undefined) return listed(pairs)
+  const { contentType, headers, payload } = content
+  return `${listed([...pairs, ['headers', visible(headers)]])}\n\n${textOf(contentType, payload)}`
+}
+
+/** The payload as text if it is text; otherwise in Base64. */
+function textOf(contentType: string, payload: Uint8Array): string {
+  if (payload.length === 0) return '(the payload is empty)'
+  return 'payloadBase64' in payloadOf(contentType, payload)
+    ? Buffer.from(payload).toString('base64')
+    : visibleLines(Buffer.from(payload).toString())
+}
+
+/** Dead letters, or parked messages, as a table. */
+export function tableOf(messages: readonly Shown[]): string {
+  const rows = messages.map((message) => [
+    visible(message.id),
+    visible(message.topic),
+    visible(message.key ?? ''),
+    'deadAt' in message ? message.deadAt.toISOString() : (message.dueAt?.toISOString() ?? 'behind its key'),
+    readableNumber(message.attempts),
+    visible(shortened(message.error, ERROR_CHARACTERS)),
+  ])
+  const parked = messages.some((message) => !('deadAt' in message))
+  return table(['id', 'topic', 'key', parked ? 'due' : 'died', 'attempts', 'error'], rows)
+}

@@ -1,0 +1,96 @@
+import { reasonOf, type Finding } from '@txbox/core'
+import type { Publisher } from '@txbox/relay'
+import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
+import { createPublisher } from './create-publisher.ts'
+import { wrap } from './layout.ts'
+import { paint, terminalColumns, write, writeJson } from './terminal.ts'
+import { trafficFindings } from './traffic-findings.ts'
+import { visible } from './visible.ts'
+import { withoutSecrets } from './without-secrets.ts'
+
+const BLOCKING_KEYS = 10
+const PUBLISHER_WITHIN_MS = 10_000
+/**
+ * The column in which the text of a finding begins: behind verdict and name, or on a line of its own if the terminal is
+ * narrow.
+ */
+const INDENT = 26
+const NARROW_INDENT = 4
+const NARROW_COLUMNS = 80
+
+interface DoctorOptions extends DatabaseOptions {
+  readonly longTransactionMs: number
+  readonly publisher?: string
+  readonly exchange: string
+  readonly json?: boolean
+}
+
+const SIGNS: Record<Finding['verdict'], string> = {
+  ok: paint('green', 'ok     '),
+  note: paint('cyan', 'note   '),
+  warning: paint('yellow', 'warning'),
+  problem: paint('red', 'PROBLEM'),
+}
+
+/** `txbox doctor`: exit code 1 when there is a problem. */
+export async function doctorCommand(options: DoctorOptions): Promise<void> {
+  const findings = await look(options)
+  const problems = findings.filter(({ verdict }) => verdict === 'problem').length
+  if (options.json === true) writeJson({ healthy: problems === 0, findings })
+  else for (const finding of findings) write(lineOf(finding))
+  if (problems > 0) process.exitCode = 1
+}
+
+async function look(options: DoctorOptions): Promise<readonly Finding[]> {
+  // A wrong URL is a usage error, found before anything is examined.
+  const publisher =
+    options.publisher === undefined
+      ? undefined
+      : await createPublisher(options.installation, options.publisher, options.exchange)
+  const connected = await connectDatabase(options, 'doctor')
+  try {
+    const { inspection } = connected
+    const findings = [...(await inspection.diagnose(options))]
+    if (connected.probeListen !== undefined) findings.push(await connected.probeListen())
+    // Without tables there is no traffic to look at.
+    if (findings.some(({ check, verdict }) => check === 'revision' && verdict === 'ok')) {
+      findings.push(
+        ...trafficFindings(await inspection.status(), await inspection.blockingKeys(BLOCKING_KEYS)),
+      )
+    }
+    if (publisher !== undefined) findings.push(await publisherFinding(publisher))
+    return findings
+  } finally {
+    await publisher?.close?.()
+    await connected.close()
+  }
+}
+
+async function publisherFinding(publisher: Publisher): Promise<Finding> {
+  const check = 'publisher'
+  if (publisher.check === undefined) {
+    return { check, verdict: 'note', found: 'this publisher has nothing that can be checked' }
+  }
+  try {
+    await publisher.check({ signal: AbortSignal.timeout(PUBLISHER_WITHIN_MS) })
+    return { check, verdict: 'ok', found: 'the broker takes messages' }
+  } catch (error) {
+    return {
+      check,
+      verdict: 'problem',
+      found: withoutSecrets(reasonOf(error)),
+      advice: 'Nothing is published until this is put right. Messages wait in the outbox.',
+    }
+  }
+}
+
+function lineOf({ check, verdict, found, advice }: Finding): string {
+  const columns = terminalColumns()
+  const narrow = columns < NARROW_COLUMNS
+  const indent = narrow ? NARROW_INDENT : INDENT
+  const margin = `\n${' '.repeat(indent)}`
+  const indented = (text: string): string => wrap(visible(text), columns - indent).replaceAll('\n', margin)
+  const name = narrow ? check + margin : `${check.padEnd(INDENT - 11)}  `
+  const line = `${SIGNS[verdict]}  ${name}${indented(found)}`
+  return advice === undefined ? line : `${line}${margin}${paint('dim', indented(advice))}`
+}

@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto'
+import { reasonOf, type Finding } from '@txbox/core'
+import type { Client } from 'pg'
+
+const WITHIN_MS = 3000
+
+/** Listens on one connection, notifies on another: a pooler between may lose what comes in. */
+export async function probeListen(ClientOfPg: typeof Client, url: string): Promise<Finding> {
+  const check = 'listen'
+  const channel = `txbox_doctor_${randomBytes(8).toString('hex')}`
+  const [listener, notifier] = [0, 1].map(() => {
+    const client = new ClientOfPg({
+      connectionString: url,
+      connectionTimeoutMillis: WITHIN_MS,
+      query_timeout: WITHIN_MS,
+    })
+    client.on('error', () => undefined)
+    return client
+  }) as [Client, Client]
+  const broken = (found: string): Finding => ({
+    check,
+    verdict: 'warning',
+    found: `${found}: there may be a pooler in between that breaks LISTEN`,
+    advice:
+      'Poll (the default), or give a relay that is woken by notifications a connection past the pooler.',
+  })
+  try {
+    await Promise.all([listener.connect(), notifier.connect()])
+    const heard = new Promise<boolean>((resolve) => {
+      listener.once('notification', () => resolve(true))
+      setTimeout(resolve, WITHIN_MS, false).unref()
+    })
+    await listener.query(`listen ${channel}`)
+    await notifier.query(`notify ${channel}`)
+    return (await heard)
+      ? { check, verdict: 'ok', found: 'notifications arrive' }
+      : broken('a notification did not arrive')
+  } catch (error) {
+    return broken(reasonOf(error))
+  } finally {
+    await Promise.allSettled([listener.end(), notifier.end()])
+  }
+}

@@ -1,0 +1,145 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { RepeatedTrouble } from '@txbox/core'
+import { createRelay, type Publisher, type Relay } from '@txbox/relay'
+import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
+import { createPublisher } from './create-publisher.ts'
+import { UsageError } from './failure.ts'
+import { startHealthServer } from './health-server.ts'
+import { whenReaderIsGone } from './output-reader.ts'
+import { lagText, RelayProgress } from './relay-progress.ts'
+import { RelayReadiness } from './relay-readiness.ts'
+import { stderrLog } from './stderr-log.ts'
+import { counted } from './terminal.ts'
+import { untilSignal } from './until-signal.ts'
+
+const CLOSE_WITHIN_MS = 2000
+
+interface RelayCommandOptions extends DatabaseOptions {
+  readonly publisher: string
+  readonly exchange: string
+  readonly drain?: boolean
+  /** In seconds. */
+  readonly timeout?: number
+  readonly batchSize?: number
+  readonly batchBytes?: number
+  readonly wakeup?: 'poll' | 'notify'
+  readonly leaseMs?: number
+  readonly pollMinMs?: number
+  readonly pollMaxMs?: number
+  readonly owner?: string
+  readonly stopTimeoutMs: number
+  readonly logIntervalMs: number
+  readonly healthPort?: number
+  readonly healthHost: string
+  readonly json?: boolean
+}
+
+type Log = ReturnType<typeof stderrLog>
+
+/** `txbox relay` */
+export async function relayCommand(options: RelayCommandOptions): Promise<void> {
+  if (options.timeout !== undefined && options.drain !== true) {
+    throw new UsageError('--timeout is for --drain: without it a relay runs until it is stopped.')
+  }
+  const publisher = await createPublisher(options.installation, options.publisher, options.exchange)
+  const connected = await connectDatabase(options, 'relay')
+  const log = stderrLog(options.json === true)
+  try {
+    const { pollMinMs: min = 20, pollMaxMs: max = Math.max(min, 500) } = options
+    const relay = createRelay({
+      database: connected.database,
+      publisher,
+      batchSize: options.batchSize,
+      batchBytes: options.batchBytes,
+      wakeup: options.wakeup,
+      leaseMs: options.leaseMs,
+      pollIntervalMs: { min, max },
+      owner: options.owner,
+      logger: log,
+    })
+    whenReaderIsGone(() => void relay.stop({ timeoutMs: options.stopTimeoutMs }))
+    const health = await answerProbes(relay, publisher, connected, options, log)
+    try {
+      await run(relay, connected, options, log)
+    } finally {
+      await health?.close()
+    }
+  } finally {
+    await closeWithin(CLOSE_WITHIN_MS, connected.close())
+  }
+}
+
+/** Checks the publisher at the start, so that a wrong password shows before the first message; and answers probes. */
+async function answerProbes(
+  relay: Relay,
+  publisher: Publisher,
+  { inspection }: CommandDatabase,
+  { healthPort, healthHost }: RelayCommandOptions,
+  log: Log,
+): Promise<{ close(): Promise<void> } | undefined> {
+  const trouble = new RepeatedTrouble()
+  const readiness = new RelayReadiness(relay, publisher, inspection, (reason) =>
+    trouble.report('not-ready', (times) =>
+      log.warn({ event: 'not-ready', error: reason, times }, `The publisher is not ready: ${reason}`),
+    ),
+  )
+  if (healthPort === undefined) return undefined
+  const server = await startHealthServer({ port: healthPort, host: healthHost }, readiness)
+  log.info({ event: 'health', port: server.port }, `Probes are answered on port ${server.port}.`)
+  return server
+}
+
+/** Connections to a server that has gone silent may never close: then the process ends without them. */
+async function closeWithin(ms: number, closing: Promise<void>): Promise<void> {
+  const late = await Promise.race([closing, pause(ms, 'late', { ref: false })])
+  if (late === 'late') setTimeout(() => process.exit(), ms).unref()
+}
+
+/** Runs, or drains, and stops on a signal; in any case everything is given back. */
+async function run(
+  relay: Relay,
+  connected: CommandDatabase,
+  options: RelayCommandOptions,
+  log: Log,
+): Promise<void> {
+  const stop = (signal: string): void => {
+    log.info({ event: 'stopping', signal }, `${signal}: the relay finishes what is in flight.`)
+    void relay.stop({ timeoutMs: options.stopTimeoutMs })
+  }
+  const work = async (): Promise<void> => {
+    if (options.drain === true) return drain(relay, connected, options.timeout, log)
+    const progress = new RelayProgress(relay, connected.inspection, log, options.logIntervalMs)
+    await relay.start()
+    progress.start()
+    await relay.stopped.finally(() => progress.stop())
+  }
+  try {
+    await untilSignal(work(), stop)
+  } finally {
+    await relay.stop({ timeoutMs: options.stopTimeoutMs })
+  }
+}
+
+async function drain(
+  relay: Relay,
+  { inspection }: CommandDatabase,
+  timeoutSeconds: number | undefined,
+  log: Log,
+): Promise<void> {
+  const draining = relay.drain()
+  draining.catch(() => undefined)
+  const over = new AbortController()
+  const late =
+    timeoutSeconds === undefined
+      ? []
+      : [pause(timeoutSeconds * 1000, undefined, { signal: over.signal }).catch(() => undefined)]
+  const counts = await Promise.race([draining, ...late]).finally(() => over.abort())
+  if (counts === undefined) {
+    const left = await lagText(inspection)
+    throw new Error(`The outbox is not drained after ${timeoutSeconds} s: ${left}.`)
+  }
+  const { published, parked, deadLettered } = counts
+  const letters = counted({ count: deadLettered }, 'dead letter')
+  const text = `Drained: ${counted({ count: published }, 'message')} published, ${parked} parked, ${letters}.`
+  log.info({ event: 'drained', ...counts }, text)
+}

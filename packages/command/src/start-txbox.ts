@@ -1,0 +1,21 @@
+// Use only syntax that every Node.js understands here: static imports are parsed before this code runs.
+import type { Installation } from './installation.ts'
+
+const NEEDED = [22, 12] as const
+
+/**
+ * Runs the txbox command with the arguments of this process, and sets the exit code. On a Node.js that is too old, one
+ * sentence says so.
+ */
+export async function startTxbox(installation: Installation): Promise<void> {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  if (major < NEEDED[0] || (major === NEEDED[0] && minor < NEEDED[1])) {
+    process.stderr.write(
+      `txbox: this command needs Node.js ${NEEDED.join('.')} or later; this is Node.js ${process.versions.node}.\n`,
+    )
+    process.exitCode = 1
+    return
+  }
+  const { runTxbox } = await import('./run-txbox.ts')
+  await runTxbox(installation)
+}

@@ -1,0 +1,120 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import {
+  readableDuration,
+  readableNumber,
+  type BlockingKey,
+  type InspectionStore,
+  type LeaseFigures,
+  type StatusFigures,
+} from '@txbox/core'
+import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
+import { listed, shortened, table } from './layout.ts'
+import { counted, paint, write, writeJson } from './terminal.ts'
+import { untilSignal } from './until-signal.ts'
+import { visible } from './visible.ts'
+
+const BLOCKING_KEYS = 10
+const WATCH_SECONDS = 2
+/** The maximum length of an error in a row of the table. */
+const ERROR_CHARACTERS = 200
+const CLEAR_SCREEN = '\u001B[2J\u001B[H'
+
+interface StatusOptions extends DatabaseOptions {
+  /** In seconds. `true`: as often as is usual. */
+  readonly watch?: number | true
+  readonly json?: boolean
+}
+
+/** `txbox status` */
+export async function statusCommand(options: StatusOptions): Promise<void> {
+  const connected = await connectDatabase(options, 'status')
+  try {
+    if (options.watch === undefined) await show(connected.inspection, options.json === true)
+    else
+      await watch(
+        connected.inspection,
+        options.watch === true ? WATCH_SECONDS : options.watch,
+        options.json === true,
+      )
+  } finally {
+    await connected.close()
+  }
+}
+
+async function watch(inspection: InspectionStore, seconds: number, json: boolean): Promise<void> {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const looking = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await show(inspection, json, process.stdout.isTTY && !json ? CLEAR_SCREEN : '')
+      await pause(seconds * 1000, undefined, { signal }).catch(() => undefined)
+    }
+  }
+  await untilSignal(looking(), () => stopping.abort())
+}
+
+async function show(inspection: InspectionStore, json: boolean, before = ''): Promise<void> {
+  const figures = await inspection.status()
+  const blocking = await inspection.blockingKeys(BLOCKING_KEYS)
+  if (json) writeJson({ at: new Date(), ...figures, blockingKeys: blocking })
+  else write(before + statusText(figures, blocking))
+}
+
+function statusText(figures: StatusFigures, blocking: readonly BlockingKey[]): string {
+  const { backlog, oldestMs, parked, scheduled, dead, claims, expired, inboxBytes } = figures
+  const lines = [
+    [
+      'backlog',
+      counted(backlog, 'message') +
+        (oldestMs === undefined ? '' : `, the oldest ${readableDuration(oldestMs)} old`),
+    ],
+    ['parked', highlight(parked.count, counted(parked, 'message'), 'yellow')],
+    ['scheduled', counted(scheduled, 'message')],
+    ['dead', highlight(dead.count, counted(dead, 'letter'), 'red')],
+    [
+      'inbox',
+      `about ${counted({ count: claims }, 'claim')}, ${readableNumber(Math.ceil(inboxBytes / 1024))} KiB; ${counted(expired, 'expired', 'expired')}`,
+    ],
+    ['collected', lastCollection(figures)],
+  ] as const
+  const parts = [listed(lines), relays(figures.leases)]
+  if (blocking.length > 0) {
+    const rows = blocking.map((key) => [
+      visible(key.key),
+      visible(key.topic),
+      visible(key.id),
+      readableNumber(key.attempts),
+      readableNumber(key.waiting),
+      visible(shortened(key.error ?? '', ERROR_CHARACTERS)),
+    ])
+    parts.push(table(['blocked key', 'topic', 'message', 'attempts', 'waiting', 'error'], rows))
+  }
+  return parts.join('\n\n')
+}
+
+function highlight(count: number, text: string, colour: 'yellow' | 'red'): string {
+  return count === 0 ? text : paint(colour, text)
+}
+
+function lastCollection({ lastCollection: last }: StatusFigures): string {
+  if (last === undefined) return 'never'
+  const ago = readableDuration(Math.max(0, Date.now() - last.finishedAt.getTime()))
+  const removed = `${counted({ count: last.inbox }, 'claim')} and ${counted({ count: last.deadLetters }, 'dead letter')}`
+  return `${ago} ago: ${removed} in ${readableDuration(last.durationMs)}`
+}
+
+/** One line for each owner: its shards, and for how long it has them. */
+function relays(leases: readonly LeaseFigures[]): string {
+  const byOwner = Map.groupBy(leases, ({ owner }) => owner)
+  if (byOwner.size === 0) return 'no relay holds a lease'
+  const rows = [...byOwner].map(([owner, held]) => {
+    const shards = held.filter(({ name }) => name.startsWith('outbox/')).length
+    const soonest = Math.min(...held.map(({ remainingMs }) => remainingMs))
+    const state =
+      soonest > 0
+        ? `for ${readableDuration(soonest)}`
+        : paint('red', `ran out ${readableDuration(-soonest)} ago`)
+    return [visible(owner), readableNumber(shards), state]
+  })
+  return table(['relay', 'shards', 'leased'], rows)
+}

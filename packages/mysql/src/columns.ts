@@ -1,0 +1,11 @@
+/* MySQL and MariaDB return bytes and microseconds, and keys in hexadecimal; PostgreSQL returns text and milliseconds. */
+import { RowReader } from '@txbox/sql'
+import { textOf } from './literals.ts'
+
+/** Reads what the statements of this package return. */
+export const columns = new RowReader({
+  textOf,
+  keyOf: (value) => Buffer.from(textOf(value), 'hex').toString(),
+  isTrue: '1',
+  instantsPerMs: 1000,
+})

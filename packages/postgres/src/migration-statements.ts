@@ -1,0 +1,22 @@
+/*
+ * PostgreSQL changes tables in one transaction, under an advisory lock of that transaction. MySQL and MariaDB commit at
+ * every DDL statement, and have other locks.
+ */
+
+/** Every statement that `migrate` and the check of the revision run beside the migrations themselves. `schema` is quoted. */
+export function migrationStatements(schema: string) {
+  return {
+    applied: `
+select number::text as number
+from ${schema}.migrations`,
+
+    /** Of the table `$1`, as text in quotes. */
+    tableExists: 'select (pg_catalog.to_regclass($1) is not null)::text as there',
+    schemaExists: 'select (pg_catalog.to_regnamespace($1) is not null)::text as there',
+
+    begin: 'begin',
+    lock: 'select pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))::text as locked',
+    commit: 'commit',
+    rollback: 'rollback',
+  } as const
+}

@@ -1,0 +1,19 @@
+/* Only PostgreSQL bounds a single statement by a transaction of its own; MySQL and MariaDB have hints for that. */
+
+/**
+ * Statements of a transaction around one statement, for a library that sends one statement after the other. If this process
+ * stands still between two of them, the server soon ends the transaction, and its locks.
+ */
+export const ownTransactionStatements = {
+  begin: 'begin isolation level read committed',
+  /** `SET` takes no parameters. */
+  limitStatement: (milliseconds: number) => `set local statement_timeout = ${milliseconds}`,
+  limitIdleTime: 'set local idle_in_transaction_session_timeout = 2000',
+  commit: 'commit',
+  rollback: 'rollback',
+} as const
+
+/** The statements that open the transaction, in one text. */
+export function together(statements: readonly string[]): string {
+  return statements.join('; ')
+}

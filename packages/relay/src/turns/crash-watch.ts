@@ -1,0 +1,169 @@
+import { LeaseLostError, type BacklogMessage, type ReadLimits, type RelayStore } from '@txbox/core'
+import type { FlightKind } from './flight.ts'
+import type { HeldShard } from '../leases/held-shard.ts'
+import { suspectSettlement } from './settlements.ts'
+
+/** The numbers in flight in each table, as the lowest and the highest. */
+type Noted = Readonly<Partial<Record<'outbox' | 'parked', readonly [from: string, to: string]>>>
+
+/** Two deaths in a row: the first may have had any cause, and costs nothing but the lease. */
+const SUSPICIOUS_CRASHES = 2
+
+/** The maximum length of a read that looks for suspects, in batches: it holds all of these messages in memory. */
+const LONGEST_SEARCH = 16
+
+/**
+ * Finds the message that kills relays. After a first crash the next owner of a shard goes on as before, but notes in the
+ * lease which messages it has in flight, until every message that the dead owner may have had in flight is through. If
+ * the next owner dies as well, the noted messages are suspects: the owner after that tries them one at a time.
+ *
+ * In normal running there is no crash to watch for, and nothing is noted.
+ */
+export class CrashWatch {
+  readonly #held: HeldShard
+  readonly #store: RelayStore
+  readonly #limits: ReadLimits
+  #isActive: boolean
+  #isBegun = false
+  /** The last number of the first read: the dead owner cannot have had a later message in flight. */
+  #horizon: bigint | undefined
+  #isOutboxThrough = false
+  #isParkedThrough = false
+  /** Suspects may be left. */
+  hasSuspects: boolean
+  /** Flights that have not landed, each with its messages in flight. */
+  readonly #noted = new Map<
+    readonly BacklogMessage[],
+    { readonly kind: FlightKind; readonly from: bigint; readonly to: bigint }
+  >()
+
+  constructor(held: HeldShard, store: RelayStore, limits: ReadLimits) {
+    this.#held = held
+    this.#store = store
+    this.#limits = limits
+    this.#isActive = held.lease.crashes > 0
+    this.hasSuspects = held.lease.crashes >= SUSPICIOUS_CRASHES
+  }
+
+  get isActive(): boolean {
+    return this.#isActive
+  }
+
+  /** Marks the suspects, once. Must be called before the first message of the shard is published. */
+  async begin(): Promise<void> {
+    if (!this.#isActive || this.#isBegun) return
+    const { lease, crashes } = this.#held
+    const noted = crashes >= SUSPICIOUS_CRASHES ? parse(lease.inFlight) : {}
+    if (noted.parked !== undefined) {
+      const [from, to] = noted.parked
+      await this.#store.suspectParked(lease, this.#held.shard, { from: BigInt(from), to: BigInt(to) })
+    }
+    if (noted.outbox !== undefined)
+      await this.#suspectOutbox(BigInt(noted.outbox[0]), BigInt(noted.outbox[1]))
+    if (lease.inFlight !== undefined) await this.#write(undefined)
+    this.#isBegun = true
+  }
+
+  /**
+   * Notes in the lease the messages that a flight is about to publish. For a suspect, its own row keeps the count
+   * instead.
+   */
+  async takeOff(kind: FlightKind, batch: readonly BacklogMessage[]): Promise<void> {
+    if (!this.#isActive || kind === 'suspect' || batch.length === 0) return
+    const numbers = batch.map(({ seq }) => seq)
+    this.#noted.set(batch, { kind, from: least(numbers), to: greatest(numbers) })
+    try {
+      await this.#write(this.#note())
+    } catch (error) {
+      this.#noted.delete(batch)
+      throw error
+    }
+  }
+
+  /** The next note leaves the flight out. The only harm of a note that is too long: innocent messages become suspects. */
+  landed(batch: readonly BacklogMessage[]): void {
+    this.#noted.delete(batch)
+  }
+
+  /** The outbox has been read: do the messages show that the dead owner's batch is through? */
+  sawOutbox(batch: readonly BacklogMessage[]): void {
+    if (!this.#isActive || this.#isOutboxThrough) return
+    const [first] = batch
+    if (first === undefined || (this.#horizon !== undefined && first.seq > this.#horizon)) {
+      this.#isOutboxThrough = true
+    }
+    this.#horizon ??= batch.at(-1)?.seq
+  }
+
+  /** The parked messages that were due have been tried, or there were none. */
+  parkedIsThrough(): void {
+    this.#isParkedThrough = true
+  }
+
+  /** Ends the watch when everything is through. */
+  async end(): Promise<void> {
+    if (!this.#isActive || this.hasSuspects || !this.#isOutboxThrough || !this.#isParkedThrough) return
+    await this.#store.survived(this.#held.lease)
+    this.#isActive = false
+    this.#noted.clear()
+  }
+
+  /** Moves the noted messages to the parked ones. Messages that committed late may come before them: reads get longer. */
+  async #suspectOutbox(from: bigint, to: bigint): Promise<void> {
+    let { messages, bytes } = this.#limits
+    let lastRead = 0
+    for (;;) {
+      const batch = await this.#store.read(this.#held.shard, { messages, bytes })
+      const suspects = batch.filter(({ seq }) => seq >= from && seq <= to)
+      if (suspects.length > 0) {
+        await this.#store.settle(this.#held.lease, this.#held.shard, suspectSettlement(suspects))
+        lastRead = 0
+        continue
+      }
+      const last = batch.at(-1)
+      const isLongest = messages >= this.#limits.messages * LONGEST_SEARCH
+      if (last === undefined || last.seq > to || batch.length === lastRead || isLongest) return
+      lastRead = batch.length
+      messages *= 2
+      bytes *= 2
+    }
+  }
+
+  #note(): Noted {
+    const rangeOf = (kinds: readonly FlightKind[]): readonly [string, string] | undefined => {
+      const ranges = [...this.#noted.values()].filter(({ kind }) => kinds.includes(kind))
+      if (ranges.length === 0) return undefined
+      return [String(least(ranges.map(({ from }) => from))), String(greatest(ranges.map(({ to }) => to)))]
+    }
+    const outbox = rangeOf(['outbox'])
+    const parked = rangeOf(['parked'])
+    return { ...(outbox && { outbox }), ...(parked && { parked }) }
+  }
+
+  async #write(noted: Noted | undefined): Promise<void> {
+    const { lease } = this.#held
+    if (await this.#store.note(lease, noted && JSON.stringify(noted))) return
+    throw new LeaseLostError(
+      `The lease '${lease.name}' of term ${lease.term} is no longer held by '${lease.owner}'. Nothing of this batch was published.`,
+    )
+  }
+}
+
+/** A note that was written by hand may hold anything: an unreadable note means that there are no suspects. */
+function parse(text: string | undefined): Noted {
+  try {
+    const noted = JSON.parse(text ?? '{}') as Noted
+    for (const range of [noted.outbox, noted.parked]) range?.map(BigInt)
+    return noted
+  } catch {
+    return {}
+  }
+}
+
+function least(numbers: readonly bigint[]): bigint {
+  return numbers.reduce((a, b) => (b < a ? b : a))
+}
+
+function greatest(numbers: readonly bigint[]): bigint {
+  return numbers.reduce((a, b) => (b > a ? b : a))
+}

@@ -1,0 +1,144 @@
+import {
+  exponentialBackoff,
+  reasonOf,
+  type BacklogMessage,
+  type EventListeners,
+  type Refusal,
+  type RetryPolicy,
+} from '@txbox/core'
+import type { Rejection } from './flight.ts'
+import type { RelayEvents } from '../relay.ts'
+
+const FALLBACK = exponentialBackoff()
+
+/** A day. */
+const LONGEST_PAUSE_MS = 86_400_000
+/** How long a message waits if its destination is unavailable, in ms, unless the publisher says how long. */
+const UNCOUNTED_PAUSE_MS = 30_000
+
+/** The limits on the stored texts of a message's errors: the last error, and a shorter form of the last few. */
+const ERROR_CHARACTERS = 2000
+const HISTORY = { errors: 10, characters: 500 } as const
+
+const CRASHED = 'The relay died, or was cut off, while it published this message.'
+
+/** A message that was refused, what becomes of it, and why as the publisher gave it. */
+export interface Refused {
+  readonly message: BacklogMessage
+  readonly refusal: Refusal
+  readonly error: unknown
+}
+
+/** Decides what happens to a message that the publisher has rejected: another attempt, or none. */
+export function refuse(message: BacklogMessage, rejection: Rejection, retry: RetryPolicy): Refused {
+  const { error, retryable, retryAfterMs, counted } = rejection
+  const isCounted = counted !== false
+  const attempts = message.attempts + (isCounted ? 1 : 0)
+  // Only a publisher that says so gives a message up.
+  const final = isCounted && ((retryable as boolean | undefined) === false || attempts >= retry.attempts)
+  const askedMs = retryAfterMs ?? (isCounted ? undefined : UNCOUNTED_PAUSE_MS)
+  const retryInMs = final ? undefined : pauseMs(Math.max(1, attempts), askedMs, retry)
+  return refusedFor(message, { attempts, error, retryInMs })
+}
+
+/** The refusal of a message that gives up without another attempt. */
+export function giveUp(message: BacklogMessage, reason: string): Refused {
+  return refusedFor(message, {
+    attempts: message.attempts,
+    error: new Error(reason),
+    retryInMs: undefined,
+  })
+}
+
+/** The refusal of a suspect that has been in flight at as many crashes as a message has attempts. */
+export function giveUpSuspect(message: BacklogMessage): Refused {
+  return giveUp(message, CRASHED)
+}
+
+/**
+ * The refusal of a suspect that is about to be tried, or that goes back to the other suspects with this many attempts
+ * counted.
+ */
+export function suspected(message: BacklogMessage, attempts: number): Refused {
+  const refusal = {
+    row: message,
+    attempts,
+    error: attempts === 0 ? '' : CRASHED,
+    errors: undefined,
+    retryInMs: 0,
+    suspect: true,
+  }
+  return { message, error: undefined, refusal }
+}
+
+/** Keys that have to wait for a message of theirs. */
+export function waitingKeys(refused: readonly Refused[]): ReadonlySet<string | undefined> {
+  const waiting = refused.filter(({ message, refusal }) => message.ordered && refusal.retryInMs !== undefined)
+  return new Set(waiting.map(({ message }) => message.key))
+}
+
+/**
+ * Emits the events of refused messages. Must be called once the messages are settled: until then they may be published
+ * again.
+ *
+ * @returns the number of dead messages among them.
+ */
+export function reportRefused(refused: readonly Refused[], events: EventListeners<RelayEvents>): number {
+  let dead = 0
+  for (const { message, refusal, error } of refused) {
+    const { id, topic, key } = message
+    const what = { id, topic, ...(key === undefined ? {} : { key }) }
+    if (refusal.retryInMs === undefined) {
+      dead++
+      events.emit('dead-lettered', { ...what, attempts: refusal.attempts, error })
+    } else {
+      const dueAt = new Date(Date.now() + refusal.retryInMs)
+      events.emit('parked', { ...what, attempt: refusal.attempts, dueAt, error })
+    }
+  }
+  return dead
+}
+
+function refusedFor(
+  message: BacklogMessage,
+  { attempts, error, retryInMs }: { attempts: number; error: unknown; retryInMs: number | undefined },
+): Refused {
+  const text = reasonOf(error, ERROR_CHARACTERS)
+  const errors = withError(message.errors, {
+    at: new Date().toISOString(),
+    attempt: attempts,
+    error: text.slice(0, HISTORY.characters).toWellFormed(),
+  })
+  return {
+    message,
+    error,
+    refusal: { row: message, attempts, error: text, errors, retryInMs, suspect: false },
+  }
+}
+
+/** The stored list of a message's last errors with one more at its end. */
+function withError(stored: string | undefined, error: object): string {
+  let list: unknown
+  try {
+    list = JSON.parse(stored ?? '[]')
+  } catch {
+    // The row was written by hand: the list begins again.
+  }
+  return JSON.stringify([...(Array.isArray(list) ? list : []), error].slice(-HISTORY.errors))
+}
+
+/**
+ * The result of a user's policy may be invalid, or the policy may throw: neither may keep accepted messages from being
+ * settled.
+ */
+function pauseMs(attempt: number, askedMs: number | undefined, retry: RetryPolicy): number {
+  let ms = askedMs
+  try {
+    ms ??= retry.delayMs(attempt, Math.random)
+  } catch {
+    // The user's policy failed: the default one decides.
+  }
+  return typeof ms === 'number' && ms >= 0
+    ? Math.min(ms, LONGEST_PAUSE_MS)
+    : FALLBACK.delayMs(Math.min(attempt, FALLBACK.attempts), Math.random)
+}

@@ -1,0 +1,36 @@
+import type { ReadLimits } from '@txbox/core'
+
+/** Between these two days, microseconds since 1970 are exact numbers. Only a row that was written by hand lies outside. */
+export const STAMP_BOUNDS = ['1700-01-01', '2200-01-01'] as const
+
+const [LEAST_STAMP, GREATEST_STAMP] = STAMP_BOUNDS.map((day) => Date.parse(day) * 1000) as [number, number]
+
+/** Clamps microseconds since 1970 to the range in which a number is exact. */
+export function toStamp(microseconds: number): number {
+  return Math.min(Math.max(microseconds, LEAST_STAMP), GREATEST_STAMP)
+}
+
+/** The bound on each payload with which all payloads together stay within `limits.bytes`. */
+export function inlineBytes(limits: ReadLimits): number {
+  return Math.floor(limits.bytes / limits.messages)
+}
+
+/** As many as fit into `bytes`, and at least the first. */
+export function withinBytes<T>(list: readonly T[], bytes: number, bytesOf: (one: T) => number): readonly T[] {
+  let total = 0
+  const end = list.findIndex((one, index) => (total += bytesOf(one)) > bytes && index > 0)
+  return end === -1 ? list : list.slice(0, end)
+}
+
+/** Of each key only the messages before the first that has to wait longer. */
+export function withoutLater<T>(
+  list: readonly T[],
+  keyOf: (one: T) => unknown,
+  waits: (one: T) => boolean,
+): readonly T[] {
+  const stopped = new Set<unknown>()
+  return list.filter((one) => {
+    if (waits(one)) stopped.add(keyOf(one))
+    return !stopped.has(keyOf(one))
+  })
+}

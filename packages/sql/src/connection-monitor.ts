@@ -1,0 +1,220 @@
+import type {
+  CheckedSnapshot,
+  ConnectionMonitor,
+  Snapshot,
+  TransactionState,
+  TransactionTracker,
+} from './handle-adapter.ts'
+import { savepointStatements } from './savepoint-statements.ts'
+import type { Effect } from './statement-effect.ts'
+
+function isOfSavepoint(effect: Effect): effect is 'sets a savepoint' | 'rolls back to a savepoint' {
+  return effect === 'sets a savepoint' || effect === 'rolls back to a savepoint'
+}
+
+/** MySQL: the key exists already. The error fails the statement, never the transaction, and is how txbox detects a duplicate. */
+const DUPLICATE_KEY = 1062
+
+/**
+ * MySQL, MariaDB: a deadlock; a row that is newer than the transaction's snapshot; no room for locks. Each rolls the whole
+ * transaction back. Many releases of MariaDB (such as 10.6.23, 10.11.7 and 11.4.5) behave as if still in the transaction:
+ * the next statement opens another one, and neither a savepoint nor the status in an answer nor `@@in_transaction` can
+ * tell the two apart.
+ */
+const ROLLED_BACK: ReadonlySet<unknown> = new Set([1213, 1020, 1206])
+const LOCK_WAIT_TIMEOUT = 1205
+
+class ConnectionSnapshot implements Snapshot {
+  readonly #connection: MonitoredConnection
+  readonly #doubts: number
+  readonly #ends: number
+  readonly #begins: number
+  readonly #rollbacks: number
+
+  constructor(connection: MonitoredConnection) {
+    this.#connection = connection
+    this.#doubts = connection.doubts
+    this.#ends = connection.ends
+    this.#begins = connection.begins
+    this.#rollbacks = connection.rollbacks
+  }
+
+  get doubtful(): boolean {
+    return this.#connection.doubts !== this.#doubts || this.#connection.isBusy
+  }
+
+  get ended(): boolean {
+    return this.#connection.ends !== this.#ends
+  }
+
+  get replaced(): boolean {
+    return this.#connection.begins !== this.#begins
+  }
+
+  get rolledBack(): boolean {
+    return this.#connection.rollbacks !== this.#rollbacks
+  }
+}
+
+/** A savepoint of txbox. The savepoint exists until the transaction ends, or rolls back to an earlier savepoint. */
+interface Savepoint {
+  readonly name: string
+  /** The server's answer to the release of the savepoint. */
+  isIntact: Promise<boolean> | undefined
+}
+
+class CheckedConnectionSnapshot extends ConnectionSnapshot implements CheckedSnapshot {
+  readonly #connection: MonitoredConnection
+  readonly savepoints: Savepoint[] = []
+
+  constructor(connection: MonitoredConnection) {
+    super(connection)
+    this.#connection = connection
+  }
+
+  async isIntact(): Promise<boolean> {
+    if (this.savepoints.length === 0) return true
+    this.#connection.releaseSavepoints(this)
+    const answers = this.savepoints.map(({ isIntact }) => isIntact)
+    // From now on the connection sets no further savepoints for this snapshot.
+    this.end()
+    for (const isIntact of answers) {
+      if ((await isIntact) !== true) return false
+    }
+    return true
+  }
+
+  end(): void {
+    this.#connection.endSnapshot(this)
+  }
+}
+
+/** Sends a statement of txbox on the connection at once: statements that are sent later are executed later. */
+export type Send = (sql: string) => Promise<unknown>
+
+/**
+ * The state of a connection's transaction as far as its statements tell: `'none'` from the moment in which a COMMIT or
+ * ROLLBACK is sent.
+ */
+export function stateOfTracker(monitor: MonitoredConnection | undefined): TransactionState {
+  return monitor?.tracker.ended === true ? 'none' : 'open'
+}
+
+/** Follows a connection from the moment at which txbox first meets it: the driver reports every statement. */
+export class MonitoredConnection implements ConnectionMonitor {
+  readonly tracker: { -readonly [K in keyof TransactionTracker]: TransactionTracker[K] } = {
+    open: false,
+    ended: false,
+    rolledBack: 'no',
+  }
+  /** How often the state of the transaction came into doubt, how often a transaction ended, and how often one began. */
+  doubts = 0
+  ends = 0
+  begins = 0
+  /** How often the transaction was rolled back to a savepoint. */
+  rollbacks = 0
+  /** Statements that the server has not answered yet. */
+  #inFlight = 0
+  readonly #send: Send
+  readonly #snapshots = new Set<CheckedConnectionSnapshot>()
+  #savepoints: Savepoint[] = []
+  #lastSavepoint = 0
+
+  constructor(send: Send) {
+    this.#send = send
+  }
+
+  get isBusy(): boolean {
+    return this.#inFlight > 0
+  }
+
+  /** Must be called before the statement is sent. */
+  sent(effect: Effect): void {
+    this.#inFlight++
+    if (effect === 'none') return
+    if (effect !== 'begins' && effect !== 'ends') {
+      this.#setSavepoint([...this.#snapshots].filter(({ savepoints }) => savepoints.length === 0))
+    }
+    if (effect === 'rolls back to a savepoint') this.rollbacks++
+    if (isOfSavepoint(effect)) return
+    if (effect !== 'unknown') this.tracker.ended = effect === 'ends'
+    this.#doubt()
+  }
+
+  /** The server has answered what was sent. */
+  succeeded(effect: Effect): void {
+    this.#inFlight--
+    if (effect === 'none' || isOfSavepoint(effect)) return
+    if (effect === 'begins') this.tracker.open = true
+    if (effect !== 'unknown') this.tracker.rolledBack = 'no'
+    if (effect === 'ends') this.ends++
+    else if (effect !== 'unknown') this.begins++
+  }
+
+  failed(error: unknown, ours: boolean): void {
+    this.#inFlight--
+    const errno: unknown =
+      typeof error === 'object' && error !== null ? Reflect.get(error, 'errno') : undefined
+    if (ROLLED_BACK.has(errno)) {
+      this.tracker.rolledBack = 'yes'
+      this.ends++
+    } else if (errno === LOCK_WAIT_TIMEOUT && this.tracker.rolledBack === 'no') {
+      this.tracker.rolledBack = 'perhaps'
+    }
+    if (!ours || errno !== DUPLICATE_KEY) this.#doubt()
+  }
+
+  snapshot(): Snapshot {
+    return new ConnectionSnapshot(this)
+  }
+
+  checkedSnapshot(): CheckedSnapshot {
+    const snapshot = new CheckedConnectionSnapshot(this)
+    this.#snapshots.add(snapshot)
+    return snapshot
+  }
+
+  endSnapshot(snapshot: CheckedConnectionSnapshot): void {
+    this.#snapshots.delete(snapshot)
+    this.#savepoints = this.#savepoints.filter((savepoint) =>
+      [...this.#snapshots].some(({ savepoints }) => savepoints.includes(savepoint)),
+    )
+  }
+
+  /** Releases all savepoints, the newest first, since a release takes the later ones with it. Other snapshots get a new one. */
+  releaseSavepoints(asking: CheckedConnectionSnapshot): void {
+    for (const savepoint of this.#savepoints.toReversed()) {
+      savepoint.isIntact = this.#send(savepointStatements.release(savepoint.name)).then(
+        () => true,
+        () => false,
+      )
+    }
+    this.#savepoints = []
+    this.#setSavepoint(
+      [...this.#snapshots].filter((snapshot) => snapshot !== asking && snapshot.savepoints.length > 0),
+    )
+  }
+
+  async sendTogether(statements: readonly string[]): Promise<void> {
+    await Promise.all(statements.map((sql) => this.#send(sql)))
+  }
+
+  /**
+   * Neither the answers of MySQL and MariaDB nor the SQL show whether a transaction ended and another one began, or whether
+   * there was a rollback to an earlier savepoint. So txbox sets a savepoint before the first statement that may do either,
+   * or may set a savepoint: at the end the savepoint of txbox exists only if nothing of the kind has happened.
+   */
+  #setSavepoint(snapshots: readonly CheckedConnectionSnapshot[]): void {
+    if (snapshots.length === 0) return
+    const savepoint: Savepoint = { name: `txbox_mark_${++this.#lastSavepoint}`, isIntact: undefined }
+    // A savepoint that cannot be set cannot be released either.
+    this.#send(savepointStatements.set(savepoint.name)).catch(() => undefined)
+    this.#savepoints.push(savepoint)
+    for (const snapshot of snapshots) snapshot.savepoints.push(savepoint)
+  }
+
+  #doubt(): void {
+    this.tracker.open = false
+    this.doubts++
+  }
+}

@@ -1,0 +1,237 @@
+import { NotInTransactionError, oneLine } from '@txbox/core'
+import type { HandleAdapter, OwnConnection, RootAdapter, SqlResult } from '../handle-adapter.ts'
+import { MonitoredConnection, stateOfTracker } from '../connection-monitor.ts'
+import { effectOf, type Effect } from '../statement-effect.ts'
+
+/** The part of Kysely that txbox uses; `kysely` itself is not imported. */
+interface KyselyLike {
+  readonly isTransaction: boolean
+  getExecutor(): KyselyExecutor
+}
+interface KyselyRoot extends KyselyLike {
+  readonly isTransaction: false
+  transaction(): KyselyTransactionBuilder
+  connection(): { execute<T>(work: (db: KyselyLike) => Promise<T>): Promise<T> }
+}
+interface KyselyTransactionBuilder {
+  setIsolationLevel(isolation: string): KyselyTransactionBuilder
+  execute<T>(work: (tx: KyselyLike) => Promise<T>): Promise<T>
+}
+/** A controlled transaction also says whether it has ended. */
+interface KyselyTransaction extends KyselyLike {
+  readonly isCommitted?: boolean
+  readonly isRolledBack?: boolean
+}
+interface KyselyExecutor {
+  provideConnection<T>(consumer: (connection: KyselyConnection) => Promise<T>): Promise<T>
+}
+interface KyselyConnection {
+  killSession?(runElsewhere: (work: unknown) => Promise<void>): Promise<void>
+  executeQuery(query: CompiledQuery, ...rest: unknown[]): Promise<KyselyResult>
+  streamQuery(query: CompiledQuery, ...rest: unknown[]): AsyncIterableIterator<KyselyResult>
+}
+interface KyselyResult {
+  readonly rows: Record<string, unknown>[]
+  readonly numAffectedRows?: bigint
+  readonly insertId?: bigint | undefined
+}
+interface CompiledQuery {
+  readonly sql: string
+  readonly parameters: readonly unknown[]
+  readonly query: object
+  readonly queryId: object
+}
+
+/** A Kysely `Transaction`, also a controlled one. Kysely hides the client, so txbox watches the connection from outside. */
+export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
+  library: 'kysely',
+  recognises: isKysely,
+  async state(tx, monitor) {
+    // Kysely refuses statements in a transaction that it has ended itself; only the monitor sees a COMMIT as raw SQL.
+    const { tracker } = monitor ?? (await this.monitor(tx)) ?? {}
+    return tracker === undefined || tracker.ended ? 'none' : 'open'
+  },
+  stateNow(tx) {
+    return stateOfTracker(monitors.get(tx))
+  },
+  query,
+  monitor(tx) {
+    return tx.isTransaction && tx.isCommitted !== true && tx.isRolledBack !== true ? monitorOf(tx) : undefined
+  },
+}
+
+/** A Kysely root. */
+export const kyselyRoot: RootAdapter<KyselyRoot> = {
+  library: 'kysely',
+  recognises(root): root is KyselyRoot {
+    return isKysely(root) && !root.isTransaction && typeof Reflect.get(root, 'connection') === 'function'
+  },
+  maxConnections: () => undefined,
+  query: queryWithin,
+  connect(db) {
+    return new Promise<OwnConnection>((resolve, reject) => {
+      const held = db.connection().execute(async (connection) => {
+        const underneath = await connection.getExecutor().provideConnection(async (own) => own)
+        await new Promise<void>((release) => {
+          resolve({
+            query: (text, values) => query(connection, text, values),
+            release(broken) {
+              if (broken) discard(underneath)
+              release()
+            },
+          })
+        })
+      })
+      held.catch(reject)
+    })
+  },
+  // A connection that Kysely holds for a caller has no listener for errors: if it breaks while idle, the process would end.
+  connectApart: async (db, timeoutMs) => ({
+    query: (sql, values) => queryWithin(db, sql, values, timeoutMs),
+    release: () => undefined,
+  }),
+  transact(db, work, isolation) {
+    const builder = isolation === undefined ? db.transaction() : db.transaction().setIsolationLevel(isolation)
+    return builder.execute((tx) => work(tx, undefined))
+  },
+}
+
+/** Plugins would rename columns and convert values, so txbox's own statements bypass them. */
+async function query(db: KyselyLike, sql: string, parameters: readonly unknown[]): Promise<SqlResult> {
+  try {
+    const compiled = compile(sql, parameters)
+    return toSqlResult(
+      await db.getExecutor().provideConnection((connection) => connection.executeQuery(compiled)),
+    )
+  } catch (error) {
+    throw translateEnded(error)
+  }
+}
+
+/** Discards a connection that does not answer, where the driver can; elsewhere the connection stays taken until it answers. */
+function queryWithin(
+  db: KyselyRoot,
+  sql: string,
+  parameters: readonly unknown[],
+  timeoutMs: number,
+): Promise<SqlResult> {
+  return new Promise<SqlResult>((resolve, reject) => {
+    let late = false
+    let connection: KyselyConnection | undefined
+    const timer = setTimeout(() => {
+      late = true
+      // In the words of AbortSignal.timeout.
+      reject(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
+      if (connection !== undefined) discard(connection)
+    }, timeoutMs)
+    const run = async (provided: KyselyConnection): Promise<void> => {
+      // The connection arrived too late, but is still usable.
+      if (late) return
+      connection = provided
+      resolve(toSqlResult(await provided.executeQuery(compile(sql, parameters))))
+    }
+    db.getExecutor()
+      .provideConnection(run)
+      .catch(reject)
+      .finally(() => clearTimeout(timer))
+  })
+}
+
+/**
+ * Ends a connection on which a statement may still be in flight. Kysely's driver for MySQL then drops the connection from
+ * the pool; the driver for PostgreSQL cannot. Nothing is sent to the server, which may not answer.
+ */
+function discard(connection: KyselyConnection): void {
+  connection.killSession?.(async () => undefined).catch(() => undefined)
+}
+
+function compile(sql: string, parameters: readonly unknown[]): CompiledQuery {
+  return {
+    sql,
+    parameters,
+    query: { kind: 'RawNode', sqlFragments: [sql], parameters: [] },
+    queryId: TXBOX,
+  }
+}
+
+function toSqlResult({ rows, numAffectedRows, insertId }: KyselyResult): SqlResult {
+  return { rows, affected: Number(numAffectedRows ?? Number.NaN), insertId: Number(insertId ?? 0n) }
+}
+
+/** Kysely refuses a transaction that has ended with an error that has neither a class nor a code of its own. */
+function translateEnded(error: unknown): unknown {
+  if (!(error instanceof Error && error.message.startsWith('Transaction is already '))) return error
+  return new NotInTransactionError(
+    `The Kysely transaction has ended: ${oneLine(error.message)}. Await everything that uses it before it commits. Nothing ` +
+      'was written.',
+    { cause: error },
+  )
+}
+
+/** Marks txbox's own statements. */
+const TXBOX = { queryId: 'txbox' }
+
+/** A connection outlives its transactions in the pool, so that it is wrapped once, as Kysely does for its own logging. */
+const wrapped = new WeakMap<KyselyConnection, MonitoredConnection>()
+
+/** The monitor of each transaction's connection. */
+const monitors = new WeakMap<KyselyLike, MonitoredConnection>()
+
+/** A transaction has one connection. Kysely reports that a transaction has ended only when asked for the connection. */
+async function monitorOf(tx: KyselyLike): Promise<MonitoredConnection> {
+  try {
+    const connection = await tx.getExecutor().provideConnection(async (own) => own)
+    const monitor = wrapped.get(connection) ?? wrap(connection)
+    monitors.set(tx, monitor)
+    return monitor
+  } catch (error) {
+    throw translateEnded(error)
+  }
+}
+
+function wrap(connection: KyselyConnection): MonitoredConnection {
+  const executeQuery = connection.executeQuery.bind(connection)
+  const monitor = new MonitoredConnection((sql) => executeQuery(compile(sql, [])))
+  wrapped.set(connection, monitor)
+  const streamQuery = connection.streamQuery.bind(connection)
+  // txbox's own statements never end a transaction. Kysely hides whether the connection runs several statements of one text.
+  const effectOn = ({ queryId, sql }: CompiledQuery): Effect =>
+    queryId === TXBOX ? 'none' : effectOf(sql, true)
+  connection.executeQuery = async (compiled, ...rest) => {
+    const effect = effectOn(compiled)
+    monitor.sent(effect)
+    try {
+      const result = await executeQuery(compiled, ...rest)
+      monitor.succeeded(effect)
+      return result
+    } catch (error) {
+      monitor.failed(error, compiled.queryId === TXBOX)
+      throw error
+    }
+  }
+  connection.streamQuery = async function* (compiled, ...rest) {
+    const effect = effectOn(compiled)
+    let failed = false
+    monitor.sent(effect)
+    try {
+      yield* streamQuery(compiled, ...rest)
+    } catch (error) {
+      failed = true
+      monitor.failed(error, false)
+      throw error
+    } finally {
+      // Also when the reader stops early.
+      if (!failed) monitor.succeeded(effect)
+    }
+  }
+  return monitor
+}
+
+function isKysely(value: unknown): value is KyselyLike {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof Reflect.get(value, 'isTransaction') === 'boolean' &&
+    typeof Reflect.get(value, 'getExecutor') === 'function'
+  )
+}

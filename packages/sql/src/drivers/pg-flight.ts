@@ -1,0 +1,65 @@
+import type { SqlResult } from '../handle-adapter.ts'
+import { pgStatements } from './pg-statements.ts'
+
+/** A `Query` of `pg`, which can write to the wire by itself. */
+export interface FlyingQuery {
+  query_timeout: number
+  submit: (wire: Wire) => null
+  prepare(wire: Wire): void
+}
+/** The extended query protocol: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY */
+interface Wire {
+  parse(message: { name: string; text: string; types: number[] }): void
+  bind(message: { portal: string; statement: string; values: (string | null)[] }): void
+  execute(message: { portal: string; rows: number }): void
+  sync(): void
+  readonly stream: { cork?(): void; uncork?(): void }
+}
+
+/** How long a statement may take, on the client and on the server, in milliseconds. */
+export interface Flight {
+  readonly timeoutMs: number
+  /** The server cancels the statement after this time. */
+  readonly cancelAfterMs: number
+}
+
+/**
+ * Turns a query into one statement in a READ COMMITTED transaction of its own, all in one flight: after an error the server
+ * skips the rest. The transaction is still open then, so the connection must not be used again.
+ */
+export function asFlight<Q extends FlyingQuery>(query: Q, { timeoutMs, cancelAfterMs }: Flight): Q {
+  query.query_timeout = timeoutMs
+  query.submit = (wire) => {
+    wire.stream.cork?.()
+    send(wire, pgStatements.beginReadCommitted)
+    send(wire, pgStatements.limitStatements(cancelAfterMs))
+    query.prepare(committing(wire))
+    wire.stream.uncork?.()
+    return null
+  }
+  return query
+}
+
+/** Picks the result of the statement itself from the results of the flight. */
+export function resultOfFlight(results: unknown): SqlResult {
+  const { rows, rowCount } = (results as readonly { rows: SqlResult['rows']; rowCount: number | null }[])[2]!
+  return { rows, affected: rowCount ?? 0 }
+}
+
+/** A wire that sends COMMIT before the end of the flight. */
+function committing(wire: Wire): Wire {
+  return Object.create(wire, {
+    sync: {
+      value() {
+        send(wire, pgStatements.commit)
+        wire.sync()
+      },
+    },
+  }) as Wire
+}
+
+function send(wire: Wire, text: string): void {
+  wire.parse({ name: '', text, types: [] })
+  wire.bind({ portal: '', statement: '', values: [] })
+  wire.execute({ portal: '', rows: 0 })
+}

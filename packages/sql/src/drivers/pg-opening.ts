@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto'
+import type { Opening } from '../handle-adapter.ts'
+import { pgStatements } from './pg-statements.ts'
+
+/** A client whose class has the `Query` of `pg`, and that lets a query write to the wire by itself, as pg-cursor does. */
+interface WireClient {
+  query(query: PgQuery): unknown
+  query(text: string): Promise<unknown>
+}
+interface PgQuery {
+  callback: (error: unknown, results: readonly { readonly rowCount: number | null }[]) => void
+  submit: (wire: PgWire) => null
+}
+/** The extended query protocol: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY */
+interface PgWire {
+  parse(message: { name: string; text: string; types: number[] }): void
+  bind(message: { portal: string; statement: string; values: (string | null)[] }): void
+  execute(message: { portal: string; rows: number }): void
+  sync(): void
+  readonly stream: { cork?(): void; uncork?(): void }
+}
+type QueryClass = new (config: { text: string }) => PgQuery
+
+/** Invalid statement name, duplicate prepared statement: a pooler has put the client on another connection of the server. */
+const UNPREPARED: ReadonlySet<unknown> = new Set(['26000', '42P05'])
+
+/** Pools that reach their server through such a pooler. */
+const forgetful = new WeakSet<object>()
+/** What each client has prepared. */
+const prepared = new WeakMap<object, Set<string>>()
+const names = new Map<string, string>()
+
+/**
+ * BEGIN and the first statement as one message of the extended protocol: after an error the server skips the rest of the
+ * message, so that nothing runs outside the transaction. `undefined` for clients without access to the wire (`pg.native`).
+ */
+export function pgOpening(
+  pool: object,
+  client: object,
+  begin: string,
+): (Opening & { readonly used: boolean }) | undefined {
+  const { Query } = client.constructor as { Query?: QueryClass }
+  if (Query === undefined || Reflect.get(client, 'connection') === undefined) return undefined
+  const wireClient = client as WireClient
+  let used = false
+  return {
+    get used() {
+      return used
+    },
+    async alone() {
+      if (used) return
+      used = true
+      await wireClient.query(begin)
+    },
+    async with(text, values) {
+      used = true
+      if (forgetful.has(pool)) return send(wireClient, new Query({ text }), { begin, text, values, name: '' })
+      const name = nameOf(text)
+      try {
+        return await send(wireClient, new Query({ text }), { begin, text, values, name })
+      } catch (error) {
+        if (!UNPREPARED.has((error as { code?: unknown } | null)?.code)) throw error
+        forgetful.add(pool)
+        await wireClient.query(pgStatements.rollback)
+        return send(wireClient, new Query({ text }), { begin, text, values, name: '' })
+      }
+    },
+  }
+}
+
+interface Flight {
+  readonly begin: string
+  readonly text: string
+  readonly values: readonly unknown[]
+  /** The name of the prepared statement; empty: parsed every time. */
+  readonly name: string
+}
+
+function send(client: WireClient, query: PgQuery, { begin, text, values, name }: Flight): Promise<number> {
+  const known = prepared.get(client) ?? new Set()
+  prepared.set(client, known)
+  return new Promise((resolve, reject) => {
+    query.callback = (error, results) => {
+      if (error !== null && error !== undefined) return reject(error)
+      if (name !== '') known.add(name)
+      resolve(results[1]?.rowCount ?? 0)
+    }
+    query.submit = (wire) => {
+      wire.stream.cork?.()
+      wire.parse({ name: '', text: begin, types: [] })
+      wire.bind({ portal: '', statement: '', values: [] })
+      wire.execute({ portal: '', rows: 0 })
+      if (!known.has(name)) wire.parse({ name, text, types: [] })
+      wire.bind({ portal: '', statement: name, values: values.map(asText) })
+      wire.execute({ portal: '', rows: 0 })
+      wire.sync()
+      wire.stream.uncork?.()
+      return null
+    }
+    client.query(query)
+  })
+}
+
+/** The values of txbox's statements are text and numbers. */
+function asText(value: unknown): string | null {
+  if (value === null || value === undefined) return null
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** The hash of its text names a statement, so that several versions of txbox can share a connection. */
+function nameOf(text: string): string {
+  let name = names.get(text)
+  if (name === undefined) {
+    name = `txbox_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+    names.set(text, name)
+  }
+  return name
+}

@@ -1,0 +1,63 @@
+export { STAMP_BOUNDS, inlineBytes, toStamp, withinBytes, withoutLater } from './backlog.ts'
+export { CLAIMING, CLAIM_ROUNDS, takenClaim, unsettledClaim } from './claims.ts'
+export {
+  NETWORK_CODES,
+  conflict,
+  isCausedBy,
+  isConflictCausedBy,
+  isTxboxConflict,
+  translateBy,
+  unavailable,
+  type DatabaseErrors,
+  type Meaning,
+} from './database-errors.ts'
+export { DeadLetterRows, lastOfFull } from './dead-letter-rows.ts'
+export { CHECK_TIMEOUT_MS, GARBAGE_TIMEOUT_MS, cancelAfterMs, tooLate, type Source } from './deadline.ts'
+export { listeningOn } from './drivers/pg.ts'
+export { judged, listed, revisionFinding } from './findings.ts'
+export type {
+  CheckedSnapshot,
+  ConnectionMonitor,
+  Engine,
+  HandleAdapter,
+  Isolation,
+  ListeningConnection,
+  Opening,
+  OwnConnection,
+  RootAdapter,
+  Snapshot,
+  SqlResult,
+  TransactionState,
+} from './handle-adapter.ts'
+export { SqlInspectionStore } from './inspection-store.ts'
+export { LeaseConnection } from './lease-connection.ts'
+export {
+  LOCK_PAUSE_MS,
+  assertRevision,
+  kyselyProvider,
+  missingMigrations,
+  onMigratingConnection,
+  pendingOn,
+  statementsOf,
+  type MigratedDatabase,
+  type RunStatement,
+} from './migrations.ts'
+export { recogniseHandle, recogniseRoot } from './recognise.ts'
+export {
+  NOT_ASCII,
+  SETTLING,
+  asPermitted,
+  asciiJson,
+  assertNone,
+  escapeCharacters,
+  leaseLost,
+  refused,
+  waiting,
+  withStorableTexts,
+  type Verdict,
+} from './relay-verdicts.ts'
+export { repeatOnConflict } from './repeat-on-conflict.ts'
+export { RowReader, type Row } from './row-reader.ts'
+export { PROBE, savepointStatements } from './savepoint-statements.ts'
+export { assertTwoConnections, publicTransact, transactOn } from './transact.ts'
+export { BUFFERING, connectionOf, deadChange, waitingChange } from './version-buffer-rows.ts'

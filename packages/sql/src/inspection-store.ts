@@ -1,0 +1,144 @@
+import {
+  answerWithin,
+  type BlockingKey,
+  type BoundedCount,
+  type Finding,
+  type InspectionStore,
+  type Lag,
+  type StatusFigures,
+} from '@txbox/core'
+import type { DatabaseErrors } from './database-errors.ts'
+import type { Row, RowReader } from './row-reader.ts'
+
+/** A user who looks at a screen wants an answer, or an error. */
+const STATEMENT_TIMEOUT_MS = 15_000
+
+/** Counting stops here. */
+const COUNT_LIMIT = 1_000_000
+
+/** The same for a count that is asked for again and again. */
+const LAG_COUNT_LIMIT = 100_000
+
+/** What the figures of one database rest on. `V`: the values that its statements take. */
+export interface InspectedDatabase<V> {
+  readonly sql: Readonly<
+    Record<'figures' | 'leases' | 'lastCollection' | 'lag' | 'collectable' | 'blockingKeys', string>
+  >
+  readonly read: RowReader
+  readonly errors: DatabaseErrors
+  readonly figuresValues: (limit: number) => readonly V[]
+  /** A retention of null keeps dead letters for ever. */
+  readonly collectableValues: (limit: number, retentionMs: number | null) => readonly V[]
+  query(text: string, values: readonly V[], timeoutMs: number): Promise<{ readonly rows: readonly Row[] }>
+  /** @throws {SchemaError} when the tables are of another revision. */
+  checkRevision(timeoutMs: number): Promise<unknown>
+  findings(
+    run: (text: string, values?: readonly V[]) => Promise<readonly Row[]>,
+    longTransactionMs: number,
+  ): Promise<readonly Finding[]>
+}
+
+/** The figures of a database. The contract is that of the port. */
+export class SqlInspectionStore<V> implements InspectionStore {
+  readonly #database: InspectedDatabase<V | number>
+  #asked: Promise<unknown> | undefined
+
+  constructor(database: InspectedDatabase<V | number>) {
+    this.#database = database
+  }
+
+  async status(): Promise<StatusFigures> {
+    const { sql, read, figuresValues } = this.#database
+    const doing = 'reading the figures'
+    const [figures] = await this.#run(doing, sql.figures, figuresValues(COUNT_LIMIT))
+    const leases = await this.#run(doing, sql.leases)
+    const [last] = await this.#run(doing, sql.lastCollection)
+    const count = (name: string): BoundedCount => this.#bounded(figures, name)
+    const estimate = (name: string): number => Number(read.optionalText(figures, name) ?? 0)
+    return {
+      backlog: count('backlog'),
+      oldestMs: this.#ageIn(figures),
+      parked: count('parked'),
+      scheduled: count('scheduled'),
+      dead: count('dead'),
+      leases: leases.map((row) => ({
+        name: read.key(row, 'name'),
+        owner: read.key(row, 'owner'),
+        term: read.bigint(row, 'term'),
+        remainingMs: read.number(row, 'remaining_ms'),
+      })),
+      claims: estimate('claims'),
+      expired: count('expired'),
+      inboxBytes: estimate('inbox_bytes'),
+      lastCollection: last && {
+        finishedAt: new Date(read.number(last, 'finished_at')),
+        inbox: read.number(last, 'inbox'),
+        deadLetters: read.number(last, 'dead_letters'),
+        durationMs: read.number(last, 'duration_ms'),
+      },
+    }
+  }
+
+  async lag(): Promise<Lag> {
+    const [row] = await this.#run('reading the backlog', this.#database.sql.lag, [LAG_COUNT_LIMIT])
+    return { backlog: this.#bounded(row, 'backlog', LAG_COUNT_LIMIT), oldestMs: this.#ageIn(row) }
+  }
+
+  async answers(withinMs: number): Promise<void> {
+    const { errors } = this.#database
+    // A late query still waits for its connection: no other query is sent before it has ended.
+    this.#asked ??= this.#database.checkRevision(withinMs).finally(() => (this.#asked = undefined))
+    try {
+      await answerWithin(withinMs, this.#asked)
+    } catch (error) {
+      throw errors.translate(error, 'asking whether the database answers')
+    }
+  }
+
+  async collectable(
+    deadLetterRetentionMs: number,
+  ): Promise<{ readonly inbox: BoundedCount; readonly deadLetters: BoundedCount }> {
+    const { sql, collectableValues } = this.#database
+    const retentionMs = Number.isFinite(deadLetterRetentionMs) ? deadLetterRetentionMs : null
+    const [row] = await this.#run('counting', sql.collectable, collectableValues(COUNT_LIMIT, retentionMs))
+    return { inbox: this.#bounded(row, 'inbox'), deadLetters: this.#bounded(row, 'dead_letters') }
+  }
+
+  async blockingKeys(limit: number): Promise<readonly BlockingKey[]> {
+    const { sql, read } = this.#database
+    const rows = await this.#run('reading the blocked keys', sql.blockingKeys, [limit])
+    return rows.map((row) => ({
+      key: read.key(row, 'key'),
+      topic: read.text(row, 'topic'),
+      id: read.key(row, 'id'),
+      attempts: read.number(row, 'attempts'),
+      waiting: read.number(row, 'waiting'),
+      error: read.optionalText(row, 'error'),
+    }))
+  }
+
+  diagnose({ longTransactionMs }: { readonly longTransactionMs: number }): Promise<readonly Finding[]> {
+    return this.#database.findings(
+      (text, values) => this.#run('looking at the server', text, values),
+      longTransactionMs,
+    )
+  }
+
+  async #run(doing: string, text: string, values: readonly (V | number)[] = []): Promise<readonly Row[]> {
+    try {
+      return (await this.#database.query(text, values, STATEMENT_TIMEOUT_MS)).rows
+    } catch (error) {
+      throw this.#database.errors.translate(error, doing)
+    }
+  }
+
+  #bounded(row: Row | undefined, name: string, limit = COUNT_LIMIT): BoundedCount {
+    const count = this.#database.read.number(row, name)
+    return { count, atLeast: count === limit }
+  }
+
+  #ageIn(row: Row | undefined): number | undefined {
+    const oldest = this.#database.read.optionalText(row, 'oldest_ms')
+    return oldest === undefined ? undefined : Math.max(0, Number(oldest))
+  }
+}

@@ -1,0 +1,50 @@
+import type { DatabaseErrors } from './database-errors.ts'
+import type { OwnConnection } from './handle-adapter.ts'
+import { repeatOnConflict } from './repeat-on-conflict.ts'
+
+/** The one connection of a lease store: opened at the first use, and replaced after any error. */
+export class LeaseConnection {
+  readonly #connect: () => Promise<OwnConnection>
+  readonly #errors: DatabaseErrors
+  #connection: Promise<OwnConnection> | undefined
+  #last: Promise<unknown> = Promise.resolve()
+  #inFlight = 0
+
+  constructor(connect: () => Promise<OwnConnection>, errors: DatabaseErrors) {
+    this.#connect = connect
+    this.#errors = errors
+  }
+
+  /** Runs work that is harmless to repeat, after all work before it: a connection takes one statement at a time. */
+  inTurn<R>(doing: string, work: (query: OwnConnection['query']) => Promise<R>): Promise<R> {
+    const turn = this.#last.then(() => repeatOnConflict(this.#errors, doing, () => this.#runNow(doing, work)))
+    this.#last = turn.catch(() => undefined)
+    return turn
+  }
+
+  close(): void {
+    const connection = this.#connection
+    const broken = this.#inFlight > 0
+    this.#connection = undefined
+    this.#last = Promise.resolve()
+    // Nothing waits for the release: a connection that is still being opened may never be.
+    void connection?.then((open) => open.release(broken)).catch(() => undefined)
+  }
+
+  async #runNow<R>(doing: string, work: (query: OwnConnection['query']) => Promise<R>): Promise<R> {
+    const connecting = (this.#connection ??= this.#connect())
+    this.#inFlight++
+    try {
+      return await work((await connecting).query)
+    } catch (error) {
+      // Whatever the error was, a fresh connection is the safe choice: leases are renewed rarely.
+      if (this.#connection === connecting) {
+        this.#connection = undefined
+        void connecting.then((open) => open.release(true)).catch(() => undefined)
+      }
+      throw this.#errors.translate(error, doing)
+    } finally {
+      this.#inFlight--
+    }
+  }
+}

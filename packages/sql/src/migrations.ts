@@ -1,0 +1,139 @@
+import { SchemaError } from '@txbox/core'
+import type { DatabaseErrors } from './database-errors.ts'
+import { CHECK_TIMEOUT_MS } from './deadline.ts'
+import type { Engine, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
+import { recogniseHandle, recogniseRoot } from './recognise.ts'
+
+/** How long to wait, in ms, before asking again for the lock that another starting service holds. */
+export const LOCK_PAUSE_MS = 100
+
+/** A migration file. */
+export interface Migration {
+  readonly number: number
+  readonly name: string
+  readonly sql: string
+}
+
+/** Runs one statement; throws what the caller wants to see. */
+export type RunStatement = (text: string, values?: readonly unknown[]) => Promise<SqlResult>
+
+/** The migrations of one database package. `P`: where the tables are. */
+export interface MigratedDatabase<P> {
+  readonly engine: Engine
+  /** The name of the npm package. */
+  readonly packageName: string
+  readonly errors: DatabaseErrors
+  readonly migrations: readonly Migration[]
+  /** As an error names the tables of a place. */
+  readonly nameOf: (place: P) => string
+  /** The numbers of the migrations that the tables have had; none where there are no tables. */
+  applied(run: RunStatement, place: P): Promise<ReadonlySet<number>>
+  /** The SQL of a migration file on the tables of a place. */
+  on(sql: string, place: P): string
+}
+
+/** Runs `work` on a connection of the root: the frame of `migrate`. */
+export async function onMigratingConnection<R>(
+  { engine, errors }: Pick<MigratedDatabase<never>, 'engine' | 'errors'>,
+  db: object,
+  work: (run: RunStatement, root: RootAdapter) => Promise<R>,
+): Promise<R> {
+  const root = recogniseRoot('migrate', db, engine)
+  let connection: OwnConnection | undefined
+  let broken = true
+  try {
+    connection = await root.connect(db)
+    const { query } = connection
+    const result = await work((text, values = []) => query(text, values), root)
+    broken = false
+    return result
+  } catch (error) {
+    throw errors.translate(error, 'migrating the tables')
+  } finally {
+    connection?.release(broken)
+  }
+}
+
+/** The migrations that are missing, with their SQL for the place: the frame of `pendingMigrations`. */
+export async function pendingOn<P>(
+  database: MigratedDatabase<P>,
+  db: object,
+  place: P,
+  check: (run: RunStatement) => Promise<void> = async () => undefined,
+): Promise<readonly { readonly name: string; readonly sql: string }[]> {
+  const root = recogniseRoot('pendingMigrations', db, database.engine)
+  const run: RunStatement = (text, values = []) => root.query(db, text, values, CHECK_TIMEOUT_MS)
+  try {
+    await check(run)
+    const missing = await missingMigrations(database, run, place)
+    return missing.map(({ name, sql }) => ({ name, sql: database.on(sql, place) }))
+  } catch (error) {
+    throw database.errors.translate(error, 'looking at the tables')
+  }
+}
+
+/** A provider for Kysely's `Migrator`. `apply` runs one migration file. */
+export function kyselyProvider<P>(
+  { engine, migrations }: MigratedDatabase<P>,
+  apply: (run: RunStatement, sql: string) => Promise<void>,
+): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
+  const named = migrations.map(({ name, sql }) => [
+    `txbox_${name}`,
+    {
+      async up(db: object): Promise<void> {
+        const adapter = recogniseHandle(db, engine)
+        await apply((text, values = []) => adapter.query(db, text, values), sql)
+      },
+    },
+  ])
+  return { getMigrations: async () => Object.fromEntries(named) }
+}
+
+/** @throws {SchemaError} when the tables are of a later revision than the package knows. */
+export async function missingMigrations<P>(
+  database: MigratedDatabase<P>,
+  run: RunStatement,
+  place: P,
+): Promise<readonly Migration[]> {
+  const applied = await database.applied(run, place)
+  refuseLater(database, applied, place)
+  return database.migrations.filter(({ number }) => !applied.has(number))
+}
+
+/** @throws {SchemaError} when the tables are of an earlier or later revision than the package. */
+export function assertRevision<P>(
+  database: MigratedDatabase<P>,
+  applied: ReadonlySet<number>,
+  place: P,
+): void {
+  refuseLater(database, applied, place)
+  const missing = database.migrations.filter(({ number }) => !applied.has(number))
+  if (missing.length === 0) return
+  throw new SchemaError(
+    `The tables ${database.nameOf(place)} lack ${missing.map(({ name }) => name).join(', ')}. Run ` +
+      "'npx txbox migrate', or call migrate(db).",
+  )
+}
+
+function refuseLater<P>(
+  { packageName, migrations, nameOf }: MigratedDatabase<P>,
+  applied: ReadonlySet<number>,
+  place: P,
+): void {
+  const latest = Math.max(0, ...applied)
+  const known = migrations.at(-1)!.number
+  if (latest <= known) return
+  throw new SchemaError(
+    `The tables ${nameOf(place)} are of revision ${latest}; this version of ${packageName} knows revisions up to ` +
+      `${known}. Upgrade the package.`,
+  )
+}
+
+/** The statements of a migration file of txbox. These statements hold no semicolon except at their end. */
+export function statementsOf(sql: string): readonly string[] {
+  return sql
+    .replaceAll(/^\s*--.*$/gm, '')
+    .split(/;\s*$/m)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '')
+}

@@ -1,0 +1,48 @@
+/** What a statement does to the transaction that it runs in, as far as its text shows. */
+export type Effect =
+  | 'begins'
+  | 'begins, and more'
+  | 'ends'
+  | 'sets a savepoint'
+  | 'rolls back to a savepoint'
+  | 'none'
+  | 'unknown'
+
+/** What may stand before the first word, including comments. MySQL executes comments that begin with an exclamation mark. */
+const LEADING = String.raw`^(?:[\s(]|/\*M?!\d*|/\*(?!M?!)(?:[^*]|\*(?!/))*\*/|--[^\n]*\n|#[^\n]*\n)*`
+const ROLLBACK_TO = String.raw`rollback\s+(?:work\s+|transaction\s+)?to`
+
+/** Statements that never end a transaction by succeeding. Any other statement may, as every DDL does on MySQL. */
+const HARMLESS = startsWith(
+  `select|insert|update|delete|replace|with|values|release|(?<savepoint>savepoint)|(?<rollback>${ROLLBACK_TO})`,
+)
+const BEGINS = startsWith(String.raw`begin|start\s+transaction`)
+/** Rolling back to a savepoint does not end the transaction. */
+const ENDS = startsWith(String.raw`commit|end|abort|prepare\s+transaction|(?!${ROLLBACK_TO})rollback`)
+/** Several statements in one text. A semicolon inside a value matches too, which costs one more question and nothing else. */
+const SEVERAL = /;\s*\S/
+
+function startsWith(words: string): RegExp {
+  return new RegExp(String.raw`${LEADING}(?:${words})\b`, 'i')
+}
+
+/** The texts that the drivers themselves send: a look-up spares the search for two statements of every transaction. */
+const KNOWN: ReadonlyMap<string, Effect> = new Map([
+  ...['START TRANSACTION', 'BEGIN', 'begin'].map((sql): [string, Effect] => [sql, 'begins']),
+  ...['COMMIT', 'ROLLBACK', 'commit', 'rollback'].map((sql): [string, Effect] => [sql, 'ends']),
+])
+const KNOWN_LENGTH = Math.max(...[...KNOWN.keys()].map((sql) => sql.length))
+
+/** @param several the connection would run several statements of one text. */
+export function effectOf(sql: string, several: boolean): Effect {
+  const known = sql.length <= KNOWN_LENGTH ? KNOWN.get(sql) : undefined
+  if (known !== undefined) return known
+  const harmless = HARMLESS.exec(sql)
+  if (harmless !== null) {
+    if (several && SEVERAL.test(sql)) return 'unknown'
+    if (harmless.groups?.['savepoint'] !== undefined) return 'sets a savepoint'
+    return harmless.groups?.['rollback'] === undefined ? 'none' : 'rolls back to a savepoint'
+  }
+  if (BEGINS.test(sql)) return several && SEVERAL.test(sql) ? 'begins, and more' : 'begins'
+  return ENDS.test(sql) ? 'ends' : 'unknown'
+}

@@ -1,0 +1,37 @@
+import type { DeadChange, WaitingChange } from '@txbox/core'
+import type { DatabaseErrors } from './database-errors.ts'
+import type { Engine } from './handle-adapter.ts'
+import { recogniseHandle } from './recognise.ts'
+import type { Row, RowReader } from './row-reader.ts'
+
+export const BUFFERING = 'waiting for a predecessor in the version buffer'
+
+export function waitingChange(read: RowReader, row: Row): WaitingChange {
+  return {
+    from: read.bigint(row, 'from_version'),
+    to: read.bigint(row, 'to_version'),
+    kind: read.text(row, 'kind'),
+    payload: read.text(row, 'payload'),
+  }
+}
+
+export function deadChange(read: RowReader, row: Row): DeadChange {
+  return {
+    ...waitingChange(read, row),
+    key: read.key(row, 'key'),
+    reason: read.text(row, 'reason'),
+    receivedAt: read.date(row, 'received_at'),
+    deadAt: read.date(row, 'dead_at'),
+  }
+}
+
+/** The object that stands for the connection of a transaction. See `VersionBufferStore.connectionOf`. */
+export async function connectionOf(handle: unknown, engine: Engine, errors: DatabaseErrors): Promise<object> {
+  try {
+    const monitor = await recogniseHandle(handle, engine).monitor(handle)
+    // A connection that its library hides has one monitor; a pg client is the connection itself.
+    return monitor?.tracker === undefined ? (handle as object) : monitor
+  } catch (error) {
+    throw errors.translate(error, BUFFERING)
+  }
+}

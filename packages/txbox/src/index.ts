@@ -1,0 +1,8 @@
+// This package only gives the packages of txbox one short name, so each file re-exports all of them: a list of names would
+// have to be kept in step with theirs. The compiler refuses two different things under one name.
+// `@txbox/core` is not re-exported as a whole: the packages below re-export what their users need of it, and the rest is
+// for authors of databases and publishers.
+export * from '@txbox/gc'
+export * from '@txbox/inbox'
+export * from '@txbox/outbox'
+export * from '@txbox/relay'

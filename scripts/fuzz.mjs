@@ -1,0 +1,39 @@
+// The fuzz tests by themselves: npm run fuzz -- [--long] [--seed S] [--database] [files] [-- arguments of vitest]
+// --long: a million cases and more of what needs no server. --database: also on the servers that are found.
+import { spawn } from 'node:child_process'
+import { parseArgs } from 'node:util'
+
+/** A short run takes some 40,000 cases. */
+const LONG_FACTOR = 26
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { long: { type: 'boolean' }, database: { type: 'boolean' }, seed: { type: 'string' } },
+})
+const seed = values.seed ?? String(Math.trunc(Math.random() * 2 ** 31))
+if (!/^-?\d{1,10}$/.test(seed)) {
+  console.error(`--seed must be a whole number, not '${seed}'.`)
+  process.exit(2)
+}
+const projects = values.database ? ['fuzz', 'fuzz-postgres', 'fuzz-mysql', 'fuzz-mariadb'] : ['fuzz']
+const factor = values.long ? LONG_FACTOR : 1
+const child = spawn(
+  'vitest',
+  ['run', ...projects.map((name) => `--project=${name}`), ...'--maxWorkers=1', ...positionals],
+  {
+    env: { ...process.env, TXBOX_FUZZ_SEED: seed, TXBOX_FUZZ_FACTOR: String(factor) },
+    stdio: ['inherit', 'pipe', 'inherit'],
+  },
+)
+let cases = 0
+let rest = ''
+child.stdout.on('data', (chunk) => {
+  process.stdout.write(chunk)
+  const lines = `${rest}${chunk}`.split('\n')
+  rest = lines.pop() ?? ''
+  for (const line of lines) cases += Number(/fuzz: (\d+) cases/.exec(line)?.[1] ?? 0)
+})
+child.on('close', (code) => {
+  console.log(`${cases.toLocaleString('en')} cases with seed ${seed}.`)
+  process.exitCode = code ?? 1
+})

@@ -1,0 +1,46 @@
+// Tests one package in seconds: `npm run test:package -- outbox`. These are the contract tests whose names begin with the
+// package's, on PostgreSQL, and the unit tests that import it. A package of a database or a broker has a project of its own.
+// What follows the name goes to Vitest: `npm run test:package -- inbox -t 'I4 '`, or `-- inbox --project mysql`.
+import { spawnSync } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+
+const root = path.dirname(import.meta.dirname)
+const packages = globSync('packages/*/package.json', { cwd: root }).map((file) =>
+  path.basename(path.dirname(file)),
+)
+
+/** Where the tests of a package are whose name its contract tests do not begin with. */
+const SUITES = {
+  core: { projects: ['postgres'], files: ['test/contract/keys', 'test/contract/database-access'] },
+  handles: { projects: ['postgres'], files: ['test/contract/transact', 'test/contract/database-access'] },
+  relay: { projects: ['postgres'], files: ['test/contract/relay-', 'test/contract/lease-store'] },
+  postgres: { projects: ['postgres-only'], files: ['test/contract-postgres/'] },
+  mysql: { projects: ['mysql-only'], files: ['test/contract-mysql/'] },
+  rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
+  cli: { projects: ['cli'], files: ['test/cli/'] },
+}
+
+const [name, ...rest] = process.argv.slice(2)
+if (name === undefined || !packages.includes(name)) {
+  console.error(
+    `Which package? One of ${packages.toSorted().join(', ')}. Example: npm run test:package -- outbox`,
+  )
+  process.exit(2)
+}
+
+const { projects, files } = SUITES[name] ?? { projects: ['postgres'], files: [`test/contract/${name}-`] }
+const units = globSync('test/unit/*.test.ts', { cwd: root }).filter((file) =>
+  readFileSync(path.join(root, file), 'utf8').match(`(@txbox/|packages/)${name}['/]`),
+)
+const chosen = rest.includes('--project') ? [] : ['unit', ...projects].flatMap((each) => ['--project', each])
+const { status } = spawnSync('vitest', ['run', ...chosen, ...rest, ...files, ...units], {
+  cwd: root,
+  stdio: 'inherit',
+  env: {
+    ...process.env,
+    PATH: `${path.join(root, 'node_modules', '.bin')}${path.delimiter}${process.env.PATH}`,
+  },
+  shell: process.platform === 'win32',
+})
+process.exit(status ?? 1)

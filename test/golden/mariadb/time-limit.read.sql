@@ -1,0 +1,5 @@
+set statement max_statement_time = 4.500, sql_safe_updates = 0 for 
+select hex(name) as name, hex(owner) as owner
+from `txbox_leases`
+where left(name, ?) = ? and expires_at > utc_timestamp(6)
+order by name

@@ -1,0 +1,3 @@
+set statement max_statement_time = 4.500, sql_safe_updates = 0 for 
+delete from `txbox_leases`
+where name in (?) and (owner is null or expires_at < utc_timestamp(6) - interval ? microsecond)

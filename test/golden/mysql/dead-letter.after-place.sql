@@ -1,1 +1,0 @@
-and d.id >= ? and (d.id > ? or d.place > ?)

@@ -1,1 +1,0 @@
-and d.id in (?)

@@ -1,1 +1,0 @@
-and cast(d.`key` as binary) = ?

@@ -1,1 +1,0 @@
-and cast(d.topic as binary) = ?

@@ -1,1 +1,0 @@
-(name = ? and term = ?)

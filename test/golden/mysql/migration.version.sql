@@ -1,0 +1,1 @@
+select cast(version() as char) as version

@@ -1,0 +1,1 @@
+RELEASE SAVEPOINT txbox_1

@@ -1,0 +1,2 @@
+set session wait_timeout = @txbox_wait, session innodb_lock_wait_timeout = @txbox_lock_wait,
+  session lock_wait_timeout = @txbox_table_wait, session sql_safe_updates = @txbox_safe_updates

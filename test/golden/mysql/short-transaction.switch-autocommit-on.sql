@@ -1,0 +1,1 @@
+set session autocommit = 1

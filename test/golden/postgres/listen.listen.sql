@@ -1,0 +1,1 @@
+listen "txbox_outbox_1"

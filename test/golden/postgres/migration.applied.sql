@@ -1,0 +1,2 @@
+select number::text as number
+from "txbox".migrations

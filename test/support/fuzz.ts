@@ -1,0 +1,81 @@
+import * as fc from 'fast-check'
+import { afterAll, expect, inject, test } from 'vitest'
+import { made } from './hostile-values.ts'
+import './provided.ts'
+
+/** The most time that one case may take: far more than any needs, even on a busy machine. */
+const CASE_MS = 20_000
+
+let ran = 0
+let isCounted = false
+/** The first case that took too long: the cases after it, in search of a smaller one, are not run. */
+let late: Error | undefined
+
+/**
+ * A property as a test. Each run of the suite takes a seed of its own, which is printed; `npm run fuzz -- --seed S` replays
+ * it, and `--long` runs many more cases.
+ *
+ * Beside what the property itself expects, every case must end in time, and must leave the prototypes of the language as
+ * they were. An unhandled rejection or an exception outside of a case fails the run, as in any test.
+ *
+ * @param cases the number of cases of a short run.
+ */
+export function fuzz<T>(
+  name: string,
+  cases: number,
+  value: fc.Arbitrary<T>,
+  property: (value: T) => unknown,
+): void {
+  const { seed, factor } = inject('fuzz')
+  countAtEnd(seed)
+  const numRuns = Math.ceil(cases * factor)
+  test(name, { timeout: 60_000 + CASE_MS * factor }, async () => {
+    const before = prototypes()
+    const checked = fc.asyncProperty(value, async (given) => {
+      ran += 1
+      if (late !== undefined) throw late
+      await inTime(property(made(given)), () => fc.stringify(given))
+      expectUnchanged(before)
+    })
+    await fc.assert(checked, { seed, numRuns, endOnFailure: factor > 1 })
+  })
+}
+
+/** Rejects where the case goes on for too long. A case without a promise costs no timer. */
+async function inTime(outcome: unknown, described: () => string): Promise<void> {
+  if (!(outcome instanceof Promise)) return
+  let timer: NodeJS.Timeout | undefined
+  const over = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      late = new Error(`The case takes longer than ${CASE_MS} ms: ${described().slice(0, 2000)}`)
+      reject(late)
+    }, CASE_MS)
+  })
+  try {
+    await Promise.race([outcome, over])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const OWNERS = [Object.prototype, Array.prototype, Function.prototype, String.prototype, Error.prototype]
+
+function prototypes(): readonly PropertyKey[][] {
+  return OWNERS.map((owner) => Reflect.ownKeys(owner))
+}
+
+function expectUnchanged(before: readonly PropertyKey[][]): void {
+  for (const [index, owner] of OWNERS.entries()) {
+    if (Reflect.ownKeys(owner).length !== before[index]!.length)
+      expect(Reflect.ownKeys(owner), 'a prototype of the language was changed').toEqual(before[index])
+  }
+}
+
+function countAtEnd(seed: number): void {
+  if (isCounted) return
+  isCounted = true
+  afterAll(() => {
+    const file = expect.getState().testPath?.split('/').at(-1) ?? ''
+    console.log(`fuzz: ${ran} cases in ${file}; replay with: npm run fuzz -- --seed ${seed}`)
+  })
+}

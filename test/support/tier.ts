@@ -1,0 +1,42 @@
+/**
+ * Two tiers of the same tests. `quick` (`npm test`) runs every rule once per database: on one kind of handle, which
+ * differs from database to database, and at one isolation level unless the level matters. `all` (`npm run test:all`)
+ * runs every kind of handle, every level, and crash tests and Galera on every database.
+ */
+export type Tier = 'quick' | 'all'
+
+/** The projects that only the tier `all` runs. One that the command line names runs in any case. */
+const ONLY_IN_ALL: readonly string[] = [
+  'galera',
+  'mysql-crash',
+  'mariadb-crash',
+  'chaos-broker',
+  'chaos-postgres',
+  'chaos-mysql',
+  'chaos-mariadb',
+]
+
+export function tierOfRun(): Tier {
+  const { TXBOX_TEST_TIER: tier = 'quick' } = process.env
+  if (tier !== 'quick' && tier !== 'all')
+    throw new Error(`TXBOX_TEST_TIER is 'quick' or 'all', not '${tier}'.`)
+  return tier
+}
+
+/** Does this tier leave the project to `npm run test:all`? */
+export function isLeftToAll(project: string): boolean {
+  return (
+    tierOfRun() === 'quick' &&
+    ONLY_IN_ALL.includes(project) &&
+    !process.argv.some((arg) => arg.includes(project))
+  )
+}
+
+/** What the run has left out by its tier, for its last lines. */
+export function leftToAll(): readonly string[] {
+  if (tierOfRun() === 'all') return []
+  return [
+    "LEFT OUT by this tier: other kinds of handles than each database's main one; isolation levels where they make no difference;",
+    `  projects ${ONLY_IN_ALL.filter(isLeftToAll).join(', ')}. 'npm run test:all' runs them.`,
+  ]
+}

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest'
+import { MonitoredConnection } from '../../packages/sql/src/connection-monitor.ts'
+import { effectOf } from '../../packages/sql/src/statement-effect.ts'
+
+const EFFECTS: Record<string, ReturnType<typeof effectOf>> = {
+  'select 1': 'none',
+  '  /* a * b **/ -- c\n # d\n insert into t values (1)': 'none',
+  '(select 1)': 'none',
+  'savepoint a': 'sets a savepoint',
+  'release savepoint a': 'none',
+  'rollback to savepoint a': 'rolls back to a savepoint',
+  'rollback work to a': 'rolls back to a savepoint',
+  rollback: 'ends',
+  'COMMIT AND CHAIN': 'ends',
+  '/* rollback to a */ rollback': 'ends',
+  'start transaction read only': 'begins',
+  'START TRANSACTION': 'begins',
+  COMMIT: 'ends',
+  ' begin': 'begins',
+  'create table t (a int)': 'unknown',
+  '/*!40000 create table t (a int) */': 'unknown',
+  'set autocommit = 1': 'unknown',
+  'call settle()': 'unknown',
+  '/* never closed select 1': 'unknown',
+}
+
+test.each(Object.entries(EFFECTS))('I7 %s: %s', (sql, effect) => {
+  expect(effectOf(sql, false)).toBe(effect)
+})
+
+test('I7 two statements in one text are open to doubt, where the connection runs both', () => {
+  expect(effectOf('select 1; commit', true)).toBe('unknown')
+  expect(effectOf('begin; commit', true)).toBe('begins, and more')
+  expect(effectOf('select 1; commit', false)).toBe('none')
+})
+
+test('I7 however many comments stand before it, a statement is told in no time', () => {
+  const startedAt = performance.now()
+  expect(effectOf(`${'/* a */ '.repeat(5000)}create table t (a int)`, false)).toBe('unknown')
+  expect(performance.now() - startedAt).toBeLessThan(1000)
+})
+
+test.each([1213, 1020, 1206])(
+  'I7 after error %i the transaction is gone until one is begun or ended',
+  (errno) => {
+    const monitor = new MonitoredConnection(() => Promise.resolve())
+    monitor.sent('begins')
+    monitor.succeeded('begins')
+    const snapshot = monitor.snapshot()
+    expect([monitor.tracker.rolledBack, snapshot.ended]).toEqual(['no', false])
+    monitor.sent('none')
+    monitor.failed({ errno }, false)
+    monitor.sent('none')
+    monitor.succeeded('none')
+    expect([monitor.tracker.rolledBack, monitor.tracker.open, snapshot.ended]).toEqual(['yes', false, true])
+    monitor.sent('ends')
+    monitor.succeeded('ends')
+    expect(monitor.tracker.rolledBack).toBe('no')
+  },
+)
+
+test('I7 after a lock wait that timed out it may be gone; after another error only the server knows', () => {
+  const monitor = new MonitoredConnection(() => Promise.resolve())
+  for (const [errno, rolledBack] of [
+    [1062, 'no'],
+    [1205, 'perhaps'],
+    [1146, 'perhaps'],
+    [1213, 'yes'],
+    [1205, 'yes'],
+  ]) {
+    monitor.sent('none')
+    monitor.failed({ errno }, false)
+    expect(monitor.tracker.rolledBack, String(errno)).toBe(rolledBack)
+  }
+})
