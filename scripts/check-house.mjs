@@ -28,6 +28,7 @@ const MAY_IMPORT = {
 }
 /** These say nothing about what is inside. */
 const VAGUE = /^(utils?|common|helpers?|types?|misc|shared)\.ts$/
+const NAME = /^[a-z0-9]+(-[a-z0-9]+)*(\.gen)?\.ts$/
 
 /** These look at the version of Node.js before they import what an old one cannot read, and load drivers on demand. */
 const IMPORTS_LATE = new Set([
@@ -61,7 +62,7 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
     if (!file.endsWith('.ts')) continue
     const where = `packages/${name}/src/${file}`
     const base = path.basename(file)
-    if (VAGUE.test(base) || !/^[a-z0-9]+(-[a-z0-9]+)*(\.gen)?\.ts$/.test(base)) {
+    if (VAGUE.test(base) || !NAME.test(base)) {
       problems.push(`${where}: files are kebab-case and named after what they export`)
     }
     const source = readFileSync(path.join(folder, file), 'utf8')
@@ -80,6 +81,14 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
       if (!IMPORTS_LATE.has(where) || !isAllowed(allowed, specifier, false))
         problems.push(`${where}: must not import '${specifier}' by the way`)
     }
+  }
+}
+/** Programs that see everything, but are named as the packages' files are. */
+for (const folder of ['bench', 'chaos']) {
+  for (const file of readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })) {
+    const base = path.basename(file)
+    if (!file.endsWith('.ts') || (!VAGUE.test(base) && NAME.test(base))) continue
+    problems.push(`${folder}/${file}: files are kebab-case and named after what they export`)
   }
 }
 for (const problem of problems) console.error(problem)

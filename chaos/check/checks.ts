@@ -1,0 +1,196 @@
+import { RELAY_ATTEMPTS } from '../workers/limits.ts'
+import type { Evidence } from './evidence.ts'
+import { checkDuplicates, checkOrder, checkOwners, checkSameBytes } from './copy-checks.ts'
+import { CHECKS, type CheckName, type Verdict, type Violation } from './violation.ts'
+
+/** A message that is being tried alone may be hit by another fault: its attempt counts as well. */
+const SPARE_KILLS = 6
+
+const REFUSING_FAULTS: ReadonlySet<string> = new Set(['queue-full', 'binding-removed'])
+/** All attempts of a relay take so long at the least. */
+const LEAST_ATTEMPTS_MS = 5000
+
+/** The verdicts on a run, one for each check. */
+export function judge(evidence: Evidence): readonly Verdict[] {
+  const checks: Readonly<Record<CheckName, (evidence: Evidence) => Omit<Verdict, 'check'>>> = {
+    published: checkPublished,
+    'rolled back': checkRolledBack,
+    'same bytes': checkSameBytes,
+    order: checkOrder,
+    scheduled: checkScheduled,
+    'one effect': checkOneEffect,
+    'claim and effect': checkClaims,
+    'version order': checkVersions,
+    'nothing left': ({ left }) => found('nothing left', 1, left),
+    standstill: ({ standstills, timeline }) => found('standstill', timeline.length, texts(standstills)),
+    'one owner': checkOwners,
+    fence: checkFence,
+    'killing message': checkKills,
+    duplicates: checkDuplicates,
+    'dead letters': checkDeadLetters,
+    resources: ({ resources, timeline }) => found('resources', timeline.length, texts(resources)),
+    'clean end': ({ unclean }) => found('clean end', 7, texts(unclean)),
+  }
+  return (Object.keys(CHECKS) as CheckName[]).map((check) => {
+    const { looked, violations } = checks[check](evidence)
+    return { check, looked, violations }
+  })
+}
+
+export function found(
+  check: CheckName,
+  looked: number,
+  violations: readonly Omit<Violation, 'check'>[],
+): Omit<Verdict, 'check'> {
+  return { looked, violations: violations.map((violation) => ({ check, ...violation })) }
+}
+
+function texts(list: readonly string[]): readonly { text: string }[] {
+  return list.map((text) => ({ text }))
+}
+
+function checkPublished({ committed, first }: Evidence): Omit<Verdict, 'check'> {
+  const missing = [...committed.values()].filter(({ id }) => !first.has(id))
+  return found(
+    'published',
+    committed.size,
+    missing.map(({ id, key, producer }) => ({
+      id,
+      key,
+      text: `The message ${id}${ofKey(key)} was committed by ${producer} and never published.`,
+    })),
+  )
+}
+
+function checkRolledBack({ committed, lost, first }: Evidence): Omit<Verdict, 'check'> {
+  const unknown = [...first.values()].filter(({ id }) => !committed.has(id) && !lost.has(id))
+  return found(
+    'rolled back',
+    first.size,
+    unknown.map(({ id, key, relay }) => ({
+      id,
+      key,
+      text: `The message ${id}${ofKey(key)} was published by ${relay}, and no transaction committed it.`,
+    })),
+  )
+}
+
+function checkScheduled({ committed, lost, first }: Evidence): Omit<Verdict, 'check'> {
+  const scheduled = [...committed.values(), ...lost.values()].filter(
+    (message) => message.deliverAtMs !== undefined,
+  )
+  const early = scheduled.filter(
+    ({ id, deliverAtMs }) => (first.get(id)?.recordedAtMs ?? Infinity) < deliverAtMs! - 1,
+  )
+  return found(
+    'scheduled',
+    scheduled.length,
+    early.map(({ id, deliverAtMs }) => ({
+      id,
+      text: `The message ${id} came ${Math.round(deliverAtMs! - first.get(id)!.recordedAtMs)} ms before it was due.`,
+    })),
+  )
+}
+
+function checkOneEffect({ first, effects }: Evidence): Omit<Verdict, 'check'> {
+  const counts = new Map<string, number>()
+  for (const { id } of effects) counts.set(id, (counts.get(id) ?? 0) + 1)
+  const wrong = [...first.values()].filter(({ id }) => counts.get(id) !== 1)
+  const invented = [...counts.keys()].filter((id) => !first.has(id))
+  return found('one effect', first.size, [
+    ...wrong.map(({ id, key }) => ({
+      id,
+      key,
+      text: `The message ${id}${ofKey(key)} was published and has ${counts.get(id) ?? 0} effects.`,
+    })),
+    ...invented.map((id) => ({ id, text: `The message ${id} has an effect, and was never published.` })),
+  ])
+}
+
+function checkClaims({ claims, effects }: Evidence): Omit<Verdict, 'check'> {
+  const claimed = new Set(claims)
+  const effected = new Set(effects.map(({ id }) => id))
+  return found('claim and effect', claims.length, [
+    ...claims
+      .filter((id) => !effected.has(id))
+      .map((id) => ({ id, text: `The message ${id} has a claim and no effect.` })),
+    ...[...effected]
+      .filter((id) => !claimed.has(id))
+      .map((id) => ({ id, text: `The message ${id} has an effect and no claim.` })),
+  ])
+}
+
+function checkVersions({ applied, balances }: Evidence): Omit<Verdict, 'check'> {
+  const at = new Map<string, number>()
+  const violations: Omit<Violation, 'check'>[] = []
+  for (const { versionKey, from, id } of applied) {
+    const before = at.get(versionKey) ?? 0
+    const key = versionKey.replace(/@.*/, '')
+    if (from !== before) {
+      violations.push({
+        id,
+        key,
+        text: `${versionKey} was at version ${before} when the change from ${from} was applied.`,
+      })
+    }
+    at.set(versionKey, from + 1)
+  }
+  for (const [versionKey, version] of at) {
+    const balance = balances.get(versionKey)
+    if (balance?.version === version && balance.total === version) continue
+    const key = versionKey.replace(/@.*/, '')
+    violations.push({
+      key,
+      text: `${versionKey}: ${version} changes were applied, and its row has version ${balance?.version} and total ${balance?.total}.`,
+    })
+  }
+  return found('version order', applied.length, violations)
+}
+
+function checkFence({ unfenced, leaseChanges }: Evidence): Omit<Verdict, 'check'> {
+  return found(
+    'fence',
+    leaseChanges.length,
+    unfenced.map(({ id, shard, owner, settledBy }) => ({
+      id,
+      text: `${settledBy} settled the message ${id} of shard ${shard}, whose lease ${owner ?? 'nobody'} held.`,
+    })),
+  )
+}
+
+export function checkKills({ kills }: Pick<Evidence, 'kills'>): Omit<Verdict, 'check'> {
+  const counts = new Map<string, number>()
+  for (const id of kills) counts.set(id, (counts.get(id) ?? 0) + 1)
+  const bound = RELAY_ATTEMPTS + SPARE_KILLS
+  const above = [...counts].filter(([, count]) => count > bound)
+  return found(
+    'killing message',
+    counts.size,
+    above.map(([id, count]) => ({
+      id,
+      text: `The message ${id} has killed ${count} relays; after ${RELAY_ATTEMPTS} attempts it should be a dead letter.`,
+    })),
+  )
+}
+
+/** A broker that refuses for longer than the attempts take makes dead letters by right. */
+function checkDeadLetters({ deadLetters, committed, timeline }: Evidence): Omit<Verdict, 'check'> {
+  const isLong = timeline.some(
+    ({ name, fromMs, toMs }) => REFUSING_FAULTS.has(name) && toMs - fromMs > LEAST_ATTEMPTS_MS,
+  )
+  if (isLong) return found('dead letters', 0, [])
+  const innocent = deadLetters.filter(({ id }) => !committed.get(id)?.ill?.endsWith('-relay'))
+  return found(
+    'dead letters',
+    deadLetters.length,
+    innocent.map(({ id, error }) => ({
+      id,
+      key: committed.get(id)?.key,
+      text: `The message ${id} became a dead letter: ${error ?? 'no error is stored'}.`,
+    })),
+  )
+}
+
+export function ofKey(key: string | undefined): string {
+  return key === undefined ? '' : ` of ${key}`
+}

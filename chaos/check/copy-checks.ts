@@ -1,0 +1,132 @@
+import { SHARDS, shardOf } from '@txbox/core'
+import type { Copy } from '../driver/recorder.ts'
+import { found, ofKey } from './checks.ts'
+import type { Evidence } from './evidence.ts'
+import type { LeaseChange } from './history.ts'
+import type { Verdict, Violation } from './violation.ts'
+
+/** The database's clock and the relay's are one; between its look and its call a relay may be slow. */
+const CLOCK_SLACK_MS = 250
+
+type Checked = Omit<Verdict, 'check'>
+
+export function checkSameBytes({ copies, first }: Evidence): Checked {
+  const differing = copies.filter(({ id, digest }) => first.get(id)!.digest !== digest)
+  return found(
+    'same bytes',
+    copies.length,
+    differing.map(({ id, key, relay }) => ({
+      id,
+      key,
+      text: `A copy of the message ${id}${ofKey(key)} by ${relay} has other bytes than the first copy.`,
+    })),
+  )
+}
+
+/**
+ * By place, within each key and epoch: what is committed behind a failover belongs to another epoch. Poisonous messages,
+ * which become dead letters and come when their turn has passed, have no place.
+ */
+export function checkOrder({ first, committed, lost }: Evidence): Checked {
+  const last = new Map<string, { readonly place: number; readonly copy: Copy }>()
+  const violations: Omit<Violation, 'check'>[] = []
+  let looked = 0
+  for (const copy of [...first.values()].toSorted((a, b) => a.at - b.at)) {
+    const message = committed.get(copy.id) ?? lost.get(copy.id)
+    if (message?.place === undefined) continue
+    looked += 1
+    const chain = `${message.key}@${message.epoch}`
+    const before = last.get(chain)
+    if (before !== undefined && before.place > message.place) {
+      violations.push({
+        id: copy.id,
+        key: message.key,
+        text:
+          `Change ${message.place} of ${chain} (${copy.id}) was first published by ${copy.relay} after change ` +
+          `${before.place} (${before.copy.id}).`,
+      })
+    } else last.set(chain, { place: message.place, copy })
+  }
+  return found('order', looked, violations)
+}
+
+/** Who was the owner of a shard at an instant, by the log that a trigger writes. */
+export function ownersOf(changes: readonly LeaseChange[]): ReadonlyMap<number, readonly LeaseChange[]> {
+  const byShard = new Map<number, LeaseChange[]>(Array.from({ length: SHARDS }, (_, shard) => [shard, []]))
+  for (const change of changes.toSorted((a, b) => a.atMs - b.atMs)) byShard.get(change.shard)?.push(change)
+  return byShard
+}
+
+/**
+ * Each call of a publisher must begin while its relay holds the shard. For as long as a lease lasts after a failover two
+ * relays may believe so: the new primary does not know who had it last.
+ */
+export function checkOwners({ copies, leaseChanges, failovers, leaseMs }: Evidence): Checked {
+  const owners = ownersOf(leaseChanges)
+  const violations: Omit<Violation, 'check'>[] = []
+  const seen = new Set<string>()
+  let looked = 0
+  for (const { id, key, relay, calledAtMs } of copies) {
+    if (key === undefined) continue
+    if (failovers.some((at) => calledAtMs > at - 2 * leaseMs && calledAtMs < at + 2 * leaseMs)) continue
+    looked += 1
+    const shard = shardOf(key)
+    const changes = owners.get(shard)!
+    // Whoever took the shard over long before the call, if the relay has not taken it again since.
+    const holder = changes.findLast(({ atMs }) => atMs < calledAtMs - CLOCK_SLACK_MS)
+    const mine = changes.some(
+      ({ atMs, owner }) => owner === relay && atMs <= calledAtMs && atMs >= (holder?.atMs ?? -Infinity),
+    )
+    const call = `${relay} ${calledAtMs}`
+    if (holder === undefined || mine || seen.has(call)) continue
+    seen.add(call)
+    violations.push({
+      id,
+      key,
+      text:
+        `${relay} published the message ${id}${ofKey(key)} by a call that began ` +
+        `${Math.round(calledAtMs - holder.atMs)} ms after shard ${shard} had gone to ${holder.owner ?? 'nobody'}.`,
+    })
+  }
+  return found('one owner', looked, violations)
+}
+
+/** From the beginning of each fault to the beginning of the next: at most one batch a shard, and one more for each death. */
+export function checkDuplicates({ copies, timeline, relayDeaths, batchSize }: Evidence): Checked {
+  const starts = timeline
+    .filter(({ kind }) => kind === 'fault')
+    .map(({ fromMs }) => fromMs)
+    .toSorted((a, b) => a - b)
+  const seen = new Set<string>()
+  const counts = new Map<string, { count: number; window: number; id: string }>()
+  for (const { id, key, recordedAtMs } of copies) {
+    if (!seen.has(id)) {
+      seen.add(id)
+      continue
+    }
+    if (key === undefined) continue
+    const window = starts.findLastIndex((at) => at <= recordedAtMs)
+    const place = `${window} ${shardOf(key)}`
+    const entry = counts.get(place) ?? { count: 0, window, id }
+    entry.count += 1
+    counts.set(place, entry)
+  }
+  const violations = [...counts].flatMap(([place, { count, window, id }]) => {
+    const from = starts[window] ?? -Infinity
+    const to = starts[window + 1] ?? Infinity
+    const deaths = relayDeaths.filter((at) => at >= from && at < to).length
+    const faults = timeline.filter(
+      ({ kind, fromMs, toMs }) => kind === 'fault' && fromMs < to && toMs >= from,
+    ).length
+    const bound = batchSize * (1 + faults + deaths)
+    if (count <= bound) return []
+    const shard = place.split(' ')[1]
+    return [
+      {
+        id,
+        text: `Shard ${shard} had ${count} duplicates after fault ${window + 1}; the bound is ${bound}.`,
+      },
+    ]
+  })
+  return found('duplicates', copies.length, violations)
+}

@@ -1,0 +1,36 @@
+import type { Copy } from '../driver/recorder.ts'
+import type { Committed, Effect, LeaseChange, Unfenced } from './history.ts'
+import type { TimelineEvent } from '../driver/timeline.ts'
+
+/** Everything that the checks at the end of a run look at. */
+export interface Evidence {
+  readonly leaseMs: number
+  readonly batchSize: number
+  /** The ledger of the last primary. */
+  readonly committed: ReadonlyMap<string, Committed>
+  /** What former primaries had committed and the failover lost. */
+  readonly lost: ReadonlyMap<string, Committed>
+  readonly copies: readonly Copy[]
+  readonly first: ReadonlyMap<string, Copy>
+  readonly effects: readonly Effect[]
+  /** Message ids that the inbox has a claim for. */
+  readonly claims: readonly string[]
+  /** What the version buffer applied, in order. */
+  readonly applied: readonly { readonly versionKey: string; readonly from: number; readonly id: string }[]
+  /** Rows of versioned tables that are not at the version that was applied last. */
+  readonly balances: ReadonlyMap<string, { readonly version: number; readonly total: number }>
+  /** What is left in the tables of txbox: a sentence for each kind of row that should not be there. */
+  readonly left: readonly { readonly text: string; readonly id?: string | undefined }[]
+  readonly leaseChanges: readonly LeaseChange[]
+  readonly unfenced: readonly Unfenced[]
+  /** The ids of killing messages, one for each relay that they killed. */
+  readonly kills: readonly string[]
+  readonly deadLetters: readonly { readonly id: string; readonly error: string | undefined }[]
+  readonly relayDeaths: readonly number[]
+  readonly failovers: readonly number[]
+  readonly timeline: readonly TimelineEvent[]
+  /** What was found while the run went on. */
+  readonly standstills: readonly string[]
+  readonly resources: readonly string[]
+  readonly unclean: readonly string[]
+}

@@ -1,0 +1,81 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { txboxTables } from '../database/chaos-tables.ts'
+import type { Engine } from '../database/engine.ts'
+import type { Sql, SqlRow } from '../database/sql.ts'
+import type { Evidence } from './evidence.ts'
+import { readCommitted, readEffects, readLeaseChanges, readUnfenced, textOf } from './history.ts'
+
+type FromDatabase = Pick<
+  Evidence,
+  'committed' | 'effects' | 'claims' | 'applied' | 'balances' | 'left' | 'leaseChanges' | 'unfenced'
+>
+
+/** What the database says when everything has come to rest. */
+export async function gatherFromDatabase(engine: Engine, sql: Sql): Promise<FromDatabase> {
+  const { inbox } = txboxTables(engine)
+  const key = engine === 'postgres' ? 'key' : '`key`'
+  const claims = await sql.query(`select ${key} as id from ${inbox} where consumer = 'chaos'`)
+  const applied = await sql.query(
+    'select version_key, from_version, message_id from chaos_applied order by serial',
+  )
+  const balances = await sql.query('select version_key, version, total from chaos_balances')
+  return {
+    committed: new Map((await readCommitted(sql)).map((message) => [message.id, message])),
+    effects: await readEffects(sql),
+    claims: claims.map((row) => textOf(row['id'])!),
+    applied: applied.map((row) => ({
+      versionKey: String(row['version_key']),
+      from: Number(row['from_version']),
+      id: String(row['message_id']),
+    })),
+    balances: new Map(
+      balances.map((row) => [
+        String(row['version_key']),
+        { version: Number(row['version']), total: Number(row['total']) },
+      ]),
+    ),
+    left: await readLeft(engine, sql),
+    leaseChanges: await readLeaseChanges(sql),
+    unfenced: await readUnfenced(sql),
+  }
+}
+
+/** Rows of txbox that should not be there when all messages are through and all workers have ended. */
+async function readLeft(engine: Engine, sql: Sql): Promise<Evidence['left']> {
+  const { outbox, parked, leases, waiting, versions } = txboxTables(engine)
+  const now = engine === 'postgres' ? 'clock_timestamp()' : 'utc_timestamp(6)'
+  const say = async (
+    text: string,
+    tell: (row: SqlRow) => { text: string; id?: string | undefined },
+  ): Promise<Evidence['left']> => (await sql.query(text)).map(tell)
+  const described = (where: string) => (row: SqlRow) => ({
+    id: textOf(row['id']),
+    text: `The message ${textOf(row['id'])} of shard ${String(row['shard'])} is still ${where}${why(row)}.`,
+  })
+  const why = (row: SqlRow): string => (row['error'] ? `: ${textOf(row['error'])}` : '')
+  return [
+    ...(await say(`select id, shard from ${outbox} order by seq limit 100`, described('in the outbox'))),
+    ...(await say(`select id, shard, error from ${parked} order by place limit 100`, described('parked'))),
+    ...(await say(
+      `select name, owner from ${leases} where owner is not null and expires_at > ${now}`,
+      (row) => ({ text: `The lease ${textOf(row['name'])} is still held by ${textOf(row['owner'])}.` }),
+    )),
+    ...(await say(`select consumer, from_version as v from ${waiting} limit 100`, (row) => ({
+      text: `A message from version ${String(row['v'])} still waits in the version buffer of ${textOf(row['consumer'])}.`,
+    }))),
+    ...(await say(`select count(*) as n from ${versions} where waiting <> 0`, (row) => ({
+      text:
+        Number(row['n']) > 0 ? `${String(row['n'])} keys of the version buffer count waiting messages.` : '',
+    }))),
+  ].filter(({ text }) => text !== '')
+}
+
+export async function readDeadLetters(engine: Engine, sql: Sql): Promise<Evidence['deadLetters']> {
+  const { parked } = txboxTables(engine)
+  const rows = await sql.query(`select id, error from ${parked} where dead_at is not null order by place`)
+  return rows.map((row) => ({ id: textOf(row['id'])!, error: textOf(row['error']) }))
+}
+
+export function readKills(file: string): readonly string[] {
+  return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : []
+}

@@ -1,0 +1,61 @@
+import { shardOf } from '@txbox/core'
+import type { Evidence } from './evidence.ts'
+import type { Violation } from './violation.ts'
+
+const MOST_LINES = 60
+/** What happened so long before and after the message of the violation belongs to its history. */
+const AROUND_MS = 15_000
+
+interface Entry {
+  readonly atMs: number
+  readonly text: string
+}
+
+/** What is known of the key, or of the message, of a violation: commits, copies, effects, leases, faults. */
+export function keyHistory(evidence: Evidence, { id, key }: Violation): readonly string[] {
+  const known = [...evidence.committed.values(), ...evidence.lost.values()]
+  const ids = new Set(known.filter((one) => key !== undefined && one.key === key).map((one) => one.id))
+  if (id !== undefined) ids.add(id)
+  const copies = evidence.copies.filter((copy) => ids.has(copy.id))
+  const center = copies.find((copy) => copy.id === id)?.recordedAtMs ?? copies.at(-1)?.recordedAtMs
+  const isNear = (atMs: number): boolean => center === undefined || Math.abs(atMs - center) < AROUND_MS
+  const mark = (other: string): string => (other === id ? '* ' : '  ')
+  const placeOf = (other: string): string => {
+    const message = evidence.committed.get(other) ?? evidence.lost.get(other)
+    return message?.place === undefined ? '' : ` (change ${message.place} of epoch ${message.epoch})`
+  }
+  const shard = key === undefined ? undefined : shardOf(key)
+  const entries: Entry[] = [
+    ...copies.map((copy) => ({
+      atMs: copy.recordedAtMs,
+      text: `${mark(copy.id)}published ${copy.id}${placeOf(copy.id)} by ${copy.relay}, called ${Math.round(copy.recordedAtMs - copy.calledAtMs)} ms before`,
+    })),
+    ...evidence.leaseChanges
+      .filter((change) => change.shard === shard)
+      .map(({ atMs, owner }) => ({ atMs, text: `  lease of shard ${shard}: ${owner ?? 'nobody'}` })),
+    ...evidence.timeline.map(({ fromMs, text, kind, step }) => ({
+      atMs: fromMs,
+      text: `  ${kind}${step === undefined ? '' : ` of step ${step}`}: ${text}`,
+    })),
+  ]
+  const near = entries.filter(({ atMs }) => isNear(atMs)).toSorted((a, b) => a.atMs - b.atMs)
+  const from = near[0]?.atMs ?? 0
+  const subject = evidence.committed.get(id ?? '') ?? evidence.lost.get(id ?? '')
+  const effects = evidence.effects.filter((effect) => effect.id === id)
+  return [
+    ...(subject === undefined
+      ? []
+      : [
+          `committed by ${subject.producer} as row ${subject.serial} of the ledger${placeOf(subject.id)}` +
+            (evidence.lost.has(subject.id) ? ', lost by a failover' : ''),
+        ]),
+    ...(id === undefined
+      ? []
+      : [
+          `effects of ${id}: ${effects.map(({ serial, worker }) => `row ${serial} by ${worker}`).join(', ') || 'none'}`,
+        ]),
+    ...near
+      .slice(-MOST_LINES)
+      .map(({ atMs, text }) => `${String(Math.round(atMs - from)).padStart(7)} ms ${text}`),
+  ]
+}

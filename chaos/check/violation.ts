@@ -1,0 +1,39 @@
+export interface Violation {
+  /** The check that failed. */
+  readonly check: CheckName
+  readonly text: string
+  /** Of the first message concerned, if there is one. */
+  readonly id?: string | undefined
+  readonly key?: string | undefined
+}
+
+/** Everything that is checked, in the order of the report, and what it means. */
+export const CHECKS = {
+  published: 'every committed message is published (but for those that a failover lost)',
+  'rolled back': 'nothing of a transaction that rolled back is published',
+  'same bytes': 'all copies of a message are the same',
+  order: 'the first copies of each key come in the order of the commits',
+  scheduled: 'no scheduled message comes early',
+  'one effect': 'each published message has one effect',
+  'claim and effect': 'there is no claim without its effect, and no effect without its claim',
+  'version order': 'the version buffer applies each key in order, without a gap',
+  'nothing left': 'nothing is parked, waiting, claimed or leased at the end',
+  standstill: 'no shard stands still beyond its lease + 5 s while its database and broker are well',
+  'one owner': 'a relay publishes only in shards that it holds',
+  fence: 'only the holder of a shard settles its messages',
+  'killing message': 'a message that kills relays is given up after its attempts',
+  duplicates: 'no more copies than one batch for each shard and fault',
+  'dead letters': 'only messages that were made to fail become dead letters',
+  resources: 'memory and connections stay within their bounds',
+  'clean end': 'every process ends by itself when it is told to, and no process crashes',
+} as const
+
+export type CheckName = keyof typeof CHECKS
+
+/** The verdict of one check. */
+export interface Verdict {
+  readonly check: CheckName
+  /** How many things were looked at: none means that the check says nothing. */
+  readonly looked: number
+  readonly violations: readonly Violation[]
+}

@@ -1,0 +1,136 @@
+import { SHARDS } from '@txbox/core'
+import { DATABASE } from '../servers/database-engine.ts'
+import type { Engine } from './engine.ts'
+import type { Sql } from './sql.ts'
+
+/** The tables of txbox, by the names that the database has for them. */
+export function txboxTables(engine: Engine) {
+  const of = (name: string): string => (engine === 'postgres' ? `txbox.${name}` : `txbox_${name}`)
+  return {
+    inbox: of('inbox'),
+    outbox: of('outbox'),
+    parked: of('parked'),
+    leases: of('leases'),
+    waiting: of('waiting'),
+    versions: of('versions'),
+  } as const
+}
+
+export type TxboxTable = keyof ReturnType<typeof txboxTables>
+
+/** The names of the aggregates, which are also the ordering keys. */
+export const KEYS: readonly string[] = Array.from({ length: 48 }, (_, n) => `account-${n}`)
+
+/**
+ * Creates the tables of the business and of the checker.
+ *
+ * - `chaos_aggregates`: one row a key; a producer locks the row before it publishes.
+ * - `chaos_committed`: one row a message, written in the transaction that publishes the message.
+ * - `chaos_effects`: one row each time a message took effect. Nothing is unique there, so that a second effect shows.
+ * - `chaos_applied`: what the version buffer applied, in order.
+ * - `chaos_balances`: versioned rows, one for each key and epoch.
+ * - `chaos_lease_log` and `chaos_unfenced`: written by triggers on the tables of txbox.
+ */
+export async function createChaosTables(engine: Engine, sql: Sql): Promise<void> {
+  // The clients' user has the name of the schema, which would otherwise get these tables too.
+  if (engine === 'postgres') await sql.query('set search_path to public')
+  for (const statement of engine === 'postgres' ? postgresTables() : mysqlTables()) await sql.query(statement)
+  for (const key of KEYS) {
+    await sql.query(`insert into chaos_aggregates (name, epoch, n) values (?, '', 0)`, [key])
+  }
+}
+
+function columns(serial: string): readonly string[] {
+  return [
+    'create table chaos_aggregates (name varchar(100) primary key, epoch varchar(60) not null, n bigint not null)',
+    `create table chaos_committed (serial ${serial}, message_id varchar(64) not null, name varchar(100),
+      epoch varchar(60) not null, place bigint, deliver_at_ms bigint, ill varchar(20), producer varchar(40) not null)`,
+    `create table chaos_effects (serial ${serial}, message_id varchar(64) not null, worker varchar(40) not null)`,
+    'create index chaos_effects_message_id on chaos_effects (message_id)',
+    `create table chaos_applied (serial ${serial}, version_key varchar(160) not null, from_version bigint not null,
+      message_id varchar(64) not null)`,
+    `create table chaos_balances (version_key varchar(160) primary key, version bigint not null, total bigint not null)`,
+  ]
+}
+
+function postgresTables(): readonly string[] {
+  return [
+    ...columns('bigint generated always as identity primary key'),
+    `create table chaos_lease_log (at_ms double precision not null, shard integer not null, owner text)`,
+    `create table chaos_unfenced (at_ms double precision not null, shard integer not null, message_id text not null,
+      owner text, settled_by text not null)`,
+    `create function chaos_lease_changed() returns trigger language plpgsql as $$
+      begin
+        if new.name like 'outbox/%' then
+          insert into public.chaos_lease_log (at_ms, shard, owner)
+          values (extract(epoch from clock_timestamp()) * 1000, substr(new.name, 8)::integer, new.owner);
+        end if;
+        return null;
+      end $$`,
+    `create trigger chaos_lease_changed after update on txbox.leases for each row
+      when (new.owner is distinct from old.owner or new.term <> old.term)
+      execute function chaos_lease_changed()`,
+    `create function chaos_message_settled() returns trigger language plpgsql as $$
+      declare
+        holder text;
+        settler text := current_setting('application_name');
+      begin
+        if settler like 'relay-%' then
+          select l.owner into holder from txbox.leases as l where l.name = 'outbox/' || lpad(old.shard::text, 2, '0');
+          if holder is distinct from settler then
+            insert into public.chaos_unfenced (at_ms, shard, message_id, owner, settled_by)
+            values (extract(epoch from clock_timestamp()) * 1000, old.shard, old.id, holder, settler);
+          end if;
+        end if;
+        return null;
+      end $$`,
+    `create trigger chaos_message_settled after delete on txbox.outbox for each row
+      execute function chaos_message_settled()`,
+  ]
+}
+
+/** Relays connect as users of their own, which name them in the trigger; PostgreSQL has the name of the application. */
+export const RELAY_SLOTS = ['relay-1', 'relay-2'] as const
+
+function mysqlTables(): readonly string[] {
+  return [
+    ...columns('bigint auto_increment primary key'),
+    `create table chaos_lease_log (at_ms double not null, shard integer not null, owner varchar(255))`,
+    `create table chaos_unfenced (at_ms double not null, shard integer not null, message_id varchar(64) not null,
+      owner varchar(255), settled_by varchar(255) not null)`,
+    `create trigger chaos_lease_changed after update on txbox_leases for each row
+      insert into chaos_lease_log (at_ms, shard, owner)
+      select unix_timestamp(sysdate(6)) * 1000, cast(substr(convert(new.name using utf8mb4), 8) as signed), convert(new.owner using utf8mb4)
+      from (select 1) as one
+      where new.name like 'outbox/%' and (not (new.owner <=> old.owner) or new.term <> old.term)`,
+    `create trigger chaos_message_settled after delete on txbox_outbox for each row
+      insert into chaos_unfenced (at_ms, shard, message_id, owner, settled_by)
+      select unix_timestamp(sysdate(6)) * 1000, old.shard, old.id, convert(l.owner using utf8mb4), substring_index(user(), '@', 1)
+      from txbox_leases as l
+      where l.name = concat('outbox/', lpad(old.shard, 2, '0')) and user() like 'relay-%'
+        and not (substring_index(convert(l.owner using utf8mb4), '.', 1) <=> substring_index(user(), '@', 1))`,
+    // As which of the two a client of this machine is taken depends on the server's settings.
+    ...RELAY_SLOTS.flatMap((slot) =>
+      ['localhost', '127.0.0.1'].flatMap((host) => [
+        `create user '${slot}'@'${host}'`,
+        `grant all on ${DATABASE}.* to '${slot}'@'${host}'`,
+        `grant process on *.* to '${slot}'@'${host}'`,
+      ]),
+    ),
+  ]
+}
+
+/**
+ * An expression that names the server for as long as its history does not fork: positions of a key begin anew behind a
+ * failover, since the new primary may have lost the last ones.
+ */
+export function epochExpression(engine: Engine): string {
+  return engine === 'postgres'
+    ? 'substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)'
+    : `concat(@@server_id, '-', @@port)`
+}
+
+export function shardName(shard: number): string {
+  if (!(shard >= 0 && shard < SHARDS)) throw new RangeError(`There is no shard ${shard}.`)
+  return `outbox/${String(shard).padStart(2, '0')}`
+}

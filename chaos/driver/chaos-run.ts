@@ -1,0 +1,226 @@
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Violation } from '../check/violation.ts'
+import type { FaultName } from '../faults/fault-names.ts'
+import { FAULTS } from '../faults/faults.ts'
+import type { Surroundings } from '../faults/fault.ts'
+import { stepAt, type Step } from '../faults/schedule.ts'
+import type { Plant } from '../plants/plants.ts'
+import { plantedPackages } from '../plants/planted-copy.ts'
+import type { Engine } from '../database/engine.ts'
+import { finish, type RunResult } from './finish.ts'
+import { Fleet } from './fleet.ts'
+import { Losses } from './losses.ts'
+import { machineStretch } from './machine-load.ts'
+import { Modes } from './modes.ts'
+import { OnlineChecks } from './online-checks.ts'
+import { relaySettings, type RelaySettings } from './relay-settings.ts'
+import { Recorder } from './recorder.ts'
+import { startStand, type Stand } from './stand.ts'
+import { StandstillWatch } from './standstill-watch.ts'
+import { Timeline, type TimelineEvent } from './timeline.ts'
+
+export interface RunOptions {
+  readonly database: Engine
+  readonly minutes: number
+  readonly seed: number
+  readonly faults: readonly FaultName[]
+  /** Kinds that are left out; all other faults stay the same. */
+  readonly without: ReadonlySet<FaultName>
+  readonly plant: Plant | undefined
+  readonly keep: boolean
+  readonly tell: (event: TimelineEvent) => void
+  readonly signal: AbortSignal
+}
+
+/** How long the lease lasts, beyond which a shard may stand still for a moment. */
+const STANDSTILL_SPARE_MS = 5000
+const SHORTEST_QUIET_MS = 1500
+/** A shard whose first message has been the same for less than this is moving. */
+const MOVING_MS = 700
+const LOOK_INTERVAL_MS = 200
+const WARM_UP_MS = 2000
+const START_LIMIT_MS = 120_000
+
+/** One run, from the start of the servers to the verdicts. */
+export async function runChaos(options: RunOptions): Promise<RunResult> {
+  const packages = options.plant && plantedPackages(options.plant)
+  try {
+    const stand = await startStand(options.database)
+    try {
+      return await new ChaosRun(options, stand, packages?.folder).run()
+    } finally {
+      await stand.close(options.keep)
+    }
+  } finally {
+    packages?.remove()
+  }
+}
+
+/** The parts of a run that its end needs. */
+export interface RunParts {
+  readonly options: RunOptions
+  readonly stand: Stand
+  readonly settings: RelaySettings
+  readonly killLog: string
+  readonly fleet: Fleet
+  readonly recorder: Recorder
+  readonly losses: Losses
+  readonly modes: Modes
+  readonly online: OnlineChecks
+  readonly watch: StandstillWatch
+  readonly timeline: Timeline
+  readonly relayPoison: Set<string>
+  readonly standstills: string[]
+  /** By how much bounds on time were stretched at most, because the machine was overloaded. */
+  readonly mostStretch: number
+}
+
+class ChaosRun implements RunParts {
+  readonly options: RunOptions
+  readonly stand: Stand
+  readonly settings: RelaySettings
+  readonly killLog: string
+  readonly fleet: Fleet
+  readonly recorder: Recorder
+  readonly losses = new Losses()
+  readonly modes: Modes
+  readonly online: OnlineChecks
+  readonly watch: StandstillWatch
+  readonly timeline: Timeline
+  readonly relayPoison = new Set<string>()
+  readonly standstills: string[] = []
+  mostStretch = 1
+  #steps = 0
+
+  constructor(options: RunOptions, stand: Stand, packages: string | undefined) {
+    const { database: engine, seed, plant } = options
+    const { folder, database, broker } = stand
+    this.options = options
+    this.stand = stand
+    this.settings = relaySettings(seed, plant?.settings)
+    this.killLog = path.join(folder, 'kills.log')
+    const base = {
+      engine,
+      seed,
+      ...this.settings,
+      killLog: this.killLog,
+      databaseUrl: database.url,
+      brokerUrl: broker.url,
+      workerPlant: plant?.worker,
+    }
+    this.fleet = new Fleet(base, folder, packages)
+    this.recorder = new Recorder(() => broker.directUrl, path.join(folder, 'record.jsonl'), seed)
+    this.modes = new Modes(this.fleet)
+    const url = (): string => database.directUrl()
+    this.online = new OnlineChecks({
+      engine,
+      url,
+      recorder: this.recorder,
+      fleet: this.fleet,
+      killLog: this.killLog,
+    })
+    this.watch = new StandstillWatch(engine, url)
+    this.timeline = new Timeline(options.tell)
+  }
+
+  async run(): Promise<RunResult> {
+    const sampling = setInterval(() => this.#sample(), 1000)
+    try {
+      await this.recorder.start()
+      this.fleet.start()
+      this.watch.start()
+      await this.fleet.allReady(START_LIMIT_MS)
+      this.timeline.now('phase', 'warm-up', 'all workers are at work')
+      await pause(WARM_UP_MS)
+      const first = await this.#disturb()
+      return await finish(this, first, this.#steps)
+    } finally {
+      clearInterval(sampling)
+      await this.watch.close()
+      await this.fleet.killAll()
+      await this.recorder.close()
+    }
+  }
+
+  /** Step after step until the time is over, or something is found. */
+  async #disturb(): Promise<Violation | undefined> {
+    const { minutes, seed, faults, without, signal } = this.options
+    const until = performance.now() + minutes * 60_000
+    while (performance.now() < until && !signal.aborted) {
+      this.#steps += 1
+      await this.#inject(stepAt(seed, this.#steps, faults, without))
+      const violation = await this.#quiet()
+      if (violation === undefined) continue
+      this.timeline.now('violation', violation.check, violation.text)
+      return violation
+    }
+    return undefined
+  }
+
+  async #inject({ number, faults }: Step): Promise<void> {
+    if (faults.some(({ name }) => FAULTS[name].harms !== 'nothing')) this.watch.isWell = false
+    await Promise.all(
+      faults.map(async ({ name, draw }) => {
+        const fromMs = Date.now()
+        const text = await FAULTS[name].inject(this.#surroundings, draw)
+        this.timeline.add({ kind: 'fault', name, text, fromMs, toMs: Date.now(), step: number })
+      }),
+    )
+    this.watch.isWell = true
+  }
+
+  /** Waits until every shard moves again, and looks whether anything is wrong. */
+  async #quiet(): Promise<Violation | undefined> {
+    const from = performance.now()
+    for (;;) {
+      await pause(LOOK_INTERVAL_MS)
+      const [longest] = this.watch.standing()
+      const stretch = machineStretch()
+      this.mostStretch = Math.max(this.mostStretch, stretch)
+      if (longest !== undefined && longest.ms > (this.settings.leaseMs + STANDSTILL_SPARE_MS) * stretch) {
+        const text = `Shard ${longest.shard} has stood still for ${Math.round(longest.ms)} ms at: ${longest.what}.`
+        this.standstills.push(text)
+        return { check: 'standstill', text }
+      }
+      if (performance.now() - from < SHORTEST_QUIET_MS || (longest?.ms ?? 0) > MOVING_MS) continue
+      await this.online.lookAtResources()
+      return this.online.look()
+    }
+  }
+
+  async #failOver(): Promise<void> {
+    const { database } = this.stand
+    this.losses.failovers.push(Date.now())
+    const { formerUrl, discardFormer } = await database.failOver()
+    const lostEffects = await this.losses.compare(formerUrl, database.directUrl())
+    await discardFormer()
+    this.online.forget()
+    // As an operator does it: what had been acknowledged, and whose effect is lost, is delivered again. Not awaited, since
+    // the broker may be away as well.
+    void this.recorder.redeliver(lostEffects)
+  }
+
+  get #surroundings(): Surroundings {
+    const { database, broker } = this.stand
+    return {
+      engine: this.options.database,
+      database,
+      broker,
+      fleet: this.fleet,
+      recorder: this.recorder,
+      leaseMs: this.settings.leaseMs,
+      relayPoison: this.relayPoison,
+      failOver: () => this.#failOver(),
+      behave: (mode) => this.modes.behave(mode),
+    }
+  }
+
+  #sample(): void {
+    this.timeline.samples.push({
+      atMs: Date.now(),
+      published: this.recorder.copies.length,
+      processed: this.fleet.total('processed'),
+    })
+  }
+}

@@ -1,0 +1,177 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { mysql } from '@txbox/mysql'
+import { postgres } from '@txbox/postgres'
+import { createDeadLetters } from '@txbox/relay'
+import mysql2 from 'mysql2/promise'
+import { Pool } from 'pg'
+import { judge } from '../check/checks.ts'
+import type { Evidence } from '../check/evidence.ts'
+import { gatherFromDatabase, readDeadLetters, readKills } from '../check/gather-evidence.ts'
+import { readCommitted, readEffects } from '../check/history.ts'
+import { keyHistory } from '../check/key-history.ts'
+import type { Verdict, Violation } from '../check/violation.ts'
+import { withDirectConnection } from '../database/direct-connection.ts'
+import type { Engine } from '../database/engine.ts'
+import type { RunOptions, RunParts } from './chaos-run.ts'
+import { machineStretch } from './machine-load.ts'
+import type { RelaySettings } from './relay-settings.ts'
+import type { Sample, TimelineEvent } from './timeline.ts'
+import type { SlotFigures } from './fleet.ts'
+
+/** How long the workers have for what is left when the faults are over. */
+const DRAIN_MS = 60_000
+const DRAIN_AFTER_VIOLATION_MS = 5000
+const END_MS = 15_000
+
+export interface RunResult {
+  readonly options: RunOptions
+  readonly settings: RelaySettings
+  readonly steps: number
+  readonly startedAtMs: number
+  readonly durationMs: number
+  readonly verdicts: readonly Verdict[]
+  /** The violation that ended the run, or the first that the end of the run showed. */
+  readonly first: Violation | undefined
+  /** How long faults had been injected when that violation showed; `undefined` when only the end showed it. */
+  readonly foundAfterMs: number | undefined
+  /** What happened to the key of the first violation, line by line. */
+  readonly history: readonly string[]
+  readonly figures: {
+    readonly committed: number
+    readonly published: number
+    readonly copies: number
+    readonly duplicates: number
+    readonly effects: number
+    readonly extraDeliveries: number
+    readonly lostByFailover: number
+    readonly effectsLostByFailover: number
+    readonly longestStandstillMs: number
+    readonly longestStandstillAt: string
+    readonly relayDeaths: number
+    readonly mostStretch: number
+  }
+  readonly workers: ReadonlyMap<string, SlotFigures>
+  readonly events: readonly TimelineEvent[]
+  readonly samples: readonly Sample[]
+  readonly folder: string
+}
+
+/** Heals everything, lets the workers finish, ends them, and judges what is there. */
+export async function finish(
+  parts: RunParts,
+  violation: Violation | undefined,
+  steps: number,
+): Promise<RunResult> {
+  const { stand, timeline, losses, fleet, recorder, watch, options } = parts
+  const unclean: string[] = []
+  const endMs = END_MS * machineStretch()
+  timeline.now('phase', 'drain', 'no more faults; the workers finish what is left')
+  parts.modes.heal()
+  unclean.push(...(await fleet.end('producer', endMs)))
+  const url = stand.database.directUrl()
+  const deadLetters = await drain(parts, url)
+  for (const kind of ['relay', 'consumer', 'collector'] as const)
+    unclean.push(...(await fleet.end(kind, endMs)))
+  const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
+  const evidence: Evidence = {
+    ...fromDatabase,
+    ...parts.settings,
+    lost: losses.committed,
+    leaseChanges: [...losses.leaseChanges, ...fromDatabase.leaseChanges],
+    unfenced: [...losses.unfenced, ...fromDatabase.unfenced],
+    copies: recorder.copies,
+    first: recorder.first,
+    kills: readKills(parts.killLog),
+    deadLetters,
+    relayDeaths: fleet.relayDeaths,
+    failovers: losses.failovers,
+    timeline: timeline.events,
+    standstills: parts.standstills,
+    resources: parts.online.resources,
+    unclean: [...unclean.map((slot) => `${slot} did not end by itself.`), ...fleet.crashes],
+  }
+  const verdicts = judge(evidence)
+  const first = violation ?? verdicts.flatMap(({ violations }) => violations)[0]
+  return {
+    options,
+    steps,
+    verdicts,
+    first,
+    settings: parts.settings,
+    startedAtMs: timeline.startedAtMs,
+    durationMs: Date.now() - timeline.startedAtMs,
+    foundAfterMs: foundAfterMs(timeline.events),
+    history: first === undefined ? [] : keyHistory(evidence, first),
+    figures: {
+      committed: evidence.committed.size,
+      published: recorder.first.size,
+      copies: recorder.copies.length,
+      duplicates: recorder.copies.length - recorder.first.size,
+      effects: evidence.effects.length,
+      extraDeliveries: recorder.extraDeliveries,
+      lostByFailover: losses.committed.size,
+      effectsLostByFailover: losses.effects,
+      longestStandstillMs: Math.round(watch.longest.ms),
+      longestStandstillAt: watch.longest.what,
+      relayDeaths: fleet.relayDeaths.length,
+      mostStretch: Number(parts.mostStretch.toFixed(1)),
+    },
+    workers: fleet.figures,
+    events: timeline.events,
+    samples: timeline.samples,
+    folder: stand.folder,
+  }
+}
+
+function foundAfterMs(events: readonly TimelineEvent[]): number | undefined {
+  const [begin, end] = [
+    events.find(({ kind }) => kind === 'phase'),
+    events.find(({ kind }) => kind === 'violation'),
+  ]
+  return begin && end && end.fromMs - begin.fromMs
+}
+
+/** Waits until everything that was committed has been published and has its effect, or for long enough. */
+async function drain(parts: RunParts, url: string): Promise<Evidence['deadLetters']> {
+  const { recorder, options, timeline } = parts
+  // Who waits for what has been lost waits in vain.
+  const isLost = timeline.events.some(({ kind }) => kind === 'violation')
+  const drainMs = (isLost ? DRAIN_AFTER_VIOLATION_MS : DRAIN_MS) * machineStretch()
+  const until = performance.now() + drainMs
+  const deadLetters = new Map<string, Evidence['deadLetters'][number]>()
+  await recorder.letGo()
+  while (performance.now() < until) {
+    const isDone = await withDirectConnection(url, async (sql) => {
+      for (const letter of await readDeadLetters(options.database, sql)) deadLetters.set(letter.id, letter)
+      const committed = await readCommitted(sql)
+      if (!committed.every(({ id }) => recorder.first.has(id))) return false
+      const effects = new Set((await readEffects(sql)).map(({ id }) => id))
+      return [...recorder.first.keys()].every((id) => effects.has(id)) && (await recorder.backlog()) === 0
+    }).catch(() => false)
+    if (isDone) break
+    const ids = [...deadLetters.keys()].filter((id) => !recorder.first.has(id))
+    // What has been redriven already is no dead letter any more, and is left alone.
+    if (ids.length > 0) await redrive(options.database, url, ids)
+    await pause(500)
+  }
+  return [...deadLetters.values()]
+}
+
+/** Healed, a dead letter can go. */
+async function redrive(engine: Engine, url: string, ids: readonly string[]): Promise<void> {
+  if (engine === 'postgres') {
+    const pool = new Pool({ connectionString: url, max: 1 })
+    try {
+      await createDeadLetters({ database: postgres({ db: pool }) }).redrive({ ids })
+    } finally {
+      await pool.end()
+    }
+    return
+  }
+  const pool = mysql2.createPool({ uri: url, connectionLimit: 1 })
+  try {
+    await createDeadLetters({ database: mysql({ db: pool }) }).redrive({ ids })
+  } finally {
+    await pool.end()
+  }
+}

@@ -1,0 +1,149 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { checkKills, ofKey } from '../check/checks.ts'
+import { readKills } from '../check/gather-evidence.ts'
+import { readClaimsWithoutEffect, readGone, readUnfenced } from '../check/history.ts'
+import type { Violation } from '../check/violation.ts'
+import { withDirectConnection } from '../database/direct-connection.ts'
+import type { Engine } from '../database/engine.ts'
+import { CLIENT } from '../servers/database-engine.ts'
+import { MOST_CONNECTIONS } from '../workers/limits.ts'
+import type { Fleet } from './fleet.ts'
+import type { Recorder } from './recorder.ts'
+
+/** What has left the outbox may take so long through the broker to the recorder. */
+const THROUGH_BROKER_MS = 20_000
+/** Rows of the ledger behind the last ones of an earlier look, so long ago, are looked at again. */
+const LOOK_BACK_LOOKS = 20
+const MOST_RSS_BYTES = 500 * 1024 * 1024
+
+interface Subject {
+  readonly engine: Engine
+  readonly url: () => string
+  readonly recorder: Recorder
+  readonly fleet: Fleet
+  readonly killLog: string
+}
+
+/** The checks that are made in each quiet time, so that a run ends soon after the fault that broke something. */
+export class OnlineChecks {
+  readonly #subject: Subject
+  /** The last serial numbers of the ledger at earlier looks. */
+  #serials: number[] = []
+  readonly resources: string[] = []
+
+  constructor(subject: Subject) {
+    this.#subject = subject
+  }
+
+  /** After a failover serial numbers are given out again. */
+  forget(): void {
+    this.#serials = []
+  }
+
+  /** @returns the first violation. */
+  async look(): Promise<Violation | undefined> {
+    const checks = [this.#lost(), this.#twice(), this.#claimOnly(), this.#unfenced()]
+    return (await Promise.all(checks)).find((violation) => violation !== undefined) ?? this.#killed()
+  }
+
+  /** A message that is neither in the outbox nor parked must have been published, once the broker has passed it on. */
+  async #lost(): Promise<Violation | undefined> {
+    const { engine, url, recorder } = this.#subject
+    const after = this.#serials.at(-LOOK_BACK_LOOKS) ?? 0
+    const gone = await withDirectConnection(url(), async (sql) => {
+      const [row] = await sql.query('select max(serial) as last from chaos_committed')
+      this.#serials.push(Number(row?.['last'] ?? 0))
+      return readGone(engine, sql, after)
+    })
+    let missing = gone.filter((id) => !recorder.first.has(id))
+    for (let waited = 0; missing.length > 0 && waited < THROUGH_BROKER_MS; waited += 200) {
+      await pause(200)
+      missing = missing.filter((id) => !recorder.first.has(id))
+    }
+    const [id] = missing
+    if (id === undefined) return undefined
+    const keys = await withDirectConnection(url(), (sql) =>
+      sql.query('select name from chaos_committed where message_id = ?', [id]),
+    )
+    const key = keys[0]?.['name'] as string | undefined
+    return {
+      check: 'published',
+      id,
+      key,
+      text: `${missing.length} messages are neither in the outbox nor published, the first ${id}${ofKey(key)}.`,
+    }
+  }
+
+  async #twice(): Promise<Violation | undefined> {
+    const [row] = await withDirectConnection(this.#subject.url(), (sql) =>
+      sql.query(
+        'select message_id as id, count(*) as n from chaos_effects group by message_id having count(*) > 1 limit 1',
+      ),
+    )
+    if (row === undefined) return undefined
+    const id = String(row['id'])
+    const key = this.#subject.recorder.first.get(id)?.key
+    return {
+      check: 'one effect',
+      id,
+      key,
+      text: `The message ${id}${ofKey(key)} has ${String(row['n'])} effects.`,
+    }
+  }
+
+  /** A claim and its effect commit together: one statement sees both or neither. */
+  async #claimOnly(): Promise<Violation | undefined> {
+    const { engine, url, recorder } = this.#subject
+    const [row] = await withDirectConnection(url(), (sql) => readClaimsWithoutEffect(engine, sql))
+    if (row === undefined) return undefined
+    const key = recorder.first.get(row)?.key
+    return {
+      check: 'claim and effect',
+      id: row,
+      key,
+      text: `The message ${row}${ofKey(key)} has a claim and no effect.`,
+    }
+  }
+
+  async #unfenced(): Promise<Violation | undefined> {
+    const [first] = await withDirectConnection(this.#subject.url(), readUnfenced)
+    if (first === undefined) return undefined
+    const { id, shard, owner, settledBy } = first
+    return {
+      check: 'fence',
+      id,
+      key: this.#subject.recorder.first.get(id)?.key,
+      text: `${settledBy} settled the message ${id} of shard ${shard}, whose lease ${owner ?? 'nobody'} held.`,
+    }
+  }
+
+  #killed(): Violation | undefined {
+    return checkKills({ kills: readKills(this.#subject.killLog) }).violations[0]
+  }
+
+  /** Notes processes that need too much memory, and sessions beyond those of the pools. */
+  async lookAtResources(): Promise<void> {
+    const { engine, url, fleet } = this.#subject
+    for (const [slot, { mostRssBytes }] of fleet.figures) {
+      if (mostRssBytes > MOST_RSS_BYTES) {
+        this.resources.push(`${slot} needed ${Math.round(mostRssBytes / 2 ** 20)} MiB of memory.`)
+      }
+    }
+    let least = Infinity
+    // The server may still be about to notice the end of a process.
+    for (let waited = 0; least > MOST_CONNECTIONS && waited < 5000; waited += 250) {
+      const [row] = await withDirectConnection(url(), (sql) =>
+        sql.query(
+          engine === 'postgres'
+            ? `select count(*) as n from pg_stat_activity where usename = '${CLIENT}' and application_name not like 'chaos-%'`
+            : `select count(*) as n from information_schema.processlist where user = '${CLIENT}' or user like 'relay-%'`,
+        ),
+      )
+      least = Math.min(least, Number(row?.['n']))
+      if (least > MOST_CONNECTIONS) await pause(250)
+    }
+    if (least > MOST_CONNECTIONS) {
+      this.resources.push(`The workers had ${least} connections; their pools have ${MOST_CONNECTIONS}.`)
+    }
+  }
+}

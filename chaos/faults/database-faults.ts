@@ -1,0 +1,156 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { txboxTables } from '../database/chaos-tables.ts'
+import {
+  connectDirectly,
+  withDirectConnection,
+  type DirectConnection,
+} from '../database/direct-connection.ts'
+import { CLIENT } from '../servers/database-engine.ts'
+import type { Fault, Surroundings } from './fault.ts'
+
+export const backendsTerminated: Fault = {
+  about: 'an administrator terminates sessions of the workers',
+  harms: 'nothing',
+  async inject({ engine, database }, draw) {
+    const share = draw.pick([0.2, 0.5, 1])
+    return withDirectConnection(database.directUrl(), async (sql) => {
+      const sessions = await sql.query(
+        engine === 'postgres'
+          ? `select pid as id from pg_stat_activity where usename = '${CLIENT}' order by pid`
+          : `select id as id from information_schema.processlist
+             where user = '${CLIENT}' or user like 'relay-%' order by id`,
+      )
+      const victims = sessions.filter(() => draw.chance(share))
+      for (const { id } of victims) {
+        // It may have ended by itself.
+        await sql
+          .query(engine === 'postgres' ? `select pg_terminate_backend(${Number(id)})` : `kill ${Number(id)}`)
+          .catch(() => undefined)
+      }
+      return `${victims.length} of ${sessions.length} sessions terminated`
+    })
+  },
+}
+
+export const databaseRestart: Fault = {
+  about: 'the database is stopped at once and started again',
+  harms: 'database',
+  group: 'server',
+  weight: 0.7,
+  async inject({ database }) {
+    await database.restart()
+    return 'the database restarted'
+  },
+}
+
+export const failover: Fault = {
+  about: 'the database fails over to an asynchronous standby that is behind',
+  harms: 'database',
+  group: 'server',
+  async inject({ database, failOver, leaseMs }, draw) {
+    const ms = draw.integer(100, leaseMs * 2)
+    await database.holdReplication()
+    await pause(ms)
+    await failOver()
+    return `failed over to a standby ${ms} ms behind`
+  },
+}
+
+export const failoverInFlight: Fault = {
+  about: 'the same while the broker does not answer: confirms come after the failover',
+  harms: 'database',
+  group: 'server',
+  async inject({ database, broker, failOver, leaseMs }, draw) {
+    broker.proxy.silence('toClient', true)
+    const ms = draw.integer(200, Math.round(leaseMs / 3))
+    try {
+      await database.holdReplication()
+      await pause(ms)
+      await failOver()
+      // The new primary gives the lost numbers out again.
+      await pause(draw.integer(200, 800))
+    } finally {
+      broker.proxy.silence('toClient', false)
+    }
+    return `failed over to a standby ${ms} ms behind, with calls in flight`
+  },
+}
+
+export const longTransaction: Fault = {
+  about: 'a transaction that has written to the outbox stays open, and pins the horizon of vacuum',
+  harms: 'nothing',
+  async inject(on, draw) {
+    const ms = draw.integer(2000, 8000)
+    const { outbox } = txboxTables(on.engine)
+    return held(on, ['begin', `delete from ${outbox} where id = 'none of these'`], ms, async () => {
+      return `a transaction open for ${ms} ms`
+    })
+  },
+}
+
+export const lockedTable: Fault = {
+  about: 'somebody locks a whole table of txbox',
+  harms: 'database',
+  group: 'lock',
+  async inject(on, draw) {
+    const table = txboxTables(on.engine)[
+      draw.pick(['outbox', 'leases', 'parked', 'inbox', 'versions'] as const)
+    ]
+    const ms = draw.integer(300, 4000)
+    const lock =
+      on.engine === 'postgres'
+        ? ['begin', `lock table ${table} in access exclusive mode`]
+        : [`lock tables ${table} write`]
+    return held(on, lock, ms, async () => `${table} locked for ${ms} ms`)
+  },
+}
+
+export const tableRewritten: Fault = {
+  about: 'VACUUM FULL or OPTIMIZE TABLE: every row moves',
+  harms: 'database',
+  group: 'lock',
+  async inject({ engine, database }, draw) {
+    const table = txboxTables(engine)[draw.pick(['outbox', 'outbox', 'parked', 'leases', 'inbox'] as const)]
+    await withDirectConnection(database.directUrl(), (sql) =>
+      sql.query(engine === 'postgres' ? `vacuum full ${table}` : `optimize table ${table}`),
+    )
+    return `${table} rewritten`
+  },
+}
+
+export const connectionLimit: Fault = {
+  about: 'others take all connections that the server has left',
+  harms: 'database',
+  group: 'server',
+  async inject({ database }, draw) {
+    const ms = draw.integer(500, 4000)
+    const open: DirectConnection[] = []
+    try {
+      // Every session of the workers is cut, so that they have to ask for new ones.
+      database.proxy.cutAll()
+      for (;;) {
+        const connection = await connectDirectly(database.url).catch(() => undefined)
+        if (connection === undefined) break
+        open.push(connection)
+      }
+      await pause(ms)
+    } finally {
+      await Promise.all(open.map((connection) => connection.close()))
+    }
+    return `the connection limit reached for ${ms} ms, with ${open.length} connections of others`
+  },
+}
+
+/** Runs statements on a connection of its own, and holds what they have taken for a while. */
+async function held(
+  { database }: Surroundings,
+  statements: readonly string[],
+  ms: number,
+  told: () => Promise<string>,
+): Promise<string> {
+  return withDirectConnection(database.directUrl(), async (sql) => {
+    for (const statement of statements) await sql.query(statement)
+    await pause(ms)
+    return told()
+  })
+}

@@ -1,0 +1,32 @@
+/** All kinds of faults, in the order of the report. */
+export const FAULT_NAMES = [
+  'kill',
+  'stop-beyond-lease',
+  'terminate',
+  'clock-jump',
+  'cut-after-bytes',
+  'silent-direction',
+  'latency',
+  'network-halt',
+  'backends-terminated',
+  'database-restart',
+  'failover',
+  'failover-in-flight',
+  'broker-restart',
+  'broker-network',
+  'queue-full',
+  'binding-removed',
+  'long-transaction',
+  'locked-table',
+  'table-rewritten',
+  'connection-limit',
+  'deadlocks',
+  'deliveries-twisted',
+  'poison-consumer',
+  'poison-relay',
+  'slow-messages',
+  'late-commits',
+  'refused-in-flight',
+] as const
+
+export type FaultName = (typeof FAULT_NAMES)[number]

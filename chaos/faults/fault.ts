@@ -1,0 +1,40 @@
+import type { Draw } from '../draw.ts'
+import type { Engine } from '../database/engine.ts'
+import type { Fleet } from '../driver/fleet.ts'
+import type { Recorder } from '../driver/recorder.ts'
+import type { ChaosBroker } from '../servers/chaos-broker.ts'
+import type { ChaosDatabase } from '../servers/chaos-database.ts'
+import type { Mode } from '../workers/worker-protocol.ts'
+
+/** What faults act on. */
+export interface Surroundings {
+  readonly engine: Engine
+  readonly database: ChaosDatabase
+  readonly broker: ChaosBroker
+  readonly fleet: Fleet
+  readonly recorder: Recorder
+  readonly leaseMs: number
+  /** Fails over and works out what was lost; one at a time. */
+  readonly failOver: () => Promise<void>
+  /** Sets how workers behave until `over` is called; several faults may do so at a time. */
+  readonly behave: (mode: Partial<Mode>) => { over(): void }
+  /** Poisonous messages for relays, by id, that must not reach the consumers before they are healed. */
+  readonly relayPoison: Set<string>
+}
+
+/**
+ * A kind of fault. `inject` begins the fault, holds it, and ends it: when it has resolved, nothing is broken any more,
+ * although the workers may still suffer from it. All that varies is drawn from `draw`.
+ *
+ * @returns what was done, for the timeline.
+ */
+export interface Fault {
+  readonly about: string
+  /** What is not well meanwhile: no standstill counts then. */
+  readonly harms: 'nothing' | 'database' | 'broker'
+  /** How often the fault is drawn, compared with others. @default 1 */
+  readonly weight?: number
+  /** Two faults of one group are not injected at the same time. */
+  readonly group?: string
+  inject(on: Surroundings, draw: Draw): Promise<string>
+}

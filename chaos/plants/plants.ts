@@ -1,0 +1,140 @@
+import type { Engine } from '../database/engine.ts'
+import type { RelaySettings } from '../driver/relay-settings.ts'
+import type { FaultName } from '../faults/fault-names.ts'
+
+/** A textual change of a built file. `find` must be there exactly once, or the plant fails loudly. */
+export interface Replacement {
+  /** The package, and the name of the built file in whichever folder of `dist` it is. */
+  readonly package: 'relay' | 'postgres' | 'mysql'
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
+
+/** A known bug, which the run must find. */
+export interface Plant {
+  readonly name: string
+  /** What the bug does. */
+  readonly about: string
+  /** Only on these databases. @default all */
+  readonly engines?: readonly Engine[]
+  readonly replacements: readonly Replacement[]
+  /** A bug in the worker itself: how a program may use the packages wrongly. */
+  readonly worker?: 'claim-in-another-transaction'
+  /** The kinds of faults that such a bug shows under. */
+  readonly faults: readonly FaultName[]
+  /** Settings of the relays that the bug shows with; otherwise drawn from the seed. */
+  readonly settings?: Partial<RelaySettings>
+}
+
+export const PLANTS: readonly Plant[] = [
+  {
+    name: 'settle-by-number',
+    about: 'a message is settled by its number alone, which another server gives out again after a failover',
+    replacements: [
+      {
+        package: 'postgres',
+        file: 'relay-statements.js',
+        find: `where ctid = any (array(select pg_catalog.unnest($6::tid[]) from held))
+  and shard = $4`,
+        replace: `where seq = any (array(select pg_catalog.unnest($5::bigint[]) from held)) and $6::tid[] is not null
+  and shard = $4 or false`,
+      },
+      {
+        package: 'postgres',
+        file: 'relay-statements.js',
+        find: `case when (seq, \${stampIn('outbox')}) in (select pg_catalog.unnest($5::bigint[]), pg_catalog.unnest($7::timestamptz[])) then true end`,
+        replace: `$7::timestamptz[] is not null`,
+      },
+      {
+        package: 'mysql',
+        file: 'relay-statements.js',
+        find: `straight_join \${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
+where \${mine} and \${stampIn('o')} = \${instant('accepted.stamp')}`,
+        replace: `straight_join \${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
+where \${mine}`,
+      },
+    ],
+    faults: ['failover-in-flight'],
+    // Calls that outlive a failover, and shards with no room for what comes after it.
+    settings: { leaseMs: 20_000, batchSize: 4, publishTimeoutMs: 60_000 },
+  },
+  {
+    name: 'delete-before-confirm',
+    about: 'a message is deleted before the broker has confirmed it',
+    replacements: [
+      {
+        package: 'relay',
+        file: 'flight.js',
+        find: 'const results = await publisher.publish(messages.map(toOutboxMessage), options);',
+        replace: `publisher.publish(messages.map(toOutboxMessage), options).catch(() => undefined);
+            const results = messages.map(() => ({ status: 'accepted' }));`,
+      },
+    ],
+    faults: ['broker-network', 'kill', 'broker-restart', 'queue-full'],
+  },
+  {
+    name: 'trust-expired-lease',
+    about: 'a relay that was paused beyond its lease goes on publishing',
+    replacements: [
+      {
+        package: 'relay',
+        file: 'lease-trust.js',
+        find: 'holds: () => clock.monotonicMs() < monotonicEnd && clock.wallMs() < wallEnd',
+        replace: 'holds: () => monotonicEnd + wallEnd > 0',
+      },
+    ],
+    faults: ['stop-beyond-lease', 'refused-in-flight', 'broker-network'],
+    settings: { leaseMs: 1500 },
+  },
+  {
+    name: 'claim-in-another-transaction',
+    about: 'the claim commits before the effect does',
+    replacements: [],
+    worker: 'claim-in-another-transaction',
+    faults: ['poison-consumer', 'kill', 'cut-after-bytes', 'backends-terminated', 'deliveries-twisted'],
+  },
+  {
+    name: 'no-fence',
+    about: 'a relay settles what it published although another relay holds the shard by now',
+    replacements: [
+      {
+        package: 'postgres',
+        file: 'relay-statements.js',
+        find: `where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
+  for key share`,
+        replace: `where name = $1 and ($2::text is not null or $3::bigint is not null)`,
+      },
+      {
+        package: 'mysql',
+        file: 'relay-statements.js',
+        find: `l.name = ? and l.owner = ? and l.term = ? and l.expires_at > utc_timestamp(6)`,
+        replace: `l.name = ? and (l.owner = ? or l.term = ? or true)`,
+      },
+    ],
+    faults: ['stop-beyond-lease', 'refused-in-flight', 'broker-network'],
+    settings: { leaseMs: 1500 },
+  },
+  {
+    name: 'forget-suspects',
+    about: 'nobody remembers which messages were in flight when a relay died',
+    replacements: [
+      {
+        package: 'relay',
+        file: 'crash-watch.js',
+        find: 'crashes >= SUSPICIOUS_CRASHES ? parse(lease.inFlight) : {}',
+        replace: '{}',
+      },
+    ],
+    faults: ['poison-relay', 'late-commits'],
+    settings: { leaseMs: 1500 },
+  },
+]
+
+/** Bugs that cannot be planted yet, and why. */
+export const PLANTS_TO_COME: readonly { readonly name: string; readonly why: string }[] = [
+  {
+    name: 'wake-by-finisher',
+    why: 'The next job of a key is woken by the one that finishes: a bug of a stored queue, which does not exist yet.',
+  },
+]

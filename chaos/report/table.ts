@@ -1,0 +1,81 @@
+import { CHECKS } from '../check/violation.ts'
+import type { RunResult } from '../driver/finish.ts'
+import { FAULT_NAMES } from '../faults/fault-names.ts'
+
+const WIDTH = 80
+
+export function settingsLine({ settings }: Pick<RunResult, 'settings'>): string {
+  const { leaseMs, batchSize, publishTimeoutMs } = settings
+  return `lease ${leaseMs} ms, batches of ${batchSize}, calls up to ${publishTimeoutMs} ms`
+}
+
+/** The report of a run for a terminal of 80 columns. */
+export function formatResult(result: RunResult): string {
+  const { options, figures } = result
+  const counts = faultCounts(result)
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
+  return [
+    title('Faults'),
+    ...[...counts].map(([name, count]) => row(name, String(count))),
+    row('in all', `${total} in ${result.steps} steps`),
+    '',
+    title('Figures'),
+    row('database', `${options.database}, seed ${options.seed}`),
+    row('relays', settingsLine(result)),
+    row('time', `${(result.durationMs / 1000).toFixed(0)} s`),
+    row('messages committed', String(figures.committed)),
+    row('messages published', `${figures.published}, and ${figures.duplicates} copies beyond the first`),
+    row('lost by failovers', `${figures.lostByFailover} messages, ${figures.effectsLostByFailover} effects`),
+    row('effects', `${figures.effects}; the driver made ${figures.extraDeliveries} deliveries more`),
+    row(
+      'longest standstill',
+      `${figures.longestStandstillMs} ms, at: ${figures.longestStandstillAt || 'nothing'}`,
+    ),
+    row('relays that died', String(figures.relayDeaths)),
+    ...(figures.mostStretch > 1
+      ? [row('machine', `overloaded: bounds on time were stretched up to ${figures.mostStretch} times`)]
+      : []),
+    '',
+    title('Checks'),
+    ...result.verdicts.map(({ check, looked, violations }) =>
+      row(
+        check,
+        violations.length > 0
+          ? `VIOLATED ${violations.length} times`
+          : looked === 0
+            ? 'nothing to look at'
+            : `holds (${looked})`,
+      ),
+    ),
+    '',
+    ...verdictLines(result),
+  ].join('\n')
+}
+
+function verdictLines({ first, history, verdicts }: RunResult): readonly string[] {
+  if (first === undefined) return [`No violation: ${verdicts.length} checks hold.`]
+  return [
+    `VIOLATION: ${CHECKS[first.check]}.`,
+    first.text,
+    '',
+    title(first.key === undefined ? 'History' : `History of ${first.key}`),
+    ...history,
+  ]
+}
+
+export function faultCounts({ events }: Pick<RunResult, 'events'>): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const name of FAULT_NAMES) {
+    const count = events.filter((event) => event.kind === 'fault' && event.name === name).length
+    if (count > 0) counts.set(name, count)
+  }
+  return counts
+}
+
+function title(text: string): string {
+  return `${text} ${'-'.repeat(Math.max(0, WIDTH - text.length - 1))}`
+}
+
+function row(name: string, value: string): string {
+  return `  ${name.padEnd(22)} ${value}`.slice(0, WIDTH)
+}

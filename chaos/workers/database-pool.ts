@@ -1,0 +1,128 @@
+import type { NewMessage } from '@txbox/core'
+import { mysql } from '@txbox/mysql'
+import { postgres } from '@txbox/postgres'
+import { createOutbox } from '@txbox/outbox'
+import { Kysely, MysqlDialect, PostgresDialect } from 'kysely'
+import { createPool as createCallbackPool } from 'mysql2'
+import { createPool } from 'mysql2/promise'
+import { DatabaseError, Pool } from 'pg'
+import { sqlOfMysql, sqlOfPg, type Sql } from '../database/sql.ts'
+import type { Change } from './worker-protocol.ts'
+import type { Worker } from './worker.ts'
+
+/** How long a worker waits for a connection of its pool, which may have no room, or for the server. */
+const CONNECT_TIMEOUT_MS = 3000
+
+function pgPool({ config, name }: Worker, max: number): Pool {
+  const pool = new Pool({
+    connectionString: config.databaseUrl,
+    max,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    application_name: name,
+  })
+  // The connection is gone; the next statement gets another. The pool listens only to connections that are idle, and
+  // Kysely to none: without a listener the end of a connection in use would end the process.
+  pool.on('error', () => undefined)
+  pool.on('connect', (client) => client.on('error', () => undefined))
+  return pool
+}
+
+function mysqlSettings({ config }: Worker, connectionLimit: number) {
+  const url = new URL(config.databaseUrl)
+  if (config.kind === 'relay') url.username = config.slot
+  return { uri: url.href, connectionLimit, connectTimeout: CONNECT_TIMEOUT_MS, timezone: 'Z' }
+}
+
+/** A database for a relay or a collector, by a pool of the driver itself or by Kysely. */
+export function connectedDatabase(worker: Worker, max: number, root: 'driver' | 'kysely') {
+  if (root === 'kysely') return kyselyDatabase(worker, max)
+  return worker.config.engine === 'postgres'
+    ? postgres({ db: pgPool(worker, max) })
+    : mysql({ db: createPool(mysqlSettings(worker, max)) })
+}
+
+export interface ConsumerTables {
+  chaos_effects: { message_id: string; worker: string }
+  chaos_applied: { version_key: string; from_version: number; message_id: string }
+  chaos_balances: { version_key: string; version: number; total: number }
+}
+
+/** A Kysely root, and the database that txbox makes of it. */
+export function kyselyDatabase(worker: Worker, max: number) {
+  return kyselyRoot(worker, max).database
+}
+
+export function kyselyRoot(worker: Worker, max: number) {
+  if (worker.config.engine === 'postgres') {
+    const db = new Kysely<ConsumerTables>({ dialect: new PostgresDialect({ pool: pgPool(worker, max) }) })
+    return { db, database: postgres({ db }) }
+  }
+  const pool = createCallbackPool(mysqlSettings(worker, max))
+  const db = new Kysely<ConsumerTables>({ dialect: new MysqlDialect({ pool }) })
+  return { db, database: mysql({ db }) }
+}
+
+type Published = NewMessage<Change> | readonly NewMessage<Change>[]
+
+/** A transaction of a producer. */
+export interface ProducerTransaction extends Sql {
+  publish(messages: Published): Promise<void>
+}
+
+/** Runs `work` in a transaction and commits, unless it returns `'rollback'`. What fails is thrown. */
+export type Transact = (
+  isolation: 'read committed' | 'repeatable read',
+  work: (tx: ProducerTransaction) => Promise<'commit' | 'rollback'>,
+) => Promise<void>
+
+export function transactor(worker: Worker, max: number): Transact {
+  return worker.config.engine === 'postgres' ? postgresTransactor(worker, max) : mysqlTransactor(worker, max)
+}
+
+function postgresTransactor(worker: Worker, max: number): Transact {
+  const pool = pgPool(worker, max)
+  const outbox = createOutbox({ database: postgres(), notify: true })
+  return async (isolation, work) => {
+    const client = await pool.connect()
+    let failure: Error | undefined
+    try {
+      await client.query(`begin isolation level ${isolation}`)
+      const publish = async (messages: Published): Promise<void> => {
+        await outbox.publish(client, messages as never)
+      }
+      await client.query(await work({ ...sqlOfPg(client), publish }))
+    } catch (error) {
+      failure = error as Error
+      await client.query('rollback').catch((second: unknown) => (failure = second as Error))
+      throw error
+    } finally {
+      // A connection that cannot even roll back is not used again.
+      client.release(failure !== undefined && !isServerError(failure) ? failure : undefined)
+    }
+  }
+}
+
+function isServerError(error: Error): boolean {
+  return error instanceof DatabaseError && error.severity === 'ERROR'
+}
+
+function mysqlTransactor(worker: Worker, max: number): Transact {
+  const pool = createPool(mysqlSettings(worker, max))
+  const outbox = createOutbox({ database: mysql() })
+  return async (isolation, work) => {
+    const connection = await pool.getConnection()
+    try {
+      await connection.query(`set transaction isolation level ${isolation}`)
+      await connection.query('begin')
+      const publish = async (messages: Published): Promise<void> => {
+        await outbox.publish(connection, messages as never)
+      }
+      await connection.query(await work({ ...sqlOfMysql(connection), publish }))
+    } catch (error) {
+      // Whatever state it is in: another connection is cheap.
+      connection.destroy()
+      throw error
+    }
+    connection.release()
+  }
+}

@@ -1,0 +1,100 @@
+// A producer: each transaction raises some aggregates, writes what it publishes into the ledger, and publishes it.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { KEYS, epochExpression } from '../database/chaos-tables.ts'
+import { transactor, type ProducerTransaction } from './database-pool.ts'
+import { Worker } from './worker.ts'
+import type { Change, Illness } from './worker-protocol.ts'
+
+const LANES = 2
+const PAUSE_MS = 40
+
+const worker = new Worker()
+const { draw } = worker
+const transact = transactor(worker, LANES)
+const epochOf = epochExpression(worker.config.engine)
+
+worker.ready()
+await Promise.all(Array.from({ length: LANES }, () => lane()))
+await worker.end()
+
+async function lane(): Promise<void> {
+  while (!worker.ending.aborted) {
+    try {
+      const isolation = draw.chance(0.2) ? 'repeatable read' : 'read committed'
+      await transact(isolation, oneTransaction)
+      worker.count('transactions')
+    } catch (error) {
+      worker.failed(error)
+      await pause(100)
+    }
+    await pause(draw.integer(0, PAUSE_MS * 2))
+  }
+}
+
+async function oneTransaction(tx: ProducerTransaction): Promise<'commit' | 'rollback'> {
+  const { mode } = worker
+  const many = draw.integer(1, mode.unordered ? 4 : 3)
+  const keys = [
+    ...new Set(Array.from({ length: many }, () => draw.pick(mode.unordered ? KEYS.slice(0, 4) : KEYS))),
+  ]
+  if (!mode.unordered) keys.sort()
+  for (const key of keys) {
+    await changeAggregate(tx, key)
+    if (mode.unordered) await pause(draw.integer(0, 20))
+  }
+  if (draw.chance(0.1)) await publishScheduled(tx)
+  if (mode.late) await pause(draw.integer(100, 1500))
+  if (draw.chance(mode.rollback)) {
+    worker.count('rollbacks')
+    return 'rollback'
+  }
+  return 'commit'
+}
+
+/** Locks the aggregate first, publishes after it: then the messages of a key have the order of the commits. */
+async function changeAggregate(tx: ProducerTransaction, name: string): Promise<void> {
+  const [row] = await tx.query(
+    `select epoch, n, ${epochOf} as here from chaos_aggregates where name = ? for update`,
+    [name],
+  )
+  const epoch = String(row?.['here'])
+  const n = row?.['epoch'] === epoch ? Number(row['n']) : 0
+  const count = draw.chance(0.2) ? draw.integer(2, 6) : 1
+  await tx.query('update chaos_aggregates set epoch = ?, n = ? where name = ?', [epoch, n + count, name])
+  const messages = Array.from({ length: count }, (_, index) => {
+    const place = n + index + 1
+    const ill = illness()
+    const payload: Change = {
+      versionKey: `${name}@${epoch}`,
+      from: place - 1,
+      to: place,
+      ...(ill !== undefined && { ill }),
+      padding: 'x'.repeat(draw.integer(0, draw.chance(0.02) ? 20_000 : 200)),
+    }
+    return { id: randomUUID(), topic: 'chaos.change', key: name, payload }
+  })
+  for (const { id, payload } of messages) {
+    await tx.query(
+      'insert into chaos_committed (message_id, name, epoch, place, ill, producer) values (?, ?, ?, ?, ?, ?)',
+      [id, name, epoch, payload.to ?? null, payload.ill ?? null, worker.name],
+    )
+  }
+  await tx.publish(count === 1 && draw.chance(0.5) ? messages[0]! : messages)
+}
+
+async function publishScheduled(tx: ProducerTransaction): Promise<void> {
+  // By the clock that is never shifted: the ledger says when the message may go at the earliest.
+  const deliverAtMs = Math.round(performance.timeOrigin + performance.now()) + draw.integer(200, 4000)
+  const id = randomUUID()
+  const payload: Change = { padding: '' }
+  await tx.query(
+    `insert into chaos_committed (message_id, epoch, deliver_at_ms, producer) values (?, '', ?, ?)`,
+    [id, deliverAtMs, worker.name],
+  )
+  await tx.publish({ id, topic: 'chaos.scheduled', payload, deliverAt: new Date(deliverAtMs) })
+}
+
+function illness(): Illness | undefined {
+  return worker.mode.ill !== undefined && draw.chance(0.1) ? worker.mode.ill : undefined
+}

@@ -1,0 +1,166 @@
+import { shardOf } from '@txbox/core'
+import { expect, test } from 'vitest'
+import { judge } from '../../chaos/check/checks.ts'
+import type { Evidence } from '../../chaos/check/evidence.ts'
+import type { Committed } from '../../chaos/check/history.ts'
+import type { CheckName } from '../../chaos/check/violation.ts'
+import type { Copy } from '../../chaos/driver/recorder.ts'
+
+const LEASE_MS = 2000
+const SHARD = shardOf('a')
+
+function message(id: string, place: number) {
+  return [
+    id,
+    { id, serial: place, key: 'a', epoch: '1', place, deliverAtMs: undefined, ill: undefined, producer: 'p' },
+  ] as const
+}
+
+function copy(at: number, id: string, more: Partial<Copy> = {}): Copy {
+  const ms = 100_000 + at * 10
+  return { at, id, key: 'a', relay: 'relay-1.1', calledAtMs: ms, recordedAtMs: ms + 5, digest: 'd', ...more }
+}
+
+/** Two messages of one key, published in order, each with its claim and its effect: nothing is wrong. */
+function evidence(change: Partial<Evidence> = {}): Evidence {
+  const copies = change.copies ?? [copy(0, 'one'), copy(1, 'two')]
+  const first = new Map<string, Copy>()
+  for (const one of copies) if (!first.has(one.id)) first.set(one.id, one)
+  return {
+    leaseMs: LEASE_MS,
+    batchSize: 20,
+    committed: new Map([message('one', 1), message('two', 2)]),
+    lost: new Map(),
+    effects: [
+      { serial: 1, id: 'one', worker: 'c' },
+      { serial: 2, id: 'two', worker: 'c' },
+    ],
+    claims: ['one', 'two'],
+    applied: [
+      { versionKey: 'a@1', from: 0, id: 'one' },
+      { versionKey: 'a@1', from: 1, id: 'two' },
+    ],
+    balances: new Map([['a@1', { version: 2, total: 2 }]]),
+    left: [],
+    leaseChanges: [{ atMs: 0, shard: SHARD, owner: 'relay-1.1' }],
+    unfenced: [],
+    kills: [],
+    deadLetters: [],
+    relayDeaths: [],
+    failovers: [],
+    timeline: [],
+    standstills: [],
+    resources: [],
+    unclean: [],
+    ...change,
+    copies,
+    first,
+  }
+}
+
+function violated(change: Partial<Evidence>): readonly CheckName[] {
+  return judge(evidence(change)).flatMap(({ check, violations }) => (violations.length > 0 ? [check] : []))
+}
+
+test('nothing is wrong: no check is violated', () => {
+  expect(violated({})).toEqual([])
+})
+
+const WRONG: readonly (readonly [string, Partial<Evidence>, readonly CheckName[]])[] = [
+  [
+    'a message is lost',
+    { copies: [copy(0, 'one')], effects: [{ serial: 1, id: 'one', worker: 'c' }], claims: ['one'] },
+    ['published'],
+  ],
+  ['a message was rolled back', { committed: new Map([message('one', 1)]) }, ['rolled back']],
+  [
+    'a copy has other bytes',
+    { copies: [copy(0, 'one'), copy(1, 'two'), copy(2, 'one', { digest: 'x' })] },
+    ['same bytes'],
+  ],
+  ['first copies come in the wrong order', { copies: [copy(0, 'two'), copy(1, 'one')] }, ['order']],
+  [
+    'a message takes effect twice',
+    { effects: ['one', 'two', 'two'].map((id, serial) => ({ id, serial, worker: 'c' })) },
+    ['one effect'],
+  ],
+  [
+    'a message has no effect',
+    { effects: [{ serial: 1, id: 'one', worker: 'c' }] },
+    ['one effect', 'claim and effect'],
+  ],
+  ['an effect has no claim', { claims: ['one'] }, ['claim and effect']],
+  [
+    'the version buffer leaves a change out',
+    { applied: [{ versionKey: 'a@1', from: 1, id: 'two' }] },
+    ['version order'],
+  ],
+  [
+    'a versioned row has missed a change',
+    { balances: new Map([['a@1', { version: 2, total: 1 }]]) },
+    ['version order'],
+  ],
+  ['a lease is still held', { left: [{ text: 'The lease …' }] }, ['nothing left']],
+  [
+    'a relay publishes what another holds',
+    {
+      leaseChanges: [
+        { atMs: 0, shard: SHARD, owner: 'relay-1.1' },
+        { atMs: 50_000, shard: SHARD, owner: 'relay-2.1' },
+      ],
+    },
+    ['one owner'],
+  ],
+  [
+    'a relay settles what another holds',
+    { unfenced: [{ atMs: 0, shard: SHARD, id: 'one', owner: 'relay-2.1', settledBy: 'relay-1.1' }] },
+    ['fence'],
+  ],
+  [
+    'a message kills relays without end',
+    { kills: Array.from({ length: 40 }, () => 'one') },
+    ['killing message'],
+  ],
+  [
+    'the same batch is published again and again',
+    {
+      copies: [copy(0, 'one'), copy(1, 'two'), ...Array.from({ length: 200 }, (_, n) => copy(n + 2, 'one'))],
+    },
+    ['duplicates'],
+  ],
+  [
+    'an innocent message is a dead letter',
+    { deadLetters: [{ id: 'one', error: 'refused' }] },
+    ['dead letters'],
+  ],
+  ['a shard stands still', { standstills: ['Shard 1 …'] }, ['standstill']],
+  ['memory grows', { resources: ['relay-1 needed …'] }, ['resources']],
+  ['a process crashes', { unclean: ['relay-1.1 ended with code 70'] }, ['clean end']],
+]
+
+for (const [title, change, checks] of WRONG) {
+  test(`${title}: ${checks.join(', ')}`, () => {
+    expect(violated(change)).toEqual(checks)
+  })
+}
+
+test('a scheduled message that comes early is found', () => {
+  const [id, scheduled] = message('one', 1)
+  const committed = new Map<string, Committed>([
+    [id, { ...scheduled, deliverAtMs: 200_000 }],
+    message('two', 2),
+  ])
+  expect(violated({ committed })).toEqual(['scheduled'])
+})
+
+test('what a failover lost need not be published, and may be', () => {
+  const lost = new Map([message('two', 2)])
+  const committed = new Map([message('one', 1)])
+  expect(violated({ committed, lost })).toEqual([])
+  const without = {
+    effects: [{ serial: 1, id: 'one', worker: 'c' }],
+    claims: ['one'],
+    copies: [copy(0, 'one')],
+  }
+  expect(violated({ committed, lost, ...without })).toEqual([])
+})
