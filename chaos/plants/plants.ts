@@ -65,10 +65,10 @@ where \${mine}`,
     replacements: [
       {
         package: 'relay',
-        file: 'flight.js',
-        find: 'const results = await publisher.publish(messages.map(toOutboxMessage), options);',
-        replace: `publisher.publish(messages.map(toOutboxMessage), options).catch(() => undefined);
-            const results = messages.map(() => ({ status: 'accepted' }));`,
+        file: 'in-flight-batch.js',
+        find: 'const results = await publisher.publish(outgoing, { signal: aborting.signal, answered });',
+        replace: `publisher.publish(outgoing, { signal: aborting.signal }).catch(() => undefined);
+            const results = outgoing.map(() => ({ status: 'accepted' }));`,
       },
     ],
     faults: ['broker-network', 'kill', 'broker-restart', 'queue-full'],
