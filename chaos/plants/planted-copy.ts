@@ -32,7 +32,7 @@ export function plantedPackages(plant: Plant): { readonly folder: string; remove
   const modules = path.join(folder, 'node_modules')
   mkdirSync(path.join(modules, '@txbox'), { recursive: true })
   for (const name of readdirSync(PACKAGES)) {
-    if (!existsSync(path.join(PACKAGES, name, 'dist'))) continue
+    if (!existsSync(path.join(PACKAGES, name, 'package.json'))) continue
     const to = path.join(modules, '@txbox', name)
     cpSync(path.join(PACKAGES, name, 'package.json'), path.join(to, 'package.json'))
     cpSync(path.join(PACKAGES, name, 'dist'), path.join(to, 'dist'), { recursive: true })
