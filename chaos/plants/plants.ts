@@ -1,3 +1,4 @@
+import type { CheckName } from '../check/violation.ts'
 import type { Engine } from '../database/engine.ts'
 import type { RelaySettings } from '../driver/relay-settings.ts'
 import type { FaultName } from '../faults/fault-names.ts'
@@ -21,6 +22,8 @@ export interface Plant {
   readonly replacements: readonly Replacement[]
   /** A bug in the worker itself: how a program may use the packages wrongly. */
   readonly worker?: 'claim-in-another-transaction'
+  /** The checks that show this bug. Another violation does not count as having found it. */
+  readonly checks: readonly CheckName[]
   /** The kinds of faults that such a bug shows under. */
   readonly faults: readonly FaultName[]
   /** Settings of the relays that the bug shows with; otherwise drawn from the seed. */
@@ -55,6 +58,7 @@ where \${mine} and \${stampIn('o')} = \${instant('accepted.stamp')}`,
 where \${mine}`,
       },
     ],
+    checks: ['published'],
     faults: ['failover-in-flight'],
     // Calls that outlive a failover, and shards with no room for what comes after it.
     settings: { leaseMs: 20_000, batchSize: 4, publishTimeoutMs: 60_000 },
@@ -71,6 +75,7 @@ where \${mine}`,
             const results = outgoing.map(() => ({ status: 'accepted' }));`,
       },
     ],
+    checks: ['published'],
     faults: ['broker-network', 'kill', 'broker-restart', 'queue-full'],
   },
   {
@@ -84,6 +89,7 @@ where \${mine}`,
         replace: 'holds: () => monotonicEnd + wallEnd > 0',
       },
     ],
+    checks: ['one owner'],
     faults: ['stop-beyond-lease', 'refused-in-flight'],
     settings: { leaseMs: 1500 },
   },
@@ -92,6 +98,7 @@ where \${mine}`,
     about: 'the claim commits before the effect does',
     replacements: [],
     worker: 'claim-in-another-transaction',
+    checks: ['claim and effect', 'one effect'],
     faults: ['poison-consumer', 'kill', 'cut-after-bytes', 'backends-terminated', 'deliveries-twisted'],
   },
   {
@@ -112,6 +119,7 @@ where \${mine}`,
         replace: `l.name = ? and (l.owner = ? or l.term = ? or true)`,
       },
     ],
+    checks: ['fence'],
     faults: ['settlement-delayed'],
     settings: { leaseMs: 1500 },
   },
@@ -126,6 +134,7 @@ where \${mine}`,
         replace: '{}',
       },
     ],
+    checks: ['killing message'],
     faults: ['poison-relay', 'late-commits'],
     settings: { leaseMs: 1500 },
   },
