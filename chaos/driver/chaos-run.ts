@@ -124,6 +124,8 @@ class ChaosRun implements RunParts {
       recorder: this.recorder,
       fleet: this.fleet,
       killLog: this.killLog,
+      losses: this.losses,
+      leaseMs: this.settings.leaseMs,
     })
     this.watch = new StandstillWatch(engine, url)
     this.timeline = new Timeline(options.tell)

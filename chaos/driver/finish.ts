@@ -128,7 +128,7 @@ export async function finish(
 function foundAfterMs(events: readonly TimelineEvent[]): number | undefined {
   const [begin, end] = [
     events.find(({ kind }) => kind === 'phase'),
-    events.find(({ kind }) => kind === 'violation'),
+    events.findLast(({ kind }) => kind === 'violation'),
   ]
   return begin && end && end.fromMs - begin.fromMs
 }
