@@ -24,22 +24,25 @@ import { ShardWorker } from './turns/shard-worker.ts'
 import { SuspectLane } from './turns/suspect-lane.ts'
 
 /**
- * How many shards are worked on at a time: enough that the database and this process never wait for each other. A
- * publisher that keeps the order of a key has one message of each key in flight: it gets all shards, or it would wait
- * for the broker.
+ * The number of shards that are worked on concurrently: enough that the database and this process never wait for each
+ * other. A publisher that keeps the order of a key has one message of each key in flight, so it gets all shards;
+ * otherwise it would wait for the broker.
  */
 const LANES = { none: 4, 'per-key': SHARDS } as const
 
-/** A statement that takes longer than the lease is of no use; a busy database is still given this long. */
-const LEAST_TIMEOUT_MS = 5000
+/**
+ * The minimum timeout of statements for a busy database. Otherwise the timeout is the lease: a later answer would be
+ * useless.
+ */
+const MIN_TIMEOUT_MS = 5000
 
 /** How often the relay looks for keys whose head was deleted by hand, in milliseconds. */
 const HEAL_AFTER_MS = 60_000
 
-/** The longest pause of a shard while the database cannot be reached. */
-const LONGEST_AWAY_PAUSE_MS = 5000
+/** The longest pause of a shard while the database is unavailable. */
+const MAX_DATABASE_PAUSE_MS = 5000
 
-/** After a failure of the database. */
+/** The pauses after failures of the database. */
 const DATABASE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
 
 export interface RelaySettings {
@@ -82,7 +85,7 @@ export class RelayRun {
   #keeping: Promise<void> = Promise.resolve()
   #working: Promise<unknown> = Promise.resolve()
   readonly #pace: PollPace
-  /** When the last news came, on the monotonic clock. */
+  /** The time of the last notification, on the monotonic clock. */
   #newsAt = -Infinity
   #wakeUps: WakeUps | undefined
   readonly counts = { published: 0, parked: 0, deadLettered: 0 }
@@ -97,7 +100,7 @@ export class RelayRun {
     this.broken = new Promise((_, reject) => (this.#break = reject))
     this.broken.catch(() => undefined)
     this.#tools = {
-      store: ports.relay({ statementTimeoutMs: Math.max(leaseMs, LEAST_TIMEOUT_MS) }),
+      store: ports.relay({ statementTimeoutMs: Math.max(leaseMs, MIN_TIMEOUT_MS) }),
       publisher,
       publishTimeoutMs,
       events,
@@ -127,7 +130,7 @@ export class RelayRun {
     )
   }
 
-  /** @throws {SchemaError | DatabaseUnavailableError} when it cannot begin. */
+  /** @throws {SchemaError | DatabaseUnavailableError} when the run cannot begin. */
   async start(): Promise<void> {
     await this.#settings.ports.checkSchema()
     if (this.#settings.wakeup === 'notify') {
@@ -147,8 +150,8 @@ export class RelayRun {
   }
 
   /**
-   * Resolves by the deadline, whatever hangs: shortly before it the publisher is told to stop now, and shortly after
-   * that the leases are given back even if it does not.
+   * Resolves within `timeoutMs`, even if a call hangs: shortly before the deadline the signal of the publisher is
+   * aborted, and shortly afterwards the leases are released, whether or not the call has ended.
    */
   async stop(timeoutMs: number): Promise<void> {
     const graceMs = Math.min(1000, timeoutMs / 3)
@@ -199,13 +202,15 @@ export class RelayRun {
   async #keepLeases(): Promise<void> {
     while (!this.#unneeded.signal.aborted) {
       await this.#keeper.round()
-      // A turn that was asked for while the trust in the lease had run out was not taken.
+      // A turn that was requested while the lease was not trusted did not take place.
       for (const held of this.#workers.keys()) if (held.leaving) this.#ready.add(held)
       await this.#pause(this.#keeper.roundMs, this.#unneeded.signal)
     }
   }
 
-  /** Looks for new messages where nothing is going on; often while there are some, ever less often when there are none. */
+  /**
+   * Polls idle shards for new messages, often while there are messages, and less and less often when there are none.
+   */
   async #poll(): Promise<void> {
     let moved = 0
     for (let failures = 0; !this.#stopping.signal.aborted;) {
@@ -266,7 +271,7 @@ export class RelayRun {
       else {
         this.#failed(error)
         const isAway = isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE'
-        this.#later(held, failures.failed(performance.now(), isAway ? LONGEST_AWAY_PAUSE_MS : undefined))
+        this.#later(held, failures.failed(performance.now(), isAway ? MAX_DATABASE_PAUSE_MS : undefined))
       }
       return false
     } finally {
@@ -290,7 +295,7 @@ export class RelayRun {
     })
   }
 
-  /** Gives the shard a turn after a pause. If the shard already has a pause, the one that ends earlier counts. */
+  /** Gives the shard a turn after a pause. If the shard already has a pause, the pause that ends earlier counts. */
   #later(held: HeldShard, afterMs: number): void {
     if (!this.#workers.has(held)) return void this.#keeper.rest(held)
     if (afterMs <= 0) return this.#ready.add(held)
@@ -304,13 +309,16 @@ export class RelayRun {
     })
   }
 
-  /** When the relay stops: waits for the calls in flight and settles their results. */
+  /** Waits for the calls in flight and settles their results, when the relay stops. */
   async #finish(held: HeldShard, worker: ShardWorker): Promise<void> {
     await worker.finish((error) => this.#failed(error)).catch((error: unknown) => this.#failed(error))
     await this.#keeper.rest(held)
   }
 
-  /** Forgets what was seen of the server, because the server is another one or has gone back in time. */
+  /**
+   * Discards everything that is remembered about the server, because it is another server or its data has gone back in
+   * time.
+   */
   #noticeServer(): void {
     const { generation } = this.#tools.store
     if (generation === this.#generation) return
@@ -334,10 +342,10 @@ export class RelayRun {
   }
 
   /**
-   * Asks which of the shards have something to do. The other shards have been seen empty, except where a call of this
-   * relay is in flight: a published message counts once it is settled.
+   * Queries which of the shards have messages to publish. The others have been seen empty, except those with a call of
+   * this relay in flight, whose messages are not settled yet.
    *
-   * @returns the shards with something to do, and whether parked messages of them are due.
+   * @returns the shards that have messages to publish, with whether parked messages are due.
    */
   async #lookAt(shards: readonly number[]): Promise<ReadonlyMap<number, boolean>> {
     const startedAt = performance.now()
@@ -348,13 +356,13 @@ export class RelayRun {
     return found
   }
 
-  /** Emits an error. An error that no pause can cure, such as a schema that does not fit, ends the relay. */
+  /** Emits an error. An error that no pause can fix, such as a wrong schema, ends the relay. */
   #failed(error: unknown): void {
     this.#settings.events.emit('error', { error })
     if (isTxboxError(error) && error.code === 'TXBOX_SCHEMA') this.#break(error)
   }
 
-  /** Ends early when the relay is stopped, which the loops see for themselves. */
+  /** Ends early when the relay is stopped; the loops check the signal themselves. */
   async #pause(ms: number, signal: AbortSignal = this.#stopping.signal): Promise<void> {
     await pause(ms, undefined, { signal }).catch(() => undefined)
   }

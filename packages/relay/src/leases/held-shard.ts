@@ -12,7 +12,7 @@ export class HeldShard {
   readonly crashes: number
   /** Whether a lane works on the shard. */
   busy = false
-  /** Whether the shard is to be given back as soon as nothing of it is in flight. */
+  /** Whether the shard will be released as soon as none of its messages is in flight. */
   leaving: boolean
   #trust: Trust
   /** Flights that are not settled, and how many of them have not ended. */
@@ -32,22 +32,22 @@ export class HeldShard {
     this.#trust = trust
   }
 
-  /** May this relay still act as the owner? */
+  /** Whether this relay may still act as the owner. */
   get isTrusted(): boolean {
     return this.#trust.holds()
   }
 
-  /** Is a turn, or a call of the publisher, in progress? Then the shard is not given away. */
+  /** Whether a turn or a call of the publisher is in progress; the shard is not released then. */
   get isAtWork(): boolean {
     return this.busy || this.#flights > 0
   }
 
-  /** Has a call of the publisher been cut off, or would one be if the relay ended now? That counts as a crash. */
+  /** Whether a call of the publisher was cut off, or would be if the relay ended now. This counts as a crash. */
   get isCutOff(): boolean {
     return this.#cutOff || this.#flying > 0
   }
 
-  /** May a turn begin? A turn publishes, or, if the shard is to be given back, only settles what is in flight. */
+  /** Whether a turn may begin. If the shard will be released, the turn only settles the messages in flight. */
   get mayTurn(): boolean {
     return !this.busy && this.isTrusted && (!this.leaving || this.#flights > 0)
   }
@@ -71,7 +71,7 @@ export class HeldShard {
     this.#flying--
   }
 
-  /** The results of a flight are settled, or count for nothing. */
+  /** The results of a flight are settled, or are ignored. */
   landed(): void {
     this.#flights--
   }

@@ -22,10 +22,11 @@ interface Settings {
 }
 
 /**
- * Holds this relay's share of the shards: takes what is free, renews it on a timer and a connection of its own, and
- * gives some away as other relays come.
+ * Holds this relay's share of the shards: acquires free shards, renews their leases at intervals on a separate
+ * connection, and releases some shards when other relays start.
  *
- * Every relay makes itself known by a lease `relay/<owner>`; who is known shares the shards evenly.
+ * Every relay holds a lease `relay/<owner>`, which shows the other relays that it is alive. All live relays share the
+ * shards evenly.
  */
 export class LeaseKeeper {
   readonly #store: LeaseStore
@@ -36,14 +37,17 @@ export class LeaseKeeper {
   readonly #unfinished = new Map<number, HeldShard>()
   /** Shards that this relay took beyond its share, because no relay had them for the length of a lease. */
   readonly #adopted = new Set<number>()
-  /** Since when a shard has been without an owner, on the monotonic clock, as far as this relay has seen. */
+  /** The times at which this relay first saw each shard without an owner, on the monotonic clock. */
   #unownedSince: ReadonlyMap<number, number> = new Map()
   #members = ''
-  /** The last terms in which this relay held shards, by name: a lease that ran out under it is no sign of a crash. */
+  /**
+   * The last terms in which this relay held leases, by name: a lease that expired in such a term does not count as a
+   * crash.
+   */
   readonly #terms = new Map<string, { readonly term: bigint; readonly ownLosses: number }>()
-  /** Given up, but not yet in the database, which could not be reached: nobody can take them before that. */
+  /** Leases whose release has not reached the database yet: other relays cannot acquire them before it has. */
   #owed: readonly Lease[] = []
-  /** Those given-up shards that had something in flight which was cut off. */
+  /** The released leases of shards that had a call in flight which was cut off. */
   readonly #cutOff = new Set<Lease>()
   #member: Lease | undefined
   #renewedAt = -Infinity
@@ -55,12 +59,14 @@ export class LeaseKeeper {
     this.#events = events
   }
 
-  /** How long to pause between two rounds: a third of the lease, and a shard that is free is found within a second. */
+  /**
+   * The pause between two rounds: a third of the lease, and at most a second, so that a free shard is found quickly.
+   */
   get roundMs(): number {
     return Math.min(this.#settings.leaseMs / 3, 1000)
   }
 
-  /** The shards that may be worked on now and are idle. */
+  /** The idle shards that may be worked on now. */
   idle(): readonly HeldShard[] {
     return [...this.#held.values()].filter((held) => !held.busy && !held.leaving && held.isTrusted)
   }
@@ -69,12 +75,18 @@ export class LeaseKeeper {
     return this.#held.has(shard)
   }
 
-  /** Is a turn of the shard in progress, or a call in flight? Includes calls of a shard that has been lost meanwhile. */
+  /**
+   * Whether a turn of the shard is in progress or a call is in flight, including calls of a shard that was lost
+   * meanwhile.
+   */
   isAtWork(shard: number): boolean {
     return this.#held.get(shard)?.isAtWork === true || this.#unfinished.has(shard)
   }
 
-  /** One round: renew, see who is there, take or give away. What fails is told, and tried again in the next round. */
+  /**
+   * One round: renews leases, finds the other relays, and acquires or releases shards. A failure is reported, and the
+   * next round tries again.
+   */
   async round(): Promise<void> {
     try {
       await this.#within(this.#settings.leaseMs / 3, this.#round())
@@ -88,8 +100,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Must be called when a turn or a call has ended. A shard that is to be given back is given back when nothing of it
-   * is in flight.
+   * Must be called when a turn or a call has ended. Releases a shard that is leaving if none of its messages is in
+   * flight.
    */
   async rest(held: HeldShard): Promise<void> {
     if (held.isAtWork) return
@@ -97,12 +109,12 @@ export class LeaseKeeper {
     if (held.leaving && this.#held.get(held.shard) === held) await this.#giveBack([held])
   }
 
-  /** The database has said that the lease is somebody else's. */
+  /** Must be called when the database reports that another relay holds the lease. */
   taken(held: HeldShard): void {
     this.#lose(held, held.isTrusted ? 'taken' : 'expired')
   }
 
-  /** Takes no more shards and gives back the idle ones; the other shards follow as they come to rest, by {@link rest}. */
+  /** Acquires no more shards and releases the idle ones; {@link rest} releases the others as they become idle. */
   async stop(): Promise<void> {
     this.#stopping = true
     for (const held of this.#held.values()) held.leaving = true
@@ -110,8 +122,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Gives back all shards. Calls that are still in flight are cut off, which counts as a crash; their settlement is
-   * fenced off.
+   * Releases all shards. Calls that are still in flight are cut off, which counts as a crash; the database refuses
+   * their settlement.
    */
   async close(): Promise<void> {
     this.#stopping = true
@@ -126,7 +138,7 @@ export class LeaseKeeper {
     if (clock.monotonicMs() - this.#renewedAt >= this.roundMs * 0.9) await this.#renew()
     await this.#giveBack([])
     if (this.#stopping) return
-    // A relay that was killed leaves its row.
+    // Removes the rows of relays that were killed.
     await this.#store.sweep(MEMBER_PREFIX, this.#settings.leaseMs)
     if (this.#member === undefined) {
       const [member] = await this.#acquire([MEMBER_PREFIX + owner], 1)
@@ -139,7 +151,7 @@ export class LeaseKeeper {
       ({ leaving, shard }) => !leaving && !this.#adopted.has(shard),
     )
     if (staying.length > quota) {
-      // Idle ones first: they can go at once.
+      // Idle shards first: they can be released at once.
       const leaving = staying
         .toSorted((a, b) => Number(a.isAtWork) - Number(b.isAtWork))
         .slice(0, staying.length - quota)
@@ -152,9 +164,9 @@ export class LeaseKeeper {
   }
 
   /**
-   * Takes shards beyond the share of this relay that no relay has had for the length of a lease: the relay whose share
-   * they would belong to cannot take them while one of its calls, made under a lease that it has lost, still hangs. They
-   * count again as soon as relays come or go.
+   * Acquires shards beyond the share of this relay if they have had no owner for the duration of a lease: the relay to
+   * whose share they belong cannot acquire them while one of its calls, begun under a lost lease, still hangs. These
+   * shards count as part of the share again when a relay starts or stops.
    */
   async #adopt(): Promise<void> {
     const owned = new Set((await this.#store.holders(SHARD_PREFIX)).map(({ name }) => SHARD_OF.get(name)))
@@ -173,7 +185,7 @@ export class LeaseKeeper {
     if (names.length === 0) return []
     const taken: number[] = []
     for (const { lease, trust } of await this.#acquire(names, limit)) {
-      // A lease that ran out under this relay, and that nobody else has had meanwhile, is no crash.
+      // A lease that expired under this relay, and that no other relay has held meanwhile, does not count as a crash.
       const last = this.#terms.get(lease.name)
       const ownLosses = last?.term === lease.term - 1n ? last.ownLosses + 1 : 0
       const crashes = Math.max(0, lease.crashes - ownLosses)
@@ -213,7 +225,7 @@ export class LeaseKeeper {
     }
   }
 
-  /** By one statement: where a deadline is near there may be no time for two. */
+  /** Releases leases with one statement, because there may be no time for two before the deadline of `stop`. */
   async #giveBack(leaving: readonly HeldShard[], member?: Lease): Promise<void> {
     const leases = [
       ...this.#owed,
@@ -226,8 +238,8 @@ export class LeaseKeeper {
     }
     if (leases.length === 0) return
     this.#owed = []
-    // The connection may have broken with the others: another is opened for the second try. If that fails too the next
-    // round tries again, or they run out by themselves; the worker must not stop for it.
+    // The connection may have broken with the others, so another is opened for the second attempt. If that fails too,
+    // the next round tries again, or the leases expire; the relay must not stop because of it.
     const release = (): Promise<void> => this.#store.release(leases, this.#cutOff)
     await release()
       .catch(release)
@@ -251,7 +263,7 @@ export class LeaseKeeper {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       const error = new DatabaseUnavailableError(
-        `Renewing leases took longer than ${Math.round(ms)} ms: the connection is given up for another.`,
+        `Renewing the leases took longer than ${Math.round(ms)} ms: the connection is replaced.`,
       )
       timer = setTimeout(() => reject(error), ms)
     })
@@ -264,7 +276,7 @@ export class LeaseKeeper {
   }
 }
 
-/** An even share: with a remainder, the first ones in the order of their names get one more. */
+/** Returns the share of an owner: with a remainder, the first owners in the order of their names get one shard more. */
 function quotaOf(owner: string, members: readonly string[]): number {
   const all = [...new Set([...members, owner])].sort()
   return Math.floor(SHARDS / all.length) + (all.indexOf(owner) < SHARDS % all.length ? 1 : 0)

@@ -1,4 +1,7 @@
-/** Two clocks, because each fails in its own way: the wall clock is set, the monotonic one stands still during sleep. */
+/**
+ * Two clocks, because each fails in its own way: the wall clock may be set, and the monotonic clock stops while the
+ * machine sleeps.
+ */
 export interface Clock {
   monotonicMs(): number
   wallMs(): number
@@ -9,17 +12,20 @@ export const systemClock: Clock = {
   wallMs: () => Date.now(),
 }
 
-/** May we still act as the owner? */
+/** Tells whether this relay may still act as the owner of a lease. */
 export interface Trust {
   holds(): boolean
 }
 
-/** The part of a lease at its end in which we no longer trust it: it may have ended in the database before. */
+/**
+ * The last part of a lease, in which the relay no longer trusts the lease, because it may already have expired in the
+ * database.
+ */
 const MARGIN = 0.1
 
 /**
- * Trust in a lease, counted from when its renewal was *begun* (the database counts from a moment after that), and
- * ended by whichever clock says so first.
+ * Returns the trust in a lease. The time counts from the *beginning* of the renewal (the database counts from a later
+ * moment), by whichever clock is further ahead.
  */
 export function trustFrom(clock: Clock, leaseMs: number): Trust {
   const trustedMs = leaseMs * (1 - MARGIN)

@@ -2,12 +2,15 @@ import { SHARDS } from '@txbox/core'
 
 const ALL = Array.from({ length: SHARDS }, (_, shard) => shard)
 
-/** When each shard was last seen with nothing that could go, by us or by asking; times are on the monotonic clock. */
+/**
+ * When each shard was last seen without messages to publish, by this relay or by a query; times are on the monotonic
+ * clock.
+ */
 export class EmptyShards {
   readonly #seenAt = new Map<number, number>()
   readonly #waiting = new Set<() => void>()
 
-  /** `at`: when whoever saw it began to look. */
+  /** @param at the time at which the read or the query began. */
   seen(shards: readonly number[], at: number): void {
     if (shards.length === 0) return
     for (const shard of shards) this.#seenAt.set(shard, Math.max(at, this.#seenAt.get(shard) ?? at))
@@ -19,12 +22,12 @@ export class EmptyShards {
     this.#seenAt.clear()
   }
 
-  /** Those that have not been seen empty since then. */
+  /** Returns the shards that have not been seen empty since then. */
   unseenSince(since: number): readonly number[] {
     return ALL.filter((shard) => (this.#seenAt.get(shard) ?? -1) < since)
   }
 
-  /** Resolves when the next one is seen, or after this time. */
+  /** Resolves when the next shard is seen empty, or after this time. */
   async next(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, ms)

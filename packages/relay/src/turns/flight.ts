@@ -11,22 +11,22 @@ import { checkResults } from './publish-results.ts'
 import { RelayedMessage } from '../relayed-message.ts'
 
 /**
- * A call that takes longer does not hold up the keys whose messages it has answered: their next messages go in another
- * call.
+ * A call that takes longer does not block keys for which it has already reported results: their next messages are
+ * published in another call.
  */
 const STALL_MS = 50
 /** The maximum number of concurrent calls of one flight. */
-const MOST_CALLS = 4
-/** There is no such message. */
-const NONE = -1
+const MAX_CALLS = 4
+/** The index of a predecessor that does not exist. */
+const NO_PREDECESSOR = -1
 
 export type Rejection = Extract<PublishResult, { status: 'rejected' }>
 
-/** The results that a flight has brought since the last landing. */
+/** The results of a flight since the last landing. */
 export interface Landing {
   readonly accepted: readonly BacklogMessage[]
   readonly rejected: readonly { readonly message: BacklogMessage; readonly result: Rejection }[]
-  /** Rows that were written by hand and cannot be read: these messages were not published. */
+  /** Messages whose rows were written by hand and cannot be decoded: they were not published. */
   readonly unreadable: readonly BacklogMessage[]
 }
 
@@ -41,9 +41,9 @@ export interface FlightTools {
 export type FlightKind = 'outbox' | 'parked' | 'suspect'
 
 /**
- * The publishing of one batch: calls of the publisher, and their results so far. Each message of a key goes after the
- * message before it was accepted, unless the publisher keeps their order by itself; after a rejection the rest of the key
- * is left for later. A flight may outlive the turn that began it: later turns then settle the results of the flight.
+ * Publishes one batch: the calls of the publisher and their results so far. Each message of a key is published after
+ * its predecessor was accepted, unless the publisher keeps the order itself; after a rejection, the rest of the key is
+ * left for later. A flight may outlive the turn that began it: later turns then settle the results of the flight.
  */
 export class Flight {
   readonly kind: FlightKind
@@ -54,13 +54,13 @@ export class Flight {
   /** Resolves when the last call has ended, however it ended; never rejects. */
   readonly over: Promise<void>
   isOver = false
-  /** Its end has been taken note of, and so has the settlement of what it brought. */
+  /** Whether the end of the flight and the settlement of its results have been recorded. */
   hasLanded = false
-  /** Calls of the publisher that were made. */
+  /** The number of calls of the publisher. */
   calls = 0
-  /** A call threw, or answered nonsense: nothing is known of the messages without a result. */
+  /** The error of a call that threw or returned invalid results: the fate of messages without a result is unknown. */
   failure: { readonly error: unknown } | undefined
-  /** A call took longer than `publishTimeoutMs`. */
+  /** Whether a call took longer than `publishTimeoutMs`. */
   isLate = false
   /** Called at the first answer after a landing, and at the end. */
   onNews: () => void = () => {}
@@ -74,7 +74,8 @@ export class Flight {
   #changed: () => void = () => {}
 
   /**
-   * @param mayGoOn asked before each call: is the shard still held, and is the relay not stopping by force?
+   * @param mayGoOn called before each call; returns whether the shard is still held and the relay is not stopping by
+   *   force.
    * @param onLate receives the error of a call that takes longer than `publishTimeoutMs`.
    */
   constructor(
@@ -113,7 +114,7 @@ export class Flight {
     let isStalled = false
     let stalling: NodeJS.Timeout | undefined
     for (;;) {
-      const isFree = inProgress === 0 || (isStalled && inProgress < MOST_CALLS)
+      const isFree = inProgress === 0 || (isStalled && inProgress < MAX_CALLS)
       if (queue.due().length > 0 && isFree && this.failure === undefined && mayGoOn()) {
         inProgress++
         this.calls++
@@ -150,13 +151,13 @@ export class Flight {
       queue.accepted(message)
     }
     const answered = (index: number, result: PublishResult): void => {
-      // A place that the call does not have is `undefined` here.
+      // An index beyond the end of the call gives `undefined`.
       if (hasEnded || early[index] !== 0) return
       const status = (result as PublishResult | undefined)?.status
       if (status !== 'accepted' && status !== 'rejected') return
-      // Out of the order of its key, a result counts with those of the whole call.
-      const predecessor = before?.[index] ?? NONE
-      if (predecessor !== NONE && early[predecessor] === 0) return
+      // A result out of the order of its key counts only with the results of the whole call.
+      const predecessor = before?.[index] ?? NO_PREDECESSOR
+      if (predecessor !== NO_PREDECESSOR && early[predecessor] === 0) return
       early[index] = 1
       take(messages[index]!, result)
       if (queue.due().length > 0) this.#changed()
@@ -188,9 +189,9 @@ export class Flight {
   }
 }
 
-/** For each message of a call, the place of the one of the same key before it. */
+/** For each message of a call, the index of the previous message with the same key. */
 function predecessors(messages: readonly BacklogMessage[]): Int32Array {
-  const before = new Int32Array(messages.length).fill(NONE)
+  const before = new Int32Array(messages.length).fill(NO_PREDECESSOR)
   const last = new Map<string, number>()
   for (let index = 0; index < messages.length; index++) {
     const { key } = messages[index]!

@@ -2,7 +2,7 @@
 const SHORTEST_MS = 100
 const LONGEST_MS = 60_000
 
-/** Growing pauses between the attempts at something that fails. */
+/** Growing pauses between the attempts at an operation that fails. */
 export class GrowingPause {
   #failures = 0
   #until = -Infinity

@@ -1,15 +1,18 @@
 import type { BacklogMessage } from '@txbox/core'
 import type { FlightKind } from './flight.ts'
 
-/** The numbers of messages in flight, as a lease notes them: from the lowest to the highest, both included. */
+/**
+ * The numbers of messages in flight, as the note of a lease records them: from the lowest to the highest, both
+ * included.
+ */
 export interface NumberRange {
   readonly from: bigint
   readonly to: bigint
 }
 
 /**
- * The messages of a shard that have been handed to the publisher and are not settled. They are still in the tables, so
- * that each read finds them again; neither these messages nor other messages of their keys may be published meanwhile.
+ * The messages of a shard that have been passed to the publisher and are not settled. Their rows still exist, so each
+ * read finds them again; neither these messages nor other messages of their keys may be published meanwhile.
  */
 export class InFlight {
   readonly #outbox = new Map<bigint, BacklogMessage>()

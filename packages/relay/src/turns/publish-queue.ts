@@ -1,17 +1,17 @@
 import type { BacklogMessage } from '@txbox/core'
 
-/** The messages of a batch that may be published now, as their order by key allows. */
+/** The messages of a batch that the order of their keys allows to publish now. */
 export interface PublishQueue {
   /** Whether a call never has two messages of one key. */
   readonly hasOneOfEachKey: boolean
-  /** The messages that may go in the next call. */
+  /** Returns the messages for the next call. */
   due(): readonly BacklogMessage[]
   /** Takes these messages out of the queue, to publish them now. */
   take(): readonly BacklogMessage[]
   accepted(message: BacklogMessage): void
 }
 
-/** For a publisher that keeps the order of a key by itself: all messages go in one call. */
+/** For a publisher that keeps the order of a key itself: one call gets all messages. */
 export class WholeBatch implements PublishQueue {
   readonly hasOneOfEachKey = false
   #due: readonly BacklogMessage[]
@@ -34,8 +34,8 @@ export class WholeBatch implements PublishQueue {
 }
 
 /**
- * For any other publisher: the first message of each key, and each later message once the message before it was accepted.
- * After a rejection the rest of its key never becomes due. Messages without a key go at once.
+ * For any other publisher: the first message of each key is due, and each later message once its predecessor was
+ * accepted. After a rejection, the rest of the key never becomes due. Messages without a key are due at once.
  */
 export class OneOfEachKey implements PublishQueue {
   readonly hasOneOfEachKey = true

@@ -1,6 +1,6 @@
 import type { HeldShard } from '../leases/held-shard.ts'
 
-/** Shards that have something to do, in turn; lanes wait here for the next one. */
+/** A queue of the shards that have messages to publish; lanes wait here for the next shard. */
 export class ReadyShards {
   readonly #queue = new Map<number, HeldShard>()
   readonly #waiting: ((held: HeldShard | undefined) => void)[] = []
@@ -20,7 +20,7 @@ export class ReadyShards {
     }
   }
 
-  /** The next shard, marked as busy; `undefined` when there will be no more. */
+  /** Returns the next shard, marked as busy, or `undefined` when the queue is closed. */
   async next(): Promise<HeldShard | undefined> {
     for (const [shard, held] of this.#queue) {
       this.#queue.delete(shard)

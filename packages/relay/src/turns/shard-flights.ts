@@ -19,21 +19,21 @@ import { behindRefused, outboxSettlement, parkedSettlement } from './settlements
 import type { SuspectLane } from './suspect-lane.ts'
 
 /**
- * A turn goes on while its calls answer: it ends after the first interval of this length in which fewer than a twentieth
- * of its messages were answered, so after 20 intervals at the latest. Then the turn settles what has been answered, and
- * other keys of the shard go on. To settle a busy call in pieces would cost the broker its rate: RabbitMQ, 0.4 instead of
- * 0.8 of a bare client's rate with turns of 50 ms.
+ * A turn continues while its calls report results: it ends after the first interval of this length in which fewer than
+ * a twentieth of its messages got a result, and so after 20 intervals at the latest. Then the turn settles the results
+ * so far, and other keys of the shard continue. Settling a busy call in many pieces would reduce the throughput: with
+ * turns of 50 ms, RabbitMQ reached 0.4 instead of 0.8 of a bare client's rate.
  */
 const INTERVAL_MS = 50
 const LEAST_PROGRESS = 1 / 20
 /**
- * The same for a large batch, which a broker with much in flight answers later: there is no room for other messages beside
- * it.
+ * From this size on, a batch has longer intervals: a broker with many messages in flight answers later, and there is no
+ * room for other messages anyway.
  */
 const LARGE_BATCH = 100
 const LARGE_BATCH_INTERVAL_MS = 500
 /** The maximum number of concurrent flights of one shard. */
-const MOST_FLIGHTS = 16
+const MAX_FLIGHTS = 16
 
 /** The parts that all shards of a relay share. */
 export interface WorkTools extends FlightTools {
@@ -55,7 +55,7 @@ export interface Counts {
 export interface FlightCallbacks {
   /** Asks for a turn of the shard, now or after a pause. */
   readonly wants: (afterMs?: number) => void
-  /** Must be called when the broker answers again: all shards may go on. */
+  /** Must be called when the broker answers again: all shards may continue. */
   readonly brokerIsBack: () => void
   readonly count: (counts: Counts) => void
 }
@@ -75,8 +75,8 @@ interface Settling {
 }
 
 /**
- * The flights of one shard: begins flights, waits at most a turn, and settles their results, in this turn or in a later
- * one.
+ * The flights of one shard: begins flights, waits for them at most until the end of the turn, and settles their results
+ * in this or a later turn.
  */
 export class ShardFlights {
   readonly #held: HeldShard
@@ -111,7 +111,7 @@ export class ShardFlights {
   /** The number of messages that may be published now. */
   get room(): number {
     const { messages, bytes } = this.#tools.limits
-    const isFull = this.#flights.size >= MOST_FLIGHTS || this.#inFlight.bytes >= bytes
+    const isFull = this.#flights.size >= MAX_FLIGHTS || this.#inFlight.bytes >= bytes
     return isFull ? 0 : Math.max(0, messages - this.#inFlight.size)
   }
 
@@ -183,8 +183,8 @@ export class ShardFlights {
   }
 
   /**
-   * When the relay stops: waits for all flights, and settles what they bring; once the relay is forced to stop, what has been
-   * answered by then. A settlement that fails is made again while there is time.
+   * Waits for all flights and settles their results, when the relay stops. Once the relay is forced to stop, settles
+   * only the results so far. A settlement that fails is repeated while there is time.
    */
   async finish(onError: (error: unknown) => void): Promise<void> {
     const { signal } = this.#tools
@@ -207,8 +207,8 @@ export class ShardFlights {
   }
 
   /**
-   * Counts an attempt of a suspect, takes the count back, or gives the suspect up. If that fails, it is not made again:
-   * nothing has been published that would have to be settled.
+   * Counts an attempt of a suspect, takes the count back, or gives the suspect up. This settlement is not repeated if
+   * it fails, because no published message depends on it.
    */
   async settleSuspect(refused: Refused): Promise<void> {
     await this.#settleUnsettled()
@@ -226,7 +226,7 @@ export class ShardFlights {
   #goesOn(flight: Flight): void {
     for (const message of flight.batch) this.#inFlight.add(flight.kind, message)
     this.#flights.add(flight)
-    // Results are gathered for as long as a turn waits.
+    // Gathers results for as long as a turn waits.
     flight.onNews = () => {
       const intervalMs = this.#intervalMs(flight.batch.length - flight.answered)
       this.#callbacks.wants(flight.isOver ? 0 : intervalMs)
@@ -278,7 +278,10 @@ export class ShardFlights {
     return accepted.length + refused.length + behind.length
   }
 
-  /** A suspect without a result: unless the call hung, or was cut off, the relay lives, and the attempt does not count. */
+  /**
+   * Handles a suspect without a result: the attempt does not count, because the relay is alive, unless the call hung or
+   * was cut off.
+   */
   async #notTried(flight: Flight): Promise<number> {
     const close = (): void => this.#landed(flight)
     const [message] = flight.batch
@@ -318,9 +321,9 @@ export class ShardFlights {
   }
 
   /**
-   * A refused settlement is kept and tried again: publishing its messages again would not help. A settlement without an
-   * answer may have happened, or may still happen: the shard is given up, so that the settlement is over when the next
-   * term begins.
+   * Repeats refused settlements: publishing their messages again would not help. A settlement without an answer may
+   * have been applied, or may still be applied: the shard is then given up, so that the settlement is over when the
+   * next term begins.
    */
   async #settleUnsettled(): Promise<void> {
     for (let next = this.#unsettled[0]; next !== undefined; next = this.#unsettled[0]) {
@@ -393,7 +396,7 @@ export class ShardFlights {
   }
 }
 
-/** The database gave no answer: what was asked for may have happened, or may still. */
+/** Returns whether the database gave no answer, so that the statement may have been applied, or may still be. */
 function isUnanswered(error: unknown): boolean {
   return isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE'
 }

@@ -11,11 +11,11 @@ const LARGE_BATCH = 500
 export interface WorkerSettings {
   readonly empty: EmptyShards
   /**
-   * Whether messages arrive so steadily that the poller waits longer, so that several messages share a look, a read and
+   * Whether messages arrive so steadily that the poller waits longer, so that several messages share a poll, a read and
    * a settlement.
    */
   readonly gathers: () => boolean
-  /** The worker looks for parked messages at least this often, in ms, however much there is in the outbox. */
+  /** The worker reads parked messages at least this often, no matter how many messages the outbox has. */
   readonly lookAfterMs: number
   /** How often the worker looks for keys whose head was deleted by hand, in milliseconds. */
   readonly healAfterMs: number
@@ -55,7 +55,10 @@ export class ShardWorker {
     else this.#lookedAt = Math.max(this.#lookedAt, askedAt)
   }
 
-  /** Forgets what was seen of the server, because the server is another one or has gone back in time. */
+  /**
+   * Discards everything that is remembered about the server, because it is another server or its data has gone back in
+   * time.
+   */
   forget(): void {
     this.#isDue = true
     this.#lookedAt = -Infinity
@@ -65,8 +68,9 @@ export class ShardWorker {
   /**
    * Does one turn: at most one batch.
    *
-   * @returns whether there may be more to do at once.
-   * @throws {LeaseLostError} when the shard was taken over: accepted messages will be published again, with the same ids.
+   * @returns whether there may be more messages to publish at once.
+   * @throws {LeaseLostError} when the shard was taken over: accepted messages will be published again, with the same
+   *   ids.
    */
   async turn(): Promise<boolean> {
     if (await this.#flights.settleLanded()) this.#isDue = true
@@ -75,7 +79,7 @@ export class ShardWorker {
     await this.#healKeys(startedAt)
     await this.#watch.begin()
     if (this.#watch.hasSuspects) await this.#trySuspect()
-    // Parked messages get their turn also while the outbox is never empty.
+    // Parked messages must get a turn even if the outbox is never empty.
     const isTime = startedAt - this.#lookedAt >= this.#settings.lookAfterMs
     if ((this.#isDue || isTime) && (await this.#parkedTurn(startedAt)) === 'failed') return !this.#mustWait()
     const outcome = await this.#outboxTurn()
@@ -88,7 +92,7 @@ export class ShardWorker {
     return this.#isDue
   }
 
-  /** Waits for the calls in flight, and settles what they bring. */
+  /** Waits for the calls in flight, and settles their results. */
   async finish(onError: (error: unknown) => void): Promise<void> {
     await this.#flights.finish(onError)
   }
@@ -99,7 +103,10 @@ export class ShardWorker {
     this.#flights.abandon()
   }
 
-  /** Is the broker unavailable, or does this shard pause by itself? Then another turn follows after the pause. */
+  /**
+   * Returns whether the broker is unavailable or this shard pauses. In that case, schedules another turn after the
+   * pause.
+   */
   #mustWait(): boolean {
     const now = performance.now()
     const waitMs = Math.max(this.#flights.remainingMs(now), this.#tools.outage.waitMs(now))
@@ -130,7 +137,7 @@ export class ShardWorker {
     const free = blocked.length === 0 ? here : here.filter((message) => !message.blocked)
     const outcome = await this.#flights.publish('outbox', free.slice(0, room), blocked)
     if (outcome === undefined || outcome.hasFailed) return 'failed'
-    // The end of the backlog has been reached: under a steady load, the next messages gather until the poller looks.
+    // The end of the backlog has been reached: under a steady load, the next messages gather until the next poll.
     if (batch.length < asked.messages)
       return outcome.settled > 0 && !this.#settings.gathers() ? 'more' : 'done'
     return outcome.settled > 0 || free.length > 0 ? 'more' : 'done'
@@ -147,7 +154,7 @@ export class ShardWorker {
     const batch = await store.readDue(this.#held.lease, this.#held.shard, this.#withInFlight(limits))
     if (batch.length === 0) {
       this.#watch.parkedIsThrough()
-      // Then a suspect may be due: one that waited behind another message of its key.
+      // A suspect that waited behind another message of its key may be due now.
       if (wasDue) this.#watch.hasSuspects = true
     }
     const free = batch.filter((message) => this.#flights.lets('parked', message)).slice(0, room)
@@ -162,7 +169,9 @@ export class ShardWorker {
     return 'done'
   }
 
-  /** Tries one suspect, if no other is being tried in this process. It is counted before it is published. */
+  /**
+   * Tries one suspect, unless another suspect is being tried in this process. The attempt is counted before it begins.
+   */
   async #trySuspect(): Promise<void> {
     const { store, lane, limits, retry, outage } = this.#tools
     if (this.#flights.hasSuspect || !lane.enter(this.#held, this.#laneIsFree)) return
@@ -186,7 +195,7 @@ export class ShardWorker {
     }
   }
 
-  /** Adds the number of messages in flight to the limit: they are still in the tables, and are read again. */
+  /** Adds the messages in flight to the limits, because their rows still exist and are read again. */
   #withInFlight({ messages, bytes }: ReadLimits): ReadLimits {
     return this.#flights.size === 0 ? { messages, bytes } : { messages: messages + this.#flights.size, bytes }
   }
@@ -194,7 +203,8 @@ export class ShardWorker {
 
 /**
  * A publisher that keeps the order of a key has less and less to do toward the end of a batch. Shards that begin at the
- * same time therefore begin with batches of different sizes; otherwise all their batches would also end at the same time.
+ * same time therefore begin with batches of different sizes; otherwise all their batches would also end at the same
+ * time.
  */
 function firstLimits({ messages, bytes }: ReadLimits, shard: number): ReadLimits {
   if (messages < LARGE_BATCH) return { messages, bytes }
