@@ -25,7 +25,7 @@ export function deadChange(read: RowReader, row: Row): DeadChange {
   }
 }
 
-/** The object that stands for the connection of a transaction. See `VersionBufferStore.connectionOf`. */
+/** Returns the object that represents the connection of a transaction. See `VersionBufferStore.connectionOf`. */
 export async function connectionOf(handle: unknown, engine: Engine, errors: DatabaseErrors): Promise<object> {
   try {
     const monitor = await recogniseHandle(handle, engine).monitor(handle)
