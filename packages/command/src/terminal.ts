@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { readableNumber } from '@txbox/core'
+import { readableNumber } from '@txbox/core/internal'
 import { visibleJson } from './visible.ts'
 
 /** Colours on a terminal only, and not with NO_COLOR: Node sees to that. */

@@ -1,15 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import {
-  SHARDS,
   exponentialBackoff,
   isTxboxError,
   type ConnectedPorts,
-  type EventListeners,
   type LeaseStore,
   type Publisher,
   type RetryPolicy,
   type WakeUps,
 } from '@txbox/core'
+import { SHARDS, type EventListeners } from '@txbox/core/internal'
 import { EmptyShards } from './polling/empty-shards.ts'
 import type { HeldShard } from './leases/held-shard.ts'
 import { LeaseKeeper } from './leases/lease-keeper.ts'

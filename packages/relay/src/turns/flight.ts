@@ -1,11 +1,11 @@
 import {
   PublishTimeoutError,
-  oneLine,
   type BacklogMessage,
   type OutboxMessage,
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import { OneOfEachKey, WholeBatch, type PublishQueue } from './publish-queue.ts'
 import { checkResults } from './publish-results.ts'
 import { RelayedMessage } from '../relayed-message.ts'

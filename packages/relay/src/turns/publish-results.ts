@@ -1,4 +1,5 @@
-import { oneLine, type BacklogMessage, type PublishResult } from '@txbox/core'
+import type { BacklogMessage, PublishResult } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 
 /**
  * Checks the results of a call. No result of a publisher may lose a message: an invalid result counts as no result.

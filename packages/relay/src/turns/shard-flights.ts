@@ -2,11 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import {
   isTxboxError,
   type BacklogMessage,
-  type EventListeners,
   type ReadLimits,
   type RelayStore,
   type RetryPolicy,
 } from '@txbox/core'
+import type { EventListeners } from '@txbox/core/internal'
 import type { CrashWatch } from './crash-watch.ts'
 import { Flight, type FlightKind, type FlightTools } from './flight.ts'
 import type { HeldShard } from '../leases/held-shard.ts'

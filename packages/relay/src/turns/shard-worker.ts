@@ -1,4 +1,5 @@
-import { SHARDS, type ReadLimits } from '@txbox/core'
+import type { ReadLimits } from '@txbox/core'
+import { SHARDS } from '@txbox/core/internal'
 import { CrashWatch } from './crash-watch.ts'
 import type { EmptyShards } from '../polling/empty-shards.ts'
 import type { HeldShard } from '../leases/held-shard.ts'
