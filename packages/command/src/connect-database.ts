@@ -1,4 +1,5 @@
-import { connectedPortsOf, reasonOf, type Finding, type InspectionStore } from '@txbox/core'
+import type { Finding, InspectionStore } from '@txbox/core'
+import { connectedPortsOf, reasonOf } from '@txbox/core/internal'
 import {
   migrate as migrateMysql,
   migrationSql as mysqlSql,

@@ -1,4 +1,5 @@
-import { readableNumber, type DeadLetter, type ParkedMessage, type StoredPayload } from '@txbox/core'
+import type { DeadLetter, ParkedMessage, StoredPayload } from '@txbox/core'
+import { readableNumber } from '@txbox/core/internal'
 import {
   everything,
   selectionOf,

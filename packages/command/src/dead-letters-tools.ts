@@ -1,4 +1,5 @@
-import { connectedPortsOf, type DeadLetterFilter, type DeadLetterStore } from '@txbox/core'
+import type { DeadLetterFilter, DeadLetterStore } from '@txbox/core'
+import { connectedPortsOf } from '@txbox/core/internal'
 import { createDeadLetters, type DeadLetters } from '@txbox/relay'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 

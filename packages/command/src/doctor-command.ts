@@ -1,4 +1,5 @@
-import { reasonOf, type Finding } from '@txbox/core'
+import type { Finding } from '@txbox/core'
+import { reasonOf } from '@txbox/core/internal'
 import type { Publisher } from '@txbox/relay'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'

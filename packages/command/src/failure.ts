@@ -1,4 +1,5 @@
-import { isTxboxError, reasonOf } from '@txbox/core'
+import { isTxboxError } from '@txbox/core'
+import { reasonOf } from '@txbox/core/internal'
 import { CommanderError } from 'commander'
 import { withoutSecrets } from './without-secrets.ts'
 

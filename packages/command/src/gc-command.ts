@@ -1,7 +1,7 @@
 import { createGarbageCollector, type Collected, type GarbageCollector } from '@txbox/gc'
 import { SingleBar } from 'cli-progress'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
-import { readableDuration as duration } from '@txbox/core'
+import { readableDuration as duration } from '@txbox/core/internal'
 import { whenReaderIsGone } from './output-reader.ts'
 import { counted, write, writeJson } from './terminal.ts'
 import { stderrLog } from './stderr-log.ts'

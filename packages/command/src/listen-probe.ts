@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { reasonOf, type Finding } from '@txbox/core'
+import type { Finding } from '@txbox/core'
+import { reasonOf } from '@txbox/core/internal'
 import type { Client } from 'pg'
 
 const TIMEOUT_MS = 3000

@@ -1,4 +1,4 @@
-import { oneLine } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import { Command, Option } from 'commander'
 import { discardDeadLetters, redriveDeadLetters } from './change-dead-letters.ts'
 import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { RepeatedTrouble } from '@txbox/core'
+import { RepeatedTrouble } from '@txbox/core/internal'
 import { createRelay, type Publisher, type Relay } from '@txbox/relay'
 import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'

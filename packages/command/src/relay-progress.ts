@@ -1,4 +1,5 @@
-import { readableDuration, readableNumber, reasonOf, type InspectionStore, type Lag } from '@txbox/core'
+import type { InspectionStore, Lag } from '@txbox/core'
+import { readableDuration, readableNumber, reasonOf } from '@txbox/core/internal'
 import type { Relay } from '@txbox/relay'
 import type { stderrLog } from './stderr-log.ts'
 import { counted } from './terminal.ts'

@@ -1,12 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  readableDuration,
-  readableNumber,
-  type BlockingKey,
-  type InspectionStore,
-  type LeaseFigures,
-  type StatusFigures,
-} from '@txbox/core'
+import type { BlockingKey, InspectionStore, LeaseFigures, StatusFigures } from '@txbox/core'
+import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { listed, shortened, table } from './layout.ts'
 import { counted, paint, write, writeJson } from './terminal.ts'

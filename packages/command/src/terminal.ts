@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { readableNumber } from '@txbox/core'
+import { readableNumber } from '@txbox/core/internal'
 import { visibleJson } from './visible.ts'
 
 /** Styles text on a terminal. `styleText` omits the style if the output is not a terminal, or if NO_COLOR is set. */

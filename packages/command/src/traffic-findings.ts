@@ -1,10 +1,5 @@
-import {
-  readableDuration,
-  readableNumber,
-  type BlockingKey,
-  type Finding,
-  type StatusFigures,
-} from '@txbox/core'
+import type { BlockingKey, Finding, StatusFigures } from '@txbox/core'
+import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { counted } from './terminal.ts'
 
 /** A message is usually published within a second. */

@@ -1,4 +1,5 @@
-import { BrokerUnavailableError, PermanentError, oneLine } from '@txbox/core'
+import { BrokerUnavailableError, PermanentError } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import type { ConfirmChannel } from 'amqplib'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { brokersReasonOf, replyCodeOf } from './reason-of.ts'

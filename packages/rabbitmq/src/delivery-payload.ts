@@ -1,4 +1,5 @@
-import { InvalidMessageError, oneLine } from '@txbox/core'
+import { InvalidMessageError } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 
 /** Values of `content-encoding` that say nothing of a compression: some clients put the charset there. */
 const PLAIN = /^(|identity|binary|[78]bit|utf-?8|us-ascii)$/i

@@ -1,4 +1,5 @@
-import { InvalidMessageError, nameOf, type InboxMessage } from '@txbox/core'
+import { InvalidMessageError, type InboxMessage } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 import { deliveryPayload } from './delivery-payload.ts'
 
 /** A delivery as AMQP 0-9-1 clients hand it over: amqplib's `ConsumeMessage` and `GetMessage`, or the like. */

@@ -1,4 +1,5 @@
-import { PermanentError, oneLine, type OutboxMessage } from '@txbox/core'
+import { PermanentError, type OutboxMessage } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 
 /** The maximum length of a short string of AMQP 0-9-1. */
 const SHORT_STRING_BYTES = 255

@@ -1,11 +1,11 @@
 import {
   PermanentError,
   RetryLaterError,
-  oneLine,
   type OutboxMessage,
   type PublishOptions,
   type PublishResult,
 } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import type { ConfirmingChannel, Sender, Verdict } from './confirming-channel.ts'
 import type { OrderedBatch } from './ordered-batch.ts'
 import { outgoingMessage } from './outgoing-message.ts'

@@ -1,4 +1,5 @@
-import { PermanentError, RetryLaterError, oneLine, type OutboxMessage, type PublishResult } from '@txbox/core'
+import { PermanentError, RetryLaterError, type OutboxMessage, type PublishResult } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import type { BrokerConnection } from './broker-connection.ts'
 import type { ConfirmingChannel } from './confirming-channel.ts'
 import { OrderedBatch } from './ordered-batch.ts'

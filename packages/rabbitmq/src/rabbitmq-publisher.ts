@@ -1,14 +1,13 @@
 import {
   BrokerUnavailableError,
   InvalidOptionError,
-  OptionChecker,
   RetryLaterError,
-  oneLine,
   type OutboxMessage,
   type PublishOptions,
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
+import { OptionChecker, oneLine } from '@txbox/core/internal'
 import { brokerAddress, type BrokerAddress } from './broker-address.ts'
 import type { BrokerConnection } from './broker-connection.ts'
 import { OrderedBatch } from './ordered-batch.ts'

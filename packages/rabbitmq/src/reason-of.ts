@@ -1,4 +1,4 @@
-import { reasonOf as causesOf } from '@txbox/core'
+import { reasonOf as causesOf } from '@txbox/core/internal'
 
 /**
  * The message of a client error, with its causes, in one line and without the period. The text is not shortened: an error

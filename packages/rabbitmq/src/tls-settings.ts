@@ -1,4 +1,4 @@
-import type { OptionChecker } from '@txbox/core'
+import type { OptionChecker } from '@txbox/core/internal'
 
 /** A certificate or key in PEM, or as Node's `tls` takes it otherwise. */
 type Secret = string | Uint8Array

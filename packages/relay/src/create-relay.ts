@@ -1,4 +1,5 @@
-import { InvalidOptionError, OptionChecker, hours } from '@txbox/core'
+import { InvalidOptionError, hours } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import type { RelayLog } from './log-events.ts'
 import { checkRelayOptions } from './relay-options.ts'
 import { RelayRun, type RelaySettings } from './relay-run.ts'

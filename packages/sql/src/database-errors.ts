@@ -2,10 +2,9 @@ import {
   DatabaseUnavailableError,
   TransactionConflictError,
   isTxboxError,
-  propertyOf,
-  reasonOf,
   type TxboxError,
 } from '@txbox/core'
+import { propertyOf, reasonOf } from '@txbox/core/internal'
 
 /** Translates and classifies the errors of one database. */
 export interface DatabaseErrors {

@@ -1,12 +1,5 @@
-import {
-  answerWithin,
-  type BlockingKey,
-  type BoundedCount,
-  type Finding,
-  type InspectionStore,
-  type Lag,
-  type StatusFigures,
-} from '@txbox/core'
+import type { BlockingKey, BoundedCount, Finding, InspectionStore, Lag, StatusFigures } from '@txbox/core'
+import { answerWithin } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
 import type { Row, RowReader } from './row-reader.ts'
 

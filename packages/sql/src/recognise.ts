@@ -1,4 +1,5 @@
-import { InvalidOptionError, UnsupportedTransactionError, nameOf } from '@txbox/core'
+import { InvalidOptionError, UnsupportedTransactionError } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 import type { Engine, HandleAdapter, RootAdapter } from './handle-adapter.ts'
 import { kyselyHandle, kyselyRoot } from './drivers/kysely.ts'
 import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'

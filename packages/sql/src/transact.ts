@@ -1,11 +1,11 @@
 import {
   InvalidOptionError,
-  OptionChecker,
   type ConnectedPorts,
   type IsolationLevel,
   type Session,
   type TransactOptions,
 } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
 import type { Opening, RootAdapter } from './handle-adapter.ts'
 
@@ -69,7 +69,7 @@ export function publicTransact(
  * @throws {InvalidOptionError} for an unknown option, an unknown isolation level, or a `signal` that is not an
  *   AbortSignal.
  */
-function transactOptions(options: TransactOptions): TransactOptions {
+export function transactOptions(options: TransactOptions): TransactOptions {
   const check = new OptionChecker('transact', options).known('isolation', 'signal')
   const { isolation } = options
   if (isolation !== undefined && !ISOLATIONS.includes(isolation)) {

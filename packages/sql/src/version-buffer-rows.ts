@@ -20,8 +20,9 @@ export function deadChange(read: RowReader, row: Row): DeadChange {
     ...waitingChange(read, row),
     key: read.key(row, 'key'),
     reason: read.text(row, 'reason'),
-    receivedAt: read.date(row, 'received_at'),
-    deadAt: read.date(row, 'dead_at'),
+    // Milliseconds on every database.
+    receivedAt: new Date(read.number(row, 'received_at')),
+    deadAt: new Date(read.number(row, 'dead_at')),
   }
 }
 

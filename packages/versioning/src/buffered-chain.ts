@@ -1,12 +1,12 @@
 import {
   TransactionConflictError,
-  oneLine,
   type ChainPosition,
   type DatabasePorts,
   type Session,
   type VersionChain,
   type WaitingChange,
 } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import { assertStepFits } from './apply-version.ts'
 import { VersionDivergedError } from './errors.ts'
 import type { BufferedDeadLetter, DeadLetterReason, VersionedMessage } from './version-buffer.ts'

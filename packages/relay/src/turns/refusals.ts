@@ -1,11 +1,5 @@
-import {
-  exponentialBackoff,
-  reasonOf,
-  type BacklogMessage,
-  type EventListeners,
-  type Refusal,
-  type RetryPolicy,
-} from '@txbox/core'
+import { exponentialBackoff, type BacklogMessage, type Refusal, type RetryPolicy } from '@txbox/core'
+import { reasonOf, type EventListeners } from '@txbox/core/internal'
 import type { Rejection } from './in-flight-batch.ts'
 import type { RelayEvents } from '../relay.ts'
 

@@ -1,4 +1,5 @@
-import { NotInTransactionError, oneLine } from '@txbox/core'
+import { NotInTransactionError } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import type { HandleAdapter, OwnConnection, RootAdapter, SqlResult } from '../handle-adapter.ts'
 import { MonitoredConnection, stateOfTracker } from '../connection-monitor.ts'
 import { effectOf, type Effect } from '../statement-effect.ts'
