@@ -1,8 +1,9 @@
 import { LIMITS, days, type ConnectedPorts, type Session } from '@txbox/core'
 import { OptionChecker, connectedPortsOf } from '@txbox/core/internal'
-import { BufferedChain, messageOf, type ChainSettings, type Delivered } from './buffered-chain.ts'
+import { BufferedChain, type ChainSettings, type Delivered } from './buffered-chain.ts'
 import { refuseReentrance, takeTurn } from './chain-turns.ts'
 import { attemptsOnConflict } from './retry-on-conflict.ts'
+import { messageOf } from './stored-message.ts'
 import { checkedKey, storable, stored } from './stored.ts'
 import type {
   BufferedDeadLetter,
