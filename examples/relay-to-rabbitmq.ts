@@ -1,7 +1,7 @@
 // From an outbox through RabbitMQ into an inbox: published with confirms, delivered twice, processed once.
 import { randomUUID } from 'node:crypto'
 import { fromRabbitmq, rabbitmqPublisher } from '@txbox/rabbitmq'
-import { connect } from 'amqplib'
+import { connect, type ConsumeMessage } from 'amqplib'
 import { createInbox, createOutbox, createRelay } from 'txbox'
 import { migrate, postgres } from 'txbox/postgres'
 import { Pool } from 'pg'
@@ -32,14 +32,16 @@ await relay.stop() // also closes the publisher
 const inbox = createInbox({ database, consumer: 'billing' })
 const twice = Promise.withResolvers<void>()
 let deliveries = 0
-await channel.consume(queue, async (delivery) => {
-  if (delivery === null) return
+async function handle(delivery: ConsumeMessage): Promise<void> {
   const message = fromRabbitmq<{ order: string; cents: number }>(delivery)
   const { status } = await inbox.run(message, (tx) => tx.query('select 1')) // your effect, in tx
   console.log(message.payload.order, status)
   if (++deliveries === 1) return channel.nack(delivery) // as if the connection had broken before the ack
   channel.ack(delivery)
   twice.resolve()
+}
+await channel.consume(queue, (delivery) => {
+  if (delivery !== null) handle(delivery).catch(twice.reject)
 })
 await twice.promise
 await connection.close()

@@ -10,17 +10,20 @@ import { sqlInStrings } from './sql-in-strings.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
+/** The public entry, and what the packages of txbox share. */
+const CORE = ['@txbox/core', '@txbox/core/internal']
+
 const MAY_IMPORT = {
   core: ['node:crypto', 'node:zlib'],
-  inbox: ['node:', '@txbox/core'],
-  outbox: ['node:', '@txbox/core'],
-  relay: ['node:', '@txbox/core'],
-  gc: ['node:', '@txbox/core'],
-  versioning: ['node:', '@txbox/core', 'kysely'],
-  sql: ['node:', '@txbox/core'],
-  postgres: ['node:', '@txbox/core', '@txbox/sql'],
-  mysql: ['node:', '@txbox/core', '@txbox/sql'],
-  rabbitmq: ['node:', '@txbox/core', 'amqplib'],
+  inbox: ['node:', ...CORE],
+  outbox: ['node:', ...CORE],
+  relay: ['node:', ...CORE],
+  gc: ['node:', ...CORE],
+  versioning: ['node:', ...CORE, 'kysely'],
+  sql: ['node:', ...CORE],
+  postgres: ['node:', ...CORE, '@txbox/sql'],
+  mysql: ['node:', ...CORE, '@txbox/sql'],
+  rabbitmq: ['node:', ...CORE, 'amqplib'],
   // Drivers are handed to the command: it may know their types and nothing else.
   command: ['node:', '@txbox/', 'cli-progress', 'cli-table3', 'commander', 'type mysql2', 'type pg'],
   cli: ['@txbox/command', '@txbox/rabbitmq', 'mysql2', 'pg'],

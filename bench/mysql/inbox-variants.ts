@@ -1,4 +1,5 @@
-import { days, uuidV7, type AnyMessage } from '@txbox/core'
+import { days, type AnyMessage } from '@txbox/core'
+import { uuidV7 } from '@txbox/core/internal'
 import { createInbox, type InboxOutcome } from '@txbox/inbox'
 import { mysql } from '@txbox/mysql'
 import { sql } from 'kysely'

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { uuidV7 } from '@txbox/core'
+import { uuidV7 } from '@txbox/core/internal'
 import { mysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
 import { sql } from 'kysely'

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { uuidV7 } from '@txbox/core'
+import { uuidV7 } from '@txbox/core/internal'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
 import { Kysely, PostgresDialect, sql } from 'kysely'

@@ -1,4 +1,4 @@
-import { SHARDS, shardOf } from '@txbox/core'
+import { SHARDS, shardOf } from '@txbox/core/internal'
 import type { Copy } from '../driver/recorder.ts'
 import { found, ofKey } from './checks.ts'
 import type { Evidence } from './evidence.ts'

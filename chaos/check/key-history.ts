@@ -1,4 +1,4 @@
-import { shardOf } from '@txbox/core'
+import { shardOf } from '@txbox/core/internal'
 import type { Evidence } from './evidence.ts'
 import type { Violation } from './violation.ts'
 

@@ -1,4 +1,4 @@
-import { SHARDS } from '@txbox/core'
+import { SHARDS } from '@txbox/core/internal'
 import { DATABASE } from '../servers/database-engine.ts'
 import type { Engine } from './engine.ts'
 import type { Sql } from './sql.ts'

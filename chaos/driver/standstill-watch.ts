@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { SHARDS } from '@txbox/core'
+import { SHARDS } from '@txbox/core/internal'
 import { connectDirectly, type DirectConnection } from '../database/direct-connection.ts'
 import { txboxTables } from '../database/chaos-tables.ts'
 import type { Engine } from '../database/engine.ts'

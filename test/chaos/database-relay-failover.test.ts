@@ -3,8 +3,15 @@ import { rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { Pool as PostgresPool } from 'pg'
+import type { RowDataPacket } from 'mysql2'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import type { ConnectedDatabase, NewMessage, TransactionHandle } from '@txbox/core'
+import {
+  portsKey,
+  type ConnectedDatabase,
+  type ConnectedPorts,
+  type NewMessage,
+  type TransactionHandle,
+} from '@txbox/core'
 import { migrate as migrateMysql, mysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
 import { migrate as migratePostgres, postgres } from '@txbox/postgres'
@@ -153,5 +160,38 @@ if (engine !== 'postgres') {
     await connectUpTo(CONNECTION)
     await open()
     await failOverInACall('none', () => connectUpTo(CONNECTION))
+  })
+
+  test('O14 another server is noticed by its name, although the number of the connection is that of before', async () => {
+    await connectUpTo(CONNECTION)
+    const pool = poolOf(server.url, { connectionLimit: 1 }).promise()
+    end = () => pool.end()
+    await migrateMysql(pool)
+    const connected = mysql({ db: pool }) as unknown as Record<symbol, ConnectedPorts>
+    const relay = connected[portsKey]!.relay({ statementTimeoutMs: 5000 })
+    const connection = async () => {
+      const [rows] = await pool.query<RowDataPacket[]>('select connection_id() as id')
+      return Number(rows[0]!['id'])
+    }
+    const before = await connection()
+    await relay.work([1])
+    await relay.work([1])
+    expect(relay.generation).toBe(0)
+
+    await server.holdReplication()
+    server.proxy.refuse(true)
+    await server.failOver()
+    await connectUpTo(before)
+    server.proxy.refuse(false)
+    await until(
+      () =>
+        relay.work([1]).then(
+          () => true,
+          () => false,
+        ),
+      () => 'the new primary is reached',
+    )
+    expect(await connection()).toBe(before)
+    expect(relay.generation).toBe(1)
   })
 }

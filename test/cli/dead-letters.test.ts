@@ -101,7 +101,7 @@ test('all of them is never meant by accident', async () => {
   for (const command of ['redrive', 'discard']) {
     const { code, stderr } = await shop.run('dead-letters', command, '--yes')
     expect(code).toBe(2)
-    expect(stderr).toMatch(/^txbox: say which dead letters are meant/)
+    expect(stderr).toMatch(/^txbox: no dead letters are selected/)
   }
   expect(await dead()).toEqual(['a1', 'a2', 'b1'])
 })

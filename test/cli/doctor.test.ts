@@ -67,14 +67,14 @@ const sicknesses: [string, string, string, string, RegExp][] = [
     'relay',
     "insert into txbox.outbox (shard, id, topic, content_type, headers, payload, created_at) values (0, 'x', 't', 'c', '{}', 'x', now() - interval '1 hour')",
     'delete from txbox.outbox',
-    /none at work; 1 message waits, the oldest for 1 h/,
+    /no relay is running; 1 message waits, the oldest for 1 h/,
   ],
   [
-    'a lease that ran out unnoticed',
+    'a lease that expired without a new owner',
     'leases',
     "insert into txbox.leases (name, owner, expires_at) values ('outbox/00', 'dead-relay', now() - interval '10 minutes')",
     'delete from txbox.leases',
-    /1 lease ran out and nobody took over; held last by dead-relay/,
+    /1 lease expired without a new owner; the last owner was dead-relay/,
   ],
   [
     'a key that is blocked',

@@ -66,7 +66,7 @@ test('a relay that works is alive and ready, and ends with 0', async () => {
 test('a relay whose broker is away from the start is alive, not ready, and says why, without a message to publish', async () => {
   const running = await relay(shop.url, 'amqp://guest:secret@127.0.0.1:1')
   const { reason } = await becomes(running, '/readyz', 503)
-  expect(reason).toBe('the publisher does not take messages')
+  expect(reason).toBe('the publisher does not accept messages')
   expect((await running.get('/livez')).status).toBe(200)
   running.child.kill('SIGTERM')
   const { code, stderr } = await running.end
@@ -84,7 +84,7 @@ test('without its broker a relay is alive, and not ready', async () => {
   await client.query('commit')
   await client.end()
   const { reason } = await becomes(running, '/readyz', 503)
-  expect(reason).toBe('the publisher does not take messages')
+  expect(reason).toBe('the publisher does not accept messages')
   expect((await running.get('/livez')).status).toBe(200)
   running.child.kill('SIGTERM')
   expect((await running.end).code).toBe(0)
@@ -147,7 +147,5 @@ test('a port that is taken is one line, and exit code 1', async () => {
     ...['relay', '--publisher', 'stdout:', '--health-port', String(port), '--health-host', '127.0.0.1'],
   )
   expect(code).toBe(1)
-  expect(stderr).toMatch(
-    new RegExp(`^txbox: --health-port ${port}: .*EADDRINUSE.*Choose a port that is free\\.\n$`),
-  )
+  expect(stderr).toMatch(new RegExp(`^txbox: --health-port ${port}: .*EADDRINUSE.*Choose a free port\\.\n$`))
 })

@@ -63,7 +63,7 @@ test('a port that is none is wrong usage', async () => {
 
 test('--timeout without --drain is wrong usage', async () => {
   const { code, stderr } = await txbox(['relay', '--publisher', 'stdout:', '--timeout', '5'])
-  expect([code, stderr]).toEqual([2, expect.stringContaining('--timeout is for --drain')])
+  expect([code, stderr]).toEqual([2, expect.stringContaining('--timeout requires --drain')])
 })
 
 test.for([

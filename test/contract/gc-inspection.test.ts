@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { connectedPortsOf, type Finding, type InspectionStore } from '@txbox/core'
+import type { Finding, InspectionStore } from '@txbox/core'
+import { connectedPortsOf } from '@txbox/core/internal'
 import { createGarbageCollector } from '@txbox/gc'
 import { useGarbage } from '../support/garbage.ts'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'

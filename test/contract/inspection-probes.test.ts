@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { connectedPortsOf, DatabaseUnavailableError, SchemaError, type InspectionStore } from '@txbox/core'
+import { DatabaseUnavailableError, SchemaError, type InspectionStore } from '@txbox/core'
+import { connectedPortsOf } from '@txbox/core/internal'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll } from '../support/relay-under-test.ts'
 import { mainKind, useRoot, useTarget, type Root } from '../support/target.ts'

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { connectedPortsOf, type Lease, type LeaseStore, type RelayStore } from '@txbox/core'
+import type { Lease, LeaseStore, RelayStore } from '@txbox/core'
+import { connectedPortsOf } from '@txbox/core/internal'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { connectedPortsOf, SchemaError, type DeadLetterFilter } from '@txbox/core'
+import { SchemaError, type DeadLetterFilter } from '@txbox/core'
+import { connectedPortsOf } from '@txbox/core/internal'
 import { createDeadLetters } from '@txbox/relay'
 import { Broker, refusing, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'

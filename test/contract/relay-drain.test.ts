@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { shardOf } from '@txbox/core'
+import { shardOf } from '@txbox/core/internal'
 import { describe, expect, test } from 'vitest'
 import { Broker, Gate, rejected } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'

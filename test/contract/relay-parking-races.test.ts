@@ -3,12 +3,12 @@ import { beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   LeaseLostError,
   portsKey,
-  shardOf,
   type BacklogMessage,
   type ConnectedPorts,
   type Lease,
   type RelayStore,
 } from '@txbox/core'
+import { shardOf } from '@txbox/core/internal'
 import { createDeadLetters } from '@txbox/relay'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'

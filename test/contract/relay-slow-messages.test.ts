@@ -132,6 +132,7 @@ test('O4 a large call that goes on answering is settled as a whole, however long
     },
   }
   const subject = await RelayUnderTest.started(root, publisher, { batchSize: messages })
+  await subject.hears('published')
   await outbox.settled()
   expect(subject.heard('published').map(({ count }) => count)).toEqual([messages])
 })

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { DatabaseUnavailableError, portsKey, shardOf, type RelayStore } from '@txbox/core'
+import { DatabaseUnavailableError, portsKey, type RelayStore } from '@txbox/core'
+import { shardOf } from '@txbox/core/internal'
 import { Broker, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'

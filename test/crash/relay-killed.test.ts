@@ -1,4 +1,4 @@
-import { SHARDS } from '@txbox/core'
+import { SHARDS } from '@txbox/core/internal'
 import { expect, test } from 'vitest'
 import { Broker } from '../support/broker.ts'
 import { DeliveryLog } from '../support/delivery-log.ts'

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
-import { isTxboxError, reasonOf, type TxboxErrorCode } from '@txbox/core'
+import { isTxboxError, type TxboxErrorCode } from '@txbox/core'
+import { reasonOf } from '@txbox/core/internal'
 import { SECRET, Tripwire } from './hostile-values.ts'
 
 /** The longest message of an error, whatever came in. */

@@ -1,14 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
-import {
-  connectedPortsOf,
-  type BacklogMessage,
-  type Lease,
-  type LeaseStore,
-  type Refusal,
-  type RelayStore,
-  type Settlement,
-} from '@txbox/core'
+import type { BacklogMessage, Lease, LeaseStore, Refusal, RelayStore, Settlement } from '@txbox/core'
+import { connectedPortsOf } from '@txbox/core/internal'
 import type { OutboxTarget } from './outbox-target.ts'
 import type { Root, Target } from './target.ts'
 

@@ -21,7 +21,11 @@ export async function txboxHere(args: readonly string[], databaseUrl?: string): 
     if (databaseUrl === undefined) delete process.env['DATABASE_URL']
     else process.env['DATABASE_URL'] = databaseUrl
     await runTxbox(INSTALLATION)
-    return { code: process.exitCode as number, stdout: stdout.texts.join(''), stderr: stderr.texts.join('') }
+    return {
+      code: Number(Reflect.get(process, 'exitCode')),
+      stdout: stdout.texts.join(''),
+      stderr: stderr.texts.join(''),
+    }
   } finally {
     Object.assign(console, { error, warn })
     stdout.release()

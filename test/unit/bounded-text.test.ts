@@ -1,13 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  InvalidMessageError,
-  canonicalJson,
-  fingerprint,
-  inboxKey,
-  nameOf,
-  sha256OfBody,
-  type NewMessage,
-} from '@txbox/core'
+import { InvalidMessageError, fingerprint, sha256OfBody, type NewMessage } from '@txbox/core'
+import { canonicalJson, inboxKey, nameOf } from '@txbox/core/internal'
 import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'

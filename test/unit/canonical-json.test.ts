@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { InvalidMessageError, canonicalJson } from '@txbox/core'
+import { InvalidMessageError } from '@txbox/core'
+import { canonicalJson } from '@txbox/core/internal'
 
 describe('canonicalJson, by RFC 8785', () => {
   test('the example of section 3.2.2 and 3.2.3', () => {

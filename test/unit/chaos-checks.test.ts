@@ -1,4 +1,4 @@
-import { shardOf } from '@txbox/core'
+import { shardOf } from '@txbox/core/internal'
 import { expect, test } from 'vitest'
 import { judge } from '../../chaos/check/checks.ts'
 import type { Evidence } from '../../chaos/check/evidence.ts'

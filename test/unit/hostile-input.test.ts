@@ -3,15 +3,11 @@ import {
   InvalidMessageError,
   InvalidOptionError,
   RetryLaterError,
-  canonicalJson,
   decodeHeaders,
   fingerprint,
-  inboxKey,
   messageId,
-  nameOf,
-  oneLine,
-  reasonOf,
 } from '@txbox/core'
+import { canonicalJson, inboxKey, nameOf, oneLine, reasonOf } from '@txbox/core/internal'
 import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'

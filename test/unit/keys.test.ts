@@ -6,11 +6,10 @@ import {
   InvalidOptionError,
   LIMITS,
   businessKey,
-  idempotencyKey,
-  inboxKey,
   messageId,
   sha256OfBody,
 } from '@txbox/core'
+import { idempotencyKey, inboxKey } from '@txbox/core/internal'
 
 /** Text as it may come from a broker: any well-formed Unicode, often with what separates things elsewhere. */
 const text = fc.oneof(

@@ -1,12 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import {
-  InvalidOptionError,
-  OptionChecker,
-  consoleLogger,
-  loggedEvents,
-  loggerOption,
-  type LogLines,
-} from '@txbox/core'
+import { InvalidOptionError, consoleLogger } from '@txbox/core'
+import { OptionChecker, loggedEvents, loggerOption, type LogLines } from '@txbox/core/internal'
 import { until } from '../support/until.ts'
 
 interface Events {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { oneLine, reasonOf } from '@txbox/core'
+import { oneLine, reasonOf } from '@txbox/core/internal'
 
 describe('reasonOf', () => {
   test('names the causes of an error', () => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type * as core from '@txbox/core'
+import type * as core from '@txbox/core/internal'
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const modulePath = import.meta.resolve('@txbox/core').replace(/index\.js$/, 'uuid-v7.js')

@@ -1,11 +1,11 @@
 import { createInterface } from 'node:readline/promises'
 
-/** Is there a person at the terminal who can answer? In a script there is not. */
+/** Returns whether there is a terminal on which a person can answer, which a script does not have. */
 export function canAsk(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY
 }
 
-/** Asks for a yes. Ctrl-C, Ctrl-D and any other answer mean no. */
+/** Asks a yes-or-no question. Ctrl-C, Ctrl-D and any other answer mean no. */
 export async function agreed(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')))

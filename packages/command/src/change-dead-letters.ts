@@ -14,7 +14,7 @@ import { counted, terminalColumns, toJson, write, writeJson } from './terminal.t
 
 const PAGE = 1000
 /** The number of selected messages that are shown before the user decides. */
-const SHOWN = 5
+const PREVIEW_MESSAGES = 5
 
 type Message = DeadLetter | ParkedMessage
 type Selection = Parameters<Tools['letters']['redrive']>[0]
@@ -44,7 +44,7 @@ export async function redriveDeadLetters(ids: readonly string[], options: Change
   })
 }
 
-/** `txbox dead-letters discard [ids…]`, with `--parked` for parked messages that have not given up. */
+/** `txbox dead-letters discard [ids…]`, with `--parked` for parked messages that are not dead letters. */
 export async function discardDeadLetters(ids: readonly string[], options: ChangeOptions): Promise<void> {
   const common = {
     done: (messages: string) => `Deleted ${messages}.`,
@@ -58,14 +58,14 @@ export async function discardDeadLetters(ids: readonly string[], options: Change
           ...common,
           one: 'parked message',
           will: (messages) =>
-            `Discarding deletes ${messages} for good: nothing publishes them any more. Their keys go on without them.`,
+            `Discarding deletes ${messages} permanently: they will never be published. Their keys continue without them.`,
           list: ({ store }, filter) => store.listParked(filter, PAGE),
           act: discardParked,
         }
       : {
           ...common,
           one: 'dead letter',
-          will: (letters) => `Discarding deletes ${letters} for good: nothing brings them back.`,
+          will: (letters) => `Discarding deletes ${letters} permanently. This cannot be undone.`,
           list: ({ store }, filter) => store.list(filter, PAGE),
           act: ({ letters }, selection) => letters.discard(selection),
         },
@@ -73,11 +73,11 @@ export async function discardDeadLetters(ids: readonly string[], options: Change
 }
 
 async function discardParked({ store }: Tools, selection: Selection): Promise<readonly ParkedMessage[]> {
-  const gone: ParkedMessage[] = []
+  const discarded: ParkedMessage[] = []
   for (let after: DeadLetterFilter['after']; ;) {
     const { messages, next } = await store.discardParked({ ...everything, ...selection, after }, PAGE)
-    for (const message of messages) gone.push(message)
-    if (next === undefined) return gone
+    for (const message of messages) discarded.push(message)
+    if (next === undefined) return discarded
     after = next
   }
 }
@@ -86,7 +86,7 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
   const selection = { ...selectionOf(options), ...(ids.length > 0 && { ids }) }
   if (Object.keys(selection).length === 0) {
     throw new UsageError(
-      `say which ${what.one}s are meant: pass ids, --topic, --type or --key. ` +
+      `no ${what.one}s are selected: pass ids, --topic, --type or --key. ` +
         `'npx txbox dead-letters list${options.parked === true ? ' --parked' : ''}' shows them.`,
     )
   }
@@ -98,7 +98,7 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
       if (count === 0) return write(json ? toJson({ count }) : `No ${what.one}s match.`)
       const will = wrap(what.will(counted({ count }, what.one)), terminalColumns())
       process.stderr.write(`${tableOf(first)}\n\n${will}\n`)
-      if (!canAsk()) throw new UsageError('nothing was changed: pass --yes to go on without being asked.')
+      if (!canAsk()) throw new UsageError('nothing was changed: pass --yes to skip the confirmation.')
       if (!(await agreed(what.question))) return write(json ? toJson({ count: 0 }) : 'Nothing was changed.')
     }
     const touched = await what.act(tools, selection)
@@ -116,7 +116,7 @@ async function preview(
   for (let after: DeadLetterFilter['after']; ;) {
     const { messages, next } = await page(after)
     count += messages.length
-    first ??= messages.slice(0, SHOWN)
+    first ??= messages.slice(0, PREVIEW_MESSAGES)
     if (next === undefined) return { count, first }
     after = next
   }

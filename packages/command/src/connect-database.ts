@@ -1,4 +1,5 @@
-import { connectedPortsOf, reasonOf, type Finding, type InspectionStore } from '@txbox/core'
+import type { Finding, InspectionStore } from '@txbox/core'
+import { connectedPortsOf, reasonOf } from '@txbox/core/internal'
 import {
   migrate as migrateMysql,
   migrationSql as mysqlSql,
@@ -18,19 +19,19 @@ import { probeListen } from './listen-probe.ts'
 import { loadDriver } from './load-driver.ts'
 import { visible } from './visible.ts'
 
-/** Long enough for a database on the other side of the world, short enough for a person to wait for the error. */
+/** Long enough for a distant database, and short enough for a person to wait for the error. */
 const CONNECT_TIMEOUT_MS = 10_000
 const CONNECTIONS = 6
 
 const EXPECTED = 'postgres://user@host/database or mysql://user@host/database'
 
-/** What every command takes. */
+/** The options that every command has. */
 export interface DatabaseOptions {
   readonly installation: Installation
   readonly database?: string
-  /** Of PostgreSQL. */
+  /** PostgreSQL only. */
   readonly schema?: string
-  /** Of MySQL and MariaDB. */
+  /** MySQL and MariaDB only. */
   readonly prefix?: string
 }
 
@@ -46,7 +47,7 @@ export interface CommandDatabase {
   close(): Promise<void>
 }
 
-/** Connections to what `--database` names. The URL itself is never shown: it holds a password. */
+/** Connects to the database of `--database`. Never shows the URL, which may contain a password. */
 export async function connectDatabase(options: DatabaseOptions, name: string): Promise<CommandDatabase> {
   if (options.database === undefined) {
     throw new UsageError(`no database: pass --database ${EXPECTED}, or set DATABASE_URL.`)
@@ -56,7 +57,7 @@ export async function connectDatabase(options: DatabaseOptions, name: string): P
     : connectPostgres(options.database, options, name)
 }
 
-/** The SQL of all migrations. Without a database it is that of PostgreSQL, unless there is a prefix. */
+/** Returns the SQL of all migrations. Without a database, the SQL is for PostgreSQL, unless there is a prefix. */
 export function migrationSql(options: DatabaseOptions): readonly { readonly sql: string }[] {
   return engineOf(options) === 'mysql'
     ? mysqlSql(options.prefix ?? 'txbox_')
@@ -68,11 +69,13 @@ function engineOf({ database, schema, prefix }: DatabaseOptions): 'postgres' | '
     database === undefined ? (prefix === undefined ? 'postgres' : 'mysql') : engineOfUrl(database)
   if (engine === 'mysql' && schema !== undefined) {
     throw new UsageError(
-      '--schema is for PostgreSQL; on MySQL and MariaDB the names of the tables have a --prefix.',
+      '--schema is for PostgreSQL; on MySQL and MariaDB, use --prefix for the names of the tables.',
     )
   }
   if (engine === 'postgres' && prefix !== undefined) {
-    throw new UsageError('--prefix is for MySQL and MariaDB; on PostgreSQL the tables have a --schema.')
+    throw new UsageError(
+      '--prefix is for MySQL and MariaDB; on PostgreSQL, use --schema for the schema of the tables.',
+    )
   }
   return engine
 }
@@ -80,7 +83,7 @@ function engineOf({ database, schema, prefix }: DatabaseOptions): 'postgres' | '
 function engineOfUrl(url: string): 'postgres' | 'mysql' {
   if (!isWellFormedUrl(url)) {
     throw new UsageError(
-      `--database is no URL; expected ${EXPECTED}, with what is special in a URL percent-encoded.`,
+      `--database is not a URL; expected ${EXPECTED}, with special characters percent-encoded.`,
     )
   }
   const { protocol, searchParams } = new URL(url)
@@ -130,7 +133,7 @@ async function connectPostgres(
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     application_name: `txbox ${name}`,
   })
-  // A connection that breaks while idle is replaced; whoever needs it next is told if that fails.
+  // The pool replaces a connection that breaks while idle; if that fails, the next query reports the error.
   pool.on('error', () => undefined)
   const database = postgres({ db: pool, schema })
   return {
@@ -150,7 +153,9 @@ async function connectMysql(
 ): Promise<CommandDatabase> {
   const { pathname } = new URL(url)
   if (pathname.length < 2)
-    throw new UsageError('--database names no database; expected mysql://user@host/database.')
+    throw new UsageError(
+      '--database does not contain the name of a database; expected mysql://user@host/database.',
+    )
   const { createPool } = await loadDriver(installation, 'mysql2')
   const pool = checked(() =>
     createPool({

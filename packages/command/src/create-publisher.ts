@@ -8,7 +8,7 @@ import { toJson } from './terminal.ts'
 
 const EXPECTED = 'amqp://…, amqps://… or stdout:'
 
-/** What `--publisher` names. The URL itself is never shown: it holds a password. */
+/** Creates the publisher of `--publisher`. Never shows the URL, which may contain a password. */
 export async function createPublisher(
   installation: Installation,
   url: string,
@@ -24,13 +24,15 @@ export async function createPublisher(
     case 'stdout:':
       return stdoutPublisher()
     case undefined:
-      throw new UsageError(`--publisher is no URL; expected ${EXPECTED}`)
+      throw new UsageError(`--publisher is not a URL; expected ${EXPECTED}`)
     default:
-      throw new UsageError(`--publisher ${protocol}… is unknown; expected ${EXPECTED}`)
+      throw new UsageError(`--publisher ${protocol}… is not supported; expected ${EXPECTED}`)
   }
 }
 
-/** One JSON object a line; a message counts as accepted when the line has been handed to the operating system. */
+/**
+ * Writes each message as one line of JSON. A message counts as accepted when the operating system has taken its line.
+ */
 function stdoutPublisher(): Publisher {
   return {
     ordering: 'per-key',

@@ -1,4 +1,5 @@
-import { readableNumber, type DeadLetter, type ParkedMessage, type StoredPayload } from '@txbox/core'
+import type { DeadLetter, ParkedMessage, StoredPayload } from '@txbox/core'
+import { readableNumber } from '@txbox/core/internal'
 import {
   everything,
   selectionOf,
@@ -15,9 +16,9 @@ import { visible, visibleLines } from './visible.ts'
 const ERROR_CHARACTERS = 200
 
 /** The maximum number of messages with one id that `show` shows. */
-const SAME_ID = 100
+const MAX_SAME_ID = 100
 
-type Shown = DeadLetter | ParkedMessage
+type Message = DeadLetter | ParkedMessage
 
 interface ListOptions extends DeadLettersOptions {
   readonly limit: number
@@ -42,11 +43,11 @@ export async function listDeadLetters(options: ListOptions): Promise<void> {
 async function page(
   { letters, store }: Tools,
   options: ListOptions,
-): Promise<{ readonly found: readonly Shown[]; readonly more: string | undefined }> {
+): Promise<{ readonly found: readonly Message[]; readonly more: string | undefined }> {
   const { limit, after } = options
   if (options.parked === true) {
     const { messages, next } = await store.listParked({ ...everything, ...selectionOf(options) }, limit)
-    const more = next && 'There may be more. Pass a larger --limit, or choose by --topic, --type or --key.'
+    const more = next && 'There may be more. Pass a larger --limit, or filter with --topic, --type or --key.'
     return { found: messages, more }
   }
   const found = await letters.list({ ...selectionOf(options), limit, after })
@@ -55,21 +56,23 @@ async function page(
   return { found, more }
 }
 
-/** `txbox dead-letters show <id>`: shows everything that is known of the messages with this id. */
+/** `txbox dead-letters show <id>`: shows all fields of the messages with this id. */
 export async function showDeadLetter(id: string, options: ShowOptions): Promise<void> {
   await usingDeadLetters(options, async ({ store }) => {
     const filter = { ...everything, ids: [id] }
     const { messages } =
-      options.parked === true ? await store.listParked(filter, SAME_ID) : await store.list(filter, SAME_ID)
+      options.parked === true
+        ? await store.listParked(filter, MAX_SAME_ID)
+        : await store.list(filter, MAX_SAME_ID)
     if (messages.length === 0) {
       const what = options.parked === true ? 'parked message' : 'dead letter'
       throw new Error(`There is no ${what} with the id '${visible(id)}'.`)
     }
     const payloads =
-      options.payload === true ? await store.payloads(id, options.parked === true, SAME_ID) : []
+      options.payload === true ? await store.payloads(id, options.parked === true, MAX_SAME_ID) : []
     for (const [n, message] of messages.entries()) {
       if (options.json === true) writeJson({ ...message, ...(payloads[n] && contentOf(payloads[n])) })
-      else write((n > 0 ? '\n' : '') + allOf(message, payloads[n]))
+      else write((n > 0 ? '\n' : '') + detailsOf(message, payloads[n]))
     }
   })
 }
@@ -87,7 +90,7 @@ function headersOf(headers: string): Record<string, unknown> {
   }
 }
 
-function allOf(message: Shown, content: StoredPayload | undefined): string {
+function detailsOf(message: Message, content: StoredPayload | undefined): string {
   const { error, ...rest } = message
   const pairs = Object.entries({ ...rest, error }).flatMap(([name, value]): (readonly [string, string])[] => {
     if (value === undefined) return []
@@ -101,7 +104,7 @@ function allOf(message: Shown, content: StoredPayload | undefined): string {
   return `${listed([...pairs, ['headers', visible(headers)]])}\n\n${textOf(contentType, payload)}`
 }
 
-/** The payload as text if it is text; otherwise in Base64. */
+/** Returns the payload as text if it is text, and otherwise in Base64. */
 function textOf(contentType: string, payload: Uint8Array): string {
   if (payload.length === 0) return '(the payload is empty)'
   return 'payloadBase64' in payloadOf(contentType, payload)
@@ -109,8 +112,8 @@ function textOf(contentType: string, payload: Uint8Array): string {
     : visibleLines(Buffer.from(payload).toString())
 }
 
-/** Dead letters, or parked messages, as a table. */
-export function tableOf(messages: readonly Shown[]): string {
+/** Formats dead letters or parked messages as a table. */
+export function tableOf(messages: readonly Message[]): string {
   const rows = messages.map((message) => [
     visible(message.id),
     visible(message.topic),

@@ -1,4 +1,5 @@
-import { connectedPortsOf, type DeadLetterFilter, type DeadLetterStore } from '@txbox/core'
+import type { DeadLetterFilter, DeadLetterStore } from '@txbox/core'
+import { connectedPortsOf } from '@txbox/core/internal'
 import { createDeadLetters, type DeadLetters } from '@txbox/relay'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 
@@ -10,9 +11,9 @@ interface Selection {
   readonly key?: string
 }
 
-/** The options of every command on dead letters. */
+/** The options that all commands for dead letters have. */
 export interface DeadLettersOptions extends DatabaseOptions, Selection {
-  /** Selects parked messages that have not given up, instead of dead letters. */
+  /** Selects parked messages that are not dead letters, instead of dead letters. */
   readonly parked?: boolean
   readonly json?: boolean
 }
@@ -38,7 +39,7 @@ export function selectionOf({ topic, type, key }: Selection): Selection {
   }
 }
 
-/** Connects for as long as `work` takes. Tables of another revision are refused before anything is read or written. */
+/** Connects while `work` runs. Refuses tables with another revision before anything is read or written. */
 export async function usingDeadLetters(
   options: DatabaseOptions,
   work: (tools: Tools) => Promise<void>,

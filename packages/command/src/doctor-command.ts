@@ -1,4 +1,5 @@
-import { reasonOf, type Finding } from '@txbox/core'
+import type { Finding } from '@txbox/core'
+import { reasonOf } from '@txbox/core/internal'
 import type { Publisher } from '@txbox/relay'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'
@@ -9,10 +10,9 @@ import { visible } from './visible.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
 const BLOCKING_KEYS = 10
-const PUBLISHER_WITHIN_MS = 10_000
+const PUBLISHER_TIMEOUT_MS = 10_000
 /**
- * The column in which the text of a finding begins: behind verdict and name, or on a line of its own if the terminal is
- * narrow.
+ * The column at which the text of a finding begins: after verdict and name, or on a separate line on a narrow terminal.
  */
 const INDENT = 26
 const NARROW_INDENT = 4
@@ -32,17 +32,17 @@ const SIGNS: Record<Finding['verdict'], string> = {
   problem: paint('red', 'PROBLEM'),
 }
 
-/** `txbox doctor`: exit code 1 when there is a problem. */
+/** `txbox doctor`: the exit code is 1 if there is a problem. */
 export async function doctorCommand(options: DoctorOptions): Promise<void> {
-  const findings = await look(options)
+  const findings = await diagnose(options)
   const problems = findings.filter(({ verdict }) => verdict === 'problem').length
   if (options.json === true) writeJson({ healthy: problems === 0, findings })
   else for (const finding of findings) write(lineOf(finding))
   if (problems > 0) process.exitCode = 1
 }
 
-async function look(options: DoctorOptions): Promise<readonly Finding[]> {
-  // A wrong URL is a usage error, found before anything is examined.
+async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
+  // Created first, because a wrong URL is a usage error.
   const publisher =
     options.publisher === undefined
       ? undefined
@@ -52,7 +52,7 @@ async function look(options: DoctorOptions): Promise<readonly Finding[]> {
     const { inspection } = connected
     const findings = [...(await inspection.diagnose(options))]
     if (connected.probeListen !== undefined) findings.push(await connected.probeListen())
-    // Without tables there is no traffic to look at.
+    // The traffic can only be checked if the tables exist.
     if (findings.some(({ check, verdict }) => check === 'revision' && verdict === 'ok')) {
       findings.push(
         ...trafficFindings(await inspection.status(), await inspection.blockingKeys(BLOCKING_KEYS)),
@@ -69,17 +69,17 @@ async function look(options: DoctorOptions): Promise<readonly Finding[]> {
 async function publisherFinding(publisher: Publisher): Promise<Finding> {
   const check = 'publisher'
   if (publisher.check === undefined) {
-    return { check, verdict: 'note', found: 'this publisher has nothing that can be checked' }
+    return { check, verdict: 'note', found: 'this publisher cannot be checked' }
   }
   try {
-    await publisher.check({ signal: AbortSignal.timeout(PUBLISHER_WITHIN_MS) })
-    return { check, verdict: 'ok', found: 'the broker takes messages' }
+    await publisher.check({ signal: AbortSignal.timeout(PUBLISHER_TIMEOUT_MS) })
+    return { check, verdict: 'ok', found: 'the broker accepts messages' }
   } catch (error) {
     return {
       check,
       verdict: 'problem',
       found: withoutSecrets(reasonOf(error)),
-      advice: 'Nothing is published until this is put right. Messages wait in the outbox.',
+      advice: 'Nothing is published until this problem is fixed. Messages wait in the outbox.',
     }
   }
 }

@@ -1,7 +1,7 @@
 import { createGarbageCollector, type Collected, type GarbageCollector } from '@txbox/gc'
 import { SingleBar } from 'cli-progress'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
-import { readableDuration as duration } from '@txbox/core'
+import { readableDuration as duration } from '@txbox/core/internal'
 import { whenReaderIsGone } from './output-reader.ts'
 import { counted, write, writeJson } from './terminal.ts'
 import { stderrLog } from './stderr-log.ts'
@@ -60,14 +60,14 @@ async function collectOnce(gc: GarbageCollector, total: number, json: boolean): 
     const collected = await untilSignal(running, () => stopping.abort())
     bar?.stop()
     if (json) writeJson(collected)
-    else write(said(collected))
+    else write(summaryOf(collected))
   } finally {
     bar?.stop()
   }
 }
 
 async function collectByInterval(gc: GarbageCollector, log: ReturnType<typeof stderrLog>): Promise<void> {
-  gc.on('collected', (collected) => log.info({ event: 'collected', ...collected }, said(collected)))
+  gc.on('collected', (collected) => log.info({ event: 'collected', ...collected }, summaryOf(collected)))
   await gc.start()
   const stopped = Promise.withResolvers<void>()
   const stop = (): void => void gc.stop().then(stopped.resolve, stopped.reject)
@@ -78,7 +78,7 @@ async function collectByInterval(gc: GarbageCollector, log: ReturnType<typeof st
   })
 }
 
-function said(collected: Collected): string {
+function summaryOf(collected: Collected): string {
   const { inbox, deadLetters, redrives, bufferedDeadLetters, durationMs, complete } = collected
   const letters = counted({ count: deadLetters }, 'dead letter')
   const others = [
@@ -90,10 +90,10 @@ function said(collected: Collected): string {
   const last = others.pop()
   const more = last === undefined ? '' : `, ${others.map((other) => `${other}, `).join('')}and ${last},`
   const what = `${counted({ count: inbox }, 'expired claim')} and ${letters}${more}`
-  return `Removed ${what} in ${duration(durationMs)}${complete ? '' : '; stopped before the end'}.`
+  return `Removed ${what} in ${duration(durationMs)}${complete ? '' : '; stopped before it was complete'}.`
 }
 
 function ageOf(retentionMs: number): string {
-  if (!Number.isFinite(retentionMs)) return '(they are kept for ever)'
+  if (!Number.isFinite(retentionMs)) return '(dead letters are kept forever)'
   return retentionMs === 0 ? 'of any age' : `older than ${duration(retentionMs)}`
 }

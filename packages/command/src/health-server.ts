@@ -1,17 +1,17 @@
 import { createServer, type Server } from 'node:http'
 
-/** What a probe is told: well, or what is wrong. */
+/** The result of a probe. */
 export type Health = { readonly ok: true } | { readonly ok: false; readonly reason: string }
 
-/** What the two probes ask. */
+/** The checks behind the two probes. */
 export interface HealthChecks {
-  /** Should this process be replaced? Only what a restart mends. */
+  /** Fails if the process should be replaced: only for problems that a restart fixes. */
   live(): Health
-  /** Does it do its work at this moment? */
+  /** Fails if the process cannot do its work at this moment. */
   ready(): Promise<Health>
 }
 
-/** `GET /livez` and `GET /readyz`: 200, or 503 with the reason. Resolves when it listens. */
+/** Serves `GET /livez` and `GET /readyz` with 200, or with 503 and the reason. Resolves when the server listens. */
 export async function startHealthServer(
   address: { readonly port: number; readonly host: string },
   checks: HealthChecks,
@@ -22,7 +22,7 @@ export async function startHealthServer(
       const asked = path === '/livez' ? checks.live() : path === '/readyz' ? await checks.ready() : undefined
       response.statusCode = asked === undefined ? 404 : asked.ok ? 200 : 503
       response.setHeader('content-type', 'application/json')
-      response.end(`${JSON.stringify(asked ?? { ok: false, reason: 'ask /livez or /readyz' })}\n`)
+      response.end(`${JSON.stringify(asked ?? { ok: false, reason: 'not found: use /livez or /readyz' })}\n`)
     }
     void answer()
   })
@@ -41,9 +41,7 @@ export async function startHealthServer(
 function listening(server: Server, { port, host }: { port: number; host: string }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error) => {
-      reject(
-        new Error(`--health-port ${port}: ${error.message}. Choose a port that is free.`, { cause: error }),
-      )
+      reject(new Error(`--health-port ${port}: ${error.message}. Choose a free port.`, { cause: error }))
     })
     server.listen(port, host, () => resolve())
   })

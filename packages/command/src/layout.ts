@@ -2,8 +2,8 @@ import { stripVTControlCharacters } from 'node:util'
 import Table from 'cli-table3'
 import { paint, terminalColumns } from './terminal.ts'
 
-/** The minimum width of the last column. */
-const NARROWEST = 24
+/** The minimum width of a wrapped last column. */
+const MIN_LAST_COLUMN = 24
 
 const SIDES = [
   ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
@@ -15,8 +15,8 @@ const WIDE =
   /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]|\p{Emoji_Presentation}/u
 
 /**
- * Formats rows under a header, without lines between them. If the terminal is too narrow, the text of the last column is
- * wrapped between words; if that is not enough, each row becomes a block of lines, one for each of its cells.
+ * Formats rows under a header, without lines between them. If the terminal is too narrow, the text of the last column
+ * is wrapped between words. If that is not enough, each row becomes a block with one line for each cell.
  */
 export function table(
   head: readonly string[],
@@ -28,7 +28,7 @@ export function table(
   if (excess <= 0) return natural
   const last = head.length - 1
   const room = Math.max(...[head, ...rows].map((row) => widthOf(row[last]!))) - excess
-  if (room >= NARROWEST) {
+  if (room >= MIN_LAST_COLUMN) {
     const wrapped = drawn(
       head,
       rows.map((row) => [...row.slice(0, last), wrap(row[last]!, room)]),
@@ -45,7 +45,7 @@ export function table(
     .join('\n\n')
 }
 
-/** Formats names and values, one pair a line; long values are wrapped between words. Empty values are left out. */
+/** Formats names and values, one pair per line; long values are wrapped between words. Empty values are omitted. */
 export function listed(
   pairs: readonly (readonly [name: string, value: string])[],
   columns = terminalColumns(),
@@ -80,7 +80,7 @@ export function wrap(text: string, width: number): string {
 
 const graphemes = new Intl.Segmenter()
 
-/** The number of terminal columns that the longest line takes. */
+/** Returns the number of terminal columns of the longest line. */
 export function widthOf(text: string): number {
   return Math.max(...stripVTControlCharacters(text).split('\n').map(lineWidth))
 }
@@ -91,7 +91,7 @@ function lineWidth(line: string): number {
   return width
 }
 
-/** The beginning of a long text, up to the end of a word. */
+/** Shortens a long text at the end of a word. */
 export function shortened(text: string, characters: number): string {
   const line = text.replaceAll(/\s+/g, ' ').trim()
   if (line.length <= characters) return line

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { reasonOf, type Finding } from '@txbox/core'
+import type { Finding } from '@txbox/core'
+import { reasonOf } from '@txbox/core/internal'
 import type { Client } from 'pg'
 
-const WITHIN_MS = 3000
+const TIMEOUT_MS = 3000
 
 /** Listens on one connection, notifies on another: a pooler between may lose what comes in. */
 export async function probeListen(ClientOfPg: typeof Client, url: string): Promise<Finding> {
@@ -11,8 +12,8 @@ export async function probeListen(ClientOfPg: typeof Client, url: string): Promi
   const [listener, notifier] = [0, 1].map(() => {
     const client = new ClientOfPg({
       connectionString: url,
-      connectionTimeoutMillis: WITHIN_MS,
-      query_timeout: WITHIN_MS,
+      connectionTimeoutMillis: TIMEOUT_MS,
+      query_timeout: TIMEOUT_MS,
     })
     client.on('error', () => undefined)
     return client
@@ -20,19 +21,19 @@ export async function probeListen(ClientOfPg: typeof Client, url: string): Promi
   const broken = (found: string): Finding => ({
     check,
     verdict: 'warning',
-    found: `${found}: there may be a pooler in between that breaks LISTEN`,
+    found: `${found}: a pooler in between may break LISTEN`,
     advice:
-      'Poll (the default), or give a relay that is woken by notifications a connection past the pooler.',
+      "Let the relay poll (the default), or give a relay with wakeup: 'notify' a direct connection to the server.",
   })
   try {
     await Promise.all([listener.connect(), notifier.connect()])
-    const heard = new Promise<boolean>((resolve) => {
+    const notified = new Promise<boolean>((resolve) => {
       listener.once('notification', () => resolve(true))
-      setTimeout(resolve, WITHIN_MS, false).unref()
+      setTimeout(resolve, TIMEOUT_MS, false).unref()
     })
     await listener.query(`listen ${channel}`)
     await notifier.query(`notify ${channel}`)
-    return (await heard)
+    return (await notified)
       ? { check, verdict: 'ok', found: 'notifications arrive' }
       : broken('a notification did not arrive')
   } catch (error) {

@@ -1,24 +1,24 @@
 import { InvalidArgumentError } from 'commander'
 
-/** An option's value as a whole number; its bounds are checked by what it is for. */
+/** Parses a whole number. The function that uses the option checks its bounds. */
 export function wholeNumber(value: string): number {
   if (!/^\d{1,15}$/.test(value)) throw new InvalidArgumentError('Expected a whole number.')
   return Number(value)
 }
 
-/** Parses a port; 0 takes any free port. */
+/** Parses a port; 0 selects any free port. */
 export function port(value: string): number {
   const number = wholeNumber(value)
   if (number > 65_535) throw new InvalidArgumentError('Expected a port, from 0 to 65535.')
   return number
 }
 
-/** A number of milliseconds, or for ever. */
+/** Parses a number of milliseconds, or `forever`. */
 export function retention(value: string): number {
   return value === 'forever' ? Infinity : wholeNumber(value)
 }
 
-/** From a tenth of a second to a day. */
+/** Parses a number of seconds: from a tenth of a second to a day. */
 export function seconds(value: string): number {
   const number = Number(value)
   if (!(number >= 0.1 && number <= 86_400))

@@ -1,26 +1,26 @@
 /*
- * The program that reads the output may exit early, as `head` does. The command then ends quietly: this is not a failure,
- * and an error message would have no reader.
+ * The program that reads the output may exit early, as `head` does. The command then ends quietly: this is not a
+ * failure, and an error message would have no reader.
  */
 
-let gone = false
+let readerGone = false
 let end = (): void => process.exit()
 
-/** Whether the reader has gone away. */
+/** Returns whether the reader of the output has ended. */
 export function readerIsGone(): boolean {
-  return gone
+  return readerGone
 }
 
-/** The action to take when the reader goes away, instead of ending at once. */
+/** Sets the action to take when the reader of the output ends, instead of exiting at once. */
 export function whenReaderIsGone(stop: () => void): void {
   end = stop
 }
 
-/** Says whether an error of writing means that the reader has gone, and ends the command if so. */
+/** Ends the command if a write error means that the reader of the output has ended. @returns whether it means that. */
 export function endIfReaderIsGone(error: Error): boolean {
   if (Reflect.get(error, 'code') !== 'EPIPE') return false
-  if (!gone) {
-    gone = true
+  if (!readerGone) {
+    readerGone = true
     end()
   }
   return true
@@ -30,7 +30,7 @@ export function watchOutput(): void {
   process.stderr.on('error', (error) => void endIfReaderIsGone(error))
   process.stdout.on('error', (error) => {
     if (endIfReaderIsGone(error)) return
-    process.stderr.write(`txbox: standard output takes no more: ${error.message}\n`)
+    process.stderr.write(`txbox: cannot write to standard output: ${error.message}\n`)
     process.exitCode = 1
     end()
   })

@@ -1,4 +1,4 @@
-import { oneLine } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import { Command, Option } from 'commander'
 import { discardDeadLetters, redriveDeadLetters } from './change-dead-letters.ts'
 import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'
@@ -21,9 +21,9 @@ const USAGE_CHARACTERS = 1000
 
 /** The command line. Throws instead of ending the process. */
 export function createProgram(installation: Installation): Command {
-  const program = complaining(new Command(installation.calledAs))
+  const program = withUsageErrors(new Command(installation.calledAs))
     .description(
-      "Makes a message's effect happen once: tables, relay, garbage collection, and a look at them.",
+      "Makes a message's effect happen once: manages the tables, relay, garbage collection and dead letters of txbox.",
     )
     .version(readVersion())
     .addHelpText('after', EXIT_CODES)
@@ -38,8 +38,8 @@ export function createProgram(installation: Installation): Command {
 
 function addMigrate(program: Command, installation: Installation): void {
   withDatabase(program, 'migrate', installation)
-    .description('create the tables, or bring them to the revision of this version')
-    .option('--dry-run', 'only say what would be applied')
+    .description('create the tables, or update them to the revision of this version')
+    .option('--dry-run', 'only list what would be applied')
     .addOption(
       new Option(
         '--print',
@@ -61,29 +61,34 @@ function addMigrate(program: Command, installation: Installation): void {
 
 function addRelay(program: Command, installation: Installation): void {
   withPublisher(withDatabase(program, 'relay', installation))
-    .description('publish what stands in the outbox, until SIGTERM or SIGINT')
-    .option('--drain', 'publish what is due now, then exit')
-    .option('--timeout <seconds>', 'with --drain: fail when that takes longer', seconds)
-    .option('--batch-size <messages>', 'the most messages in one batch (default: 1000)', wholeNumber)
-    .option('--batch-bytes <bytes>', 'the most payload bytes in one batch (default: 4 MiB)', wholeNumber)
+    .description('publish the messages of the outbox, until SIGTERM or SIGINT')
+    .option('--drain', 'publish the messages that are due now, then exit')
+    .option('--timeout <seconds>', 'with --drain: fail if draining takes longer', seconds)
+    .option('--batch-size <messages>', 'maximum number of messages in one batch (default: 1000)', wholeNumber)
+    .option('--batch-bytes <bytes>', 'maximum payload bytes in one batch (default: 4 MiB)', wholeNumber)
     .addOption(
       new Option(
         '--wakeup <how>',
-        "'notify' also looks when an outbox with notify: true tells of messages; PostgreSQL only",
+        "'notify' also polls when an outbox with notify: true stores messages; PostgreSQL only",
       ).choices(['poll', 'notify']),
     )
     .option(
       '--lease-ms <ms>',
-      'how long a relay that has died keeps its shards (default: 10000)',
+      'duration of a lease; the shards of a relay that dies wait this long (default: 10000)',
       wholeNumber,
     )
-    .option('--poll-min-ms <ms>', 'how often to look while there are messages (default: 20)', wholeNumber)
-    .option('--poll-max-ms <ms>', 'how often to look when there are none (default: 500)', wholeNumber)
-    .option('--owner <name>', 'how this relay is called in the table of leases')
-    .option('--stop-timeout-ms <ms>', 'how long to finish what is in flight', wholeNumber, 10_000)
-    .option('--log-interval-ms <ms>', 'how often to log what was published', interval, 60_000)
-    .option('--health-port <port>', 'answer GET /livez and /readyz there', port)
-    .option('--health-host <address>', 'where to listen for that', '0.0.0.0')
+    .option('--poll-min-ms <ms>', 'polling interval while there are messages (default: 20)', wholeNumber)
+    .option('--poll-max-ms <ms>', 'polling interval while there are no messages (default: 500)', wholeNumber)
+    .option('--owner <name>', 'the name of this relay in the table of leases')
+    .option('--stop-timeout-ms <ms>', 'maximum time to finish what is in flight', wholeNumber, 10_000)
+    .option(
+      '--log-interval-ms <ms>',
+      'interval between log lines with the number of published messages',
+      interval,
+      60_000,
+    )
+    .option('--health-port <port>', 'serve GET /livez and /readyz on this port', port)
+    .option('--health-host <address>', 'the address on which --health-port listens', '0.0.0.0')
     .addHelpText(
       'after',
       examples(
@@ -97,14 +102,14 @@ function addRelay(program: Command, installation: Installation): void {
 
 function addGc(program: Command, installation: Installation): void {
   withDatabase(program, 'gc', installation)
-    .description('remove expired claims, and dead letters past their retention')
-    .option('--dry-run', 'only say how many would go')
-    .option('--interval-ms <ms>', 'collect again and again, until SIGTERM or SIGINT', wholeNumber)
-    .option('--batch-size <rows>', 'the most rows in one transaction (default: 1000)', wholeNumber)
-    .option('--pause-ms <ms>', 'from the end of one batch to the next (default: 50)', wholeNumber)
+    .description('remove expired claims, and dead letters whose retention has passed')
+    .option('--dry-run', 'only show how many would be removed')
+    .option('--interval-ms <ms>', 'collect at this interval, until SIGTERM or SIGINT', wholeNumber)
+    .option('--batch-size <rows>', 'maximum number of rows in one transaction (default: 1000)', wholeNumber)
+    .option('--pause-ms <ms>', 'pause between two batches (default: 50)', wholeNumber)
     .option(
       '--dead-letter-retention-ms <ms>',
-      "how long dead letters are kept; 'forever' keeps them",
+      "how long dead letters are kept; 'forever' never removes them",
       retention,
       THIRTY_DAYS_MS,
     )
@@ -114,22 +119,24 @@ function addGc(program: Command, installation: Installation): void {
         installation,
         'gc --dry-run',
         'gc --interval-ms 60000 --dead-letter-retention-ms forever',
-      )}\nA line of crontab:\n  * * * * *  ${installation.calledAs} gc --json >> /var/log/txbox-gc.log\n`,
+      )}\nA crontab line:\n  * * * * *  ${installation.calledAs} gc --json >> /var/log/txbox-gc.log\n`,
     )
     .action(gcCommand)
 }
 
 function addStatus(program: Command, installation: Installation): void {
   withDatabase(program, 'status', installation)
-    .description('backlog, parked and dead messages, relays and their leases, the inbox, the last collection')
-    .option('--watch [seconds]', 'show it again and again, until Ctrl-C (default: every 2)', seconds)
+    .description(
+      'show the backlog, parked messages, dead letters, relays and their leases, the inbox, the last collection',
+    )
+    .option('--watch [seconds]', 'refresh at this interval, until Ctrl-C (default: 2)', seconds)
     .addHelpText('after', examples(installation, 'status', 'status --watch', 'status --json | jq .oldestMs'))
     .action(statusCommand)
 }
 
 function addDeadLetters(program: Command, installation: Installation): void {
-  const group = complaining(program.command('dead-letters'))
-    .description('messages that gave up: look at them, put them back, delete them')
+  const group = withUsageErrors(program.command('dead-letters'))
+    .description('list, show, redrive or discard dead letters')
     .addHelpText('after', EXIT_CODES)
   const selecting = (name: string): Command =>
     withDatabase(group, name, installation)
@@ -138,39 +145,43 @@ function addDeadLetters(program: Command, installation: Installation): void {
       .option('--key <key>', 'only messages of this ordering key')
   const parked = (text: string): Option => new Option('--parked', text)
   selecting('list')
-    .description('in the order of their ids')
-    .option('--limit <letters>', 'at most so many, 1 to 1000', wholeNumber, 100)
-    .option('--after <id>', 'only letters whose id comes after this one: the next page')
-    .addOption(parked('messages that wait for another attempt, or behind one, instead').conflicts('after'))
+    .description('list dead letters in the order of their ids')
+    .option('--limit <letters>', 'maximum number, 1 to 1000', wholeNumber, 100)
+    .option('--after <id>', 'only dead letters whose id comes after this one: the next page')
+    .addOption(
+      parked('list messages that wait for another attempt, or behind such a message').conflicts('after'),
+    )
     .addHelpText(
       'after',
       examples(installation, 'dead-letters list --topic orders', 'dead-letters list --json | jq .id'),
     )
     .action(listDeadLetters)
   withDatabase(group, 'show', installation)
-    .description('all that is known of the messages with an id; the payload only with --payload')
-    .argument('<id>', 'of the message')
-    .option('--payload', 'its headers and its payload too')
-    .addOption(parked('messages that wait for another attempt, or behind one, instead'))
+    .description('show all fields of the dead letters with an id')
+    .argument('<id>', 'the id of the message')
+    .option('--payload', 'also show headers and payload')
+    .addOption(parked('show messages that wait for another attempt, or behind such a message'))
     .addHelpText(
       'after',
       examples(installation, 'dead-letters show 0199d3c0-…', 'dead-letters show 0199d3c0-… --payload'),
     )
     .action(showDeadLetter)
   selecting('redrive')
-    .argument('[ids...]', 'of the messages')
-    .description('put them back: published again, with the same ids, before what follows in their keys')
-    .option('--yes', 'without being asked: for scripts')
+    .argument('[ids...]', 'the ids of the messages')
+    .description('publish dead letters again, with the same ids, before later messages of their keys')
+    .option('--yes', 'skip the confirmation: for scripts')
     .addHelpText(
       'after',
       examples(installation, 'dead-letters redrive 0199d3c0-…', 'dead-letters redrive --topic orders --yes'),
     )
     .action(redriveDeadLetters)
   selecting('discard')
-    .argument('[ids...]', 'of the messages')
-    .description('delete them for good')
-    .option('--yes', 'without being asked: for scripts')
-    .addOption(parked('messages that wait for another attempt, or behind one, instead; their keys go on'))
+    .argument('[ids...]', 'the ids of the messages')
+    .description('delete dead letters permanently')
+    .option('--yes', 'skip the confirmation: for scripts')
+    .addOption(
+      parked('delete messages that wait for another attempt, or behind such a message; their keys continue'),
+    )
     .addHelpText(
       'after',
       examples(
@@ -185,9 +196,14 @@ function addDeadLetters(program: Command, installation: Installation): void {
 function addDoctor(program: Command, installation: Installation): void {
   withPublisher(withDatabase(program, 'doctor', installation), false)
     .description(
-      'look for what is wrong with server, tables, traffic and publisher, and say what to do; fails on a problem',
+      'check server, tables, traffic and publisher, and say what to do; fails if there is a problem',
     )
-    .option('--long-transaction-ms <ms>', 'report open transactions that are older', wholeNumber, 60_000)
+    .option(
+      '--long-transaction-ms <ms>',
+      'report open transactions that are older than this',
+      wholeNumber,
+      60_000,
+    )
     .addHelpText(
       'after',
       examples(installation, 'doctor', 'doctor --publisher amqp://broker', 'doctor --json | jq .healthy'),
@@ -198,20 +214,20 @@ function addDoctor(program: Command, installation: Installation): void {
 function withPublisher(command: Command, mandatory = true): Command {
   return command
     .addOption(
-      new Option('--publisher <url>', 'where to: amqp://…, amqps://… or stdout:')
+      new Option('--publisher <url>', 'the destination: amqp://…, amqps://… or stdout:')
         .env('PUBLISHER_URL')
         .makeOptionMandatory(mandatory),
     )
     .option('--exchange <name>', "the RabbitMQ exchange; '' is the default exchange", 'txbox')
 }
 
-/** A command that throws, and whose usage errors are one line that names the right help. */
-function complaining(command: Command): Command {
+/** Makes a command throw instead of exiting, and write usage errors as one line that names the right help. */
+function withUsageErrors(command: Command): Command {
   return command.exitOverride().configureOutput({
     outputError(text, write) {
-      // Commander's own errors quote the arguments as they are, and have hints on lines of their own.
-      const said = oneLine(withoutSecrets(text.replace(/^error: /, '')), USAGE_CHARACTERS)
-      write(`txbox: ${said} (see '${fullNameOf(command)} --help')\n`)
+      // Commander's errors quote the arguments unchanged, and put hints on separate lines.
+      const line = oneLine(withoutSecrets(text.replace(/^error: /, '')), USAGE_CHARACTERS)
+      write(`txbox: ${line} (see '${fullNameOf(command)} --help')\n`)
     },
   })
 }
@@ -224,17 +240,14 @@ function examples({ calledAs }: Installation, ...lines: readonly string[]): stri
   return `\nExamples:\n${lines.map((line) => `  ${calledAs} ${line}\n`).join('')}${EXIT_CODES}`
 }
 
-/** A command with what every command takes. */
+/** Creates a command with the options that every command has. */
 function withDatabase(program: Command, name: string, installation: Installation): Command {
-  return complaining(program.command(name))
+  return withUsageErrors(program.command(name))
     .setOptionValue('installation', installation)
     .addOption(
       new Option('--database <url>', 'postgres://… or mysql://user@host/database').env('DATABASE_URL'),
     )
     .option('--schema <name>', "PostgreSQL: the schema of txbox's tables (default: txbox)")
-    .option(
-      '--prefix <text>',
-      "MySQL, MariaDB: what the names of txbox's tables begin with (default: txbox_)",
-    )
-    .option('--json', 'write JSON for programs, one object a line')
+    .option('--prefix <text>', "MySQL, MariaDB: the prefix of the names of txbox's tables (default: txbox_)")
+    .option('--json', 'write JSON for programs, one object per line')
 }

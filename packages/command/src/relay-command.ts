@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { RepeatedTrouble } from '@txbox/core'
+import { RepeatedTrouble } from '@txbox/core/internal'
 import { createRelay, type Publisher, type Relay } from '@txbox/relay'
 import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'
@@ -12,7 +12,7 @@ import { stderrLog } from './stderr-log.ts'
 import { counted } from './terminal.ts'
 import { untilSignal } from './until-signal.ts'
 
-const CLOSE_WITHIN_MS = 2000
+const CLOSE_TIMEOUT_MS = 2000
 
 interface RelayCommandOptions extends DatabaseOptions {
   readonly publisher: string
@@ -39,7 +39,7 @@ type Log = ReturnType<typeof stderrLog>
 /** `txbox relay` */
 export async function relayCommand(options: RelayCommandOptions): Promise<void> {
   if (options.timeout !== undefined && options.drain !== true) {
-    throw new UsageError('--timeout is for --drain: without it a relay runs until it is stopped.')
+    throw new UsageError('--timeout requires --drain: without --drain, a relay runs until it is stopped.')
   }
   const publisher = await createPublisher(options.installation, options.publisher, options.exchange)
   const connected = await connectDatabase(options, 'relay')
@@ -65,11 +65,11 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
       await health?.close()
     }
   } finally {
-    await closeWithin(CLOSE_WITHIN_MS, connected.close())
+    await closeWithin(CLOSE_TIMEOUT_MS, connected.close())
   }
 }
 
-/** Checks the publisher at the start, so that a wrong password shows before the first message; and answers probes. */
+/** Checks the publisher at the start, so that a wrong password shows before the first message, and serves probes. */
 async function answerProbes(
   relay: Relay,
   publisher: Publisher,
@@ -85,17 +85,17 @@ async function answerProbes(
   )
   if (healthPort === undefined) return undefined
   const server = await startHealthServer({ port: healthPort, host: healthHost }, readiness)
-  log.info({ event: 'health', port: server.port }, `Probes are answered on port ${server.port}.`)
+  log.info({ event: 'health', port: server.port }, `Health probes are served on port ${server.port}.`)
   return server
 }
 
-/** Connections to a server that has gone silent may never close: then the process ends without them. */
+/** Ends the process if connections do not close in time: connections to a silent server may never close. */
 async function closeWithin(ms: number, closing: Promise<void>): Promise<void> {
   const late = await Promise.race([closing, pause(ms, 'late', { ref: false })])
   if (late === 'late') setTimeout(() => process.exit(), ms).unref()
 }
 
-/** Runs, or drains, and stops on a signal; in any case everything is given back. */
+/** Runs or drains the relay, and stops it on a signal. Always releases the leases at the end. */
 async function run(
   relay: Relay,
   connected: CommandDatabase,
@@ -128,15 +128,15 @@ async function drain(
 ): Promise<void> {
   const draining = relay.drain()
   draining.catch(() => undefined)
-  const over = new AbortController()
+  const finished = new AbortController()
   const late =
     timeoutSeconds === undefined
       ? []
-      : [pause(timeoutSeconds * 1000, undefined, { signal: over.signal }).catch(() => undefined)]
-  const counts = await Promise.race([draining, ...late]).finally(() => over.abort())
+      : [pause(timeoutSeconds * 1000, undefined, { signal: finished.signal }).catch(() => undefined)]
+  const counts = await Promise.race([draining, ...late]).finally(() => finished.abort())
   if (counts === undefined) {
-    const left = await lagText(inspection)
-    throw new Error(`The outbox is not drained after ${timeoutSeconds} s: ${left}.`)
+    const lag = await lagText(inspection)
+    throw new Error(`The outbox is not drained after ${timeoutSeconds} s: ${lag}.`)
   }
   const { published, parked, deadLettered } = counts
   const letters = counted({ count: deadLettered }, 'dead letter')

@@ -1,9 +1,10 @@
-import { readableDuration, readableNumber, reasonOf, type InspectionStore, type Lag } from '@txbox/core'
+import type { InspectionStore, Lag } from '@txbox/core'
+import { readableDuration, readableNumber, reasonOf } from '@txbox/core/internal'
 import type { Relay } from '@txbox/relay'
 import type { stderrLog } from './stderr-log.ts'
 import { counted } from './terminal.ts'
 
-/** Writes one line at intervals: what the relay has published since the line before, and how far behind the relay is. */
+/** Logs a line at intervals: the number of messages that were published since the previous line, and the backlog. */
 export class RelayProgress {
   readonly #inspection: InspectionStore
   readonly #log: ReturnType<typeof stderrLog>
@@ -21,7 +22,7 @@ export class RelayProgress {
   }
 
   start(): void {
-    this.#timer = setTimeout(() => void this.#tell(), this.#everyMs).unref()
+    this.#timer = setTimeout(() => void this.#report(), this.#everyMs).unref()
   }
 
   stop(): void {
@@ -29,11 +30,11 @@ export class RelayProgress {
     this.#timer = undefined
   }
 
-  async #tell(): Promise<void> {
+  async #report(): Promise<void> {
     const counts = this.#counts
     this.#counts = none()
     const { lag, text } = await lagOf(this.#inspection)
-    // The relay was stopped meanwhile.
+    // Stopped while the query was in flight.
     if (this.#timer === undefined) return
     const { published, parked, deadLettered } = counts
     const refused = [
@@ -49,7 +50,7 @@ export class RelayProgress {
   }
 }
 
-/** How far behind a relay is, in words. */
+/** Describes the backlog of the relay in words. */
 export async function lagText(inspection: InspectionStore): Promise<string> {
   return (await lagOf(inspection)).text
 }
@@ -67,7 +68,7 @@ async function lagOf(
         : `${counted(backlog, 'message')} ${wait}, the oldest for ${readableDuration(oldestMs)}`
     return { lag, text }
   } catch (error) {
-    return { lag: undefined, text: `how many messages wait is unknown: ${reasonOf(error)}` }
+    return { lag: undefined, text: `the number of waiting messages is unknown: ${reasonOf(error)}` }
   }
 }
 

@@ -1,18 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { reasonOf, type InspectionStore } from '@txbox/core'
+import type { InspectionStore } from '@txbox/core'
+import { reasonOf } from '@txbox/core/internal'
 import type { Publisher, Relay } from '@txbox/relay'
 import type { Health, HealthChecks } from './health-server.ts'
 
-/** The time limit of a probe, in ms: an orchestrator waits for about a second. */
-const WITHIN_MS = 2000
+/** The time limit of a readiness probe. */
+const PROBE_TIMEOUT_MS = 2000
 /** The minimum time between checks of the publisher while nothing is published, in milliseconds. */
 const CHECK_EVERY_MS = 10_000
-const CHECK_WITHIN_MS = 10_000
+const CHECK_TIMEOUT_MS = 10_000
 
 const OK: Health = { ok: true }
-const NOT_PUBLISHING = 'the publisher does not take messages'
+const NOT_PUBLISHING = 'the publisher does not accept messages'
 
-/** Answers probes for a relay. The reasons hold no address and no password. */
+/** The health checks of a relay. The reasons contain no address and no password. */
 export class RelayReadiness implements HealthChecks {
   readonly #publisher: Publisher
   readonly #inspection: InspectionStore
@@ -24,7 +25,7 @@ export class RelayReadiness implements HealthChecks {
   #asking: Promise<Health> | undefined
   #ended = false
 
-  /** `failed` is called with the reason each time that the publisher says that it is not ready. */
+  /** @param failed is called with the reason each time that a check of the publisher fails. */
   constructor(
     relay: Relay,
     publisher: Publisher,
@@ -41,12 +42,12 @@ export class RelayReadiness implements HealthChecks {
     this.#check()
   }
 
-  /** Is the relay alive? It has not ended, and this process is able to answer. */
+  /** Fails if the relay has ended. */
   live(): Health {
     return this.#ended ? { ok: false, reason: 'the relay has ended' } : OK
   }
 
-  /** Is the relay ready? It has not ended, the broker takes messages, and the database answers. */
+  /** Fails if the relay has ended, the broker does not accept messages, or the database does not answer. */
   async ready(): Promise<Health> {
     const live = this.live()
     if (!live.ok) return live
@@ -59,13 +60,13 @@ export class RelayReadiness implements HealthChecks {
     const stale = this.#known === undefined || now - this.#known.at >= CHECK_EVERY_MS
     if (stale && now - this.#checkedAt >= CHECK_EVERY_MS) this.#check()
     if (this.#known === undefined && this.#checking !== undefined) {
-      await Promise.race([this.#checking, pause(WITHIN_MS, undefined, { ref: false })])
+      await Promise.race([this.#checking, pause(PROBE_TIMEOUT_MS, undefined, { ref: false })])
     }
     if (this.#publisher.check === undefined && this.#known === undefined) return OK
     return this.#known?.up === true ? OK : { ok: false, reason: NOT_PUBLISHING }
   }
 
-  /** Runs one check at a time. A state that the relay itself reports meanwhile takes precedence. */
+  /** Starts a check unless one is in flight. A state that the relay itself reports meanwhile takes precedence. */
   #check(): void {
     const publisher = this.#publisher
     if (publisher.check === undefined || this.#checking !== undefined || this.#ended) return
@@ -75,7 +76,7 @@ export class RelayReadiness implements HealthChecks {
       if ((this.#known?.at ?? -Infinity) <= startedAt) this.#known = { up, at: performance.now() }
     }
     const asked = async (): Promise<void> =>
-      publisher.check?.({ signal: AbortSignal.timeout(CHECK_WITHIN_MS) })
+      publisher.check?.({ signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
     this.#checking = asked().then(
       () => found(true),
       (error: unknown) => {
@@ -86,15 +87,15 @@ export class RelayReadiness implements HealthChecks {
     void this.#checking.finally(() => (this.#checking = undefined))
   }
 
-  /** However many probes arrive, only one query at a time goes to the database. */
+  /** Sends only one query at a time to the database, no matter how many probes arrive. */
   #databaseHealth(): Promise<Health> {
     this.#asking ??= this.#inspection
-      .answers(WITHIN_MS)
+      .answers(PROBE_TIMEOUT_MS)
       .then(
         (): Health => OK,
         (): Health => ({
           ok: false,
-          reason: 'the database does not answer, or its tables are of another revision',
+          reason: 'the database does not answer, or its tables have another revision',
         }),
       )
       .finally(() => (this.#asking = undefined))

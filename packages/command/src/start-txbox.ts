@@ -1,7 +1,7 @@
 // Use only syntax that every Node.js understands here: static imports are parsed before this code runs.
 import type { Installation } from './installation.ts'
 
-const NEEDED = [22, 12] as const
+const MIN_NODE = [22, 12] as const
 
 /**
  * Runs the txbox command with the arguments of this process, and sets the exit code. On a Node.js that is too old, one
@@ -9,9 +9,9 @@ const NEEDED = [22, 12] as const
  */
 export async function startTxbox(installation: Installation): Promise<void> {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  if (major < NEEDED[0] || (major === NEEDED[0] && minor < NEEDED[1])) {
+  if (major < MIN_NODE[0] || (major === MIN_NODE[0] && minor < MIN_NODE[1])) {
     process.stderr.write(
-      `txbox: this command needs Node.js ${NEEDED.join('.')} or later; this is Node.js ${process.versions.node}.\n`,
+      `txbox: this command needs Node.js ${MIN_NODE.join('.')} or later; this is Node.js ${process.versions.node}.\n`,
     )
     process.exitCode = 1
     return

@@ -1,12 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  readableDuration,
-  readableNumber,
-  type BlockingKey,
-  type InspectionStore,
-  type LeaseFigures,
-  type StatusFigures,
-} from '@txbox/core'
+import type { BlockingKey, InspectionStore, LeaseFigures, StatusFigures } from '@txbox/core'
+import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { listed, shortened, table } from './layout.ts'
 import { counted, paint, write, writeJson } from './terminal.ts'
@@ -20,7 +14,7 @@ const ERROR_CHARACTERS = 200
 const CLEAR_SCREEN = '\u001B[2J\u001B[H'
 
 interface StatusOptions extends DatabaseOptions {
-  /** In seconds. `true`: as often as is usual. */
+  /** The interval in seconds; `true` selects the default. */
   readonly watch?: number | true
   readonly json?: boolean
 }
@@ -44,13 +38,13 @@ export async function statusCommand(options: StatusOptions): Promise<void> {
 async function watch(inspection: InspectionStore, seconds: number, json: boolean): Promise<void> {
   const stopping = new AbortController()
   const { signal } = stopping
-  const looking = async (): Promise<void> => {
+  const refreshing = async (): Promise<void> => {
     while (!signal.aborted) {
       await show(inspection, json, process.stdout.isTTY && !json ? CLEAR_SCREEN : '')
       await pause(seconds * 1000, undefined, { signal }).catch(() => undefined)
     }
   }
-  await untilSignal(looking(), () => stopping.abort())
+  await untilSignal(refreshing(), () => stopping.abort())
 }
 
 async function show(inspection: InspectionStore, json: boolean, before = ''): Promise<void> {
@@ -103,7 +97,7 @@ function lastCollection({ lastCollection: last }: StatusFigures): string {
   return `${ago} ago: ${removed} in ${readableDuration(last.durationMs)}`
 }
 
-/** One line for each owner: its shards, and for how long it has them. */
+/** One row for each owner: the number of its shards, and the time until its first lease expires. */
 function relays(leases: readonly LeaseFigures[]): string {
   const byOwner = Map.groupBy(leases, ({ owner }) => owner)
   if (byOwner.size === 0) return 'no relay holds a lease'
@@ -113,7 +107,7 @@ function relays(leases: readonly LeaseFigures[]): string {
     const state =
       soonest > 0
         ? `for ${readableDuration(soonest)}`
-        : paint('red', `ran out ${readableDuration(-soonest)} ago`)
+        : paint('red', `expired ${readableDuration(-soonest)} ago`)
     return [visible(owner), readableNumber(shards), state]
   })
   return table(['relay', 'shards', 'leased'], rows)

@@ -4,7 +4,10 @@ import { toJson } from './terminal.ts'
 import { visible } from './visible.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
-/** Writes logs to standard error, since messages may go to standard output. As text, or as one JSON object a line. */
+/**
+ * Writes the log to standard error, because messages may go to standard output. As text, or as one JSON object per
+ * line.
+ */
 export function stderrLog(json: boolean): Required<Omit<Logger, 'debug'>> {
   const at =
     (level: LogLevel) =>

@@ -1,13 +1,13 @@
 import { styleText } from 'node:util'
-import { readableNumber } from '@txbox/core'
+import { readableNumber } from '@txbox/core/internal'
 import { visibleJson } from './visible.ts'
 
-/** Colours on a terminal only, and not with NO_COLOR: Node sees to that. */
+/** Styles text on a terminal. `styleText` omits the style if the output is not a terminal, or if NO_COLOR is set. */
 export function paint(style: Parameters<typeof styleText>[0], text: string): string {
   return styleText(style, text, { stream: process.stdout })
 }
 
-/** The width of the terminal. Lines that go to a file or another program may have any length, unless COLUMNS is set. */
+/** Returns the width of the terminal. Lines to a file or another program may have any length, unless COLUMNS is set. */
 export function terminalColumns(): number {
   const { columns } = process.stdout
   if (columns !== undefined && columns > 0) return columns
@@ -19,7 +19,7 @@ export function write(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
-/** One object a line, for programs. Instants as RFC 3339, and numbers of the database's as text where they may be long. */
+/** Writes one JSON object per line. Dates are RFC 3339 strings, and bigints are strings. */
 export function writeJson(value: object): void {
   write(toJson(value))
 }
@@ -30,7 +30,7 @@ export function toJson(value: object): string {
   )
 }
 
-/** `1 claim`, `2,000 claims` */
+/** Formats a count with its noun: `1 claim`, `2,000 claims`. */
 export function counted(
   { count, atLeast }: { count: number; atLeast?: boolean },
   one: string,

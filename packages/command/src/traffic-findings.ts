@@ -1,18 +1,14 @@
-import {
-  readableDuration,
-  readableNumber,
-  type BlockingKey,
-  type Finding,
-  type StatusFigures,
-} from '@txbox/core'
+import type { BlockingKey, Finding, StatusFigures } from '@txbox/core'
+import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { counted } from './terminal.ts'
 
 /** A message is usually published within a second. */
 const OLD_BACKLOG_MS = 60_000
 const STUCK_LEASE_MS = 60_000
-const MUCH_GARBAGE = 100_000
+/** The number of expired claims from which a collector is too slow. */
+const EXPIRED_CLAIMS = 100_000
 
-/** What the figures say of relays, keys and collectors, on any database. */
+/** Returns the findings about relays, keys and collectors, on any database. */
 export function trafficFindings(
   figures: StatusFigures,
   blocking: readonly BlockingKey[],
@@ -24,50 +20,53 @@ function relays({ backlog, oldestMs = 0, leases: all }: StatusFigures): Finding 
   const working = all.some(({ name, remainingMs }) => name.startsWith('outbox/') && remainingMs > 0)
   const age = readableDuration(oldestMs)
   if (working && oldestMs <= OLD_BACKLOG_MS)
-    return { check: 'relay', verdict: 'ok', found: 'at work, and in time' }
+    return { check: 'relay', verdict: 'ok', found: 'a relay is running without delay' }
   if (working) {
     return {
       check: 'relay',
       verdict: 'warning',
-      found: `at work, but the oldest message of ${counted(backlog, 'message')} has waited for ${age}`,
-      advice: "Look at the relay's log: the broker may be away, or the relay may be too slow. Start another.",
+      found: `a relay is running, but the oldest of ${counted(backlog, 'message')} has waited for ${age}`,
+      advice:
+        "Check the relay's log: the broker may be unavailable, or the relay may be too slow. In that case start another relay.",
     }
   }
   if (backlog.count === 0)
-    return { check: 'relay', verdict: 'note', found: 'none at work, and nothing to publish' }
+    return { check: 'relay', verdict: 'note', found: 'no relay is running, and there is nothing to publish' }
   return {
     check: 'relay',
     verdict: 'problem',
-    found: `none at work; ${waiting(backlog)}, the oldest for ${age}`,
-    advice: "Start one: 'npx txbox relay --publisher …', or createRelay in your service.",
+    found: `no relay is running; ${waiting(backlog)}, the oldest for ${age}`,
+    advice: "Start a relay: 'npx txbox relay --publisher …', or createRelay in your service.",
   }
 }
 
 function leases({ leases: all }: StatusFigures): Finding {
   const stuck = all.filter(({ remainingMs }) => remainingMs < -STUCK_LEASE_MS)
-  if (stuck.length === 0) return { check: 'leases', verdict: 'ok', found: 'none has run out unnoticed' }
+  if (stuck.length === 0)
+    return { check: 'leases', verdict: 'ok', found: 'no lease has expired without a new owner' }
   const owners = [...new Set(stuck.map(({ owner }) => owner))].join(', ')
   return {
     check: 'leases',
     verdict: 'warning',
-    found: `${counted({ count: stuck.length }, 'lease')} ran out and nobody took over; held last by ${owners}`,
-    advice: 'The relay that held these shards has died, and none is left to replace it. Start one.',
+    found: `${counted({ count: stuck.length }, 'lease')} expired without a new owner; the last owner was ${owners}`,
+    advice: 'The relay that held these shards has died, and no other relay has replaced it. Start a relay.',
   }
 }
 
 function keys(blocking: readonly BlockingKey[]): Finding {
-  if (blocking.length === 0) return { check: 'keys', verdict: 'ok', found: 'none is blocked' }
+  if (blocking.length === 0) return { check: 'keys', verdict: 'ok', found: 'no key is blocked' }
   const worst = blocking
     .slice(0, 3)
     .map(
       ({ key, id, waiting, attempts }) =>
-        `'${key}' by message ${id} (attempt ${readableNumber(attempts)}, ${readableNumber(waiting)} behind it)`,
+        `'${key}' by message ${id} (attempt ${readableNumber(attempts)}, ${readableNumber(waiting)} waiting behind it)`,
     )
   return {
     check: 'keys',
     verdict: 'warning',
     found: `blocked: ${worst.join('; ')}${blocking.length > 3 ? ` and ${readableNumber(blocking.length - 3)} more` : ''}`,
-    advice: "Each goes on when its message is accepted or dead. 'npx txbox status' shows the errors.",
+    advice:
+      "Each key continues when its message is accepted or becomes a dead letter. 'npx txbox status' shows the errors.",
   }
 }
 
@@ -77,20 +76,20 @@ function deadLetters({ dead }: StatusFigures): Finding {
     check: 'dead letters',
     verdict: 'warning',
     found: counted(dead, 'dead letter'),
-    advice: "Look at them by 'npx txbox dead-letters list', then redrive or discard them.",
+    advice: "List them with 'npx txbox dead-letters list', and then redrive or discard them.",
   }
 }
 
 function collection({ expired, lastCollection }: StatusFigures): Finding {
   const check = 'garbage'
   const found = `${counted(expired, 'expired claim')}, ${lastCollection === undefined ? 'never collected' : 'collected before'}`
-  if (expired.count < MUCH_GARBAGE) return { check, verdict: 'ok', found }
+  if (expired.count < EXPIRED_CLAIMS) return { check, verdict: 'ok', found }
   return {
     check,
     verdict: 'warning',
     found,
     advice:
-      "Nothing removes them, or not fast enough: run 'npx txbox gc' from cron, or createGarbageCollector.",
+      "No collector runs, or it is too slow: run 'npx txbox gc' from cron, or use createGarbageCollector.",
   }
 }
 

@@ -1,7 +1,7 @@
 const URL_WITH_SECRET = /^([a-z][a-z0-9+.-]*:\/\/).*(@|password=|secret=|token=)/is
 
-/** Finds the URLs with secrets among the arguments of the command, even where they were put by mistake. */
-function given(): readonly string[] {
+/** Returns the URLs with secrets among the arguments of the command, even if they are arguments by mistake. */
+function secretUrls(): readonly string[] {
   const words = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf('=') + 1)])
   const environment = [process.env['DATABASE_URL'], process.env['PUBLISHER_URL']]
   return [...words, ...environment].filter(
@@ -9,10 +9,10 @@ function given(): readonly string[] {
   )
 }
 
-/** Returns text for a terminal or a log in which URLs do not show their passwords. */
+/** Removes passwords and other secrets in URLs from text for a terminal or a log. */
 export function withoutSecrets(text: string): string {
   let safe = text
-  for (const url of given()) {
+  for (const url of secretUrls()) {
     const [, scheme] = URL_WITH_SECRET.exec(url) ?? []
     safe = safe.replaceAll(url, `${scheme}…`)
   }

@@ -10,9 +10,6 @@ import type { TransactOptions } from './transact-options.ts'
 export const portsKey: unique symbol = Symbol.for('txbox.ports') as never
 declare const opens: unique symbol
 
-/** The isolation levels that `run` and `transact` take. */
-export type IsolationLevel = 'read committed' | 'repeatable read' | 'serializable'
-
 /**
  * A database as `postgres()` or `mysql()` returns it. A `Database` is enough for `inbox.process` and `outbox.publish`,
  * which work in the caller's transaction.

@@ -1,15 +1,4 @@
-export { answerWithin } from './answer-within.ts'
-export { canonicalJson } from './canonical-json.ts'
-export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './conflict-errors.ts'
-export {
-  connectedPortsOf,
-  isConnected,
-  portsKey,
-  portsOf,
-  type ConnectedDatabase,
-  type Database,
-  type IsolationLevel,
-} from './database.ts'
+export { portsKey, type ConnectedDatabase, type Database } from './database.ts'
 export { decodeHeaders } from './decode-headers.ts'
 export { days, hours } from './durations.ts'
 export {
@@ -33,24 +22,11 @@ export {
   isTxboxError,
   type TxboxErrorCode,
 } from './errors.ts'
-export { EventListeners } from './event-listeners.ts'
 export { fingerprint } from './fingerprint.ts'
-export {
-  businessKey,
-  idempotencyKey,
-  inboxKey,
-  messageId,
-  sha256OfBody,
-  type InboxKey,
-  type Key,
-  type KeyExtractor,
-} from './keys.ts'
+export { businessKey, messageId, sha256OfBody, type Key, type KeyExtractor } from './keys.ts'
 export { LIMITS } from './limits.ts'
-export { loggedEvents, type LogLine, type LogLines, type LoggedEvents } from './logged-events.ts'
-export { consoleLogger, loggerOption, type Logger, type LogLevel } from './logger.ts'
+export { consoleLogger, type Logger, type LogLevel } from './logger.ts'
 export type { AnyMessage, InboxMessage, MessageIdentity, NewMessage, OutboxMessage } from './messages.ts'
-export { oneLine } from './one-line.ts'
-export { OptionChecker, nameOf } from './options.ts'
 export type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
 export type {
   DeadLetter,
@@ -94,29 +70,14 @@ export type {
   VersionChain,
   WaitingChange,
 } from './ports/version-buffer-store.ts'
-export { propertyOf } from './property-of.ts'
 export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
-export { readableDuration } from './readable-duration.ts'
-export { readableNumber } from './readable-number.ts'
-export { reasonOf } from './reason-of.ts'
-export { RepeatedTrouble } from './repeated-trouble.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
-export { SHARDS, shardOf } from './shards.ts'
-export { transactOptions, type TransactOptions } from './transact-options.ts'
+export type { IsolationLevel, TransactOptions } from './transact-options.ts'
 export type {
-  DrizzleTransactionLike,
   InTransaction,
-  KnexTransactionLike,
   KyselyTransactionLike,
-  MemoryTransaction,
-  MikroOrmEntityManagerLike,
   Mysql2ConnectionLike,
   PgClientLike,
-  PostgresJsTransactionLike,
-  PrismaTransactionLike,
-  SequelizeTransactionLike,
   TransactionHandle,
   TransactionOf,
-  TypeOrmEntityManagerLike,
 } from './transaction-handle.ts'
-export { uuidV7 } from './uuid-v7.ts'

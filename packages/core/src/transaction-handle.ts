@@ -3,7 +3,7 @@
  * imported, because types of a library that is not installed would silently become `any`. Where types distinguish a
  * pool or a root from a transaction, passing a pool or a root does not compile.
  */
-// oxlint-disable typescript/no-unsafe-function-type, typescript/no-explicit-any -- only that a member is a function matters
+// oxlint-disable typescript/no-unsafe-function-type -- only that a member is a function matters
 
 export interface KyselyTransactionLike {
   readonly isTransaction: true
@@ -19,55 +19,12 @@ export interface Mysql2ConnectionLike {
   beginTransaction: Function
   threadId: unknown
   readonly getConnection?: never
+  /** A connection of the `mariadb` connector has this method. txbox does not know that library. */
+  readonly batch?: never
 }
-export interface DrizzleTransactionLike {
-  rollback(): never
-  execute: Function
-}
-export interface PrismaTransactionLike {
-  $queryRawUnsafe: Function
-  $executeRawUnsafe: Function
-  readonly $transaction?: never
-}
-export interface PostgresJsTransactionLike {
-  unsafe: Function
-  savepoint: Function
-}
-export interface KnexTransactionLike {
-  raw: Function
-  isCompleted(): boolean
-}
-export interface TypeOrmEntityManagerLike {
-  query: Function
-  readonly queryRunner?: object | undefined
-  readonly connection: object
-  save: Function
-}
-export interface SequelizeTransactionLike {
-  readonly LOCK: object
-  commit(): Promise<void>
-  rollback(): Promise<void>
-}
-export interface MikroOrmEntityManagerLike {
-  isInTransaction(): boolean
-  getConnection(): unknown
-  getTransactionContext(): unknown
-}
-export interface MemoryTransaction {
-  readonly txboxMemory: true
-}
-export type TransactionHandle =
-  | KyselyTransactionLike
-  | PgClientLike
-  | Mysql2ConnectionLike
-  | DrizzleTransactionLike
-  | PrismaTransactionLike
-  | PostgresJsTransactionLike
-  | KnexTransactionLike
-  | TypeOrmEntityManagerLike
-  | SequelizeTransactionLike
-  | MikroOrmEntityManagerLike
-  | MemoryTransaction
+
+/** An open transaction of a library that txbox knows. */
+export type TransactionHandle = KyselyTransactionLike | PgClientLike | Mysql2ConnectionLike
 
 type PoolOrRoot =
   | { getConnection: unknown }
@@ -87,21 +44,10 @@ export type TransactionOf<D> =
   // Kysely
   D extends { transaction(): { execute<T>(work: (tx: infer Tx) => Promise<T>): Promise<T> } }
     ? Tx
-    : // a mysql2 promise pool; tested before `connect`, which this pool has too
-      D extends { getConnection(): Promise<infer C> }
+    : // a mysql2 promise pool, not one of the `mariadb` connector; tested before `connect`, which this pool has too
+      D extends { getConnection(): Promise<infer C>; readonly batch?: never }
       ? C
       : // pg.Pool (an overload pair)
         D extends { connect: { (): Promise<infer C>; (cb: never): void } }
         ? C
-        : // Drizzle; TypeORM (an overload pair: one signature would infer unknown)
-          D extends {
-              transaction: {
-                (work: (tx: infer Tx) => Promise<any>): any
-                (isolation: never, work: never): any
-              }
-            }
-          ? Tx
-          : // Prisma
-            D extends { $transaction(work: (tx: infer Tx) => Promise<any>, ...rest: any): any }
-            ? Tx
-            : never
+        : never

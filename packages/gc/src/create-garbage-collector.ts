@@ -1,14 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  LIMITS,
-  OptionChecker,
-  connectedPortsOf,
-  days,
-  hours,
-  loggerOption,
-  type ConnectedPorts,
-  type GarbageStore,
-} from '@txbox/core'
+import { LIMITS, days, hours, type ConnectedPorts, type GarbageStore } from '@txbox/core'
+import { OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
 import { BatchSize } from './batch-size.ts'
 import { Collection } from './collection.ts'
 import type {

@@ -1,3 +1,4 @@
+import type { Logger } from '@txbox/core'
 import {
   loggedEvents,
   readableDuration,
@@ -5,8 +6,7 @@ import {
   reasonOf,
   type EventListeners,
   type LogLines,
-  type Logger,
-} from '@txbox/core'
+} from '@txbox/core/internal'
 import type { GarbageCollectorEvents } from './garbage-collector.ts'
 
 /** The events and the log of one collector. */

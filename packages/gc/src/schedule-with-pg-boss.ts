@@ -1,4 +1,5 @@
-import { InvalidOptionError, nameOf } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 import type { Collected, GarbageCollector } from './garbage-collector.ts'
 
 /** The methods of pg-boss 10 or later that txbox uses; `pg-boss` itself is not imported. */

@@ -1,15 +1,13 @@
 import {
   LIMITS,
-  OptionChecker,
   days,
-  isConnected,
   messageId,
-  portsOf,
   type AnyMessage,
   type ConnectedDatabase,
   type Database,
   type KeyExtractor,
 } from '@txbox/core'
+import { OptionChecker, isConnected, portsOf } from '@txbox/core/internal'
 import type { DetachedInbox, DuplicateEvent, Inbox, InboxOptions } from './inbox.ts'
 import { RunningInbox } from './running-inbox.ts'
 import { TransactionInbox } from './transaction-inbox.ts'

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import {
-  OptionChecker,
   TransactionConflictError,
   exponentialBackoff,
   isTxboxError,
   type AnyMessage,
   type ConnectedPorts,
 } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import type { Inbox, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { FIRST_ATTEMPT, TransactionInbox, mustBeFunction, type InboxSettings } from './transaction-inbox.ts'

@@ -2,18 +2,14 @@ import {
   InvalidMessageError,
   InvalidOptionError,
   LIMITS,
-  idempotencyKey,
-  inboxKey,
-  nameOf,
-  oneLine,
   type AnyMessage,
   type Claim,
   type ClaimResult,
   type DatabasePorts,
-  type InboxKey,
   type KeyExtractor,
   type Session,
 } from '@txbox/core'
+import { idempotencyKey, inboxKey, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
 import type { DetachedInbox, DuplicateEvent, InboxContext, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'
 

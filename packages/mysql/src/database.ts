@@ -1,6 +1,5 @@
 /* MySQL and MariaDB have a prefix, and traits that the first use finds out; PostgreSQL has a schema, and NOTIFY. */
 import {
-  OptionChecker,
   portsKey,
   type ConnectedDatabase,
   type ConnectedPorts,
@@ -8,6 +7,7 @@ import {
   type DatabasePorts,
   type TransactionOf,
 } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import {
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,

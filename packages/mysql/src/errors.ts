@@ -4,7 +4,8 @@
  * https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
  * https://mariadb.com/kb/en/mariadb-error-code-reference/
  */
-import { DatabaseAccessError, SchemaError, isClusterConflict, isMysqlConflict, propertyOf } from '@txbox/core'
+import { DatabaseAccessError, SchemaError } from '@txbox/core'
+import { isClusterConflict, isMysqlConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
   conflict,

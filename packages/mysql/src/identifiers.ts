@@ -2,7 +2,8 @@
  * MySQL and MariaDB have prefixes of table names, counted in characters; PostgreSQL has schemas, whose names are counted
  * in bytes.
  */
-import { InvalidOptionError, nameOf } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 
 /** What the names of our tables begin with; the migration files carry this prefix. */
 export const DEFAULT_PREFIX = 'txbox_'

@@ -3,12 +3,12 @@ import { randomFillSync } from 'node:crypto'
 import {
   InvalidMessageError,
   NotInTransactionError,
-  oneLine,
   type Claim,
   type ClaimResult,
   type InboxStore,
   type Session,
 } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import { CLAIMING, CLAIM_ROUNDS, takenClaim, unsettledClaim, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { DUPLICATE_KEY, numberOf } from './errors.ts'

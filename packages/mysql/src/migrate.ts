@@ -1,6 +1,7 @@
 /* MySQL and MariaDB commit at every DDL statement, and may be a cluster; PostgreSQL migrates in one transaction. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { OptionChecker, SchemaError, isTxboxError } from '@txbox/core'
+import { SchemaError, isTxboxError } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import {
   kyselyProvider,
   missingMigrations,

@@ -5,11 +5,11 @@
 import {
   InvalidMessageError,
   NotInTransactionError,
-  oneLine,
   type NewStoredMessage,
   type OutboxStore,
   type Session,
 } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import { fill } from './literals.ts'
 import type { outboxStatements } from './outbox-statements.ts'
 import { rowsByPacket } from './rows-by-packet.ts'

@@ -1,5 +1,5 @@
 /* On MySQL and MariaDB autocommit may be off for a whole pool; PostgreSQL has no such setting. */
-import { answerWithin, propertyOf } from '@txbox/core'
+import { answerWithin, propertyOf } from '@txbox/core/internal'
 import { tooLate, type OwnConnection, type RootAdapter } from '@txbox/sql'
 import type { ServerTraits } from './server.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'

@@ -33,6 +33,11 @@ export class RelayServer {
     return this.#generation
   }
 
+  /** The name of the known server, or nothing. */
+  get name(): string {
+    return this.#server?.name ?? ''
+  }
+
   /** Connections whose server is known. */
   get connections(): readonly number[] {
     if (performance.now() - this.#askedAt > FORGOTTEN_AFTER_MS) {

@@ -102,11 +102,12 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
 (select ? as shard, 1 as due, null as server from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null limit 1)`,
 
     /**
-     * The id of the connection in place of the shard, and its server, unless the connection is one of the known ones.
-     * Detecting another server needs its start time, to the second, which is worth asking only once a connection.
+     * The id of the connection in place of the shard, and its server, unless the connection is a known one of the known
+     * server. The start time of the server, to the second, is expensive, and asked only once a connection. The name is not:
+     * after a failover the new server may number its connections as the former one did.
      */
     onServer: `
-(select connection_id() as shard, 0 as due, case when connection_id() not in (?) then ${SERVER[engine]} end as server)`,
+(select connection_id() as shard, 0 as due, case when connection_id() not in (?) or ${SERVER_NAME[engine]} <> ? then ${SERVER[engine]} end as server)`,
 
     /** All branches in one statement. */
     work: unionAll,
@@ -125,10 +126,15 @@ where ${mine}`,
   } as const
 }
 
+const SERVER_NAME = {
+  mysql: '@@server_uuid',
+  mariadb: "concat(@@hostname, ':', @@port, ':', @@server_id)",
+} as const
+
 /** The name of the server, and the second in which it started. */
 const SERVER = {
-  mysql: serverText('@@server_uuid', 'performance_schema'),
-  mariadb: serverText("concat(@@hostname, ':', @@port, ':', @@server_id)", 'information_schema'),
+  mysql: serverText(SERVER_NAME.mysql, 'performance_schema'),
+  mariadb: serverText(SERVER_NAME.mariadb, 'information_schema'),
 } as const
 
 function serverText(name: string, schema: string): string {

@@ -196,7 +196,7 @@ export class MysqlRelayStore implements RelayStore {
     if (shards.length === 0) return []
     const { hasBacklog, hasDue, onServer, work } = await this.#sql()
     const asked = shards.flatMap((shard) => [fill(hasBacklog, [shard, shard]), fill(hasDue, [shard, shard])])
-    const server = fill(onServer, [this.#server.connections])
+    const server = fill(onServer, [this.#server.connections, this.#server.name])
     const rows = await this.#read(work([server, ...asked]), [])
     const found = new Map<number, boolean>()
     for (const [index, row] of rows.entries()) {

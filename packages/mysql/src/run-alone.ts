@@ -2,7 +2,8 @@
  * MySQL and MariaDB bound a statement by a hint, and run short transactions of several statements; connections may not
  * commit by themselves. PostgreSQL runs a statement in a transaction of its own, and copies rows out in binary.
  */
-import { DatabaseUnavailableError, answerWithin } from '@txbox/core'
+import { DatabaseUnavailableError } from '@txbox/core'
+import { answerWithin } from '@txbox/core/internal'
 import { repeatOnConflict, type Source as SqlSource, type SqlResult } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'

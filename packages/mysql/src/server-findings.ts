@@ -2,7 +2,8 @@
  * What each database may be wrong about differs: MySQL and MariaDB have packets and clusters, PostgreSQL vacuum and a
  * sequence.
  */
-import { isTxboxError, readableDuration, readableNumber, type Finding } from '@txbox/core'
+import { isTxboxError, type Finding } from '@txbox/core'
+import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { Tables } from './identifiers.ts'

@@ -2,12 +2,11 @@ import {
   InvalidMessageError,
   InvalidOptionError,
   LIMITS,
-  OptionChecker,
-  portsOf,
   type Database,
   type InTransaction,
   type NewMessage,
 } from '@txbox/core'
+import { OptionChecker, portsOf } from '@txbox/core/internal'
 import { encodeMessage } from './encode-message.ts'
 
 /** The id of a stored message. */

@@ -1,14 +1,5 @@
-import {
-  InvalidMessageError,
-  LIMITS,
-  nameOf,
-  oneLine,
-  reasonOf,
-  shardOf,
-  uuidV7,
-  type NewMessage,
-  type NewStoredMessage,
-} from '@txbox/core'
+import { InvalidMessageError, LIMITS, type NewMessage, type NewStoredMessage } from '@txbox/core'
+import { nameOf, oneLine, reasonOf, shardOf, uuidV7 } from '@txbox/core/internal'
 
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'

@@ -4,7 +4,6 @@
  */
 import { crc32 } from 'node:zlib'
 import {
-  OptionChecker,
   hours,
   portsKey,
   type ConnectedDatabase,
@@ -15,6 +14,7 @@ import {
   type Sleeper,
   type TransactionOf,
 } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import {
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,

@@ -3,14 +3,8 @@
  * MySQL and MariaDB number their errors instead. The exact code comes first, then its class, then what the drivers say when
  * there is no connection.
  */
-import {
-  DatabaseAccessError,
-  InvalidMessageError,
-  SchemaError,
-  TransactionAbortedError,
-  isPostgresConflict,
-  propertyOf,
-} from '@txbox/core'
+import { DatabaseAccessError, InvalidMessageError, SchemaError, TransactionAbortedError } from '@txbox/core'
+import { isPostgresConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
   conflict,

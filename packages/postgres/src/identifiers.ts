@@ -2,7 +2,8 @@
  * PostgreSQL has schemas, whose names are counted in bytes; MySQL and MariaDB have prefixes of table names, counted in
  * characters.
  */
-import { InvalidOptionError, nameOf } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 
 /** Where our tables live; the migration files carry this name. */
 export const DEFAULT_SCHEMA = 'txbox'

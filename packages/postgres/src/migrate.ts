@@ -1,6 +1,6 @@
 /* PostgreSQL migrates in one transaction; MySQL and MariaDB commit at every DDL statement, and may be a cluster. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { OptionChecker } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import {
   LOCK_PAUSE_MS,
   kyselyProvider,

@@ -1,6 +1,7 @@
 /* Only PostgreSQL can wake a relay: by NOTIFY. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { answerWithin, exponentialBackoff, type Sleeper, type WakeUps } from '@txbox/core'
+import { exponentialBackoff, type Sleeper, type WakeUps } from '@txbox/core'
+import { answerWithin } from '@txbox/core/internal'
 import type { ListeningConnection } from '@txbox/sql'
 import { translate } from './errors.ts'
 import { listenStatements } from './listen-statements.ts'

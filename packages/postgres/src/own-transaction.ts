@@ -1,5 +1,5 @@
 /* Only PostgreSQL bounds a single statement by a transaction of its own; MySQL and MariaDB have hints for that. */
-import { answerWithin } from '@txbox/core'
+import { answerWithin } from '@txbox/core/internal'
 import { tooLate, type OwnConnection, type Source, type SqlResult } from '@txbox/sql'
 import { hasCode } from './errors.ts'
 import { ownTransactionStatements, together } from './own-transaction-statements.ts'

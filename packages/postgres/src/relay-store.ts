@@ -2,15 +2,15 @@
  * PostgreSQL reads by COPY, remembers where a scan starts, and settles in one statement by the addresses of rows. MySQL and
  * MariaDB have none of these.
  */
-import {
-  type BacklogMessage,
-  type BacklogRow,
-  type Lease,
-  type ParkedSettlement,
-  type ReadLimits,
-  type RelayStore,
-  type Settlement,
-  type ShardWork,
+import type {
+  BacklogMessage,
+  BacklogRow,
+  Lease,
+  ParkedSettlement,
+  ReadLimits,
+  RelayStore,
+  Settlement,
+  ShardWork,
 } from '@txbox/core'
 import { inlineBytes, refused as verdictOf, waiting, withoutLater, type Row, type Source } from '@txbox/sql'
 import { isLarge, stampOf, toMessages } from './backlog-message.ts'

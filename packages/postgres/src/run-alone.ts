@@ -2,7 +2,7 @@
  * PostgreSQL runs a statement at READ COMMITTED and bounds it by a transaction of its own, and copies rows out in
  * binary. MySQL and MariaDB bound a statement by a hint, and run short transactions of several statements.
  */
-import { answerWithin } from '@txbox/core'
+import { answerWithin } from '@txbox/core/internal'
 import { cancelAfterMs, repeatOnConflict, type RootAdapter, type Source, type SqlResult } from '@txbox/sql'
 import { errors } from './errors.ts'
 import { inOwnTransaction } from './own-transaction.ts'

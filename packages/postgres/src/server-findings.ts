@@ -2,7 +2,8 @@
  * What each database may be wrong about differs: PostgreSQL has vacuum and a sequence, MySQL and MariaDB packets and
  * clusters.
  */
-import { readableDuration, readableNumber, type Finding } from '@txbox/core'
+import type { Finding } from '@txbox/core'
+import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { inspectionStatements } from './inspection-statements.ts'

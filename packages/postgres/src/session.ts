@@ -6,9 +6,9 @@ import {
   NotInTransactionError,
   TransactionAbortedError,
   UnsupportedTransactionError,
-  propertyOf,
   type Session,
 } from '@txbox/core'
+import { propertyOf } from '@txbox/core/internal'
 import {
   recogniseHandle,
   type ConnectionMonitor,

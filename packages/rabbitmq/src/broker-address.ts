@@ -1,4 +1,5 @@
-import { InvalidOptionError, oneLine, type OptionChecker } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import { oneLine, type OptionChecker } from '@txbox/core/internal'
 
 /** The longest address that is taken. */
 const URL_CHARACTERS = 8192

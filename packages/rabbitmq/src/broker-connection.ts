@@ -7,13 +7,13 @@ import { ConfirmingChannel } from './confirming-channel.ts'
 import { reasonOf, replyCodeOf } from './reason-of.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
-/** How long a polite goodbye may take. */
+/** How long closing the connection may take, in milliseconds. */
 const CLOSE_MS = 2000
 
-/** Frames in the buffer of a channel. A frame has up to 128 KiB: this bounds the memory that large messages take. */
+/** The frames in the buffer of a channel. A frame has up to 128 KiB: this bounds the memory that large messages take. */
 const BUFFERED_FRAMES = 256
 
-/** What is gathered for one write at most. */
+/** The maximum size of one write. */
 const SOCKET_BYTES = 262_144
 
 export interface ConnectionSettings {
@@ -26,15 +26,16 @@ export interface ConnectionSettings {
 }
 
 /**
- * The client writes each message to its socket by itself, which is a system call and a packet each. Corked, those of
- * one turn are one. The socket is no part of the client's interface: without it all works, but slower.
+ * The client writes each message to its socket alone, with a system call and a packet for each. While the socket is corked,
+ * the messages of one turn of the event loop become one write. The socket is no part of the client's interface: if it is not
+ * found, everything works, but slower.
  */
 function socketOf(model: ChannelModel): Writable | undefined {
   const socket: unknown = Reflect.get(model.connection, 'stream')
   return socket instanceof Writable ? socket : undefined
 }
 
-/** A connection with the channel that all calls share. It never reconnects: once it has failed, make another one. */
+/** A connection with the channel that all calls share. It never reconnects: after a failure, another one is opened. */
 export class BrokerConnection {
   readonly #model: ChannelModel
   readonly #settings: ConnectionSettings
@@ -52,8 +53,8 @@ export class BrokerConnection {
     this.#settings = settings
     this.#lifetime = lifetime
     this.#socket = socketOf(model)
-    // What did not fit into it follows now: before the client hears of this, and in one write as well.
-    this.#socket?.prependListener('drain', this.#gather)
+    // Messages that did not fit into the socket follow now, in one write as well: cork it before the client hears of the event.
+    this.#socket?.prependListener('drain', this.#corkForTurn)
     model.on('error', (error) => this.#broke(error))
     model.on('close', (error) => this.#broke(error))
     model.on('blocked', (reason) => (this.#blocked = reason))
@@ -103,7 +104,7 @@ export class BrokerConnection {
     }
   }
 
-  /** Nothing goes through it any more. */
+  /** Whether the connection or its channel has failed. */
   get failed(): boolean {
     return this.#failure !== undefined || this.channel.failure !== undefined
   }
@@ -114,17 +115,17 @@ export class BrokerConnection {
     return this.#shared
   }
 
-  /** Why the broker takes nothing at the moment, by its own account: it is short of memory or disk. */
+  /** The broker's reason for taking nothing at the moment: it is short of memory or disk. */
   get blocked(): string | undefined {
     return this.#blocked
   }
 
-  /** A channel of one's own: what the broker has against a message does not end the others then. */
+  /** Opens a channel apart: if the broker closes it because of a message, other calls go on. */
   async openChannel(): Promise<ConfirmingChannel> {
     try {
       const { exchange, address } = this.#settings
       const raw = await this.#model.createConfirmChannel({ highWaterMark: BUFFERED_FRAMES })
-      const channel = new ConfirmingChannel(raw, exchange, address.name, this.#gather)
+      const channel = new ConfirmingChannel(raw, exchange, address.name, this.#corkForTurn)
       this.#channels.add(channel)
       channel.onFailure(() => void this.#channels.delete(channel))
       return channel
@@ -183,20 +184,20 @@ export class BrokerConnection {
     await channel.close()
   }
 
-  /** Ends it at once. What is in flight fails with `reason`. */
+  /** Ends the connection at once. Calls in flight fail with `reason`. */
   drop(reason: BrokerUnavailableError): void {
-    // It has ended already, or says goodbye, which those whose calls fail by that must not cut off.
+    // The connection has ended already, or is closing: a call that fails because of that must not cut the closing off.
     if (this.#failure !== undefined) return
     this.#end(reason)
     this.#lifetime.abort(reason)
   }
 
-  /** Says goodbye first. What is in flight fails with `reason`. */
+  /** Closes the connection in the way of the protocol. Calls in flight fail with `reason`. */
   async close(reason: BrokerUnavailableError): Promise<void> {
     const alive = this.#failure === undefined
     this.#end(reason)
     if (alive) {
-      // The answer never comes when the connection breaks meanwhile; this event does.
+      // If the connection breaks meanwhile, the answer never comes, but this event does.
       const gone = new Promise<void>((resolve) => void this.#model.once('close', () => resolve()))
       this.#model.close().catch(() => undefined)
       await Promise.race([gone, pause(CLOSE_MS, undefined, { ref: false })])
@@ -204,8 +205,8 @@ export class BrokerConnection {
     this.#lifetime.abort(reason)
   }
 
-  /** Until the client has handed over what is sent in this turn, which it does in the next phase of immediates. */
-  readonly #gather = (): void => {
+  /** Corks the socket until the client has written what is sent in this turn, which it does in the next phase of immediates. */
+  readonly #corkForTurn = (): void => {
     if (this.#corked || this.#socket === undefined) return
     this.#corked = true
     this.#socket.cork()
@@ -220,7 +221,7 @@ export class BrokerConnection {
   async #prepare(): Promise<void> {
     const { address, exchange, assertedType } = this.#settings
     const channel = await this.#model.createConfirmChannel({ highWaterMark: BUFFERED_FRAMES })
-    this.#shared = new ConfirmingChannel(channel, exchange, address.name, this.#gather)
+    this.#shared = new ConfirmingChannel(channel, exchange, address.name, this.#corkForTurn)
     this.#channels.add(this.#shared)
     if (assertedType === undefined) return
     try {

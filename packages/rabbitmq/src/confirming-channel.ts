@@ -1,18 +1,24 @@
-import { BrokerUnavailableError, PermanentError, oneLine } from '@txbox/core'
+import { BrokerUnavailableError, PermanentError } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import type { ConfirmChannel } from 'amqplib'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { brokersReasonOf, replyCodeOf } from './reason-of.ts'
 import { ReusedHeaders } from './reused-headers.ts'
 import { Unconfirmed } from './unconfirmed.ts'
 
-/** What the broker says of one message. */
+/** The broker's answer for one message. */
 export type Verdict = 'confirmed' | 'refused' | 'unroutable'
 
-/** Who has sent a message, and wants to know what becomes of it. */
+/** The sender of a message, which receives the broker's answer. */
 export interface Sender {
-  /** Called once for each message, by its place there, unless the channel fails. `at`: when, on the monotonic clock. */
+  /**
+   * Called once for each message, unless the channel fails.
+   *
+   * @param place the place of the message in its call.
+   * @param at the time of the answer, on the monotonic clock.
+   */
   settled(place: number, verdict: Verdict, at: number): void
-  /** Called once after `wait`, when `maySend` may answer otherwise, unless the channel fails. */
+  /** Called once after `wait`, when `maySend` may return another answer, unless the channel fails. */
   resume(): void
 }
 
@@ -25,34 +31,34 @@ interface InFlight {
 }
 
 /**
- * The most messages in flight: a confirm of a later one makes room for the next. More does not make the broker faster,
- * but its answers later.
+ * The maximum number of messages in flight. More messages do not make the broker faster, but delay its answers.
  */
-const WINDOW = 2000
+const MOST_IN_FLIGHT = 2000
 
 /**
- * Answers come one by one, and a message written for each of them would be a packet of its own, here and at the broker.
- * So with more than this in flight, what may follow is gathered for a moment.
+ * Answers arrive one by one, and a message that is written after each answer would be a packet of its own, here and at the
+ * broker. With at least this many messages in flight, the next messages are therefore gathered for a moment.
  */
-const FEW = 16
+const GATHER_FROM = 16
 const GATHERING_MS = 2
 
 /**
- * A channel in confirm mode: sends messages and tells what the broker says of each.
+ * A channel in confirm mode: sends messages and passes the broker's answers on to their senders.
  *
- * The broker gives back a message that no queue takes before it confirms it, and names it by its routing key and its
- * properties only. Where the same message is in flight twice, it is not known which one came back, and each counts as
- * unroutable: at worst, one that has gone is sent again. A mark in the message would tell, but a resend would differ.
+ * The broker returns a message that no queue takes before it confirms the message, and names the message by its routing key
+ * and its properties only. If the same message is in flight twice, the channel cannot know which of the two came back, and
+ * both count as unroutable: at worst, a message that was published is sent again. A mark in the message would tell them
+ * apart, but then a resend would differ from the first copy.
  */
 export class ConfirmingChannel {
   readonly #channel: ConfirmChannel
   readonly #exchange: string
-  /** Where the broker is, for messages. */
+  /** The broker's address, for error messages. */
   readonly #broker: string
   readonly #inFlight = new Unconfirmed<InFlight>()
   readonly #headers = new ReusedHeaders()
   readonly #failureListeners = new Set<(error: BrokerUnavailableError) => void>()
-  /** Has what is sent from now on go out together. */
+  /** Makes messages that are sent from now on go out together. */
   readonly #gather: () => void
   #full = false
   #failure: BrokerUnavailableError | undefined
@@ -77,32 +83,32 @@ export class ConfirmingChannel {
       const code = replyCodeOf(error)
       if (code !== undefined) this.#refusal = { code, reason: brokersReasonOf(error) }
     })
-    // When it was the connection that closed, that is known by the end of this turn, and says more.
+    // If the connection has closed, its error says more, and is known by the end of this turn of the event loop.
     channel.on('close', () => queueMicrotask(() => this.fail(this.#closedByBroker())))
   }
 
-  /** Why nothing goes through it any more. */
+  /** The error that ended the channel. */
   get failure(): BrokerUnavailableError | undefined {
     return this.#failure
   }
 
-  /** What the broker said when it closed this channel, and left the connection open. */
+  /** The broker's reason for closing this channel and leaving the connection open. */
   get refusal(): { readonly code: number; readonly reason: string } | undefined {
     return this.#refusal
   }
 
-  /** How many messages the broker has answered for: when it grows, the broker is at work. */
+  /** The number of messages that the broker has answered for: while it grows, the broker is at work. */
   get confirms(): number {
     return this.#confirms
   }
 
-  /** @throws {BrokerUnavailableError} when it has failed. */
+  /** @throws {BrokerUnavailableError} when the channel has failed. */
   maySend(): boolean {
     if (this.#failure !== undefined) throw this.#failure
-    return !this.#full && this.#inFlight.size < WINDOW
+    return !this.#full && this.#inFlight.size < MOST_IN_FLIGHT
   }
 
-  /** For who may not send now, or has just got an answer. */
+  /** For a sender that may not send now, or has just received an answer. */
   wait(sender: Sender): void {
     this.#waiting.add(sender)
   }
@@ -110,7 +116,7 @@ export class ConfirmingChannel {
   /**
    * Sends a message that `maySend`.
    *
-   * @throws {PermanentError} when it cannot be written as AMQP; nothing was sent.
+   * @throws {PermanentError} when the message cannot be written as AMQP; nothing was sent.
    * @throws {BrokerUnavailableError} when the channel is closed.
    */
   send(message: OutgoingMessage, sender: Sender, place: number): void {
@@ -133,19 +139,19 @@ export class ConfirmingChannel {
     this.#inFlight.add({ id, routingKey, sender, place, returned: false })
   }
 
-  /** Gives it back. Nothing may be in flight. */
+  /** Closes the channel. No message may be in flight. */
   async close(): Promise<void> {
     await this.#channel.close().catch(() => undefined)
   }
 
-  /** → a function that ends the subscription. */
+  /** @returns a function that ends the subscription. */
   onFailure(listener: (error: BrokerUnavailableError) => void): () => void {
     if (this.#failure !== undefined) listener(this.#failure)
     this.#failureListeners.add(listener)
     return () => void this.#failureListeners.delete(listener)
   }
 
-  /** From here on nothing is known of what is in flight. */
+  /** Ends the channel. Nothing is known of the messages in flight. */
   fail(error: BrokerUnavailableError): void {
     if (this.#failure !== undefined) return
     this.#failure = error
@@ -157,7 +163,7 @@ export class ConfirmingChannel {
     const returned = this.#inFlight.matching((one) => one.id === id && one.routingKey === routingKey)
     for (const one of returned) one.returned = true
     if (returned.length > 0) return
-    // One of those in flight was lost, and it is not known which: none may be taken for published.
+    // One of the messages in flight was lost, and it is not known which one: none may count as published.
     this.fail(
       new BrokerUnavailableError(
         `RabbitMQ at ${this.#broker} gave back a message that is not in flight, with the id ${JSON.stringify(id)}.`,
@@ -176,7 +182,7 @@ export class ConfirmingChannel {
 
   #changed(): void {
     if (this.#waiting.size === 0) return
-    if (this.#inFlight.size < FEW) this.#resumeAll()
+    if (this.#inFlight.size < GATHER_FROM) this.#resumeAll()
     else this.#gathering ??= setTimeout(() => this.#resumeAll(), GATHERING_MS)
   }
 

@@ -1,4 +1,5 @@
-import { InvalidMessageError, oneLine } from '@txbox/core'
+import { InvalidMessageError } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 
 /** Values of `content-encoding` that say nothing of a compression: some clients put the charset there. */
 const PLAIN = /^(|identity|binary|[78]bit|utf-?8|us-ascii)$/i
@@ -6,7 +7,7 @@ const PLAIN = /^(|identity|binary|[78]bit|utf-?8|us-ascii)$/i
 /**
  * The body of a delivery, by its content type.
  *
- * @throws {InvalidMessageError} when it is not what the content type says.
+ * @throws {InvalidMessageError} when the body does not match the content type.
  */
 export function deliveryPayload(
   id: string,
@@ -15,7 +16,7 @@ export function deliveryPayload(
 ): unknown {
   const contentType = typeof properties.contentType === 'string' ? properties.contentType : ''
   const json = contentType === '' || /^[^;]*[/+]json\s*(;|$)/i.test(contentType)
-  // A view: the bytes may be many, and a Buffer is more than what was promised.
+  // A view, without a copy: the payload is documented as a Uint8Array, not as a Buffer.
   if (!json && !/^text\//i.test(contentType)) {
     return new Uint8Array(content.buffer, content.byteOffset, content.byteLength)
   }
@@ -51,7 +52,7 @@ function decoded(
 ): string {
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1] ?? 'utf-8'
   try {
-    // A byte order mark is a part of a text, but none of JSON, where it may be passed over.
+    // A byte order mark is part of a text, but not of JSON, where it may be skipped.
     return new TextDecoder(charset, { fatal: true, ...options }).decode(content)
   } catch (error) {
     throw new InvalidMessageError(

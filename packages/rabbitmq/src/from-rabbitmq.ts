@@ -1,4 +1,5 @@
-import { InvalidMessageError, nameOf, type InboxMessage } from '@txbox/core'
+import { InvalidMessageError, type InboxMessage } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 import { deliveryPayload } from './delivery-payload.ts'
 
 /** A delivery as AMQP 0-9-1 clients hand it over: amqplib's `ConsumeMessage` and `GetMessage`, or the like. */
@@ -18,7 +19,7 @@ export interface RabbitmqDelivery {
 /** The attribute `source` of CloudEvents 1.0, under the two prefixes that its AMQP binding allows. */
 const SOURCE_HEADERS = ['cloudEvents:source', 'cloudEvents_source']
 
-/** A timestamp from here on would be in the year 5138 as seconds: its producer has sent milliseconds. */
+/** A larger timestamp would be after the year 5138 in seconds: its producer has sent milliseconds. */
 const MILLISECONDS_FROM = 1e11
 
 /**
@@ -26,7 +27,7 @@ const MILLISECONDS_FROM = 1e11
  *
  * - `id`, `correlationId`, `type` from the properties of these names (`message-id`, …).
  * - `time` from `timestamp`, which counts seconds (a value of 1e11 or more is taken as milliseconds).
- * - `headers`: texts as they are, numbers and booleans as text. What is nested, binary or null is left out, such as
+ * - `headers`: texts as they are, numbers and booleans as text. Nested, binary and null values are left out, such as
  *   `x-death`.
  * - `source` from the header `cloudEvents:source` or `cloudEvents_source`, when there is one: id and source together
  *   are the message's identity then.
@@ -34,7 +35,7 @@ const MILLISECONDS_FROM = 1e11
  *   names or else UTF-8; otherwise the bytes, as a `Uint8Array` on the delivery's memory. `P` is not checked.
  *
  * @throws {InvalidMessageError} without a `messageId`, for a body that is not what its content type says, and for JSON
- *   or text that is compressed. Redelivery does not mend it: reject the delivery without requeueing it.
+ *   or text that is compressed. A redelivery would fail again: reject the delivery without requeueing it.
  */
 export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMessage<P> {
   const { content, properties } = checked(delivery)

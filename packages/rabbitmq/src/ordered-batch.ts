@@ -6,14 +6,14 @@ const SKIPPED: PublishResult = { status: 'skipped' }
 const NONE = -1
 
 /**
- * The messages of one call, and what is known of each. Of one key only the first that is not known may be under way:
- * the broker can refuse a message while it takes the one behind it, and then their order would be lost.
+ * The messages of one call, and the result of each. Of each key, only the first message without a result may be in flight:
+ * the broker can refuse a message and take the one behind it, and then their order would be lost.
  */
 export class OrderedBatch {
   readonly messages: readonly OutboxMessage[]
-  /** In the order of the messages; `undefined`: nothing is known. */
+  /** In the order of the messages; `undefined` while nothing is known. */
   readonly results: (PublishResult | undefined)[]
-  /** The next message of the same key, by the place of the one before it. */
+  /** For each message, the place of the next message of the same key. */
   readonly #next: Int32Array
 
   constructor(messages: readonly OutboxMessage[]) {
@@ -29,18 +29,22 @@ export class OrderedBatch {
     }
   }
 
-  /** How many messages nothing is known of. */
+  /** The number of messages without a result. */
   get unknown(): number {
     return this.results.filter((result) => result === undefined).length
   }
 
-  /** The places of those that may go at first: all that follow none of their key. */
+  /** The places of the messages that may go at once: the first of each key, and those without a key. */
   due(): number[] {
     const following = new Set(this.#next)
     return [...this.messages.keys()].filter((index) => !following.has(index))
   }
 
-  /** Notes what became of a message. A rejection skips the rest of its key. → the place of the one that may go now. */
+  /**
+   * Notes the result of a message. A rejection skips the rest of its key.
+   *
+   * @returns the place of the message that may go now.
+   */
   settle(index: number, result: PublishResult): number | undefined {
     this.results[index] = result
     let next = this.#next[index]!

@@ -1,9 +1,10 @@
-import { PermanentError, oneLine, type OutboxMessage } from '@txbox/core'
+import { PermanentError, type OutboxMessage } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 
-/** What fits a short string of AMQP 0-9-1. */
+/** The maximum length of a short string of AMQP 0-9-1. */
 const SHORT_STRING_BYTES = 255
 
-/** A message in the form in which it goes to the broker. Every resend makes the same one. */
+/** A message in the form that goes to the broker. Each resend has the same form. */
 export interface OutgoingMessage {
   readonly id: string
   readonly routingKey: string
@@ -17,12 +18,12 @@ export interface OutgoingMessage {
     readonly contentType: string
     readonly timestamp: number
   }
-  /** Without the ordering key, which is one of them. */
+  /** The headers of the message, without the header for the ordering key. */
   readonly headers: Readonly<Record<string, string>>
   readonly key: string | undefined
 }
 
-/** @throws {PermanentError} when AMQP has no place for it: it would fail again and again. */
+/** @throws {PermanentError} when the message does not fit into AMQP: each attempt would fail. */
 export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number): OutgoingMessage {
   const { id, topic, type, key, payload, contentType, headers, correlationId, createdAt } = message
   if (payload.byteLength > maxMessageBytes) {
@@ -66,7 +67,7 @@ function checkShortString(id: string, name: string, value: string | undefined): 
         'shorter one.',
     )
   }
-  // It would arrive as another text, and what the broker says of the message could not be told to be of it.
+  // The text would arrive changed, and the broker's answers could not be matched to the message.
   if (!value.isWellFormed()) {
     throw new PermanentError(
       `Message ${oneLine(id)}: its ${name} holds a lone surrogate, so it has no UTF-8 form. Publish it without.`,

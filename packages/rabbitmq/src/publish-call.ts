@@ -1,11 +1,11 @@
 import {
   PermanentError,
   RetryLaterError,
-  oneLine,
   type OutboxMessage,
   type PublishOptions,
   type PublishResult,
 } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import type { ConfirmingChannel, Sender, Verdict } from './confirming-channel.ts'
 import type { OrderedBatch } from './ordered-batch.ts'
 import { outgoingMessage } from './outgoing-message.ts'
@@ -18,12 +18,12 @@ export interface CallSettings {
   readonly confirmTimeoutMs: number
 }
 
-/** How sending ended, when nothing went wrong with the channel. */
+/** How a call ended while the channel was intact. */
 export type CallEnd = 'settled' | 'timed-out'
 
 /**
- * Sends messages together over a channel that others may use as well, and gathers what the broker says of each. What has
- * no result afterwards is unknown.
+ * Sends messages together over a channel that other calls may use as well, and collects the broker's answers. Nothing is
+ * known of a message that has no result afterwards.
  */
 export class PublishCall implements Sender {
   readonly #channel: ConfirmingChannel
@@ -32,11 +32,11 @@ export class PublishCall implements Sender {
   readonly #answered: PublishOptions['answered']
   readonly #confirmsBefore: number
   readonly #end = Promise.withResolvers<CallEnd>()
-  /** Places of messages that may go, in turn; those before `#sent` have been sent. */
+  /** The places of messages that may go, in their order; the first `#sent` of them have been sent. */
   readonly #due: number[]
   #sent = 0
   #inFlight = 0
-  /** Nothing more is sent, whatever comes to be known yet. */
+  /** Whether the call is over: nothing more is sent, whatever answers still come. */
   #over = false
   #progressAt = performance.now()
   #timer: NodeJS.Timeout | undefined
@@ -55,7 +55,7 @@ export class PublishCall implements Sender {
     this.#due = batch.due()
   }
 
-  /** @throws {BrokerUnavailableError} when the channel fails; the signal's reason when it is aborted. */
+  /** @throws {BrokerUnavailableError} when the channel fails; the signal's reason when the signal is aborted. */
   async run(signal: AbortSignal): Promise<CallEnd> {
     signal.throwIfAborted()
     const { promise, reject } = this.#end
@@ -75,8 +75,8 @@ export class PublishCall implements Sender {
   }
 
   /**
-   * Whether the broker did answer for other messages meanwhile: then it is at work, and a time-out is a matter of the
-   * messages that are in flight, and of what waits behind them.
+   * Whether the broker has answered for other messages meanwhile: then the broker is at work, and a time-out concerns only the
+   * messages in flight and the messages that wait behind them.
    */
   get othersWereConfirmed(): boolean {
     return this.#sent === this.#due.length && this.#channel.confirms > this.#confirmsBefore
@@ -93,7 +93,7 @@ export class PublishCall implements Sender {
     else if (this.#inFlight === 0) this.#end.resolve('settled')
   }
 
-  /** Sends as much as goes now; the answers bring the rest. */
+  /** Sends as many messages as may go now; the rest follow after answers. */
   resume(): void {
     if (this.#over) return
     const sentBefore = this.#sent
@@ -128,7 +128,7 @@ export class PublishCall implements Sender {
     if (next !== undefined) this.#due.push(next)
   }
 
-  /** The clock runs from the last thing that moved: a slow line is no broker that is silent. */
+  /** Time runs from the last message that was sent or answered: a slow line does not mean that the broker is silent. */
   #watch(inMs: number): void {
     this.#timer = setTimeout(() => {
       const leftMs = this.#progressAt + this.#settings.confirmTimeoutMs - performance.now()

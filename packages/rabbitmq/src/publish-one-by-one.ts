@@ -1,26 +1,27 @@
-import { PermanentError, RetryLaterError, oneLine, type OutboxMessage, type PublishResult } from '@txbox/core'
+import { PermanentError, RetryLaterError, type OutboxMessage, type PublishResult } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import type { BrokerConnection } from './broker-connection.ts'
 import type { ConfirmingChannel } from './confirming-channel.ts'
 import { OrderedBatch } from './ordered-batch.ts'
 import { PublishCall, type CallEnd, type CallSettings } from './publish-call.ts'
 
-/** What the broker has against a message, when it closed the channel on it. */
+/** Why the broker closed the channel because of one message. */
 type Objection = 'never' | 'not-now'
 
 /**
- * Whether a broker that closed the channel may have done so because of a single message. It does not say which: the
- * channel goes, and with it all that was in flight.
+ * Whether the broker may have closed the channel because of a single message. The broker does not say which message: the
+ * channel closes, and with it all messages that were in flight.
  */
 export function mayBlameOneMessage(channel: ConfirmingChannel): boolean {
   return objectionOf(channel) !== undefined
 }
 
 /**
- * Publishes what has no result yet one message after the other, on channels of its own, so that a message that the
- * broker closes the channel on is rejected alone. As slow as the broker's answers, but it ends: otherwise one such
- * message would stop all others for good.
+ * Publishes the messages without a result one after the other, on a channel apart, so that a message that makes the broker
+ * close the channel is rejected alone. This is as slow as the broker's answers; without it, one such message would stop all
+ * others for good.
  *
- * @throws {BrokerUnavailableError} when it is not a single message that the broker refuses.
+ * @throws {BrokerUnavailableError} when the broker refuses more than a single message.
  */
 export async function publishOneByOne(
   connection: BrokerConnection,

@@ -1,14 +1,13 @@
 import {
   BrokerUnavailableError,
   InvalidOptionError,
-  OptionChecker,
   RetryLaterError,
-  oneLine,
   type OutboxMessage,
   type PublishOptions,
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
+import { OptionChecker, oneLine } from '@txbox/core/internal'
 import { brokerAddress, type BrokerAddress } from './broker-address.ts'
 import type { BrokerConnection } from './broker-connection.ts'
 import { OrderedBatch } from './ordered-batch.ts'
@@ -30,36 +29,35 @@ export interface RabbitmqPublisherOptions {
    * such as `?heartbeat=20` (seconds).
    */
   url: string
-  /** Certificates, where the broker has one of a private authority or asks for one. For `amqps://` only. */
+  /** Certificates, if the broker's is from a private authority, or if the broker asks for one. For `amqps://` only. */
   tls?: RabbitmqTlsOptions | undefined
   /**
-   * Where messages go; a message's topic is its routing key. `''` is the default exchange: there the topic is the
-   * name of a queue. At most 255 bytes.
+   * The exchange that messages go to; a message's topic is its routing key. `''` is the default exchange, where the topic is
+   * the name of a queue. At most 255 bytes.
    *
    * @default 'txbox'
    */
   exchange?: string | undefined
-  /** What kind of exchange it is. Says nothing when it is not asserted. @default 'topic' */
+  /** The type of the exchange. Has no effect if the exchange is not asserted. @default 'topic' */
   exchangeType?: 'topic' | 'direct' | 'fanout' | 'headers' | undefined
   /**
-   * Creates the exchange, durable, when a connection is made and it does not exist; one of another type is an error.
-   * `false` takes it as it is, and needs no permission to configure.
+   * Creates the exchange as durable if it does not exist when a connection is opened; an exchange of another type is an
+   * error. `false` takes the exchange as it is, and needs no permission to configure.
    *
    * @default true
    */
   assertExchange?: boolean | undefined
   /**
-   * How long to wait for the broker while nothing moves: neither can a message be sent, nor is one confirmed. 10 ms to
-   * an hour.
+   * How long to wait for the broker while no message can be sent and none is confirmed, in milliseconds. 10 ms to an hour.
    *
    * @default 30_000
    */
   confirmTimeoutMs?: number | undefined
-  /** How long connecting may take in all, the handshake and the exchange included. 10 ms to an hour. @default 10_000 */
+  /** How long connecting may take, including the handshake and the exchange, in ms. 10 ms to an hour. @default 10_000 */
   connectTimeoutMs?: number | undefined
   /**
-   * A larger payload is rejected for good before it is sent. Keep it at or below the broker's `max_message_size`: 1
-   * byte to 512 MiB.
+   * The maximum payload: a larger one is rejected for good before it is sent. Keep this at or below the broker's
+   * `max_message_size`: 1 byte to 512 MiB.
    *
    * @default 16 MiB, as RabbitMQ 4 has it
    */
@@ -82,7 +80,7 @@ export interface RabbitmqPublisherOptions {
  * - If the broker confirms other messages, a message that is not confirmed in time is rejected, and is tried again
  *   without an attempt being counted: the queue of that message is in trouble.
  * - Everything else throws: no connection, no such exchange, no confirms, or `signal` aborted. Nothing is known then.
- *   The connection is dropped, and with it the other calls that are under way on it; the next call connects anew.
+ *   The connection is dropped, and with it other calls in flight on it; the next call connects again.
  *
  * It connects at the first message. Calls may overlap. All messages of a call are in flight together; while the
  * connection is congested, no more are added to its buffer.
@@ -187,11 +185,11 @@ class RabbitmqPublisher implements Publisher {
     }
   }
 
-  /** Tells a queue that is in trouble from a broker that is. */
+  /** Tells apart a queue in trouble and a broker in trouble. */
   async #timedOut(call: PublishCall, connection: BrokerConnection, batch: OrderedBatch): Promise<void> {
     const error = this.#unconfirmed(connection, batch)
     if (!call.othersWereConfirmed || !(await connection.answers(this.#settings.confirmTimeoutMs))) throw error
-    // A late confirm must not be taken for one of a later attempt.
+    // A late confirm must not be mistaken for a confirm of a later attempt.
     connection.drop(error)
     for (const [index, { id, topic }] of batch.messages.entries()) {
       if (batch.results[index] !== undefined) continue
@@ -214,7 +212,7 @@ class RabbitmqPublisher implements Publisher {
     )
   }
 
-  /** → what to throw. Nothing that is still buffered may go out after that. */
+  /** Drops the connection: nothing that is still buffered may go out. @returns the error to throw. */
   #drop(connection: BrokerConnection, error: unknown): unknown {
     connection.drop(
       error instanceof BrokerUnavailableError

@@ -1,4 +1,4 @@
-import { reasonOf as causesOf } from '@txbox/core'
+import { reasonOf as causesOf } from '@txbox/core/internal'
 
 /**
  * The message of a client error, with its causes, in one line and without the period. The text is not shortened: an error
@@ -6,7 +6,7 @@ import { reasonOf as causesOf } from '@txbox/core'
  */
 export function reasonOf(error: unknown): string {
   const text = causesOf(error)
-  // The client does not say what the broker had to say here.
+  // The client does not pass the broker's reason on here.
   if (text.startsWith('Expected ConnectionOpenOk; got <ConnectionClose')) {
     return `it did not open the vhost, because there is none of that name or the user may not use it (${text})`
   }

@@ -4,16 +4,15 @@ const KEY_HEADER = 'txbox-key'
 type Headers = Readonly<Record<string, string>>
 
 /**
- * One object for the headers of one message after another. The client makes it the prototype of another object, which
- * costs more than all the rest of writing a message the first time, and next to nothing later. It is read before
- * `publish` returns.
+ * One object for the headers of all messages, one after another. The client makes the headers the prototype of another
+ * object, which is expensive the first time and cheap later. The client reads the headers before `publish` returns.
  */
 export class ReusedHeaders {
   #names: readonly string[] = []
   #keyed = false
   #object: Record<string, string> = {}
 
-  /** An object with these, and the ordering key among them if there is one. It is this until the next call. */
+  /** @returns an object with these headers, and the ordering key if there is one; valid until the next call. */
   of(headers: Headers, key: string | undefined): Headers {
     const names = Object.keys(headers)
     const keyed = key !== undefined
@@ -22,7 +21,7 @@ export class ReusedHeaders {
       this.#keyed = keyed
       this.#object = keyed ? { ...headers, [KEY_HEADER]: key } : { ...headers }
     } else {
-      // Each is a property of its own by now, so that a name like __proto__ is one as any other.
+      // Each name is an own property by now, so that a name like __proto__ needs no special care.
       for (const name of names) this.#object[name] = headers[name]!
       if (keyed) this.#object[KEY_HEADER] = key
     }

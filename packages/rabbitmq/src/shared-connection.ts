@@ -4,13 +4,13 @@ import { unlessAborted } from './unless-aborted.ts'
 
 interface Attempt {
   readonly made: Promise<BrokerConnection>
-  /** Aborting it ends the attempt. */
+  /** Aborted to end the attempt. */
   readonly lifetime: AbortController
 }
 
 /**
- * The one connection of a publisher: made when it is first needed, and anew when it is needed after a failure. Calls
- * that need it at the same time share one attempt.
+ * The one connection of a publisher: opened when it is first needed, and opened again when it is needed after a failure.
+ * Calls that need the connection at the same time share one attempt.
  */
 export class SharedConnection {
   readonly #settings: ConnectionSettings
@@ -23,8 +23,8 @@ export class SharedConnection {
   }
 
   /**
-   * @throws {BrokerUnavailableError} when it cannot be made, or after `close`; the signal's reason when that is aborted,
-   *   while the attempt goes on for the others.
+   * @throws {BrokerUnavailableError} when the connection cannot be opened, or after `close`; the signal's reason when the
+   *   signal is aborted, while the attempt goes on for other calls.
    */
   async get(signal: AbortSignal): Promise<BrokerConnection> {
     if (this.#closed !== undefined) throw closedError(this.#settings)
@@ -33,7 +33,7 @@ export class SharedConnection {
     return await unlessAborted(this.#attempt.made, signal)
   }
 
-  /** Ends the connection, or the attempt to make it. What is in flight fails. */
+  /** Ends the connection, or the attempt to open it. Calls in flight fail. */
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed
@@ -41,7 +41,7 @@ export class SharedConnection {
 
   #connect(): Attempt {
     const failed = this.#current
-    // Its socket is open yet when it was only its channel that failed.
+    // If only its channel failed, its socket is still open.
     failed?.drop(failed.channel.failure ?? closedError(this.#settings))
     const lifetime = new AbortController()
     const made = BrokerConnection.open(this.#settings, lifetime)

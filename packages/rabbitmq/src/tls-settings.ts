@@ -1,16 +1,16 @@
-import type { OptionChecker } from '@txbox/core'
+import type { OptionChecker } from '@txbox/core/internal'
 
 /** A certificate or key in PEM, or as Node's `tls` takes it otherwise. */
 type Secret = string | Uint8Array
 
-/** For `amqps://`: what Node's `tls.connect` calls the same. What is left out is as Node has it. */
+/** The settings of `amqps://`, with the meanings and defaults of Node's `tls.connect`. */
 export interface RabbitmqTlsOptions {
-  /** Whom to trust, in place of the authorities that Node comes with. */
+  /** The authorities to trust, in place of those that Node comes with. */
   ca?: Secret | Secret[] | undefined
-  /** The client's certificate, for a broker that asks for one; with `key`. */
+  /** The client's certificate, for a broker that asks for one; needs `key`. */
   cert?: Secret | undefined
   key?: Secret | undefined
-  /** Of `key`. */
+  /** The passphrase of `key`. */
   passphrase?: string | undefined
   /** The name that the broker's certificate must have. @default the host of the url */
   servername?: string | undefined
@@ -24,7 +24,7 @@ export function tlsSettings(check: OptionChecker, tls: RabbitmqTlsOptions | unde
   if (typeof tls !== 'object' || tls === null || Object.keys(tls).some((name) => !isName(name))) {
     throw check.wrong('tls', `an object with no other members than ${NAMES.join(', ')}`)
   }
-  // The client copies the members that are there: one that is undefined would hide its own default.
+  // The client copies all members: a member that is undefined would hide the default.
   return Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined))
 }
 

@@ -1,15 +1,15 @@
-/** What has been taken out is dropped from memory when this much has gathered, and is more than what is left. */
-const SLACK = 4096
+/** Places of removed entries are freed when there are this many of them, and more than entries are left. */
+const FREE_ABOVE = 4096
 
 /**
- * What was sent and is not confirmed yet, by its delivery tag: the broker counts what is published on a channel from
- * one, and confirms one, or all up to one. A Map would do, but costs more, for each message twice.
+ * The messages that were sent and are not confirmed yet, by their delivery tags: the broker counts the messages that are
+ * published on a channel from one, and confirms one message, or all messages up to one.
  */
 export class Unconfirmed<T> {
-  /** The one with the tag `#tagBefore + 1` stands at 0. */
+  /** The entry with the tag `#tagBefore + 1` is at index 0. */
   #entries: (T | undefined)[] = []
   #tagBefore = 0
-  /** Where the first that is there stands. */
+  /** The index of the first entry that was not removed. */
   #head = 0
   #size = 0
 
@@ -17,13 +17,17 @@ export class Unconfirmed<T> {
     return this.#size
   }
 
-  /** The next tag is its. */
+  /** Adds an entry under the next tag. */
   add(entry: T): void {
     this.#entries.push(entry)
     this.#size += 1
   }
 
-  /** Takes out the one with this tag, or all up to it, in their order. → none where they have been taken out before. */
+  /**
+   * Removes the entry with this tag, or all entries up to it.
+   *
+   * @returns the removed entries in their order; none if they have been removed before.
+   */
   take(tag: number, multiple: boolean): readonly T[] {
     const place = tag - this.#tagBefore - 1
     const taken: T[] = []
@@ -38,7 +42,7 @@ export class Unconfirmed<T> {
     return taken
   }
 
-  /** Those that are there and are like this, in their order. Looks at each. */
+  /** @returns the entries that match, in their order. Checks each entry. */
   matching(like: (entry: T) => boolean): readonly T[] {
     const matching: T[] = []
     for (let at = this.#head; at < this.#entries.length; at++) {
@@ -48,7 +52,7 @@ export class Unconfirmed<T> {
     return matching
   }
 
-  /** Takes out all. Tags are counted on. */
+  /** Removes all entries. The count of tags goes on. */
   clear(): void {
     this.#entries.fill(undefined)
     this.#size = 0
@@ -57,7 +61,7 @@ export class Unconfirmed<T> {
 
   #forget(): void {
     while (this.#head < this.#entries.length && this.#entries[this.#head] === undefined) this.#head++
-    if (this.#head < SLACK || this.#head * 2 < this.#entries.length) return
+    if (this.#head < FREE_ABOVE || this.#head * 2 < this.#entries.length) return
     this.#entries = this.#entries.slice(this.#head)
     this.#tagBefore += this.#head
     this.#head = 0

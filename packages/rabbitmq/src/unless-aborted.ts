@@ -1,6 +1,6 @@
-/** Waits for `work`, but throws the signal's reason when that comes first; then nobody waits for `work` any more. */
+/** Waits for `work`, but throws the signal's reason if the signal is aborted first. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  // Not unhandled, also when it fails later.
+  // If `work` fails later, the rejection counts as handled.
   work.catch(() => undefined)
   signal.throwIfAborted()
   const aborted = Promise.withResolvers<never>()

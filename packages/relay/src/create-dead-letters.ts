@@ -2,13 +2,12 @@ import { hostname, userInfo } from 'node:os'
 import {
   InvalidOptionError,
   LIMITS,
-  OptionChecker,
-  connectedPortsOf,
   type ConnectedDatabase,
   type DeadLetter,
   type DeadLetterFilter,
   type DeadLetterPage,
 } from '@txbox/core'
+import { OptionChecker, connectedPortsOf } from '@txbox/core/internal'
 
 const PAGE = 1000
 const STATEMENT_TIMEOUT_MS = 60_000

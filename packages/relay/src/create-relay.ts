@@ -1,12 +1,14 @@
-import { InvalidOptionError, OptionChecker, hours } from '@txbox/core'
+import { InvalidOptionError, hours } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import type { RelayLog } from './log-events.ts'
 import { checkRelayOptions } from './relay-options.ts'
 import { RelayRun, type RelaySettings } from './relay-run.ts'
 import type { Relay, RelayEvents, RelayOptions } from './relay.ts'
 
 /**
- * A relay: reads the outbox in batches, publishes each outside any transaction, and deletes what the broker has
- * accepted. At least once; the messages of one key in order, with any number of relays.
+ * Creates a relay, which reads the outbox in batches, publishes each batch outside any transaction, and deletes the messages
+ * that the broker has accepted. Each message is published at least once, and the messages of one key in order, with any
+ * number of relays.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
@@ -28,10 +30,10 @@ class StartableRelay implements Relay {
   readonly #resolveStopped: () => void
   readonly #rejectStopped: (error: unknown) => void
   #run: Promise<RelayRun> | undefined
-  /** Asked to run until `stop`, not only for as long as a drain takes. */
+  /** Whether the relay is to run until `stop`, and not only as long as a drain takes. */
   #started = false
   #drains = 0
-  /** The end of a run that was only for drains. */
+  /** Resolves when the last run that was only for drains has ended. */
   #ending: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
 
@@ -40,7 +42,7 @@ class StartableRelay implements Relay {
     this.#log = log
     const { promise, resolve, reject } = withResolvers()
     this.stopped = promise
-    // Who listens sees it; who does not has been told by 'error'.
+    // An 'error' event has reported the failure: a rejection that nobody handles must not end the process.
     this.stopped.catch(() => undefined)
     this.#resolveStopped = resolve
     this.#rejectStopped = reject
@@ -99,7 +101,7 @@ class StartableRelay implements Relay {
   }
 
   async #begin(): Promise<RelayRun> {
-    // Both use the same leases: one after the other.
+    // Two runs would use the same leases: the next one begins after the last one has ended.
     await this.#ending
     const run = new RelayRun(this.#settings)
     try {
@@ -117,7 +119,7 @@ class StartableRelay implements Relay {
 
   async #end(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs
-    // One that is just starting is stopped once it has started, though nobody waits longer than the deadline for that.
+    // A run that is just starting is stopped once it has started; the caller waits for that until the deadline at most.
     const starting = this.#ending.then(() => this.#run).catch(() => undefined)
     const late = new Promise<'late'>((resolve) => setTimeout(resolve, timeoutMs, 'late').unref())
     const run = await Promise.race([starting, late])

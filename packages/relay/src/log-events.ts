@@ -1,3 +1,4 @@
+import { type Logger } from '@txbox/core'
 import {
   loggedEvents,
   oneLine,
@@ -6,8 +7,7 @@ import {
   reasonOf,
   type EventListeners,
   type LogLines,
-  type Logger,
-} from '@txbox/core'
+} from '@txbox/core/internal'
 import type { RelayEvents } from './relay.ts'
 
 const OUTAGE = 'unavailable'

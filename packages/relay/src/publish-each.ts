@@ -1,15 +1,13 @@
 import {
   BrokerUnavailableError,
   InvalidOptionError,
-  OptionChecker,
   isTxboxError,
-  nameOf,
-  reasonOf,
   type OutboxMessage,
   type PublishResult,
   type Publisher,
   type TxboxError,
 } from '@txbox/core'
+import { OptionChecker, nameOf, reasonOf } from '@txbox/core/internal'
 import { isConnectionError } from './connection-error.ts'
 import { isUndecodable } from './relayed-message.ts'
 

@@ -1,16 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import {
-  InvalidOptionError,
-  OptionChecker,
-  connectedPortsOf,
-  exponentialBackoff,
-  hours,
-  loggerOption,
-  nameOf,
-  type Publisher,
-  type RetryPolicy,
-} from '@txbox/core'
+import { InvalidOptionError, exponentialBackoff, hours, type Publisher, type RetryPolicy } from '@txbox/core'
+import { OptionChecker, connectedPortsOf, loggerOption, nameOf } from '@txbox/core/internal'
 import { relayLog, type RelayLog } from './log-events.ts'
 import type { RelaySettings } from './relay-run.ts'
 import type { RelayOptions } from './relay.ts'

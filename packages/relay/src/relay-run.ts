@@ -2,12 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import {
   isTxboxError,
   type ConnectedPorts,
-  type EventListeners,
   type LeaseStore,
   type Publisher,
   type RetryPolicy,
   type WakeUps,
 } from '@txbox/core'
+import { type EventListeners } from '@txbox/core/internal'
 import { LeaseKeeper } from './leases/lease-keeper.ts'
 import { systemClock } from './leases/lease-trust.ts'
 import { drain } from './polling/drain.ts'

@@ -5,7 +5,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** Errors of payloads that cannot be decoded, by what was thrown. */
 const undecodable = new WeakSet<object>()
 
-/** Has reading a message's payload thrown this? No other attempt will fare better. */
+/** Whether the error was thrown by reading a message's payload: every other attempt would fail as well. */
 export function isUndecodable(error: unknown): boolean {
   return typeof error === 'object' && error !== null && undecodable.has(error)
 }

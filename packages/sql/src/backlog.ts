@@ -1,6 +1,9 @@
 import type { ReadLimits } from '@txbox/core'
 
-/** Between these two days, microseconds since 1970 are exact numbers. Only a row that was written by hand lies outside. */
+/**
+ * Between these two days, microseconds since 1970 are exact numbers. Only a row that was written by hand can lie
+ * outside.
+ */
 export const STAMP_BOUNDS = ['1700-01-01', '2200-01-01'] as const
 
 const [LEAST_STAMP, GREATEST_STAMP] = STAMP_BOUNDS.map((day) => Date.parse(day) * 1000) as [number, number]
@@ -15,14 +18,14 @@ export function inlineBytes(limits: ReadLimits): number {
   return Math.floor(limits.bytes / limits.messages)
 }
 
-/** As many as fit into `bytes`, and at least the first. */
+/** Returns the first elements that fit into `bytes`, and at least one. */
 export function withinBytes<T>(list: readonly T[], bytes: number, bytesOf: (one: T) => number): readonly T[] {
   let total = 0
   const end = list.findIndex((one, index) => (total += bytesOf(one)) > bytes && index > 0)
   return end === -1 ? list : list.slice(0, end)
 }
 
-/** Of each key only the messages before the first that has to wait longer. */
+/** Returns, of each key, only the messages before the first one that has to wait longer. */
 export function withoutLater<T>(
   list: readonly T[],
   keyOf: (one: T) => unknown,

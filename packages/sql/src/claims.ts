@@ -17,7 +17,7 @@ export function takenClaim(read: RowReader, row: Row): ClaimResult {
 
 export function unsettledClaim(consumer: string): TransactionConflictError {
   return new TransactionConflictError(
-    `${CLAIMING}: the claim of consumer '${consumer}' kept changing hands during ${CLAIM_ROUNDS} attempts. Roll back and ` +
+    `${CLAIMING}: the claim of consumer '${consumer}' was changed by other transactions during each of ${CLAIM_ROUNDS} attempts. Roll back and ` +
       'run the transaction again.',
   )
 }

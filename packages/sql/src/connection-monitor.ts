@@ -12,14 +12,17 @@ function isOfSavepoint(effect: Effect): effect is 'sets a savepoint' | 'rolls ba
   return effect === 'sets a savepoint' || effect === 'rolls back to a savepoint'
 }
 
-/** MySQL: the key exists already. The error fails the statement, never the transaction, and is how txbox detects a duplicate. */
+/**
+ * MySQL: the key exists already. The error fails the statement, never the transaction, and is how txbox detects a
+ * duplicate.
+ */
 const DUPLICATE_KEY = 1062
 
 /**
- * MySQL, MariaDB: a deadlock; a row that is newer than the transaction's snapshot; no room for locks. Each rolls the whole
- * transaction back. Many releases of MariaDB (such as 10.6.23, 10.11.7 and 11.4.5) behave as if still in the transaction:
- * the next statement opens another one, and neither a savepoint nor the status in an answer nor `@@in_transaction` can
- * tell the two apart.
+ * MySQL, MariaDB: a deadlock; a row that is newer than the transaction's snapshot; no room for locks. Each rolls the
+ * whole transaction back. Many releases of MariaDB (such as 10.6.23, 10.11.7 and 11.4.5) behave as if still in the
+ * transaction: the next statement opens another one, and neither a savepoint nor the status in an answer nor
+ * `@@in_transaction` can tell the two apart.
  */
 const ROLLED_BACK: ReadonlySet<unknown> = new Set([1213, 1020, 1206])
 const LOCK_WAIT_TIMEOUT = 1205
@@ -141,7 +144,7 @@ export class MonitoredConnection implements ConnectionMonitor {
     this.#doubt()
   }
 
-  /** The server has answered what was sent. */
+  /** Must be called when the server has answered the statement. */
   succeeded(effect: Effect): void {
     this.#inFlight--
     if (effect === 'none' || isOfSavepoint(effect)) return
@@ -181,7 +184,10 @@ export class MonitoredConnection implements ConnectionMonitor {
     )
   }
 
-  /** Releases all savepoints, the newest first, since a release takes the later ones with it. Other snapshots get a new one. */
+  /**
+   * Releases all savepoints, the newest first, since a release takes the later ones with it. Other snapshots get a new
+   * one.
+   */
   releaseSavepoints(asking: CheckedConnectionSnapshot): void {
     for (const savepoint of this.#savepoints.toReversed()) {
       savepoint.isIntact = this.#send(savepointStatements.release(savepoint.name)).then(
@@ -200,9 +206,10 @@ export class MonitoredConnection implements ConnectionMonitor {
   }
 
   /**
-   * Neither the answers of MySQL and MariaDB nor the SQL show whether a transaction ended and another one began, or whether
-   * there was a rollback to an earlier savepoint. So txbox sets a savepoint before the first statement that may do either,
-   * or may set a savepoint: at the end the savepoint of txbox exists only if nothing of the kind has happened.
+   * Neither the answers of MySQL and MariaDB nor the SQL show whether a transaction ended and another one began, or
+   * whether there was a rollback to an earlier savepoint. So txbox sets a savepoint before the first statement that may
+   * do either, or may set a savepoint: at the end the savepoint of txbox exists only if nothing of the kind has
+   * happened.
    */
   #setSavepoint(snapshots: readonly CheckedConnectionSnapshot[]): void {
     if (snapshots.length === 0) return

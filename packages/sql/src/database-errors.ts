@@ -2,12 +2,11 @@ import {
   DatabaseUnavailableError,
   TransactionConflictError,
   isTxboxError,
-  propertyOf,
-  reasonOf,
   type TxboxError,
 } from '@txbox/core'
+import { propertyOf, reasonOf } from '@txbox/core/internal'
 
-/** What txbox asks about the errors of one database. */
+/** Translates and classifies the errors of one database. */
 export interface DatabaseErrors {
   /** The txbox error for an error of the driver; an error without a txbox class comes out unchanged. */
   readonly translate: (error: unknown, doing: string) => unknown
@@ -15,14 +14,14 @@ export interface DatabaseErrors {
   readonly isConflict: (error: unknown) => boolean
   /** See `DatabasePorts.isLastingConflict`. */
   readonly isLastingConflict: (error: unknown) => boolean
-  /** Is it worth repeating one of txbox's own transactions at once? */
+  /** Returns whether one of txbox's own transactions should be repeated at once after this error. */
   readonly isWorthRepeating: (error: unknown) => boolean
 }
 
-/** What an error means to a user of txbox: the class of the txbox error, and its message. */
+/** The class and the message of the txbox error for an error of a driver. */
 export interface Meaning {
   readonly type: new (message: string, options: { cause: unknown }) => TxboxError
-  /** Follows what was being done, and a colon. */
+  /** The text after a description of the operation and a colon. */
   readonly message: string
 }
 
@@ -45,8 +44,8 @@ const CONFLICT = 'TXBOX_TRANSACTION_CONFLICT'
 /** The maximum number of characters that a message quotes from the server. */
 const QUOTED_CHARACTERS = 300
 
-/** How many levels of causes are searched. */
-const LEVELS = 10
+/** The maximum depth of causes that are searched. */
+const CAUSE_LEVELS = 10
 
 export function conflict(quoted: string): Meaning {
   return {
@@ -64,7 +63,7 @@ export function unavailable(quoted: string): Meaning {
   }
 }
 
-/** Translates an error by what one database means by it. `meaningOf` gets the error and a quotation of the server's words. */
+/** Translates errors of one database. `meaningOf` gets the error and a quotation of the server's message. */
 export function translateBy(
   meaningOf: (error: object, quoted: string) => Meaning | undefined,
 ): DatabaseErrors['translate'] {
@@ -76,29 +75,32 @@ export function translateBy(
   }
 }
 
-/** Is this a conflict that txbox reports? */
+/** Returns whether this is a conflict that txbox reports. */
 export function isTxboxConflict(error: unknown): boolean {
   return propertyOf(error, 'code') === CONFLICT
 }
 
-/** Does this hold for the error, or for a cause of it? The search ends at any txbox error that is not a conflict. */
+/**
+ * Returns whether `holds` is true for the error or one of its causes. The search ends at a txbox error that is not a
+ * conflict.
+ */
 export function isConflictCausedBy(error: unknown, holds: (error: object) => boolean): boolean {
   for (const at of withCauses(error)) {
     if (holds(at)) return true
-    // The thrower of another txbox error has decided, whatever caused that error.
+    // Any other txbox error is final, whatever caused it.
     if (isTxboxError(at) && !isTxboxConflict(at)) return false
   }
   return false
 }
 
-/** Does this hold for the error, or for one of its causes? */
+/** Returns whether `holds` is true for the error or one of its causes. */
 export function isCausedBy(error: unknown, holds: (error: object) => boolean): boolean {
   for (const at of withCauses(error)) if (holds(at)) return true
   return false
 }
 
 function* withCauses(error: unknown): Generator<object> {
-  for (let at = error, level = 0; typeof at === 'object' && at !== null && level < LEVELS; level++) {
+  for (let at = error, level = 0; typeof at === 'object' && at !== null && level < CAUSE_LEVELS; level++) {
     yield at
     at = propertyOf(at, 'cause')
   }

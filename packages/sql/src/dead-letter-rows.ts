@@ -1,7 +1,7 @@
 import type { DeadLetter, DeadLetterPage, ParkedMessage } from '@txbox/core'
 import type { Row, RowReader } from './row-reader.ts'
 
-/** Makes dead letters and parked messages of rows. */
+/** Converts rows to dead letters and parked messages. */
 export class DeadLetterRows {
   readonly #read: RowReader
 
@@ -17,7 +17,7 @@ export class DeadLetterRows {
     return this.#page(rows, last, (row) => this.#parked(row))
   }
 
-  /** Where the search goes on behind a row. */
+  /** Returns the position from which the search continues after a row. */
   positionOf(row: Row): { readonly id: string; readonly place: string } {
     return { id: this.#read.text(row, 'id'), place: this.#read.text(row, 'place') }
   }
@@ -59,7 +59,7 @@ export class DeadLetterRows {
   }
 }
 
-/** The row behind which the next page begins; `undefined` when this page is the last. */
+/** Returns the row after which the next page begins; `undefined` if this page is the last. */
 export function lastOfFull(rows: readonly Row[], limit: number): Row | undefined {
   return rows.length < limit ? undefined : rows.at(-1)
 }

@@ -1,6 +1,6 @@
 import { isTxboxError, type Finding } from '@txbox/core'
 
-/** A finding on one fact: fine, or `verdict` with advice. */
+/** Returns a finding about one fact: `'ok'`, or `verdict` with advice. */
 export function judged(
   check: string,
   found: string,
@@ -9,7 +9,7 @@ export function judged(
   return bad === false ? { check, verdict: 'ok', found } : { check, found, ...bad }
 }
 
-/** A finding on a list of what is wrong, which is empty when all is well. */
+/** Returns a finding about a list of problems; the list is empty if there are none. */
 export function listed(
   check: string,
   wrong: readonly string[],
@@ -17,11 +17,11 @@ export function listed(
     fine,
     ...rest
   }: {
-    /** What is found when nothing is wrong. */
+    /** The text if there are no problems. */
     readonly fine: string
     readonly verdict: Finding['verdict']
     readonly advice: string
-    /** Stands before the list. */
+    /** The text before the list. */
     readonly prefix?: string
     /** @default ', ' */
     readonly separator?: string
@@ -32,21 +32,24 @@ export function listed(
   return { check, verdict, found: prefix + wrong.join(separator), advice }
 }
 
-/** A finding on the revision of the tables, by the error of a check. `isOther`: an error that says nothing about the tables. */
+/**
+ * Returns the finding about the revision of the tables from the error of a check. `isOther` selects errors that are not
+ * about the tables.
+ */
 export async function revisionFinding(
   check: () => Promise<unknown>,
   isOther: (code: string) => boolean,
 ): Promise<Finding> {
   try {
     await check()
-    return { check: 'revision', verdict: 'ok', found: 'the tables are of this revision' }
+    return { check: 'revision', verdict: 'ok', found: 'the tables have the right revision' }
   } catch (error) {
     if (!isTxboxError(error) || isOther(error.code)) throw error
     const later = error.message.includes('Upgrade the package')
     return {
       check: 'revision',
       verdict: 'problem',
-      found: error.message.startsWith('The tables') ? error.message : 'there are no tables of txbox here',
+      found: error.message.startsWith('The tables') ? error.message : 'the tables of txbox do not exist here',
       advice: later ? 'Upgrade txbox.' : "Run 'npx txbox migrate'.",
     }
   }

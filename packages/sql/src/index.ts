@@ -59,5 +59,5 @@ export {
 export { repeatOnConflict } from './repeat-on-conflict.ts'
 export { RowReader, type Row } from './row-reader.ts'
 export { PROBE, savepointStatements } from './savepoint-statements.ts'
-export { assertTwoConnections, publicTransact, transactOn } from './transact.ts'
+export { assertTwoConnections, publicTransact, transactOn, transactOptions } from './transact.ts'
 export { BUFFERING, connectionOf, deadChange, waitingChange } from './version-buffer-rows.ts'

@@ -1,25 +1,18 @@
-import {
-  answerWithin,
-  type BlockingKey,
-  type BoundedCount,
-  type Finding,
-  type InspectionStore,
-  type Lag,
-  type StatusFigures,
-} from '@txbox/core'
+import type { BlockingKey, BoundedCount, Finding, InspectionStore, Lag, StatusFigures } from '@txbox/core'
+import { answerWithin } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
 import type { Row, RowReader } from './row-reader.ts'
 
-/** A user who looks at a screen wants an answer, or an error. */
+/** Short, because a user waits for the answer or the error. */
 const STATEMENT_TIMEOUT_MS = 15_000
 
-/** Counting stops here. */
+/** The limit of counts. */
 const COUNT_LIMIT = 1_000_000
 
-/** The same for a count that is asked for again and again. */
+/** The limit of counts that are queried often. */
 const LAG_COUNT_LIMIT = 100_000
 
-/** What the figures of one database rest on. `V`: the values that its statements take. */
+/** The parts of one database that its figures need. `V` is the type of the values of its statements. */
 export interface InspectedDatabase<V> {
   readonly sql: Readonly<
     Record<'figures' | 'leases' | 'lastCollection' | 'lag' | 'collectable' | 'blockingKeys', string>
@@ -27,10 +20,10 @@ export interface InspectedDatabase<V> {
   readonly read: RowReader
   readonly errors: DatabaseErrors
   readonly figuresValues: (limit: number) => readonly V[]
-  /** A retention of null keeps dead letters for ever. */
+  /** A retention of null keeps dead letters forever. */
   readonly collectableValues: (limit: number, retentionMs: number | null) => readonly V[]
   query(text: string, values: readonly V[], timeoutMs: number): Promise<{ readonly rows: readonly Row[] }>
-  /** @throws {SchemaError} when the tables are of another revision. */
+  /** @throws {SchemaError} when the tables have another revision. */
   checkRevision(timeoutMs: number): Promise<unknown>
   findings(
     run: (text: string, values?: readonly V[]) => Promise<readonly Row[]>,
@@ -38,7 +31,7 @@ export interface InspectedDatabase<V> {
   ): Promise<readonly Finding[]>
 }
 
-/** The figures of a database. The contract is that of the port. */
+/** The figures of a database. {@link InspectionStore} documents the methods. */
 export class SqlInspectionStore<V> implements InspectionStore {
   readonly #database: InspectedDatabase<V | number>
   #asked: Promise<unknown> | undefined
@@ -91,7 +84,7 @@ export class SqlInspectionStore<V> implements InspectionStore {
     try {
       await answerWithin(withinMs, this.#asked)
     } catch (error) {
-      throw errors.translate(error, 'asking whether the database answers')
+      throw errors.translate(error, 'checking whether the database answers')
     }
   }
 
@@ -119,7 +112,7 @@ export class SqlInspectionStore<V> implements InspectionStore {
 
   diagnose({ longTransactionMs }: { readonly longTransactionMs: number }): Promise<readonly Finding[]> {
     return this.#database.findings(
-      (text, values) => this.#run('looking at the server', text, values),
+      (text, values) => this.#run('checking the server', text, values),
       longTransactionMs,
     )
   }

@@ -15,7 +15,7 @@ export class LeaseConnection {
     this.#errors = errors
   }
 
-  /** Runs work that is harmless to repeat, after all work before it: a connection takes one statement at a time. */
+  /** Runs work that may be repeated, after all earlier work, because a connection runs one statement at a time. */
   inTurn<R>(doing: string, work: (query: OwnConnection['query']) => Promise<R>): Promise<R> {
     const turn = this.#last.then(() => repeatOnConflict(this.#errors, doing, () => this.#runNow(doing, work)))
     this.#last = turn.catch(() => undefined)
@@ -37,7 +37,7 @@ export class LeaseConnection {
     try {
       return await work((await connecting).query)
     } catch (error) {
-      // Whatever the error was, a fresh connection is the safe choice: leases are renewed rarely.
+      // After any error, a new connection is the safe choice; leases are renewed rarely.
       if (this.#connection === connecting) {
         this.#connection = undefined
         void connecting.then((open) => open.release(true)).catch(() => undefined)

@@ -4,7 +4,7 @@ import { CHECK_TIMEOUT_MS } from './deadline.ts'
 import type { Engine, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
 import { recogniseHandle, recogniseRoot } from './recognise.ts'
 
-/** How long to wait, in ms, before asking again for the lock that another starting service holds. */
+/** The pause before the next attempt to get the lock that another starting service holds. */
 export const LOCK_PAUSE_MS = 100
 
 /** A migration file. */
@@ -14,25 +14,25 @@ export interface Migration {
   readonly sql: string
 }
 
-/** Runs one statement; throws what the caller wants to see. */
+/** Runs one statement; throws errors that the caller can show. */
 export type RunStatement = (text: string, values?: readonly unknown[]) => Promise<SqlResult>
 
-/** The migrations of one database package. `P`: where the tables are. */
+/** The migrations of one database package. `P` is the type of the place of the tables: a schema or a prefix. */
 export interface MigratedDatabase<P> {
   readonly engine: Engine
   /** The name of the npm package. */
   readonly packageName: string
   readonly errors: DatabaseErrors
   readonly migrations: readonly Migration[]
-  /** As an error names the tables of a place. */
+  /** Names the tables of a place in error messages. */
   readonly nameOf: (place: P) => string
-  /** The numbers of the migrations that the tables have had; none where there are no tables. */
+  /** Returns the numbers of the applied migrations; none if there are no tables. */
   applied(run: RunStatement, place: P): Promise<ReadonlySet<number>>
-  /** The SQL of a migration file on the tables of a place. */
+  /** Returns the SQL of a migration file for the tables of a place. */
   on(sql: string, place: P): string
 }
 
-/** Runs `work` on a connection of the root: the frame of `migrate`. */
+/** Runs the work of `migrate` on a connection of the root. */
 export async function onMigratingConnection<R>(
   { engine, errors }: Pick<MigratedDatabase<never>, 'engine' | 'errors'>,
   db: object,
@@ -54,7 +54,7 @@ export async function onMigratingConnection<R>(
   }
 }
 
-/** The migrations that are missing, with their SQL for the place: the frame of `pendingMigrations`. */
+/** Returns the missing migrations with their SQL, for `pendingMigrations`. */
 export async function pendingOn<P>(
   database: MigratedDatabase<P>,
   db: object,
@@ -68,11 +68,11 @@ export async function pendingOn<P>(
     const missing = await missingMigrations(database, run, place)
     return missing.map(({ name, sql }) => ({ name, sql: database.on(sql, place) }))
   } catch (error) {
-    throw database.errors.translate(error, 'looking at the tables')
+    throw database.errors.translate(error, 'checking the tables')
   }
 }
 
-/** A provider for Kysely's `Migrator`. `apply` runs one migration file. */
+/** Returns a provider for Kysely's `Migrator`. `apply` runs one migration file. */
 export function kyselyProvider<P>(
   { engine, migrations }: MigratedDatabase<P>,
   apply: (run: RunStatement, sql: string) => Promise<void>,
@@ -89,7 +89,7 @@ export function kyselyProvider<P>(
   return { getMigrations: async () => Object.fromEntries(named) }
 }
 
-/** @throws {SchemaError} when the tables are of a later revision than the package knows. */
+/** @throws {SchemaError} when the tables have a later revision than the package knows. */
 export async function missingMigrations<P>(
   database: MigratedDatabase<P>,
   run: RunStatement,
@@ -100,7 +100,7 @@ export async function missingMigrations<P>(
   return database.migrations.filter(({ number }) => !applied.has(number))
 }
 
-/** @throws {SchemaError} when the tables are of an earlier or later revision than the package. */
+/** @throws {SchemaError} when the tables have an earlier or later revision than the package. */
 export function assertRevision<P>(
   database: MigratedDatabase<P>,
   applied: ReadonlySet<number>,
@@ -124,12 +124,12 @@ function refuseLater<P>(
   const known = migrations.at(-1)!.number
   if (latest <= known) return
   throw new SchemaError(
-    `The tables ${nameOf(place)} are of revision ${latest}; this version of ${packageName} knows revisions up to ` +
+    `The tables ${nameOf(place)} have revision ${latest}; this version of ${packageName} knows revisions up to ` +
       `${known}. Upgrade the package.`,
   )
 }
 
-/** The statements of a migration file of txbox. These statements hold no semicolon except at their end. */
+/** Splits a migration file of txbox into statements, which contain no semicolon except at their end. */
 export function statementsOf(sql: string): readonly string[] {
   return sql
     .replaceAll(/^\s*--.*$/gm, '')

@@ -1,4 +1,5 @@
-import { InvalidOptionError, UnsupportedTransactionError, nameOf } from '@txbox/core'
+import { InvalidOptionError, UnsupportedTransactionError } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 import type { Engine, HandleAdapter, RootAdapter } from './handle-adapter.ts'
 import { kyselyHandle, kyselyRoot } from './drivers/kysely.ts'
 import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'
@@ -21,7 +22,11 @@ const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string 
   },
 }
 
-/** The adapter for what a caller passed as the transaction. @throws {UnsupportedTransactionError} when there is none. */
+/**
+ * Returns the adapter of a handle that a caller passed as the transaction.
+ *
+ * @throws {UnsupportedTransactionError} when there is none.
+ */
 export function recogniseHandle(handle: unknown, engine: Engine): HandleAdapter {
   for (const adapter of HANDLES[engine]) {
     if (adapter.recognises(handle)) return adapter
@@ -32,7 +37,7 @@ export function recogniseHandle(handle: unknown, engine: Engine): HandleAdapter 
   )
 }
 
-/** The adapter for what a user passed as `db`. @throws {InvalidOptionError} when there is none. */
+/** Returns the adapter of a root that a user passed as `db`. @throws {InvalidOptionError} when there is none. */
 export function recogniseRoot(where: string, root: unknown, engine: Engine): RootAdapter {
   for (const adapter of ROOTS[engine]) {
     if (adapter.recognises(root)) return adapter

@@ -29,15 +29,15 @@ export function waiting({ row, suspect }: { row: BacklogRow; suspect: boolean })
   }
 }
 
-/** Writes each character that `pattern` finds as `\u{…}`. The pattern must be global. */
+/** Replaces each character that `pattern` matches by `\u{…}`. The pattern must be global. */
 export function escapeCharacters(text: string, pattern: RegExp): string {
   return text.replaceAll(pattern, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
 }
 
-/** Finds the characters of a text that a database without Unicode may not be able to hold. */
+/** Matches the characters that a database without Unicode may not be able to store. */
 export const NOT_ASCII = /[^\t\n\r -~]/gu
 
-/** JSON in ASCII with the same meaning. */
+/** Returns JSON in ASCII with the same meaning. */
 export function asciiJson(json: string): string {
   return json.replaceAll(
     /[\u0080-\uffff]/g,
@@ -45,7 +45,7 @@ export function asciiJson(json: string): string {
   )
 }
 
-/** Settles with the texts as they are and, when the database cannot hold them, again with their characters escaped. */
+/** Settles with the unchanged texts and, if the database cannot store them, again with escaped characters. */
 export async function withStorableTexts<R>(
   settle: (ascii: boolean) => Promise<R>,
   isUntranslatable: (error: unknown) => boolean,
@@ -58,7 +58,7 @@ export async function withStorableTexts<R>(
   }
 }
 
-/** @throws {SettlementError} when the relay may not do it. */
+/** @throws {SettlementError} when the relay lacks a privilege. */
 export async function asPermitted<R>(
   work: () => Promise<R>,
   isDenied: (error: unknown) => boolean,
@@ -77,12 +77,15 @@ export async function asPermitted<R>(
 
 export function leaseLost({ name, owner, term }: Lease): LeaseLostError {
   return new LeaseLostError(
-    `The lease '${name}' of term ${term} is no longer held by '${owner}': what it published last was not settled and ` +
+    `The lease '${name}' of term ${term} is no longer held by '${owner}': the messages of its last batch were not settled and ` +
       'will be published again, with the same ids, by the new owner.',
   )
 }
 
-/** @throws {SettlementError} when some rows are still there. `keepers`: what may keep them. `user`: who must delete them. */
+/**
+ * @throws {SettlementError} when some rows still exist. `keepers` names what may keep the rows; `user` names who must
+ *   be able to delete them.
+ */
 export function assertNone(
   remaining: number,
   of: number,
@@ -91,7 +94,7 @@ export function assertNone(
 ): void {
   if (remaining === 0) return
   throw new SettlementError(
-    `${SETTLING}: ${remaining} of ${of} rows that were to go are still ${where}. ${keepers} keeps them; the rest was ` +
+    `${SETTLING}: ${remaining} of ${of} rows were not deleted and are still ${where}. ${keepers} keeps them; the rest was ` +
       `settled. Let the ${user} of the relay delete rows there.`,
   )
 }

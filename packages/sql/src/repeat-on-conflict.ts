@@ -4,11 +4,11 @@ import type { DatabaseErrors } from './database-errors.ts'
 
 const ATTEMPTS = 5
 
-/** For a cluster: the changed row that caused the conflict has to arrive from its node first. */
-const LONGER_PAUSE = exponentialBackoff({ minMs: 50, maxMs: 1000 })
+/** For clusters: the change that caused the conflict must first arrive from its node. */
+const LONG_PAUSE = exponentialBackoff({ minMs: 50, maxMs: 1000 })
 
 /**
- * Makes up to five attempts at work that is harmless to repeat, as long as the database asks for another attempt.
+ * Makes up to five attempts at work that may be repeated, as long as the database asks for another attempt.
  *
  * @throws the translated error of the last attempt.
  */
@@ -22,7 +22,7 @@ export async function repeatOnConflict<R>(
       return await attempt()
     } catch (error) {
       if (n === ATTEMPTS || !errors.isWorthRepeating(error)) throw errors.translate(error, doing)
-      if (errors.isLastingConflict(error)) await pause(LONGER_PAUSE.delayMs(n, Math.random))
+      if (errors.isLastingConflict(error)) await pause(LONG_PAUSE.delayMs(n, Math.random))
     }
   }
 }

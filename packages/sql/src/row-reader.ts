@@ -5,15 +5,15 @@ const LATEST_MS = Date.UTC(9999, 11, 31)
 /** A row as a driver returns it. */
 export type Row = Readonly<Record<string, unknown>>
 
-/** How the values of a database come back. */
+/** The form in which a database returns values. */
 export interface Encoding {
   /** The text of a value that is not null. */
   textOf(value: unknown): string
-  /** The text of a key: of a column whose bytes are compared. */
+  /** The text of a key, whose column is compared byte for byte. */
   keyOf(value: unknown): string
   /** The text of `true`. */
   readonly isTrue: string
-  /** How many units of an instant make a millisecond. */
+  /** The number of units of an instant per millisecond. */
   readonly instantsPerMs: number
 }
 
@@ -51,9 +51,9 @@ export class RowReader {
     return this.optionalText(row, name) === this.#encoding.isTrue
   }
 
-  /** An instant that the statement returns in the units of the database, within what a `Date` can show. */
+  /** Reads an instant in the units of the database, clamped to the range of a `Date`. */
   date(row: Row | undefined, name: string): Date {
-    // Somebody may have written an instant that is no `Date`, such as PostgreSQL's 'infinity'.
+    // A row that was written by hand may have an instant that is not a `Date`, such as PostgreSQL's 'infinity'.
     const ms = Math.floor(this.number(row, name) / this.#encoding.instantsPerMs)
     return new Date(Math.min(Math.max(ms, EARLIEST_MS), LATEST_MS))
   }

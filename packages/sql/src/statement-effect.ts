@@ -1,4 +1,4 @@
-/** What a statement does to the transaction that it runs in, as far as its text shows. */
+/** The effect of a statement on its transaction, as far as its text shows. */
 export type Effect =
   | 'begins'
   | 'begins, and more'
@@ -8,7 +8,10 @@ export type Effect =
   | 'none'
   | 'unknown'
 
-/** What may stand before the first word, including comments. MySQL executes comments that begin with an exclamation mark. */
+/**
+ * Matches the text before the first word, including comments. MySQL executes comments that begin with an exclamation
+ * mark.
+ */
 const LEADING = String.raw`^(?:[\s(]|/\*M?!\d*|/\*(?!M?!)(?:[^*]|\*(?!/))*\*/|--[^\n]*\n|#[^\n]*\n)*`
 const ROLLBACK_TO = String.raw`rollback\s+(?:work\s+|transaction\s+)?to`
 
@@ -19,21 +22,21 @@ const HARMLESS = startsWith(
 const BEGINS = startsWith(String.raw`begin|start\s+transaction`)
 /** Rolling back to a savepoint does not end the transaction. */
 const ENDS = startsWith(String.raw`commit|end|abort|prepare\s+transaction|(?!${ROLLBACK_TO})rollback`)
-/** Several statements in one text. A semicolon inside a value matches too, which costs one more question and nothing else. */
+/** Matches several statements in one text. A semicolon inside a value matches too, which only costs one more query. */
 const SEVERAL = /;\s*\S/
 
 function startsWith(words: string): RegExp {
   return new RegExp(String.raw`${LEADING}(?:${words})\b`, 'i')
 }
 
-/** The texts that the drivers themselves send: a look-up spares the search for two statements of every transaction. */
+/** The texts that the drivers themselves send: a lookup saves the search for two statements of every transaction. */
 const KNOWN: ReadonlyMap<string, Effect> = new Map([
   ...['START TRANSACTION', 'BEGIN', 'begin'].map((sql): [string, Effect] => [sql, 'begins']),
   ...['COMMIT', 'ROLLBACK', 'commit', 'rollback'].map((sql): [string, Effect] => [sql, 'ends']),
 ])
 const KNOWN_LENGTH = Math.max(...[...KNOWN.keys()].map((sql) => sql.length))
 
-/** @param several the connection would run several statements of one text. */
+/** @param several whether the connection runs several statements of one text. */
 export function effectOf(sql: string, several: boolean): Effect {
   const known = sql.length <= KNOWN_LENGTH ? KNOWN.get(sql) : undefined
   if (known !== undefined) return known

@@ -1,11 +1,11 @@
 import {
   InvalidOptionError,
-  OptionChecker,
   type ConnectedPorts,
   type IsolationLevel,
   type Session,
   type TransactOptions,
 } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
 import type { Opening, RootAdapter } from './handle-adapter.ts'
 
@@ -16,9 +16,9 @@ const ISOLATIONS: readonly unknown[] = [
 ] satisfies IsolationLevel[]
 
 /**
- * One transaction of a root, with the database's errors for those of BEGIN, COMMIT and the connection.
+ * Runs one transaction of a root, and translates the errors of BEGIN, COMMIT and the connection.
  *
- * @param sessionOn makes the session, and whatever has to happen before the work.
+ * @param sessionOn creates the session, and prepares the work.
  */
 export function transactOn(
   { root, db }: { readonly root: RootAdapter; readonly db: unknown },
@@ -26,7 +26,7 @@ export function transactOn(
   sessionOn: (tx: unknown, opening: Opening | undefined) => Promise<Session>,
 ): ConnectedPorts['transact'] {
   return async (work, { isolation, signal }) => {
-    // What `work` throws comes out untouched; every other error is of BEGIN, COMMIT or the connection.
+    // An error that `work` throws is rethrown unchanged; every other error is of BEGIN, COMMIT or the connection.
     let thrown: { error: unknown } | undefined
     let doing = 'opening the transaction'
     try {
@@ -36,7 +36,7 @@ export function transactOn(
           try {
             signal?.throwIfAborted()
             const result = await work(tx, await sessionOn(tx, opening))
-            doing = 'committing the transaction (without an answer it may have happened)'
+            doing = 'committing the transaction (without an answer, the transaction may have committed)'
             return result
           } catch (error) {
             thrown = { error }
@@ -55,7 +55,7 @@ export function transactOn(
 /**
  * The public `transact` of a database, which checks its options.
  *
- * @param around runs the user's work between whatever the database has to do before and after it.
+ * @param around runs the user's work between the database's own work before and after it.
  */
 export function publicTransact(
   ports: Pick<ConnectedPorts, 'transact'>,
@@ -65,8 +65,11 @@ export function publicTransact(
     ports.transact((tx, session) => around(session, () => work(tx)), transactOptions(options))
 }
 
-/** @throws {InvalidOptionError} for an unknown option, an unknown isolation level, or a `signal` that is no AbortSignal. */
-function transactOptions(options: TransactOptions): TransactOptions {
+/**
+ * @throws {InvalidOptionError} for an unknown option, an unknown isolation level, or a `signal` that is not an
+ *   AbortSignal.
+ */
+export function transactOptions(options: TransactOptions): TransactOptions {
   const check = new OptionChecker('transact', options).known('isolation', 'signal')
   const { isolation } = options
   if (isolation !== undefined && !ISOLATIONS.includes(isolation)) {
@@ -76,15 +79,15 @@ function transactOptions(options: TransactOptions): TransactOptions {
 }
 
 /**
- * A relay renews its leases on a connection that nothing else waits for.
+ * Checks that a root has two connections: a relay renews its leases on a separate connection.
  *
- * @param advice says how to give the pool more connections.
+ * @param advice how to give the pool more connections.
  * @throws {InvalidOptionError} when the pool opens a single connection.
  */
 export function assertTwoConnections(root: RootAdapter, db: unknown, advice: string): void {
   const most = root.maxConnections(db)
   if (most === undefined || most >= 2) return
   throw new InvalidOptionError(
-    `The pool has only one connection. A relay needs two at least: leases are renewed on one of their own. ${advice}`,
+    `The pool has only one connection. A relay needs at least two, because it renews its leases on a separate one. ${advice}`,
   )
 }

@@ -20,12 +20,13 @@ export function deadChange(read: RowReader, row: Row): DeadChange {
     ...waitingChange(read, row),
     key: read.key(row, 'key'),
     reason: read.text(row, 'reason'),
-    receivedAt: read.date(row, 'received_at'),
-    deadAt: read.date(row, 'dead_at'),
+    // Milliseconds on every database.
+    receivedAt: new Date(read.number(row, 'received_at')),
+    deadAt: new Date(read.number(row, 'dead_at')),
   }
 }
 
-/** The object that stands for the connection of a transaction. See `VersionBufferStore.connectionOf`. */
+/** Returns the object that represents the connection of a transaction. See `VersionBufferStore.connectionOf`. */
 export async function connectionOf(handle: unknown, engine: Engine, errors: DatabaseErrors): Promise<object> {
   try {
     const monitor = await recogniseHandle(handle, engine).monitor(handle)

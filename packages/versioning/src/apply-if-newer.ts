@@ -1,4 +1,5 @@
-import { InvalidMessageError, InvalidOptionError, LIMITS, OptionChecker } from '@txbox/core'
+import { InvalidMessageError, InvalidOptionError, LIMITS } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import { sql, type RawBuilder, type SqlBool } from 'kysely'
 import { textResult, type Upsert } from './dialect.ts'
 import { instantOf, type Instant } from './instant.ts'

@@ -1,4 +1,5 @@
-import { InvalidOptionError, OptionChecker } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import { VersionDivergedError, VersionGapError } from './errors.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'

@@ -1,23 +1,23 @@
 import {
+  InvalidMessageError,
   TransactionConflictError,
-  oneLine,
   type ChainPosition,
   type DatabasePorts,
   type Session,
   type VersionChain,
   type WaitingChange,
 } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import { assertStepFits } from './apply-version.ts'
 import { VersionDivergedError } from './errors.ts'
 import type { BufferedDeadLetter, DeadLetterReason, VersionedMessage } from './version-buffer.ts'
+import { messageOf, readMessage } from './stored-message.ts'
 import { asKindOf, type Version } from './version.ts'
 
 /** The maximum number of waiting messages that are in memory at a time. */
 const BATCH = 50
 
 /** A version of each JavaScript type; see `WaitingChange.kind`. */
-const SAMPLES: Readonly<Record<string, Version>> = { number: 0, bigint: 0n, string: '' }
-
 export interface ChainSettings {
   readonly consumer: string
   readonly apply: (tx: unknown, message: VersionedMessage<unknown, Version>) => unknown
@@ -132,6 +132,7 @@ export class BufferedChain {
       const batch = await this.#store.waiting(this.#session, this.#chain, options)
       const done: bigint[] = []
       const diverged: WaitingChange[] = []
+      const unreadable: WaitingChange[] = []
       for (const change of batch) {
         if (change.from > version) break
         if (change.from < version && change.to > version) {
@@ -139,13 +140,19 @@ export class BufferedChain {
           continue
         }
         if (change.from === version) {
+          if (readMessage(this.#chain.key, change) === undefined) {
+            unreadable.push(change)
+            continue
+          }
           await this.#apply(change)
           version = change.to
           followed++
         }
         done.push(change.from)
       }
-      const settled = done.length + (await this.#deadLetter(diverged, 'diverged'))
+      const buried =
+        (await this.#deadLetter(diverged, 'diverged')) + (await this.#deadLetter(unreadable, 'unreadable'))
+      const settled = done.length + buried
       await this.#store.remove(this.#session, this.#chain, done, { dead: false })
       waiting -= settled
       if (settled === 0) break
@@ -164,7 +171,14 @@ export class BufferedChain {
   }
 
   async #apply(change: WaitingChange): Promise<void> {
-    await this.#ports.watch(this.#session, () => this.#settings.apply(this.#tx, this.#message(change)))
+    const message = readMessage(this.#chain.key, change)
+    if (message === undefined) {
+      throw new InvalidMessageError(
+        `${this.#doing}: the row of the message from version ${change.from} to ${change.to} was altered by hand, so that it holds no ` +
+          'message. Nothing was written. Correct the row, or discard the dead letter.',
+      )
+    }
+    await this.#ports.watch(this.#session, () => this.#settings.apply(this.#tx, message))
   }
 
   async #deadLetterOverdue(): Promise<number> {
@@ -192,16 +206,5 @@ export class BufferedChain {
         'two writers have based changes on the same version. Nothing was written. Find out which writer is right.',
       { from, to, actual: asKindOf(this.#doing, from, version) },
     )
-  }
-}
-
-/** Restores a message from its stored form; the payload has been converted to JSON and back. */
-export function messageOf(key: string, change: WaitingChange): VersionedMessage<unknown, Version> {
-  const sample = SAMPLES[change.kind] ?? ''
-  return {
-    key,
-    from: asKindOf('version buffer', sample, change.from),
-    to: asKindOf('version buffer', sample, change.to),
-    payload: JSON.parse(change.payload) as unknown,
   }
 }

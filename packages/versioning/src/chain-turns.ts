@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { oneLine } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import { ReentrantCallError } from './errors.ts'
 
 /** One chain of one database. */

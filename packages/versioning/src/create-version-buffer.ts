@@ -1,15 +1,9 @@
-import {
-  LIMITS,
-  OptionChecker,
-  connectedPortsOf,
-  days,
-  type ConnectedDatabase,
-  type ConnectedPorts,
-  type Session,
-} from '@txbox/core'
-import { BufferedChain, messageOf, type ChainSettings, type Delivered } from './buffered-chain.ts'
+import { LIMITS, days, type ConnectedPorts, type Session } from '@txbox/core'
+import { OptionChecker, connectedPortsOf } from '@txbox/core/internal'
+import { BufferedChain, type ChainSettings, type Delivered } from './buffered-chain.ts'
 import { refuseReentrance, takeTurn } from './chain-turns.ts'
 import { attemptsOnConflict } from './retry-on-conflict.ts'
+import { messageOf } from './stored-message.ts'
 import { checkedKey, storable, stored } from './stored.ts'
 import type {
   BufferedDeadLetter,
@@ -49,8 +43,7 @@ export function createVersionBuffer<Tx, P = unknown, V extends Version = number>
     maxWaiting: check.integer('maxWaiting', { min: 1, max: LIMITS.batchMessages, default: 1000 }),
     maxAgeMs: check.milliseconds('maxAgeMs', { min: 1, max: LIMITS.durationMs, default: days(1) }),
   }
-  const database = options.database as ConnectedDatabase<unknown>
-  return new StoringBuffer(database, ports, settings, onDeadLetter) as unknown as VersionBuffer<Tx, P, V>
+  return new StoringBuffer(ports, settings, onDeadLetter) as unknown as VersionBuffer<Tx, P, V>
 }
 
 type Listener = (event: BufferedDeadLetter<unknown, Version>) => unknown
@@ -60,19 +53,12 @@ type Outcome = VersionBufferOutcome<Version>
 /** {@link VersionBuffer} documents the methods. */
 class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
   readonly consumer: string
-  readonly #database: ConnectedDatabase<unknown>
   readonly #ports: ConnectedPorts
   readonly #settings: ChainSettings
   readonly #onDeadLetter: Listener | undefined
 
-  constructor(
-    database: ConnectedDatabase<unknown>,
-    ports: ConnectedPorts,
-    settings: ChainSettings,
-    onDeadLetter: Listener | undefined,
-  ) {
+  constructor(ports: ConnectedPorts, settings: ChainSettings, onDeadLetter: Listener | undefined) {
     this.consumer = settings.consumer
-    this.#database = database
     this.#ports = ports
     this.#settings = settings
     this.#onDeadLetter = onDeadLetter
@@ -159,21 +145,23 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
   async #onChain<R>(key: string, work: (chain: BufferedChain) => Promise<R>): Promise<R> {
     // Checked before a connection is taken: the caller may hold the last connection of the pool.
     refuseReentrance(this.#place(key))
-    const { chain, result } = await this.#inTransaction((tx) => this.#inTurn(tx, key, work))
+    const { chain, result } = await this.#inTransaction((tx, session) =>
+      this.#inTurn(tx, key, work, async () => session),
+    )
     this.#reportDeadLetters(chain)
     return result
   }
 
-  /** Binds the transaction only when the turn begins, because the transaction may have ended while the call waited. */
+  /** Asks for the session only when the turn begins, because the transaction may have ended while the call waited. */
   async #inTurn<R>(
     tx: unknown,
     key: string,
     work: (chain: BufferedChain) => Promise<R>,
+    sessionOf: () => Promise<Session> = () => this.#ports.bind(tx),
   ): Promise<{ chain: BufferedChain; result: R }> {
     const connection = await this.#ports.versions.connectionOf(tx)
     return takeTurn(connection, this.#place(key), async () => {
-      const session = await this.#ports.bind(tx)
-      const chain = new BufferedChain(this.#ports, this.#settings, { session, tx, key })
+      const chain = new BufferedChain(this.#ports, this.#settings, { session: await sessionOf(), tx, key })
       return { chain, result: await work(chain) }
     })
   }
@@ -183,11 +171,11 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
   }
 
   #inSession<R>(work: (session: Session) => Promise<R>): Promise<R> {
-    return this.#inTransaction(async (tx) => work(await this.#ports.bind(tx)))
+    return this.#inTransaction((_tx, session) => work(session))
   }
 
-  #inTransaction<R>(work: (tx: unknown) => Promise<R>): Promise<R> {
-    return attemptsOnConflict(() => this.#database.transact(work), {
+  #inTransaction<R>(work: (tx: unknown, session: Session) => Promise<R>): Promise<R> {
+    return attemptsOnConflict(() => this.#ports.transact(work, {}), {
       attempts: ATTEMPTS,
       isConflict: (error) => this.#ports.isConflict(error),
     })

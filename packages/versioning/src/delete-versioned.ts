@@ -1,4 +1,4 @@
-import { OptionChecker } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
 import type { AnyKysely, DefaultVersion, Named, RowKey, TableOf, VersionColumn } from './table-options.ts'

@@ -1,4 +1,5 @@
-import { UnsupportedTransactionError, nameOf } from '@txbox/core'
+import { UnsupportedTransactionError } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 import type { Kysely } from 'kysely'
 import type { AnyTables, Dialect } from './dialect.ts'
 import { MYSQL } from './mysql-dialect.ts'

@@ -1,4 +1,5 @@
-import { InvalidOptionError, nameOf } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 
 /** A point in time to the microsecond, as text in the formats of both dialects. */
 export interface Instant {

@@ -1,4 +1,5 @@
-import { InvalidOptionError, TransactionConflictError, nameOf, oneLine } from '@txbox/core'
+import { InvalidOptionError, TransactionConflictError } from '@txbox/core'
+import { nameOf, oneLine } from '@txbox/core/internal'
 import type { AliasedRawBuilder, Kysely, RawBuilder, SqlBool } from 'kysely'
 import { dialectOf } from './dialect-of.ts'
 import { textResult, type AnyTables, type Dialect } from './dialect.ts'

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { InvalidOptionError, OptionChecker, exponentialBackoff, isTxboxError, nameOf } from '@txbox/core'
+import { InvalidOptionError, exponentialBackoff, isTxboxError } from '@txbox/core'
+import { OptionChecker, nameOf } from '@txbox/core/internal'
 
 /** The pause is short: the writer that won the conflict has already written. */
 const PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })

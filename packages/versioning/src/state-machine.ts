@@ -1,4 +1,5 @@
-import { InvalidOptionError, nameOf, oneLine } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import { nameOf, oneLine } from '@txbox/core/internal'
 
 /** States, and the states that may follow each of them. */
 export interface StateMachine<S extends string> {

@@ -1,11 +1,5 @@
-import {
-  InvalidMessageError,
-  InvalidOptionError,
-  LIMITS,
-  OptionChecker,
-  nameOf,
-  type WaitingChange,
-} from '@txbox/core'
+import { InvalidMessageError, InvalidOptionError, LIMITS, type WaitingChange } from '@txbox/core'
+import { OptionChecker, nameOf } from '@txbox/core/internal'
 import { checkedStep } from './apply-version.ts'
 import type { VersionedMessage } from './version-buffer.ts'
 import type { Version } from './version.ts'

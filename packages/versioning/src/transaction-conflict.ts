@@ -1,4 +1,5 @@
-import { TransactionConflictError, isMysqlConflict, isPostgresConflict, isTxboxError } from '@txbox/core'
+import { TransactionConflictError, isTxboxError } from '@txbox/core'
+import { isMysqlConflict, isPostgresConflict } from '@txbox/core/internal'
 
 /**
  * Runs statements on the user's own tables, which go past the database packages; an error by which the database asks for

@@ -1,4 +1,5 @@
-import { InvalidOptionError, OptionChecker, nameOf, oneLine } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import { OptionChecker, nameOf, oneLine } from '@txbox/core/internal'
 import { sql } from 'kysely'
 import { TransitionRefusedError, TransitionTooEarlyError } from './errors.ts'
 import { KeyedRow } from './keyed-row.ts'

@@ -1,4 +1,5 @@
-import { InvalidOptionError, OptionChecker, isTxboxError, nameOf } from '@txbox/core'
+import { InvalidOptionError, isTxboxError } from '@txbox/core'
+import { OptionChecker, nameOf } from '@txbox/core/internal'
 import type { Kysely } from 'kysely'
 import { textResult, type AnyTables } from './dialect.ts'
 import { EditConflictError } from './errors.ts'

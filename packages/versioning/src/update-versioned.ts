@@ -1,4 +1,4 @@
-import { OptionChecker } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
 import type {

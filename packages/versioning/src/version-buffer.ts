@@ -18,9 +18,10 @@ export interface VersionedMessage<P = unknown, V extends Version = number> {
 
 /**
  * Why a message became a dead letter: `'too-many'` messages of its key were waiting; it waited too long (`'too-old'`);
- * or its key moved past its `from` by another change (`'diverged'`).
+ * its key moved past its `from` by another change (`'diverged'`); or its row was altered by hand, so that it holds no
+ * message (`'unreadable'`): then its versions and its payload are shown as text.
  */
-export type DeadLetterReason = 'too-many' | 'too-old' | 'diverged'
+export type DeadLetterReason = 'too-many' | 'too-old' | 'diverged' | 'unreadable'
 
 /** A dead letter of a version buffer, which is kept until it is redriven, discarded, or garbage-collected. */
 export interface BufferedDeadLetter<P = unknown, V extends Version = number> {

@@ -1,4 +1,5 @@
-import { InvalidOptionError, OptionChecker, nameOf, oneLine } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import { OptionChecker, nameOf, oneLine } from '@txbox/core/internal'
 import { sql, type RawBuilder } from 'kysely'
 import { VersionConflictError } from './errors.ts'
 import type { Condition, KeyedRow } from './keyed-row.ts'

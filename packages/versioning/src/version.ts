@@ -1,4 +1,5 @@
-import { InvalidOptionError, nameOf } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 
 /**
  * A version: a whole number. Up to 2^53 − 1 as a `number`; otherwise as a `bigint`, or as a string of digits, which is

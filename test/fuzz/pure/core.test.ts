@@ -4,19 +4,21 @@ import {
   InvalidMessageError,
   PermanentError,
   RetryLaterError,
-  canonicalJson,
   decodeHeaders,
   exponentialBackoff,
+  isTxboxError,
+  sha256OfBody,
+} from '@txbox/core'
+import {
+  canonicalJson,
   idempotencyKey,
   inboxKey,
-  isTxboxError,
   nameOf,
   oneLine,
   reasonOf,
-  sha256OfBody,
   shardOf,
-  transactOptions,
-} from '@txbox/core'
+} from '@txbox/core/internal'
+import { transactOptions } from '@txbox/sql'
 import { anything, hostileJson, hostileRecord, hostileText, SECRET } from '../../support/hostile-values.ts'
 import { fuzz } from '../../support/fuzz.ts'
 import { expectPresentable, expectRefusal, outcomeOf, UNSEEN } from '../../support/refusals.ts'

@@ -1,4 +1,4 @@
-import type { IsolationLevel } from '../database.ts'
+import type { TransactOptions } from '../transact-options.ts'
 import type { DeadLetterStore } from './dead-letter-store.ts'
 import type { GarbageStore } from './garbage-store.ts'
 import type { InboxStore } from './inbox-store.ts'
@@ -57,7 +57,7 @@ export interface ConnectedPorts extends DatabasePorts {
    */
   transact<R>(
     work: (tx: unknown, session: Session) => Promise<R>,
-    options: { readonly isolation?: IsolationLevel | undefined; readonly signal?: AbortSignal | undefined },
+    options: Readonly<TransactOptions>,
   ): Promise<R>
   /** @throws {SchemaError} when the tables are missing or have another revision. */
   checkSchema(): Promise<void>

@@ -1,4 +1,5 @@
-import { DatabaseUnavailableError, SHARDS, type Lease, type LeaseStore } from '@txbox/core'
+import { DatabaseUnavailableError, type Lease, type LeaseStore } from '@txbox/core'
+import { SHARDS } from '@txbox/core/internal'
 import { HeldShard } from './held-shard.ts'
 import { LeaseReturns } from './lease-returns.ts'
 import { trustFrom, type Clock, type Trust } from './lease-trust.ts'

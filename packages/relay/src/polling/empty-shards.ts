@@ -1,4 +1,4 @@
-import { SHARDS } from '@txbox/core'
+import { SHARDS } from '@txbox/core/internal'
 
 const ALL = Array.from({ length: SHARDS }, (_, shard) => shard)
 

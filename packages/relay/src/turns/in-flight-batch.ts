@@ -1,10 +1,5 @@
-import {
-  PublishTimeoutError,
-  oneLine,
-  type BacklogMessage,
-  type PublishResult,
-  type Publisher,
-} from '@txbox/core'
+import { PublishTimeoutError, type BacklogMessage, type PublishResult, type Publisher } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import { RelayedMessage } from '../relayed-message.ts'
 import { EarlyAnswers, OneOfEachKey, WholeBatch, checkResults, type PublishQueue } from './key-order.ts'

@@ -1,4 +1,5 @@
-import { oneLine, type BacklogMessage, type PublishResult } from '@txbox/core'
+import { type BacklogMessage, type PublishResult } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 
 /** There is no such message. */
 const NONE = -1

@@ -55,23 +55,23 @@ export class PublisherOutage {
   }
 
   /**
-   * Notes who has failed. To be called before {@link failed}.
+   * Notes the shard whose call has failed. Must be called before {@link failed}.
    *
-   * @returns whether nobody else has failed since the same one failed last, although others have succeeded meanwhile: then
-   *   the failure is its own.
+   * @returns whether the last failure was of the same shard, and calls of other shards have succeeded since then: then this
+   *   failure is the shard's own.
    */
-  isOwnFailure(of: object): boolean {
-    const isOwn = this.#failedBy === of && this.#hasSucceededSince
-    this.#failedBy = of
+  isOwnFailure(shard: object): boolean {
+    const isOwn = this.#failedBy === shard && this.#hasSucceededSince
+    this.#failedBy = shard
     return isOwn
   }
 
-  /** The probe was not made: another call may be the probe at once. */
+  /** Must be called when the probe was not made: another call may be the probe at once. */
   giveBack(): void {
     this.#probeUntil = 0
   }
 
-  /** The broker has answered a call. @returns whether an outage has ended with it. */
+  /** Must be called when the broker has answered a call. @returns whether that has ended an outage. */
   succeeded(): boolean {
     this.#hasSucceededSince = true
     const ended = this.#since !== undefined

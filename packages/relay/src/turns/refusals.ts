@@ -1,11 +1,5 @@
-import {
-  exponentialBackoff,
-  reasonOf,
-  type BacklogMessage,
-  type EventListeners,
-  type Refusal,
-  type RetryPolicy,
-} from '@txbox/core'
+import { exponentialBackoff, type BacklogMessage, type Refusal, type RetryPolicy } from '@txbox/core'
+import { reasonOf, type EventListeners } from '@txbox/core/internal'
 import type { Rejection } from './in-flight-batch.ts'
 import type { RelayEvents } from '../relay.ts'
 
@@ -22,7 +16,7 @@ const HISTORY = { errors: 10, characters: 500 } as const
 
 const CRASHED = 'The relay died, or was cut off, while it published this message.'
 
-/** A message that was refused, what becomes of it, and why as the publisher gave it. */
+/** A message that was refused, what happens to it, and the publisher's reason. */
 export interface Refused {
   readonly message: BacklogMessage
   readonly refusal: Refusal
@@ -71,7 +65,7 @@ export function suspected(message: BacklogMessage, attempts: number): Refused {
   return { message, error: undefined, refusal }
 }
 
-/** Keys that have to wait for a message of theirs. */
+/** The keys of refused messages that will be tried again: later messages of these keys have to wait. */
 export function waitingKeys(refused: readonly Refused[]): ReadonlySet<string | undefined> {
   const waiting = refused.filter(({ message, refusal }) => message.ordered && refusal.retryInMs !== undefined)
   return new Set(waiting.map(({ message }) => message.key))

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { SHARDS, type EventListeners, type ReadLimits, type RelayStore, type RetryPolicy } from '@txbox/core'
+import { type ReadLimits, type RelayStore, type RetryPolicy } from '@txbox/core'
+import { SHARDS, type EventListeners } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { EmptyShards } from '../polling/empty-shards.ts'
 import type { Progress } from '../polling/progress.ts'

@@ -19,7 +19,7 @@ export class SuspectLane {
     for (const freed of waiting) freed()
   }
 
-  /** Nobody waits by this function any more. */
+  /** Ends the wait of a shard: `freed` is not called any more. */
   forget(freed: () => void): void {
     this.#waiting.delete(freed)
   }

@@ -1,4 +1,5 @@
-import { SHARDS, isTxboxError, type Publisher, type RelayStore } from '@txbox/core'
+import { isTxboxError, type Publisher, type RelayStore } from '@txbox/core'
+import { SHARDS } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { LeaseKeeper } from '../leases/lease-keeper.ts'
 import type { EmptyShards } from '../polling/empty-shards.ts'

@@ -1,4 +1,5 @@
-import { NotInTransactionError, oneLine } from '@txbox/core'
+import { NotInTransactionError } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import type { HandleAdapter, OwnConnection, RootAdapter, SqlResult } from '../handle-adapter.ts'
 import { MonitoredConnection, stateOfTracker } from '../connection-monitor.ts'
 import { effectOf, type Effect } from '../statement-effect.ts'
@@ -42,7 +43,9 @@ interface CompiledQuery {
   readonly queryId: object
 }
 
-/** A Kysely `Transaction`, also a controlled one. Kysely hides the client, so txbox watches the connection from outside. */
+/**
+ * A Kysely `Transaction`, also a controlled one. Kysely hides the client, so txbox watches the connection from outside.
+ */
 export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
   library: 'kysely',
   recognises: isKysely,
@@ -85,7 +88,8 @@ export const kyselyRoot: RootAdapter<KyselyRoot> = {
       held.catch(reject)
     })
   },
-  // A connection that Kysely holds for a caller has no listener for errors: if it breaks while idle, the process would end.
+  // A connection that Kysely holds for a caller has no listener for errors: if it breaks while idle, the process would
+  // end.
   connectApart: async (db, timeoutMs) => ({
     query: (sql, values) => queryWithin(db, sql, values, timeoutMs),
     release: () => undefined,
@@ -108,7 +112,10 @@ async function query(db: KyselyLike, sql: string, parameters: readonly unknown[]
   }
 }
 
-/** Discards a connection that does not answer, where the driver can; elsewhere the connection stays taken until it answers. */
+/**
+ * Discards a connection that does not answer, where the driver can; elsewhere the connection stays taken until it
+ * answers.
+ */
 function queryWithin(
   db: KyselyRoot,
   sql: string,
@@ -120,7 +127,7 @@ function queryWithin(
     let connection: KyselyConnection | undefined
     const timer = setTimeout(() => {
       late = true
-      // In the words of AbortSignal.timeout.
+      // The same error as that of AbortSignal.timeout.
       reject(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
       if (connection !== undefined) discard(connection)
     }, timeoutMs)
@@ -138,8 +145,8 @@ function queryWithin(
 }
 
 /**
- * Ends a connection on which a statement may still be in flight. Kysely's driver for MySQL then drops the connection from
- * the pool; the driver for PostgreSQL cannot. Nothing is sent to the server, which may not answer.
+ * Ends a connection on which a statement may still be in flight. Kysely's driver for MySQL then drops the connection
+ * from the pool; the driver for PostgreSQL cannot. Nothing is sent to the server, which may not answer.
  */
 function discard(connection: KyselyConnection): void {
   connection.killSession?.(async () => undefined).catch(() => undefined)
@@ -171,7 +178,7 @@ function translateEnded(error: unknown): unknown {
 /** Marks txbox's own statements. */
 const TXBOX = { queryId: 'txbox' }
 
-/** A connection outlives its transactions in the pool, so that it is wrapped once, as Kysely does for its own logging. */
+/** A connection outlives its transactions in the pool, so it is wrapped once, as Kysely does for its own logging. */
 const wrapped = new WeakMap<KyselyConnection, MonitoredConnection>()
 
 /** The monitor of each transaction's connection. */
@@ -194,7 +201,8 @@ function wrap(connection: KyselyConnection): MonitoredConnection {
   const monitor = new MonitoredConnection((sql) => executeQuery(compile(sql, [])))
   wrapped.set(connection, monitor)
   const streamQuery = connection.streamQuery.bind(connection)
-  // txbox's own statements never end a transaction. Kysely hides whether the connection runs several statements of one text.
+  // txbox's own statements never end a transaction. Kysely hides whether the connection runs several statements of one
+  // text.
   const effectOn = ({ queryId, sql }: CompiledQuery): Effect =>
     queryId === TXBOX ? 'none' : effectOf(sql, true)
   connection.executeQuery = async (compiled, ...rest) => {
@@ -220,7 +228,7 @@ function wrap(connection: KyselyConnection): MonitoredConnection {
       monitor.failed(error, false)
       throw error
     } finally {
-      // Also when the reader stops early.
+      // Runs also if the reader stops early.
       if (!failed) monitor.succeeded(effect)
     }
   }

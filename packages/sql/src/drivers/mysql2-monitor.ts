@@ -2,10 +2,12 @@ import { errorMonitor, type EventEmitter } from 'node:events'
 import { MonitoredConnection, type Send } from '../connection-monitor.ts'
 import { effectOf } from '../statement-effect.ts'
 
-/** The part of a `mysql2` connection that shows what goes through the connection. */
+/** The part of a `mysql2` connection that shows the commands on the connection. */
 export interface WatchedConnection {
   readonly config?: { readonly clientFlags?: number | undefined } | undefined
-  /** Everything that goes to the server goes through this method. Undocumented: txbox works without it where it is missing. */
+  /**
+   * All commands to the server pass through this method. It is undocumented: txbox works without it if it is missing.
+   */
   addCommand?(command: Command): unknown
 }
 
@@ -31,7 +33,7 @@ export function monitorOf(connection: WatchedConnection, send: Send): MonitoredC
   return monitors.get(connection) ?? watch(connection, send)
 }
 
-/** A connection outlives its transactions in the pool, so that it is wrapped once. */
+/** A connection outlives its transactions in the pool, so it is wrapped once. */
 function watch(connection: WatchedConnection, send: Send): MonitoredConnection | undefined {
   const addCommand = connection.addCommand?.bind(connection)
   if (addCommand === undefined) return undefined
@@ -46,7 +48,7 @@ function watch(connection: WatchedConnection, send: Send): MonitoredConnection |
 }
 
 function follow(monitor: MonitoredConnection, command: Command, several: boolean): void {
-  // Preparing a statement has no effect: the statement comes again, to be executed.
+  // Preparing a statement has no effect: another command executes it.
   const isPreparing = typeof command.query === 'string'
   const text = command.sql ?? command.statement?.query
   const effect = isPreparing ? 'none' : typeof text === 'string' ? effectOf(text, several) : 'unknown'
@@ -74,8 +76,7 @@ function follow(monitor: MonitoredConnection, command: Command, several: boolean
 }
 
 /**
- * Runs `send`, which sends a statement of txbox in this very tick. The caller itself reports that statement to the
- * monitor.
+ * Runs `send`, which sends a statement of txbox in this tick. The caller itself reports that statement to the monitor.
  */
 export function sendingOwn(connection: WatchedConnection, send: () => void): void {
   sending = connection

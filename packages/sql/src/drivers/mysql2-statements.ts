@@ -1,8 +1,8 @@
 import type { Isolation } from '../handle-adapter.ts'
 
-/** Statements by which txbox opens and ends its own transactions on MySQL and MariaDB. */
+/** Statements that open and end txbox's own transactions on MySQL and MariaDB. */
 export const mysql2Statements = {
-  /** SET TRANSACTION is for the next transaction only: the level of the connection stays what it was. */
+  /** SET TRANSACTION affects the next transaction only; the level of the connection does not change. */
   setReadCommitted: 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED',
   setRepeatableRead: 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ',
   setSerializable: 'SET TRANSACTION ISOLATION LEVEL SERIALIZABLE',

@@ -31,8 +31,8 @@ const IN_TRANSACTION = 1
 const AUTOCOMMIT = 2
 
 /**
- * A `mysql2` connection, promise or callback style. Only the answer to a write shows the state of the transaction, so txbox
- * watches all statements of a connection, of whichever style.
+ * A `mysql2` connection of promise or callback style. Only the answer to a write shows the state of the transaction, so
+ * txbox monitors all statements of a connection.
  */
 export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
   library: 'mysql2',
@@ -132,7 +132,7 @@ export const mysql2Root: RootAdapter<PromisePool> = {
   },
 }
 
-/** The server says so: transaction characteristics can't be changed while a transaction is in progress. */
+/** The server's error: transaction characteristics can't be changed while a transaction is in progress. */
 const IN_PROGRESS = 1568
 
 async function setIsolation(connection: CallbackConnection, isolation: Isolation): Promise<void> {
@@ -148,7 +148,7 @@ async function setIsolation(connection: CallbackConnection, isolation: Isolation
 }
 
 interface CheckedOut {
-  /** The connection as the pool gives it to its user. */
+  /** The connection as the pool returns it. */
   readonly tx: unknown
   readonly connection: CallbackConnection
   readonly release: (broken: boolean) => void
@@ -157,7 +157,8 @@ interface CheckedOut {
 async function checkOut(root: PromisePool): Promise<CheckedOut> {
   const tx = await (root as unknown as { getConnection(): Promise<Mysql2Connection> }).getConnection()
   const connection = plain(tx)
-  // A connection that breaks while it is checked out and idle would end the process by an 'error' event without a listener.
+  // Without a listener for its 'error' event, a connection that breaks while checked out and idle would end the
+  // process.
   const ignore = (): void => undefined
   connection.on('error', ignore)
   return {
@@ -171,7 +172,7 @@ async function checkOut(root: PromisePool): Promise<CheckedOut> {
   }
 }
 
-/** One statement. */
+/** Runs one statement. */
 function run(
   connection: CallbackConnection,
   sql: string,
@@ -186,7 +187,7 @@ function run(
   })
 }
 
-/** With these options each value comes back as a Buffer or null, whatever options the user's pool has. */
+/** Query options with which each value is returned as a Buffer or null, whatever options the user's pool has. */
 function optionsOf(connection: CallbackConnection, sql: string, values: readonly unknown[]): object {
   return {
     sql,
@@ -220,7 +221,7 @@ function toSqlResult(result: unknown): SqlResult {
     rows: [],
     affected: Number(affectedRows ?? 0),
     insertId: Number(insertId ?? 0),
-    // With autocommit off every write is in a transaction, whether or not the flag says so yet.
+    // With autocommit off, every write is in a transaction, even if the flag does not show it yet.
     ...(serverStatus !== undefined && {
       inTransaction: (serverStatus & IN_TRANSACTION) !== 0 || (serverStatus & AUTOCOMMIT) === 0,
     }),

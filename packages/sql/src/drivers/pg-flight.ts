@@ -24,7 +24,7 @@ export interface Flight {
 }
 
 /**
- * Turns a query into one statement in a READ COMMITTED transaction of its own, all in one flight: after an error the server
+ * Turns a query into one statement in a new READ COMMITTED transaction, all in one flight: after an error the server
  * skips the rest. The transaction is still open then, so the connection must not be used again.
  */
 export function asFlight<Q extends FlyingQuery>(query: Q, { timeoutMs, cancelAfterMs }: Flight): Q {
@@ -46,7 +46,7 @@ export function resultOfFlight(results: unknown): SqlResult {
   return { rows, affected: rowCount ?? 0 }
 }
 
-/** A wire that sends COMMIT before the end of the flight. */
+/** Returns a wire that sends COMMIT before the end of the flight. */
 function committing(wire: Wire): Wire {
   return Object.create(wire, {
     sync: {

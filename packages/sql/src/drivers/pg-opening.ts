@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import type { Opening } from '../handle-adapter.ts'
 import { pgStatements } from './pg-statements.ts'
 
-/** A client whose class has the `Query` of `pg`, and that lets a query write to the wire by itself, as pg-cursor does. */
+/**
+ * A client whose class has the `Query` of `pg`, and that lets a query write to the wire by itself, as pg-cursor does.
+ */
 interface WireClient {
   query(query: PgQuery): unknown
   query(text: string): Promise<unknown>
@@ -21,18 +23,22 @@ interface PgWire {
 }
 type QueryClass = new (config: { text: string }) => PgQuery
 
-/** Invalid statement name, duplicate prepared statement: a pooler has put the client on another connection of the server. */
+/**
+ * Invalid statement name, duplicate prepared statement: a pooler has put the client on another connection of the
+ * server.
+ */
 const UNPREPARED: ReadonlySet<unknown> = new Set(['26000', '42P05'])
 
-/** Pools that reach their server through such a pooler. */
-const forgetful = new WeakSet<object>()
-/** What each client has prepared. */
+/** The pools whose server is behind such a pooler. */
+const behindPooler = new WeakSet<object>()
+/** The names of the statements that each client has prepared. */
 const prepared = new WeakMap<object, Set<string>>()
 const names = new Map<string, string>()
 
 /**
- * BEGIN and the first statement as one message of the extended protocol: after an error the server skips the rest of the
- * message, so that nothing runs outside the transaction. `undefined` for clients without access to the wire (`pg.native`).
+ * Sends BEGIN and the first statement as one message of the extended protocol: after an error the server skips the rest
+ * of the message, so that no statement runs outside the transaction. Returns `undefined` for clients without access to
+ * the wire (`pg.native`).
  */
 export function pgOpening(
   pool: object,
@@ -54,13 +60,14 @@ export function pgOpening(
     },
     async with(text, values) {
       used = true
-      if (forgetful.has(pool)) return send(wireClient, new Query({ text }), { begin, text, values, name: '' })
+      if (behindPooler.has(pool))
+        return send(wireClient, new Query({ text }), { begin, text, values, name: '' })
       const name = nameOf(text)
       try {
         return await send(wireClient, new Query({ text }), { begin, text, values, name })
       } catch (error) {
         if (!UNPREPARED.has((error as { code?: unknown } | null)?.code)) throw error
-        forgetful.add(pool)
+        behindPooler.add(pool)
         await wireClient.query(pgStatements.rollback)
         return send(wireClient, new Query({ text }), { begin, text, values, name: '' })
       }
@@ -72,7 +79,7 @@ interface Flight {
   readonly begin: string
   readonly text: string
   readonly values: readonly unknown[]
-  /** The name of the prepared statement; empty: parsed every time. */
+  /** The name of the prepared statement; if empty, the statement is parsed each time. */
   readonly name: string
 }
 
@@ -107,7 +114,7 @@ function asText(value: unknown): string | null {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** The hash of its text names a statement, so that several versions of txbox can share a connection. */
+/** Names a statement by the hash of its text, so that several versions of txbox can share a connection. */
 function nameOf(text: string): string {
   let name = names.get(text)
   if (name === undefined) {

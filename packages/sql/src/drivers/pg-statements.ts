@@ -1,6 +1,6 @@
 import type { Isolation } from '../handle-adapter.ts'
 
-/** Statements by which txbox opens, bounds and ends its own transactions on PostgreSQL. */
+/** Statements that open, limit and end txbox's own transactions on PostgreSQL. */
 export const pgStatements = {
   begin: 'BEGIN',
   beginReadCommitted: 'BEGIN ISOLATION LEVEL READ COMMITTED',
@@ -26,7 +26,7 @@ const BEGIN_AT: Readonly<Record<Isolation, string>> = {
   serializable: pgStatements.beginSerializable,
 }
 
-/** The BEGIN for an isolation level; without a level, for the server's default. */
+/** Returns the BEGIN for an isolation level, or for the server's default level. */
 export function beginAt(isolation: Isolation | undefined): string {
   return isolation === undefined ? pgStatements.begin : BEGIN_AT[isolation]
 }

@@ -56,7 +56,10 @@ interface PgQuery extends FlyingQuery {
   handleCopyData: (message: { readonly chunk: Buffer }) => void
 }
 
-/** The share of the timeout after which the server cancels a late statement, so that the answer still reaches the client. */
+/**
+ * The share of the timeout after which the server cancels a late statement, so that the answer still reaches the
+ * client.
+ */
 const SERVER_SHARE = 0.9
 
 const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
@@ -70,8 +73,8 @@ export const pgHandle: HandleAdapter<PgClient> = {
   async state(client) {
     if (isPool(client)) return 'none'
     if (client.getTransactionStatus === undefined) return 'unknown'
-    // The status is that of the last answer. While a statement is in flight, and right after a caught error, the status is
-    // out of date: an empty query waits behind all other statements and brings the state that they leave.
+    // The status is that of the last answer. While a statement is in flight, and right after a caught error, the status
+    // is out of date: an empty query waits behind all other statements, and its answer has the state after them.
     if (client.readyForQuery === false) await client.query('')
     return stateOf(client.getTransactionStatus())
   },
@@ -207,7 +210,7 @@ export const pgRoot: RootAdapter<PgPool> = {
       const { command } = await client.query(pgStatements.commit)
       if (command !== COMMAND_TAGS.commit) {
         throw new TransactionAbortedError(
-          'COMMIT was answered by a rollback, because a statement of the transaction had failed. Nothing was written.',
+          'the server answered COMMIT with a rollback, because a statement of the transaction had failed. Nothing was written.',
         )
       }
       return result
@@ -223,7 +226,7 @@ export const pgRoot: RootAdapter<PgPool> = {
   },
 }
 
-/** Runs a statement in a transaction of its own. */
+/** Runs a statement in a new transaction. */
 async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promise<SqlResult> {
   try {
     return await new Promise<SqlResult>((resolve, reject) => {
@@ -240,7 +243,7 @@ async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promi
   }
 }
 
-/** The options of a client outside the pool. The pool keeps the password out of its enumerable options. */
+/** Returns the options for a client outside the pool. The password is not among the pool's enumerable options. */
 function apart(pool: PgPool, timeoutMs: number): object {
   return {
     ...pool.options,
@@ -252,7 +255,7 @@ function apart(pool: PgPool, timeoutMs: number): object {
   }
 }
 
-/** A connected `pg` client as a connection to LISTEN on. */
+/** Turns a connected `pg` client into a connection for LISTEN. */
 export function listeningOn(
   client: object,
   on: { readonly notified: () => void; readonly ended: (error: unknown) => void },
@@ -263,14 +266,17 @@ export function listeningOn(
   }
   connected.on('notification', on.notified)
   connected.on('error', on.ended)
-  connected.on('end', () => on.ended(new Error('The connection that listens has ended.')))
+  connected.on('end', () => on.ended(new Error('The listening connection was closed.')))
   return {
     query: (text) => connected.query(text),
     close: () => void connected.end().catch(() => undefined),
   }
 }
 
-/** A client that breaks while it is checked out and idle would end the process by an 'error' event without a listener. */
+/**
+ * Checks out a client and adds a listener for its 'error' event: otherwise a client that breaks while idle would end
+ * the process.
+ */
 async function checkOut(pool: PgPool): Promise<{ client: PgClient; release: (broken: boolean) => void }> {
   const client = await pool.connect()
   const ignore = (): void => undefined

@@ -1,0 +1,21 @@
+/*
+ * What the packages of txbox share among themselves. Nothing here is stable: any release may change or remove it, so that all
+ * packages of txbox must have the same version. The package's main entry follows semantic versioning.
+ */
+export { answerWithin } from './answer-within.ts'
+export { canonicalJson } from './canonical-json.ts'
+export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './conflict-errors.ts'
+export { connectedPortsOf, isConnected, portsOf } from './database.ts'
+export { EventListeners } from './event-listeners.ts'
+export { idempotencyKey, inboxKey, type InboxKey } from './keys.ts'
+export { loggedEvents, type LogLine, type LogLines, type LoggedEvents } from './logged-events.ts'
+export { loggerOption } from './logger.ts'
+export { oneLine } from './one-line.ts'
+export { OptionChecker, nameOf } from './options.ts'
+export { propertyOf } from './property-of.ts'
+export { readableDuration } from './readable-duration.ts'
+export { readableNumber } from './readable-number.ts'
+export { reasonOf } from './reason-of.ts'
+export { RepeatedTrouble } from './repeated-trouble.ts'
+export { SHARDS, shardOf } from './shards.ts'
+export { uuidV7 } from './uuid-v7.ts'
