@@ -12,11 +12,11 @@ export interface RelaySettings {
 /** @param stretch how overloaded the machine is: there a short lease would run out under a relay that is well. */
 export function relaySettings(seed: number, set: Partial<RelaySettings> = {}, stretch = 1): RelaySettings {
   const draw = new Draw(`${seed} relay settings`)
-  const drawn = {
-    leaseMs: draw.pick([1500, 2000, 3000]),
+  const leaseMs = draw.pick([1500, 2000, 3000]) * Math.min(LONGEST_STRETCH, Math.round(stretch))
+  return {
+    leaseMs,
     batchSize: draw.pick([5, 20, 50]),
     publishTimeoutMs: draw.pick([2000, 15_000]),
     ...set,
   }
-  return { ...drawn, leaseMs: drawn.leaseMs * Math.min(LONGEST_STRETCH, Math.round(stretch)) }
 }

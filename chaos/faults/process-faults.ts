@@ -19,14 +19,20 @@ export const stopBeyondLease: Fault = {
   harms: 'nothing',
   weight: 3,
   group: 'process',
-  async inject({ fleet, leaseMs }, draw) {
+  async inject({ fleet, leaseMs, database }, draw) {
     const slot = draw.pick([...fleet.slotsOf('relay'), ...fleet.slotsOf('relay'), ...fleet.slots])
     await ready(fleet, slot)
     const process = fleet.process(slot)
+    // On a slow network the process is most likely stopped while it waits for an answer, and wakes up to it.
+    const isSlow = draw.chance(0.5)
+    if (isSlow) database.proxy.latencyMs(80)
+    await pause(draw.integer(200, 600))
     process.signal('SIGSTOP')
     const ms = Math.round(leaseMs * (1.2 + draw.next()))
     await pause(ms)
     process.signal('SIGCONT')
+    await pause(300)
+    if (isSlow) database.proxy.latencyMs(0)
     return `SIGSTOP of ${slot} for ${ms} ms`
   },
 }

@@ -91,7 +91,7 @@ where \${mine}`,
     ],
     checks: ['one owner'],
     faults: ['stop-beyond-lease', 'refused-in-flight'],
-    settings: { leaseMs: 1500 },
+    settings: { leaseMs: 1500, batchSize: 50 },
   },
   {
     name: 'claim-in-another-transaction',
