@@ -188,7 +188,8 @@ class ChaosRun implements RunParts {
       if (longest !== undefined && longest.ms > (this.settings.leaseMs + STANDSTILL_SPARE_MS) * stretch) {
         const text = `Shard ${longest.shard} has stood still for ${Math.round(longest.ms)} ms at: ${longest.what}.`
         this.standstills.push(text)
-        return { check: 'standstill', text }
+        // The bug may be what keeps the shard.
+        return (await this.online.look()) ?? { check: 'standstill', text }
       }
       if (performance.now() - from < SHORTEST_QUIET_MS || (longest?.ms ?? 0) > MOVING_MS) continue
       await this.online.lookAtResources()
