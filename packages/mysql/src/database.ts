@@ -189,9 +189,13 @@ function connectedPorts(
         const source = { root, db, statementTimeoutMs, server: askServer }
         return new MysqlDeadLetterStore(deadLetterStatementsByEngine(tables), source)
       },
-      leases() {
+      leases({ statementTimeoutMs } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')
-        return new MysqlLeaseStore(leaseStatements(tables), { root, db, server: askServer })
+        return new MysqlLeaseStore(
+          leaseStatements(tables),
+          { root, db, server: askServer },
+          statementTimeoutMs,
+        )
       },
     },
   }

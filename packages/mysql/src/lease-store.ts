@@ -14,10 +14,6 @@ import { bounded, serverTimeoutS } from './time-limit-statements.ts'
 
 /** A statement that waits longer for a lock fails: a relay gives up earlier, and the connection must not stay in use. */
 const STATEMENT_TIMEOUT_MS = 5000
-const LOCK_WAIT_S = serverTimeoutS(STATEMENT_TIMEOUT_MS)
-
-/** So that a connection that is gone does not stay in use when it is released. */
-const CLOSE_TIMEOUT_MS = 5000
 
 /**
  * The table of leases of MySQL and MariaDB. The contract is that of the port.
@@ -28,12 +24,19 @@ const CLOSE_TIMEOUT_MS = 5000
 export class MysqlLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
   readonly #source: Connections
+  readonly #statementTimeoutMs: number
   readonly #connection: LeaseConnection
 
-  constructor(statements: ReturnType<typeof leaseStatements>, source: Connections) {
+  constructor(
+    statements: ReturnType<typeof leaseStatements>,
+    source: Connections,
+    statementTimeoutMs = STATEMENT_TIMEOUT_MS,
+  ) {
     this.#sql = statements
     this.#source = source
-    this.#connection = new LeaseConnection(() => committingConnection(source, CLOSE_TIMEOUT_MS), errors)
+    this.#statementTimeoutMs = statementTimeoutMs
+    // The timeout is also that of closing, so that a connection that is gone does not stay in use when it is released.
+    this.#connection = new LeaseConnection(() => committingConnection(source, statementTimeoutMs), errors)
   }
 
   async acquire(
@@ -46,7 +49,7 @@ export class MysqlLeaseStore implements LeaseStore {
     if (!(await this.#seed(asked))) return []
     const doing = 'acquiring leases'
     const acquire = (query: OwnConnection['query']): Promise<readonly Lease[]> =>
-      shortTransaction(query, LOCK_WAIT_S, async (run) => {
+      shortTransaction(query, serverTimeoutS(this.#statementTimeoutMs), async (run) => {
         const { rows } = await run(this.#sql.free, [asked, limit])
         if (rows.length === 0) return []
         const free = rows.map((row) => nameOf(row))
@@ -132,7 +135,7 @@ export class MysqlLeaseStore implements LeaseStore {
   }
 
   async #bounded(text: string, values: readonly Value[]): Promise<string> {
-    return bounded(fill(text, values), (await this.#source.server()).engine, STATEMENT_TIMEOUT_MS)
+    return bounded(fill(text, values), (await this.#source.server()).engine, this.#statementTimeoutMs)
   }
 }
 

@@ -185,9 +185,9 @@ function connectedPorts(
       listen: (sleeper: Sleeper) =>
         new NotificationListener({ connect, channel: channelOf(schema), checkIntervalMs }, sleeper),
     }),
-    leases() {
+    leases({ statementTimeoutMs } = {}) {
       assertTwoConnections(root, db, 'Set max: 6.')
-      return new PostgresLeaseStore(leaseStatements(schema), root, db)
+      return new PostgresLeaseStore(leaseStatements(schema), root, db, statementTimeoutMs)
     },
   }
 }

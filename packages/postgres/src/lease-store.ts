@@ -17,9 +17,14 @@ export class PostgresLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
   readonly #connection: LeaseConnection
 
-  constructor(statements: ReturnType<typeof leaseStatements>, root: RootAdapter, db: unknown) {
+  constructor(
+    statements: ReturnType<typeof leaseStatements>,
+    root: RootAdapter,
+    db: unknown,
+    statementTimeoutMs = STATEMENT_TIMEOUT_MS,
+  ) {
     this.#sql = statements
-    const source = { root, db, statementTimeoutMs: STATEMENT_TIMEOUT_MS }
+    const source = { root, db, statementTimeoutMs }
     this.#connection = new LeaseConnection(
       // Kysely can open no connection outside its pool: each statement borrows one.
       root.library === 'kysely'
@@ -27,7 +32,7 @@ export class PostgresLeaseStore implements LeaseStore {
             query: (text, values) => atReadCommitted(source, text, values),
             release: () => undefined,
           })
-        : () => root.connectApart(db, STATEMENT_TIMEOUT_MS),
+        : () => root.connectApart(db, statementTimeoutMs),
       errors,
     )
   }
