@@ -15,6 +15,8 @@ export interface ChaosOptions {
   readonly shrink: boolean
   readonly json: string | undefined
   readonly html: string | undefined
+  /** Only looks whether the programs of the servers are there. */
+  readonly check: boolean
   /** Keeps the folder with the servers' data and the workers' output. */
   readonly keep: boolean
 }
@@ -36,6 +38,7 @@ end a checker holds what was committed against what arrived.
                     the command with the smallest set that still fails
   --json FILE       writes the report as JSON
   --html FILE       writes the report as one page with a timeline
+  --check           only says whether the programs of the servers are on this machine
   --keep            keeps the temporary folder with the servers' data and all output
   --help
 
@@ -66,6 +69,7 @@ export function parseArguments(args: readonly string[]): ChaosOptions | 'help' {
       shrink: { type: 'boolean', default: false },
       json: { type: 'string' },
       html: { type: 'string' },
+      check: { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
     },
@@ -91,6 +95,7 @@ export function parseArguments(args: readonly string[]): ChaosOptions | 'help' {
     shrink: values.shrink,
     json: values.json,
     html: values.html,
+    check: values.check,
     keep: values.keep,
   }
 }

@@ -5,6 +5,7 @@ import type { RunResult } from './driver/finish.ts'
 import { toHtml } from './report/html.ts'
 import { toJson } from './report/json.ts'
 import { formatResult } from './report/table.ts'
+import { missingPrograms } from './missing-programs.ts'
 import { shrink } from './shrink.ts'
 
 // Not awaited here: on Ctrl-C it fails, and that must not end the process before the servers have ended.
@@ -28,6 +29,10 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(USAGE)
     return 0
   }
+  const missing = await missingPrograms(options.database)
+  for (const line of missing) console.error(line)
+  if (missing.length > 0) return 2
+  if (options.check) return 0
   const { database, minutes, seed, plant, faults, without, keep } = options
   console.log(
     `Chaos on ${database} for ${minutes} min, seed ${seed}${plant === undefined ? '' : `, with the bug '${plant.name}' planted`}.`,

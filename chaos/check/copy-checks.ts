@@ -61,7 +61,12 @@ export function ownersOf(changes: readonly LeaseChange[]): ReadonlyMap<number, r
  * Each call of a publisher must begin while its relay holds the shard. For as long as a lease lasts after a failover two
  * relays may believe so: the new primary does not know who had it last.
  */
-export function checkOwners({ copies, leaseChanges, failovers, leaseMs }: Evidence): Checked {
+export function checkOwners({
+  copies,
+  leaseChanges,
+  failovers,
+  leaseMs,
+}: Pick<Evidence, 'copies' | 'leaseChanges' | 'failovers' | 'leaseMs'>): Checked {
   const owners = ownersOf(leaseChanges)
   const violations: Omit<Violation, 'check'>[] = []
   const seen = new Set<string>()

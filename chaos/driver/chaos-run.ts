@@ -76,6 +76,11 @@ export interface RunParts {
   readonly mostStretch: number
 }
 
+/** Without a plant every violation counts; with a plant those that its bug makes. */
+export function showsPlant(plant: Plant | undefined, { check }: Violation): boolean {
+  return plant === undefined || plant.checks.includes(check)
+}
+
 class ChaosRun implements RunParts {
   readonly options: RunOptions
   readonly stand: Stand
@@ -98,7 +103,7 @@ class ChaosRun implements RunParts {
     const { folder, database, broker } = stand
     this.options = options
     this.stand = stand
-    this.settings = relaySettings(seed, plant?.settings)
+    this.settings = relaySettings(seed, plant?.settings, machineStretch())
     this.killLog = path.join(folder, 'kills.log')
     const base = {
       engine,
@@ -119,6 +124,8 @@ class ChaosRun implements RunParts {
       recorder: this.recorder,
       fleet: this.fleet,
       killLog: this.killLog,
+      losses: this.losses,
+      leaseMs: this.settings.leaseMs,
     })
     this.watch = new StandstillWatch(engine, url)
     this.timeline = new Timeline(options.tell)
@@ -145,7 +152,7 @@ class ChaosRun implements RunParts {
 
   /** Step after step until the time is over, or something is found. */
   async #disturb(): Promise<Violation | undefined> {
-    const { minutes, seed, faults, without, signal } = this.options
+    const { minutes, seed, faults, without, plant, signal } = this.options
     const until = performance.now() + minutes * 60_000
     while (performance.now() < until && !signal.aborted) {
       this.#steps += 1
@@ -153,7 +160,7 @@ class ChaosRun implements RunParts {
       const violation = await this.#quiet()
       if (violation === undefined) continue
       this.timeline.now('violation', violation.check, violation.text)
-      return violation
+      if (showsPlant(plant, violation)) return violation
     }
     return undefined
   }

@@ -12,7 +12,7 @@ import { keyHistory } from '../check/key-history.ts'
 import type { Verdict, Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
-import type { RunOptions, RunParts } from './chaos-run.ts'
+import { showsPlant, type RunOptions, type RunParts } from './chaos-run.ts'
 import { machineStretch } from './machine-load.ts'
 import type { RelaySettings } from './relay-settings.ts'
 import type { Sample, TimelineEvent } from './timeline.ts'
@@ -91,7 +91,9 @@ export async function finish(
     unclean: [...unclean.map((slot) => `${slot} did not end by itself.`), ...fleet.crashes],
   }
   const verdicts = judge(evidence)
-  const first = violation ?? verdicts.flatMap(({ violations }) => violations)[0]
+  const first =
+    violation ??
+    verdicts.flatMap(({ violations }) => violations).find((one) => showsPlant(options.plant, one))
   return {
     options,
     steps,
@@ -126,7 +128,7 @@ export async function finish(
 function foundAfterMs(events: readonly TimelineEvent[]): number | undefined {
   const [begin, end] = [
     events.find(({ kind }) => kind === 'phase'),
-    events.find(({ kind }) => kind === 'violation'),
+    events.findLast(({ kind }) => kind === 'violation'),
   ]
   return begin && end && end.fromMs - begin.fromMs
 }

@@ -1,13 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { checkKills, ofKey } from '../check/checks.ts'
+import { checkOwners } from '../check/copy-checks.ts'
 import { readKills } from '../check/gather-evidence.ts'
-import { readClaimsWithoutEffect, readGone, readUnfenced } from '../check/history.ts'
+import { readClaimsWithoutEffect, readGone, readLeaseChanges, readUnfenced } from '../check/history.ts'
 import type { Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
 import { CLIENT } from '../servers/database-engine.ts'
 import { MOST_CONNECTIONS } from '../workers/limits.ts'
 import type { Fleet } from './fleet.ts'
+import type { Losses } from './losses.ts'
 import type { Recorder } from './recorder.ts'
 
 /** What has left the outbox may take so long through the broker to the recorder. */
@@ -22,6 +24,8 @@ interface Subject {
   readonly recorder: Recorder
   readonly fleet: Fleet
   readonly killLog: string
+  readonly losses: Losses
+  readonly leaseMs: number
 }
 
 /** The checks that are made in each quiet time, so that a run ends soon after the fault that broke something. */
@@ -29,6 +33,7 @@ export class OnlineChecks {
   readonly #subject: Subject
   /** The last serial numbers of the ledger at earlier looks. */
   #serials: number[] = []
+  #copiesSeen = 0
   readonly resources: string[] = []
 
   constructor(subject: Subject) {
@@ -42,7 +47,7 @@ export class OnlineChecks {
 
   /** @returns the first violation. */
   async look(): Promise<Violation | undefined> {
-    const checks = [this.#lost(), this.#twice(), this.#claimOnly(), this.#unfenced()]
+    const checks = [this.#lost(), this.#twice(), this.#claimOnly(), this.#unfenced(), this.#strangers()]
     return (await Promise.all(checks)).find((violation) => violation !== undefined) ?? this.#killed()
   }
 
@@ -115,6 +120,15 @@ export class OnlineChecks {
       key: this.#subject.recorder.first.get(id)?.key,
       text: `${settledBy} settled the message ${id} of shard ${shard}, whose lease ${owner ?? 'nobody'} held.`,
     }
+  }
+
+  /** Copies that were published by who did not hold the shard, since the last look. */
+  async #strangers(): Promise<Violation | undefined> {
+    const { url, recorder, losses, leaseMs } = this.#subject
+    const copies = recorder.copies.slice(this.#copiesSeen)
+    this.#copiesSeen = recorder.copies.length
+    const leaseChanges = [...losses.leaseChanges, ...(await withDirectConnection(url(), readLeaseChanges))]
+    return checkOwners({ copies, leaseChanges, leaseMs, failovers: losses.failovers }).violations[0]
   }
 
   #killed(): Violation | undefined {

@@ -55,7 +55,7 @@ export class StandstillWatch {
   standing(): readonly Standstill[] {
     const now = performance.now()
     return [...this.#heads]
-      .map(([shard, { what, sinceMs }]) => ({ shard, what, ms: now - sinceMs }))
+      .map(([place, { what, sinceMs }]) => ({ shard: place % SHARDS, what, ms: now - sinceMs }))
       .toSorted((a, b) => b.ms - a.ms)
   }
 

@@ -75,7 +75,7 @@ export const refusedInFlight: Fault = {
     const process = fleet.process(slot)
     // Calls begin and get no answer; then the relay sleeps, and wakes up to all answers at once.
     broker.proxy.silence('toClient', true)
-    await pause(draw.integer(100, 400))
+    await pause(draw.integer(300, 1500))
     process.signal('SIGSTOP')
     broker.proxy.silence('toClient', false)
     const ms = Math.round(leaseMs * (1.2 + draw.next() / 2))

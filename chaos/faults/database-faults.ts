@@ -105,6 +105,33 @@ export const lockedTable: Fault = {
   },
 }
 
+export const settlementDelayed: Fault = {
+  about: 'a settlement waits in the database until the shard has gone to another relay',
+  harms: 'database',
+  group: 'lock',
+  async inject({ engine, database, fleet, leaseMs }, draw) {
+    const { outbox } = txboxTables(engine)
+    const process = fleet.process(draw.pick(fleet.slotsOf('relay')))
+    return withDirectConnection(database.directUrl(), async (sql) => {
+      if (engine === 'postgres') await sql.query('begin')
+      await sql.query(
+        engine === 'postgres'
+          ? `lock table ${outbox} in access exclusive mode`
+          : `lock tables ${outbox} write`,
+      )
+      // What has been published until now is to be settled, and waits for the lock.
+      await pause(draw.integer(100, 500))
+      process.signal('SIGSTOP')
+      const ms = Math.round(leaseMs * (1.2 + draw.next() / 2)) + 1000
+      await pause(ms)
+      await sql.query(engine === 'postgres' ? 'commit' : 'unlock tables')
+      await pause(300)
+      process.signal('SIGCONT')
+      return `${process.config.slot} stopped for ${ms} ms while its settlements waited for a lock`
+    })
+  },
+}
+
 export const tableRewritten: Fault = {
   about: 'VACUUM FULL or OPTIMIZE TABLE: every row moves',
   harms: 'database',

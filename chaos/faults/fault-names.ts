@@ -27,6 +27,7 @@ export const FAULT_NAMES = [
   'slow-messages',
   'late-commits',
   'refused-in-flight',
+  'settlement-delayed',
 ] as const
 
 export type FaultName = (typeof FAULT_NAMES)[number]

@@ -7,6 +7,7 @@ import {
   failoverInFlight,
   lockedTable,
   longTransaction,
+  settlementDelayed,
   tableRewritten,
 } from './database-faults.ts'
 import type { FaultName } from './fault-names.ts'
@@ -50,4 +51,5 @@ export const FAULTS: Readonly<Record<FaultName, Fault>> = {
   'slow-messages': slowMessages,
   'late-commits': lateCommits,
   'refused-in-flight': refusedInFlight,
+  'settlement-delayed': settlementDelayed,
 }

@@ -47,6 +47,7 @@ const BY_SQL: ReadonlySet<FaultName> = new Set([
   'poison-relay',
   'locked-table',
   'table-rewritten',
+  'settlement-delayed',
 ])
 
 function exclude(first: FaultName, second: FaultName): boolean {

@@ -1,5 +1,6 @@
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -16,19 +17,7 @@ import type { Plant, Replacement } from './plants.ts'
 
 const ROOT = path.join(import.meta.dirname, '..', '..')
 const PACKAGES = path.join(ROOT, 'packages')
-/** The packages that the workers load, and their names outside of `@txbox`. */
-const COPIED = [
-  'core',
-  'handles',
-  'inbox',
-  'outbox',
-  'relay',
-  'gc',
-  'versioning',
-  'postgres',
-  'mysql',
-  'rabbitmq',
-]
+/** What the packages need from outside. */
 const LINKED = ['amqplib', 'kysely', 'mysql2', 'pg']
 
 /**
@@ -42,7 +31,8 @@ export function plantedPackages(plant: Plant): { readonly folder: string; remove
   const folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-plant-'))
   const modules = path.join(folder, 'node_modules')
   mkdirSync(path.join(modules, '@txbox'), { recursive: true })
-  for (const name of COPIED) {
+  for (const name of readdirSync(PACKAGES)) {
+    if (!existsSync(path.join(PACKAGES, name, 'package.json'))) continue
     const to = path.join(modules, '@txbox', name)
     cpSync(path.join(PACKAGES, name, 'package.json'), path.join(to, 'package.json'))
     cpSync(path.join(PACKAGES, name, 'dist'), path.join(to, 'dist'), { recursive: true })
@@ -76,11 +66,13 @@ export function replaced(
   )
 }
 
-/** Wherever the file lies in `dist`: modules are moved from one folder into another. */
+/** Wherever the file lies in `dist`. A file without its source is left from an earlier build: modules are moved. */
 export function builtFile(folder: string, plant: Plant, { package: name, file }: Replacement): string {
   const dist = path.join(folder, name, 'dist')
   const found = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter(
-    (one) => path.basename(one) === file,
+    (one) =>
+      path.basename(one) === file &&
+      existsSync(path.join(PACKAGES, name, 'src', one.replace(/\.js$/, '.ts'))),
   )
   if (found.length === 1) return path.join(dist, found[0]!)
   throw new Error(

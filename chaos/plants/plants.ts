@@ -1,3 +1,4 @@
+import type { CheckName } from '../check/violation.ts'
 import type { Engine } from '../database/engine.ts'
 import type { RelaySettings } from '../driver/relay-settings.ts'
 import type { FaultName } from '../faults/fault-names.ts'
@@ -21,6 +22,8 @@ export interface Plant {
   readonly replacements: readonly Replacement[]
   /** A bug in the worker itself: how a program may use the packages wrongly. */
   readonly worker?: 'claim-in-another-transaction'
+  /** The checks that show this bug. Another violation does not count as having found it. */
+  readonly checks: readonly CheckName[]
   /** The kinds of faults that such a bug shows under. */
   readonly faults: readonly FaultName[]
   /** Settings of the relays that the bug shows with; otherwise drawn from the seed. */
@@ -55,6 +58,7 @@ where \${mine} and \${stampIn('o')} = \${instant('accepted.stamp')}`,
 where \${mine}`,
       },
     ],
+    checks: ['published'],
     faults: ['failover-in-flight'],
     // Calls that outlive a failover, and shards with no room for what comes after it.
     settings: { leaseMs: 20_000, batchSize: 4, publishTimeoutMs: 60_000 },
@@ -65,12 +69,13 @@ where \${mine}`,
     replacements: [
       {
         package: 'relay',
-        file: 'flight.js',
-        find: 'const results = await publisher.publish(messages.map(toOutboxMessage), options);',
-        replace: `publisher.publish(messages.map(toOutboxMessage), options).catch(() => undefined);
-            const results = messages.map(() => ({ status: 'accepted' }));`,
+        file: 'in-flight-batch.js',
+        find: 'const results = await publisher.publish(outgoing, { signal: aborting.signal, answered });',
+        replace: `publisher.publish(outgoing, { signal: aborting.signal }).catch(() => undefined);
+            const results = outgoing.map(() => ({ status: 'accepted' }));`,
       },
     ],
+    checks: ['published'],
     faults: ['broker-network', 'kill', 'broker-restart', 'queue-full'],
   },
   {
@@ -84,7 +89,8 @@ where \${mine}`,
         replace: 'holds: () => monotonicEnd + wallEnd > 0',
       },
     ],
-    faults: ['stop-beyond-lease', 'refused-in-flight', 'broker-network'],
+    checks: ['one owner'],
+    faults: ['stop-beyond-lease', 'refused-in-flight'],
     settings: { leaseMs: 1500 },
   },
   {
@@ -92,6 +98,7 @@ where \${mine}`,
     about: 'the claim commits before the effect does',
     replacements: [],
     worker: 'claim-in-another-transaction',
+    checks: ['claim and effect', 'one effect'],
     faults: ['poison-consumer', 'kill', 'cut-after-bytes', 'backends-terminated', 'deliveries-twisted'],
   },
   {
@@ -112,7 +119,8 @@ where \${mine}`,
         replace: `l.name = ? and (l.owner = ? or l.term = ? or true)`,
       },
     ],
-    faults: ['stop-beyond-lease', 'refused-in-flight', 'broker-network'],
+    checks: ['fence'],
+    faults: ['settlement-delayed'],
     settings: { leaseMs: 1500 },
   },
   {
@@ -126,6 +134,7 @@ where \${mine}`,
         replace: '{}',
       },
     ],
+    checks: ['killing message'],
     faults: ['poison-relay', 'late-commits'],
     settings: { leaseMs: 1500 },
   },
