@@ -111,7 +111,7 @@ export class RelayUnderTest {
   }
 }
 
-/** Publishes each message by a call of its own, all in one transaction. → their ids */
+/** Publishes each message by a call of its own, all in one transaction. @returns their ids */
 export async function publishAll(root: Root, messages: readonly NewMessage[]): Promise<string[]> {
   const transaction = await root.begin()
   const ids = await publishIn(root, transaction, messages)
@@ -119,7 +119,7 @@ export async function publishAll(root: Root, messages: readonly NewMessage[]): P
   return ids
 }
 
-/** The same in a transaction that somebody else ends. */
+/** The same in a transaction that another session ends. */
 export async function publishIn(
   root: Root,
   transaction: OpenTransaction,

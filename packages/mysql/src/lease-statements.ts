@@ -26,7 +26,7 @@ on duplicate key update term = ${leases}.term`,
 
     /**
      * Leases that are free or have expired; never waits for another acquirer. A lease that still has an owner was not
-     * given back: its owner has died.
+     * released: its owner has died.
      */
     free: `
 select hex(name) as name, cast(term as char) as term, cast(crashes + (owner is not null) as char) as crashes,

@@ -40,7 +40,7 @@ const GATHERING_MS = 2
 /**
  * A channel in confirm mode: sends messages and tells what the broker says of each.
  *
- * The broker gives back a message that no queue takes before it confirms it, and names it by its routing key and its
+ * The broker releases a message that no queue takes before it confirms it, and names it by its routing key and its
  * properties only. Where the same message is in flight twice, it is not known which one came back, and each counts as
  * unroutable: at worst, one that has gone is sent again. A mark in the message would tell, but a resend would differ.
  */
@@ -138,7 +138,7 @@ export class ConfirmingChannel {
     await this.#channel.close().catch(() => undefined)
   }
 
-  /** → a function that ends the subscription. */
+  /** @returns a function that ends the subscription. */
   onFailure(listener: (error: BrokerUnavailableError) => void): () => void {
     if (this.#failure !== undefined) listener(this.#failure)
     this.#failureListeners.add(listener)

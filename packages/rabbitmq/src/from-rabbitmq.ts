@@ -34,7 +34,7 @@ const MILLISECONDS_FROM = 1e11
  *   names or else UTF-8; otherwise the bytes, as a `Uint8Array` on the delivery's memory. `P` is not checked.
  *
  * @throws {InvalidMessageError} without a `messageId`, for a body that is not what its content type says, and for JSON
- *   or text that is compressed. Redelivery does not mend it: reject the delivery without requeueing it.
+ *   or text that is compressed. Redelivery does not fix it: reject the delivery without requeueing it.
  */
 export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMessage<P> {
   const { content, properties } = checked(delivery)

@@ -6,7 +6,7 @@ const SKIPPED: PublishResult = { status: 'skipped' }
 const NONE = -1
 
 /**
- * The messages of one call, and what is known of each. Of one key only the first that is not known may be under way:
+ * The messages of one call, and what is known of each. Of one key only the first that is not known may be in flight:
  * the broker can refuse a message while it takes the one behind it, and then their order would be lost.
  */
 export class OrderedBatch {
@@ -40,7 +40,7 @@ export class OrderedBatch {
     return [...this.messages.keys()].filter((index) => !following.has(index))
   }
 
-  /** Notes what became of a message. A rejection skips the rest of its key. → the place of the one that may go now. */
+  /** Notes what became of a message. A rejection skips the rest of its key. @returns the place of the one that may go now. */
   settle(index: number, result: PublishResult): number | undefined {
     this.results[index] = result
     let next = this.#next[index]!

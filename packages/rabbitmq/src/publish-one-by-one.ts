@@ -18,7 +18,7 @@ export function mayBlameOneMessage(channel: ConfirmingChannel): boolean {
 /**
  * Publishes what has no result yet one message after the other, on channels of its own, so that a message that the
  * broker closes the channel on is rejected alone. As slow as the broker's answers, but it ends: otherwise one such
- * message would stop all others for good.
+ * message would stop all others permanently.
  *
  * @throws {BrokerUnavailableError} when it is not a single message that the broker refuses.
  */

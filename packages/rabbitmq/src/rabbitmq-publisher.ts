@@ -58,7 +58,7 @@ export interface RabbitmqPublisherOptions {
   /** How long connecting may take in all, the handshake and the exchange included. 10 ms to an hour. @default 10_000 */
   connectTimeoutMs?: number | undefined
   /**
-   * A larger payload is rejected for good before it is sent. Keep it at or below the broker's `max_message_size`: 1
+   * A larger payload is rejected permanently before it is sent. Keep it at or below the broker's `max_message_size`: 1
    * byte to 512 MiB.
    *
    * @default 16 MiB, as RabbitMQ 4 has it
@@ -76,13 +76,13 @@ export interface RabbitmqPublisherOptions {
  *
  * - A message that no queue takes (no binding, no such queue) is rejected, to be tried again; so is one that a queue
  *   refuses.
- * - What AMQP or the broker cannot take is rejected for good: a payload above `maxMessageBytes`, an id, topic, type,
+ * - What AMQP or the broker cannot take is rejected permanently: a payload above `maxMessageBytes`, an id, topic, type,
  *   correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB, a text as the header
  *   `CC` or `BCC`, which RabbitMQ reads.
  * - If the broker confirms other messages, a message that is not confirmed in time is rejected, and is tried again
  *   without an attempt being counted: the queue of that message is in trouble.
  * - Everything else throws: no connection, no such exchange, no confirms, or `signal` aborted. Nothing is known then.
- *   The connection is dropped, and with it the other calls that are under way on it; the next call connects anew.
+ *   The connection is dropped, and with it the other calls that are in flight on it; the next call connects again.
  *
  * It connects at the first message. Calls may overlap. All messages of a call are in flight together; while the
  * connection is congested, no more are added to its buffer.
@@ -214,7 +214,7 @@ class RabbitmqPublisher implements Publisher {
     )
   }
 
-  /** → what to throw. Nothing that is still buffered may go out after that. */
+  /** @returns what to throw. Nothing that is still buffered may go out after that. */
   #drop(connection: BrokerConnection, error: unknown): unknown {
     connection.drop(
       error instanceof BrokerUnavailableError

@@ -9,7 +9,7 @@ interface Attempt {
 }
 
 /**
- * The one connection of a publisher: made when it is first needed, and anew when it is needed after a failure. Calls
+ * The one connection of a publisher: made when it is first needed, and again when it is needed after a failure. Calls
  * that need it at the same time share one attempt.
  */
 export class SharedConnection {
@@ -24,7 +24,7 @@ export class SharedConnection {
 
   /**
    * @throws {BrokerUnavailableError} when it cannot be made, or after `close`; the signal's reason when that is aborted,
-   *   while the attempt goes on for the others.
+   *   while the attempt continues for the others.
    */
   async get(signal: AbortSignal): Promise<BrokerConnection> {
     if (this.#closed !== undefined) throw closedError(this.#settings)
