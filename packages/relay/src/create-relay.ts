@@ -5,8 +5,9 @@ import { RelayRun, type RelaySettings } from './relay-run.ts'
 import type { Relay, RelayEvents, RelayOptions } from './relay.ts'
 
 /**
- * A relay: reads the outbox in batches, publishes each outside any transaction, and deletes what the broker has
- * accepted. At least once; the messages of one key in order, with any number of relays.
+ * Creates a relay. A relay reads the outbox in batches, publishes each batch outside any transaction, and deletes the
+ * messages that the broker has accepted. Messages are published at least once, and the messages of one key in order,
+ * with any number of relays.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
@@ -28,10 +29,10 @@ class StartableRelay implements Relay {
   readonly #resolveStopped: () => void
   readonly #rejectStopped: (error: unknown) => void
   #run: Promise<RelayRun> | undefined
-  /** Asked to run until `stop`, not only for as long as a drain takes. */
+  /** Whether `start` was called: the run then lasts until `stop`, not only until a drain ends. */
   #started = false
   #drains = 0
-  /** The end of a run that was only for drains. */
+  /** Resolves when a run that was only for drains has ended. */
   #ending: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
 
@@ -40,7 +41,7 @@ class StartableRelay implements Relay {
     this.#log = log
     const { promise, resolve, reject } = withResolvers()
     this.stopped = promise
-    // Who listens sees it; who does not has been told by 'error'.
+    // Not an unhandled rejection: the 'error' event has reported the failure.
     this.stopped.catch(() => undefined)
     this.#resolveStopped = resolve
     this.#rejectStopped = reject
@@ -78,7 +79,7 @@ class StartableRelay implements Relay {
     }
   }
 
-  /** The last of several drains ends the run, unless the relay has been started meanwhile. */
+  /** Ends the run after the last of several drains, unless the relay has been started meanwhile. */
   async #drainOver(): Promise<void> {
     const running = this.#run
     if (--this.#drains > 0 || this.#started || this.#stopping !== undefined || running === undefined) return
@@ -99,7 +100,7 @@ class StartableRelay implements Relay {
   }
 
   async #begin(): Promise<RelayRun> {
-    // Both use the same leases: one after the other.
+    // Two runs of one relay would use the same leases, so the next run waits for the end of the previous one.
     await this.#ending
     const run = new RelayRun(this.#settings)
     try {
@@ -117,14 +118,14 @@ class StartableRelay implements Relay {
 
   async #end(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs
-    // One that is just starting is stopped once it has started, though nobody waits longer than the deadline for that.
+    // A run that is just starting is stopped as soon as it has started, but `stop` waits no longer than its deadline.
     const starting = this.#ending.then(() => this.#run).catch(() => undefined)
     const late = new Promise<'late'>((resolve) => setTimeout(resolve, timeoutMs, 'late').unref())
     const run = await Promise.race([starting, late])
     if (run === 'late') starting.then((started) => started?.stop(0)).catch(() => undefined)
     else await run?.stop(Math.max(0, deadline - performance.now()))
     const left = Math.max(0, deadline - performance.now())
-    // Inside an async function, because a publisher may also throw instead of rejecting.
+    // The async function turns an error that `close` throws into a rejection.
     const closing = (async () => this.#settings.publisher.close?.())()
     await Promise.race([closing, new Promise((resolve) => setTimeout(resolve, left).unref())]).catch(
       (error: unknown) => this.#settings.events.emit('error', { error }),

@@ -2,15 +2,15 @@ import type { BacklogMessage, OutboxMessage } from '@txbox/core'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Errors of payloads that cannot be decoded, by what was thrown. */
+/** The errors that were thrown because a payload cannot be decoded. */
 const undecodable = new WeakSet<object>()
 
-/** Has reading a message's payload thrown this? No other attempt will fare better. */
+/** Returns whether decoding a payload threw this error, so that no other attempt can succeed. */
 export function isUndecodable(error: unknown): boolean {
   return typeof error === 'object' && error !== null && undecodable.has(error)
 }
 
-/** A message of the backlog as a publisher sees it. */
+/** A message of the backlog as a publisher receives it. */
 export class RelayedMessage implements OutboxMessage {
   readonly id: string
   readonly topic: string

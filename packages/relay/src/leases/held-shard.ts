@@ -52,8 +52,8 @@ export class HeldShard {
   }
 
   /**
-   * Whether a turn may begin. A turn publishes or, if the shard is to be given back, only settles the results of calls in
-   * flight.
+   * Whether a turn may begin. A turn publishes or, if the shard is to be given back, only settles the results of calls
+   * in flight.
    */
   get mayTurn(): boolean {
     return !this.#isBusy && this.isTrusted && (!this.#isLeaving || this.#openBatches > 0)

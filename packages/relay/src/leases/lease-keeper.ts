@@ -24,8 +24,8 @@ interface Settings {
 }
 
 /**
- * Holds this relay's share of the shards: takes free shards, renews their leases on a timer and a connection of its own,
- * and gives some away when other relays come.
+ * Holds this relay's share of the shards: takes free shards, renews their leases on a timer and a connection of its
+ * own, and gives some away when other relays come.
  *
  * Each relay holds a lease `relay/<owner>`, by which the other relays know of it.
  */
@@ -38,7 +38,10 @@ export class LeaseKeeper {
   readonly #held = new Map<number, HeldShard>()
   /** Shards that were lost while a call was in flight: they are not taken again before the call has ended. */
   readonly #unfinished = new Map<number, HeldShard>()
-  /** The last terms in which this relay held shards, by name: a lease that expired under this relay is no sign of a crash. */
+  /**
+   * The last terms in which this relay held shards, by name: a lease that expired under this relay is no sign of a
+   * crash.
+   */
   readonly #terms = new Map<string, { readonly term: bigint; readonly ownLosses: number }>()
   #member: Lease | undefined
   #renewedAt = -Infinity
@@ -57,7 +60,7 @@ export class LeaseKeeper {
     return Math.min(this.#settings.leaseMs / 3, 1000)
   }
 
-  /** The shards that may be worked on now and are idle. */
+  /** The idle shards that may be worked on now. */
   idle(): readonly HeldShard[] {
     return [...this.#held.values()].filter((held) => held.isIdle)
   }
@@ -66,12 +69,16 @@ export class LeaseKeeper {
     return this.#held.has(shard)
   }
 
-  /** Whether a turn of the shard is in progress, or a call in flight, including calls made under a lease that was lost. */
+  /**
+   * Whether a turn of the shard is in progress, or a call in flight, including calls made under a lease that was lost.
+   */
   isAtWork(shard: number): boolean {
     return this.#held.get(shard)?.isAtWork === true || this.#unfinished.has(shard)
   }
 
-  /** One round: renews leases, counts the relays, and takes or gives away shards. The next round repeats what failed. */
+  /**
+   * One round: renews leases, counts the relays, and takes or gives away shards. The next round repeats what failed.
+   */
   async round(): Promise<void> {
     try {
       await this.#within(this.#settings.leaseMs / 3, this.#round())
@@ -85,8 +92,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Must be called when a turn or a call has ended. A shard that is to be given back is given back when none of its messages
-   * is in flight.
+   * Must be called when a turn or a call has ended. A shard that is to be given back is given back when none of its
+   * messages is in flight.
    */
   async rest(held: HeldShard): Promise<void> {
     if (held.isAtWork) return
@@ -99,7 +106,9 @@ export class LeaseKeeper {
     this.#lose(held, held.isTrusted ? 'taken' : 'expired')
   }
 
-  /** Takes no more shards, and gives back the idle ones; {@link rest} gives back each other shard when it comes to rest. */
+  /**
+   * Takes no more shards, and gives back the idle ones; {@link rest} gives back each other shard when it comes to rest.
+   */
   async stop(): Promise<void> {
     this.#isStopping = true
     for (const held of this.#held.values()) held.leave()
@@ -107,8 +116,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Gives back all shards. Calls that are still in flight are cut off, which counts as a crash; their settlement is
-   * fenced off.
+   * Releases all shards. Calls that are still in flight are cut off, which counts as a crash; the database refuses
+   * their settlement.
    */
   async close(): Promise<void> {
     this.#isStopping = true
@@ -123,7 +132,7 @@ export class LeaseKeeper {
     if (clock.monotonicMs() - this.#renewedAt >= this.roundMs * 0.9) await this.#renew()
     await this.#giveBack([])
     if (this.#isStopping) return
-    // A relay that was killed leaves its row.
+    // Removes the rows of relays that were killed.
     await this.#store.sweep(MEMBER_PREFIX, leaseMs)
     if (this.#member === undefined) {
       const [member] = await this.#acquire([MEMBER_PREFIX + owner], 1)
@@ -228,7 +237,7 @@ export class LeaseKeeper {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       const error = new DatabaseUnavailableError(
-        `Renewing leases took longer than ${Math.round(ms)} ms: the connection is given up for another.`,
+        `Renewing the leases took longer than ${Math.round(ms)} ms: the connection is replaced.`,
       )
       timer = setTimeout(() => reject(error), ms)
     })

@@ -15,7 +15,7 @@ import { EarlyAnswers, OneOfEachKey, WholeBatch, checkResults, type PublishQueue
  */
 const STALL_MS = 50
 /** The maximum number of concurrent calls of one batch. */
-const MOST_CALLS = 4
+const MAX_CALLS = 4
 
 /** The source of a batch's messages. A suspect is a parked message that is tried alone. */
 export type BatchKind = 'outbox' | 'parked' | 'suspect'
@@ -142,7 +142,7 @@ export class InFlightBatch {
   }
 
   #mayCall(): boolean {
-    const isFree = this.#callsInProgress === 0 || (this.#isStalled && this.#callsInProgress < MOST_CALLS)
+    const isFree = this.#callsInProgress === 0 || (this.#isStalled && this.#callsInProgress < MAX_CALLS)
     if (!isFree || this.#queue.due().length === 0 || this.#failure !== undefined) return false
     return this.#held.isTrusted && !this.#tools.signal.aborted
   }

@@ -1,7 +1,7 @@
 import { oneLine, type BacklogMessage, type PublishResult } from '@txbox/core'
 
 /** There is no such message. */
-const NONE = -1
+const NO_PREDECESSOR = -1
 
 /** The messages of a batch that may be published now, as the order of their keys allows. */
 export interface PublishQueue {
@@ -95,8 +95,8 @@ export class EarlyAnswers {
     // A place that the call does not have is `undefined` here.
     if (this.#isAnswered[index] !== 0) return false
     if (result?.status !== 'accepted' && result?.status !== 'rejected') return false
-    const predecessor = this.#before?.[index] ?? NONE
-    if (predecessor !== NONE && !this.has(predecessor)) return false
+    const predecessor = this.#before?.[index] ?? NO_PREDECESSOR
+    if (predecessor !== NO_PREDECESSOR && !this.has(predecessor)) return false
     this.#isAnswered[index] = 1
     return true
   }
@@ -130,7 +130,7 @@ export function checkResults(results: readonly PublishResult[], messages: readon
 }
 
 function predecessors(messages: readonly BacklogMessage[]): Int32Array {
-  const before = new Int32Array(messages.length).fill(NONE)
+  const before = new Int32Array(messages.length).fill(NO_PREDECESSOR)
   const last = new Map<string, number>()
   for (let index = 0; index < messages.length; index++) {
     const { key } = messages[index]!

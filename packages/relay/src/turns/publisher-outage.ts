@@ -7,7 +7,7 @@ const SHARE_OF_OUTAGE = 0.4
 const PROBE_MS = 1000
 
 /**
- * An outage of the broker: while the publisher throws, the relay pauses as a whole. When a pause ends, one call goes as a
+ * An outage of the broker: while the publisher throws, the whole relay pauses. When a pause ends, one call serves as a
  * probe, and the other calls wait for its result. Concurrent calls that fail count as one failure.
  */
 export class PublisherOutage {
@@ -55,10 +55,10 @@ export class PublisherOutage {
   }
 
   /**
-   * Notes who has failed. To be called before {@link failed}.
+   * Records which shard failed. Must be called before {@link failed}.
    *
-   * @returns whether nobody else has failed since the same one failed last, although others have succeeded meanwhile: then
-   *   the failure is its own.
+   * @returns whether the failure concerns only this shard: no other shard has failed since this shard's last failure,
+   *   although others have succeeded.
    */
   isOwnFailure(of: object): boolean {
     const isOwn = this.#failedBy === of && this.#hasSucceededSince
@@ -66,7 +66,7 @@ export class PublisherOutage {
     return isOwn
   }
 
-  /** The probe was not made: another call may be the probe at once. */
+  /** Must be called when the probe was not sent: another call may then be the probe at once. */
   giveBack(): void {
     this.#probeUntil = 0
   }

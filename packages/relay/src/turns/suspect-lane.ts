@@ -1,4 +1,6 @@
-/** One suspect at a time in the whole process, so that a crash is counted for the suspect that was being tried. */
+/**
+ * Admits one suspect at a time in the whole process, so that a crash is counted for the suspect that was being tried.
+ */
 export class SuspectLane {
   #holder: object | undefined
   readonly #waiting = new Set<() => void>()
@@ -19,7 +21,7 @@ export class SuspectLane {
     for (const freed of waiting) freed()
   }
 
-  /** Nobody waits by this function any more. */
+  /** Removes a waiting callback. */
   forget(freed: () => void): void {
     this.#waiting.delete(freed)
   }

@@ -14,7 +14,7 @@ import type { ShardTurns } from './shard-turns.ts'
 const LANES = { none: 4, 'per-key': SHARDS } as const
 
 /** The longest pause of a shard while the database cannot be reached. */
-const LONGEST_AWAY_PAUSE_MS = 5000
+const MAX_DATABASE_PAUSE_MS = 5000
 
 export interface LaneSettings {
   readonly store: RelayStore
@@ -183,7 +183,7 @@ export class TurnLanes {
     if (isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST') return this.#settings.keeper.taken(held)
     this.#settings.onError(error)
     const isAway = isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE'
-    this.add(held, failures.failed(performance.now(), isAway ? LONGEST_AWAY_PAUSE_MS : undefined))
+    this.add(held, failures.failed(performance.now(), isAway ? MAX_DATABASE_PAUSE_MS : undefined))
   }
 
   #addAfter(held: HeldShard, afterMs: number): void {
