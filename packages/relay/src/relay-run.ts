@@ -59,7 +59,7 @@ export class RelayRun {
   readonly #stopping = new AbortController()
   /** Aborts the publisher's signal. */
   readonly #force = new AbortController()
-  /** Ends the keeping of leases, which goes on while a batch is in flight. */
+  /** Ends the renewal of leases, which continues while a batch is in flight. */
   readonly #unneeded = new AbortController()
   #keeping: Promise<void> = Promise.resolve()
   #working: Promise<unknown> = Promise.resolve()
@@ -100,12 +100,12 @@ export class RelayRun {
     }
   }
 
-  /** What the run has done so far. */
+  /** The results of the run so far. */
   get counts(): Counts {
     return this.#progress.counts
   }
 
-  /** Rejects when the relay cannot go on. */
+  /** Rejects when the relay cannot continue. */
   get broken(): Promise<never> {
     return this.#broken.promise
   }
@@ -122,8 +122,8 @@ export class RelayRun {
   }
 
   /**
-   * Resolves by the deadline, whatever hangs: shortly before the deadline the publisher's signal is aborted, and
-   * shortly after that the leases are given back even if the publisher goes on.
+   * Resolves within `timeoutMs`, even if a call hangs: shortly before the deadline the publisher's signal is aborted,
+   * and shortly afterwards the leases are released, even if the publisher continues.
    */
   async stop(timeoutMs: number): Promise<void> {
     const graceMs = Math.min(1000, timeoutMs / 3)

@@ -105,7 +105,7 @@ export interface Relay extends AsyncDisposable {
    *   message, or one behind it), and the number of new dead letters.
    */
   drain(): Promise<{ published: number; parked: number; deadLettered: number }>
-  /** Resolves when the relay has stopped; rejects only if it cannot go on. */
+  /** Resolves when the relay has stopped; rejects only if the relay cannot continue. */
   readonly stopped: Promise<void>
   /** Calls `listener` for each event. @returns a function that removes the listener. */
   on<E extends keyof RelayEvents>(event: E, listener: (event: RelayEvents[E]) => void): () => void

@@ -24,10 +24,10 @@ interface Settings {
 }
 
 /**
- * Holds this relay's share of the shards: takes free shards, renews their leases on a timer and a connection of its
- * own, and gives some away when other relays come.
+ * Holds this relay's share of the shards: acquires free shards, renews their leases at intervals on a separate
+ * connection, and releases some shards when other relays start.
  *
- * Each relay holds a lease `relay/<owner>`, by which the other relays know of it.
+ * Each relay holds a lease `relay/<owner>`, which shows the other relays that it is alive.
  */
 export class LeaseKeeper {
   readonly #store: LeaseStore
@@ -92,8 +92,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Must be called when a turn or a call has ended. A shard that is to be given back is given back when none of its
-   * messages is in flight.
+   * Must be called when a turn or a call has ended. Releases a shard that is leaving if none of its messages is in
+   * flight.
    */
   async rest(held: HeldShard): Promise<void> {
     if (held.isAtWork) return
@@ -101,13 +101,13 @@ export class LeaseKeeper {
     if (held.isLeaving && this.#held.get(held.shard) === held) await this.#giveBack([held])
   }
 
-  /** Must be called when the database has said that the lease is no longer this relay's. */
+  /** Must be called when the database reports that this relay no longer holds the lease. */
   taken(held: HeldShard): void {
     this.#lose(held, held.isTrusted ? 'taken' : 'expired')
   }
 
   /**
-   * Takes no more shards, and gives back the idle ones; {@link rest} gives back each other shard when it comes to rest.
+   * Acquires no more shards and releases the idle ones; {@link rest} releases the others as they become idle.
    */
   async stop(): Promise<void> {
     this.#isStopping = true
@@ -150,7 +150,7 @@ export class LeaseKeeper {
   }
 
   async #giveAway(shards: readonly HeldShard[], count: number): Promise<void> {
-    // Idle shards first: they can go at once.
+    // Idle shards first: they can be released at once.
     const leaving = shards.toSorted((a, b) => Number(a.isAtWork) - Number(b.isAtWork)).slice(0, count)
     for (const held of leaving) held.leave()
     await this.#giveBack(leaving.filter((held) => !held.isAtWork))

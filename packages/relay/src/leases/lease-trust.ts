@@ -22,7 +22,7 @@ const MARGIN = 0.1
 
 /**
  * Trust in a lease is counted from the moment when its renewal was *begun*, since the database counts from a later
- * moment, and ends by whichever clock reaches the end first.
+ * moment, and ends when the first of the two clocks reaches the end.
  */
 export function trustFrom(clock: Clock, leaseMs: number): Trust {
   const trustedMs = leaseMs * (1 - MARGIN)

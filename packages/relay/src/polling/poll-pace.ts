@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** The minimum time between looks that notifications ask for: one look sees all messages that arrive in between. */
+/** The minimum time between two polls that notifications trigger: one poll sees all messages that arrive in between. */
 const NOTIFIED_POLL_MS = 2
 /**
  * Under a steady load the poller waits longer before a poll, so that more messages share one poll, one read and one
@@ -11,8 +11,8 @@ const NOTIFIED_POLL_MS = 2
 const GATHER = { fromRate: 200, atRate: 1000, ms: 95 } as const
 
 /**
- * How long the poller waits before it looks again: a short time while there are messages, ever longer when there are
- * none.
+ * How long the poller waits before the next poll: a short time while there are messages, and longer and longer when
+ * there are none.
  */
 export class PollPace {
   readonly #min: number
@@ -21,7 +21,7 @@ export class PollPace {
   /** Ends the wait in progress; each wait that ended early is followed by another controller. */
   #woken = new AbortController()
   #lookedAt = -Infinity
-  /** When the last news came, on the monotonic clock. */
+  /** The time of the last notification, on the monotonic clock. */
   #newsAt = -Infinity
   #stopped = false
   /** Messages that were published in about the last second; a message counts less the longer ago it was published. */
@@ -40,12 +40,12 @@ export class PollPace {
     this.#rate = this.#rateAt(performance.now()) + count
   }
 
-  /** Must be called when a look failed: the next one follows after the shortest wait. */
+  /** Must be called when a poll failed: the next poll follows after the shortest wait. */
   hurry(): void {
     this.#ms = this.#min
   }
 
-  /** Must be called when nothing was published since the last look. */
+  /** Must be called when nothing was published since the last poll. */
   slacken(): void {
     this.#ms = Math.min(this.#max, this.#ms * 1.5)
   }
@@ -56,7 +56,7 @@ export class PollPace {
     this.wake()
   }
 
-  /** Ends the wait early. However often this is called while the poller is at work, the poller looks once more. */
+  /** Ends the wait early. Any number of calls during a poll cause one more poll. */
   wake(): void {
     this.#woken.abort()
   }
@@ -85,7 +85,7 @@ export class PollPace {
     this.#lookedAt = performance.now()
   }
 
-  /** Whether messages arrive so steadily that looks are further apart. */
+  /** Whether messages arrive so steadily that polls are further apart. */
   get isGathering(): boolean {
     return this.#gatherMs() > 0
   }

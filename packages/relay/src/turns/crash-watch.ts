@@ -89,14 +89,14 @@ export class CrashWatch {
   }
 
   /**
-   * Leaves messages that are no longer in flight out of the next note. The only harm of a note that names too many:
-   * innocent messages become suspects.
+   * Omits messages that are no longer in flight from the next note. A note with too many messages is harmless: it only
+   * makes innocent messages suspects.
    */
   forget(batch: readonly BacklogMessage[]): void {
     this.#noted.delete(batch)
   }
 
-  /** Must be called when the outbox was read: the messages may show that the dead owner's batch is through. */
+  /** Must be called when the outbox was read: the messages may show that the dead owner's batch is settled. */
   sawOutbox(batch: readonly BacklogMessage[]): void {
     if (!this.#isActive || this.#isOutboxThrough) return
     const [first] = batch

@@ -1,20 +1,20 @@
 import { oneLine, type BacklogMessage, type PublishResult } from '@txbox/core'
 
-/** There is no such message. */
+/** The index of a predecessor that does not exist. */
 const NO_PREDECESSOR = -1
 
 /** The messages of a batch that may be published now, as the order of their keys allows. */
 export interface PublishQueue {
   /** Whether a call never has two messages of one key. */
   readonly hasOneOfEachKey: boolean
-  /** The messages that may go in the next call. */
+  /** Returns the messages for the next call. */
   due(): readonly BacklogMessage[]
   /** Takes these messages out of the queue, to publish them now. */
   take(): readonly BacklogMessage[]
   accepted(message: BacklogMessage): void
 }
 
-/** For a publisher that keeps the order of a key by itself: all messages go in one call. */
+/** For a publisher that keeps the order of a key itself: one call gets all messages. */
 export class WholeBatch implements PublishQueue {
   readonly hasOneOfEachKey = false
   #due: readonly BacklogMessage[]
@@ -37,8 +37,8 @@ export class WholeBatch implements PublishQueue {
 }
 
 /**
- * For any other publisher: the first message of each key, and each later message once the message before it was accepted.
- * After a rejection the rest of its key never becomes due. Messages without a key go at once.
+ * For any other publisher: the first message of each key is due, and each later message once its predecessor was
+ * accepted. After a rejection, the rest of the key never becomes due. Messages without a key are due at once.
  */
 export class OneOfEachKey implements PublishQueue {
   readonly hasOneOfEachKey = true
@@ -88,11 +88,11 @@ export class EarlyAnswers {
   }
 
   /**
-   * @returns whether the answer counts now. An answer that is invalid or repeated, or that comes before the answer for an
-   *   earlier message of the same key, does not: then the result at the end of the call counts.
+   * @returns whether the answer counts now. An answer that is invalid or repeated, or that comes before the answer for
+   *   an earlier message of the same key, does not: then the result at the end of the call counts.
    */
   add(index: number, result: PublishResult | null | undefined): boolean {
-    // A place that the call does not have is `undefined` here.
+    // An index beyond the end of the call gives `undefined`.
     if (this.#isAnswered[index] !== 0) return false
     if (result?.status !== 'accepted' && result?.status !== 'rejected') return false
     const predecessor = this.#before?.[index] ?? NO_PREDECESSOR
