@@ -38,7 +38,7 @@ async function remoteRelay(
   return { network, direct, broker, subject }
 }
 
-/** Publishes until it is told to stop. → what it published, by key */
+/** Publishes until it is told to stop. @returns the published messages, by key */
 async function produce(root: Root, signal: AbortSignal): Promise<Map<string, string[]>> {
   const published = new Map<string, string[]>(KEYS.map((key) => [key, []]))
   while (!signal.aborted) {
@@ -52,7 +52,7 @@ onEachRoot(target, (kind) => {
     const root = target.open(kind, { max: 6 })
     onTestFinished(() => root.close())
     const broker = new Broker()
-    // Longer than anybody waits here: what was being settled is given back, and does not have to run out.
+    // Longer than anybody waits here: the shard that was being settled is released, and its lease does not have to expire.
     const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }), {
       batchSize: 3,
       leaseMs: 60_000,
@@ -73,7 +73,7 @@ onEachRoot(target, (kind) => {
     expect(subject.heard('unavailable')).toEqual([])
   })
 
-  test('O7 O10 a shard that could not be given back at once is soon worked on again, long before its lease runs out', async () => {
+  test('O7 O10 a shard that could not be released at once is soon worked on again, long before its lease expires', async () => {
     const root = target.open(kind, { max: 6 })
     onTestFinished(() => root.close())
     const broker = new Broker()
@@ -123,7 +123,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O10 a database that is away for longer than the lease: the relay says so, waits and goes on', async () => {
+  test('O10 a database that is away for longer than the lease: the relay says so, waits and continues', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 700)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
@@ -148,7 +148,7 @@ onEachRoot(target, (kind) => {
     expect(subject.heard('unavailable')).toEqual([])
   })
 
-  test('O10 a database that gives no answer for a time: the relay goes on by itself', async () => {
+  test('O10 a database that gives no answer for a time: the relay continues by itself', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 700)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
@@ -166,7 +166,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O10 a server that breaks its connections and answers no new ones: the relay sees its leases run out, and goes on later', async () => {
+  test('O10 a server that breaks its connections and answers no new ones: the relay sees its leases expire, and continues later', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 700)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
@@ -186,7 +186,7 @@ onEachRoot(target, (kind) => {
   })
 })
 
-// Kysely gives no way to throw a connection of PostgreSQL's away on which a statement is under way.
+// Kysely gives no way to throw a connection of PostgreSQL's away on which a statement is in flight.
 for (const kind of kindsOfRoots(target).filter(
   ({ library }) => library !== 'kysely' || target.engine !== 'postgres',
 )) {

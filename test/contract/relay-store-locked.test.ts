@@ -82,7 +82,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlogSize()).toBe(0)
   })
 
-  test('O19 a settlement that waits for a row that somebody else has locked is cancelled on the server', async () => {
+  test('O19 a settlement that waits for a row that another session has locked is cancelled on the server', async () => {
     const relay = new StoreUnderTest(root, target, outbox, TIMEOUT_MS)
     await relay.takeLease()
     await relay.publish('k')

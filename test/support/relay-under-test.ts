@@ -132,7 +132,7 @@ export class RelayUnderTest {
   }
 }
 
-/** Publishes each message by a call of its own, all in one transaction. → their ids */
+/** Publishes each message by a call of its own, all in one transaction. @returns their ids */
 export async function publishAll(root: Root, messages: readonly NewMessage[]): Promise<string[]> {
   const transaction = await root.begin()
   const ids = await publishIn(root, transaction, messages)

@@ -12,7 +12,7 @@ import { atReadCommitted } from './run-alone.ts'
 /** A relay gives up earlier, after a third of its lease; with this timeout a dead connection does not stay. */
 const STATEMENT_TIMEOUT_MS = 5000
 
-/** The table of leases of PostgreSQL. The contract is that of the port. */
+/** The table of leases of PostgreSQL. {@link LeaseStore} documents the methods. */
 export class PostgresLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
   readonly #connection: LeaseConnection
