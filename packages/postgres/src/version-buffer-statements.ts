@@ -26,7 +26,7 @@ returning v.version::text as version, v.waiting::text as waiting`,
 
     move: `
 update ${versions}
-set version = $4, waiting = waiting + $5
+set version = $4, waiting = greatest(waiting + $5, 0)
 where consumer = $1 and key = $2 and version = $3
 returning 'true' as moved`,
 
