@@ -61,12 +61,9 @@ onEachRoot(target, (kind) => {
 
     beforeAll(async () => {
       // Each by a call of its own, relayed together.
-      const messages = Object.entries(payloads).map(([name, { message }]) => ({
-        topic: 't',
-        payload: null,
-        id: name,
-        ...message,
-      }))
+      const messages = Object.entries(payloads).map(([name, { message }]) =>
+        Object.assign({ topic: 't', payload: null, id: name }, message),
+      )
       for (const message of await roundTrip(root, messages, {}, publishAll)) received.set(message.id, message)
     })
 
