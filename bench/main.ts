@@ -71,7 +71,7 @@ function disposeOnSignal(server: BenchServer): () => void {
   const onSignal = (signal: NodeJS.Signals): void => {
     removeListeners()
     console.error(`\n${signal}: removing what the run has made`)
-    // Whatever is under way now loses its database: its errors must not end us before that is done.
+    // Whatever is in flight now loses its database: its errors must not end us before that is done.
     process.on('uncaughtException', () => undefined)
     const exit = (): never => process.exit(EXIT_CODES[signal as keyof typeof EXIT_CODES])
     server.dispose().then(exit, exit)

@@ -40,7 +40,7 @@ await change('o2', 'placed')
 await change('o3', 'placed', true).catch(() => undefined) // nothing was stored, so nothing is published
 
 while (published.length < 3) await pause(20)
-await relay.stop() // finishes what is in flight, and gives back its leases
+await relay.stop() // finishes what is in flight, and releases its leases
 for (const line of published.toSorted()) console.log(line)
 console.log('in order:', published.indexOf('o1 placed') < published.indexOf('o1 paid'))
 await pool.end()

@@ -19,7 +19,7 @@ interface RelayVariant {
   readonly title: string
   readonly table: string
   fill(pool: Pool): Promise<unknown>
-  /** From no connection at all until the outbox is empty and the relay has ended. → how many were published. */
+  /** From no connection at all until the outbox is empty and the relay has ended. @returns how many were published. */
   drain(): Promise<number>
 }
 

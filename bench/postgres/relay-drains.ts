@@ -28,7 +28,7 @@ export interface Drained {
 
 export interface DrainOptions {
   readonly rounds: number
-  /** An old transaction keeps every deleted row from being removed, or skipped by a scan, while the drain goes on. */
+  /** An old transaction keeps every deleted row from being removed, or skipped by a scan, while the drain continues. */
   readonly pinnedHorizon: boolean
 }
 
@@ -102,7 +102,7 @@ class WriteAheadLog {
     this.#pool = pool
   }
 
-  /** → bytes since the last mark. */
+  /** @returns bytes since the last mark. */
   async mark(): Promise<number> {
     const { rows } = await this.#pool.query<{ position: string; bytes: string }>(
       `select now.position::text, (now.position - $1::pg_lsn)::text as bytes
@@ -114,7 +114,7 @@ class WriteAheadLog {
   }
 }
 
-/** → a function that ends it. */
+/** @returns a function that ends it. */
 async function pinHorizon(database: BenchDatabase): Promise<() => Promise<void>> {
   const client = database.client()
   await client.connect()

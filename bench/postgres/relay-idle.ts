@@ -8,7 +8,7 @@ const SCHEMA = 'relay_idle'
 /** Until it polls as rarely as it ever does. */
 const SETTLING_MS = 5000
 
-/** → the share of a core that this process takes while a relay has nothing to do; the server's work is not in it. */
+/** @returns the share of a core that this process takes while a relay has nothing to do; the server's work is not in it. */
 export async function idleCpu(database: BenchDatabase, seconds: number): Promise<number> {
   const own = database.pool({ max: 6 })
   await own.query(`drop schema if exists ${SCHEMA} cascade`)

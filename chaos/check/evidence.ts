@@ -29,7 +29,7 @@ export interface Evidence {
   readonly relayDeaths: readonly number[]
   readonly failovers: readonly number[]
   readonly timeline: readonly TimelineEvent[]
-  /** What was found while the run went on. */
+  /** What was found while the run continued. */
   readonly standstills: readonly string[]
   readonly resources: readonly string[]
   readonly unclean: readonly string[]

@@ -121,7 +121,7 @@ function mysqlTables(): readonly string[] {
 }
 
 /**
- * An expression that names the server for as long as its history does not fork: positions of a key begin anew behind a
+ * An expression that names the server for as long as its history does not fork: positions of a key begin again behind a
  * failover, since the new primary may have lost the last ones.
  */
 export function epochExpression(engine: Engine): string {

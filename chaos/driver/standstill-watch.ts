@@ -41,7 +41,7 @@ export class StandstillWatch {
     this.#loop = this.#watch()
   }
 
-  /** While the database or the broker is not well, nothing counts; afterwards all clocks begin anew. */
+  /** While the database or the broker is not well, nothing counts; afterwards all clocks begin again. */
   set isWell(isWell: boolean) {
     this.#isWell = isWell
     if (!isWell) this.#heads.clear()

@@ -77,7 +77,7 @@ export class WorkerProcess {
     this.#child.kill(signal)
   }
 
-  /** Ends the process by SIGTERM, and by force when that takes too long. → whether it ended by itself, with code 0. */
+  /** Ends the process by SIGTERM, and by force when that takes too long. @returns whether it ended by itself, with code 0. */
   async stop(timeoutMs: number): Promise<boolean> {
     if (this.#isStopped) this.signal('SIGCONT')
     this.signal('SIGTERM')

@@ -53,9 +53,9 @@ export const PLANTS: readonly Plant[] = [
         package: 'mysql',
         file: 'relay-statements.js',
         find: `straight_join \${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
-where \${mine} and \${stampIn('o')} = \${instant('accepted.stamp')}`,
+where \${isHolder} and \${stampIn('o')} = \${instant('accepted.stamp')}`,
         replace: `straight_join \${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
-where \${mine}`,
+where \${isHolder}`,
       },
     ],
     checks: ['published'],

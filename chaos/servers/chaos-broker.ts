@@ -61,7 +61,7 @@ class RabbitmqNode implements ChaosBroker {
   readonly #folder: GuardedFolder
   readonly #user = serverUser('rabbitmq')
   readonly #environment: NodeJS.ProcessEnv
-  /** Erlang's name server: one of its own, since that of the machine is somebody else's or would outlive this run. */
+  /** Erlang's name server: one of its own, because the machine's belongs to someone else or would outlive this run. */
   #names: KeptProcess | undefined
   #node: KeptProcess | undefined
   readonly #limited = new Set<string>()

@@ -76,7 +76,7 @@ async function demonstrate(options: DemoOptions): Promise<number> {
   return exitCode
 }
 
-/** Delivers, kills, and waits for the end of it. → whether the second service has caught up. */
+/** Delivers, kills, and waits for the end of it. @returns whether the second service has caught up. */
 async function run(options: DemoOptions, stage: Stage, signal: AbortSignal): Promise<boolean> {
   const random = new SeededRandom(options.seed)
   const webhooks = makeWebhooks(options.deliveries, random)

@@ -60,7 +60,7 @@ async function open(): Promise<void> {
   }
 }
 
-/** → their ids */
+/** @returns their ids */
 async function publish(messages: readonly NewMessage[]): Promise<string[]> {
   const outbox = createOutbox({ database })
   const published = await database.transact((tx) => outbox.publish(tx, messages))

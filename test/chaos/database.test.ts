@@ -46,7 +46,7 @@ function names(what: string, count: number): string[] {
   return Array.from({ length: count }, (_, n) => `${what} ${n}`)
 }
 
-test('what is committed survives a restart at once, and the standby goes on', async () => {
+test('what is committed survives a restart at once, and the standby continues', async () => {
   const open = await SqlConnection.to(database.url)
   const lost = open.lost()
   await add(names('kept', 20))

@@ -54,7 +54,7 @@ function connect(): End {
   return end
 }
 
-/** → a client, and its other end at the server */
+/** @returns a client, and its other end at the server */
 async function pair(): Promise<[End, End]> {
   const before = accepted.length
   const client = connect()

@@ -28,7 +28,7 @@ async function sql(text: string): Promise<void> {
   await connection.end()
 }
 
-/** One file, one database: each test goes on from the one before it. */
+/** One file, one database: each test continues from the one before it. */
 test('migrate says what it would apply, applies it, and finds nothing to do then', async () => {
   const { pending } = (await json('migrate', '--dry-run')) as { pending: string[] }
   expect(pending[0]).toBe('0001_inbox')

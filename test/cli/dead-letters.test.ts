@@ -132,7 +132,7 @@ test('O5 several dead letters of one id are all shown, listed and discarded', as
   )
 })
 
-test('O4 discard --parked deletes what waits for another attempt, and lets its key go on', async () => {
+test('O4 discard --parked deletes what waits for another attempt, and lets its key continue', async () => {
   await shop.sql(
     parked('head', { key: "'k'", order_key: "'k'", due_at: "now() + interval '1 hour'", attempts: '2' }),
   )

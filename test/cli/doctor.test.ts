@@ -24,7 +24,7 @@ async function finding(check: string): Promise<Answer['findings'][number]> {
 test('doctor finds fresh tables in order', async () => {
   const { code, healthy, findings } = await doctor()
   expect([code, healthy]).toEqual([0, true])
-  // The server is somebody else's: it may have settings that doctor warns of.
+  // The server belongs to someone else and may have settings that doctor warns about.
   const ours = findings.filter(({ check }) => !['durability', 'autovacuum', 'vacuum horizon'].includes(check))
   expect(ours.filter(({ verdict }) => verdict !== 'ok').map(({ check }) => check)).toEqual(['relay'])
   const { stdout } = await shop.run('doctor')

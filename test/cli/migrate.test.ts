@@ -65,7 +65,7 @@ test('migrate --print writes SQL that creates the tables in a schema with capita
 })
 
 const mistakes: [string, string[], number, RegExp][] = [
-  ['no command', [], 2, /Usage: npx txbox/],
+  ['no command', [], 2, /Usage: npx @txbox\/cli/],
   ['an unknown command', ['migrat'], 2, /unknown command 'migrat'/],
   ['an unknown option', ['migrate', '--databse', 'x'], 2, /unknown option '--databse'/],
   [

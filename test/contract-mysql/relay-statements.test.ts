@@ -52,7 +52,7 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
     return other
   }
 
-  test('O7 a settlement waits for a takeover that is under way, and settles nothing when it was taken', async () => {
+  test('O7 a settlement waits for a takeover that is in flight, and settles nothing when it was taken', async () => {
     const other = await takeOver()
     const settling = expect(relay.settle(lease, SHARD, accepted(rows))).rejects.toThrow(LeaseLostError)
     await target.blocked(1)
@@ -83,7 +83,7 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
     expect(await outbox.backlogSize()).toBe(160)
   })
 
-  test('messages that somebody has deleted by hand are no reason to think the lease lost', async () => {
+  test('messages that were deleted by hand are no reason to think the lease lost', async () => {
     await relay.settle(lease, SHARD, accepted(rows.slice(0, 4)))
     await relay.settle(lease, SHARD, accepted(rows.slice(0, 4)))
     await relay.settle(lease, SHARD, accepted(rows))

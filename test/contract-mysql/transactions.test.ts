@@ -181,7 +181,7 @@ onEachKind(target, (kind) => {
     expect(await subject.effects()).toBe(0)
   })
 
-  describe('after a deadlock the server goes on as if the transaction were still open', () => {
+  describe('after a deadlock the server continues as if the transaction were still open', () => {
     const [abort] = Object.values(target.abortions)
     // As many releases of MariaDB do by themselves: what comes next opens another transaction.
     const goOn = async (tx: TransactionHandle, name: string): Promise<void> => {

@@ -43,7 +43,7 @@ function inboxOn(config: PoolConfig) {
 for (const pipeline of [false, true]) {
   const kind = pipeline ? 'a pipelined pool' : 'a pool'
 
-  test(`I2 run on ${kind} goes on when its prepared claim has been deallocated`, async () => {
+  test(`I2 run on ${kind} continues when its prepared claim has been deallocated`, async () => {
     const { run, effects } = inboxOn({ pipeline })
     expect(await run('1')).toBe('processed')
     // The first of a pool looks at the tables before it claims.
@@ -54,7 +54,7 @@ for (const pipeline of [false, true]) {
     expect(await effects()).toEqual(['1', '2', '3'])
   })
 
-  test(`I2 run on ${kind} goes on when a pooler has put another client's prepared claim there`, async () => {
+  test(`I2 run on ${kind} continues when a pooler has put another client's prepared claim there`, async () => {
     const { pool, run, effects } = inboxOn({ pipeline })
     expect(await run('0')).toBe('processed')
     expect(await run('1')).toBe('processed')

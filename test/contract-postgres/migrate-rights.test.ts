@@ -24,7 +24,7 @@ describe('a user who may not create schemas', () => {
   beforeAll(() => target.sql(`create role ${owner} login password 'x'`))
   afterAll(() => target.sql(`drop owned by ${owner}; drop role ${owner}`))
 
-  test('migrates a schema that somebody else has made for that user', async () => {
+  test('migrates a schema that another user has created for that user', async () => {
     const pool = poolOfOwner()
     onTestFinished(() => pool.end())
     await expect(migrate(pool, { schema: 'mine' })).rejects.toThrow(/permission denied/)

@@ -247,9 +247,9 @@ describe('tables of two hundred thousand rows', () => {
       expectFew(work, 20)
     })
 
-    test('O4 a key goes on from a place', async () => {
+    test('O4 a key continues from a place', async () => {
       const values = [3, ['key-0'], [places[500]], ...limits, [stamps[500]]]
-      // One more is the row from which it goes on.
+      // One more is the row from which it continues.
       expectFew(await planOf(parked.readOnward, values), 1001)
       expectFew(await planOf(parked.readAlone, [[places[500]], [stamps[500]], 16_384]), 1)
     })

@@ -47,7 +47,7 @@ const statements = Object.entries({
   'version-buffer': versionBufferStatements('txbox'),
 }).flatMap(([area, texts]) => Object.entries(texts).map(([name, text]) => [`${area}.${name}`, text] as const))
 
-describe('functions and operators that somebody else has planted in public', () => {
+describe('functions and operators that another user has planted in public', () => {
   const target = useTarget()
   let client: Client
 

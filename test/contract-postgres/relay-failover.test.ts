@@ -25,7 +25,7 @@ afterEach(async () => {
   await pair.close()
 })
 
-/** → their ids */
+/** @returns their ids */
 async function publish(messages: readonly NewMessage[]): Promise<string[]> {
   const database = postgres({ db: pool })
   const outbox = createOutbox({ database })

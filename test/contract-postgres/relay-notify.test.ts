@@ -63,7 +63,7 @@ async function started(
   const since = await instant()
   const subject = await RelayUnderTest.started({ database }, publisher, {
     ...RARELY,
-    // No lease runs out and is taken again, which would make the relay look.
+    // No lease expires and is taken again, which would make the relay look.
     leaseMs: 60_000,
     wakeup: 'notify',
     ...options,
@@ -89,7 +89,7 @@ test('a relay is woken by a commit, long before it would look by itself', async 
   expect(broker.log.length).toBe(7)
 })
 
-test('it finds what was stored before it listened, and connects anew when the connection is cut', async () => {
+test('it finds what was stored before it listened, and connects again when the connection is cut', async () => {
   const broker = new Broker()
   const subject = await started(broker)
   await publish()
@@ -140,7 +140,7 @@ test('news that come while their shard is at work are not passed over', async ()
   await started(broker, {}, publisher)
   await publish()
   await gate.reached()
-  // The call goes on. The shard is looked at again: other keys go, and the next message of the same key waits.
+  // The call continues. The shard is looked at again: other keys go, and the next message of the same key waits.
   await publish({ count: 30 })
   await gate.reached(2)
   gate.open()

@@ -57,7 +57,7 @@ onEachKind(target, (kind) => {
     expect(await outbox.backlogSize()).toBe(160)
   })
 
-  test('messages that somebody has deleted by hand are no reason to think the lease lost', async () => {
+  test('messages that were deleted by hand are no reason to think the lease lost', async () => {
     const read = await relay.read(SHARD, LIMITS)
     await settle(read.slice(0, 4))
     await settle(read)

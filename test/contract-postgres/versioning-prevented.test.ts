@@ -11,7 +11,7 @@ const root = useRoot(
   target.kinds.find((kind) => kind.library === 'kysely')!,
 )
 
-test('V2 an UPDATE that a trigger prevents is no conflict of versions, and does not go on for ever', async () => {
+test('V2 an UPDATE that a trigger prevents is no conflict of versions, and does not continue forever', async () => {
   await target.sql(
     'create function prevent() returns trigger language plpgsql as $$ begin return null; end $$',
   )

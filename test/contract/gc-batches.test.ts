@@ -98,7 +98,7 @@ describe('stopping', () => {
     await running
   })
 
-  test('G2 the signal of the options ends it for good', async () => {
+  test('G2 the signal of the options ends it permanently', async () => {
     const over = new AbortController()
     const gc = collector({ signal: over.signal })
     await gc.start()
@@ -136,7 +136,7 @@ test('G2 started, it collects by interval until it is stopped, and can be starte
 })
 
 describe('failures', () => {
-  test('G2 a statement that is cut off for its length halves the batch, and the run goes on', async () => {
+  test('G2 a statement that is cut off for its length halves the batch, and the run continues', async () => {
     await garbage.expiredClaims('c', 40)
     await garbage.onDelete({ sleepMs: 30 })
     const over = garbage.endLongBatches(200)
@@ -182,7 +182,7 @@ describe('failures', () => {
     expect(collected).toMatchObject({ inbox: 5, complete: true })
   })
 
-  test('G2 started, it tells of ten failures once, goes on, and mends itself', async () => {
+  test('G2 started, it tells of ten failures once, continues, and recovers', async () => {
     await garbage.expiredClaims('c', 5)
     await garbage.onDelete('fails')
     const gc = collector({ intervalMs: 1000 })

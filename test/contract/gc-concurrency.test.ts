@@ -26,7 +26,7 @@ onEachRoot(target, (kind) => {
     expect([await garbage.claimCount(), await garbage.parkedIds()]).toEqual([0, []])
   })
 
-  test('G3 a collector waits for nobody: what another transaction has locked is left for the next run', async () => {
+  test('G3 a collector never waits: what another transaction has locked is left for the next run', async () => {
     const subject = new InboxUnderTest(target, root)
     for (const id of ['a', 'b', 'c']) await subject.process({ id })
     await target.expire(subject.consumer)
@@ -50,7 +50,7 @@ onEachRoot(target, (kind) => {
     await transaction.rollback()
   })
 
-  test('G3 deliveries go on beside collectors, without a conflict, and each takes effect once', async () => {
+  test('G3 deliveries continue beside collectors, without a conflict, and each takes effect once', async () => {
     const subject = new InboxUnderTest(target, root)
     await garbage.expiredClaims('other', 2000)
     await garbage.expiredClaims(subject.consumer, 200)

@@ -112,7 +112,7 @@ onEachKind(target, (kind) => {
         const abort = await target.prepareAbortion(tx)
         abort().catch(() => undefined)
       }
-      // Kysely says so itself, at its COMMIT; a pg client would roll back there without a word.
+      // Kysely says so itself, at its COMMIT; a pg client would roll back there silently.
       const error = kind.library === 'kysely' ? Error : TransactionAbortedError
       await expect(subject.process({ id: `m${time}` }, unawaited), `time ${time}`).rejects.toThrow(error)
       await expect(subject.inbox.run({ id: `m${time}` }, unawaited), `time ${time}`).rejects.toThrow(error)

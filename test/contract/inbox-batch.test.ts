@@ -193,7 +193,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     },
   )
 
-  /** Claims and does nothing. → the ids that were fresh */
+  /** Claims and does nothing. @returns the ids that were fresh */
   async function claimBatch(subject: InboxUnderTest, ids: readonly string[]): Promise<string[]> {
     const transaction = await root.begin()
     try {

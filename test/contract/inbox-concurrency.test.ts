@@ -30,7 +30,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
   })
 
-  test('I4 the others wait, and nobody is told duplicate before the winner has committed', async () => {
+  test('I4 the others wait, and no delivery gets duplicate before the winner has committed', async () => {
     const subject = new InboxUnderTest(target, root)
     const winner = await root.begin()
     await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)
@@ -47,7 +47,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([subject.calls, await subject.effects()]).toEqual([1, 1])
   })
 
-  test('I4 who waits inside run is told duplicate when the winner has committed', async () => {
+  test('I4 a delivery that waits inside run gets duplicate when the winner has committed', async () => {
     const subject = new InboxUnderTest(target, root)
     const winner = await root.begin()
     await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)

@@ -252,7 +252,7 @@ for (const isolation of ISOLATIONS.filter((level) => target.refusesNewer(level))
       await early.rollback()
       await other.rollback()
       expectConflict(errors[0])
-      // PostgreSQL, which keeps no trace of a row that is gone, lets it be claimed anew.
+      // PostgreSQL, which keeps no trace of a row that is gone, lets it be claimed again.
       if (target.engine === 'mariadb') expectConflict(errors[1])
       expect(await subject.inbox.run({ id: 'renewed' }, subject.handle)).toMatchObject({
         status: 'duplicate',

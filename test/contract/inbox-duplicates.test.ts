@@ -13,7 +13,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     const subject = new InboxUnderTest(target, root)
     for (const id of IDS) await subject.process({ id })
     const transactions = await Promise.all(Array.from({ length: TRANSACTIONS }, () => root.begin()))
-    // Nobody commits before all are through: one lock that two cannot share, and they would wait for ever.
+    // Nobody commits before all are through: one lock that two cannot share, and they would wait forever.
     const told = await Promise.all(
       transactions.map(async ({ tx }, index) => {
         const statuses: string[] = []

@@ -100,7 +100,7 @@ onEachKind(target, (kind) => {
     expect(await subject.process({ id: stored ?? '' })).toMatchObject({ status: 'processed' })
   })
 
-  test('K3 consumers of 100 characters in any script are told apart', async () => {
+  test('K3 consumers of 100 characters in any script are distinguished', async () => {
     const long = '名'.repeat(99)
     const one = new InboxUnderTest(target, root, { consumer: `${long}1` })
     const other = new InboxUnderTest(target, root, { consumer: `${long}2` })

@@ -28,7 +28,7 @@ async function publish(...ids: readonly string[]): Promise<void> {
 }
 
 test.for([['null'], ['[]'], ['{"a":1}']])(
-  'a row whose headers were altered to %s is a dead letter, and the others go on',
+  'a row whose headers were altered to %s is a dead letter, and the others continue',
   async ([headers]) => {
     await publish('altered', 'beside')
     await outbox.sql(`update ${prefix}outbox set headers = ? where id = 'altered'`, [headers])

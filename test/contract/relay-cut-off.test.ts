@@ -75,7 +75,7 @@ for (const kind of kindsOfRoots(target)) {
         const frozen = owner.network.freezeAfter(requests).then(() => true)
         const finished = actions[doing]!(owner, messages[requests]!).then(
           () => false,
-          // A lease that has run out by now.
+          // A lease that has expired by now.
           () => false,
         )
         const wasCutOff = await Promise.race([frozen, finished])

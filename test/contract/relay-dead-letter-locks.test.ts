@@ -50,7 +50,7 @@ onEachRoot(target, (kind) => {
     return ids
   }
 
-  test('O3 O5 redriven while the first of the key is being discarded: the rest goes on, in order', async () => {
+  test('O3 O5 redriven while the first of the key is being discarded: the rest continues, in order', async () => {
     const ids = await threeDead('k')
     const discarding = await root.begin()
     await discarding.exec(`delete from ${PARKED} where id = ?`, [ids[0]])

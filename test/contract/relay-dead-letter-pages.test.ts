@@ -73,7 +73,7 @@ describe('parked messages', () => {
   const root = useRoot(target, mainKind(target))
   const [bad, other] = keysOfOneShard(2) as [string, string]
 
-  test('O4 discarding the parked head of a key lets the key go on; what is scheduled or dead stays', async () => {
+  test('O4 discarding the parked head of a key lets the key continue; what is scheduled or dead stays', async () => {
     const store = connectedPortsOf('test', root.database).deadLetters({ statementTimeoutMs: 10_000 })
     await kill(root, ['dead'])
     const [scheduled] = await publishAll(root, [

@@ -40,7 +40,7 @@ onEachRoot(target, (kind) => {
     expect((await outbox.parked()).map(({ id }) => id)).toEqual(waiting)
   })
 
-  test('O5 the list is filtered, and goes on after an id', async () => {
+  test('O5 the list is filtered, and continues after an id', async () => {
     const topics = ['a', 'a', 'b', 'a', 'a']
     const ids = await publishAll(
       root,

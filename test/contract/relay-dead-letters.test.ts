@@ -19,7 +19,7 @@ onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
   const never = new PermanentError('never')
 
-  test('O5 a final rejection, and the last attempt, make dead letters; the key goes on', async () => {
+  test('O5 a final rejection, and the last attempt, make dead letters; the key continues', async () => {
     const ids = await publishAll(root, messagesOf(bad, 4))
     const broker = new Broker()
     const publisher = broker.publisher({
@@ -85,7 +85,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlogSize()).toBe(3)
   })
 
-  test('O5 a redriven message keeps its id, begins anew, and goes before what has come since', async () => {
+  test('O5 a redriven message keeps its id, begins again, and goes before what has come since', async () => {
     const ids = await publishAll(root, messagesOf(bad, 3))
     const broker = new Broker()
     const refused = new Set([ids[0]!, ids[1]!])
@@ -191,7 +191,7 @@ onEachRoot(target, (kind) => {
     expect(broker.ids().sort()).toEqual([...ids].sort())
   })
 
-  test('O5 it dies again: a dead letter anew, which says who put it back last', async () => {
+  test('O5 it dies again: a dead letter again, which says who put it back last', async () => {
     const [id] = await publishAll(root, messagesOf(bad, 1))
     const subject = await RelayUnderTest.started(
       root,

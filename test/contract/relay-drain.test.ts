@@ -37,7 +37,7 @@ onEachRoot(target, (kind) => {
     expect(publisher.closed).toBe(1)
   })
 
-  test('drain on a relay that is running waits until all of it has been settled, and the relay goes on', async () => {
+  test('drain on a relay that is running waits until all of it has been settled, and the relay continues', async () => {
     const broker = new Broker()
     const subject = await RelayUnderTest.started(root, broker.publisher(), { batchSize: 10 })
     for (let round = 1; round <= 5; round += 1) {
@@ -160,7 +160,7 @@ describe('on one kind of handle', () => {
     },
   )
 
-  test('drain goes on through an outage of the publisher', async () => {
+  test('drain continues through an outage of the publisher', async () => {
     const ids = await publishAll(root, messagesOf('a', 3))
     const broker = new Broker()
     const publisher = broker.publisher({

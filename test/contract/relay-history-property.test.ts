@@ -27,7 +27,7 @@ interface Message {
 }
 
 type Step =
-  /** In one of three transactions that are open side by side, each with keys of its own. `open`: it goes on later. */
+  /** In one of three transactions that are open side by side, each with keys of its own. `open`: it continues later. */
   | { do: 'publish'; session: 0 | 1 | 2; messages: readonly Message[]; end: 'open' | 'commit' | 'rollback' }
   | { do: 'redrive' | 'discard'; by: 'ids' | 'key' | 'topic'; pick: number; times: 1 | 2 }
   | { do: 'start'; ordering: 'none' | 'per-key'; batchSize: number; death: Death | undefined }
@@ -238,7 +238,7 @@ class Performance {
     await Promise.race([stopped, oldest.mortal.death])
   }
 
-  /** A relay has died: its leases are held to have run out, so that nobody has to wait for that. */
+  /** A relay has died: its leases are held to have expired, so that nobody has to wait for that. */
   async #bury(owner: string): Promise<void> {
     const place = this.#relays.findIndex(({ mortal }) => mortal.owner === owner)
     // Unless it is being stopped.

@@ -60,7 +60,7 @@ test('N1 a parked message keeps its last ten errors with their causes, the newes
   expect(new Date(errors[0]!.at).getTime()).toBeGreaterThan(Date.now() - 60_000)
 })
 
-test('O4 a key whose head somebody has deleted by hand goes on when its shard is taken', async () => {
+test('O4 a key whose head was deleted by hand continues when its shard is taken', async () => {
   const [head, ...rest] = await publishAll(root, messagesOf(away, 3))
   const broker = new Broker()
   const publisher = broker.publisher({

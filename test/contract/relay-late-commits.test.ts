@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Broker } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
+import { messagesOf, publishIn, publishTogether, RelayUnderTest } from '../support/relay-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
@@ -13,6 +13,14 @@ const [mine, other] = keysOfOneShard(2) as [string, string]
 /** More than a relay publishes of a shard before it looks where to begin its reads. */
 const MANY = 4000
 
+/** In transactions of a thousand. */
+async function publishMany(from: number): Promise<string[]> {
+  const ids: string[] = []
+  for (let done = 0; done < MANY; done += 1000)
+    ids.push(...(await publishTogether(root, messagesOf(other, 1000, from + done))))
+  return ids
+}
+
 test('O3 O12 a commit that comes thousands of messages later is not skipped, though others have come and gone', async () => {
   const broker = new Broker()
   const publisher = broker.publisher({ ordering: 'per-key' })
@@ -20,11 +28,11 @@ test('O3 O12 a commit that comes thousands of messages later is not skipped, tho
   // Of the same shard; the first number is drawn before all others.
   const first = await root.begin()
   const late = await publishIn(root, first, messagesOf(mine, 2))
-  const early = await publishAll(root, messagesOf(other, MANY))
+  const early = await publishMany(1)
   const second = await root.begin()
   const later = await publishIn(root, second, messagesOf(other, 2, MANY + 1))
   await broker.received(MANY)
-  const meanwhile = await publishAll(root, messagesOf(other, MANY, MANY + 3))
+  const meanwhile = await publishMany(MANY + 3)
   await broker.received(2 * MANY)
   await second.commit()
   await broker.received(2 * MANY + 2)

@@ -52,14 +52,14 @@ onEachRoot(target, (kind) => {
     await untilShares(16)
     await c.relay.stop()
     expect(await outbox.heldLeases()).toBe(0)
-    // What is given back by one who stops is no loss to anybody.
+    // What is released by one who stops is no loss to anybody.
     for (const relay of [a, b, c]) {
       expect(relay.heard('error')).toEqual([])
       expect(new Set(relay.heard('lease-lost').map(({ reason }) => reason))).toEqual(new Set(['stopped']))
     }
   })
 
-  // Owners may have the same name, as a process and the one that replaced it: the term tells them apart.
+  // Owners may have the same name, as a process and the one that replaced it: the term distinguishes them.
   for (const successor of ['b', 'a']) {
     test(`O7 who has lost his lease, to '${successor}', publishes no further batch, and settles nothing`, async () => {
       const broker = new Broker()
@@ -122,14 +122,14 @@ describe('on one kind of handle', () => {
     await subject.hears('lease-lost', 16)
     expect(new Set(subject.heard('lease-lost').map(({ reason }) => reason))).toEqual(new Set(['taken']))
     await publishAll(root, messagesOf(undefined, 32))
-    // It has gone on looking for shards since then, and has got none.
+    // It has continued looking for shards since then, and has got none.
     await target.past(new Date((await target.now()).getTime() + LEASE_MS))
     expect((await outbox.leases()).map(({ term }) => term)).toEqual(before.map(({ term }) => term + 1n))
     expect(broker.log).toEqual([])
     expect((await outbox.backlog()).length).toBe(32)
   })
 
-  test('O7 a lease that has run out is not renewed, although nobody has taken it: it is taken anew', async () => {
+  test('O7 a lease that has expired is not renewed, although nobody has taken it: it is taken again', async () => {
     const broker = new Broker()
     const subject = await start(broker, 'a')
     await untilShares(16)
@@ -160,12 +160,12 @@ describe('on one kind of handle', () => {
       const subject = await RelayUnderTest.started(root, publisher, { leaseMs: LEASE_MS })
       await gate.reached()
       await outbox.expireLeases()
-      // All but this one are taken anew at once: nothing of them is in flight.
+      // All but this one are taken again at once: nothing of them is in flight.
       await subject.hears('lease-acquired', 16 + 15)
       expect((await outbox.leases()).length).toBe(15)
       gate.open()
       await outbox.settled()
-      // It has got the shard anew, and has begun from the beginning.
+      // It has got the shard again, and has begun from the beginning.
       expect(broker.ids()).toEqual([...ids.slice(0, sizes[0]), ...ids])
       expect(broker.calls.map(({ messages }) => messages.length)).toEqual(sizes)
       expect(broker.violations).toEqual([])

@@ -23,7 +23,7 @@ interface Publish {
 interface Step {
   readonly session: 0 | 1 | 2
   readonly publish: readonly Publish[]
-  /** `open`: it goes on with the next step of its session. */
+  /** `open`: it continues with the next step of its session. */
   readonly end: 'open' | 'commit' | 'rollback'
 }
 
@@ -95,7 +95,7 @@ interface Sent {
   readonly key: string | undefined
 }
 
-/** → what was committed, in the order of the commits */
+/** @returns the committed messages, in the order of the commits */
 async function carryOut(root: Root, steps: readonly Step[]): Promise<Sent[]> {
   const publisher = outboxOf(root)
   const open = new Map<number, { transaction: OpenTransaction; sent: Sent[] }>()

@@ -3,7 +3,14 @@ import type { NewMessage } from '@txbox/core'
 import { Broker } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, outboxOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
+import {
+  messagesOf,
+  outboxOf,
+  publishAll,
+  publishIn,
+  publishTogether,
+  RelayUnderTest,
+} from '../support/relay-under-test.ts'
 import { onEachRoot, onEachRootAndIsolation, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
@@ -64,7 +71,7 @@ onEachRoot(target, (kind) => {
     'shards that begin together begin with batches of different sizes, if those are long, so that they do not end together ($batchSize)',
     async ({ batchSize, first }) => {
       const keys = [0, 7, 15].map((shard) => keysOfOneShard(1, shard)[0]!)
-      for (const key of keys) await publishAll(root, messagesOf(key, 780))
+      for (const key of keys) await publishTogether(root, messagesOf(key, 780))
       const broker = new Broker()
       const publisher = broker.publisher({ ordering: 'per-key' })
       await new RelayUnderTest(root, publisher, { batchSize }).relay.drain()

@@ -85,7 +85,7 @@ describe('a publisher that throws', () => {
     expect(pauses[0]).toBeGreaterThan(0)
     expect(pauses[3]!).toBeGreaterThanOrEqual(2 * pauses[0]!)
     for (const { error } of told) expect(errors).toContain(error)
-    // As a whole: every shard pauses. Calls that were under way when the first one failed are no more than a few.
+    // As a whole: every shard pauses. Calls that were in flight when the first one failed are no more than a few.
     expect(broker.calls.length - errors.length).toBeLessThan(40)
     expect(errors.length).toBeLessThan(4 * 16)
     expect(broker.log.map(({ message }) => message.attempt)).toEqual(ids.map(() => 1))

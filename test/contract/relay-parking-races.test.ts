@@ -164,7 +164,7 @@ onEachRoot(target, (kind) => {
     expect(batch.length).toBe(5)
   })
 
-  test('O6 when many keys go on at once, what comes of them is bounded by the batch', async () => {
+  test('O6 when many keys continue at once, what comes of them is bounded by the batch', async () => {
     const keys = keysOfOneShard(4)
     for (const one of keys) await publishAll(root, messagesOf(one, 5))
     const batch = await read()

@@ -12,7 +12,7 @@ const root = useRoot(target, mainKind(target))
 const [kept] = keysOfOneShard(1) as [string]
 const [other] = keysOfOneShard(1, 7) as [string]
 
-/** A trigger of somebody else's that lets no row of this key go. */
+/** A trigger that keeps rows of this key from being deleted. */
 async function keepRows(key: string): Promise<void> {
   const statements =
     target.engine === 'postgres'
@@ -36,7 +36,7 @@ async function letRowsGo(): Promise<void> {
   for (const statement of statements) await outbox.sql(statement, [])
 }
 
-test('O18 messages that the database does not let go are published once, and reported with growing pauses; other shards go on', async () => {
+test('O18 messages that the database does not let go are published once, and reported with growing pauses; other shards continue', async () => {
   await keepRows(kept)
   try {
     const broker = new Broker()
@@ -56,7 +56,7 @@ test('O18 messages that the database does not let go are published once, and rep
     await outbox.settled()
     expect(broker.ids(kept)).toEqual(stuck)
     expect(subject.heard('error').length - errorsBefore).toBeLessThan(3)
-    // The shard goes on.
+    // The shard continues.
     const later = await publishAll(root, messagesOf(kept, 2, 4))
     await broker.received(10)
     expect(broker.ids(kept)).toEqual([...stuck, ...later])

@@ -30,7 +30,7 @@ onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   for (const ordering of ORDERINGS) {
-    test(`O4 a refused message and its successors wait, other keys of its shard go on (${ordering})`, async () => {
+    test(`O4 a refused message and its successors wait, other keys of its shard continue (${ordering})`, async () => {
       // More that wait than fit into several batches, in front of those that may go.
       const blocked = await publishAll(root, messagesOf(bad, 50))
       const others = await publishAll(root, [...messagesOf(good, 10), ...messagesOf(better, 10)])
@@ -156,7 +156,7 @@ onEachRoot(target, (kind) => {
     expect(subject.heard('parked')[0]).not.toHaveProperty('key', expect.anything())
   })
 
-  test('O4 many keys are blocked at once, and the others go on', async () => {
+  test('O4 many keys are blocked at once, and the others continue', async () => {
     const keys = Array.from({ length: 200 }, (_, n) => `key-${n}`)
     await publishAll(
       root,

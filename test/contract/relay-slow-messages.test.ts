@@ -117,7 +117,7 @@ test('O4 messages in flight are bounded by the batch, however many are slow', as
   expect(broker.firstIds().length).toBe(ids.length + 1)
 })
 
-test('O4 a large call that goes on answering is settled as a whole, however long it takes', async () => {
+test('O4 a large call that continues answering is settled as a whole, however long it takes', async () => {
   const [ACCEPTED, messages] = [{ status: 'accepted' } as const, 100]
   await publishAll(root, messagesOf(slow, messages))
   const publisher: Publisher = {

@@ -77,7 +77,7 @@ onEachRoot(target, (kind) => {
     await subject.relay.stopped
     expect(await outbox.heldLeases()).toBe(0)
 
-    // The next one takes over at once, long before the lease would have run out.
+    // The next one takes over at once, long before the lease would have expired.
     const next = new Broker()
     const nextGate = new Gate()
     const nextPublisher = next.publisher({ owner: 'next', ordering: 'per-key', respond: holding(nextGate) })

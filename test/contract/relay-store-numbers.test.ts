@@ -65,7 +65,7 @@ onEachRoot(target, (kind) => {
     expect(idsOf(await relay.readDue())).toEqual(idsOf(now))
   })
 
-  test('O14 a key that goes on after a place of another time is neither skipped nor overtaken', async () => {
+  test('O14 a key that continues after a place of another time is neither skipped nor overtaken', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'k', 'k')
     await relay.park(await relay.read(), { retryInMs: 3_600_000 })

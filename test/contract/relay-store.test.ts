@@ -32,7 +32,7 @@ onEachRoot(target, (kind) => {
     expect(await relay.read()).toEqual([])
   })
 
-  test('O4 what was refused is parked with its errors, what is behind it waits, and both go on in order', async () => {
+  test('O4 what was refused is parked with its errors, what is behind it waits, and both continue in order', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'k', 'k', 'other')
     const read = await relay.read()
@@ -110,7 +110,7 @@ onEachRoot(target, (kind) => {
     expect((await relay.readSuspect())?.id).toBe(ids[2])
   })
 
-  test('O5 a key whose parked head was deleted by hand goes on', async () => {
+  test('O5 a key whose parked head was deleted by hand continues', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'k', 'l', 'l', 'm', 'm')
     const read = await relay.read()
@@ -125,7 +125,7 @@ onEachRoot(target, (kind) => {
     expect(await relay.store.healKeys(relay.lease, SHARD)).toBe(0)
   })
 
-  test('O7 nothing is settled, marked or healed under a lease that is somebody else’s', async () => {
+  test('O7 nothing is settled, marked or healed under the lease of another owner', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'k')
     const read = await relay.read()

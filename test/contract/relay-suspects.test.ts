@@ -96,7 +96,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     expect(next.calls.map(({ messages }) => messages.length)).toEqual([10])
   })
 
-  test('O9 O16 suspects go one at a time and in order, while other messages of their shard and other shards go on', async () => {
+  test('O9 O16 suspects go one at a time and in order, while other messages of their shard and other shards continue', async () => {
     const suspects = await publishAll(root, [...messagesOf(poisoned, 3), ...messagesOf(otherSuspect, 3)])
     await die(2)
     await die(2)

@@ -79,7 +79,7 @@ const NAME = `outbox/${String(SHARD).padStart(2, '0')}`
 const LEASES = target.engine === 'postgres' ? 'txbox.leases' : 'txbox_leases'
 
 for (const becomes of ['accepted', 'refused'] as const) {
-  test(`O7 while a settlement is under way (${becomes}) nobody gets the lease, though it has run out`, async () => {
+  test(`O7 while a settlement is in flight (${becomes}) nobody gets the lease, though it has expired`, async () => {
     const ports = root.database[portsKey]
     const store = ports.relay({ statementTimeoutMs: 20_000 })
     const leases = ports.leases()

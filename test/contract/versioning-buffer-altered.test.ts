@@ -61,3 +61,12 @@ test('a sweep passes over what cannot be read, and a redrive of it is refused', 
   await expect(it.buffer.redrive('k', 1)).rejects.toMatchObject({ code: 'TXBOX_INVALID_MESSAGE' })
   expect(await it.buffer.deadLetters()).toHaveLength(1)
 })
+
+test('a dead letter that somebody has brought back by hand does not take the count of waiting messages below 0', async () => {
+  const it = subject(1)
+  await it.deliver(1)
+  await expect.poll(async () => (await it.buffer.sweep()).deadLettered + it.dead.length).toBeGreaterThan(0)
+  await target.sql(`update ${waiting} set dead_at = null where consumer = ?`, [it.buffer.consumer])
+  expect(await it.buffer.sweep()).toEqual({ deadLettered: 1 })
+  expect((await it.deliver(0)).status).toBe('applied')
+})

@@ -62,7 +62,7 @@ onEachKind(target, (kind) => {
     expect(await subject.buffer.deadLetters({ key: 'other' })).toMatchObject([
       { reason: 'too-old', message: { key: 'other', from: 1 } },
     ])
-    // A dead letter waits for nobody.
+    // A dead letter does not block waiting messages.
     expect(await subject.deliver('other', 0)).toEqual({ status: 'applied', version: 1, followed: 0 })
     expect(await subject.buffer.discard('other', 1)).toBe(true)
     expect(await subject.buffer.discard('other', 1)).toBe(false)

@@ -104,7 +104,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.applied('k')).toEqual(steps(0, 4))
   })
 
-  test('V7 a call from inside apply for the same key is refused, and nothing waits for ever', async () => {
+  test('V7 a call from inside apply for the same key is refused, and nothing waits forever', async () => {
     const refused: unknown[] = []
     const subject = new VersionBufferUnderTest(target, root, {
       apply: async (tx, message) => {

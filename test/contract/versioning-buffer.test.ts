@@ -71,7 +71,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await subject.deliver('k', 7, 8)).toEqual({ status: 'applied', version: 9, followed: 1 })
   })
 
-  test('V2 I2 what apply throws rolls all of the delivery back, and the next one starts anew', async () => {
+  test('V2 I2 what apply throws rolls all of the delivery back, and the next one starts again', async () => {
     const broken = new Error('broken')
     let fails = true
     const subject: VersionBufferUnderTest = new VersionBufferUnderTest(target, root, {

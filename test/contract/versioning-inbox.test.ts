@@ -44,7 +44,7 @@ for (const isolation of ISOLATIONS) {
       expect(await tables.read(id)).toMatchObject({ version: '5', total: 5 })
     })
 
-    test('V3 I7 an error of a helper may be caught in the handler: the transaction goes on', async () => {
+    test('V3 I7 an error of a helper may be caught in the handler: the transaction continues', async () => {
       const subject = new InboxUnderTest(target, root)
       const id = await tables.order({ version: 3, status: 'pending' })
       const outcome = await subject.deliver(way, { id: 'early' }, async (tx) => {

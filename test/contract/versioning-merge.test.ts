@@ -41,7 +41,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     expect(results.map(({ version }) => version).sort((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9])
   })
 
-  test('V5 the row is read anew at each attempt, and conflicts are bounded', async () => {
+  test('V5 the row is read again at each attempt, and conflicts are bounded', async () => {
     const id = await tables.document(['a'])
     const seen: number[] = []
     const disturbed = updateMerged(db(), 'documents', {

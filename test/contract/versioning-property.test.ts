@@ -27,7 +27,7 @@ function shuffled(length: number): fc.Arbitrary<number[]> {
     .chain((more) => fc.shuffledSubarray([...places, ...more], { minLength: length + more.length }))
 }
 
-/** As a broker delivers: what is retryable comes again at the end of the queue. → how each message ended */
+/** As a broker delivers: what is retryable comes again at the end of the queue. @returns how each message ended */
 async function deliverAll(
   order: readonly number[],
   apply: (n: number) => Promise<string>,

@@ -93,7 +93,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     expect(gone).toBeInstanceOf(RowNotFoundError)
   })
 
-  test('V2 applied, stale, gap and diverged are told apart', async () => {
+  test('V2 applied, stale, gap and diverged are distinguished', async () => {
     const id = await tables.order({ version: 5 })
     const apply = (from: number, to: number) =>
       applyVersion(db(), 'orders', { where: { id }, from, to, set: { total: to } })

@@ -189,7 +189,7 @@ test('O7 a relay whose event loop is blocked for longer than its lease: replaced
   await gate.reached()
   expect(log.deliveries()).toEqual([])
   expect(broker.ids()).toEqual(ids.slice(0, 2))
-  // Its event loop goes on, and it finds out.
+  // Its event loop continues, and it finds out.
   await sleeper.tells('lost')
   await log.delivered(2)
   expect(await waiting()).toEqual(ids)

@@ -85,7 +85,7 @@ describe('migrate', () => {
       expect(results.filter(({ applied }) => applied.length > 0).length).toBe(1)
       for (const { pool } of nodes) {
         expect(await shapeOf(pool, prefix)).toEqual(clean)
-        // The lock has been given back.
+        // The lock has been released.
         await until(
           async () => (await rowsOf(pool, `select 1 from ${prefix}migrations where number = 0`)).length === 0,
           () => 'the row of the lock is gone',

@@ -51,7 +51,7 @@ describe('aborting', () => {
     expect(await call).toBe(stop)
   })
 
-  test('while it connects: who waits for the same connection goes on', async () => {
+  test('while it connects: who waits for the same connection continues', async () => {
     const queue = await broker.queue()
     const publisher = broker.publisher({ exchange: '' })
     const abort = new AbortController()

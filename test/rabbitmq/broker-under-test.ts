@@ -58,7 +58,7 @@ export class BrokerUnderTest {
     return url.href
   }
 
-  /** A new, durable queue. → its name */
+  /** A new, durable queue. @returns its name */
   async queue(options: { type?: 'classic' | 'quorum'; arguments?: object } = {}): Promise<string> {
     const name = this.name('queue')
     await this.channel.assertQueue(name, {
@@ -68,7 +68,7 @@ export class BrokerUnderTest {
     return name
   }
 
-  /** A new, durable exchange. → its name */
+  /** A new, durable exchange. @returns its name */
   async exchange(type = 'topic', options: Options.AssertExchange = {}): Promise<string> {
     const name = this.exchangeName()
     await this.channel.assertExchange(name, type, options)

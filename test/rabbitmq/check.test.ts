@@ -36,7 +36,7 @@ describe('check', () => {
     expect(message).not.toContain('hidden-word')
   })
 
-  test('N1 an exchange that is not there is named, and other calls go on', async () => {
+  test('N1 an exchange that is not there is named, and other calls continue', async () => {
     const publisher = broker.publisher({
       url: broker.url,
       exchange: 'no such exchange',

@@ -14,7 +14,7 @@ async function network(): Promise<UnreliableNetwork> {
   return made
 }
 
-test('O6 a connection that an operator closes: it throws and says so; the next call connects anew', async () => {
+test('O6 a connection that an operator closes: it throws and says so; the next call connects again', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy)
@@ -30,7 +30,7 @@ test('O6 a connection that an operator closes: it throws and says so; the next c
   expect(proxy.connections).toBe(2)
 })
 
-test('O6 a channel that the broker closes while nothing is sent: the next call connects anew, and leaves nothing open', async () => {
+test('O6 a channel that the broker closes while nothing is sent: the next call connects again, and leaves nothing open', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy)
@@ -160,7 +160,7 @@ describe('a connection that breaks', () => {
     })
   }
 
-  test('O1 O6 again and again, while several calls are under way: what was accepted is there', async () => {
+  test('O1 O6 again and again, while several calls are in flight: what was accepted is there', async () => {
     const between = await network()
     const queue = await broker.queue({ type: 'quorum' })
     const publisher = broker.publisherAt(between)

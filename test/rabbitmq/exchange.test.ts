@@ -58,7 +58,7 @@ test('O6 an exchange of another type: it throws, and says which it is and what t
   expect(summary(await publish(taking, outboxMessages('a', 1)))).toEqual(['rejected for now'])
 })
 
-test('O6 an exchange that is deleted while connected: it throws; the next call makes it anew', async () => {
+test('O6 an exchange that is deleted while connected: it throws; the next call creates it again', async () => {
   const exchange = broker.exchangeName()
   const publisher = broker.publisher({ exchange })
   await publish(publisher, outboxMessages('a', 1))

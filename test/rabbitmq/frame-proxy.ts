@@ -86,7 +86,7 @@ export class FrameProxy {
     for (const { client } of this.#links) client.resume()
   }
 
-  /** Answers stay here until `release`, each confirm for itself; what clients send goes on. */
+  /** Answers stay here until `release`, each confirm for itself; what clients send continues. */
   hold(): void {
     this.#holding = true
   }

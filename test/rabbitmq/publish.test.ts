@@ -212,7 +212,7 @@ describe('one id, several times in flight', () => {
   })
 
   // What comes back is named by id and routing key; headers are the only other thing that brokers route by.
-  test('O11 where only headers tell them apart, what no queue takes is rejected, and nothing is taken for published', async () => {
+  test('O11 where only headers distinguish them, what no queue takes is rejected, and nothing is taken for published', async () => {
     const exchange = broker.exchangeName()
     const publisher = broker.publisher({ exchange, exchangeType: 'headers' })
     await broker.channel.assertExchange(exchange, 'headers', { durable: true })

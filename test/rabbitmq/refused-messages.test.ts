@@ -13,7 +13,7 @@ import {
 
 const broker = useBroker()
 
-describe('O11 what AMQP cannot carry is rejected for good, before it is sent; others go', () => {
+describe('O11 what AMQP cannot carry is rejected permanently, before it is sent; others are published', () => {
   const wrong: Record<string, [Partial<OutboxMessage>, RegExp]> = {
     'an id of 256 bytes': [{ id: 'ü'.repeat(128) }, /its id has 256 bytes in UTF-8; AMQP takes 255/],
     'an id that is no Unicode': [{ id: 'a\uD800' }, /its id holds a lone surrogate/],
@@ -89,7 +89,7 @@ describe('O11 what AMQP cannot carry is rejected for good, before it is sent; ot
 describe('a message that the broker closes the channel on', () => {
   const offence = { headers: { CC: 'text, where RabbitMQ expects a list' } }
 
-  test('O11 it is rejected for good; the others of the call go', async () => {
+  test('O11 it is rejected permanently; the others of the call are published', async () => {
     const queue = await broker.queue()
     const messages = outboxMessages(queue, 200)
     for (const n of [0, 57, 58, 199]) messages[n] = outboxMessage({ topic: queue, ...offence })
@@ -103,7 +103,7 @@ describe('a message that the broker closes the channel on', () => {
     expect(new Set(await broker.ids(queue))).toEqual(new Set(accepted))
   })
 
-  test('calls that are under way at the same time go, too', async () => {
+  test('calls that are in flight at the same time are published, too', async () => {
     const queue = await broker.queue()
     const publisher = broker.publisher({ exchange: '' })
     const calls = Array.from({ length: 6 }, (_, n) => {
@@ -131,7 +131,7 @@ describe('a message that the broker closes the channel on', () => {
     expect(there.length).toBeLessThan(4000)
   })
 
-  test('what no queue takes is told apart all the same', async () => {
+  test('what no queue takes is distinguished all the same', async () => {
     const queue = await broker.queue()
     const messages = [
       outboxMessage({ topic: queue }),
@@ -148,7 +148,7 @@ describe('a message that the broker closes the channel on', () => {
     ])
   })
 
-  test('the publisher is as good as before: it connects anew, and sends all messages together', async () => {
+  test('the publisher is as good as before: it connects again, and sends all messages together', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(proxy)
@@ -204,7 +204,7 @@ describe('a message that the broker closes the channel on', () => {
     expect(message).toContain(`Give the user the permission to write to exchange '${exchange}'`)
   })
 
-  test('a user who may not use some routing key: the others go', async () => {
+  test('a user who may not use some routing key: the others are published', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(proxy)

@@ -45,7 +45,7 @@ test('O1 O2 O3 what has committed comes, in the order of its key, while the conn
     ordering: 'per-key',
     publish(messages, options) {
       const results = publisher.publish(messages, options)
-      // Five times, while this call and others are under way.
+      // Five times, while this call and others are in flight.
       calls += 1
       if (calls % 8 === 0 && calls <= 40) setImmediate(() => between.cut())
       return results

@@ -25,7 +25,7 @@ UTV5oqpF45SEYEVTHGW7PeqbBVzYD6RYiaCR9EZV/DVSyk/J49xD4tBw
 -----END PRIVATE KEY-----
 `
 
-/** TLS before the broker, as a load balancer has it. → the port */
+/** TLS before the broker, as a load balancer has it. @returns the port */
 async function tlsBeforeBroker(options: tls.TlsOptions = {}): Promise<number> {
   const server = tls.createServer({ cert, key, ...options }, (client) => {
     const plain = net.connect(broker.address)

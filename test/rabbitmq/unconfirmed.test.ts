@@ -14,7 +14,7 @@ import {
 
 const broker = useBroker()
 
-test('O6 a broker that confirms nothing: it throws when confirmTimeoutMs is over; the next call connects anew', async () => {
+test('O6 a broker that confirms nothing: it throws when confirmTimeoutMs is over; the next call connects again', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })

@@ -41,7 +41,7 @@ export function fuzz<T>(
   })
 }
 
-/** Rejects where the case goes on for too long. A case without a promise costs no timer. */
+/** Rejects where the case continues for too long. A case without a promise costs no timer. */
 async function inTime(outcome: unknown, described: () => string): Promise<void> {
   if (!(outcome instanceof Promise)) return
   let timer: NodeJS.Timeout | undefined

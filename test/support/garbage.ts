@@ -176,7 +176,7 @@ export class Garbage {
       : `do sleep(${what.sleepMs / 1000})`
   }
 
-  /** Somebody who watches over the server, and ends each batch that takes longer than this. → ends the watch */
+  /** Somebody who watches over the server, and ends each batch that takes longer than this. @returns ends the watch */
   endLongBatches(ms: number): () => Promise<void> {
     let watching = true
     const watch = async (): Promise<void> => {

@@ -107,7 +107,7 @@ const polluting: unknown = JSON.parse(
   `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"secret":"${SECRET}"}`,
 )
 
-/** Each is made anew for a case, so that no case sees what another has done to it. */
+/** Each value is created for its case, so that no case sees changes of another case. */
 const MAKERS: readonly (() => unknown)[] = [
   () => polluting,
   () => cycle,
@@ -210,7 +210,7 @@ function misbehaving(): fc.Arbitrary<unknown> {
   return fc.nat(MAKERS.length - 1).map((index) => new Misbehaving(index))
 }
 
-/** A generated case with the misbehaving values themselves in it, made anew. */
+/** A generated case with the misbehaving values themselves in it. */
 export function made<T>(value: T): T {
   return replaced(value) as T
 }

@@ -38,7 +38,7 @@ export class InboxUnderTest {
     this.inbox = createInbox<TransactionHandle>({ ...options, database, consumer: this.consumer })
   }
 
-  /** A handler that writes one effect. → 'handled' */
+  /** A handler that writes one effect. @returns 'handled' */
   readonly handle: Handler<string> = async (tx) => {
     this.calls += 1
     await this.#target.effect(tx, this.consumer)

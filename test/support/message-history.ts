@@ -33,7 +33,7 @@ export class MessageHistory implements RelayWitness {
   readonly #inHand = new Map<string, number>()
   readonly #attempts: number
   #instant = 0
-  /** Redrives that are under way: what they put back may be published before they are answered. */
+  /** Redrives that are in flight: what they put back may be published before they are answered. */
   redriving = 0
 
   constructor(attempts: number, died: (owner: string) => void) {

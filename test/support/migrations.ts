@@ -97,7 +97,7 @@ const ROWS: Readonly<Record<number, readonly (readonly [table: string, columns: 
     8: [],
   }
 
-/** Puts a row into each table of this migration. → the tables */
+/** Puts a row into each table of this migration. @returns the tables */
 export async function fillTables(target: Target, where: string, number: number): Promise<readonly string[]> {
   const rows = ROWS[number]
   if (rows === undefined)

@@ -24,7 +24,7 @@ export interface ParkedRow {
   readonly dead: boolean
 }
 
-/** A shard's lease that is held and has not run out. */
+/** A shard's lease that is held and has not expired. */
 export interface ShardLease {
   readonly shard: number
   readonly owner: string
@@ -54,9 +54,9 @@ export interface OutboxTarget {
   /** Messages of no interest to the test, in all shards. */
   fill(messages: number): Promise<void>
   leases(): Promise<readonly ShardLease[]>
-  /** All leases that are held, relays' own too, also those that have run out. */
+  /** All leases that are held, relays' own too, also those that have expired. */
   heldLeases(): Promise<number>
-  /** Lets all leases run out, or all of one owner, as if he had given no sign of life. */
+  /** Lets all leases expire, or all of one owner, as if he had given no sign of life. */
   expireLeases(owner?: string): Promise<void>
   /** A shard's lease as one leaves it who got it just now, and will not give it back. */
   lend(shard: number, lease: { owner: string; term: bigint; forMs: number }): Promise<void>
@@ -64,7 +64,7 @@ export interface OutboxTarget {
   transactions(): Promise<readonly ServerTransaction[]>
   /** Connections of all others to this database. */
   connections(): Promise<number>
-  /** The server ends all connections of others to this database. → how many */
+  /** The server ends all connections of others to this database. @returns how many */
   cutConnections(): Promise<number>
   sql(text: string, parameters?: readonly unknown[]): Promise<readonly Row[]>
   /** For a process of its own that connects to the same database. */

@@ -59,7 +59,7 @@ export class Program {
     this.#process.send(text)
   }
 
-  /** → the signal that ended it, or its exit code. */
+  /** @returns the signal that ended it, or its exit code. */
   async ended(): Promise<NodeJS.Signals | number> {
     const late = AbortSignal.timeout(20_000)
     return Promise.race([

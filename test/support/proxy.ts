@@ -77,7 +77,7 @@ export class Proxy {
     return { over: () => void (this.#refusing = false) }
   }
 
-  /** Cuts all connections; the proxy goes on listening. */
+  /** Cuts all connections; the proxy continues listening. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy()
   }

@@ -85,7 +85,7 @@ export function publisherContract(
   describe('the order of a key', () => {
     const most = ordering === 'per-key' ? Infinity : 1
 
-    test('O3 O4 whatever is refused: a key goes on in order up to its first rejection, the rest of it is skipped', async () => {
+    test('O3 O4 whatever is refused: a key continues in order up to its first rejection, the rest of it is skipped', async () => {
       const { publisher, goodTopic, badTopic, arrived } = await open()
       const call = fc.array(
         fc.record({ key: fc.option(fc.nat({ max: 5 }), { nil: undefined }), good: fc.boolean() }),
@@ -149,7 +149,7 @@ export function publisherContract(
   if (canBeAway) brokerAway(open)
 }
 
-/** For a publisher with a broker behind it: an outage is told apart from a refusal. */
+/** For a publisher with a broker behind it: an outage is distinguished from a refusal. */
 function brokerAway(open: () => Promise<PublisherUnderTest>): void {
   describe('a broker that is away', () => {
     test('O6 it throws and rejects nothing; when the broker is back, it works', async () => {

@@ -1,4 +1,4 @@
-/** mulberry32: the same numbers for the same seed, everywhere. → a function that gives numbers from 0 to 1 */
+/** mulberry32: the same numbers for the same seed, everywhere. @returns a function that gives numbers from 0 to 1 */
 export function randomFrom(seed: number): () => number {
   let state = seed
   return () => {

@@ -60,6 +60,27 @@ export function withRelayStore(
   return { database: { engine: database.engine, [portsKey]: mine } as never }
 }
 
+/**
+ * A database on which a statement without an answer counts as failed after this many milliseconds, instead of those that
+ * the relay asks for: a test need not wait for them. `asked` receives what the relay asked for.
+ */
+export function withStatementTimeout(
+  { database }: Pick<Root, 'database'>,
+  statementTimeoutMs: number,
+  asked: (statementTimeoutMs: number) => void,
+): Pick<Root, 'database'> {
+  const ports = database[portsKey]
+  const shorter: Partial<ConnectedPorts> = {
+    checkSchema: () => ports.checkSchema(),
+    leases: () => ports.leases({ statementTimeoutMs }),
+    relay: (options) => {
+      asked(options.statementTimeoutMs)
+      return ports.relay({ statementTimeoutMs })
+    },
+  }
+  return { database: { engine: database.engine, [portsKey]: shorter } as never }
+}
+
 /** A relay that looks often, so that tests are quick, and remembers what it told. Stopped at the end of the test. */
 export class RelayUnderTest {
   readonly relay: Relay
@@ -111,7 +132,7 @@ export class RelayUnderTest {
   }
 }
 
-/** Publishes each message by a call of its own, all in one transaction. → their ids */
+/** Publishes each message by a call of its own, all in one transaction. @returns their ids */
 export async function publishAll(root: Root, messages: readonly NewMessage[]): Promise<string[]> {
   const transaction = await root.begin()
   const ids = await publishIn(root, transaction, messages)
@@ -119,7 +140,15 @@ export async function publishAll(root: Root, messages: readonly NewMessage[]): P
   return ids
 }
 
-/** The same in a transaction that somebody else ends. */
+/** Publishes all messages by one call, for tests with many. → their ids */
+export async function publishTogether(root: Root, messages: readonly NewMessage[]): Promise<string[]> {
+  const transaction = await root.begin()
+  const stored = await outboxOf(root).publish(transaction.tx, messages)
+  await transaction.commit()
+  return stored.map(({ id }) => id)
+}
+
+/** As `publishAll`, in a transaction that somebody else ends. */
 export async function publishIn(
   root: Root,
   transaction: OpenTransaction,

@@ -50,7 +50,7 @@ export class StoreUnderTest {
     return this.#target.engine === 'postgres' ? `txbox.${name}` : `txbox_${name}`
   }
 
-  /** Commits one message for each of these keys, in this order. → their ids */
+  /** Commits one message for each of these keys, in this order. @returns their ids */
   async publish(...keys: readonly (string | undefined)[]): Promise<readonly string[]> {
     const ids = keys.map(() => randomUUID())
     const column = this.#target.engine === 'postgres' ? 'key' : '`key`'

@@ -93,7 +93,7 @@ export interface Target {
   /** Where the server listens. */
   address(): { host: string; port: number }
   open(kind: HandleKind, options?: RootOptions): Root
-  /** A root as somebody else might have set it up, whose settings must not matter. */
+  /** A root with unusual settings, which must not matter. */
   openOdd(odd: string): Root
   readonly oddities: readonly string[]
   /** The database without connections: `postgres()`. */
@@ -116,7 +116,7 @@ export interface Target {
   now(): Promise<Date>
   /** Resolves when the database's clock has passed this instant. */
   past(instant: Date): Promise<void>
-  /** Resolves when this many connections are blocked by a lock of somebody else. */
+  /** Resolves when this many connections are blocked by a lock of another session. */
   blocked(count: number): Promise<void>
   /** A statement of the transaction that waits for a lock longer than this fails. */
   limitLockWait(transaction: OpenTransaction, ms: number): Promise<void>

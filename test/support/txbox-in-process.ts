@@ -7,9 +7,24 @@ export interface Ran {
   readonly stderr: string
 }
 
+let isRunning = false
+
 /** The command in this process: thousands of runs take the time of a few processes. One at a time. */
-export async function txboxHere(args: readonly string[], databaseUrl?: string): Promise<Ran> {
-  const before = { argv: process.argv, code: process.exitCode, url: process.env['DATABASE_URL'] }
+export function txboxHere(args: readonly string[], databaseUrl?: string): Promise<Ran> {
+  return runHere(args, environmentWith(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }))
+}
+
+/** The environment of a command: without an address but the one given. */
+export function environmentWith(env: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  const { DATABASE_URL: _, PUBLISHER_URL: __, COLUMNS: ___, ...inherited } = process.env
+  return { ...inherited, NO_COLOR: '1', ...env }
+}
+
+/** Arguments, environment, output and exit code are those that a process of its own would have. */
+export async function runHere(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ran> {
+  if (isRunning) throw new Error('One command at a time: its output is that of the whole process.')
+  isRunning = true
+  const before = { argv: process.argv, env: process.env, exitCode: process.exitCode }
   const stdout = captured(process.stdout)
   const stderr = captured(process.stderr)
   const { error, warn } = console
@@ -17,24 +32,24 @@ export async function txboxHere(args: readonly string[], databaseUrl?: string): 
   console.error = console.warn = (...values) => void stderr.texts.push(`${values.map(String).join(' ')}\n`)
   try {
     process.argv = [process.execPath, 'txbox', ...args]
+    process.env = env
     process.exitCode = 0
-    if (databaseUrl === undefined) delete process.env['DATABASE_URL']
-    else process.env['DATABASE_URL'] = databaseUrl
     await runTxbox(INSTALLATION)
-    return {
-      code: Number(Reflect.get(process, 'exitCode')),
-      stdout: stdout.texts.join(''),
-      stderr: stderr.texts.join(''),
-    }
+    return { code: exitCode(), stdout: stdout.texts.join(''), stderr: stderr.texts.join('') }
   } finally {
     Object.assign(console, { error, warn })
     stdout.release()
     stderr.release()
     process.argv = before.argv
-    process.exitCode = before.code
-    if (before.url === undefined) delete process.env['DATABASE_URL']
-    else process.env['DATABASE_URL'] = before.url
+    process.env = before.env
+    process.exitCode = before.exitCode
+    isRunning = false
   }
+}
+
+/** A property that the command has set, which the compiler cannot know. */
+function exitCode(): number {
+  return typeof process.exitCode === 'number' ? process.exitCode : Number.NaN
 }
 
 function captured(stream: NodeJS.WriteStream): { readonly texts: string[]; release(): void } {
@@ -44,7 +59,7 @@ function captured(stream: NodeJS.WriteStream): { readonly texts: string[]; relea
   stream.write = (chunk: Uint8Array | string, ...rest: unknown[]) => {
     texts.push(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString())
     const done = rest.findLast((value) => typeof value === 'function')
-    done?.()
+    if (typeof done === 'function') done()
     return true
   }
   return {

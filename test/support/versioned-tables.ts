@@ -50,7 +50,7 @@ export class VersionedTablesUnderTest {
     )
   }
 
-  /** → its id */
+  /** @returns its id */
   async order(row: Partial<Omit<OrderRow, 'version'>> & { readonly version?: number } = {}): Promise<string> {
     const id = randomUUID()
     await this.#target.sql(

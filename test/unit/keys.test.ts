@@ -70,7 +70,7 @@ describe('inboxKey', () => {
     expect(inboxKey(long, 'c').text).toBe(long)
   })
 
-  test('K3 the stored forms stay as they are: claims that were made before an update go on matching', () => {
+  test('K3 the stored forms stay as they are: claims that were made before an update continue matching', () => {
     const sha256 = (of: string): string => `sha256:${createHash('sha256').update(of).digest('hex')}`
     const long = 'x'.repeat(513)
     expect(inboxKey('x'.repeat(512), 'c').stored).toBe('x'.repeat(512))

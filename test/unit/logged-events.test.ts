@@ -59,7 +59,7 @@ describe('N1 with a logger', () => {
     ])
   })
 
-  test('trouble that goes on is told at once and then once in a while, with a count', async () => {
+  test('trouble that continues is told at once and then once in a while, with a count', async () => {
     const { said, logger } = recorder()
     const { events, end } = loggedEvents(logger, lines, { repeatAfterMs: 50 })
     for (let n = 1; n <= 5; n++) events.emit('trouble', { n })

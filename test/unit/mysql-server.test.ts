@@ -38,5 +38,5 @@ test('values are literals that mean the same in every SQL mode and character set
       "9223372036854775808 null _utf8mb4'a',1",
   )
   expect(() => fill('?', [1.5])).toThrow(RangeError)
-  expect(() => fill('? ?', [1])).toThrow('places')
+  expect(() => fill('? ?', [1])).toThrow('placeholders')
 })

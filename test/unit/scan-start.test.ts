@@ -148,7 +148,7 @@ test('O12 a start of scan never skips a message, however late its transaction co
       const table = new Table()
       const server = new Server(table)
       const starts = new ScanStarts(server.openWriters)
-      // Two of one shard: the old turn of a lease that was lost may still be under way.
+      // Two of one shard: the old turn of a lease that was lost may still be in flight.
       const turns = {
         'turn 1': new Turn(table, starts, 0),
         'turn 2': new Turn(table, starts, 0),
@@ -177,10 +177,10 @@ test('O12 a start of scan never skips a message, however late its transaction co
   expect(moved).toBeGreaterThan(500)
 })
 
-test('O12 what is read while the answer is under way may have been drawn after a number that is still to come', () => {
+test('O12 what is read while the answer is in flight may have been drawn after a number that is still to come', () => {
   const start = new ScanStart()
   const answered = start.look()
-  // Meanwhile somebody draws 5 and waits, somebody else draws 6 and commits, and 6 is read.
+  // Meanwhile somebody draws 5 and waits, another session draws 6 and commits, and 6 is read.
   start.end({ from: 0n, certain: undefined, life: 0 }, 6n, 6n)
   answered([])
   start.end(start.begin(), undefined, undefined)

@@ -12,7 +12,7 @@ function refused(what: BacklogMessage, retryInMs: number | undefined): Refused {
   return { message: what, error: 'no', refusal }
 }
 
-test('O4 a key goes on after the last of it that is through, in whatever order they come', () => {
+test('O4 a key continues after the last of it that is through, in whatever order they come', () => {
   const accepted = [message(7, 'a'), message(3, 'b'), message(9, 'a'), message(8, 'a')]
   expect(parkedSettlement(accepted, [])).toEqual({
     accepted,
@@ -24,7 +24,7 @@ test('O4 a key goes on after the last of it that is through, in whatever order t
   })
 })
 
-test('O4 a key with a message that is tried again does not go on', () => {
+test('O4 a key with a message that is tried again does not continue', () => {
   const head = refused(message(8, 'a'), 5)
   const accepted = [message(7, 'a'), message(3, 'b')]
   expect(parkedSettlement(accepted, [head])).toEqual({
@@ -39,7 +39,7 @@ test('O5 a dead message is through', () => {
   expect(parkedSettlement([message(7, 'a')], [dead]).released).toEqual([{ key: 'a', after: 8n }])
 })
 
-test('O11 a scheduled message, and one without a key, lets no key go on, and keeps none from it', () => {
+test('O11 a scheduled message, and one without a key, lets no key continue, and keeps none from it', () => {
   const scheduled = message(5, 'a', false)
   expect(parkedSettlement([scheduled, message(6, undefined)], []).released).toEqual([])
   expect(parkedSettlement([message(4, 'a')], [refused(scheduled, 5)]).released).toEqual([

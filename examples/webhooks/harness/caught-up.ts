@@ -13,7 +13,7 @@ export interface Counts {
 }
 
 const LOOK_EVERY_MS = 200
-/** Nothing has changed for so long, duplicates neither: what was under way has arrived. */
+/** Nothing has changed for so long, duplicates neither: what was in flight has arrived. */
 const QUIET_MS = 1000
 /** Nothing has changed for so long, though there is work: something is stuck. */
 const STUCK_MS = 30_000

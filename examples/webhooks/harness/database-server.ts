@@ -13,7 +13,7 @@ export const DATABASE_TITLES: Readonly<Record<DatabaseKind, string>> = {
 export interface DatabaseServer {
   /** What it is, and where, for people. No password. */
   readonly description: string
-  /** → the database's address. */
+  /** @returns the database's address. */
   createDatabase(name: string): Promise<string>
   /** Whatever is connected to it; none by that name is fine. */
   dropDatabase(name: string): Promise<void>

@@ -54,10 +54,10 @@ async function overRabbitmq(url: string): Promise<EventCarrier> {
   }
 }
 
-/** → which broker it is. */
+/** @returns which broker it is. */
 async function onBroker(url: string, work: (channel: Channel) => Promise<unknown>): Promise<string> {
   const connection = await amqp.connect(url, { timeout: ANSWER_WITHIN_MS })
-  // What goes wrong is also an error of the call that is under way.
+  // What goes wrong is also an error of the call that is in flight.
   connection.on('error', () => undefined)
   try {
     const channel = await connection.createChannel()

@@ -35,7 +35,7 @@ async function settle<P>(
     channel.ack(delivery)
   } catch (error) {
     if (!(error instanceof InvalidMessageError)) throw error
-    // No redelivery mends a message without an id. The queue's dead-letter exchange takes it, if it has one.
+    // No redelivery fixes a message without an id. The queue's dead-letter exchange takes it, if it has one.
     console.error(error)
     channel.nack(delivery, false, false)
   }

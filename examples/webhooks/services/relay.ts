@@ -36,7 +36,7 @@ const relay = createRelay({
   database: relayDatabase,
   publisher: publisher(),
   // The defaults suit a relay that lives for weeks. This one is killed every few seconds: it settles small batches, its
-  // leases run out soon after it, and a second service that is down for half a second is asked again soon.
+  // leases expire soon after it, and a second service that is down for half a second is asked again soon.
   batchSize: 100,
   leaseMs: 1500,
   pollIntervalMs: { min: 20, max: 100 },
@@ -46,7 +46,7 @@ const relay = createRelay({
 
 relay.on('error', ({ error }) => console.error(error))
 relay.on('unavailable', ({ error }) => console.error(error))
-// Not before: the leases of one that was killed have to run out first.
+// Not before: the leases of one that was killed have to expire first.
 relay.on('lease-acquired', announceReady)
 process.once('SIGTERM', () => shutdown.abort())
 

@@ -21,7 +21,7 @@ export interface ServiceDatabase<T> {
   readonly close: () => Promise<void>
 }
 
-/** One delivery more for a repository: adds these numbers to its row, or makes the row. → its number of deliveries. */
+/** One delivery more for a repository: adds these numbers to its row, or makes the row. @returns its number of deliveries. */
 export type AddToRepository = (
   tx: Transaction<ReceiverTables>,
   row: ReceiverTables['repositories'],

@@ -156,7 +156,7 @@ export class SettlementError extends TxboxError {
 
 /**
  * A call of the publisher takes longer than `publishTimeoutMs`. The signal of the call has been aborted. The shard of
- * the call waits until the call ends; the other shards go on. Retryable: messages without a result are published again.
+ * the call waits until the call ends; the other shards continue. Retryable: messages without a result are published again.
  */
 export class PublishTimeoutError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {

@@ -14,7 +14,7 @@ type Write = (times: number) => void
 
 /**
  * Keeps lasting trouble from flooding a log: the first occurrence of each kind is written at once; further occurrences
- * are written at intervals with a count, for as long as the trouble goes on.
+ * are written at intervals with a count, for as long as the trouble continues.
  */
 export class RepeatedTrouble {
   readonly #everyMs: number

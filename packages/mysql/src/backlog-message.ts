@@ -3,12 +3,15 @@ import { decodeHeaders, type BacklogMessage } from '@txbox/core'
 import { toStamp, type Row } from '@txbox/sql'
 import { bytesOf, optionalTextOf, textOf } from './literals.ts'
 
-/** A row with a message, as `messageColumns` asks for it. */
+/** A row with a message, as `messageColumns` reads it. */
 export interface StoredMessage {
   readonly row: Row
   readonly seq: bigint
   readonly payloadBytes: number
-  /** When the message was published, in microseconds since 1970; as a stamp, clamped to the instants where that is exact. */
+  /**
+   * The time of `outbox.publish` in microseconds since 1970, clamped like a stamp to the range in which numbers are
+   * exact.
+   */
   readonly microseconds: number
   readonly stamp: number
   readonly id: string
@@ -41,8 +44,8 @@ export function toStored(row: Row): StoredMessage {
 }
 
 /**
- * The messages with their payloads. `readLarge` fetches one that was only measured; a message that has gone in between,
- * because somebody deleted it by hand, is left out.
+ * Returns the messages with their payloads. `readLarge` fetches a payload that was only measured; a message that was
+ * deleted by hand in between is skipped.
  */
 export async function toMessages(
   stored: readonly StoredMessage[],
@@ -80,7 +83,7 @@ function toMessage(stored: StoredMessage, shard: number, payload: Buffer): Backl
   }
 }
 
-/** One decoding for all of them, where they are ASCII. */
+/** Decodes all fields at once if they are ASCII. */
 function fieldsOf(value: unknown): readonly string[] {
   const fields = bytesOf(value).toString('latin1')
   const split = fields.split('\xff')

@@ -2,7 +2,7 @@
 import { RowReader } from '@txbox/sql'
 import { textOf } from './literals.ts'
 
-/** Reads what the statements of this package return. */
+/** Reads the values that the statements of this package return. */
 export const columns = new RowReader({
   textOf,
   keyOf: (value) => Buffer.from(textOf(value), 'hex').toString(),

@@ -43,14 +43,14 @@ import { versionBufferStatements } from './version-buffer-statements.ts'
 import { MysqlVersionBufferStore } from './version-buffer-store.ts'
 
 export interface MysqlOptions {
-  /** What the names of txbox's tables begin with, 1 to 53 characters. @default 'txbox_' */
+  /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
   prefix?: string | undefined
 }
 
 /**
- * MySQL 8.0.19 or later, or MariaDB 10.6 or later, for `inbox.run`, the relay and all else, through the root that you
- * have: a Kysely or a `mysql2` promise pool. Opens no connection by itself. Which of the two the server is, and whether
- * it is one that can be used, is found out at the first use.
+ * Creates a database for MySQL 8.0.19 or later, or MariaDB 10.6 or later, on your own root, a Kysely or a `mysql2`
+ * promise pool: for `inbox.run`, the relay and all other features. Opens no connection by itself. The first use detects
+ * which of the two the server is, and whether it is supported.
  *
  * @throws {InvalidOptionError} for a wrong option, or a `db` that opens no transactions.
  */
@@ -58,8 +58,8 @@ export function mysql<D extends object>(
   options: MysqlOptions & { db: D } & ([TransactionOf<D>] extends [never] ? { db: never } : unknown),
 ): ConnectedDatabase<TransactionOf<D>>
 /**
- * MySQL 8.0.19 or later, or MariaDB 10.6 or later, without connections of its own: enough for `inbox.process` and
- * `outbox.publish`.
+ * Creates a database for MySQL 8.0.19 or later, or MariaDB 10.6 or later, without its own connections: enough for
+ * `inbox.process` and `outbox.publish`.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
@@ -78,14 +78,14 @@ export function mysql(options: MysqlOptions & { db?: object | undefined } = {}):
     [portsKey]: ports,
     transact: publicTransact(ports, async (session, work) => {
       const result = await work()
-      // The server would confirm a COMMIT after the transaction was rolled back, or committed, meanwhile.
+      // The server would confirm a COMMIT even if the transaction was rolled back or committed meanwhile.
       await assertOpen(session)
       return result
     }),
   })
 }
 
-/** 'mysql' until the server has been asked. */
+/** The engine is 'mysql' until the server has been asked. */
 function withEngine<T extends object>(
   known: Known,
   rest: T,
@@ -98,7 +98,7 @@ function withEngine<T extends object>(
   }
 }
 
-/** What the server is, once it has been asked. */
+/** The traits of the server, once it has been asked. */
 interface Known {
   server?: ServerTraits
 }
@@ -106,7 +106,10 @@ interface Known {
 interface Detached {
   readonly ports: DatabasePorts
   readonly known: Known
-  /** Asks once for each database object: tables of another revision are reported before anything is written to them. */
+  /**
+   * Asks for the traits and checks the revision of the tables, once for each database object, before anything is
+   * written.
+   */
   readonly serverBehind: (session: MysqlSession) => ServerTraits | Promise<ServerTraits>
 }
 
@@ -119,7 +122,7 @@ function detachedPorts(tables: Tables): Detached {
     try {
       return (known.server = await checkRevision(run, tables, traitsWithoutSnapshot))
     } catch (error) {
-      // Before MySQL 8.0.22 a lock needs more than the right to SELECT.
+      // Before MySQL 8.0.22, locking a row needs more than the privilege SELECT.
       if (numberOf(error) !== TABLE_ACCESS_DENIED) throw error
       return (known.server = await checkRevision(run, tables, traits))
     }
@@ -189,9 +192,13 @@ function connectedPorts(
         const source = { root, db, statementTimeoutMs, server: askServer }
         return new MysqlDeadLetterStore(deadLetterStatementsByEngine(tables), source)
       },
-      leases() {
+      leases({ statementTimeoutMs } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')
-        return new MysqlLeaseStore(leaseStatements(tables), { root, db, server: askServer })
+        return new MysqlLeaseStore(
+          leaseStatements(tables),
+          { root, db, server: askServer },
+          statementTimeoutMs,
+        )
       },
     },
   }

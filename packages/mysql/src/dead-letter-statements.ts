@@ -7,9 +7,9 @@ import { unionAll } from './relay-statements.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
- * Every statement on parked messages that an operator runs. `?` stands for a value, which is put in as a literal. Messages
- * that are to be changed are found without a lock, and then locked by their primary keys: a search that locks would
- * wait for every producer whose open transaction has scheduled a message.
+ * Every statement on parked messages that an operator runs. `?` is replaced by a value as a literal. Messages to change
+ * are found without a lock, and then locked by their primary keys: a search that locks would wait for every producer
+ * whose open transaction has scheduled a message.
  */
 export function deadLetterStatements({ parked, redrives }: Tables, engine: ServerTraits['engine']) {
   const binary = (column: string): string => `cast(d.\`${column}\` as binary) as \`${column}\``
@@ -43,7 +43,10 @@ where d.dead_at is not null${conditions.join('')}
 order by d.id, d.place
 limit ?`,
 
-    /** Those that are still dead. Waits for whoever else asks for them. MySQL refuses to lock what JSON_TABLE makes; MariaDB has no OF. */
+    /**
+     * Locks the messages that are still dead. Waits for concurrent callers. MySQL refuses to lock the rows of
+     * JSON_TABLE; MariaDB has no OF.
+     */
     lock: `
 select ${columns}
 from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
@@ -56,9 +59,9 @@ ${forUpdate}`,
     topic: '\n  and cast(d.topic as binary) = ?',
     type: '\n  and cast(d.type as binary) = ?',
     key: '\n  and cast(d.`key` as binary) = ?',
-    /** Behind all messages of an id. */
+    /** After all messages of an id. */
     after: '\n  and d.id > ?',
-    /** Behind one of several messages of an id. */
+    /** After one of several messages of an id. */
     afterPlace: '\n  and d.id >= ? and (d.id > ? or d.place > ?)',
 
     /** In the order of the primary key. */
@@ -103,14 +106,14 @@ limit 1)`,
     /** The branches of several keys in one statement. */
     firstOfKeys: unionAll,
 
-    /** A message that waits behind a deleted one would wait for ever. */
+    /** Makes messages due that would otherwise wait forever behind a deleted one. */
     release: `
 update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 set p.due_at = utc_timestamp(6)
 where p.due_at is null and p.dead_at is null`,
 
-    /** The payloads of one id: of dead letters, or of parked messages that have not given up. */
+    /** The payloads of the messages with one id: of dead letters, or of other parked messages. */
     payloads: `
 select cast(d.content_type as binary) as content_type, cast(d.headers as binary) as headers, d.payload as payload
 from ${parked} as d
@@ -118,14 +121,16 @@ where d.id = ? and case when ? then ${notDead} else d.dead_at is not null end
 order by d.place
 limit ?`,
 
-    /** The record, before they are put back. */
+    /** Records the redrive, before the messages are put back. */
     record: `
 insert into ${redrives} (redriven_at, place, dead_at, attempts, id, topic, \`key\`, error, redriven_by)
 select utc_timestamp(6), p.place, p.dead_at, p.attempts, p.id, p.topic, p.\`key\`, p.error, ?
 from json_table(?, '$[*]' columns (place bigint unsigned path '$[0]')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place`,
 
-    /** Each with whether it comes first of its key: the rest of it follows in the order of the places. */
+    /**
+     * Puts messages back. The first message of each key is due; the rest of the key follows in the order of the places.
+     */
     redrive: `
 update json_table(?, '$[*]' columns (place bigint unsigned path '$[0]', first tinyint path '$[1]')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place

@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB need a transaction of several statements to select, change and return dead letters; PostgreSQL needs
- * one.
+ * MySQL and MariaDB need a transaction of several statements to select, change and return dead letters; PostgreSQL
+ * needs one.
  */
 import type {
   DeadLetterFilter,
@@ -21,21 +21,23 @@ type Sql = Statements['mysql']
 
 const pages = new DeadLetterRows(columns)
 
-/** The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
+/**
+ * The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet.
+ */
 const KEYS_AT_ONCE = 100
 
 /** Statements that find messages without a lock, and lock them by their places. */
 interface Search {
   readonly find: (conditions: readonly string[]) => string
   readonly lock: string
-  /** Where the search goes on. */
+  /** The condition from which the search continues. */
   readonly behind: (
     sql: Sql,
     position: { readonly id: string; readonly place?: string | undefined },
   ) => string
 }
 
-/** The dead letters of MySQL and MariaDB. The contract is that of the port. */
+/** The dead letters of MySQL and MariaDB. {@link DeadLetterStore} documents the methods. */
 export class MysqlDeadLetterStore implements DeadLetterStore {
   readonly #statements: Statements
   readonly #source: Source
@@ -153,7 +155,7 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
   }
 }
 
-/** A statement on the messages that match the filter. */
+/** Returns a statement for the messages that match the filter. */
 function chosen(
   sql: Sql,
   statement: (conditions: readonly string[]) => string,
@@ -162,7 +164,7 @@ function chosen(
 ): string {
   const bytes = (value: string): Buffer => Buffer.from(value)
   const conditions = [
-    // `IN ()` is no SQL. No id is empty.
+    // `IN ()` is not valid SQL. No message has an empty id.
     ...(ids === undefined ? [] : [fill(sql.ids, [['', ...ids].map(bytes)])]),
     ...(topic === undefined ? [] : [fill(sql.topic, [bytes(topic)])]),
     ...(type === undefined ? [] : [fill(sql.type, [bytes(type)])]),
@@ -177,7 +179,7 @@ const behindId: Search['behind'] = (sql, { id, place }) => {
   return place === undefined ? fill(sql.after, [bytes]) : fill(sql.afterPlace, [bytes, bytes, BigInt(place)])
 }
 
-/** Parked messages go in the order of their places. */
+/** Parked messages are in the order of their places. */
 const behindPlace: Search['behind'] = (sql, { place = '0' }) => fill(sql.behind, [BigInt(place)])
 
 /** The places of rows, as JSON. */
@@ -185,7 +187,7 @@ function json(rows: readonly Row[]): string {
   return `[${rows.map((row) => columns.text(row, 'place')).join(',')}]`
 }
 
-/** Each key that was held up by one of the rows. */
+/** Returns each key that was blocked by one of the rows. */
 function keysOf(rows: readonly Row[]): readonly { readonly shard: number; readonly key: Buffer }[] {
   const keys = new Map<string, { shard: number; key: Buffer }>()
   for (const row of rows) {
@@ -197,7 +199,7 @@ function keysOf(rows: readonly Row[]): readonly { readonly shard: number; readon
   return [...keys.values()]
 }
 
-/** As JSON: each place, and whether it comes first of its key among these, or has no order. */
+/** Returns, as JSON, each place and whether it is the first of its key among these rows, or has no order. */
 function firstOfEachKey(rows: readonly Row[]): string {
   const seen = new Set<string>()
   const places = rows

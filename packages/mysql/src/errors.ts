@@ -1,6 +1,6 @@
 /*
  * The errors of MySQL and MariaDB by number, because mysql2's `code` names some of MariaDB's wrongly. PostgreSQL has
- * SQLSTATEs instead. After the numbers comes what the driver says when there is no connection.
+ * SQLSTATEs instead. After the numbers come the messages of the driver when there is no connection.
  * https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
  * https://mariadb.com/kb/en/mariadb-error-code-reference/
  */
@@ -24,7 +24,7 @@ const LOCK_WAIT_TIMEOUT = 1205
 /** The key exists already. */
 export const DUPLICATE_KEY = 1062
 
-/** The user may not do that to this table. */
+/** The user lacks a privilege on the table. */
 export const TABLE_ACCESS_DENIED = 1142
 
 /** SAVEPOINT does not exist. */
@@ -40,12 +40,15 @@ const INTERRUPTED: ReadonlySet<unknown> = new Set([3024, 1969, 1317])
 export const NO_TABLE = 1146
 const SCHEMA: ReadonlySet<unknown> = new Set([NO_TABLE, 1054])
 
-/** No right to the database, no such user or a wrong password, no such database, not from this host, no password given. */
+/**
+ * No right to the database, no such user or a wrong password, no such database, not from this host, no password given.
+ */
 const REFUSED: ReadonlySet<unknown> = new Set([1044, 1045, 1049, 1130, 1698])
 
 /**
- * Too many connections (of the server, of the user); a node that is in no Galera cluster now, and an error during COMMIT;
- * read-only after a failover; shutting down; broken connection; killed connection (MariaDB); ended for inactivity.
+ * Too many connections (of the server, of the user); a node that is in no Galera cluster now, and an error during
+ * COMMIT; read-only after a failover; shutting down; broken connection; killed connection (MariaDB); ended for
+ * inactivity.
  */
 const UNAVAILABLE_NUMBERS: ReadonlySet<unknown> = new Set([
   ...[1040, 1203, 1226],
@@ -60,7 +63,7 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   'PROTOCOL_SEQUENCE_TIMEOUT',
   ...NETWORK_CODES,
 ])
-/** mysql2 gives these no code of their own. */
+/** Errors of mysql2 without a specific code. */
 const UNAVAILABLE_MESSAGES =
   /^(Can't add new command when connection is in closed state|Connection lost|Pool is closed|Queue limit reached|No connections available|The operation was aborted due to timeout)/
 
@@ -74,7 +77,7 @@ export function isLastingConflict(error: unknown): boolean {
   return isConflictCausedBy(error, isClusterConflict)
 }
 
-/** Is this the server's error with that number, or caused by such an error? */
+/** Returns whether this is the server's error with that number, or caused by such an error. */
 export function hasNumber(error: unknown, number: number): boolean {
   return isCausedBy(error, (at) => numberOf(at) === number)
 }
@@ -97,7 +100,7 @@ export const errors: DatabaseErrors = {
   translate,
   isConflict,
   isLastingConflict,
-  // A transaction that has held a lock for that long will not end in a moment.
+  // A transaction that has held a lock for that long is unlikely to end soon.
   isWorthRepeating: (error) => isConflict(error) && numberOf(error) !== LOCK_WAIT_TIMEOUT,
 }
 
@@ -108,7 +111,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
     return {
       type: SchemaError,
       message:
-        `${quoted}. The tables of txbox are missing or of another revision, or the prefix is another one. Run ` +
+        `${quoted}. The tables of txbox are missing or have another revision, or they have another prefix. Run ` +
         "'npx txbox migrate' or call migrate(db), or pass the right { prefix } to mysql().",
     }
   }
@@ -117,7 +120,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
       type: DatabaseAccessError,
       message:
         `the server refused the connection (${quoted}). Check the name of the database, the user, the password, and ` +
-        'the host that the user may come from.',
+        'the host from which the user may connect.',
     }
   }
   const isUnavailable =

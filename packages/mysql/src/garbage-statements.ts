@@ -3,15 +3,15 @@ import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
- * Every statement of the garbage collector. `?` stands for a value, which is put in as a literal. Rows are found
- * without a lock, then locked by their primary keys, and then deleted: DELETE has no SKIP LOCKED, and a search that locks
- * also locks the row behind the last one that it wants.
+ * Every statement of the garbage collector. `?` is replaced by a value as a literal. Rows are found without a lock,
+ * then locked by their primary keys, and then deleted, because DELETE has no SKIP LOCKED, and a search that locks also
+ * locks the row after the last matching one.
  */
 export function garbageStatements(
   { inbox, parked, redrives, waiting, collections }: Tables,
   engine: ServerTraits['engine'],
 ) {
-  /** MySQL refuses to lock what JSON_TABLE makes; MariaDB has no OF. */
+  /** MySQL refuses to lock the rows of JSON_TABLE; MariaDB has no OF. */
   const locking = (table: string): string =>
     engine === 'mysql' ? `for update of ${table} skip locked` : 'for update skip locked'
   const claims = (name: string): string => `json_table(?, '$[*]' columns (
@@ -37,7 +37,10 @@ straight_join ${waiting} as w force index (primary)
   on w.consumer = unhex(${name}.consumer) and w.\`key\` = unhex(${name}.hexadecimal) and w.from_version = ${name}.version`
   const from = "'1970-01-01' + interval ? microsecond"
   return {
-    /** A plain read, which locks nothing. First from which instant to search, as microseconds; then the limit. */
+    /**
+     * A plain read, which locks nothing. The values are the instant from which to search, in microseconds, and the
+     * limit.
+     */
     findExpiredClaims: `
 select hex(consumer) as consumer, hex(\`key\`) as \`key\`,
   cast(timestampdiff(microsecond, '1970-01-01', expires_at) as char) as instant
@@ -46,7 +49,7 @@ where expires_at <= utc_timestamp(6) and expires_at >= ${from}
 order by expires_at
 limit ?`,
 
-    /** Those of them that nobody has locked, and that are still expired; looked up by their whole keys. */
+    /** Locks the found rows that are not locked and still expired, looked up by their whole keys. */
     lockExpiredClaims: `
 select hex(i.consumer) as consumer, hex(i.\`key\`) as \`key\`
 from ${claims('found')}
@@ -57,7 +60,7 @@ ${locking('i')}`,
 delete i
 from ${claims('locked')}`,
 
-    /** Dead letters, and nothing else of what is parked. First the retention, as microseconds. */
+    /** Finds dead letters, and no other parked messages. The first value is the retention, in microseconds. */
     findDeadLetters: `
 select cast(place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', dead_at) as char) as instant
 from ${parked} force index (parked_dead)
@@ -65,7 +68,7 @@ where dead_at <= utc_timestamp(6) - interval ? microsecond and dead_at >= ${from
 order by dead_at
 limit ?`,
 
-    /** … that have not been put back, and died anew, in between. Second the retention. */
+    /** Locks dead letters that have not been redriven and died again in between. The second value is the retention. */
     lockDeadLetters: `
 select cast(p.place as char) as place
 from ${letters('found')}
@@ -76,7 +79,7 @@ ${locking('p')}`,
 delete p
 from ${letters('locked')}`,
 
-    /** Records of who put which dead letter back. First the retention, as microseconds. */
+    /** Finds records of redrives. The first value is the retention, in microseconds. */
     findRedrives: `
 select hex(id) as id, cast(redriven_at as char) as at, cast(place as char) as place,
   cast(timestampdiff(microsecond, '1970-01-01', redriven_at) as char) as instant
@@ -94,7 +97,10 @@ ${locking('r')}`,
 delete r
 from ${records('locked')}`,
 
-    /** Dead letters of version buffers, and no waiting messages. The first value is the retention, in microseconds. */
+    /**
+     * Finds dead letters of version buffers, and no waiting messages. The first value is the retention, in
+     * microseconds.
+     */
     findBufferedDeadLetters: `
 select hex(consumer) as consumer, hex(\`key\`) as \`key\`, cast(from_version as char) as from_version,
   cast(timestampdiff(microsecond, '1970-01-01', dead_at) as char) as instant
@@ -103,7 +109,7 @@ where dead_at <= utc_timestamp(6) - interval ? microsecond and dead_at >= ${from
 order by dead_at
 limit ?`,
 
-    /** … that have not been redriven, and died again, in between. Second the retention. */
+    /** Locks dead letters that have not been redriven and died again in between. The second value is the retention. */
     lockBufferedDeadLetters: `
 select hex(w.consumer) as consumer, hex(w.\`key\`) as \`key\`, cast(w.from_version as char) as from_version
 from ${buffered('found')}
@@ -114,7 +120,7 @@ ${locking('w')}`,
 delete w
 from ${buffered('locked')}`,
 
-    /** None when another collector is writing the record. */
+    /** Finds no row if another collector is writing the record. */
     findRecord: `
 select id
 from ${collections}

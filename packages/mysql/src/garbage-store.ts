@@ -9,7 +9,7 @@ import { runTogether, type Source } from './run-alone.ts'
 
 type Statements = ReturnType<typeof garbageStatementsByEngine>
 
-/** The garbage of MySQL and MariaDB. The contract is that of the port. */
+/** The garbage of MySQL and MariaDB. {@link GarbageStore} documents the methods. */
 export class MysqlGarbageStore implements GarbageStore {
   readonly #statements: Statements
   readonly #source: Source
@@ -111,7 +111,7 @@ export class MysqlGarbageStore implements GarbageStore {
         ])
         if (locked.length > 0) await run(statements.remove, [JSON.stringify(locked.map(keyOf))])
         const next = columns.text(found.at(-1), 'instant')
-        // Many rows of one instant, all of them locked by another collector, which goes on with them.
+        // Another collector has locked all rows of one instant, and continues with them.
         const stuck = locked.length === 0 && next === from
         return { removed: locked.length, more: found.length === limit && !stuck, next }
       })

@@ -1,25 +1,25 @@
 /*
- * MySQL and MariaDB have prefixes of table names, counted in characters; PostgreSQL has schemas, whose names are counted
- * in bytes.
+ * MySQL and MariaDB have prefixes of table names, counted in characters; PostgreSQL has schemas, whose names are
+ * counted in bytes.
  */
 import { InvalidOptionError } from '@txbox/core'
 import { nameOf } from '@txbox/core/internal'
 
-/** What the names of our tables begin with; the migration files carry this prefix. */
+/** The default prefix of the names of txbox's tables, which the migration files use. */
 export const DEFAULT_PREFIX = 'txbox_'
 
-/** MySQL takes names of 64 characters; the longest of ours after the prefix is 'collections'. */
+/** MySQL allows names of 64 characters; txbox's longest table name after the prefix is 'collections'. */
 const PREFIX_CHARACTERS = 53
 
 /**
- * Names are stored in three bytes a character: an emoji would silently become a question mark. Question marks stand for
- * values in the statements.
+ * The server stores names with up to three bytes per character: an emoji would silently become a question mark.
+ * Question marks are placeholders for values in the statements.
  */
 const NAME = /^[\u0020-\u003e\u0040-\u007e\u0080-\ud7ff\ue000-\uffff]+$/u
 
-/** Names of our tables, quoted for SQL text. */
+/** The names of txbox's tables, quoted for SQL text. */
 export interface Tables {
-  /** As the user wrote it. */
+  /** The prefix as the user wrote it. */
   readonly prefix: string
   readonly inbox: string
   readonly outbox: string
@@ -33,9 +33,10 @@ export interface Tables {
 }
 
 /**
- * The names of the tables under a prefix. Capitals, spaces and hyphens are allowed in it.
+ * Returns the names of the tables with a prefix. Capitals, spaces and hyphens are allowed in the prefix.
  *
- * @throws {InvalidOptionError} when it is empty, longer than 53 characters, or holds what no name can.
+ * @throws {InvalidOptionError} when the prefix is empty, longer than 53 characters, or contains a character that no
+ *   name can have.
  */
 export function tablesOf(where: string, prefix: unknown): Tables {
   if (

@@ -1,18 +1,18 @@
 /*
- * On MySQL and MariaDB a duplicate is an error of a plain INSERT, and a batch is told by a token. PostgreSQL has ON
- * CONFLICT DO NOTHING and RETURNING.
+ * On MySQL and MariaDB a duplicate is an error of a plain INSERT, and a token marks the claims of a batch. PostgreSQL
+ * has ON CONFLICT DO NOTHING and RETURNING.
  */
 import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'
 
-/** Microseconds of the Unix time as text: no time zone and no option of the driver's has a say in it. */
+/** Microseconds of the Unix time as text, so that no time zone and no option of the driver changes the value. */
 const PROCESSED_AT = "cast(timestampdiff(microsecond, '1970-01-01', i.processed_at) as char) as processed_at"
 
 /**
- * Every statement on the inbox table. `?` stands for a value, which is put in as a literal.
+ * Every statement on the inbox table. `?` is replaced by a value as a literal.
  *
- * Why not INSERT IGNORE: it truncates, and swallows errors. Why a plain INSERT for one claim: on a live duplicate it
- * takes a shared lock, so that duplicates neither wait for each other nor deadlock.
+ * INSERT IGNORE would truncate values and swallow errors. A single claim is a plain INSERT, because on a live duplicate
+ * it takes a shared lock, so that duplicates neither wait for each other nor deadlock.
  */
 export function inboxStatements({ inbox }: Tables, engine: ServerTraits['engine']) {
   /** The values that an INSERT could not insert. MySQL gives warnings for values(), MariaDB has no row alias. */
@@ -20,14 +20,14 @@ export function inboxStatements({ inbox }: Tables, engine: ServerTraits['engine'
     engine === 'mysql' ? `incoming.${column}` : `values(${column})`
   const row = '(?, ?, ?, utc_timestamp(6), utc_timestamp(6) + interval ? microsecond'
   return {
-    /** Inserts, or fails with 1062. Waits for another's open claim of the same key. */
+    /** Inserts a claim, or fails with 1062. Waits for an open claim of the same key in another transaction. */
     claim: `
 insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_at)
 values ${row})`,
 
     /**
-     * Who has the key? A locking read, because at REPEATABLE READ a plain one does not see a winner that is newer than
-     * the snapshot. It waits for nobody: the INSERT that failed has left a shared lock.
+     * Reads the claim of the key. A locking read, because at REPEATABLE READ a plain read does not see a winner that is
+     * newer than the snapshot. It never waits, because the failed INSERT has left a shared lock.
      */
     read: `
 select cast(i.expires_at > utc_timestamp(6) as char) as live, ${PROCESSED_AT},
@@ -37,9 +37,9 @@ where i.consumer = ? and i.\`key\` = ?
 lock in share mode`,
 
     /**
-     * Takes over an expired claim. Of many at once one gets the row. A row that matches is always changed, so that the
-     * count is the same with and without the driver's FOUND_ROWS flag. By the primary key: where many claims have
-     * expired, MariaDB may search by expires_at instead, and lock them all.
+     * Takes over an expired claim. Of several concurrent statements, one gets the row. A matching row is always
+     * changed, so that the count is the same with and without the driver's FOUND_ROWS flag. The primary key is forced:
+     * if many claims have expired, MariaDB may search by expires_at instead, and lock all of them.
      */
     renew: `
 update ${inbox} force index (primary)
@@ -60,13 +60,13 @@ where consumer = ? and claim_token = ? and \`key\` in (?)`,
     claimBatchRow: `${row}, ?)`,
 
     /**
-     * Many claims by one statement: inserts the new ones, takes over the expired ones, leaves the live ones as they
-     * are. Rows come in the order of their keys, and a key that is there is locked exclusively at once, so that all
-     * batches lock in one order: a shared lock first, as a plain INSERT takes, would deadlock on expired claims.
+     * Makes many claims with one statement: inserts new claims, takes over expired ones, and leaves live ones
+     * unchanged. Rows are in the order of their keys, and an existing key is locked exclusively at once, so that all
+     * batches lock in one order: the shared lock of a plain INSERT would deadlock on expired claims.
      *
-     * LAST_INSERT_ID of anything but a constant is called for keys that were there, and for no others: the answer to
-     * the INSERT then says whether all were new. The counts cannot tell; they depend on FOUND_ROWS. expires_at comes
-     * last: MySQL assigns from left to right.
+     * LAST_INSERT_ID with an argument that is not constant is evaluated only for existing keys: the answer to the
+     * INSERT then shows whether all claims were new. The counts do not show this, because they depend on FOUND_ROWS.
+     * expires_at is assigned last, because MySQL assigns from left to right.
      */
     claimBatch: (rows: readonly string[]) => `
 insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_at, claim_token)
@@ -80,8 +80,9 @@ on duplicate key update
   expires_at = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('expires_at')}, ${inbox}.expires_at)`,
 
     /**
-     * Whose claims are they now? All rows are locked by {@link claimBatch}; each is looked up by its whole key, since a
-     * scan would lock, and wait for, rows of others. The first value is the token, the second the keys in hexadecimal.
+     * Reads which claims belong to this batch. All rows are locked by {@link claimBatch}; each is looked up by its
+     * whole key, because a scan would lock, and wait for, rows of other transactions. The values are the token and the
+     * keys in hexadecimal.
      */
     readBatch: `
 select hex(i.\`key\`) as \`key\`, cast(i.claim_token <=> ? as char) as mine, ${PROCESSED_AT},

@@ -19,7 +19,7 @@ import { assertInTransaction, execute, executeAnywhere, type MysqlSession } from
 
 type Statements = ReturnType<typeof inboxStatementsByEngine>
 
-/** The inbox table of MySQL and MariaDB. The contract is that of the port. */
+/** The inbox table of MySQL and MariaDB. {@link InboxStore} documents the methods. */
 export class MysqlInboxStore implements InboxStore {
   readonly #statements: Statements
 
@@ -80,7 +80,7 @@ export class MysqlInboxStore implements InboxStore {
     for (const packet of packets) {
       const text = sql.claimBatch(packet.map(({ row }) => row))
       const answer = await execute(session, CLAIMING, text, []).catch((error: unknown) => {
-        // The transaction was ended after an earlier packet: by a COMMIT, perhaps.
+        // The transaction was ended after an earlier packet, perhaps by a COMMIT.
         if (error instanceof NotInTransactionError && packet !== packets[0]) return undefined
         throw error
       })
@@ -123,13 +123,13 @@ export class MysqlInboxStore implements InboxStore {
     return affected > 0
   }
 
-  /** Takes back a claim of which the server's answer says that it is committed already. */
+  /** Deletes a claim that is already committed, according to the server's answer. */
   async #refuse(session: Session, key: readonly Value[]): Promise<never> {
     await executeAnywhere(session, CLAIMING, this.#sql(session).takeBack, key)
     throw outside()
   }
 
-  /** As `#refuse`: all that this batch has claimed so far, since the transaction may have ended by a COMMIT. */
+  /** Deletes all claims that this batch has made so far, because the transaction may have ended with a COMMIT. */
   async #refuseBatch(session: Session, { consumer, token, packets }: Batch): Promise<never> {
     for (const packet of packets) {
       const keys = packet.map(({ key }) => key)
@@ -153,8 +153,8 @@ function refuseTooLong(packets: Batch['packets'], headBytes: number, maxBytes: n
   for (const [first] of packets) {
     if (first === undefined || headBytes + first.row.length + 1 <= maxBytes) continue
     throw new InvalidMessageError(
-      `processBatch: the claim of the message of key '${oneLine(first.key.toString())}' makes a statement of ` +
-        `${headBytes + first.row.length} bytes; the server takes at most ${maxBytes} (max_allowed_packet). Raise ` +
+      `processBatch: the claim of the message with the key '${oneLine(first.key.toString())}' needs a statement of ` +
+        `${headBytes + first.row.length} bytes; the server accepts at most ${maxBytes} (max_allowed_packet). Raise ` +
         'max_allowed_packet. Nothing was written.',
     )
   }
@@ -170,7 +170,7 @@ function microseconds(ms: number): number {
 
 function outside(): NotInTransactionError {
   return new NotInTransactionError(
-    'Expected an open transaction, but this connection is in none: call beginTransaction() first, and do not commit or ' +
+    'Expected an open transaction, but this connection has none: call beginTransaction() first, and do not commit or ' +
       'roll back before everything has been awaited. The claim was deleted again.',
   )
 }

@@ -39,7 +39,7 @@ select
     where table_schema = database() and table_name = ${literal(`${prefix}inbox`)}
   ) as inbox_bytes`,
 
-    /** A retention of null keeps dead letters for ever. */
+    /** A retention of null keeps dead letters forever. */
     collectable: `
 select
   ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as inbox,
@@ -79,7 +79,7 @@ order by held.waiting desc, head.order_key`,
 
     version: 'select cast(version() as char) as version',
 
-    /** By name, since the two engines do not have the same. */
+    /** By name, because the two engines have different settings. */
     settings: `
 show variables where variable_name in (
   'transaction_isolation', 'tx_isolation', 'read_only', 'innodb_flush_log_at_trx_commit', 'max_allowed_packet', 'wsrep_on',
@@ -91,7 +91,7 @@ select distinct concat(table_name, '.', index_name) as name
 from information_schema.statistics
 where table_schema = database() and ${ours('table_name')}`,
 
-    /** Tables without transactions, and columns whose bytes decide what is the same, but that are no bytes. */
+    /** Tables without transactions, and columns that must be compared byte for byte but have no binary type. */
     tables: `
 select concat(table_name, ' has engine ', engine) as found
 from information_schema.tables
@@ -109,7 +109,7 @@ select trigger_name as name
 from information_schema.triggers
 where event_object_schema = database() and event_object_table = ${literal(`${prefix}outbox`)}`,
 
-    /** Transactions that keep InnoDB from removing what was deleted, the oldest first. Needs the right PROCESS. */
+    /** Transactions that keep InnoDB from removing deleted rows, the oldest first. Needs the privilege PROCESS. */
     horizon: `
 select cast(trx_mysql_thread_id as char) as id, cast(timestampdiff(second, trx_started, now()) as char) as age_s
 from information_schema.innodb_trx

@@ -9,7 +9,7 @@ import { fill, type Value } from './literals.ts'
 import { checkRevision } from './schema-revision.ts'
 import { serverFindings } from './server-findings.ts'
 
-/** `figures` counts so many times, each time with a limit. */
+/** The number of counts in `figures`, each with a limit. */
 const COUNTS = 5
 
 /** Figures of MySQL and MariaDB. */

@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB have no arrays, so that each lease has a condition of its own, and no UPDATE that returns rows, so that
- * acquiring takes two statements.
+ * MySQL and MariaDB have no arrays, so that each lease has a condition of its own, and no UPDATE that returns rows, so
+ * that acquiring takes two statements.
  */
 import type { Tables } from './identifiers.ts'
 
@@ -18,15 +18,15 @@ where name in (?)`,
     /** One row of `seed`. */
     seedRow: '(?)',
 
-    /** Adds names that nobody has used yet. A relay that gets in between has added them itself. */
+    /** Adds names that have never been leased. If another relay interferes, it has added the names itself. */
     seed: (rows: readonly string[]) => `
 insert into ${leases} (name)
 values ${rows.join(',')}
 on duplicate key update term = ${leases}.term`,
 
     /**
-     * Leases that are free or have expired; never waits for another acquirer. A lease that still has an owner was not given
-     * back: its owner has died.
+     * Leases that are free or have expired; never waits for another acquirer. A lease that still has an owner was not
+     * released: its owner has died.
      */
     free: `
 select hex(name) as name, cast(term as char) as term, cast(crashes + (owner is not null) as char) as crashes,
@@ -74,7 +74,7 @@ from ${leases}
 where left(name, ?) = ? and expires_at > utc_timestamp(6)
 order by name`,
 
-    /** A plain read finds what to sweep: a search of a DELETE would lock the leases of others, too. */
+    /** A plain read finds the leases to sweep: the search of a DELETE would also lock other leases. */
     unused: `
 select hex(name) as name
 from ${leases}

@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB acquire leases in a short transaction, and have a condition for each lease. PostgreSQL acquires them
- * by one statement, and takes lists as arrays.
+ * MySQL and MariaDB acquire leases in a short transaction, and have a condition for each lease. PostgreSQL acquires
+ * them by one statement, and takes lists as arrays.
  */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
 import { LeaseConnection, type OwnConnection, type Row, type SqlResult } from '@txbox/sql'
@@ -12,28 +12,33 @@ import { committingConnection, type Connections } from './own-connection.ts'
 import { readCommitted, shortTransaction } from './short-transaction.ts'
 import { bounded, serverTimeoutS } from './time-limit-statements.ts'
 
-/** A statement that waits longer for a lock fails: a relay gives up earlier, and the connection must not stay in use. */
+/**
+ * A statement that waits longer for a lock fails: a relay gives up earlier, and the connection must not stay in use.
+ */
 const STATEMENT_TIMEOUT_MS = 5000
-const LOCK_WAIT_S = serverTimeoutS(STATEMENT_TIMEOUT_MS)
-
-/** So that a connection that is gone does not stay in use when it is released. */
-const CLOSE_TIMEOUT_MS = 5000
 
 /**
- * The table of leases of MySQL and MariaDB. The contract is that of the port.
+ * The table of leases of MySQL and MariaDB. {@link LeaseStore} documents the methods.
  *
- * A relay can be cut off between any two statements. So whatever a relay does again and again is one statement that is a
- * transaction of its own and leaves no lock behind, which would keep a successor from the leases.
+ * A relay can be cut off between any two statements. So every operation that a relay repeats regularly is a single
+ * statement and its own transaction: it leaves no lock behind, which would keep a successor from the leases.
  */
 export class MysqlLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
   readonly #source: Connections
+  readonly #statementTimeoutMs: number
   readonly #connection: LeaseConnection
 
-  constructor(statements: ReturnType<typeof leaseStatements>, source: Connections) {
+  constructor(
+    statements: ReturnType<typeof leaseStatements>,
+    source: Connections,
+    statementTimeoutMs = STATEMENT_TIMEOUT_MS,
+  ) {
     this.#sql = statements
     this.#source = source
-    this.#connection = new LeaseConnection(() => committingConnection(source, CLOSE_TIMEOUT_MS), errors)
+    this.#statementTimeoutMs = statementTimeoutMs
+    // The timeout is also that of closing, so that a connection that is gone does not stay in use when it is released.
+    this.#connection = new LeaseConnection(() => committingConnection(source, statementTimeoutMs), errors)
   }
 
   async acquire(
@@ -46,7 +51,7 @@ export class MysqlLeaseStore implements LeaseStore {
     if (!(await this.#seed(asked))) return []
     const doing = 'acquiring leases'
     const acquire = (query: OwnConnection['query']): Promise<readonly Lease[]> =>
-      shortTransaction(query, LOCK_WAIT_S, async (run) => {
+      shortTransaction(query, serverTimeoutS(this.#statementTimeoutMs), async (run) => {
         const { rows } = await run(this.#sql.free, [asked, limit])
         if (rows.length === 0) return []
         const free = rows.map((row) => nameOf(row))
@@ -70,7 +75,7 @@ export class MysqlLeaseStore implements LeaseStore {
     const values = [microseconds(ttlMs), owner]
     const { affected } = await this.#write(doing, this.#sql.renew(this.#rowsOf(leases)), values)
     if (affected === leases.length) return leases
-    // A lease that is still held now was held a moment ago, too, when the statement renewed it.
+    // A lease that is held now was also held a moment ago, when the statement renewed it.
     const { rows } = await this.#read(doing, this.#sql.held(this.#rowsOf(leases)), [owner])
     const renewed = new Set(rows.map((row) => columns.key(row, 'name')))
     return leases.filter((lease) => renewed.has(lease.name))
@@ -123,7 +128,7 @@ export class MysqlLeaseStore implements LeaseStore {
     return this.#connection.inTurn(doing, async (query) => query(await this.#bounded(text, values), []))
   }
 
-  /** One statement that is a transaction of its own. */
+  /** Runs one statement as its own transaction. */
   #write(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
     return this.#connection.inTurn(doing, async (query) => {
       await readCommitted(query)
@@ -132,7 +137,7 @@ export class MysqlLeaseStore implements LeaseStore {
   }
 
   async #bounded(text: string, values: readonly Value[]): Promise<string> {
-    return bounded(fill(text, values), (await this.#source.server()).engine, STATEMENT_TIMEOUT_MS)
+    return bounded(fill(text, values), (await this.#source.server()).engine, this.#statementTimeoutMs)
   }
 }
 

@@ -1,36 +1,37 @@
 /*
- * Values as literals in the text of a statement, instead of as parameters: in hexadecimal unless plain, so that
- * neither the connection's character set, nor sql_mode (NO_BACKSLASH_ESCAPES, ANSI_QUOTES), nor an option of the driver
- * (queryFormat, namedPlaceholders) can change what arrives. Nothing is ever escaped.
+ * Puts values into the text of a statement as literals instead of parameters: in hexadecimal unless they are plain, so
+ * that neither the connection's character set, nor sql_mode (NO_BACKSLASH_ESCAPES, ANSI_QUOTES), nor an option of the
+ * driver (queryFormat, namedPlaceholders) can change the value. Nothing is ever escaped.
  */
 
-/** What a `?` in a statement can stand for; a list stands for its members, between commas. */
+/** A value for a `?` in a statement; a list becomes its members, separated by commas. */
 export type Value = string | Utf8 | Uint8Array | number | bigint | null | readonly Value[]
 
-/** A text for a column of bytes: its bytes in UTF-8. */
+/** A text for a binary column: its bytes in UTF-8. */
 export interface Utf8 {
   readonly utf8: string
 }
 
-/** Hexadecimal doubles the size of a payload, Base64 adds a third; a packet must hold it. */
+/** Hexadecimal doubles the size of a payload, and Base64 adds a third; the statement must fit into a packet. */
 const BASE64_FROM_BYTES = 4096
 
-/** Text that means itself between quotes in every SQL mode and character set. */
+/** Text whose meaning between quotes is the same in every SQL mode and character set. */
 const PLAIN = /^[\w .,:;/+=@#"()[\]{}<>|&!~^%$*-]*$/
 
-/** A statement with its values in place. `?` stands for a value, and for nothing else. */
+/** Puts values into a statement. Every `?` of the statement is a placeholder. */
 export function fill(text: string, values: readonly Value[]): string {
   if (values.length === 0) return text
   let filled = ''
   let from = 0
   for (const value of values) {
     const place = text.indexOf('?', from)
-    if (place === -1) throw new Error(`A statement was given ${values.length} values, and has fewer places.`)
+    if (place === -1)
+      throw new Error(`A statement was given ${values.length} values, but has fewer placeholders.`)
     filled += text.slice(from, place) + literal(value)
     from = place + 1
   }
   if (text.includes('?', from)) {
-    throw new Error(`A statement was given ${values.length} values, and has more places.`)
+    throw new Error(`A statement was given ${values.length} values, but has more placeholders.`)
   }
   return filled + text.slice(from)
 }
@@ -67,12 +68,12 @@ function integer(value: number | bigint): string {
   return String(value)
 }
 
-/** The text of a value that came back: a Buffer by our own reading, a string where the library has a say in it. */
+/** Returns the text of a returned value: a Buffer if txbox controls the decoding, or a string if the library does. */
 export function textOf(value: unknown): string {
   return bytesOf(value).toString('utf8')
 }
 
-/** The bytes of a value of a binary type. A string of one has a character for each byte. */
+/** Returns the bytes of a value of a binary type. A string has one character for each byte. */
 export function bytesOf(value: unknown): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(String(value), 'latin1')
 }

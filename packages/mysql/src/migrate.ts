@@ -22,13 +22,13 @@ const CLUSTER_ATTEMPTS = 20
 const LONGEST_PAUSE_MS = 300
 
 /**
- * Brings the tables to the revision of this version of the package: creates them, or applies what is missing. Services
- * that start together may all call it, on any nodes of a cluster: they take turns, and all but the first find nothing to
- * do. MySQL commits at every DDL statement: a migration that breaks off halfway is completed by the next call. On a
- * cluster, a caller that dies keeps the others waiting for up to 30 seconds.
+ * Creates the tables, or updates them to the revision of this version of the package. Several services may call
+ * `migrate` at the same time, on any nodes of a cluster: the calls run one after the other, and all but the first find
+ * nothing to do. MySQL commits at every DDL statement: if a migration fails halfway, the next call completes it. On a
+ * cluster, if a caller dies, the others wait for up to 30 seconds.
  *
- * @param db the root that you have: a Kysely or a `mysql2` promise pool, with the right to create tables.
- * @returns the names of the migrations that it applied, oldest first; empty when there was nothing to do.
+ * @param db your root, a Kysely or a `mysql2` promise pool, with the privilege to create tables.
+ * @returns the names of the applied migrations, oldest first; empty if there was nothing to do.
  * @throws {InvalidOptionError} for a wrong option, or a server that is not supported.
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
@@ -38,7 +38,7 @@ export async function migrate(
   options: {
     /** What the names of the tables begin with, 1 to 53 characters. @default 'txbox_' */
     prefix?: string | undefined
-    /** Gives up waiting for another migration. */
+    /** Aborting the signal ends the wait for another migration. */
     signal?: AbortSignal | undefined
   } = {},
 ): Promise<{ applied: readonly string[] }> {
@@ -59,7 +59,7 @@ export async function migrate(
 }
 
 /**
- * The migrations that `migrate` would apply now, oldest first. Changes nothing, and takes no lock.
+ * Returns the migrations that `migrate` would apply now, oldest first. Changes nothing, and takes no lock.
  *
  * @throws {InvalidOptionError} for a wrong option, or a server that is not supported.
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
@@ -78,9 +78,9 @@ export async function pendingMigrations(
 }
 
 /**
- * The migrations for a `Migrator` of Kysely's, under the names `txbox_0001_inbox` and so on. Give them a Migrator and a
- * `migrationTableName` of their own, or merge them with yours. They may follow, or be followed by, `migrate` and the
- * plain files: each is safe to run again, also after it broke off.
+ * Returns the migrations for Kysely's `Migrator`, with names such as `txbox_0001_inbox`. Use a separate Migrator with
+ * its own `migrationTableName`, or merge these migrations with yours. They can be combined with `migrate` and the plain
+ * files in any order: each is safe to run again, also after it broke off.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
@@ -97,7 +97,7 @@ export function migrationProvider(
   })
 }
 
-/** The SQL of all migrations for another prefix, as `txbox migrate --print` shows it. */
+/** Returns the SQL of all migrations for a prefix, as `txbox migrate --print` shows it. */
 export function migrationSql(prefix: string): readonly { readonly name: string; readonly sql: string }[] {
   const tables = tablesOf('migrationSql', prefix)
   return MIGRATIONS.map(({ name, sql }) => ({ name, sql: migrated.on(sql, tables) }))
@@ -116,7 +116,8 @@ async function applyMissing(options: LockOptions): Promise<readonly string[]> {
       await applyWhileLocked(options, await lockCluster(options), applied)
       return applied
     } catch (error) {
-      // A change on another node makes a statement fail here in many ways. The missing migrations show what is left to do.
+      // A change on another node makes a statement fail here in many ways. The missing migrations show what is left to
+      // do.
       if (attempt === CLUSTER_ATTEMPTS || !mayComeFromAnotherNode(error)) throw error
       await run(migrationStatements(tables).rollback)
       await pause(Math.random() * LONGEST_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
@@ -138,18 +139,19 @@ async function applyWhileLocked(
       }
       applied.push(name)
     }
-    // Where connections do not commit by themselves.
+    // Needed if autocommit is off.
     await run(migrationStatements(tables).commit)
   } finally {
     await lock.release().catch(() => undefined)
   }
 }
 
-/** Did the server answer with an error that another attempt may avoid? */
+/** Returns whether the server answered with an error that another attempt may avoid. */
 function mayComeFromAnotherNode(error: unknown): boolean {
   if (isTxboxError(error)) return isConflict(error)
   if (numberOf(error) === undefined) return false
   const translated = translate(error, 'migrating the tables')
-  // Most errors of DDL have no txbox error class. A table that another node has just created is missing here for a moment.
+  // Most errors of DDL have no txbox error class. A table that another node has just created is missing here for a
+  // moment.
   return !isTxboxError(translated) || translated instanceof SchemaError || isConflict(translated)
 }

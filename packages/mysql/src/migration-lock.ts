@@ -17,7 +17,7 @@ const RENEWAL_MS = 5000
 
 /** Lets one service at a time change the tables. */
 export interface MigrationLock {
-  /** Makes sure, before each statement, that the lock is still held. @throws {TransactionConflictError} when it is not. */
+  /** Checks, before each statement, that the lock is still held. @throws {TransactionConflictError} when it is not. */
   readonly confirm: () => Promise<void>
   readonly release: () => Promise<void>
 }
@@ -25,7 +25,7 @@ export interface MigrationLock {
 export interface LockOptions {
   /** Runs a statement on the connection that migrates. */
   readonly run: RunStatement
-  /** Runs a statement on another connection, in a transaction of its own. */
+  /** Runs a statement on another connection, as its own transaction. */
   readonly runApart: RunStatement
   readonly tables: Tables
   /** The statement that creates the table of the migrations. */
@@ -33,7 +33,10 @@ export interface LockOptions {
   readonly signal: AbortSignal | undefined
 }
 
-/** Do several nodes take writes? A lock of one server does not keep the callers on the other nodes out. */
+/**
+ * Returns whether several nodes accept writes, so that a lock of one server does not lock out callers on the other
+ * nodes.
+ */
 export async function isCluster(run: RunStatement, tables: Tables): Promise<boolean> {
   const { rows } = await run(migrationStatements(tables).cluster)
   const settings = new Map(
@@ -42,7 +45,7 @@ export async function isCluster(run: RunStatement, tables: Tables): Promise<bool
   return settings.get('wsrep_on') === 'ON' || settings.get('group_replication_single_primary_mode') === 'OFF'
 }
 
-/** A lock of the connection, by a name for this database and prefix. The lock ends with the connection, at the latest. */
+/** Takes a lock of the connection, named by this database and prefix. The lock ends no later than the connection. */
 export async function lockServer({ run, tables, signal }: LockOptions): Promise<MigrationLock> {
   const sql = migrationStatements(tables)
   const { rows } = await run(sql.database)
@@ -58,7 +61,7 @@ export async function lockServer({ run, tables, signal }: LockOptions): Promise<
   }
 }
 
-/** A lock in a row that all nodes agree on. The lock of a caller that has died expires. */
+/** Takes a lock in a row on which all nodes agree. The lock of a caller that has died expires. */
 export async function lockCluster(options: LockOptions): Promise<MigrationLock> {
   const { run, runApart, tables, createTable, signal } = options
   const sql = migrationStatements(tables)
@@ -85,7 +88,7 @@ export async function lockCluster(options: LockOptions): Promise<MigrationLock> 
 
   const renewal = fill(sql.renew, [owner])
   let renewing = false
-  // A statement may take longer than the lock lasts. A renewal that fails is noticed by the next `confirm`.
+  // A statement may take longer than the lock lasts. The next `confirm` detects a failed renewal.
   const timer = setInterval(() => {
     if (renewing) return
     renewing = true

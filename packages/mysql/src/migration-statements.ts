@@ -7,9 +7,12 @@ import type { Tables } from './identifiers.ts'
 /** How long the lock of a cluster is held without being renewed, in seconds. */
 const LEASE_S = 30
 
-/** Every statement that `migrate` and the check of the revision run beside the migrations themselves. `?` stands for a value. */
+/**
+ * Every statement that `migrate` and the check of the revision run beside the migrations themselves. `?` stands for a
+ * value.
+ */
 export function migrationStatements({ migrations }: Pick<Tables, 'migrations'>) {
-  // MariaDB writes a switch out as ON; as a number it is 1 on both.
+  // MariaDB returns ON for a switch; as a number, a switch is 1 on both.
   const traits = `
 select cast(version() as char) as version, cast(@@max_allowed_packet as char) as packet,
   cast(@@autocommit + 0 as char) as autocommit, cast(m.number as char) as number
@@ -17,17 +20,21 @@ from (select 1 as one) as o left join ${migrations} as m on true`
   return {
     version: 'select cast(version() as char) as version',
 
-    /** What the server is, and the numbers of the migrations that the tables have had. */
+    /** The traits of the server, and the numbers of the applied migrations. */
     traits,
 
-    /** The same in a caller's transaction: a plain read would give it a snapshot before the caller asks for one. */
+    /**
+     * The same for a caller's transaction, in which a plain read would create a snapshot earlier than the caller wants.
+     */
     traitsWithoutSnapshot: `${traits}
 lock in share mode`,
 
     commit: 'commit',
     rollback: 'rollback',
 
-    /** Galera, and Group Replication in multi-primary mode: several nodes take writes, and a lock is local to its node. */
+    /**
+     * Galera, or Group Replication in multi-primary mode: several nodes accept writes, and a lock is local to its node.
+     */
     cluster: `
 show global variables
 where variable_name in ('wsrep_on', 'group_replication_single_primary_mode')`,
@@ -37,8 +44,9 @@ where variable_name in ('wsrep_on', 'group_replication_single_primary_mode')`,
     unlock: 'select cast(release_lock(?) as char) as released',
 
     /**
-     * The lock of a cluster is a row, because the nodes agree on the order of changes of a row: of two callers that take the
-     * lock at once, one is rolled back. `title` is the holder; `applied_at` is the time at which the lock expires.
+     * The lock of a cluster is a row, because the nodes agree on the order of changes of a row: of two callers that
+     * take the lock at once, one is rolled back. `title` is the holder; `applied_at` is the time at which the lock
+     * expires.
      */
     take: `
 insert into ${migrations} (number, title, applied_at)

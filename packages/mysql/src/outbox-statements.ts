@@ -17,14 +17,14 @@ values ${rows.join(',')}`,
     appendRow: '(?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))',
 
     /**
-     * Takes back messages that turned out to have been written outside a transaction. The first value is the number of
-     * the first of them, the second their ids.
+     * Deletes messages that were written outside a transaction. The values are the number of the first message, and the
+     * ids.
      */
     takeBack: `
 delete from ${outbox}
 where seq >= ? and id in (?)`,
 
-    /** To the parked messages, until they are due. They have no place in an order. */
+    /** Stores scheduled messages as parked messages until they are due. They have no key order. */
     schedule: (rows: readonly string[]) => `
 insert into ${parked}
   (shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, created_at, deliver_at, due_at)
@@ -34,7 +34,7 @@ values ${rows.join(',')}`,
     scheduleRow: `(?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6), '1970-01-01' + interval ? * 1000 microsecond,
   '1970-01-01' + interval ? * 1000 microsecond)`,
 
-    /** As `takeBack`. */
+    /** Like `takeBack`, for scheduled messages. */
     takeBackScheduled: `
 delete from ${parked}
 where place >= ? and id in (?)`,

@@ -17,7 +17,7 @@ import { assertInTransaction, execute, type MysqlSession } from './session.ts'
 
 const STORING = 'storing messages in the outbox'
 
-/** The outbox table of MySQL and MariaDB, for producers. The contract is that of the port. */
+/** The outbox table of MySQL and MariaDB, for producers. {@link OutboxStore} documents the methods. */
 export class MysqlOutboxStore implements OutboxStore {
   readonly #sql: ReturnType<typeof outboxStatements>
 
@@ -38,14 +38,14 @@ export class MysqlOutboxStore implements OutboxStore {
         maxStatementBytes,
       ),
     ]
-    // Ask first: a committed message may be published at once, and cannot be taken back then.
+    // Checked first, because a committed message may be published at once, and cannot be deleted then.
     await assertInTransaction(session)
     for (const { text, ids, takeBack } of statements) {
       const { inTransaction, insertId } = await execute(session, STORING, text, [])
       if (inTransaction !== false) continue
       await execute(session, STORING, takeBack, [insertId ?? 0, ids])
       throw new NotInTransactionError(
-        'The transaction has ended while publish was under way: await publish before the transaction commits. What was ' +
+        'The transaction ended while publish was in flight: await publish before the transaction commits. What was ' +
           'written outside it was deleted again.',
       )
     }
@@ -58,7 +58,7 @@ interface Statement {
   readonly takeBack: string
 }
 
-/** One statement; several, where one of them would be longer than the server takes. */
+/** Returns one statement, or several if one would be longer than the server accepts. */
 function statementsOf(
   messages: readonly NewStoredMessage[],
   {
@@ -84,9 +84,9 @@ function statementsOf(
 
 function tooLarge(message: NewStoredMessage, bytes: number, maxBytes: number): InvalidMessageError {
   return new InvalidMessageError(
-    `publish: message '${oneLine(message.id)}' with its payload of ${message.payload.byteLength} bytes makes a statement of ${bytes} ` +
-      `bytes; the server takes at most ${maxBytes} (max_allowed_packet). Raise max_allowed_packet (16 MiB hold the largest ` +
-      'payload that publish takes), or store the payload elsewhere. Nothing was written.',
+    `publish: message '${oneLine(message.id)}' with its payload of ${message.payload.byteLength} bytes needs a statement of ${bytes} ` +
+      `bytes; the server accepts at most ${maxBytes} (max_allowed_packet). Raise max_allowed_packet (16 MiB are enough for ` +
+      'the largest payload that publish accepts), or store the payload elsewhere. Nothing was written.',
   )
 }
 

@@ -4,7 +4,7 @@ import { tooLate, type OwnConnection, type RootAdapter } from '@txbox/sql'
 import type { ServerTraits } from './server.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
 
-/** The root that opens connections, and what its server is. */
+/** The root that opens connections, and the traits of its server. */
 export interface Connections {
   readonly root: RootAdapter
   readonly db: unknown
@@ -12,9 +12,9 @@ export interface Connections {
 }
 
 /**
- * A connection on which each statement outside a transaction commits, so that its locks end with the statement, whatever
- * becomes of the connection. Where autocommit is off, it is switched on with the first statement, and off again before the
- * connection is released, within `timeoutMs`.
+ * Opens a connection on which each statement outside a transaction commits, so that its locks end with the statement,
+ * even if the connection breaks. If autocommit is off, it is switched on with the first statement, and off again,
+ * within `timeoutMs`, before the connection is released.
  */
 export async function committingConnection(
   { root, db, server }: Connections,
@@ -42,8 +42,8 @@ export async function committingConnection(
 }
 
 /**
- * Runs work on a connection of its own. A connection that does not answer in time is discarded: the pool would miss it for as
- * long as nothing notices that its other end is gone.
+ * Runs work on a separate connection. A connection that does not answer in time is discarded: otherwise the pool would
+ * lack it until the broken connection is detected.
  */
 export async function onConnection<R>(
   connections: Connections,

@@ -3,8 +3,7 @@ import type { Tables } from './identifiers.ts'
 import { instant, messageColumns, rowsTable, stampIn, unionAll, verdictsTable } from './relay-statements.ts'
 
 /**
- * Every statement on the table of parked messages that a relay runs. `?` stands for a value, which is put in as a
- * literal.
+ * Every statement on the table of parked messages that a relay runs. `?` is replaced by a value as a literal.
  */
 export function parkedStatements({ parked }: Tables) {
   const columns = `${messageColumns('p', 'place')},
@@ -18,9 +17,9 @@ export function parkedStatements({ parked }: Tables) {
   )`
   return {
     /**
-     * What is due, longest first, and which message comes first in its key: if that is another, it was due before this one
-     * was put back. In the order of the whole index, or the optimizer would sort all of the key. A suspect that is due is
-     * here only when another comes first.
+     * What is due, longest first, and which message comes first in its key: if that is another, it was due before this
+     * one was put back. In the order of the whole index, or the optimizer would sort all of the key. A suspect that is
+     * due is here only when another comes first.
      */
     due: `
 select cast(p.place as char) as place, p.order_key as order_key, cast(p.attempts as char) as attempts,
@@ -47,8 +46,8 @@ straight_join ${parked} as p force index (primary) on p.place = j.place
 where p.dead_at is null and ${stampIn('p')} = ${instant('j.stamp')}`,
 
     /**
-     * Messages of a key that goes on, from a row. `later` marks a message that has to be tried alone, because it was refused
-     * before or is a suspect. A branch for each key.
+     * The messages of a released key, from a row on. `later` marks a message that must be tried alone, because it was
+     * refused before or is a suspect. A branch for each key.
      */
     readOnward: `
 (select ${columns}, case when p.suspect or p.due_at > utc_timestamp(6) then 1 end as later
@@ -64,7 +63,7 @@ limit ?)`,
     /** The branches of several keys in one statement. */
     readAllOnward: unionAll,
 
-    /** The suspect that has been due for the longest, of the suspects that come first in their keys. */
+    /** The suspect that has been due the longest, among the suspects that come first in their keys. */
     findSuspect: `
 select cast(p.place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp
 from ${parked} as p force index (parked_suspect)
@@ -79,14 +78,14 @@ select p.payload as payload
 from ${parked} as p
 where p.place = ? and ${stampIn('p')} = ${instant('?')}`,
 
-    /** What was accepted. */
+    /** Deletes accepted messages. */
     remove: `
 delete p
 from ${rowsTable('place')} as gone
 straight_join ${parked} as p force index (primary) on p.place = gone.place
 where p.dead_at is null and ${stampIn('p')} = ${instant('gone.stamp')}`,
 
-    /** What was refused. */
+    /** Updates refused messages. */
     keep: `
 update ${verdictsTable('place')}
 straight_join ${parked} as p force index (primary) on p.place = v.place
@@ -106,7 +105,7 @@ from ${rowsTable('place')} as wanted
 straight_join ${parked} as p force index (primary) on p.place = wanted.place
 where p.dead_at is null and ${stampIn('p')} = ${instant('wanted.stamp')}`,
 
-    /** The first message of a key that goes on. A branch for each key. */
+    /** The first message of a released key. A branch for each key. */
     next: `
 (select cast(p.place as char) as place, p.due_at is null as waits
 from ${parked} as p force index (parked_order)
@@ -124,7 +123,10 @@ straight_join ${parked} as p force index (primary) on p.place = j.place
 set p.due_at = utc_timestamp(6)
 where p.due_at is null and p.dead_at is null`,
 
-    /** Messages that are no suspects yet. Found by a plain read: a search of an UPDATE would lock what it passes. */
+    /**
+     * Messages that are not suspects yet. A plain read finds them: the search of an UPDATE would lock the rows that it
+     * passes.
+     */
     unsuspected: `
 select cast(p.place as char) as place
 from ${parked} as p force index (primary)
@@ -139,8 +141,9 @@ set p.suspect = 1
 where p.dead_at is null`,
 
     /**
-     * The first messages of at most so many keys, in the order of the keys, and whether they wait. Grouped by all that the
-     * index has before the place, so that the server leaps from key to key, whatever waits behind them.
+     * The first messages of a limited number of keys, in the order of the keys, and whether they wait. Grouped by all
+     * columns that the index has before the place, so that the server jumps from key to key, and the cost does not
+     * depend on the number of waiting messages.
      */
     heads: `
 select k.order_key as order_key, cast(k.place as char) as place, p.due_at is null as waits

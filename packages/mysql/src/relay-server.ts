@@ -2,12 +2,14 @@
 /** After this time, in ms, every connection is asked again: a proxy may have put another server behind a connection. */
 const FORGOTTEN_AFTER_MS = 30_000
 
-/** The tolerance for a server's start time, its clock minus its uptime: two roundings, and a clock that is being set. */
+/**
+ * The tolerance for a server's start time, its clock minus its uptime: two roundings, and a clock that is being set.
+ */
 const BEGAN_TOLERANCE_S = 2
 
 /**
- * Messages are numbered at about the time at which they are stamped: a message with a smaller number is hardly ever younger
- * by more than this. If it is, the only consequence is one more look.
+ * Messages are numbered at about the time of their stamp: a message with a smaller number is hardly ever younger by
+ * more than this. If it is, the only consequence is one more query.
  */
 const STAMP_TOLERANCE_US = 1_000_000
 
@@ -17,8 +19,8 @@ interface Numbered {
 }
 
 /**
- * Detects that the server is another one, was restarted, or has gone back in time: by the answers of connections, and by
- * numbers that are given out again.
+ * Detects that the server is another one, was restarted, or has gone back in time, from the answers of connections and
+ * from numbers that are assigned again.
  */
 export class RelayServer {
   readonly #connections = new Set<number>()

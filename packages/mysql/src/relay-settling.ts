@@ -18,7 +18,7 @@ import { rowOf, verdictOf } from './relay-verdicts.ts'
 import { runTogether, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
-/** Writing a longer statement takes time in which a transaction is open. */
+/** The maximum size of a statement: sending a longer one would keep a transaction open for too long. */
 const PIECE_BYTES = 1_048_576
 
 /** Runs short transactions under a lease, of statements on lists that may be longer than a packet. */
@@ -26,13 +26,13 @@ export class RelaySettling {
   readonly #source: Source
   readonly #holdOn: () => Promise<string>
 
-  /** @param holdOn the statement that finds the lease, and keeps others from it. */
+  /** @param holdOn returns the statement that finds the lease, and keeps other relays from acquiring it. */
   constructor(source: Source, holdOn: () => Promise<string>) {
     this.#source = source
     this.#holdOn = holdOn
   }
 
-  /** @throws {LeaseLostError} when the lease is no longer this one. */
+  /** @throws {LeaseLostError} when the lease has expired or has another term. */
   async settle<R>(lease: Lease, work: (run: Run) => Promise<R>): Promise<R> {
     const holdOn = await this.#holdOn()
     const done = await this.attempt(() =>
@@ -72,7 +72,7 @@ export class RelaySettling {
     values: readonly Value[] = [],
   ): Promise<number> {
     const { maxStatementBytes } = await this.#source.server()
-    // Text that is not plain goes in hexadecimal.
+    // Text that is not plain is sent in hexadecimal.
     const mostLength = Math.min(PIECE_BYTES, Math.floor((maxStatementBytes - text.length) / 2) - 1024)
     let affected = 0
     for (const piece of pieces(list, mostLength)) {
@@ -91,12 +91,12 @@ export class RelaySettling {
     return columns.number(found[0], 'remaining')
   }
 
-  /** @throws {SettlementError} when the user of the relay may not do it. */
+  /** @throws {SettlementError} when the user of the relay lacks a privilege. */
   attempt<R>(work: () => Promise<R>): Promise<R> {
     return asPermitted(
       work,
       (error) => hasNumber(error, TABLE_ACCESS_DENIED),
-      'Give the user of the relay the rights of docs/privileges/mysql.sql.',
+      'Grant the user of the relay the privileges of docs/privileges/mysql.sql.',
     )
   }
 }

@@ -7,17 +7,17 @@ import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
- * Every statement on the outbox table that a relay runs. `?` stands for a value, which is put in as a literal. Text
- * comes back as bytes: the connection's character set would change it.
+ * Every statement on the outbox table that a relay runs. `?` is replaced by a value as a literal. Text is returned as
+ * bytes, because the connection's character set would change it.
  */
 export function relayStatements({ outbox, leases, parked }: Tables, engine: ServerTraits['engine']) {
-  const mine = 'l.name = ? and l.owner = ? and l.term = ? and l.expires_at > utc_timestamp(6)'
+  const isHolder = 'l.name = ? and l.owner = ? and l.term = ? and l.expires_at > utc_timestamp(6)'
   const backlog = `from ${outbox} as o
 where o.shard = ?`
   return {
     /**
-     * The oldest messages of a shard; payloads that are too large for now are only measured. A message is blocked by a
-     * parked one of its key: a look-up for each, once there are such in the shard.
+     * The oldest messages of a shard; payloads that are too large are only measured. A message is blocked by a parked
+     * message of its key: one lookup for each message, if the shard has parked messages with keys.
      */
     read: `
 select ${messageColumns('o', 'seq')},
@@ -39,24 +39,24 @@ select o.payload as payload
 ${backlog} and o.seq = ? and ${stampIn('o')} = ${instant('?')}`,
 
     /**
-     * Deletes what was accepted, in one statement that is a transaction of its own, fenced by the lease: reading its
-     * row for the DELETE locks it in share mode, waits for a takeover that is under way, and sees what that leaves.
+     * Deletes accepted messages in one statement that is its own transaction, fenced by the lease: reading the row of the
+     * lease for the DELETE locks the row in share mode, waits for a takeover that is in flight, and sees its result.
      *
-     * By number and stamp, never by range, which takes what committed in between; and each row looked up by its whole key, since
-     * a list (IN) may scan the shard, and wait for a producer's uncommitted row.
+     * Rows are deleted by number and stamp, never by range, which would include rows that committed in between. Each row
+     * is looked up by its whole key, because a list (IN) may scan the shard and wait for a producer's uncommitted row.
      */
     settle: `
 delete o
 from ${leases} as l
 straight_join ${rowsTable('seq')} as accepted
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
-where ${mine} and ${stampIn('o')} = ${instant('accepted.stamp')}`,
+where ${isHolder} and ${stampIn('o')} = ${instant('accepted.stamp')}`,
 
-    /** Was less deleted because the lease is gone, or because the messages are? */
+    /** Tells whether fewer rows were deleted because the lease is lost, or because the rows do not exist. */
     isHeld: `
 select 1 as held
 from ${leases} as l
-where ${mine}`,
+where ${isHolder}`,
 
     /** How many of these rows are there. */
     remaining: `
@@ -65,16 +65,16 @@ from ${rowsTable('seq')} as wanted
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = wanted.seq
 where ${stampIn('o')} = ${instant('wanted.stamp')}`,
 
-    /** The same, and nobody takes it before this transaction has ended. */
+    /** The same, and keeps other relays from acquiring the lease before this transaction has ended. */
     holdOn: `
 select 1 as held
 from ${leases} as l
-where ${mine}
+where ${isHolder}
 lock in share mode`,
 
     /**
-     * Parks what was refused, and what waits behind it. Nothing is locked by reading it: {@link remove} has to find as
-     * many, or a message that somebody else has deleted would come back.
+     * Parks refused messages and the messages behind them. Reading them locks nothing, so {@link remove} must find the
+     * same number of rows; otherwise a message that another session has deleted would reappear.
      */
     park: `
 insert into ${parked} (created_at, due_at, dead_at, attempts, shard, suspect, order_key, id, topic, \`key\`, type,
@@ -94,7 +94,7 @@ from ${rowsTable('seq')} as gone
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = gone.seq
 where ${stampIn('o')} = ${instant('gone.stamp')}`,
 
-    /** One branch for each shard: an optimizer that is asked for all at once may scan the backlog. */
+    /** One branch for each shard: a query for all shards at once may scan the backlog. */
     hasBacklog: `
 (select ? as shard, 0 as due, null as server from ${outbox} as o where o.shard = ? limit 1)`,
 
@@ -116,13 +116,13 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
     note: `
 update ${leases} as l
 set l.in_flight = ?
-where ${mine}`,
+where ${isHolder}`,
 
     /** Everything that was in flight when the last owner died is through. */
     survived: `
 update ${leases} as l
 set l.crashes = 0, l.in_flight = null
-where ${mine}`,
+where ${isHolder}`,
   } as const
 }
 
@@ -143,7 +143,7 @@ function serverText(name: string, schema: string): string {
   ))`
 }
 
-/** Several queries in one statement. Each stands in parentheses. */
+/** Combines several queries, each in parentheses, in one statement. */
 export function unionAll(queries: readonly string[]): string {
   return queries.join('\nunion all')
 }
@@ -154,11 +154,11 @@ export function relayStatementsByEngine(tables: Tables) {
 }
 
 /**
- * A message in two values. All but its payload is one, in the order of `fieldsOf`, since each value of a row costs the
- * server and the client some time. As bytes: text of UTF-8 never has the one that comes in between, and the connection's
- * character sets change nothing. What may be absent has an `=` before it.
+ * A message in two values. All fields except the payload are one value, in the order of `fieldsOf`, because each value
+ * of a row costs the server and the client some time. The value is binary: UTF-8 text never contains the separating
+ * byte, and the connection's character sets have no effect. An optional field begins with `=`, if it is present.
  *
- * The payload comes along up to so many bytes as `?` says.
+ * The payload is returned if it has at most `?` bytes.
  */
 export function messageColumns(table: string, number: 'seq' | 'place'): string {
   const text = (column: string): string => `${table}.\`${column}\``

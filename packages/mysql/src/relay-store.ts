@@ -35,15 +35,18 @@ import { rowOf } from './relay-verdicts.ts'
 import { runBounded, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
-/** Each key that goes on is a branch of a statement. */
-const MOST_BRANCHES = 100
+/** The maximum number of branches of a statement, one for each released key. */
+const MAX_BRANCHES = 100
 
 /** The number of keys that are examined at a time. */
 const HEAL_KEYS = 10_000
 
 type Statements = ReturnType<typeof relayStatementsByEngine>
 
-/** The outbox table of MySQL and MariaDB and that of parked messages, for the relay. The contract is that of the port. */
+/**
+ * The outbox table of MySQL and MariaDB and that of parked messages, for the relay. {@link RelayStore} documents the
+ * methods.
+ */
 export class MysqlRelayStore implements RelayStore {
   readonly #statements: Statements
   readonly #parked: ReturnType<typeof parkedStatements>
@@ -80,7 +83,7 @@ export class MysqlRelayStore implements RelayStore {
     // One that was never tried has been released after its predecessor: those behind it may go along.
     const onward = heads
       .filter((row) => row['order_key'] !== null && columns.text(row, 'attempts') === '0')
-      .slice(0, MOST_BRANCHES)
+      .slice(0, MAX_BRANCHES)
     const alone = heads.filter((row) => row['order_key'] === null || columns.text(row, 'attempts') !== '0')
     const stored: StoredMessage[] = []
     if (alone.length > 0) stored.push(...(await this.#readAlone(alone, limits)))
@@ -123,8 +126,8 @@ export class MysqlRelayStore implements RelayStore {
       )
       if (parked !== moved) {
         throw new TransactionConflictError(
-          `${parked} messages were parked, but ${moved} taken from the outbox: somebody else deletes messages there. ` +
-            'Nothing was changed; it is tried again.',
+          `${parked} messages were parked, but ${moved} were deleted from the outbox: another session deletes messages there. ` +
+            'Nothing was changed; the settlement is tried again.',
         )
       }
       const removed = await this.#settling.inPieces(run, remove, accepted.map(rowOf), [shard])
@@ -145,9 +148,9 @@ export class MysqlRelayStore implements RelayStore {
     const kept = await this.#settling.settleTexts(lease, refused.map(refusalOf), async (run, texts) => {
       const removed = await this.#settling.inPieces(run, remove, accepted.map(rowOf))
       await this.#settling.inPieces(run, keep, texts)
-      for (let from = 0; from < released.length; from += MOST_BRANCHES) {
+      for (let from = 0; from < released.length; from += MAX_BRANCHES) {
         const branches = released
-          .slice(from, from + MOST_BRANCHES)
+          .slice(from, from + MAX_BRANCHES)
           .map(({ key }) => fill(next, [shard, Buffer.from(key)]))
         const { rows } = await run(nextOfAll(branches), [])
         const waits = rows.filter((row) => columns.flag(row, 'waits'))
@@ -211,7 +214,10 @@ export class MysqlRelayStore implements RelayStore {
     if (server !== undefined) this.#server.connected(connection, server)
   }
 
-  /** Finds messages that are due and come first in their keys. Other due messages are put back behind their predecessors. */
+  /**
+   * Finds messages that are due and come first in their keys. Other due messages are put back behind their
+   * predecessors.
+   */
   async #heads(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly Row[]> {
     for (;;) {
       const due = await this.#read(this.#parked.due, [shard, shard, shard, limits.messages])

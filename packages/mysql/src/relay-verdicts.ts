@@ -2,8 +2,8 @@
 import type { BacklogRow } from '@txbox/core'
 import { NOT_ASCII, asciiJson, escapeCharacters, type Verdict } from '@txbox/sql'
 
-/** What the column takes is a little more: TEXT. */
-const MOST_ERROR_BYTES = 60_000
+/** A little less than the maximum size of a TEXT column. */
+const MAX_ERROR_BYTES = 60_000
 
 /** A row of `rowsTable`. */
 export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string {
@@ -14,7 +14,7 @@ export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string
  * A row of `verdictsTable`. Missing fields are left out: MySQL 8.0.19 refuses a JSON `null` where a number is expected.
  * JSON.stringify has no way to write a bigint.
  *
- * @param ascii the column can hold no other characters.
+ * @param ascii whether the column can store no other characters.
  * @param mostBytes the bound on each of the texts, so that the row fits into a packet.
  */
 export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): string {
@@ -25,7 +25,7 @@ export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): 
     dead: dead ? 1 : 0,
     suspect: suspect ? 1 : 0,
     ...(retryInMs !== undefined && { retry_us: Math.round(retryInMs * 1000) }),
-    ...(error !== undefined && { error: storable(error, ascii, Math.min(mostBytes, MOST_ERROR_BYTES)) }),
+    ...(error !== undefined && { error: storable(error, ascii, Math.min(mostBytes, MAX_ERROR_BYTES)) }),
     ...(errors !== undefined && { errors: storableJson(errors, ascii, mostBytes) }),
   }
   return `{"number":${row.seq},${JSON.stringify(rest).slice(1)}`
@@ -41,7 +41,7 @@ function cut(text: string, bytes: number): string {
   return new TextDecoder().decode(Buffer.from(text).subarray(0, bytes), { stream: true })
 }
 
-/** The newest errors, as many as fit. */
+/** Returns as many of the newest errors as fit. */
 function storableJson(errors: string, ascii: boolean, mostBytes: number): string | undefined {
   const text = ascii ? asciiJson(errors) : errors.toWellFormed()
   if (Buffer.byteLength(text) <= mostBytes) return text

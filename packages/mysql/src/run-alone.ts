@@ -13,13 +13,13 @@ import { shortTransactionStatements } from './short-transaction-statements.ts'
 import { shortTransaction, type Run } from './short-transaction.ts'
 import { bounded, serverTimeoutS } from './time-limit-statements.ts'
 
-/** For the few statements that end a late one. */
+/** The timeout of the statements that end a late statement. */
 const KILL_TIMEOUT_MS = 1000
 
-/** Where statements go, how long an answer may take, and what the server is. */
+/** The root of statements, their timeout, and the traits of the server. */
 export interface Source extends SqlSource, Connections {}
 
-/** One statement that is a transaction of its own, and harmless to repeat. */
+/** Runs one statement as its own transaction. The statement must be safe to repeat. */
 export async function runAlone(
   source: Source,
   doing: string,
@@ -30,7 +30,7 @@ export async function runAlone(
   const statement = fill(text, values)
   return repeatOnConflict(errors, doing, async () => {
     const { autocommit } = await source.server()
-    // Where connections do not commit by themselves, a read would keep its snapshot for ever.
+    // If autocommit is off, a read would keep its snapshot forever.
     return autocommit
       ? answerWithin(statementTimeoutMs, root.query(db, statement, [], statementTimeoutMs))
       : onConnection(source, statementTimeoutMs, (query) => query(statement, []))
@@ -38,8 +38,8 @@ export async function runAlone(
 }
 
 /**
- * As `runAlone`, but the server gives the statement up when it is late. Otherwise a relay would leave a connection behind for
- * each statement that waits for a lock.
+ * Like `runAlone`, but the server cancels a late statement. Otherwise a relay would leave a connection behind for each
+ * statement that waits for a lock.
  */
 export async function runBounded(
   source: Source,
@@ -52,7 +52,7 @@ export async function runBounded(
   try {
     return await runAlone(source, doing, statement, [])
   } catch (error) {
-    // Here the statement waits for a row, a wait that MySQL bounds for a whole session only.
+    // The statement waits for a row; MySQL can limit this wait only for a whole session.
     if (engine === 'mysql' && error instanceof DatabaseUnavailableError) await killLate(source, statement)
     throw error
   }
@@ -72,7 +72,7 @@ async function killLate({ root, db }: Source, statement: string): Promise<void> 
   }
 }
 
-/** A short transaction of several statements, harmless to repeat. */
+/** Runs a short transaction of several statements, which must be safe to repeat. */
 export async function runTogether<R>(
   source: Source,
   doing: string,

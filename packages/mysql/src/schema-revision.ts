@@ -23,7 +23,7 @@ export const migrated: MigratedDatabase<Tables> = {
       throw error
     }
   },
-  // The files carry the default prefix. Between quotes a name is a text.
+  // The files use the default prefix. Text between quotes must not change.
   on: (sql, tables) =>
     sql.replaceAll(
       /('?)\btxbox_(inbox|outbox|leases|parked|redrives|versions|waiting|collections|migrations)\b\1/g,
@@ -41,7 +41,7 @@ export async function checkEngine(run: RunStatement, tables: Tables): Promise<vo
 /**
  * @param statement that asks for the traits.
  * @returns what the server is.
- * @throws {SchemaError} when the tables are of an earlier or later revision than this version of the package.
+ * @throws {SchemaError} when the tables have an earlier or later revision than this version of the package.
  */
 export async function checkRevision(
   run: RunStatement,
@@ -53,7 +53,7 @@ export async function checkRevision(
   return server
 }
 
-/** The numbers of the migrations that the tables have had, and what the server is. */
+/** Returns the numbers of the applied migrations, and the traits of the server. */
 async function inspect(
   run: RunStatement,
   statement: string,
@@ -66,7 +66,7 @@ async function inspect(
     applied: new Set(numbers),
     server: {
       engine: engineOf(columns.text(first, 'version')),
-      // A packet also has a byte that says what it is; the rest is for whatever a proxy in between adds.
+      // A packet also has a byte for its type; the rest is a reserve for additions of a proxy.
       maxStatementBytes: columns.number(first, 'packet') - 1024,
       autocommit: columns.flag(first, 'autocommit'),
     },

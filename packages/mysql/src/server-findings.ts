@@ -1,5 +1,5 @@
 /*
- * What each database may be wrong about differs: MySQL and MariaDB have packets and clusters, PostgreSQL vacuum and a
+ * The databases can have different problems: MySQL and MariaDB with packets and clusters, PostgreSQL with vacuum and a
  * sequence.
  */
 import { isTxboxError, type Finding } from '@txbox/core'
@@ -60,7 +60,7 @@ async function server(run: Run, sql: Statements): Promise<Finding> {
       check: 'server',
       verdict: 'problem',
       found: error.message,
-      advice: 'Use a server that is supported.',
+      advice: 'Use a supported server.',
     }
   }
 }
@@ -92,7 +92,7 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
       `innodb_flush_log_at_trx_commit is ${String(flush)}`,
       flush !== '1' && {
         verdict: 'warning',
-        advice: 'A crash loses commits that were confirmed. Set it to 1.',
+        advice: 'A crash can lose confirmed commits. Set it to 1.',
       },
     ),
     judged(
@@ -100,14 +100,14 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
       `max_allowed_packet is ${readableNumber(packet)} bytes`,
       !(packet >= PACKET_BYTES) && {
         verdict: 'warning',
-        advice: 'Payloads of 10 MiB need 16 MiB; larger ones than fit are refused.',
+        advice: 'Payloads of 10 MiB need 16 MiB; payloads that do not fit are refused.',
       },
     ),
     ...cluster(found),
   ]
 }
 
-/** Do several nodes take writes, and what does that change? */
+/** Reports a cluster in which several nodes accept writes. */
 function cluster(settings: ReadonlyMap<string, string>): readonly Finding[] {
   const onePrimary = settings.get('group_replication_single_primary_mode')
   const galera = settings.get('wsrep_on') === 'ON'
@@ -121,7 +121,7 @@ function cluster(settings: ReadonlyMap<string, string>): readonly Finding[] {
       verdict: 'warning',
       found: galera ? 'this is a Galera cluster' : 'this is Group Replication in multi-primary mode',
       advice:
-        'A lock orders nothing between nodes: change a row before you publish. Connect each relay to one node, or messages ' +
+        'A lock does not order transactions on different nodes: change a row before you publish. Connect each relay to one node, or messages ' +
         'are published twice.',
     },
   ]
@@ -141,7 +141,7 @@ async function indexes(run: Run, sql: Statements, { prefix }: Tables): Promise<F
     fine: 'all there',
     verdict: 'problem',
     prefix: 'missing: ',
-    advice: "Create them as the files do that 'npx txbox migrate --print' writes.",
+    advice: "Create them with the files that 'npx txbox migrate --print' writes.",
   })
 }
 
@@ -152,7 +152,7 @@ async function types(run: Run, sql: Statements): Promise<Finding> {
     fine: 'InnoDB, and keys compare byte for byte',
     verdict: 'problem',
     advice:
-      'Two keys may count as one, or nothing is rolled back. Bring the tables back to what the migrations made.',
+      'Two keys may count as one, or changes are not rolled back. Restore the tables to the state that the migrations created.',
   })
 }
 
@@ -162,7 +162,7 @@ async function order(run: Run, sql: Statements): Promise<Finding> {
   return listed('order', texts, {
     fine: 'the outbox has no trigger',
     verdict: 'problem',
-    advice: 'Messages of one key may be published out of order. Drop it.',
+    advice: 'Messages of one key may be published out of order. Drop the trigger.',
   })
 }
 
@@ -181,6 +181,7 @@ async function horizon(run: Run, sql: Statements, longMs: number): Promise<Findi
     fine: `no transaction is older than ${readableDuration(longMs)}`,
     verdict: 'warning',
     separator: '; ',
-    advice: 'What was deleted since stays in the tables, and the relay gets slower. End that transaction.',
+    advice:
+      'Rows that were deleted since then stay in the tables, and the relay becomes slower. End that transaction.',
   })
 }

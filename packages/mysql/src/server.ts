@@ -1,18 +1,18 @@
-/* Many products answer like MySQL, and MySQL differs from MariaDB; PostgreSQL is one product. */
+/* Several products use the protocol of MySQL, and MySQL differs from MariaDB; PostgreSQL is one product. */
 import { InvalidOptionError } from '@txbox/core'
 
-/** What a server is, as far as statements and promises depend on it. */
+/** The traits of a server on which statements and guarantees depend. */
 export interface ServerTraits {
   readonly engine: 'mysql' | 'mariadb'
-  /** The longest statement that a connection takes, in bytes. */
+  /** The maximum length of a statement, in bytes. */
   readonly maxStatementBytes: number
-  /** Connections commit every statement that is in no transaction. */
+  /** Whether connections commit every statement outside a transaction. */
   readonly autocommit: boolean
 }
 
-/** Products that answer like MySQL, and what they do not keep. */
+/** Unsupported products with the protocol of MySQL, and the reasons. */
 const REFUSED: readonly (readonly [RegExp, string, string])[] = [
-  [/tidb/i, 'TiDB', 'it ignores SKIP LOCKED without a word, so that two relays would hold one lease'],
+  [/tidb/i, 'TiDB', 'it silently ignores SKIP LOCKED, so that two relays would hold one lease'],
   [/oceanbase/i, 'OceanBase', 'it was never tried'],
   [/memsql|singlestore/i, 'SingleStore', 'it was never tried'],
   [/vitess|planetscale/i, 'Vitess', 'it was never tried'],
@@ -20,7 +20,7 @@ const REFUSED: readonly (readonly [RegExp, string, string])[] = [
 const OLDEST = { mysql: [8, 0, 19], mariadb: [10, 6, 0] } as const
 
 /**
- * What runs behind a connection, by what VERSION() says.
+ * Detects the product from the result of VERSION().
  *
  * @throws {InvalidOptionError} for a product or a version on which the rules of txbox do not hold.
  */
@@ -38,7 +38,7 @@ export function engineOf(version: string): ServerTraits['engine'] {
   const numbers = /(\d+)\.(\d+)\.(\d+)?/.exec(version.replace(/^5\.5\.5-/, ''))
   if (numbers === null || isBefore(numbers.slice(1).map(Number), OLDEST[engine])) {
     throw new InvalidOptionError(
-      `mysql: the server is of version ${version}. Expected MySQL 8.0.19 or later, or MariaDB 10.6 or later, which have ` +
+      `mysql: the server has version ${version}. Expected MySQL 8.0.19 or later, or MariaDB 10.6 or later, which have ` +
         'SKIP LOCKED, JSON_TABLE and row aliases.',
     )
   }

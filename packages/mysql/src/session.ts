@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB hide the state of a transaction, so that savepoints must tell; PostgreSQL shows it, and whether a
- * claim is there.
+ * MySQL and MariaDB hide the state of a transaction, so that savepoints must reveal it; PostgreSQL shows the state, and
+ * whether a claim exists.
  */
 import { NotInTransactionError, TransactionAbortedError, type Session } from '@txbox/core'
 import { recogniseHandle, type ConnectionMonitor, type HandleAdapter, type SqlResult } from '@txbox/sql'
@@ -14,9 +14,9 @@ export interface MysqlSession extends Session {
   readonly adapter: HandleAdapter
   readonly handle: unknown
   readonly monitor: ConnectionMonitor | undefined
-  /** A transaction is known to be open; otherwise the answer to the first write shows it. */
+  /** Whether a transaction is known to be open; otherwise the answer to the first write shows it. */
   open: boolean
-  /** Set before the first statement of txbox. */
+  /** The traits of the server, which are set before the first statement of txbox. */
   server: ServerTraits
 }
 
@@ -27,7 +27,7 @@ export async function bind(handle: unknown): Promise<MysqlSession> {
   const state = await adapter.state(handle, monitor)
   if (state === 'none') {
     throw new NotInTransactionError(
-      `Expected an open transaction, but this ${adapter.library} handle is in none. Pass the transaction, or the ` +
+      `Expected an open transaction, but this ${adapter.library} handle has none. Pass the transaction, or the ` +
         'connection after beginTransaction(), and not the pool or root. Nothing was written.',
     )
   }
@@ -37,8 +37,8 @@ export async function bind(handle: unknown): Promise<MysqlSession> {
   if (!tracker.open && !(await isInTransaction(session))) {
     if (state === 'unknown') throw notOpen()
     throw new TransactionAbortedError(
-      `The ${adapter.library} transaction has ended although nobody ended it: an error (a deadlock, 1213) rolled it back, ` +
-        'or a statement (DDL) committed it. Nothing was written.',
+      `The ${adapter.library} transaction has ended unexpectedly: an error (such as a deadlock, 1213) rolled it back, ` +
+        'or a statement (such as DDL) committed it. Nothing was written.',
     )
   }
   tracker.open = true
@@ -47,7 +47,7 @@ export async function bind(handle: unknown): Promise<MysqlSession> {
   return session
 }
 
-/** A session on a transaction that txbox has opened. */
+/** Creates a session for a transaction that txbox has opened. */
 export async function sessionOf(handle: unknown): Promise<MysqlSession> {
   const adapter = recogniseHandle(handle, 'mysql')
   return { adapter, handle, monitor: await adapter.monitor(handle), open: true } as MysqlSession
@@ -66,7 +66,7 @@ export async function execute(
   return executeAnywhere(session, doing, text, values)
 }
 
-/** As `execute`, also when the transaction has ended: for statements that delete what was written outside of it. */
+/** Like `execute`, but also after the transaction has ended: for statements that delete rows written outside of it. */
 export async function executeAnywhere(
   session: Session,
   doing: string,
@@ -87,7 +87,7 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   try {
     const result = await handler()
     if (snapshot === undefined || snapshot.doubtful) await assertOpen(session)
-    // Whatever transaction is open now, the claim was written in another one.
+    // The claim was written in another transaction than the one that is open now.
     if (snapshot?.replaced === true || snapshot?.ended === true) throw ended()
     if (snapshot !== undefined && !(await snapshot.isIntact())) throw ended()
     return result
@@ -96,7 +96,10 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   }
 }
 
-/** Asks the server, unless the transaction is known to be gone. Writes nothing, and changes no answer that the caller reads next. */
+/**
+ * Asks the server, unless the transaction is known to have ended. Writes nothing, and changes no answer that the caller
+ * reads next.
+ */
 export async function isInTransaction(session: Session): Promise<boolean> {
   const { adapter, handle, monitor } = session as MysqlSession
   try {
@@ -110,8 +113,8 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       const answer = textOf(rows[0]?.['answer'])
       if (answer !== NOT_MARIADB) return answer === '1'
     }
-    // Outside a transaction a savepoint is gone at once. Nothing else is sent between the two statements: the release of an
-    // earlier savepoint would release this one, too.
+    // Outside a transaction a savepoint disappears at once. No other statement may be sent in between: the release of
+    // an earlier savepoint would also release this one.
     const probe = [sessionStatements.setProbe, sessionStatements.releaseProbe]
     if (monitor?.sendTogether !== undefined) await monitor.sendTogether(probe)
     else for (const statement of probe) await adapter.query(handle, statement, [])
@@ -127,7 +130,10 @@ async function rollsBackOnTimeout(adapter: HandleAdapter, handle: unknown): Prom
   return textOf(rows[0]?.['answer']) === '1'
 }
 
-/** For statements that must not run outside a transaction: asks the server, where the state is not known. */
+/**
+ * Checks that a transaction is open, for statements that must not run outside one. Asks the server if the state is
+ * unknown.
+ */
 export async function assertInTransaction(session: Session): Promise<void> {
   if ((session as MysqlSession).open || (await isInTransaction(session))) return
   throw notOpen()

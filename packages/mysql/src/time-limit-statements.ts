@@ -8,7 +8,7 @@ export function serverTimeoutS(timeoutMs: number): number {
 }
 
 /**
- * Makes the server give a statement up when it is late: otherwise the statement would go on waiting for a lock on the
+ * Makes the server give a statement up when it is late: otherwise the statement would continue waiting for a lock on the
  * table, on a connection that is no longer used. MySQL accepts a bound on a SELECT, and on any statement's wait for a table.
  */
 export function bounded(text: string, engine: ServerTraits['engine'], timeoutMs: number): string {

@@ -32,7 +32,7 @@ for update`,
 
     move: `
 update ${versions}
-set version = ?, waiting = cast(waiting as signed) + ?
+set version = ?, waiting = greatest(cast(waiting as signed) + ?, 0)
 where consumer = ? and \`key\` = ? and version = ?`,
 
     store: `

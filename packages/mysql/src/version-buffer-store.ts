@@ -17,7 +17,7 @@ import type { versionBufferStatements } from './version-buffer-statements.ts'
 
 type Statements = ReturnType<typeof versionBufferStatements>
 
-/** The tables of the version buffer in MySQL and MariaDB. The contract is that of the port. */
+/** The tables of the version buffer in MySQL and MariaDB. {@link VersionBufferStore} documents the methods. */
 export class MysqlVersionBufferStore implements VersionBufferStore {
   readonly #sql: Statements
 

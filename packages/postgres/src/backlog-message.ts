@@ -4,8 +4,8 @@ import { toStamp, withinBytes, type Row } from '@txbox/sql'
 import { COMMON } from './relay-statements.ts'
 
 /**
- * The messages of rows: as many as fit, and at least the first. `readLarge` fetches the payloads that were only measured,
- * as hexadecimal; a message that has gone in between, because somebody deleted it by hand, is left out.
+ * Converts rows to messages: as many as fit, and at least the first. `readLarge` fetches the payloads that were only
+ * measured, as hexadecimal; a message that was deleted by hand in between is skipped.
  */
 export async function toMessages(
   rows: readonly Row[],
@@ -13,7 +13,7 @@ export async function toMessages(
   mostBytes: number,
   readLarge: (seqs: readonly string[], stamps: readonly number[]) => Promise<readonly Row[]>,
 ): Promise<readonly BacklogMessage[]> {
-  // What came along is so small that all of it fits.
+  // Payloads that the read returned are so small that all of them fit.
   if (!rows.some(isLarge)) return rows.map((row) => toMessage(row, shard, unescape(row['payload'] as string)))
 
   const fitting = withinBytes(rows, mostBytes, bytesOf)
@@ -32,12 +32,12 @@ export async function toMessages(
   })
 }
 
-/** When the message was published, in microseconds since 1970. */
+/** Returns the time of `outbox.publish`, in microseconds since 1970. */
 export function stampOf(row: Row): number {
   return toStamp(Number(row['stamp']))
 }
 
-/** Its payload was only measured. */
+/** Returns whether the payload was only measured. */
 export function isLarge(row: Row): boolean {
   return row['payload_bytes'] !== null
 }
@@ -46,7 +46,7 @@ function bytesOf(row: Row): number {
   return isLarge(row) ? Number(row['payload_bytes']) : unescape(row['payload'] as string).length
 }
 
-/** Bytes from PostgreSQL's format 'escape': ASCII as it is, `\\` for a backslash, `\ooo` for anything else. */
+/** Decodes PostgreSQL's format 'escape': ASCII is unchanged, `\\` is a backslash, `\ooo` is any other byte. */
 function unescape(text: string): Buffer {
   if (!text.includes('\\')) return Buffer.from(text, 'latin1')
   return Buffer.from(
@@ -57,7 +57,7 @@ function unescape(text: string): Buffer {
   )
 }
 
-/** `(block,offset)` as one number: the offset has 16 bits, the block 32. */
+/** Converts `(block,offset)` to one number: the offset has 16 bits, the block 32. */
 function addressOf(tid: string): number {
   const [block, offset] = tid.slice(1, -1).split(',').map(Number)
   return block! * 0x1_0000 + offset!

@@ -1,7 +1,7 @@
 /* PostgreSQL returns text as text and instants in milliseconds; MySQL and MariaDB return bytes and microseconds. */
 import { RowReader } from '@txbox/sql'
 
-/** Reads what the statements of this package return: text, or null. */
+/** Reads the values that the statements of this package return: text, or null. */
 export const columns = new RowReader({
   textOf: (value) => value as string,
   keyOf: (value) => value as string,

@@ -1,12 +1,12 @@
-/* Only PostgreSQL can wake a relay: by NOTIFY. */
+/* Only PostgreSQL can wake a relay, with NOTIFY. */
 import { listeningOn, type RootAdapter } from '@txbox/sql'
 import type { ConnectListening } from './notification-listener.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 
 /**
- * How to come by a connection to listen on: `listen`, a connection string or a function that returns a connected client,
- * or the root itself. `undefined`: there is no way.
+ * Returns a function that opens a connection for LISTEN: from `listen`, which is a connection string or a function that
+ * returns a connected client, or from the root. `undefined` if neither can open one.
  */
 export function connectListening(
   root: RootAdapter,
@@ -39,7 +39,7 @@ interface PgModule {
   }
 }
 
-/** Only who gives a connection string has to have it installed. */
+/** Imports `pg`, which must be installed only if `listen` is a connection string. */
 async function importPg(): Promise<PgModule> {
   const name = 'pg'
   const module = (await import(name)) as PgModule & { readonly default?: PgModule }

@@ -3,11 +3,11 @@ import { decodeHeaders, type BacklogMessage } from '@txbox/core'
 import { toStamp } from '@txbox/sql'
 import { EPOCH_US } from './integer-arrays.ts'
 
-/** Signature, flags and the length of what else there is: https://www.postgresql.org/docs/current/sql-copy.html */
+/** Signature, flags and the length of the header extension: https://www.postgresql.org/docs/current/sql-copy.html */
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
 const HEADER_BYTES = SIGNATURE.length + 8
 
-/** Fields that most messages have in common. */
+/** Fields that are the same in most messages. */
 interface Shared {
   readonly bytes: Buffer
   readonly topic: string
@@ -16,10 +16,10 @@ interface Shared {
   readonly headers: string
 }
 
-/** Messages from the rows of a COPY in PostgreSQL's binary format, as `relayStatements` asks for them. */
+/** Decodes messages from the rows of a COPY in PostgreSQL's binary format, as `relayStatements` reads them. */
 export class CopiedMessages {
   readonly messages: BacklogMessage[] = []
-  /** The payload of one was only measured: it is not among the messages. */
+  /** Whether the payload of a message was only measured; such a message is not in the result. */
   hasLarge = false
   readonly #shard: number
   #bytes: Buffer = SIGNATURE
@@ -31,12 +31,12 @@ export class CopiedMessages {
     this.#shard = shard
   }
 
-  /** What comes with one message of the protocol: a row, or the end; the first has the header before it. */
+  /** Adds one message of the protocol: a row, or the end. The first message begins with the header. */
   add(bytes: Buffer): void {
     this.#bytes = bytes
     this.#at = 0
     if (!this.#begun) this.#header()
-    // Minus one is the end.
+    // A field count of -1 marks the end.
     if (this.#at < bytes.length && this.#fields() > 0) this.#row()
   }
 
@@ -86,7 +86,7 @@ export class CopiedMessages {
     })
   }
 
-  /** Those of the last message, when their bytes are the same. */
+  /** Returns the fields of the previous message if their bytes are the same. */
   #sharedFields(): Shared {
     const last = this.#shared
     if (last !== undefined && this.#startsWith(last.bytes)) {
@@ -100,7 +100,7 @@ export class CopiedMessages {
     return this.#shared
   }
 
-  /** Is this what comes next? In a loop: for so few bytes, a method of Buffer costs more. */
+  /** Returns whether the next bytes are these. For so few bytes, a loop is cheaper than a method of Buffer. */
   #startsWith(expected: Buffer): boolean {
     const [bytes, start] = [this.#bytes, this.#at]
     for (let n = 0; n < expected.length; n++) if (bytes[start + n] !== expected[n]) return false
@@ -109,12 +109,12 @@ export class CopiedMessages {
 
   #integer(): bigint {
     const at = this.#at + 4
-    // To put two halves together as bigints costs several times as much.
+    // Combining two halves as bigints is several times as expensive.
     const number = this.#number()
     return Number.isSafeInteger(number) ? BigInt(number) : this.#bytes.readBigInt64BE(at)
   }
 
-  /** Exact as far as it is a safe integer. */
+  /** Exact if the result is a safe integer. */
   #number(): number {
     const at = this.#at + 4
     this.#at += 12
@@ -127,7 +127,7 @@ export class CopiedMessages {
     return this.#bytes.readUInt32BE(at) * 0x1_0000 + this.#bytes.readUInt16BE(at + 4)
   }
 
-  /** A copy: the driver uses its memory again. */
+  /** Returns a copy, because the driver reuses its memory. */
   #payload(): Buffer | undefined {
     const length = this.#length()
     if (length < 0) return undefined
@@ -152,7 +152,7 @@ export class CopiedMessages {
     return fields
   }
 
-  /** Of the field that follows; -1 is null. */
+  /** The length of the next field; -1 means null. */
   #length(): number {
     const length = this.#bytes.readInt32BE(this.#at)
     this.#at += 4

@@ -1,6 +1,6 @@
 /*
- * PostgreSQL has a schema, NOTIFY and a BEGIN that travels with the first statement; MySQL and MariaDB have a prefix and
- * traits.
+ * PostgreSQL has a schema, NOTIFY and a BEGIN that is sent together with the first statement; MySQL and MariaDB have a
+ * prefix and traits.
  */
 import { crc32 } from 'node:zlib'
 import {
@@ -51,16 +51,17 @@ import { PostgresVersionBufferStore } from './version-buffer-store.ts'
 const LISTEN_CHECK_INTERVAL_MS = 5000
 
 export interface PostgresOptions {
-  /** The schema of txbox's tables, 1 to 63 bytes, written as it is (capitals count). @default 'txbox' */
+  /** The schema of txbox's tables, 1 to 63 bytes, case-sensitive. @default 'txbox' */
   schema?: string | undefined
   /**
-   * For a relay with `wakeup: 'notify'` where `db` hides its clients, as Kysely does: a connection string, or a function
-   * that returns a `pg` client of its own each time, connected. A `pg.Pool` needs none.
+   * For a relay with `wakeup: 'notify'` if `db` hides its clients, as Kysely does: a connection string, or a function
+   * that returns a new connected `pg` client for each call. Not needed with a `pg.Pool`.
    */
   listen?: string | (() => Promise<object>) | undefined
   /**
-   * How often the connection that listens is asked whether it is alive, 100 ms to an hour: one whose other end is gone may
-   * never tell, and until it is found and replaced the relay only polls. It has as long to answer, 5 s at most.
+   * How often the listening connection is checked, 100 ms to an hour. A connection whose server is gone may never
+   * report an error, and until it is detected and replaced, the relay only polls. The server must answer a check within
+   * the same time, and at most 5 s.
    *
    * @default 5_000
    */
@@ -68,8 +69,8 @@ export interface PostgresOptions {
 }
 
 /**
- * PostgreSQL 15 or later, for `inbox.run`, the relay and all else, through the root that you have: a Kysely or a
- * `pg.Pool`. Opens no connection by itself.
+ * Creates a database for PostgreSQL 15 or later on your own root, a Kysely or a `pg.Pool`: for `inbox.run`, the relay
+ * and all other features. Opens no connection by itself.
  *
  * @throws {InvalidOptionError} for a wrong option, or a `db` that opens no transactions.
  */
@@ -77,7 +78,8 @@ export function postgres<D extends object>(
   options: PostgresOptions & { db: D } & ([TransactionOf<D>] extends [never] ? { db: never } : unknown),
 ): ConnectedDatabase<TransactionOf<D>>
 /**
- * PostgreSQL 15 or later, without connections of its own: enough for `inbox.process` and `outbox.publish`.
+ * Creates a database for PostgreSQL 15 or later without its own connections: enough for `inbox.process` and
+ * `outbox.publish`.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
@@ -118,7 +120,7 @@ export function postgres(options: PostgresOptions & { db?: object | undefined } 
 
 function detachedPorts(schema: string): DatabasePorts & { prepare(session: Session): Promise<void> } {
   let checked = false
-  /** Runs once for each database object: tables of another revision are reported before anything is written to them. */
+  /** Checks the revision of the tables, once for each database object, before anything is written. */
   async function prepare(session: Session): Promise<void> {
     if (checked) return
     const doing = 'checking the tables'
@@ -185,14 +187,14 @@ function connectedPorts(
       listen: (sleeper: Sleeper) =>
         new NotificationListener({ connect, channel: channelOf(schema), checkIntervalMs }, sleeper),
     }),
-    leases() {
+    leases({ statementTimeoutMs } = {}) {
       assertTwoConnections(root, db, 'Set max: 6.')
-      return new PostgresLeaseStore(leaseStatements(schema), root, db)
+      return new PostgresLeaseStore(leaseStatements(schema), root, db, statementTimeoutMs)
     },
   }
 }
 
-/** A channel's name is shorter than a schema's may be. `schema` is quoted. */
+/** Returns the name of the channel; its length limit is lower than that of a schema's name. `schema` is quoted. */
 function channelOf(schema: string): string {
   return `txbox_outbox_${crc32(schema).toString(16)}`
 }

@@ -25,7 +25,10 @@ export function deadLetterStatements(schema: string) {
   order by r.redriven_at desc
   limit 1
 ) as r on true`
-  /** `$1` to `$4`: ids, topic, type, key; null means any. `$5`, `$6`: the id and the place to go on behind. `$7`: at most so many. */
+  /**
+   * `$1` to `$4`: ids, topic, type, key; null means any. `$5`, `$6`: the page begins after this id and place. `$7`: the
+   * limit.
+   */
   const matching = `
   and ($1::text[] is null or p.id = any ($1::text[]))
   and ($2::text is null or p.topic = $2)
@@ -51,8 +54,9 @@ ${lastRedrive}
 order by d.id, d.place`,
 
     /**
-     * Whoever asks at the same time waits, and finds them put back. The first of each key is due; the rest of it follows
-     * in the order of their places. Scheduled ones are due by themselves, and are the first of nothing.
+     * A concurrent caller waits, and finds the messages already put back. The first message of each key is due; the
+     * rest of the key follows in the order of the places. Scheduled messages are due independently, and have no key
+     * order.
      */
     redrive: `
 with chosen as materialized (
@@ -104,8 +108,7 @@ from (
 order by d.place`,
 
     /**
-     * A message that waits behind a deleted one would wait for ever: the first remaining message of each key becomes
-     * due.
+     * Makes the first remaining message of each key due: otherwise a message behind a deleted one would wait forever.
      */
     discardParked: `
 with chosen as materialized (
@@ -136,7 +139,10 @@ select ${waiting}
 from chosen as d join gone using (place)
 order by d.place`,
 
-    /** The payloads of one id ($1): of dead letters, or of parked messages that have not given up ($2). At most $3 of them. */
+    /**
+     * The payloads of the messages with one id ($1): of dead letters, or of other parked messages ($2). $3 is the
+     * limit.
+     */
     payloads: `
 select p.content_type, p.headers, pg_catalog.encode(p.payload, 'hex') as payload
 from ${parked} as p

@@ -11,12 +11,12 @@ import { columns } from './columns.ts'
 import type { deadLetterStatements } from './dead-letter-statements.ts'
 import { runAlone } from './run-alone.ts'
 
-/** Behind all places of an id. */
+/** A place after all messages of an id. */
 const LAST_PLACE = '9223372036854775807'
 
 const pages = new DeadLetterRows(columns)
 
-/** The dead letters of PostgreSQL. The contract is that of the port. */
+/** The dead letters of PostgreSQL. {@link DeadLetterStore} documents the methods. */
 export class PostgresDeadLetterStore implements DeadLetterStore {
   readonly #sql: ReturnType<typeof deadLetterStatements>
   readonly #source: Source

@@ -1,7 +1,7 @@
 /*
- * The errors of PostgreSQL by SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html
- * MySQL and MariaDB number their errors instead. The exact code comes first, then its class, then what the drivers say when
- * there is no connection.
+ * The errors of PostgreSQL by SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html MySQL and
+ * MariaDB number their errors instead. The exact code comes first, then its class, then the messages of the drivers
+ * when there is no connection.
  */
 import { DatabaseAccessError, InvalidMessageError, SchemaError, TransactionAbortedError } from '@txbox/core'
 import { isPostgresConflict, propertyOf } from '@txbox/core/internal'
@@ -17,7 +17,7 @@ import {
   type Meaning,
 } from '@txbox/sql'
 
-/** Canceled: by statement_timeout, or by an administrator. */
+/** The statement was canceled by statement_timeout or by an administrator. */
 const CANCELED = '57014'
 
 /** Undefined table, column, schema. */
@@ -39,21 +39,21 @@ const UNAVAILABLE: ReadonlySet<unknown> = new Set([
   ...NETWORK_CODES,
 ])
 
-/** `pg` and `pg-pool` give these no code. */
+/** Errors of `pg` and `pg-pool` without a code. */
 const UNAVAILABLE_MESSAGES =
   /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|Query read timeout|The operation was aborted due to timeout)/
 
-/** Does this error, or one that caused it, ask for the transaction to be run again? */
+/** Returns whether this error, or one of its causes, asks for the transaction to be run again. */
 export function isConflict(error: unknown): boolean {
   return isConflictCausedBy(error, (at) => isPostgresConflict(at) || isTxboxConflict(at))
 }
 
-/** Did the statement take too long? */
+/** Returns whether the statement timed out. */
 export function isTimeout(error: unknown): boolean {
   return propertyOf(error, 'code') === CANCELED
 }
 
-/** Is this the server's error with that SQLSTATE, or caused by such an error? */
+/** Returns whether this is the server's error with that SQLSTATE, or caused by such an error. */
 export function hasCode(error: unknown, code: string): boolean {
   return isCausedBy(error, (at) => propertyOf(at, 'code') === code)
 }
@@ -83,7 +83,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
     return {
       type: SchemaError,
       message:
-        `${quoted}. The tables of txbox are missing or of another revision, or the schema is another one. Run ` +
+        `${quoted}. The tables of txbox are missing or have another revision, or they are in another schema. Run ` +
         "'npx txbox migrate' or call migrate(db), or pass the right { schema } to postgres().",
     }
   }
@@ -91,7 +91,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
     return {
       type: TransactionAbortedError,
       message:
-        `the transaction took longer than the server lets one take (${quoted}), and was rolled back. Make the transaction ` +
+        `the transaction took longer than the server allows (${quoted}), and was rolled back. Make the transaction ` +
         'shorter, or raise transaction_timeout.',
     }
   }
@@ -100,7 +100,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
       type: InvalidMessageError,
       message:
         `the encoding of the database does not have one of the characters (${quoted}). Roll back; a database in UTF8 ` +
-        'takes every character. Nothing was written.',
+        'accepts every character. Nothing was written.',
     }
   }
   if (REFUSED.has(code)) {

@@ -1,18 +1,22 @@
 /* PostgreSQL finds, locks and removes in one statement, by the addresses of rows; MySQL and MariaDB need three, by keys. */
 /**
- * Every statement of the garbage collector. `schema` is quoted. $1 is the limit, $2 the instant from which to search, as
- * microseconds of the Unix time.
+ * Every statement of the garbage collector. `schema` is quoted. $1 is the limit, $2 the instant from which to search,
+ * as microseconds of the Unix time.
  *
- * Why by ctid: what the search has found is locked, so it stays where it is, and needs no second search by its key.
- * statement_timestamp(), because an index cannot serve a comparison with clock_timestamp().
+ * Rows are deleted by ctid, because the rows that the search found are locked, so that their addresses do not change
+ * and no second search by key is needed. The statements use statement_timestamp(), because an index cannot serve a
+ * comparison with clock_timestamp().
  */
 export function garbageStatements(schema: string) {
   const from = "timestamptz 'epoch' + $2::bigint::double precision * interval '1 microsecond'"
-  /** The last row's instant: where the next batch goes on. */
+  /** The last row's instant, from which the next batch continues. */
   const summary = (instant: string): string => `
 select pg_catalog.count(*)::text as removed, (extract(epoch from pg_catalog.max(${instant})) * 1000000::numeric)::bigint::text as next
 from removed`
-  /** Leaves out what anybody has locked, so that it waits for nobody. `still`: what may have changed since it was found. */
+  /**
+   * Skips locked rows, so that it never waits. `still` repeats conditions that may have changed since the row was
+   * found.
+   */
   const removeOldest = (table: string, instant: string, age = '', still = ''): string => `
 with removed as (
   delete from ${schema}.${table}
@@ -30,16 +34,16 @@ with removed as (
   return {
     removeExpiredClaims: removeOldest('inbox', 'expires_at'),
 
-    /** Dead letters, and nothing else of what is parked. $3 is the retention in milliseconds. */
+    /** Removes dead letters, and no other parked messages. $3 is the retention in milliseconds. */
     removeDeadLetters: removeOldest('parked', 'dead_at', retention, ' and dead_at is not null'),
 
-    /** Records of who put which dead letter back. $3 is the retention in milliseconds. */
+    /** Removes records of redrives. $3 is the retention in milliseconds. */
     removeRedrives: removeOldest('redrives', 'redriven_at', retention),
 
-    /** Dead letters of version buffers, and no waiting messages. $3 is the retention in milliseconds. */
+    /** Removes dead letters of version buffers, and no waiting messages. $3 is the retention in milliseconds. */
     removeBufferedDeadLetters: removeOldest('waiting', 'dead_at', retention, ' and dead_at is not null'),
 
-    /** Leaves out the record when another collector is writing it. */
+    /** Skips the record if another collector is writing it. */
     record: `
 update ${schema}.collections
 set finished_at = pg_catalog.clock_timestamp(), inbox = $1::bigint, dead_letters = $2::bigint, duration_ms = $3::bigint

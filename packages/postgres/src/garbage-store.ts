@@ -5,7 +5,7 @@ import { isTimeout } from './errors.ts'
 import type { garbageStatements } from './garbage-statements.ts'
 import { runAlone } from './run-alone.ts'
 
-/** The garbage of PostgreSQL. The contract is that of the port. */
+/** The garbage of PostgreSQL. {@link GarbageStore} documents the methods. */
 export class PostgresGarbageStore implements GarbageStore {
   readonly #sql: ReturnType<typeof garbageStatements>
   readonly #source: Source

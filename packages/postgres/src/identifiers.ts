@@ -5,16 +5,16 @@
 import { InvalidOptionError } from '@txbox/core'
 import { nameOf } from '@txbox/core/internal'
 
-/** Where our tables live; the migration files carry this name. */
+/** The default schema of txbox's tables, which the migration files use. */
 export const DEFAULT_SCHEMA = 'txbox'
 
-/** What PostgreSQL keeps of a name (NAMEDATALEN − 1). A longer one would be cut without a word. */
+/** The maximum length of a name (NAMEDATALEN − 1). PostgreSQL silently truncates a longer one. */
 const NAME_BYTES = 63
 
 /**
- * A schema's name, quoted for SQL text. Capitals, quotes and hyphens are allowed.
+ * Quotes a schema's name for SQL text. Capitals, quotes and hyphens are allowed.
  *
- * @throws {InvalidOptionError} when it is empty, longer than 63 bytes, or holds a NUL.
+ * @throws {InvalidOptionError} when the name is empty, longer than 63 bytes, or contains a NUL.
  */
 export function quoteSchema(where: string, schema: unknown): string {
   if (

@@ -1,40 +1,46 @@
 /* PostgreSQL has ON CONFLICT DO NOTHING and RETURNING; on MySQL and MariaDB a duplicate is an error of a plain INSERT. */
-/** Milliseconds of the Unix time as text: no type parser of the user's has a say in it. */
+/** Milliseconds of the Unix time as text, so that no type parser of the user changes the value. */
 const PROCESSED_AT =
   "pg_catalog.floor(pg_catalog.date_part('epoch', nullif(nullif(processed_at, 'infinity'::timestamptz), '-infinity'::timestamptz)) * 1000::double precision)::bigint::text as processed_at"
 
 /**
  * Every statement on the inbox table. `schema` is quoted.
  *
- * Why INSERT … DO NOTHING and not DO UPDATE … WHERE expired: the latter locks the row of a live duplicate, takes a
- * transaction id and writes WAL for it; two duplicates in opposite order deadlock.
+ * A claim is INSERT … DO NOTHING and not DO UPDATE … WHERE expired, because the latter locks the row of a live
+ * duplicate, takes a transaction id and writes WAL for the lock; two duplicates in opposite order deadlock.
  */
 export function inboxStatements(schema: string) {
   const inbox = `${schema}.inbox`
   const expiry = 'pg_catalog.clock_timestamp() + $4::interval'
   return {
-    /** Writes a row when nobody has the key. Waits for another's open claim of it. Returns nothing, which is quicker. */
+    /**
+     * Writes a row if there is no claim of the key. Waits for an open claim of another transaction. Returns nothing,
+     * which is faster.
+     */
     claim: `
 insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at)
 values ($1, $2, $3, pg_catalog.clock_timestamp(), ${expiry})
 on conflict (consumer, key) do nothing`,
 
-    /** Who has the key? clock_timestamp(), because now() stands still in a long transaction. */
+    /** Reads the claim of the key. Uses clock_timestamp(), because now() does not advance in a long transaction. */
     read: `
 select (expires_at > pg_catalog.clock_timestamp())::text as live, ${PROCESSED_AT}, correlation_id
 from ${inbox}
 where consumer = $1 and key = $2`,
 
-    /** Takes over an expired claim. Of many at once one gets the row; for the others it is live again. */
+    /**
+     * Takes over an expired claim. Of several concurrent statements, one gets the row; for the others, the claim is
+     * live again.
+     */
     renew: `
 update ${inbox}
 set correlation_id = $3, processed_at = pg_catalog.clock_timestamp(), expires_at = ${expiry}, result = null, content_hash = null
 where consumer = $1 and key = $2 and expires_at <= pg_catalog.clock_timestamp()`,
 
     /**
-     * Many claims by one statement: inserts the new ones, takes over the expired ones, reports the live ones. Keys come
-     * sorted, and the count makes every plan insert before it locks, so that all batches lock in one order.
-     * 'unsettled': another transaction got in between; ask again.
+     * Makes many claims with one statement: inserts new claims, takes over expired ones, and reports live ones. Keys
+     * are sorted, and the count makes every plan insert before it locks, so that all batches lock in one order.
+     * 'unsettled': another transaction interfered; run the statement again.
      */
     claimBatch: `
 with input as materialized (
@@ -75,8 +81,8 @@ left join renewed on renewed.key = input.key collate "C"
 left join ${inbox} as held on held.consumer = $1 and held.key = input.key collate "C"`,
 
     /**
-     * How many of these claims were written by this transaction and are still there? A row that is visible although its
-     * transaction is in progress is the transaction's own. The row has the lower half of a transaction id, perhaps that of a
+     * Counts the claims that were written by this transaction and still exist. A visible row whose transaction is in
+     * progress belongs to this transaction. The row has the lower half of a transaction id, perhaps that of a
      * savepoint, which is never before the id of the whole transaction.
      */
     held: `

@@ -5,7 +5,7 @@ import { columns } from './columns.ts'
 import type { inboxStatements } from './inbox-statements.ts'
 import { execute, write, type PostgresSession } from './session.ts'
 
-/** The inbox table of PostgreSQL. The contract is that of the port. */
+/** The inbox table of PostgreSQL. {@link InboxStore} documents the methods. */
 export class PostgresInboxStore implements InboxStore {
   readonly #sql: ReturnType<typeof inboxStatements>
 
@@ -31,7 +31,7 @@ export class PostgresInboxStore implements InboxStore {
 
   async claimBatch(session: Session, claims: readonly Claim[]): Promise<readonly ClaimResult[]> {
     const results = new Map<string, ClaimResult>()
-    // Any order serves that is the same in every process; this one is by UTF-16 code units.
+    // Any order that is the same in every process works; this one is by UTF-16 code units.
     let left = claims.toSorted((a, b) => (a.key < b.key ? -1 : 1))
     for (let round = 0; round < CLAIM_ROUNDS && left.length > 0; round++) {
       const [{ consumer, retentionMs }] = left as [Claim]
@@ -79,17 +79,17 @@ export class PostgresInboxStore implements InboxStore {
     return { status: 'won' }
   }
 
-  /** Lets the session ask, after the handler, whether the claims are still there. */
+  /** Lets the session check, after the handler, whether the claims still exist. */
   #hold(session: Session, consumer: string, keys: readonly string[]): void {
     ;(session as PostgresSession).holds = async () => {
-      const doing = 'asking whether the claim is still there'
+      const doing = 'checking whether the claim still exists'
       const { rows } = await execute(session, doing, this.#sql.held, [consumer, keys])
       return columns.number(rows[0], 'held') === keys.length
     }
   }
 }
 
-/** As text: the server reads it faster than it multiplies a number. */
+/** Text, because the server parses text faster than it multiplies a number. */
 function interval(ms: number): string {
   return `${ms} milliseconds`
 }

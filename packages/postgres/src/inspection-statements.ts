@@ -32,7 +32,7 @@ select
   ) as claims,
   pg_catalog.pg_total_relation_size('${schema.replaceAll("'", "''")}.inbox')::text as inbox_bytes`,
 
-    /** $2 is the retention of dead letters in milliseconds, null for ever. */
+    /** $2 is the retention of dead letters in milliseconds; null keeps them forever. */
     collectable: `
 select
   ${count(`from ${schema}.inbox where expires_at <= pg_catalog.statement_timestamp()`)} as inbox,
@@ -53,8 +53,8 @@ from ${schema}.collections
 where finished_at is not null`,
 
     /**
-     * The first message of each key that is held up, among a limited number of parked messages, so that the query is
-     * never expensive.
+     * The first message of each blocked key, among a limited number of parked messages, so that the query is never
+     * expensive.
      */
     blockingKeys: `
 select head.order_key as key, head.topic, head.id, head.attempts::text as attempts, head.error, held.waiting::text as waiting
@@ -74,7 +74,7 @@ select pg_catalog.current_setting('server_version') as version, pg_catalog.curre
   pg_catalog.current_setting('fsync') as fsync, pg_catalog.current_setting('synchronous_commit') as synchronous_commit,
   pg_catalog.pg_is_in_recovery()::text as replica`,
 
-    /** Indexes of our tables, and whether they can be used. */
+    /** The indexes of txbox's tables, and whether they are valid. */
     indexes: `
 select c.relname as name, i.indisvalid::text as valid
 from pg_catalog.pg_index as i
@@ -82,7 +82,7 @@ join pg_catalog.pg_class as c on c.oid = i.indexrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = $1`,
 
-    /** Columns whose bytes decide what is the same. */
+    /** Columns that must be compared byte for byte. */
     collations: `
 select a.attrelid::regclass::text || '.' || a.attname::text as name, l.collname as collation
 from pg_catalog.pg_attribute as a
@@ -92,7 +92,10 @@ join pg_catalog.pg_collation as l on l.oid = a.attcollation
 where n.nspname = $1 and (c.relname, a.attname) in (('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'))
   and l.collname <> 'C'`,
 
-    /** What would break the order of the messages: a sequence that caches, a trigger that draws a number before it waits. */
+    /**
+     * Conditions that would break the order of messages: a sequence with a cache, or a trigger that draws a number
+     * before it waits.
+     */
     order: `
 select 'sequence ' || s.sequencename::text || ' has cache ' || s.cache_size::text as found
 from pg_catalog.pg_sequences as s
@@ -104,7 +107,7 @@ join pg_catalog.pg_class as c on c.oid = t.tgrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = $1 and c.relname = 'outbox' and not t.tgisinternal`,
 
-    /** Who keeps vacuum from removing what was deleted, the oldest first. */
+    /** The transactions and slots that keep vacuum from removing deleted rows, the oldest first. */
     horizon: `
 select 'connection ' || pid::text || coalesce(' of ' || usename::text, '') || coalesce(' (' || nullif(application_name, '') || ')', '')
     || ', ' || coalesce(state, 'state hidden') as who,

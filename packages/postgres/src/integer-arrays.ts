@@ -1,5 +1,5 @@
 /* Only PostgreSQL takes arrays. */
-/** Of the element types: `select oid from pg_type`. */
+/** The oids of the element types: `select oid from pg_type`. */
 const INT8 = 20
 const TID = 27
 const TIMESTAMPTZ = 1184
@@ -7,7 +7,7 @@ const TIMESTAMPTZ = 1184
 /** PostgreSQL counts microseconds from the start of the year 2000. */
 export const EPOCH_US = Date.UTC(2000, 0, 1) * 1000
 
-/** As text, which the driver would make of an array number by number. */
+/** Returns text, which the driver would otherwise build number by number. */
 export function textArray(numbers: readonly (bigint | string)[]): string {
   return `{${numbers.join(',')}}`
 }
@@ -28,7 +28,7 @@ function textStamp(stamp: number): string {
 }
 
 /**
- * A bigint[] as PostgreSQL sends and takes it in binary, which spares both sides the text:
+ * Encodes a bigint[] in PostgreSQL's binary format, which saves both sides the conversion to text:
  * https://github.com/postgres/postgres/blob/REL_15_STABLE/src/backend/utils/adt/arrayfuncs.c, array_recv.
  */
 export function binaryArray(numbers: readonly bigint[]): Buffer {
@@ -42,7 +42,7 @@ export function binaryArray(numbers: readonly bigint[]): Buffer {
   return bytes
 }
 
-/** Microseconds since 1970, a timestamptz[], in the same way. */
+/** Encodes microseconds since 1970 as a binary timestamptz[]. */
 export function binaryStamps(stamps: readonly number[]): Buffer {
   const { bytes, view } = arrayOf(TIMESTAMPTZ, stamps.length, 8)
   let at = HEADER_BYTES
@@ -57,7 +57,7 @@ export function binaryStamps(stamps: readonly number[]): Buffer {
   return bytes
 }
 
-/** Addresses of rows, a tid[], in the same way. */
+/** Encodes addresses of rows as a binary tid[]. */
 export function binaryAddresses(addresses: readonly number[]): Buffer {
   const { bytes, view } = arrayOf(TID, addresses.length, 6)
   let at = HEADER_BYTES
@@ -70,7 +70,9 @@ export function binaryAddresses(addresses: readonly number[]): Buffer {
   return bytes
 }
 
-/** How many dimensions, whether there are nulls, of which type; and of the one dimension its length and its first index. */
+/**
+ * The number of dimensions, whether there are nulls, the type, and the length and the first index of the one dimension.
+ */
 const HEADER_BYTES = 20
 
 function arrayOf(type: number, length: number, elementBytes: number): { bytes: Buffer; view: DataView } {

@@ -6,7 +6,7 @@
 export function leaseStatements(schema: string) {
   const leases = `${schema}.leases`
   return {
-    /** Names that nobody has used yet. */
+    /** Adds names that have never been leased. */
     seed: `
 insert into ${leases} (name)
 select wanted.name from pg_catalog.unnest($1::text[]) as wanted (name)
@@ -14,8 +14,8 @@ where not exists (select from ${leases} as l where l.name = wanted.name)
 on conflict (name) do nothing`,
 
     /**
-     * Leases that are free or have expired; never waits for another acquirer. A lease that still has an owner was not given
-     * back: its owner has died.
+     * Acquires leases that are free or have expired; never waits for another acquirer. A lease that still has an owner
+     * was not released, because its owner has died.
      */
     acquire: `
 with free as materialized (
@@ -55,7 +55,7 @@ from ${leases}
 where pg_catalog.starts_with(name, $1) and expires_at > pg_catalog.clock_timestamp()
 order by name`,
 
-    /** A plain search finds what to lock: where there is nothing to sweep, nothing is locked or written. */
+    /** A plain search finds the rows to lock: if there is nothing to sweep, nothing is locked or written. */
     sweep: `
 with unused as materialized (
   select name

@@ -12,14 +12,19 @@ import { atReadCommitted } from './run-alone.ts'
 /** A relay gives up earlier, after a third of its lease; with this timeout a dead connection does not stay. */
 const STATEMENT_TIMEOUT_MS = 5000
 
-/** The table of leases of PostgreSQL. The contract is that of the port. */
+/** The table of leases of PostgreSQL. {@link LeaseStore} documents the methods. */
 export class PostgresLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
   readonly #connection: LeaseConnection
 
-  constructor(statements: ReturnType<typeof leaseStatements>, root: RootAdapter, db: unknown) {
+  constructor(
+    statements: ReturnType<typeof leaseStatements>,
+    root: RootAdapter,
+    db: unknown,
+    statementTimeoutMs = STATEMENT_TIMEOUT_MS,
+  ) {
     this.#sql = statements
-    const source = { root, db, statementTimeoutMs: STATEMENT_TIMEOUT_MS }
+    const source = { root, db, statementTimeoutMs }
     this.#connection = new LeaseConnection(
       // Kysely can open no connection outside its pool: each statement borrows one.
       root.library === 'kysely'
@@ -27,7 +32,7 @@ export class PostgresLeaseStore implements LeaseStore {
             query: (text, values) => atReadCommitted(source, text, values),
             release: () => undefined,
           })
-        : () => root.connectApart(db, STATEMENT_TIMEOUT_MS),
+        : () => root.connectApart(db, statementTimeoutMs),
       errors,
     )
   }

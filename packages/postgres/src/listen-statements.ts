@@ -1,9 +1,12 @@
-/* Only PostgreSQL can wake a relay: by NOTIFY. */
+/* Only PostgreSQL can wake a relay, with NOTIFY. */
 
-/** Statements on the connection that listens. */
+/** Statements on the listening connection. */
 export const listenStatements = {
   /** The name of a channel is an identifier, which no parameter can hold. */
   listen: (channel: string) => `listen "${channel}"`,
-  /** Asks whether the connection is alive. Its name shows what the connection is for, where the server lists statements. */
+  /**
+   * Checks whether the connection is alive. The column name shows the purpose of the connection in the server's list of
+   * statements.
+   */
   alive: 'select 1 as listening',
 } as const

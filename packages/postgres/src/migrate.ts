@@ -16,13 +16,13 @@ import { MIGRATIONS } from './migrations.gen.ts'
 import { migrated } from './schema-revision.ts'
 
 /**
- * Brings the tables to the revision of this version of the package: creates them, or applies what is missing. Services
- * that start together may all call it: they take turns, and all but the first find nothing to do. Runs in one
- * transaction, so that it is done whole or not at all.
+ * Creates the tables, or updates them to the revision of this version of the package. Several services may call
+ * `migrate` at the same time: the calls run one after the other, and all but the first find nothing to do. All missing
+ * migrations are applied in one transaction, or none.
  *
- * @param db the root that you have: a Kysely or a `pg.Pool`, with the right to create tables in the schema. The right to
- *   create the schema is needed only where the schema does not exist.
- * @returns the names of the migrations that it applied, oldest first; empty when there was nothing to do.
+ * @param db your root, a Kysely or a `pg.Pool`, with the privilege to create tables in the schema. The privilege to
+ *   create the schema is needed only if the schema does not exist.
+ * @returns the names of the applied migrations, oldest first; empty if there was nothing to do.
  * @throws {InvalidOptionError} for a wrong option.
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
@@ -32,7 +32,7 @@ export async function migrate(
   options: {
     /** 1 to 63 bytes. @default 'txbox' */
     schema?: string | undefined
-    /** Gives up waiting for another migration. */
+    /** Aborting the signal ends the wait for another migration. */
     signal?: AbortSignal | undefined
   } = {},
 ): Promise<{ applied: readonly string[] }> {
@@ -44,7 +44,7 @@ export async function migrate(
 }
 
 /**
- * The migrations that `migrate` would apply now, oldest first. Changes nothing, and takes no lock.
+ * Returns the migrations that `migrate` would apply now, oldest first. Changes nothing, and takes no lock.
  *
  * @throws {InvalidOptionError} for a wrong option.
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
@@ -63,9 +63,9 @@ export async function pendingMigrations(
 }
 
 /**
- * The migrations for a `Migrator` of Kysely's, under the names `txbox_0001_inbox` and so on. Give them a Migrator and a
- * `migrationTableName` of their own, or merge them with yours. They may follow, or be followed by, `migrate` and the
- * plain files: each is safe to run again.
+ * Returns the migrations for Kysely's `Migrator`, with names such as `txbox_0001_inbox`. Use a separate Migrator with
+ * its own `migrationTableName`, or merge these migrations with yours. They can be combined with `migrate` and the plain
+ * files in any order: each is safe to run again.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
@@ -80,7 +80,7 @@ export function migrationProvider(
   return kyselyProvider(migrated, (run, sql) => applyMigration(run, sql, schema))
 }
 
-/** The SQL of all migrations for another schema, as `txbox migrate --print` shows it. */
+/** Returns the SQL of all migrations for a schema, as `txbox migrate --print` shows it. */
 export function migrationSql(schema: string): readonly { readonly name: string; readonly sql: string }[] {
   const quoted = quoteSchema('migrationSql', schema)
   return MIGRATIONS.map(({ name, sql }) => ({ name, sql: migrated.on(sql, quoted) }))
@@ -115,7 +115,7 @@ async function applyMigration(
 ): Promise<void> {
   for (const statement of statementsOf(sql)) {
     signal?.throwIfAborted()
-    // PostgreSQL asks for the right to create a schema even where IF NOT EXISTS would find the schema.
+    // PostgreSQL requires the privilege to create a schema even if IF NOT EXISTS would find the schema.
     if (CREATE_SCHEMA.test(statement) && (await schemaExists(run, schema))) continue
     await run(migrated.on(statement, schema))
   }
@@ -128,7 +128,7 @@ async function schemaExists(run: RunStatement, schema: string): Promise<boolean>
   return rows[0]?.['there'] === 'true'
 }
 
-/** Returns with a transaction open that holds the lock, so that a pooler in front of the server does no harm. */
+/** Opens a transaction that holds the lock, so that the lock also works through a pooler. */
 async function lock(run: RunStatement, schema: string, signal: AbortSignal | undefined): Promise<void> {
   const sql = migrationStatements(schema)
   for (;;) {

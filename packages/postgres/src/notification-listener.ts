@@ -1,4 +1,4 @@
-/* Only PostgreSQL can wake a relay: by NOTIFY. */
+/* Only PostgreSQL can wake a relay, with NOTIFY. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { exponentialBackoff, type Sleeper, type WakeUps } from '@txbox/core'
 import { answerWithin } from '@txbox/core/internal'
@@ -6,18 +6,18 @@ import type { ListeningConnection } from '@txbox/sql'
 import { translate } from './errors.ts'
 import { listenStatements } from './listen-statements.ts'
 
-/** An answer that takes longer never comes. A connection that is checked more often than this has as long as the interval. */
-const MOST_ANSWER_MS = 5000
+/** The maximum time for the answer to a check; shorter if the checks are more frequent. */
+const MAX_ANSWER_MS = 5000
 
-/** The time to connect: a user's own function may wait for ever, where nothing refuses the connection. */
-const CONNECT_MS = 10_000
+/** The maximum time to connect: a user's own function may wait forever if the connection is not refused. */
+const CONNECT_TIMEOUT_MS = 10_000
 
-/** Between two connections. */
+/** The pauses between two connections. */
 const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
 
 const ASKED = 'The connection that listens for new messages'
 
-/** Opens a connection to listen on. */
+/** Opens a connection for LISTEN. */
 export type ConnectListening = (on: {
   readonly notified: () => void
   readonly ended: (error: unknown) => void
@@ -30,7 +30,7 @@ export interface ListenerSettings {
   readonly checkIntervalMs: number
 }
 
-/** Listens on a channel, on one connection after the other. */
+/** Listens on a channel, and replaces the connection when it fails. */
 export class NotificationListener implements WakeUps {
   readonly #settings: ListenerSettings
   readonly #sleeper: Sleeper
@@ -59,17 +59,17 @@ export class NotificationListener implements WakeUps {
     }
   }
 
-  /** Until the connection fails, or the listening is over. */
+  /** Listens until the connection fails, or the listener is closed. */
   async #listen(works: () => void): Promise<void> {
     const { channel, checkIntervalMs } = this.#settings
     const { signal } = this.#closing
-    const answerMs = Math.min(checkIntervalMs, MOST_ANSWER_MS)
+    const answerMs = Math.min(checkIntervalMs, MAX_ANSWER_MS)
     const ended = new AbortController()
     const connection = await this.#connect((error) => ended.abort(error))
     try {
-      await answerWithin(MOST_ANSWER_MS, connection.query(listenStatements.listen(channel)), ASKED)
+      await answerWithin(MAX_ANSWER_MS, connection.query(listenStatements.listen(channel)), ASKED)
       works()
-      // Messages may have come while nothing listened.
+      // Messages may have been stored while there was no listening connection.
       this.#sleeper.woken()
       const either = AbortSignal.any([signal, ended.signal])
       while (!either.aborted) {
@@ -85,9 +85,9 @@ export class NotificationListener implements WakeUps {
   async #connect(ended: (error: unknown) => void): Promise<ListeningConnection> {
     const connecting = this.#settings.connect({ notified: this.#sleeper.woken, ended })
     try {
-      return await answerWithin(CONNECT_MS, connecting, ASKED)
+      return await answerWithin(CONNECT_TIMEOUT_MS, connecting, ASKED)
     } catch (error) {
-      // The connection may still arrive, and nothing else would close it.
+      // The connection may still arrive, and must be closed then.
       connecting.then((late) => late.close()).catch(() => undefined)
       throw error
     }

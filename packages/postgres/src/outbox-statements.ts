@@ -11,8 +11,8 @@ insert into ${outbox}
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 
     /**
-     * Many, numbered in the order given: the default of seq is drawn above the sort. VALUES would need nine parameters
-     * a row, and PostgreSQL takes 65 535 in all.
+     * Inserts many messages, numbered in the order given: the default of seq is evaluated after the sort. VALUES would
+     * need nine parameters per row, and PostgreSQL accepts 65,535 in all.
      */
     appendBatch: `
 insert into ${outbox}
@@ -24,10 +24,12 @@ from rows from (
 ) with ordinality as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, n)
 order by n`,
 
-    /** When the transaction commits, and once however often it is said in it. */
+    /** Notifies when the transaction commits, and only once per transaction. */
     notify: 'select pg_catalog.pg_notify($1, $2)',
 
-    /** To the parked messages, until they are due ($10, in milliseconds). They have no place in an order. */
+    /**
+     * Stores scheduled messages as parked messages until they are due ($10, in milliseconds). They have no key order.
+     */
     schedule: `
 insert into ${schema}.parked (shard, id, topic, key, type, content_type, headers, correlation_id, payload, deliver_at, due_at)
 select shard, id, topic, key, type, content_type, headers, correlation_id, payload, instant.at, instant.at

@@ -8,7 +8,7 @@ import { execute } from './session.ts'
 
 const STORING = 'storing messages in the outbox'
 
-/** The outbox table of PostgreSQL, for producers. The contract is that of the port. */
+/** The outbox table of PostgreSQL, for producers. {@link OutboxStore} documents the methods. */
 export class PostgresOutboxStore implements OutboxStore {
   readonly #sql: ReturnType<typeof outboxStatements>
   readonly #channel: string

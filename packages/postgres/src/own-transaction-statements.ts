@@ -1,8 +1,8 @@
 /* Only PostgreSQL bounds a single statement by a transaction of its own; MySQL and MariaDB have hints for that. */
 
 /**
- * Statements of a transaction around one statement, for a library that sends one statement after the other. If this process
- * stands still between two of them, the server soon ends the transaction, and its locks.
+ * Statements of a transaction around one statement, for a library that sends one statement after the other. If this
+ * process is paused between two of them, the server soon ends the transaction and releases its locks.
  */
 export const ownTransactionStatements = {
   begin: 'begin isolation level read committed',

@@ -5,9 +5,9 @@ import { hasCode } from './errors.ts'
 import { ownTransactionStatements, together } from './own-transaction-statements.ts'
 
 /**
- * Runs one statement in a READ COMMITTED transaction of its own, canceled by the server when it is late, for a library that
- * sends one statement after the other. If the answer is late, the connection stays taken until the server has given the
- * statement up, since such a library cannot discard a connection.
+ * Runs one statement in a new READ COMMITTED transaction, for a library that sends one statement after the other. The
+ * server cancels a late statement. If the answer is late, the connection stays in use until the server has canceled the
+ * statement, because such a library cannot discard a connection.
  */
 export async function inOwnTransaction(
   { root, db, statementTimeoutMs }: Source,

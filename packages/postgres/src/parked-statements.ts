@@ -16,8 +16,8 @@ export function parkedStatements(schema: string) {
   (p.order_key is not null)::text as ordered, ${messageColumns('p')}`
   const held = heldLease(schema)
   /**
-   * Rows of a key from a place on, in order. Compared as rows: with shard and key as equalities the planner may walk along
-   * the places of all keys, or sort all of this one.
+   * The rows of a key from a place on, in order. The condition compares rows: with equalities on shard and key, the
+   * planner may scan the places of all keys, or sort the whole key.
    */
   const ofKey = (shard: string, key: string, comparison: '>' | '>=', place: string): string =>
     `f.order_key is not null and (f.shard, f.order_key, f.place) ${comparison} (${shard}::smallint, ${key}, ${place})
@@ -30,7 +30,10 @@ export function parkedStatements(schema: string) {
     ${inOrder}
     limit 1
   `
-  /** Rows by place and stamp: each by a look-up of its own, where a join may scan. Nobody else changes what is not dead. */
+  /**
+   * The rows by place and stamp, with one index lookup for each, because a join may scan. Only the owner of the shard
+   * changes rows that are not dead.
+   */
   const found = (wanted: string): string => `${wanted} cross join lateral (
       select f.ctid from ${parked} as f
       where f.place = wanted.place and ${stampIn('f')} = wanted.stamp and f.dead_at is null
@@ -44,8 +47,9 @@ export function parkedStatements(schema: string) {
     `rows from (pg_catalog.unnest(${places}::bigint[]), pg_catalog.unnest(${stamps}::timestamptz[])) as wanted (place, stamp)`
   return {
     /**
-     * What is due, longest first, and which message comes first in its key: if that is another, it was due before this one
-     * was put back. A suspect that is due is here only when another comes first.
+     * The messages that are due, those that have been due the longest first, and the first message of their key. If the
+     * first is another message, that one was due before this one was put back. A due suspect is included only if
+     * another message comes first.
      */
     due: `
 select p.place::text as place, p.order_key, p.attempts::text as attempts, ${stampOf('p')} as stamp,
@@ -57,7 +61,7 @@ where p.shard = $1 and p.due_at <= pg_catalog.statement_timestamp() and p.dead_a
 order by p.due_at
 limit $2`,
 
-    /** It waits behind its predecessor, like the others. */
+    /** Makes a message wait behind its predecessor, like the others. */
     follow: `
 with ${held}, following as (
   update ${parked} as p
@@ -76,8 +80,8 @@ where p.place = any ($1::bigint[])
   and p.dead_at is null`,
 
     /**
-     * Messages of keys that go on ($2), from a row each ($3 and $6), at most $4 of a key. Where one of them has to be
-     * tried alone, because it was refused before or is a suspect, `later` says so.
+     * The messages of released keys ($2), each from a row on ($3 and $6), at most $4 of a key. `later` marks a message
+     * that must be tried alone, because it was refused before or is a suspect.
      */
     readOnward: `
 select ${columns},
@@ -97,7 +101,7 @@ cross join lateral (
 ) as p
 order by onward.n, p.place`,
 
-    /** The suspect that has been due for the longest, of those that come first in their keys. */
+    /** The suspect that has been due the longest, among the suspects that come first in their keys. */
     readSuspect: `
 select ${columns},
   ${boundedPayload('p', '$2')}, null as later
@@ -125,8 +129,8 @@ with ${held}, suspected as (
 select true as held from held`,
 
     /**
-     * Deletes what was accepted ($4 and $5), keeps what was refused ($6 to $13), and makes the first message of each key
-     * that goes on ($14) due, if it waits. $15 is the shard.
+     * Deletes accepted messages ($4 and $5), keeps refused ones ($6 to $13), and makes the first message of each
+     * released key ($14) due, if it waits. $15 is the shard.
      */
     settle: `
 with ${held}, verdicts as materialized (
@@ -170,14 +174,14 @@ select (select pg_catalog.string_agg(s.place::text, ',') from settled as s) as s
   (select pg_catalog.string_agg(k.place::text, ',') from kept as k) as kept
 from held`,
 
-    /** How many of these rows are there, dead letters aside. */
+    /** The number of these rows that still exist, without dead letters. */
     remaining: `
 select pg_catalog.count(*)::text as remaining
 from ${found(rows('$1', '$2'))}`,
 
     /**
-     * Makes the first message of each key due, if it waits: at most $6 keys, after the key $5. From key to key along the
-     * index, whatever waits behind them.
+     * Makes the first message of each key due, if it waits: at most $6 keys, after the key $5. The scan jumps from key
+     * to key along the index, so that its cost does not depend on the number of waiting messages.
      */
     heal: `
 with recursive ${held}, heads (n, order_key, place, due_at) as (

@@ -1,7 +1,7 @@
 /* PostgreSQL checks the server within each statement; MySQL and MariaDB return the name of the server with the answer. */
 import { ANOTHER_SERVER } from './relay-statements.ts'
 
-/** How many times in a row a statement may find yet another server. */
+/** How many times in a row a statement may find another server. */
 const ATTEMPTS = 5
 
 /** Distinguishes a server and its tables from others with the same address. */
@@ -12,8 +12,8 @@ export interface Server {
 }
 
 /**
- * The server whose numbers are remembered. Statements that rely on a remembered number name this server, and fail on any
- * other: there is no time between checking and reading in which a server could be replaced.
+ * The server whose numbers are remembered. Statements that rely on a remembered number name this server, and fail on
+ * any other: there is no time between checking and reading in which a server could be replaced.
  */
 export class RelayServer {
   readonly #ask: () => Promise<Server>
@@ -22,7 +22,7 @@ export class RelayServer {
   #asking: Promise<Server> | undefined
   #generation = 0
 
-  /** @param forget drops all that is remembered. */
+  /** @param forget discards everything that is remembered about the server. */
   constructor(ask: () => Promise<Server>, forget: () => void) {
     this.#ask = ask
     this.#forget = forget

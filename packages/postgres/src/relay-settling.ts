@@ -36,24 +36,24 @@ export class RelaySettling {
     )
   }
 
-  /** @throws {LeaseLostError} when the lease is no longer this one: the statement has returned no row. */
+  /** @throws {LeaseLostError} when the lease has expired or has another term: the statement has returned no row. */
   async settle(lease: Lease, text: string, values: readonly unknown[]): Promise<Row> {
     const [row] = (await this.attempt(text, values)).rows
     if (row === undefined) throw leaseLost(lease)
     return row
   }
 
-  /** @throws {SettlementError} when the role of the relay may not do it. */
+  /** @throws {SettlementError} when the role of the relay lacks a privilege. */
   attempt(text: string, values: readonly unknown[]): Promise<SqlResult> {
     return asPermitted(
       () => runAtReadCommitted(this.#source, SETTLING, text, values),
       (error) => hasCode(error, NO_PRIVILEGE),
-      'Give the role of the relay the rights of docs/privileges/postgres.sql.',
+      'Grant the role of the relay the privileges of docs/privileges/postgres.sql.',
     )
   }
 }
 
-/** @throws {SettlementError} when some rows are still there. */
+/** @throws {SettlementError} when some rows still exist. */
 export function assertNone(remaining: number, of: number, where: string): void {
   const keepers = 'A row-level security policy, a trigger or a rule'
   assertNoneOf(remaining, of, where, { keepers, user: 'role' })

@@ -7,10 +7,10 @@ import { STAMP_BOUNDS } from '@txbox/sql'
 /** The text of the server's error when the remembered number comes from another server or another table. */
 export const ANOTHER_SERVER = 'txbox: another server'
 
-/** What `messageColumns` leaves out. */
+/** The values that `messageColumns` replaces by null. */
 export const COMMON = { contentType: 'application/json', headers: '{}' } as const
 
-/** In the order in which they are read: what most messages have in common stands together. */
+/** The columns in the order in which they are read: those with the same values in most messages are adjacent. */
 const COPIED_COLUMNS = [
   ...['seq', 'created_at', 'ctid'],
   ...['topic', 'type', 'content_type', 'headers'],
@@ -22,9 +22,9 @@ export function relayStatements(schema: string) {
   const columns = `o.seq::text as seq, o.ctid::text as address, ${messageColumns('o')}`
   const held = heldLease(schema)
   /**
-   * The addresses of rows by number and stamp, never by range, which takes what committed in between. Each row is looked
-   * up by itself: of a list the planner may make a scan of the shard, where statistics are missing. A row is never
-   * updated, so that its address stays.
+   * The addresses of rows by number and stamp, never by range, which would include rows that committed in between. Each
+   * row is looked up separately: for a list, the planner may scan the shard if statistics are missing. A row is never
+   * updated, so its address does not change.
    */
   const found = (wanted: string, shard: string): string => `${wanted} cross join lateral (
       select o.ctid from ${schema}.outbox as o
@@ -36,8 +36,8 @@ export function relayStatements(schema: string) {
     from held cross join ${found(wanted, '$4')}
   `
   const server = serverIdentity(schema)
-  // A message is blocked by a parked one of its key: a look-up for each, once there are such in the shard. In the order of
-  // the index, or the planner may scan all that is parked for each.
+  // A message is blocked by a parked message of its key: one lookup for each message, if the shard has parked messages
+  // with keys. The order is that of the index; otherwise the planner may scan all parked messages for each lookup.
   const blocked = `case
     when (
       select true from ${schema}.parked as b
@@ -53,20 +53,20 @@ export function relayStatements(schema: string) {
       limit 1
     )
   end as blocked`
-  // Compared as a row, and in the order of the whole key: with o.shard = $1, where statistics are missing, the planner
-  // reads the shard as a whole and sorts it.
+  // The condition compares rows, in the order of the whole key: with o.shard = $1, the planner would read and sort the
+  // whole shard if statistics are missing.
   const oldest = (from: string): string => `from ${schema}.outbox as o
 where (o.shard, o.seq) >= ($1::smallint, ${from}::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)
 order by o.shard, o.seq
 limit $2`
   return {
-    /** The identity of this server and these tables, and the last number given out. */
+    /** The identity of this server and these tables, and the last assigned number. */
     server: `
 select ${server.identity} as server, ${server.last}::text as last`,
 
     /**
      * The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. Fails on
-     * another server than $5, and where numbers up to $6 have not been given out: see `serverIdentity`.
+     * a server other than $5, and if numbers up to $6 have not been assigned: see `serverIdentity`.
      */
     read: `
 select ${columns},
@@ -75,9 +75,9 @@ select ${columns},
 ${oldest(`$4::bigint + ${server.check('$5::text', '$6::bigint')}`)}`,
 
     /**
-     * The same in binary, which spares both sides making text of everything. COPY takes no parameters: `withIntegers`
-     * puts integers in, also those of the identity. The number, another one each time, is no part of the statement, so
-     * that statistics of statements have one entry for each shard.
+     * The same in binary, which saves both sides the conversion to text. COPY has no parameters: `withIntegers` inserts
+     * integers, including those of the identity. The number, which changes with each read, is not part of the
+     * statement, so that statistics of statements have one entry for each shard.
      */
     copy: `set transaction isolation level read committed; set local statement_timeout = $9;
 select pg_catalog.set_config('txbox.read_from', '$4', true), pg_catalog.set_config('txbox.server', '$5/$6/$7', true),
@@ -94,7 +94,9 @@ ${oldest(
 )}
 ) to stdout (format binary)`,
 
-    /** The open transactions that have written to the outbox, or deleted from it. The first row identifies the server. */
+    /**
+     * The open transactions that have written to the outbox, or deleted from it. The first row identifies the server.
+     */
     openWriters: `
 select ${server.identity} as server, ${server.last}::text as last, null as writer, null as prepared
 union all
@@ -112,11 +114,11 @@ where o.shard = $1 and o.seq = any ($2::bigint[])
   and (o.seq, ${stampIn('o')}) in (select pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::timestamptz[]))`,
 
     /**
-     * Deletes what was accepted, fenced by the lease: others take it under FOR UPDATE, which FOR KEY SHARE keeps waiting
-     * until this has committed; renewing it, which changes no key, does not wait, nor is it held up. Rows are found by the
-     * addresses at which they were read ($6), which saves looking each up, and deleted only with their number and stamp,
-     * since another message may lie there by now. The number of rows says whether all went; fewer than were accepted, and
-     * some have moved, or something keeps them, or the lease is lost.
+     * Deletes accepted messages, fenced by the lease. Other relays acquire the lease with FOR UPDATE, which waits for
+     * this statement's FOR KEY SHARE until this statement has committed; a renewal, which changes no key, neither waits
+     * nor is blocked. Rows are found by the addresses at which they were read ($6), which saves a lookup for each, and
+     * are deleted only if number and stamp match, because another message may have the address by now. If fewer rows
+     * are deleted than were accepted, some rows have moved, something keeps the rows, or the lease is lost.
      */
     settle: `
 with ${held}
@@ -126,7 +128,7 @@ where ctid = any (array(select pg_catalog.unnest($6::tid[]) from held))
   -- A subquery on its own, which is hashed; as a condition it may become a join that scans.
   and case when (seq, ${stampIn('outbox')}) in (select pg_catalog.unnest($5::bigint[]), pg_catalog.unnest($7::timestamptz[])) then true end`,
 
-    /** The same without addresses, for rows that have moved: VACUUM FULL and the like do that. */
+    /** The same without addresses, for rows that were moved, for example by VACUUM FULL. */
     settleByNumber: `
 with ${held}, settled as (
   delete from ${schema}.outbox
@@ -135,15 +137,15 @@ with ${held}, settled as (
 )
 select (select pg_catalog.count(*) from settled)::text as settled from held`,
 
-    /** How many of these rows are there. */
+    /** The number of these rows that still exist. */
     remaining: `
 select pg_catalog.count(*)::text as remaining
 from ${found('rows from (pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::timestamptz[])) as wanted (seq, stamp)', '$1')}`,
 
     /**
-     * The same, and parks what was refused and what waits behind it ($7 to $14): what this statement has deleted, and
-     * nothing else, so that no message comes back that somebody else has settled. Fails where a trigger keeps messages
-     * from being parked: they would be lost.
+     * The same, and parks refused messages and the messages behind them ($7 to $14): only messages that this statement
+     * has deleted, so that no message reappears that another relay has settled. Fails if a trigger keeps messages from
+     * being parked, because these messages would be lost.
      */
     settleAndPark: `
 with ${held}, verdicts as materialized (
@@ -173,8 +175,8 @@ select (select pg_catalog.count(*) from settled)::text as settled, counted.moved
 from held cross join counted`,
 
     /**
-     * Shards with something to do from the number on that each is to be read from, and whether parked messages are due.
-     * Fails as `read` does.
+     * The shards that have messages, each from the number on from which it is read, and whether parked messages are
+     * due. Fails under the same conditions as `read`.
      */
     work: `
 select shard, due::text as due
@@ -194,14 +196,14 @@ cross join lateral (
 ) as found
 where waiting or due`,
 
-    /** What is in flight after a crash, under a lease that is still held. */
+    /** Records the note about messages in flight after a crash, if the lease is still held. */
     note: `
 update ${schema}.leases as l
 set in_flight = $4
 where l.name = $1 and l.owner = $2 and l.term = $3::bigint and l.expires_at > pg_catalog.clock_timestamp()
 returning true as held`,
 
-    /** Everything that was in flight when the last owner died is through. */
+    /** Removes the note and resets the count of crashes. */
     survived: `
 update ${schema}.leases as l
 set crashes = 0, in_flight = null
@@ -209,9 +211,9 @@ where l.name = $1 and l.owner = $2 and l.term = $3::bigint`,
   } as const
 }
 
-/** A statement with integers in the place of its parameters. */
+/** Replaces the parameters of a statement by integers. */
 export function withIntegers(text: string, values: readonly (number | bigint)[]): string {
-  // A quoted name may look like anything.
+  // A quoted name may contain text that looks like a parameter.
   return text.replaceAll(/"(?:[^"]|"")*"|\$(\d)/g, (found, n: string | undefined) => {
     if (n === undefined) return found
     const value = values[Number(n) - 1]
@@ -221,8 +223,8 @@ export function withIntegers(text: string, values: readonly (number | bigint)[])
 }
 
 /**
- * What a message carries, but for its number and its payload. What most of them have in common is null: a column costs the
- * same as any other, however short.
+ * The columns of a message except its number and payload. Values that most messages share are replaced by null, because
+ * even a short column has the cost of any other.
  */
 export function messageColumns(table: string): string {
   const of = (column: string): string => `${table}.${column}`
@@ -231,7 +233,7 @@ export function messageColumns(table: string): string {
   ${stampOf(table)} as stamp`
 }
 
-/** Microseconds since 1970: exact, as text. PostgreSQL has instants that no number stands for, such as 'infinity'. */
+/** Microseconds since 1970, exact, as text. Instants without a number, such as 'infinity', are clamped. */
 export function stampOf(table: string): string {
   return `(extract(epoch from least(greatest(${table}.created_at, '0001-01-01Z'::timestamptz), '9999-12-31Z'::timestamptz)) * 1000000::numeric)::bigint::text`
 }
@@ -256,13 +258,13 @@ export function verdicts(number: 'seq' | 'place', first: number): string {
 }
 
 /**
- * A server that was restored or promoted, and a table that was truncated, give out numbers that have been given out
- * before: whatever is remembered of the numbers is void.
+ * A server that was restored or promoted, and a table that was truncated, assign numbers that have been assigned
+ * before: everything that is remembered about the numbers must then be discarded.
  *
  * - `identity`: when the server started, and the files of the outbox and of its sequence, which TRUNCATE, RESTART
  *   IDENTITY and a restore replace.
- * - `last`: the last number that was given out, where the role may know; `setval` shows in nothing else.
- * - `check`: 0, or an error (22P02) when the identity is another one, or the sequence has not come so far.
+ * - `last`: the last assigned number, if the role may read it; only this value shows a `setval`.
+ * - `check`: 0, or an error (22P02) if the identity is another one, or the sequence has not reached the number.
  */
 function serverIdentity(schema: string) {
   const file = (relation: string): string =>
@@ -280,8 +282,8 @@ function serverIdentity(schema: string) {
 }
 
 /**
- * 'escape' leaves ASCII as it is. Of a row of an ordinary size `payload_bytes` is null, which costs nothing to read; of
- * a larger one the payload is.
+ * 'escape' leaves ASCII unchanged. For a payload of ordinary size, `payload_bytes` is null, which costs nothing to
+ * read; for a larger one, the payload is null.
  */
 export function boundedPayload(table: string, mostBytes: string): string {
   const bytes = `pg_catalog.octet_length(${table}.payload)`
@@ -289,7 +291,10 @@ export function boundedPayload(table: string, mostBytes: string): string {
   case when ${bytes} <= ${mostBytes} then pg_catalog.encode(${table}.payload, 'escape') end as payload`
 }
 
-/** One row while the lease is still the one that it was, and nobody can take it before this has committed. */
+/**
+ * Returns one row if the lease is still held, and keeps other relays from acquiring it before this transaction has
+ * committed.
+ */
 export function heldLease(schema: string): string {
   return `held as materialized (
   select 1 from ${schema}.leases

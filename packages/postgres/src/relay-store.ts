@@ -1,6 +1,6 @@
 /*
- * PostgreSQL reads by COPY, remembers where a scan starts, and settles in one statement by the addresses of rows. MySQL and
- * MariaDB have none of these.
+ * PostgreSQL reads by COPY, remembers where a scan starts, and settles in one statement by the addresses of rows. MySQL
+ * and MariaDB have none of these.
  */
 import type {
   BacklogMessage,
@@ -36,7 +36,9 @@ const READING = 'reading the outbox'
 /** The number of keys that are examined at a time. */
 const HEAL_KEYS = 10_000
 
-/** The outbox table of PostgreSQL and that of parked messages, for the relay. The contract is that of the port. */
+/**
+ * The outbox table of PostgreSQL and that of parked messages, for the relay. {@link RelayStore} documents the methods.
+ */
 export class PostgresRelayStore implements RelayStore {
   readonly #sql: ReturnType<typeof relayStatements>
   readonly #parked: ReturnType<typeof parkedStatements>
@@ -48,7 +50,7 @@ export class PostgresRelayStore implements RelayStore {
   )
   readonly #starts = new ScanStarts(() => this.#openWriters())
   readonly #copyOut: CopyOut | undefined
-  /** Shards whose last read had payloads that are too large to come along. */
+  /** Shards whose last read had payloads that are too large to be read with their messages. */
   readonly #large = new Set<number>()
   /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<number, string>()
@@ -90,7 +92,7 @@ export class PostgresRelayStore implements RelayStore {
     })
   }
 
-  /** `undefined`: it cannot be copied, or some payloads are too large to come along. */
+  /** Returns `undefined` if the root has no COPY, or some payloads are too large to be read with their messages. */
   async #copyOldest(
     shard: number,
     limits: ReadLimits,
@@ -120,7 +122,8 @@ export class PostgresRelayStore implements RelayStore {
 
   async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
     const heads = await this.#heads(lease, shard, limits)
-    // One that was never tried has been released after its predecessor: those behind it may go along.
+    // A message that was never tried was released after its predecessor, so the messages behind it may be published
+    // with it.
     const onward = heads.filter((row) => row['order_key'] !== null && row['attempts'] === '0')
     const alone = heads.filter((row) => !onward.includes(row))
     const mostBytes = inlineBytes(limits)
@@ -210,7 +213,10 @@ export class PostgresRelayStore implements RelayStore {
     })
   }
 
-  /** What is due and comes first in its key. What does not is put back into the line behind its predecessor. */
+  /**
+   * Finds messages that are due and come first in their keys. Other due messages are put back behind their
+   * predecessors.
+   */
   async #heads(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly Row[]> {
     for (;;) {
       const due = await this.#read(this.#parked.due, [shard, limits.messages])
@@ -241,7 +247,7 @@ export class PostgresRelayStore implements RelayStore {
     const addresses = accepted.flatMap(({ address }) => address ?? [])
     const values = [...fence(lease), shard]
     if (addresses.length === accepted.length) {
-      // The library whose COPY we know sends bytes as they are.
+      // The library that supports COPY sends bytes unchanged.
       const rows =
         this.#copyOut === undefined
           ? [textArray(seqs), textAddresses(addresses), textStamps(stamps)]
@@ -256,7 +262,7 @@ export class PostgresRelayStore implements RelayStore {
     if (Number(settled) < accepted.length) await this.#assertGone(shard, accepted)
   }
 
-  /** @throws {SettlementError} when some of these are still in the outbox. */
+  /** @throws {SettlementError} when some of these rows are still in the outbox. */
   async #assertGone(shard: number, rows: readonly BacklogRow[]): Promise<void> {
     const [found] = await this.#read(this.#sql.remaining, [shard, ...rowsOf(rows)])
     assertNone(Number(found?.['remaining']), rows.length, 'in the outbox')

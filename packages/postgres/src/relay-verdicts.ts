@@ -3,12 +3,15 @@ import type { BacklogRow } from '@txbox/core'
 import { NOT_ASCII, asciiJson, escapeCharacters, type Verdict } from '@txbox/sql'
 import { textArray, textStamps } from './integer-arrays.ts'
 
-/** Numbers and stamps, as two arrays. */
+/** Returns numbers and stamps as two arrays. */
 export function rowsOf(rows: readonly BacklogRow[]): [numbers: string, stamps: string] {
   return [textArray(rows.map(({ seq }) => seq)), textStamps(rows.map(({ stamp }) => stamp))]
 }
 
-/** As the eight arrays that `verdicts` of the statements reads. `ascii`: the database can hold no other characters. */
+/**
+ * Returns the eight arrays that `verdicts` of the statements reads. `ascii`: the database can store no other
+ * characters.
+ */
 export function columnsOf(verdicts: readonly Verdict[], ascii: boolean): readonly unknown[] {
   return [
     ...rowsOf(verdicts.map(({ row }) => row)),

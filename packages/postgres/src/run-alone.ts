@@ -1,20 +1,20 @@
 /*
- * PostgreSQL runs a statement at READ COMMITTED and bounds it by a transaction of its own, and copies rows out in
- * binary. MySQL and MariaDB bound a statement by a hint, and run short transactions of several statements.
+ * PostgreSQL runs a statement at READ COMMITTED with a time limit in its own transaction, and copies rows in binary.
+ * MySQL and MariaDB limit a statement with a hint, and run short transactions of several statements.
  */
 import { answerWithin } from '@txbox/core/internal'
 import { cancelAfterMs, repeatOnConflict, type RootAdapter, type Source, type SqlResult } from '@txbox/sql'
 import { errors } from './errors.ts'
 import { inOwnTransaction } from './own-transaction.ts'
 
-/** When the server has to cancel a statement, in whole ms. */
+/** The time after which the server must cancel a statement, in whole milliseconds. */
 export function serverTimeoutMs({ statementTimeoutMs }: Pick<Source, 'statementTimeoutMs'>): number {
   return Math.ceil(cancelAfterMs(statementTimeoutMs))
 }
 
 /**
- * One statement that is a transaction of its own, and harmless to repeat: conflicts occur where the server's default
- * isolation is strict.
+ * Runs one statement as its own transaction. The statement must be safe to repeat: conflicts occur if the server's
+ * default isolation level is strict.
  */
 export async function runAlone(
   { root, db, statementTimeoutMs }: Source,
@@ -28,9 +28,9 @@ export async function runAlone(
 }
 
 /**
- * As `runAlone`, at READ COMMITTED whatever the default of the role or the server is, and canceled by the server when it is
- * late: otherwise a relay would make producers at SERIALIZABLE fail, and leave a backend behind for each statement that
- * waits for a lock on the table.
+ * Like `runAlone`, but at READ COMMITTED, whatever the default of the role or the server is, and the server cancels a
+ * late statement. Otherwise a relay would make producers at SERIALIZABLE fail, and leave a backend behind for each
+ * statement that waits for a lock on the table.
  */
 export async function runAtReadCommitted(
   source: Source,
@@ -55,10 +55,13 @@ export async function atReadCommitted(
   return answerWithin(statementTimeoutMs, queryAlone(text, values, limits))
 }
 
-/** The COPY of a library that lets it through. */
+/** The COPY of a library that supports it. */
 export type CopyOut = NonNullable<ReturnType<NonNullable<RootAdapter['copyOut']>>>
 
-/** As `runAtReadCommitted`, for a COPY that only reads. `begin` makes what takes the rows, once for each attempt. */
+/**
+ * Like `runAtReadCommitted`, for a COPY that only reads. `begin` creates the receiver of the rows, once for each
+ * attempt.
+ */
 export async function copyAlone<R extends { add(bytes: Buffer): void }>(
   { statementTimeoutMs }: Source,
   copyOut: CopyOut,

@@ -1,61 +1,70 @@
-/* Only PostgreSQL leaves deleted rows in the index until vacuum, so that a scan needs a start that it remembers. */
-/** Rows that a read walks over for nothing, before it is worth a look at who is writing. */
-const WORTH_A_LOOK = 1000
+/* Only PostgreSQL leaves deleted rows in the index until vacuum, so that a scan needs a remembered start. */
+/** The number of deleted rows that a read scans before a query for open writers is worth its cost. */
+const DELETED_BEFORE_QUERY = 1000
 
-/** Then the next read begins at the beginning: for rows whose numbers came from elsewhere, or from a sequence that was reset. */
+/**
+ * After this time the next read begins at the beginning, to find rows whose numbers were chosen by hand, or came from a
+ * sequence that was reset.
+ */
 const FORGOTTEN_AFTER_MS = 30_000
 
-/** Somebody who has written to the outbox in a transaction that is still open. */
+/** An open transaction that has written to the outbox. */
 export interface OpenWriter {
   readonly writer: string
-  /** Waits for COMMIT PREPARED: it goes on under another name than it began with. */
+  /** Whether the transaction waits for COMMIT PREPARED: it then has another name than at its beginning. */
   readonly prepared: boolean
 }
 
 /** One read of a shard. */
 export interface Scan {
-  /** The first number that it reads. */
+  /** The first number that this read includes. */
   readonly from: bigint
-  /** Up to here, what it does not find never comes. */
+  /** The highest number for which this read is complete: a missing number at or below it will never appear. */
   readonly certain: bigint | undefined
-  /** The life of the start to which this belongs: a start begins again now and then, and forgets everything. */
+  /**
+   * The life of the start to which this read belongs: a start begins a new life now and then, and forgets everything.
+   */
   readonly life: number
 }
 
 /**
- * From which number on a shard has to be read. While some old snapshot is open, deleted rows stay in the index, and a
- * read from the beginning walks over all of them.
+ * The number from which a shard must be read. While an old snapshot is open, deleted rows stay in the index, and a read
+ * from the beginning scans all of them.
  *
- * Nothing below the start is there, or ever comes:
- * - A number is drawn by an INSERT that holds its lock on the table until its transaction ends, and numbers grow. So when
- *   a message has been seen, whoever has drawn a smaller number is done, or is among the writers that are open then.
- * - When all of those have ended, or there were none, one more read from the old start, with a snapshot taken after that,
- *   sees all that there will ever be up to that message. What it finds first is the new start.
+ * There is no message below the start, and there never will be:
+ * - A number is drawn by an INSERT that holds its lock on the table until its transaction ends, and numbers grow. So
+ *   when a message has been seen, every transaction that has drawn a smaller number has ended, or is among the writers
+ *   that are open then.
+ * - When all these writers have ended, or there were none, one more read from the old start, with a later snapshot,
+ *   sees all messages that there will ever be up to that message. The first message that this read finds is the new
+ *   start.
  *
- * It forgets everything now and then: a row that was written by hand with a chosen number, or after a manual reset of the
- * sequence, is read late, but it is read.
+ * The start forgets everything now and then, so that a row that was written by hand with a chosen number, or after a
+ * manual reset of the sequence, is read late, but not never.
  */
 export class ScanStart {
   #from = 0n
   #life = 0
   /** The greatest number that has been seen. */
   #seen = 0n
-  /** Deleted since the start moved: what a read walks over at most. */
+  /** The number of rows that were deleted since the start moved, which is the maximum that a read scans in vain. */
   #passed = 0
   #beganAt = performance.now()
-  /** Who was writing when it was asked last, and what had been seen before that; until a read makes use of it. */
+  /**
+   * The open writers of the last query, and the greatest number that had been seen before it, until a read uses them.
+   */
   #look: { readonly seenBefore: bigint; readonly open: readonly OpenWriter[] } | undefined
-  /** No smaller number is drawn by anybody when these have ended. */
+  /** When these writers have ended, no number up to `upTo` will appear any more. */
   #mark: { readonly upTo: bigint; readonly open: ReadonlySet<string> } | undefined
 
-  /** So much has been deleted that it is worth to ask who is writing. */
+  /** Whether so many rows have been deleted that a query for open writers is worth its cost. */
   get needsLook(): boolean {
-    return this.#passed >= WORTH_A_LOOK && this.#look === undefined
+    return this.#passed >= DELETED_BEFORE_QUERY && this.#look === undefined
   }
 
   /**
-   * To be called before the writers are asked for; what it returns, with their answer. One look after the other: an older
-   * answer after a newer one would be taken for the end of whoever began in between.
+   * Must be called before the query for open writers; the returned function takes the result. There must be one query
+   * at a time: with an older result after a newer one, writers that began in between would seem to have ended.
    */
   look(): (open: readonly OpenWriter[]) => void {
     const [seenBefore, life] = [this.#seen, this.#life]
@@ -64,7 +73,7 @@ export class ScanStart {
     }
   }
 
-  /** The first number that a shard may have. */
+  /** Returns the first number that a message of the shard may have. */
   from(): bigint {
     if (performance.now() - this.#beganAt > FORGOTTEN_AFTER_MS) {
       this.#from = 0n
@@ -77,7 +86,7 @@ export class ScanStart {
     return this.#from
   }
 
-  /** A read that begins after this, and so after the last look. */
+  /** Returns the scan for a read that begins now, after the last query for open writers. */
   begin(): Scan {
     const [from, life] = [this.from(), this.#life]
     const [mark, look] = [this.#mark, this.#look]
@@ -87,12 +96,12 @@ export class ScanStart {
     if (ended) {
       this.#mark = { upTo: look.seenBefore, open: new Set(look.open.map(({ writer }) => writer)) }
     }
-    // Nobody was writing: below what had been seen nothing is still to come.
+    // There were no writers, so no number below the greatest seen one can still appear.
     if (look.open.length === 0) return { from, certain: look.seenBefore, life }
     return { from, certain: ended ? mark?.upTo : undefined, life }
   }
 
-  /** The first and the last number that it has found. */
+  /** Takes the first and the last number that the read found. */
   end({ certain, life }: Scan, first: bigint | undefined, last: bigint | undefined): void {
     if (life !== this.#life) return
     if (certain !== undefined) {
@@ -110,7 +119,7 @@ export class ScanStart {
   }
 }
 
-/** Those of all shards. Who is writing is the same for all of them, so that it is asked once for many reads. */
+/** The starts of all shards. The open writers are the same for all shards, so one query serves many reads. */
 export class ScanStarts {
   readonly #openWriters: () => Promise<readonly OpenWriter[]>
   #starts = new Map<number, ScanStart>()
@@ -131,7 +140,7 @@ export class ScanStarts {
     this.#starts = new Map()
   }
 
-  /** Whoever comes while somebody else is asking does without: to begin further back is slower, and nothing else. */
+  /** A read during a query for open writers does not wait for its result: beginning further back is only slower. */
   async begin(shard: number): Promise<{ readonly start: ScanStart; readonly scan: Scan }> {
     if (this.of(shard).needsLook && !this.#looking) {
       this.#looking = true

@@ -15,17 +15,17 @@ export const migrated: MigratedDatabase<string> = {
     const { rows } = await run(migrationStatements(schema).tableExists, [`${schema}.migrations`])
     return rows[0]?.['there'] === 'true' ? appliedMigrations(run, schema) : new Set()
   },
-  // The files carry the default name; it stands before a dot, or after CREATE SCHEMA.
+  // The files use the default name, before a dot or after CREATE SCHEMA.
   on: (sql, schema) =>
     sql.replaceAll(/\btxbox(?=\.)|(?<=create schema if not exists )txbox\b/g, () => schema),
 }
 
-/** @throws {SchemaError} when the tables are of an earlier or later revision than this version of the package. */
+/** @throws {SchemaError} when the tables have an earlier or later revision than this version of the package. */
 export async function checkRevision(run: RunStatement, schema: string): Promise<void> {
   assertRevision(migrated, await appliedMigrations(run, schema), schema)
 }
 
-/** The numbers of the migrations that a schema has had. */
+/** Returns the numbers of the migrations that were applied to a schema. */
 async function appliedMigrations(run: RunStatement, schema: string): Promise<ReadonlySet<number>> {
   const { rows } = await run(migrationStatements(schema).applied)
   return new Set(rows.map((row) => Number(row['number'])))

@@ -1,5 +1,5 @@
 /*
- * What each database may be wrong about differs: PostgreSQL has vacuum and a sequence, MySQL and MariaDB packets and
+ * The databases can have different problems: PostgreSQL with vacuum and a sequence, MySQL and MariaDB with packets and
  * clusters.
  */
 import type { Finding } from '@txbox/core'
@@ -14,7 +14,7 @@ type Statements = ReturnType<typeof inspectionStatements>
 
 const OLDEST_VERSION = 150_000
 
-/** Indexes that a plan of txbox rests on, or that decide which keys are the same. */
+/** Indexes on which a plan of txbox relies, or that decide which keys are equal. */
 const INDEXES = [
   'inbox_pkey',
   'inbox_expires_at',
@@ -62,7 +62,7 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
     ),
     judged(
       'writable',
-      isReplica ? 'this is a replica: it takes no writes' : 'this is a primary',
+      isReplica ? 'this is a replica, which accepts no writes' : 'this is a primary',
       isReplica && { verdict: 'problem', advice: 'Connect to the primary.' },
     ),
     judged(
@@ -78,7 +78,7 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
       `fsync ${text('fsync')}, synchronous_commit ${text('synchronous_commit')}`,
       !isDurable && {
         verdict: 'warning',
-        advice: 'A crash loses commits that were confirmed. Set both to on.',
+        advice: 'A crash can lose confirmed commits. Set both to on.',
       },
     ),
     judged(
@@ -86,7 +86,7 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
       `autovacuum is ${text('autovacuum')}`,
       !vacuums && {
         verdict: 'warning',
-        advice: 'Turn it on: a queue of deleted rows gets ever slower without.',
+        advice: 'Turn it on: without autovacuum, the tables of a queue become slower and slower.',
       },
     ),
   ]
@@ -103,11 +103,11 @@ async function indexes(run: Run, sql: Statements, schema: string): Promise<Findi
   const valid = new Map((await run(sql.indexes, [schema])).map((row) => [row['name'], row['valid']]))
   const missing = INDEXES.filter((index) => valid.get(index) !== 'true')
   return listed('indexes', missing, {
-    fine: 'all there and valid',
+    fine: 'all indexes exist and are valid',
     verdict: 'problem',
     prefix: 'missing or invalid: ',
     advice:
-      "Drop what is invalid, and run the files that 'npx txbox migrate --print' writes: they are safe to run again.",
+      "Drop invalid indexes, and run the files that 'npx txbox migrate --print' writes: they are safe to run again.",
   })
 }
 
@@ -140,11 +140,11 @@ async function horizon(run: Run, sql: Statements, longMs: number): Promise<Findi
     return columns.text(row, 'who') + (age === undefined ? '' : ` for ${readableDuration(Number(age))}`)
   })
   return listed('vacuum horizon', texts, {
-    fine: `nobody has pinned it for longer than ${readableDuration(longMs)}`,
+    fine: `nothing has pinned it for longer than ${readableDuration(longMs)}`,
     verdict: 'warning',
     separator: '; ',
     advice:
-      'What was deleted since stays in the tables, and the relay gets slower. End that transaction, or drop the slot.',
+      'Rows that were deleted since then stay in the tables, and the relay becomes slower. End that transaction, or drop the slot.',
   })
 }
 
@@ -158,6 +158,6 @@ async function bloat(run: Run, sql: Statements, schema: string): Promise<Finding
     fine: 'vacuum keeps up',
     verdict: 'warning',
     separator: '; ',
-    advice: 'Look at the vacuum horizon, then VACUUM these tables.',
+    advice: 'Check the vacuum horizon, and then VACUUM these tables.',
   })
 }

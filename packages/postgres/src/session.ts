@@ -1,6 +1,6 @@
 /*
- * PostgreSQL shows the state of a transaction, and whether a claim is there; MySQL and MariaDB hide it, so that
- * savepoints must tell.
+ * PostgreSQL shows the state of a transaction, and whether a claim exists; MySQL and MariaDB hide both, so that
+ * savepoints must reveal them.
  */
 import {
   NotInTransactionError,
@@ -25,13 +25,13 @@ import { sessionStatements } from './session-statements.ts'
 export interface PostgresSession extends Session {
   readonly adapter: HandleAdapter
   readonly handle: unknown
-  /** Absent until the handle has been asked. */
+  /** Absent until the state of the handle was checked. */
   monitor?: ConnectionMonitor | undefined
   /** BEGIN has not been sent. */
   opening: Opening | undefined
   /**
-   * Asks whether the rows that the session wrote are still there, and not yet committed. Absent if there is nothing to
-   * ask about.
+   * Checks whether the rows that the session wrote still exist and are not committed. Absent if the session wrote no
+   * rows.
    */
   holds?: () => Promise<boolean>
 }
@@ -45,11 +45,11 @@ export async function bind(handle: unknown): Promise<PostgresSession> {
     session.monitor = await adapter.monitor(handle)
     state = await adapter.state(handle, session.monitor)
   } catch (error) {
-    throw translate(error, 'finding out whether a transaction is open')
+    throw translate(error, 'checking whether a transaction is open')
   }
   if (state === 'none' || (state === 'unknown' && !(await isInTransaction(session)))) {
     throw new NotInTransactionError(
-      `Expected an open transaction, but this ${adapter.library} handle is in none. Pass the transaction, or the client ` +
+      `Expected an open transaction, but this ${adapter.library} handle has none. Pass the transaction, or the client ` +
         'after BEGIN, and not the pool or root. Nothing was written.',
     )
   }
@@ -61,7 +61,7 @@ export async function bind(handle: unknown): Promise<PostgresSession> {
   return session
 }
 
-/** A session on a transaction that has been recognized, or that txbox has opened. */
+/** Creates a session for a recognized transaction, or for one that txbox has opened. */
 export function sessionOf(handle: unknown, opening: Opening | undefined): PostgresSession {
   return { adapter: recogniseHandle(handle, 'postgres'), handle, opening } as PostgresSession
 }
@@ -82,7 +82,7 @@ export async function execute(
   }
 }
 
-/** Sends BEGIN where that has been left to the first statement. */
+/** Sends BEGIN if it has not been sent yet. */
 export async function open(session: Session): Promise<void> {
   const { opening } = session as PostgresSession
   if (opening === undefined) return
@@ -91,9 +91,9 @@ export async function open(session: Session): Promise<void> {
 }
 
 /**
- * As `execute`, for a statement that returns no rows and may be the transaction's first.
+ * Like `execute`, for a statement that returns no rows and may be the first of the transaction.
  *
- * @returns the number of rows that it wrote.
+ * @returns the number of rows that the statement wrote.
  */
 export async function write(
   session: Session,
@@ -113,8 +113,8 @@ export async function write(
   const { affected } = await execute(session, doing, text, values)
   if (!Number.isNaN(affected)) return affected
   throw new UnsupportedTransactionError(
-    `This ${adapter.library} transaction does not tell how many rows a statement has written (numAffectedRows), so a first ` +
-      'delivery cannot be told from a duplicate. Roll back, and use a dialect that does.',
+    `This ${adapter.library} transaction does not report how many rows a statement has written (numAffectedRows), so txbox ` +
+      'cannot distinguish a first delivery from a duplicate. Roll back, and use a dialect that reports this number.',
   )
 }
 
@@ -122,8 +122,8 @@ export async function write(
 const turns = new WeakMap<object, Promise<unknown>>()
 
 /**
- * Sends a statement in the same tick in which the transaction is known to be open: nothing is written for a caller that did
- * not await txbox and has ended the transaction meanwhile. Calls that do not wait for one another are sent in their order.
+ * Sends a statement in the same tick in which the transaction is known to be open, so that nothing is written for a
+ * caller that did not await txbox and has ended the transaction meanwhile. Concurrent calls are sent in their order.
  */
 async function sendInTurn(
   adapter: HandleAdapter,
@@ -138,7 +138,7 @@ async function sendInTurn(
     return adapter.query(handle, text, values)
   }
   const turn = (before ?? Promise.resolve()).then(async () => {
-    // An empty query waits behind all statements in flight, and brings the state that they leave.
+    // An empty query waits behind all statements in flight, and its answer has the state after them.
     while (adapter.stateNow?.(handle) === undefined) await adapter.query(handle, '', [])
     if (adapter.stateNow(handle) === 'none') throw endedMeanwhile()
     return { answer: adapter.query(handle, text, values) }
@@ -155,7 +155,7 @@ async function sendInTurn(
 
 function endedMeanwhile(): NotInTransactionError {
   return new NotInTransactionError(
-    'The transaction has ended meanwhile. Await every call of txbox before you commit or roll back. Nothing was written.',
+    'The transaction has ended. Await every call of txbox before you commit or roll back. Nothing was written.',
   )
 }
 
@@ -177,7 +177,7 @@ async function isInTransaction(session: Session): Promise<boolean> {
     return true
   } catch (error) {
     if (propertyOf(error, 'code') === '25P01') return false
-    throw translate(error, 'asking whether a transaction is open')
+    throw translate(error, 'checking whether a transaction is open')
   }
 }
 
@@ -195,12 +195,12 @@ async function assertOpen(session: Session, snapshot: Snapshot | undefined): Pro
     cause = error
   }
   throw new TransactionAbortedError(
-    'The handler returned although an error had aborted its transaction, something had ended the transaction, or the claim ' +
-      'had been rolled back. Its effects do not commit together with the claim. Roll back; let errors of statements leave the ' +
-      'handler, do not commit in it, and roll back to savepoints of its own only.',
+    'The handler returned although an error had aborted its transaction, a statement had ended the transaction, or the claim ' +
+      'had been rolled back. Its effects do not commit together with the claim. Roll back. In the handler, let SQL errors ' +
+      'leave the handler, do not commit, and roll back only to savepoints that the handler has set.',
     { cause },
   )
 }
 
-/** Stands for the snapshot of a connection that cannot be watched: only the server knows. */
+/** The snapshot of a connection that cannot be monitored: only the server knows the state. */
 const NO_MONITOR = { ended: false, doubtful: true, rolledBack: false }

@@ -4,7 +4,7 @@
  */
 const CHANGE = 'from_version::text as from_version, to_version::text as to_version, kind, payload'
 
-/** Milliseconds of the Unix time as text: no type parser of the user's has a say in it. */
+/** Milliseconds of the Unix time as text, so that no type parser of the user changes the value. */
 function instant(column: string): string {
   return `pg_catalog.floor(pg_catalog.date_part('epoch', nullif(nullif(${column}, 'infinity'::timestamptz), '-infinity'::timestamptz)) * 1000::double precision)::bigint::text as ${column}`
 }
@@ -15,8 +15,8 @@ export function versionBufferStatements(schema: string) {
   const waiting = `${schema}.waiting`
   return {
     /**
-     * Locks a chain, or begins a new one. Whoever stores a message or applies one writes this row, so that at REPEATABLE
-     * READ one whose snapshot is older is told (40001), and does not go on without what was stored.
+     * Locks a chain, or begins a new one. Every transaction that stores or applies a message writes this row, so that
+     * at REPEATABLE READ a transaction with an older snapshot gets an error (40001), and does not miss stored messages.
      */
     lock: `
 insert into ${versions} as v (consumer, key, version)
@@ -26,7 +26,7 @@ returning v.version::text as version, v.waiting::text as waiting`,
 
     move: `
 update ${versions}
-set version = $4, waiting = waiting + $5
+set version = $4, waiting = greatest(waiting + $5, 0)
 where consumer = $1 and key = $2 and version = $3
 returning 'true' as moved`,
 

@@ -16,7 +16,7 @@ import type { versionBufferStatements } from './version-buffer-statements.ts'
 
 type Statements = ReturnType<typeof versionBufferStatements>
 
-/** The tables of the version buffer in PostgreSQL. The contract is that of the port. */
+/** The tables of the version buffer in PostgreSQL. {@link VersionBufferStore} documents the methods. */
 export class PostgresVersionBufferStore implements VersionBufferStore {
   readonly #sql: Statements
 

@@ -74,7 +74,7 @@ export interface RabbitmqPublisherOptions {
  *
  * - A message that no queue takes (no binding, no such queue) is rejected, to be tried again; so is one that a queue
  *   refuses.
- * - What AMQP or the broker cannot take is rejected for good: a payload above `maxMessageBytes`, an id, topic, type,
+ * - What AMQP or the broker cannot take is rejected permanently: a payload above `maxMessageBytes`, an id, topic, type,
  *   correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB, a text as the header
  *   `CC` or `BCC`, which RabbitMQ reads.
  * - If the broker confirms other messages, a message that is not confirmed in time is rejected, and is tried again

@@ -5,11 +5,13 @@ const CODES = new Set([
   ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_SOCKET', 'UND_ERR_CLOSED', 'UND_ERR_DESTROYED'],
 ])
 
-/** How many levels of causes are followed. */
-const LEVELS = 5
+/** The maximum depth of causes that are followed. */
+const CAUSE_LEVELS = 5
 
-/** Is this an error of connecting, or caused by such an error? Follows `cause` and the `errors` of an AggregateError. */
-export function isConnectionError(error: unknown, levels = LEVELS): boolean {
+/**
+ * Returns whether this is a connection error, or caused by one. Follows `cause` and the `errors` of an AggregateError.
+ */
+export function isConnectionError(error: unknown, levels = CAUSE_LEVELS): boolean {
   if (typeof error !== 'object' || error === null || levels === 0) return false
   try {
     if (CODES.has(String(Reflect.get(error, 'code')))) return true
@@ -17,7 +19,7 @@ export function isConnectionError(error: unknown, levels = LEVELS): boolean {
     const causes = [Reflect.get(error, 'cause'), ...(Array.isArray(errors) ? errors.slice(0, 10) : [])]
     return causes.some((cause) => isConnectionError(cause, levels - 1))
   } catch {
-    // An error whose getter throws is not counted as an error of connecting.
+    // An error whose getter throws does not count as a connection error.
     return false
   }
 }

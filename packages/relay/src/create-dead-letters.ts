@@ -13,9 +13,9 @@ const PAGE = 1000
 const STATEMENT_TIMEOUT_MS = 60_000
 const NAMES = ['ids', 'topic', 'type', 'key'] as const
 
-/** Which dead letters are meant: those that match all that is given. */
+/** Selects the dead letters that match all of the given fields. */
 export interface DeadLetterSelection {
-  /** At most 10 000. */
+  /** At most 10,000 ids. */
   readonly ids?: readonly string[] | undefined
   readonly topic?: string | undefined
   readonly type?: string | undefined
@@ -23,7 +23,7 @@ export interface DeadLetterSelection {
   readonly key?: string | undefined
 }
 
-/** Messages that gave up, and what to do with them. */
+/** Lists, redrives and discards dead letters. */
 export interface DeadLetters {
   /**
    * Lists dead letters in the order of their ids; ids that txbox makes are in the order of time. A page holds at most
@@ -37,31 +37,38 @@ export interface DeadLetters {
     selection?: Omit<DeadLetterSelection, 'ids'> & {
       /** 1 to 1000. @default 100 */
       readonly limit?: number | undefined
-      /** Only dead letters whose id comes after this one: pass the last id of the page before. */
+      /** Only dead letters whose id comes after this one: pass the last id of the previous page. */
       readonly after?: string | undefined
     },
   ): Promise<readonly DeadLetter[]>
   /**
-   * Puts them back: with the same ids and no attempts counted, due at once, and before whatever of their keys has been
-   * parked since or comes later. Once, however often it is asked; who did it and when is kept in the table of redrives.
-   * → those that were put back by this call.
+   * Puts dead letters back: with the same ids and no attempts counted, due at once, and before all messages of their
+   * keys that were parked later. Each dead letter is put back once, even if several callers redrive it concurrently.
+   * The table of redrives records the operator and the time.
    *
-   * @throws {InvalidOptionError} without any selection: `{ topic }`, `{ type }`, `{ key }` or `{ ids }`.
+   * @returns the messages that this call put back.
+   * @throws {InvalidOptionError} without a selection: `{ topic }`, `{ type }`, `{ key }` or `{ ids }`.
    */
   redrive(selection: DeadLetterSelection): Promise<readonly DeadLetter[]>
-  /** Deletes them. → those that this call has deleted. @throws {InvalidOptionError} as `redrive`. */
+  /**
+   * Deletes dead letters.
+   *
+   * @returns the messages that this call deleted.
+   * @throws {InvalidOptionError} without a selection.
+   */
   discard(selection: DeadLetterSelection): Promise<readonly DeadLetter[]>
 }
 
 /**
- * The dead letters of an outbox: messages whose last attempt failed, or that were refused for good. No relay need run.
+ * Gives access to the dead letters of an outbox: messages whose last attempt failed, or that were rejected permanently.
+ * No relay needs to run.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
 export function createDeadLetters(options: {
   // oxlint-disable-next-line typescript/no-explicit-any -- opens no transactions of the user's type
   database: ConnectedDatabase<any>
-  /** Who redrives, for the record; 1 to 200 characters. @default the user's name and that of the host */
+  /** The operator, for the record of redrives; 1 to 200 characters. @default the names of the user and the host */
   by?: string | undefined
 }): DeadLetters {
   const check = new OptionChecker('createDeadLetters', options).known('database', 'by')
@@ -70,13 +77,16 @@ export function createDeadLetters(options: {
   const store = ports.deadLetters({ statementTimeoutMs: STATEMENT_TIMEOUT_MS })
 
   let checked = false
-  /** Runs once for each object: tables of another revision are refused before anything is written to them. */
+  /** Checks, once for each object, that the tables have this revision, before anything is written. */
   async function ready(): Promise<void> {
     if (!checked) await ports.checkSchema()
     checked = true
   }
 
-  /** Page by page, so that each statement is short; onward only, so that what dies again meanwhile is not met again. */
+  /**
+   * Works page by page, so that each statement is short. Never goes back, so that messages that die again meanwhile are
+   * not processed twice.
+   */
   async function inPages(
     filter: DeadLetterFilter,
     touch: (filter: DeadLetterFilter) => Promise<DeadLetterPage>,
@@ -101,7 +111,7 @@ export function createDeadLetters(options: {
       await ready()
       const { messages, next } = await store.list(filter, limit)
       if (next === undefined) return messages
-      // The next page begins behind an id, so that this page ends with all dead letters of its last id.
+      // The next page begins after an id, so this page must contain all dead letters of its last id.
       const sameId = { ...filter, ids: [next.id], after: next }
       return [...messages, ...(await inPages(sameId, (page) => store.list(page, PAGE)))]
     },
@@ -112,12 +122,12 @@ export function createDeadLetters(options: {
   }
 }
 
-/** All of them is never meant by accident. */
+/** Refuses an empty selection, which would select all dead letters by accident. */
 function selected(where: string, selection: DeadLetterSelection): DeadLetterFilter {
   new OptionChecker(where, selection).known(...NAMES)
   if (NAMES.every((name) => selection[name] === undefined)) {
     throw new InvalidOptionError(
-      `${where}: say which dead letters are meant, by 'ids', 'topic', 'type' or 'key'.`,
+      `${where}: no dead letters are selected. Pass 'ids', 'topic', 'type' or 'key'.`,
     )
   }
   return filterOf(where, selection)

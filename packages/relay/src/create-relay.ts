@@ -80,7 +80,7 @@ class StartableRelay implements Relay {
     }
   }
 
-  /** The last of several drains ends the run, unless the relay has been started meanwhile. */
+  /** Ends the run after the last of several drains, unless the relay has been started meanwhile. */
   async #drainOver(): Promise<void> {
     const running = this.#run
     if (--this.#drains > 0 || this.#started || this.#stopping !== undefined || running === undefined) return
@@ -126,7 +126,7 @@ class StartableRelay implements Relay {
     if (run === 'late') starting.then((started) => started?.stop(0)).catch(() => undefined)
     else await run?.stop(Math.max(0, deadline - performance.now()))
     const left = Math.max(0, deadline - performance.now())
-    // Inside an async function, because a publisher may also throw instead of rejecting.
+    // The async function turns an error that `close` throws into a rejection.
     const closing = (async () => this.#settings.publisher.close?.())()
     await Promise.race([closing, new Promise((resolve) => setTimeout(resolve, left).unref())]).catch(
       (error: unknown) => this.#settings.events.emit('error', { error }),

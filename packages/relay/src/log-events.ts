@@ -12,15 +12,15 @@ import type { RelayEvents } from './relay.ts'
 
 const OUTAGE = 'unavailable'
 
-/** The events of one relay, with their handling where there is no listener. */
+/** The events and the log of one relay. */
 export interface RelayLog {
   readonly events: EventListeners<RelayEvents>
   started(): void
-  /** Writes the counts of repeated lines as well; for a relay that only drained, writes nothing else. */
+  /** Writes the counts of repeated lines, and, unless the relay only drained, that the relay has stopped. */
   stopped(): void
 }
 
-/** Events as log lines. The lines hold neither payloads nor the properties of foreign error objects. */
+/** Turns events into log lines. The lines contain neither payloads nor the properties of foreign error objects. */
 export function relayLog(owner: string, logger: Logger | false | undefined): RelayLog {
   let outageSince: number | undefined
   let running = false
@@ -97,7 +97,7 @@ const lines: LogLines<RelayEvents> = {
   'lease-lost'({ shard, term, reason }) {
     const object = { event: 'lease-lost', shard, term: String(term), reason }
     if (reason === 'stopped') {
-      return { level: 'debug', object, text: `The relay has given shard ${shard} back.` }
+      return { level: 'debug', object, text: `The relay has released shard ${shard}.` }
     }
     const text =
       reason === 'expired'
@@ -107,7 +107,7 @@ const lines: LogLines<RelayEvents> = {
   },
   error({ error }) {
     const reason = reasonOf(error)
-    const text = `The relay met an error, and goes on: ${sentence(reason)}`
+    const text = `The relay had an error and continues: ${sentence(reason)}`
     const code = codeOf(error)
     return {
       level: 'error',

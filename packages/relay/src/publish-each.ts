@@ -11,22 +11,25 @@ import { OptionChecker, nameOf, reasonOf } from '@txbox/core/internal'
 import { isConnectionError } from './connection-error.ts'
 import { isUndecodable } from './relayed-message.ts'
 
-/** A failure to connect is an outage, unless messages got through since a failure that is no older than this (ms), */
+/**
+ * A connection failure is an outage, unless messages were accepted after an earlier failure that is not older than
+ * `FAILURE_COUNTS_MS`, and the last of these messages was accepted within `SUCCESS_COUNTS_MS`.
+ */
 const FAILURE_COUNTS_MS = 10_000
-/** and the last of those messages got through no longer ago than this (ms). */
+/** See {@link FAILURE_COUNTS_MS}. */
 const SUCCESS_COUNTS_MS = 1000
-/** How long a message waits if its destination is unavailable while other destinations are reached, in milliseconds. */
-const AWAY_PAUSE_MS = 5000
+/** How long a message waits if its destination is unavailable while other destinations are reachable. */
+const UNAVAILABLE_PAUSE_MS = 5000
 
 /**
- * Makes a publisher of a function. An error that the function throws is a rejection of that one message: the message is
- * tried again (after `retryAfterMs`, if the error is a `RetryLaterError`), unless the error is a `PermanentError`, or comes
- * from `text()` or `json()` of a payload that cannot be decoded.
+ * Turns a function into a publisher. An error that the function throws is a rejection of that one message: the message
+ * is tried again (after `retryAfterMs`, if the error is a `RetryLaterError`), unless the error is a `PermanentError`,
+ * or comes from `text()` or `json()` of a payload that cannot be decoded.
  *
- * An error of connecting (`ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET` and the like, also inside `cause`), or a
- * `BrokerUnavailableError`, is an outage: the relay pauses as a whole, and no attempt is counted. If other messages get
- * through meanwhile, only the destination of this message is unavailable: the message waits with its key for 5 s, and no
- * attempt is counted either.
+ * A connection error (`ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET` and the like, also inside `cause`) or a
+ * `BrokerUnavailableError` is an outage: the whole relay pauses, and no attempt is counted. If other messages are
+ * accepted meanwhile, only the destination of this message is unavailable: the message waits with its key for 5 s, and
+ * no attempt is counted either.
  *
  * A call that is still in progress when the relay aborts its signal after `publishTimeoutMs`, and throws then, is a
  * rejection.
@@ -56,7 +59,7 @@ export function publishEach(
       let next = 0
       const worker = async (): Promise<void> => {
         while (next < messages.length) {
-          // Messages that have not begun are left without a result once the relay has to stop: throwing says so.
+          // When the relay has to stop, messages that have not begun stay without a result, which throwing reports.
           signal.throwIfAborted()
           const index = next++
           const result = await publishOne(publish, messages[index]!, signal, reach)
@@ -72,18 +75,18 @@ export function publishEach(
   }
 }
 
-/** Tracks whether the other side is unavailable as a whole, or only some of its destinations are. */
+/** Tracks whether all destinations are unavailable, or only some of them. */
 class Reach {
   #succeededAt = -Infinity
   #failedAt = -Infinity
-  /** Whether messages got through between two failures. */
+  /** Whether messages were accepted between two failures. */
   #isPartial = false
 
   succeeded(now: number): void {
     this.#succeededAt = now
   }
 
-  /** Must be called when a destination is unavailable. @returns whether other destinations are reached meanwhile. */
+  /** Must be called when a destination is unavailable. @returns whether other destinations are reachable meanwhile. */
   failed(now: number): boolean {
     const isRecent = now - this.#failedAt < FAILURE_COUNTS_MS
     this.#isPartial = isRecent && (this.#isPartial || this.#succeededAt >= this.#failedAt)
@@ -103,12 +106,18 @@ async function publishOne(
     reach.succeeded(performance.now())
     return { status: 'accepted' }
   } catch (error) {
-    // The relay has to stop: nothing is known of the message.
+    // The relay has to stop: the result of the message is unknown.
     if (signal.aborted && !isTimeout(signal.reason)) throw error
     const code = isTxboxError(error) ? error.code : undefined
     if (code === 'TXBOX_BROKER_UNAVAILABLE' || (code === undefined && isConnectionError(error))) {
       if (!reach.failed(performance.now())) throw outage(error)
-      return { status: 'rejected', error, retryable: true, counted: false, retryAfterMs: AWAY_PAUSE_MS }
+      return {
+        status: 'rejected',
+        error,
+        retryable: true,
+        counted: false,
+        retryAfterMs: UNAVAILABLE_PAUSE_MS,
+      }
     }
     const retryAfterMs =
       code === 'TXBOX_RETRY_LATER' ? Number(Reflect.get(error as object, 'retryAfterMs')) : 0
@@ -123,7 +132,9 @@ async function publishOne(
 
 function outage(error: unknown): TxboxError {
   if (isTxboxError(error)) return error
-  return new BrokerUnavailableError(`The other side cannot be reached: ${reasonOf(error)}.`, { cause: error })
+  return new BrokerUnavailableError(`The destination cannot be reached: ${reasonOf(error)}.`, {
+    cause: error,
+  })
 }
 
 function isTimeout(reason: unknown): boolean {

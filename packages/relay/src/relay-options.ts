@@ -37,7 +37,7 @@ export function checkRelayOptions(options: RelayOptions): {
   const ports = connectedPortsOf(where, options.database)
   if (wakeup === 'notify' && ports.listen === undefined) {
     throw new InvalidOptionError(
-      "createRelay: wakeup: 'notify' needs PostgreSQL, and a connection to listen on: give postgres() a pg.Pool as 'db', or " +
+      "createRelay: wakeup: 'notify' requires PostgreSQL and a connection to listen on: pass postgres() a pg.Pool as 'db', or " +
         "the option 'listen'.",
     )
   }
@@ -68,12 +68,12 @@ export function checkRelayOptions(options: RelayOptions): {
 
 function checkPublisher(check: OptionChecker, publisher: Publisher): Publisher {
   if (typeof publisher !== 'object' || publisher === null || typeof publisher.publish !== 'function') {
-    throw check.wrong('publisher', 'a Publisher, such as publishEach(…) or that of a broker package')
+    throw check.wrong('publisher', 'a Publisher, such as publishEach(…) or the publisher of a broker package')
   }
   if (publisher.ordering !== undefined && !['none', 'per-key'].includes(publisher.ordering)) {
     throw check.wrong(
       'publisher',
-      `one whose 'ordering' is 'none' or 'per-key' (it is ${nameOf(publisher.ordering)})`,
+      `a Publisher whose 'ordering' is 'none' or 'per-key' (it is ${nameOf(publisher.ordering)})`,
     )
   }
   return publisher

@@ -21,8 +21,11 @@ import { ShardTurns, type TurnTools } from './turns/shard-turns.ts'
 import { SuspectLane } from './turns/suspect-lane.ts'
 import { TurnLanes } from './turns/turn-lanes.ts'
 
-/** A statement that takes longer than the lease is of no use; a busy database is still given this long. */
-const LEAST_TIMEOUT_MS = 5000
+/**
+ * The minimum timeout of statements for a busy database. Otherwise the timeout is the lease: a later answer would be
+ * useless.
+ */
+const MIN_TIMEOUT_MS = 5000
 
 /** How often the relay looks for keys whose head was deleted by hand, in milliseconds. */
 const HEAL_AFTER_MS = 60_000
@@ -56,7 +59,7 @@ export class RelayRun {
   readonly #stopping = new AbortController()
   /** Aborts the publisher's signal. */
   readonly #force = new AbortController()
-  /** Ends the keeping of leases, which goes on while a batch is in flight. */
+  /** Ends the renewal of leases, which continues while a batch is in flight. */
   readonly #unneeded = new AbortController()
   #keeping: Promise<void> = Promise.resolve()
   #working: Promise<unknown> = Promise.resolve()
@@ -70,7 +73,7 @@ export class RelayRun {
     this.#pace = new PollPace(settings.pollMs)
     this.#progress = new Progress(this.#pace)
     this.#keeper = this.#makeKeeper()
-    const store = settings.ports.relay({ statementTimeoutMs: Math.max(settings.leaseMs, LEAST_TIMEOUT_MS) })
+    const store = settings.ports.relay({ statementTimeoutMs: Math.max(settings.leaseMs, MIN_TIMEOUT_MS) })
     const shared = {
       store,
       keeper: this.#keeper,
@@ -97,17 +100,17 @@ export class RelayRun {
     }
   }
 
-  /** What the run has done so far. */
+  /** The results of the run so far. */
   get counts(): Counts {
     return this.#progress.counts
   }
 
-  /** Rejects when the relay cannot go on. */
+  /** Rejects when the relay cannot continue. */
   get broken(): Promise<never> {
     return this.#broken.promise
   }
 
-  /** @throws {SchemaError | DatabaseUnavailableError} when it cannot begin. */
+  /** @throws {SchemaError | DatabaseUnavailableError} when the run cannot begin. */
   async start(): Promise<void> {
     const { ports, wakeup } = this.#settings
     await ports.checkSchema()
@@ -119,8 +122,8 @@ export class RelayRun {
   }
 
   /**
-   * Resolves by the deadline, whatever hangs: shortly before the deadline the publisher's signal is aborted, and shortly
-   * after that the leases are given back even if the publisher goes on.
+   * Resolves within `timeoutMs`, even if a call hangs: shortly before the deadline the publisher's signal is aborted,
+   * and shortly afterwards the leases are released, even if the publisher continues.
    */
   async stop(timeoutMs: number): Promise<void> {
     const graceMs = Math.min(1000, timeoutMs / 3)
@@ -186,7 +189,7 @@ export class RelayRun {
     }
   }
 
-  /** Emits an error. An error that no pause can cure, such as a schema that does not fit, ends the relay. */
+  /** Emits an error. An error that no pause can fix, such as a wrong schema, ends the relay. */
   #failed(error: unknown): void {
     this.#settings.events.emit('error', { error })
     if (isTxboxError(error) && error.code === 'TXBOX_SCHEMA') this.#broken.reject(error)

@@ -2,7 +2,7 @@ import type { ConnectedDatabase, Logger, Publisher, RetryPolicy } from '@txbox/c
 
 /** The events of a relay. Events are for logs and metrics: a listener that throws disturbs nothing. */
 export interface RelayEvents {
-  /** A batch of one shard has been confirmed by the broker and removed from the backlog. */
+  /** The broker has confirmed a batch of one shard, and the batch was removed from the backlog. */
   published: { shard: number; count: number; durationMs: number }
   /** The publisher refused a message. The message and its key wait until `dueAt`. */
   parked: { id: string; topic: string; key?: string; attempt: number; dueAt: Date; error?: unknown }
@@ -11,9 +11,12 @@ export interface RelayEvents {
   /** The publisher threw: nothing is known of the batch, and the relay pauses as a whole for `retryInMs`. */
   unavailable: { error: unknown; retryInMs: number }
   'lease-acquired': { shard: number; term: bigint }
-  /** `'expired'`: not renewed in time; `'taken'`: another relay has it; `'stopped'`: given back, when stopping or sharing with another relay. */
+  /**
+   * `'expired'`: not renewed in time. `'taken'`: another relay holds the lease. `'stopped'`: released, because the
+   * relay stops or shares its shards with another relay.
+   */
   'lease-lost': { shard: number; term: bigint; reason: 'expired' | 'taken' | 'stopped' }
-  /** The database failed, or something unexpected happened. The relay goes on by itself. */
+  /** The database failed, or an unexpected error occurred. The relay continues by itself. */
   error: { error: unknown }
 }
 
@@ -29,7 +32,11 @@ export interface RelayOptions {
    * memory at a time, sixteen with a publisher that keeps the order of keys. @default 4 MiB
    */
   batchBytes?: number | undefined
-  /** How often to look for new messages: `min` while there are some, up to `max` when idle; 1 ms to 1 h. @default { min: 20, max: 500 } */
+  /**
+   * The polling interval in milliseconds: `min` while there are messages, growing to `max` when idle; each 1 ms to 1 h.
+   *
+   * @default { min: 20, max: 500 }
+   */
   pollIntervalMs?: { min: number; max: number } | undefined
   /**
    * `'notify'`: the relay also looks as soon as an outbox with `notify: true` announces messages. PostgreSQL only, on a
@@ -43,25 +50,24 @@ export interface RelayOptions {
   /** How often a refused message is tried, and after which pauses. @default exponentialBackoff() */
   retry?: RetryPolicy | undefined
   /**
-   * The logger of the relay: an object with pino's argument order, or `consoleLogger()`. The relay logs dead letters and
-   * errors as errors; refused messages, an unavailable publisher and lost leases as warnings; and trouble that goes on once
-   * a minute with a count. Without a logger, the first failure of each kind that has no listener is a process warning with
-   * the code `TXBOX_UNHEARD_…`; `false` silences the warning.
+   * A logger with pino's argument order, or `consoleLogger()`. The relay logs dead letters and errors as errors, and
+   * rejected messages, an unavailable publisher and lost leases as warnings. Lasting trouble is logged once a minute
+   * with a count. Without a logger, the first failure of each kind that has no listener becomes a process warning with
+   * the code `TXBOX_UNHEARD_…`; `false` suppresses the warning.
    */
   logger?: Logger | false | undefined
   /**
-   * How long one call of the publisher may take, in milliseconds: 10 ms to 1 h. The signal of a call that takes longer
-   * is aborted, and the relay emits an `error` with a `PublishTimeoutError`; only the shard of its messages waits until
-   * the call ends.
+   * The maximum duration of one call of the publisher: 10 ms to 1 h. If a call takes longer, its signal is aborted, and
+   * the relay emits an `error` with a `PublishTimeoutError`. Only the shard of its messages waits until the call ends.
    *
-   * @default 60 000
+   * @default 60_000
    */
   publishTimeoutMs?: number | undefined
   /** Stops the relay. */
   signal?: AbortSignal | undefined
 }
 
-/** The worker that moves messages from the outbox to a broker. */
+/** Moves messages from the outbox to a broker. */
 export interface Relay extends AsyncDisposable {
   /**
    * Takes this relay's share of the shards and publishes until the relay is stopped. Any number of relays may run.
@@ -70,8 +76,8 @@ export interface Relay extends AsyncDisposable {
    */
   start(): Promise<void>
   /**
-   * Finishes the batches in flight, gives the leases back and closes the publisher. Resolves by the deadline at the
-   * latest; shortly before it the publisher's signal is aborted.
+   * Finishes the batches in flight, releases the leases and closes the publisher. Resolves within `timeoutMs`; shortly
+   * before, the publisher's signal is aborted.
    */
   stop(options?: {
     /** In milliseconds; 0 to 1 h. @default 10_000 */
@@ -86,7 +92,7 @@ export interface Relay extends AsyncDisposable {
    *   refused message), and how many messages became dead letters.
    */
   drain(): Promise<{ published: number; parked: number; deadLettered: number }>
-  /** Resolves when the relay has stopped; rejects only if it cannot go on. */
+  /** Resolves when the relay has stopped; rejects only if the relay cannot continue. */
   readonly stopped: Promise<void>
   /** Calls `listener` for each event. @returns a function that ends the subscription. */
   on<E extends keyof RelayEvents>(event: E, listener: (event: RelayEvents[E]) => void): () => void

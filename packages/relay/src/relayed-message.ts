@@ -2,7 +2,7 @@ import type { BacklogMessage, OutboxMessage } from '@txbox/core'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Errors of payloads that cannot be decoded, by what was thrown. */
+/** The errors that were thrown because a payload cannot be decoded. */
 const undecodable = new WeakSet<object>()
 
 /** Whether the error was thrown by reading a message's payload: every other attempt would fail as well. */
@@ -10,7 +10,7 @@ export function isUndecodable(error: unknown): boolean {
   return typeof error === 'object' && error !== null && undecodable.has(error)
 }
 
-/** A message of the backlog as a publisher sees it. */
+/** A message of the backlog as a publisher receives it. */
 export class RelayedMessage implements OutboxMessage {
   readonly id: string
   readonly topic: string

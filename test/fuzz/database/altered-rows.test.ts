@@ -42,7 +42,7 @@ async function alter(table: string, where: string, altered: readonly Altered[]):
   await outbox.sql(`update ${prefix}${table} set ${text} where ${where}`, values)
 }
 
-/** Drains with a fresh relay. → the ids that were published, and the log lines */
+/** Drains with a fresh relay. @returns the ids that were published, and the log lines */
 async function drain(
   publish: (message: OutboxMessage) => unknown = () => 1,
 ): Promise<{ published: readonly string[]; lines: readonly string[]; errors: RelayEvents['error'][] }> {
@@ -98,7 +98,7 @@ async function look(ids: readonly string[]): Promise<void> {
     ['dead-letters', 'show', '--payload', '--json', '--', id],
     ['dead-letters', 'show', '--payload', '--parked', '--', id],
   ])
-  // Some of them, in turn: each connects anew.
+  // Some of them, in turn: each connects again.
   looks += 1
   const all = [...COMMANDS, ...shown]
   for (const n of [0, 1, 2]) {

@@ -1,3 +1,3 @@
 update `txbox_versions`
-set version = ?, waiting = cast(waiting as signed) + ?
+set version = ?, waiting = greatest(cast(waiting as signed) + ?, 0)
 where consumer = ? and `key` = ? and version = ?

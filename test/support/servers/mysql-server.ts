@@ -86,7 +86,7 @@ function kindOf(engine: Engine): ServerKind {
 export const mysqlServer = kindOf('mysql')
 export const mariadbServer = kindOf('mariadb')
 
-/** Proves that the server answers and is the one of the two that is looked for. → what it is, and where. */
+/** Proves that the server answers and is the one of the two that is looked for. @returns what it is, and where. */
 async function describe(engine: Engine, url: string): Promise<string> {
   const connection = await createConnection({ uri: url, connectTimeout: 5000 })
   try {

@@ -12,7 +12,25 @@ export async function createDatabase(serverUrl: string): Promise<{ url: string; 
   url.pathname = `/${name}`
   return {
     url: url.href,
-    drop: () => onServer(serverUrl, (client) => client.query(`drop database if exists ${name} with (force)`)),
+    drop: () =>
+      onServer(serverUrl, async (client) => {
+        await connectionsClosed(client, name)
+        await client.query(`drop database if exists ${name} with (force)`)
+      }),
+  }
+}
+
+/**
+ * Waits until the connections to a database are closed, for half a second at the most. A pool has ended before the server
+ * has closed its connections; one that `drop database` breaks then reports an error, for which nobody listens any more.
+ */
+async function connectionsClosed(client: Client, database: string): Promise<void> {
+  const deadline = performance.now() + 500
+  while (performance.now() < deadline) {
+    const { rowCount } = await client.query('select 1 from pg_stat_activity where datname = $1 limit 1', [
+      database,
+    ])
+    if (rowCount === 0) return
   }
 }
 

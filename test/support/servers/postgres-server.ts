@@ -36,7 +36,7 @@ const docker: ServerSource = {
       port: 5432,
       environment: { POSTGRES_PASSWORD: 'txbox' },
       command: ['postgres', ...SETTINGS],
-      // Once while the image initialises, once for good.
+      // Once while the image initializes, and once when it is ready.
       ready: { log: /database system is ready to accept connections/, times: 2 },
     })
     if (container === undefined) return undefined
@@ -69,7 +69,7 @@ export const embeddedPostgresServer: ServerKind = {
   remedy: "Run 'npm run setup': it must be allowed to run the package's install script.",
 }
 
-/** Proves that the server answers and lets us create databases. → what it is, and where. */
+/** Proves that the server answers and lets us create databases. @returns what it is, and where. */
 async function describePostgres(url: string): Promise<string> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 5000 })
   try {

@@ -73,6 +73,9 @@ export interface ConnectedPorts extends DatabasePorts {
   inspection(): InspectionStore
   /** Listens for new messages. Absent when the database cannot notify, or has no connection to listen on. */
   listen?(sleeper: Sleeper): WakeUps
-  /** Returns a lease store with its own connection; the caller must `close` the store. */
-  leases(): LeaseStore
+  /**
+   * Returns a lease store with its own connection; the caller must `close` the store. A statement without an answer within
+   * `statementTimeoutMs` counts as failed. @default 5000
+   */
+  leases(options?: { readonly statementTimeoutMs?: number }): LeaseStore
 }

@@ -13,9 +13,9 @@ export class HeldShard {
   #trust: Trust
   #isBusy = false
   #isLeaving: boolean
-  /** Batches that were handed to the publisher and are not settled. */
+  /** The number of batches that were passed to the publisher and are not settled. */
   #openBatches = 0
-  /** Open batches with calls that have not ended. */
+  /** The number of open batches with calls that have not ended. */
   #callingBatches = 0
   #wasCutOff = false
 
@@ -36,7 +36,7 @@ export class HeldShard {
     return this.#trust.holds()
   }
 
-  /** Whether the shard is to be given back as soon as none of its messages is in flight. */
+  /** Whether the shard will be released as soon as none of its messages is in flight. */
   get isLeaving(): boolean {
     return this.#isLeaving
   }
@@ -46,14 +46,14 @@ export class HeldShard {
     return this.#isBusy
   }
 
-  /** Whether a turn or a call of the publisher is in progress: then the shard is not given back. */
+  /** Whether a turn or a call of the publisher is in progress: then the shard is not released. */
   get isAtWork(): boolean {
     return this.#isBusy || this.#openBatches > 0
   }
 
   /**
-   * Whether a turn may begin. A turn publishes or, if the shard is to be given back, only settles the results of calls in
-   * flight.
+   * Whether a turn may begin. A turn publishes or, if the shard will be released, only settles the results of calls
+   * in flight.
    */
   get mayTurn(): boolean {
     return !this.#isBusy && this.isTrusted && (!this.#isLeaving || this.#openBatches > 0)
@@ -78,7 +78,7 @@ export class HeldShard {
     this.#trust = { holds: () => false }
   }
 
-  /** Must be called when the shard is to be given back: from now on its turns publish nothing. */
+  /** Must be called when the shard will be released: from now on its turns publish nothing. */
   leave(): void {
     this.#isLeaving = true
   }
@@ -91,7 +91,7 @@ export class HeldShard {
     this.#isBusy = false
   }
 
-  /** Must be called before a batch is handed to the publisher. */
+  /** Must be called before a batch is passed to the publisher. */
   beginBatch(): void {
     this.#openBatches++
     this.#callingBatches++

@@ -25,10 +25,10 @@ interface Settings {
 }
 
 /**
- * Holds this relay's share of the shards: takes free shards, renews their leases on a timer and a connection of its own,
- * and gives some away when other relays come.
+ * Holds this relay's share of the shards: acquires free shards, renews their leases at intervals on a separate
+ * connection, and releases some shards when other relays start.
  *
- * Each relay holds a lease `relay/<owner>`, by which the other relays know of it.
+ * Each relay holds a lease `relay/<owner>`, which shows the other relays that it is alive.
  */
 export class LeaseKeeper {
   readonly #store: LeaseStore
@@ -39,7 +39,10 @@ export class LeaseKeeper {
   readonly #held = new Map<number, HeldShard>()
   /** Shards that were lost while a call was in flight: they are not taken again before the call has ended. */
   readonly #unfinished = new Map<number, HeldShard>()
-  /** The last terms in which this relay held shards, by name: a lease that expired under this relay is no sign of a crash. */
+  /**
+   * The last terms in which this relay held shards, by name: a lease that expired under this relay is no sign of a
+   * crash.
+   */
   readonly #terms = new Map<string, { readonly term: bigint; readonly ownLosses: number }>()
   #member: Lease | undefined
   #renewedAt = -Infinity
@@ -58,7 +61,7 @@ export class LeaseKeeper {
     return Math.min(this.#settings.leaseMs / 3, 1000)
   }
 
-  /** The shards that may be worked on now and are idle. */
+  /** The idle shards that may be worked on now. */
   idle(): readonly HeldShard[] {
     return [...this.#held.values()].filter((held) => held.isIdle)
   }
@@ -67,12 +70,16 @@ export class LeaseKeeper {
     return this.#held.has(shard)
   }
 
-  /** Whether a turn of the shard is in progress, or a call in flight, including calls made under a lease that was lost. */
+  /**
+   * Whether a turn of the shard is in progress, or a call in flight, including calls made under a lease that was lost.
+   */
   isAtWork(shard: number): boolean {
     return this.#held.get(shard)?.isAtWork === true || this.#unfinished.has(shard)
   }
 
-  /** One round: renews leases, counts the relays, and takes or gives away shards. The next round repeats what failed. */
+  /**
+   * One round: renews leases, counts the relays, and takes or gives away shards. The next round repeats what failed.
+   */
   async round(): Promise<void> {
     try {
       await this.#within(this.#settings.leaseMs / 3, this.#round())
@@ -86,8 +93,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Must be called when a turn or a call has ended. A shard that is to be given back is given back when none of its messages
-   * is in flight.
+   * Must be called when a turn or a call has ended. Releases a shard that is leaving if none of its messages is in
+   * flight.
    */
   async rest(held: HeldShard): Promise<void> {
     if (held.isAtWork) return
@@ -95,12 +102,14 @@ export class LeaseKeeper {
     if (held.isLeaving && this.#held.get(held.shard) === held) await this.#giveBack([held])
   }
 
-  /** Must be called when the database has said that the lease is no longer this relay's. */
+  /** Must be called when the database reports that this relay no longer holds the lease. */
   taken(held: HeldShard): void {
     this.#lose(held, held.isTrusted ? 'taken' : 'expired')
   }
 
-  /** Takes no more shards, and gives back the idle ones; {@link rest} gives back each other shard when it comes to rest. */
+  /**
+   * Acquires no more shards and releases the idle ones; {@link rest} releases the others as they become idle.
+   */
   async stop(): Promise<void> {
     this.#isStopping = true
     for (const held of this.#held.values()) held.leave()
@@ -108,8 +117,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Gives back all shards. Calls that are still in flight are cut off, which counts as a crash; their settlement is
-   * fenced off.
+   * Releases all shards. Calls that are still in flight are cut off, which counts as a crash; the database refuses
+   * their settlement.
    */
   async close(): Promise<void> {
     this.#isStopping = true
@@ -124,7 +133,7 @@ export class LeaseKeeper {
     if (clock.monotonicMs() - this.#renewedAt >= this.roundMs * 0.9) await this.#renew()
     await this.#giveBack([])
     if (this.#isStopping) return
-    // A relay that was killed leaves its row.
+    // Removes the rows of relays that were killed.
     await this.#store.sweep(MEMBER_PREFIX, leaseMs)
     if (this.#member === undefined) {
       const [member] = await this.#acquire([MEMBER_PREFIX + owner], 1)
@@ -142,7 +151,7 @@ export class LeaseKeeper {
   }
 
   async #giveAway(shards: readonly HeldShard[], count: number): Promise<void> {
-    // Idle shards first: they can go at once.
+    // Idle shards first: they can be released at once.
     const leaving = shards.toSorted((a, b) => Number(a.isAtWork) - Number(b.isAtWork)).slice(0, count)
     for (const held of leaving) held.leave()
     await this.#giveBack(leaving.filter((held) => !held.isAtWork))
@@ -229,7 +238,7 @@ export class LeaseKeeper {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       const error = new DatabaseUnavailableError(
-        `Renewing leases took longer than ${Math.round(ms)} ms: the connection is given up for another.`,
+        `Renewing the leases took longer than ${Math.round(ms)} ms: the connection is replaced.`,
       )
       timer = setTimeout(() => reject(error), ms)
     })

@@ -1,6 +1,9 @@
 import type { Lease, LeaseStore } from '@txbox/core'
 
-/** Gives leases back. Leases that could not be given back because the database was unreachable go with the next ones. */
+/**
+ * Releases leases. Leases that could not be released because the database was unavailable are released with the next
+ * ones.
+ */
 export class LeaseReturns {
   readonly #store: LeaseStore
   readonly #onError: (error: unknown) => void
@@ -13,7 +16,7 @@ export class LeaseReturns {
     this.#onError = onError
   }
 
-  /** Gives leases back by one statement: near a deadline there may be no time for two. */
+  /** Releases leases with one statement, because there may be no time for two before a deadline. */
   async giveBack(leases: readonly Lease[], cutOff: readonly Lease[] = []): Promise<void> {
     const all = [...this.#owed, ...leases]
     if (all.length === 0) return

@@ -1,4 +1,7 @@
-/** Two clocks, because each fails in its own way: the wall clock may be set, and the monotonic clock stands still during sleep. */
+/**
+ * Two clocks, because each fails in its own way: the wall clock may be set, and the monotonic clock stands still during
+ * sleep.
+ */
 export interface Clock {
   monotonicMs(): number
   wallMs(): number
@@ -18,8 +21,8 @@ export interface Trust {
 const MARGIN = 0.1
 
 /**
- * Trust in a lease is counted from the moment when its renewal was *begun*, since the database counts from a later moment,
- * and ends by whichever clock reaches the end first.
+ * Trust in a lease is counted from the moment when its renewal was *begun*, since the database counts from a later
+ * moment, and ends when the first of the two clocks reaches the end.
  */
 export function trustFrom(clock: Clock, leaseMs: number): Trust {
   const trustedMs = leaseMs * (1 - MARGIN)

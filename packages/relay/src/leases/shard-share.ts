@@ -9,7 +9,7 @@ export class ShardShare {
   readonly #leaseMs: number
   /** Shards that were taken beyond the even share. */
   readonly #extra = new Set<number>()
-  /** Since when each shard without an owner has had none, on the monotonic clock. */
+  /** The times since which shards have had no owner, on the monotonic clock. */
   #unownedSince: ReadonlyMap<number, number> = new Map()
   #members = ''
 
@@ -20,7 +20,7 @@ export class ShardShare {
 
   /**
    * The even share. If the shards cannot be divided evenly, the first relays in the order of their names get one more.
-   * When relays come or go, extra shards begin to count as others do.
+   * When relays start or stop, extra shards begin to count like the others.
    */
   size(members: readonly string[]): number {
     const all = [...new Set([...members, this.#owner])].sort()

@@ -10,7 +10,7 @@ export interface DrainSettings {
   readonly poller: Poller
   readonly progress: Progress
   readonly empty: EmptyShards
-  /** How often shards that another relay holds are looked at. */
+  /** The interval of the queries for shards that another relay holds. */
   readonly pollMs: number
   /** Aborted when the relay stops. */
   readonly signal: AbortSignal

@@ -2,7 +2,9 @@ import { SHARDS } from '@txbox/core/internal'
 
 const ALL = Array.from({ length: SHARDS }, (_, shard) => shard)
 
-/** When each shard was last seen with nothing to publish, by its owner or by a query; times are on the monotonic clock. */
+/**
+ * When each shard was last seen with nothing to publish, by its owner or by a query; times are on the monotonic clock.
+ */
 export class EmptyShards {
   readonly #seenAt = new Map<number, number>()
   readonly #waiting = new Set<() => void>()

@@ -1,16 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** The minimum time between looks that notifications ask for: one look sees all messages that arrive in between. */
-const NEWS_APART_MS = 2
+/** The minimum time between two polls that notifications trigger: one poll sees all messages that arrive in between. */
+const NOTIFIED_POLL_MS = 2
 /**
- * Under a steady load the poller waits longer before a look, so that more messages share one look, one read and one
- * settlement. With 16 producers that commit single messages, 1000 messages a second took 0.47 queries a message instead
- * of 1.56. Up to 200 messages a second the poller does not wait, so that latency stays the same; beyond 1000 a second the
- * wait shrinks, since the same number of messages arrives in a shorter time.
+ * Under a steady load the poller waits longer before a poll, so that more messages share one poll, one read and one
+ * settlement. With 16 producers that commit single messages, 1000 messages per second took 0.47 queries per message
+ * instead of 1.56. Up to 200 messages per second the poller does not wait, so that latency stays the same; beyond 1000
+ * per second the wait shrinks, because the same number of messages arrives in a shorter time.
  */
 const GATHER = { fromRate: 200, atRate: 1000, ms: 95 } as const
 
-/** How long the poller waits before it looks again: a short time while there are messages, ever longer when there are none. */
+/**
+ * How long the poller waits before the next poll: a short time while there are messages, and longer and longer when
+ * there are none.
+ */
 export class PollPace {
   readonly #min: number
   readonly #max: number
@@ -18,7 +21,7 @@ export class PollPace {
   /** Ends the wait in progress; each wait that ended early is followed by another controller. */
   #woken = new AbortController()
   #lookedAt = -Infinity
-  /** When the last news came, on the monotonic clock. */
+  /** The time of the last notification, on the monotonic clock. */
   #newsAt = -Infinity
   #stopped = false
   /** Messages that were published in about the last second; a message counts less the longer ago it was published. */
@@ -37,12 +40,12 @@ export class PollPace {
     this.#rate = this.#rateAt(performance.now()) + count
   }
 
-  /** Must be called when a look failed: the next one follows after the shortest wait. */
+  /** Must be called when a poll failed: the next poll follows after the shortest wait. */
   hurry(): void {
     this.#ms = this.#min
   }
 
-  /** Must be called when nothing was published since the last look. */
+  /** Must be called when nothing was published since the last poll. */
   slacken(): void {
     this.#ms = Math.min(this.#max, this.#ms * 1.5)
   }
@@ -53,7 +56,7 @@ export class PollPace {
     this.wake()
   }
 
-  /** Ends the wait early. However often this is called while the poller is at work, the poller looks once more. */
+  /** Ends the wait early. Any number of calls during a poll cause one more poll. */
   wake(): void {
     this.#woken.abort()
   }
@@ -73,16 +76,16 @@ export class PollPace {
     await pause(Math.max(this.#ms, gatherMs), undefined, { signal }).catch(() => undefined)
     if (this.#stopped) return
     if (signal.aborted) {
-      // The first news after a quiet time do not wait; news that come without end are gathered.
-      const earlyMs = this.#lookedAt + Math.max(NEWS_APART_MS, gatherMs) - performance.now()
+      // The first notification after a quiet time does not wait; a stream of notifications is gathered.
+      const earlyMs = this.#lookedAt + Math.max(NOTIFIED_POLL_MS, gatherMs) - performance.now()
       if (earlyMs > 0) await pause(Math.ceil(earlyMs))
-      // Reset only now: the look that follows sees all messages that have arrived meanwhile.
+      // Reset only now: the following poll sees all messages that have arrived meanwhile.
       this.#woken = new AbortController()
     }
     this.#lookedAt = performance.now()
   }
 
-  /** Whether messages arrive so steadily that looks are further apart. */
+  /** Whether messages arrive so steadily that polls are further apart. */
   get isGathering(): boolean {
     return this.#gatherMs() > 0
   }

@@ -23,7 +23,7 @@ export interface PollerSettings {
   readonly onError: (error: unknown) => void
 }
 
-/** Looks for new messages in idle shards: often while there are some, ever less often when there are none. */
+/** Polls idle shards for new messages: often while there are messages, and less and less often when there are none. */
 export class Poller {
   readonly #settings: PollerSettings
 
@@ -51,10 +51,10 @@ export class Poller {
   }
 
   /**
-   * Asks which of the shards have something to do. The other shards have been seen empty, except where a call of this
-   * relay is in flight: a published message counts once it is settled.
+   * Queries which of the shards have messages to publish. The others have been seen empty, except those with a call of
+   * this relay in flight, whose messages are not settled yet.
    *
-   * @returns the shards with something to do, and whether parked messages of them are due.
+   * @returns the shards that have messages to publish, with whether parked messages are due.
    */
   async look(shards: readonly number[]): Promise<ReadonlyMap<number, boolean>> {
     const { store, keeper, lanes, empty } = this.#settings

@@ -6,7 +6,7 @@ export interface Counts {
   readonly deadLettered: number
 }
 
-/** What a relay has done so far, and how it affects the pace of the poller. */
+/** The results of a relay so far, and their effect on the pace of the poller. */
 export class Progress {
   readonly #pace: PollPace
   #counts: Counts = { published: 0, parked: 0, deadLettered: 0 }
@@ -20,14 +20,14 @@ export class Progress {
     return this.#counts
   }
 
-  /** The number of messages that have left the tables, or are dead letters now. */
+  /** The number of messages that were removed from the tables or became dead letters. */
   get moved(): number {
     return this.#counts.published + this.#counts.deadLettered
   }
 
   /**
-   * Whether messages arrive so steadily that the poller waits longer, so that several messages share a look, a read and a
-   * settlement. A drain does not wait.
+   * Whether messages arrive so steadily that the poller waits longer, so that several messages share a poll, a read and
+   * a settlement. A drain does not wait.
    */
   get gathers(): boolean {
     return this.#drains === 0 && this.#pace.isGathering

@@ -6,18 +6,22 @@ import { suspectSettlement } from './settlements.ts'
 /** The numbers in flight in each table, as the lowest and the highest. */
 type Noted = Readonly<Partial<Record<'outbox' | 'parked', readonly [from: string, to: string]>>>
 
-/** Two deaths in a row: the first may have had any cause, and costs nothing but the lease. */
+/**
+ * The number of deaths in a row after which messages become suspects. The first death may have any cause and costs only
+ * the lease.
+ */
 const SUSPICIOUS_CRASHES = 2
 
 /** The maximum length of a read that looks for suspects, in batches: it holds all of these messages in memory. */
-const LONGEST_SEARCH = 16
+const MAX_SEARCH_BATCHES = 16
 
 /**
- * Finds the message that kills relays. After a first crash the next owner of a shard goes on as before, but notes in the
- * lease which messages it has in flight, until every message that the dead owner may have had in flight is through. If
- * the next owner dies as well, the noted messages are suspects: the owner after that tries them one at a time.
+ * Finds a message that crashes relays. After a first crash, the next owner of a shard publishes as before, but records
+ * in the lease which messages it has in flight, until every message that the dead owner may have had in flight is
+ * settled. If the next owner dies as well, the recorded messages become suspects, which the third owner tries one at a
+ * time.
  *
- * In normal running there is no crash to watch for, and nothing is noted.
+ * Without a crash, nothing is recorded.
  */
 export class CrashWatch {
   readonly #held: HeldShard
@@ -69,7 +73,9 @@ export class CrashWatch {
     this.#isBegun = true
   }
 
-  /** Notes in the lease the messages that are about to be published. For a suspect, its own row keeps the count instead. */
+  /**
+   * Notes in the lease the messages that are about to be published. For a suspect, its own row keeps the count instead.
+   */
   async note(kind: BatchKind, batch: readonly BacklogMessage[]): Promise<void> {
     if (!this.#isActive || kind === 'suspect') return
     const numbers = batch.map(({ seq }) => seq)
@@ -83,14 +89,14 @@ export class CrashWatch {
   }
 
   /**
-   * Leaves messages that are no longer in flight out of the next note. The only harm of a note that names too many: innocent
-   * messages become suspects.
+   * Omits messages that are no longer in flight from the next note. A note with too many messages is harmless: it only
+   * makes innocent messages suspects.
    */
   forget(batch: readonly BacklogMessage[]): void {
     this.#noted.delete(batch)
   }
 
-  /** Must be called when the outbox was read: the messages may show that the dead owner's batch is through. */
+  /** Must be called when the outbox was read: the messages may show that the dead owner's batch is settled. */
   sawOutbox(batch: readonly BacklogMessage[]): void {
     if (!this.#isActive || this.#isOutboxThrough) return
     const [first] = batch
@@ -105,7 +111,7 @@ export class CrashWatch {
     this.#isParkedThrough = true
   }
 
-  /** Ends the watch when everything is through. */
+  /** Ends the watch when all messages that the dead owner may have had in flight are settled. */
   async end(): Promise<void> {
     if (!this.#isActive || this.#hasSuspects || !this.#isOutboxThrough || !this.#isParkedThrough) return
     await this.#store.survived(this.#held.lease)
@@ -113,7 +119,10 @@ export class CrashWatch {
     this.#noted.clear()
   }
 
-  /** Moves the noted messages to the parked ones. Messages that committed late may come before them: reads get longer. */
+  /**
+   * Parks the recorded messages as suspects. Messages that committed late may come before them, so the reads get longer
+   * and longer.
+   */
   async #suspectOutbox(from: bigint, to: bigint): Promise<void> {
     let { messages, bytes } = this.#limits
     let lastRead = 0
@@ -126,7 +135,7 @@ export class CrashWatch {
         continue
       }
       const last = batch.at(-1)
-      const isLongest = messages >= this.#limits.messages * LONGEST_SEARCH
+      const isLongest = messages >= this.#limits.messages * MAX_SEARCH_BATCHES
       if (last === undefined || last.seq > to || batch.length === lastRead || isLongest) return
       lastRead = batch.length
       messages *= 2
@@ -149,12 +158,12 @@ export class CrashWatch {
     const { lease } = this.#held
     if (await this.#store.note(lease, noted && JSON.stringify(noted))) return
     throw new LeaseLostError(
-      `The lease '${lease.name}' of term ${lease.term} is no longer held by '${lease.owner}'. Nothing of this batch was published.`,
+      `The lease '${lease.name}' of term ${lease.term} is no longer held by '${lease.owner}'. No message of this batch was published.`,
     )
   }
 }
 
-/** A note that was written by hand may hold anything: an unreadable note means that there are no suspects. */
+/** Parses a note. An unreadable note, which was written by hand, counts as a note without suspects. */
 function parse(text: string | undefined): Noted {
   try {
     const noted = JSON.parse(text ?? '{}') as Noted

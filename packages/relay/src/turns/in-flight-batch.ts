@@ -5,12 +5,12 @@ import { RelayedMessage } from '../relayed-message.ts'
 import { EarlyAnswers, OneOfEachKey, WholeBatch, checkResults, type PublishQueue } from './key-order.ts'
 
 /**
- * A call that takes longer does not hold up the keys whose messages it has answered: their next messages go in another
- * call.
+ * A call that takes longer does not block keys for which it has already reported results: their next messages are
+ * published in another call.
  */
 const STALL_MS = 50
 /** The maximum number of concurrent calls of one batch. */
-const MOST_CALLS = 4
+const MAX_CALLS = 4
 
 /** The source of a batch's messages. A suspect is a parked message that is tried alone. */
 export type BatchKind = 'outbox' | 'parked' | 'suspect'
@@ -20,11 +20,11 @@ export type Rejection = Extract<PublishResult, { status: 'rejected' }>
 export interface BatchResults {
   readonly accepted: readonly BacklogMessage[]
   readonly rejected: readonly { readonly message: BacklogMessage; readonly result: Rejection }[]
-  /** Rows that were written by hand and cannot be read: these messages were not published. */
+  /** Messages whose rows were written by hand and cannot be decoded: they were not published. */
   readonly unreadable: readonly BacklogMessage[]
 }
 
-/** What the calls of the publisher need. */
+/** The parts that the calls of the publisher need. */
 export interface CallTools {
   readonly publisher: Publisher
   readonly publishTimeoutMs: number
@@ -33,9 +33,9 @@ export interface CallTools {
 }
 
 /**
- * A batch that was handed to the publisher: its calls, and their results so far. Each message of a key goes after the
- * message before it was accepted, unless the publisher keeps the order of keys by itself; after a rejection the rest of
- * the key is left for later. A batch may outlive the turn that began it: later turns then settle its results.
+ * A batch that was passed to the publisher: its calls, and their results so far. Each message of a key is published
+ * after its predecessor was accepted, unless the publisher keeps the order of keys itself; after a rejection, the rest
+ * of the key is left for later. A batch may outlive the turn that began it: later turns then settle its results.
  */
 export class InFlightBatch {
   readonly kind: BatchKind
@@ -108,7 +108,7 @@ export class InFlightBatch {
     return this.#isLate
   }
 
-  /** A call threw, or gave an invalid answer: nothing is known of the messages without a result. */
+  /** The error of a call that threw or returned an invalid answer: the fate of messages without a result is unknown. */
   get failure(): { readonly error: unknown } | undefined {
     return this.#failure
   }
@@ -137,7 +137,7 @@ export class InFlightBatch {
   }
 
   #mayCall(): boolean {
-    const isFree = this.#callsInProgress === 0 || (this.#isStalled && this.#callsInProgress < MOST_CALLS)
+    const isFree = this.#callsInProgress === 0 || (this.#isStalled && this.#callsInProgress < MAX_CALLS)
     if (!isFree || this.#queue.due().length === 0 || this.#failure !== undefined) return false
     return this.#held.isTrusted && !this.#tools.signal.aborted
   }

@@ -1,21 +1,21 @@
 import { type BacklogMessage, type PublishResult } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 
-/** There is no such message. */
-const NONE = -1
+/** The index of a predecessor that does not exist. */
+const NO_PREDECESSOR = -1
 
 /** The messages of a batch that may be published now, as the order of their keys allows. */
 export interface PublishQueue {
   /** Whether a call never has two messages of one key. */
   readonly hasOneOfEachKey: boolean
-  /** The messages that may go in the next call. */
+  /** Returns the messages for the next call. */
   due(): readonly BacklogMessage[]
   /** Takes these messages out of the queue, to publish them now. */
   take(): readonly BacklogMessage[]
   accepted(message: BacklogMessage): void
 }
 
-/** For a publisher that keeps the order of a key by itself: all messages go in one call. */
+/** For a publisher that keeps the order of a key itself: one call gets all messages. */
 export class WholeBatch implements PublishQueue {
   readonly hasOneOfEachKey = false
   #due: readonly BacklogMessage[]
@@ -38,8 +38,8 @@ export class WholeBatch implements PublishQueue {
 }
 
 /**
- * For any other publisher: the first message of each key, and each later message once the message before it was accepted.
- * After a rejection the rest of its key never becomes due. Messages without a key go at once.
+ * For any other publisher: the first message of each key is due, and each later message once its predecessor was
+ * accepted. After a rejection, the rest of the key never becomes due. Messages without a key are due at once.
  */
 export class OneOfEachKey implements PublishQueue {
   readonly hasOneOfEachKey = true
@@ -89,15 +89,15 @@ export class EarlyAnswers {
   }
 
   /**
-   * @returns whether the answer counts now. An answer that is invalid or repeated, or that comes before the answer for an
-   *   earlier message of the same key, does not: then the result at the end of the call counts.
+   * @returns whether the answer counts now. An answer that is invalid or repeated, or that comes before the answer for
+   *   an earlier message of the same key, does not: then the result at the end of the call counts.
    */
   add(index: number, result: PublishResult | null | undefined): boolean {
-    // A place that the call does not have is `undefined` here.
+    // An index beyond the end of the call gives `undefined`.
     if (this.#isAnswered[index] !== 0) return false
     if (result?.status !== 'accepted' && result?.status !== 'rejected') return false
-    const predecessor = this.#before?.[index] ?? NONE
-    if (predecessor !== NONE && !this.has(predecessor)) return false
+    const predecessor = this.#before?.[index] ?? NO_PREDECESSOR
+    if (predecessor !== NO_PREDECESSOR && !this.has(predecessor)) return false
     this.#isAnswered[index] = 1
     return true
   }
@@ -131,7 +131,7 @@ export function checkResults(results: readonly PublishResult[], messages: readon
 }
 
 function predecessors(messages: readonly BacklogMessage[]): Int32Array {
-  const before = new Int32Array(messages.length).fill(NONE)
+  const before = new Int32Array(messages.length).fill(NO_PREDECESSOR)
   const last = new Map<string, number>()
   for (let index = 0; index < messages.length; index++) {
     const { key } = messages[index]!

@@ -2,8 +2,8 @@ import type { BacklogMessage } from '@txbox/core'
 import type { BatchKind } from './in-flight-batch.ts'
 
 /**
- * The messages of a shard that were handed to the publisher in an earlier turn and are not settled. They are still in the
- * tables, so that each read finds them again; neither these messages nor other messages of their keys may be published
+ * The messages of a shard that were passed to the publisher in an earlier turn and are not settled. Their rows still
+ * exist, so each read finds them again; neither these messages nor other messages of their keys may be published
  * meanwhile.
  */
 export class MessagesInFlight {

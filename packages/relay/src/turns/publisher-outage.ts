@@ -7,7 +7,7 @@ const SHARE_OF_OUTAGE = 0.4
 const PROBE_MS = 1000
 
 /**
- * An outage of the broker: while the publisher throws, the relay pauses as a whole. When a pause ends, one call goes as a
+ * An outage of the broker: while the publisher throws, the whole relay pauses. When a pause ends, one call serves as a
  * probe, and the other calls wait for its result. Concurrent calls that fail count as one failure.
  */
 export class PublisherOutage {

@@ -5,9 +5,9 @@ import type { RelayEvents } from '../relay.ts'
 
 const FALLBACK = exponentialBackoff()
 
-/** A day. */
+/** One day. */
 const LONGEST_PAUSE_MS = 86_400_000
-/** How long a message waits if its destination is unavailable, in ms, unless the publisher says how long. */
+/** How long a message waits if its destination is unavailable, unless the publisher sets the time. */
 const UNCOUNTED_PAUSE_MS = 30_000
 
 /** The limits on the stored texts of a message's errors: the last error, and a shorter form of the last few. */
@@ -28,7 +28,7 @@ export function refuse(message: BacklogMessage, rejection: Rejection, retry: Ret
   const { error, retryable, retryAfterMs, counted } = rejection
   const isCounted = counted !== false
   const attempts = message.attempts + (isCounted ? 1 : 0)
-  // Only a publisher that says so gives a message up.
+  // A message is given up at once only if `retryable` is exactly `false`.
   const final = isCounted && ((retryable as boolean | undefined) === false || attempts >= retry.attempts)
   const askedMs = retryAfterMs ?? (isCounted ? undefined : UNCOUNTED_PAUSE_MS)
   const retryInMs = final ? undefined : pauseMs(Math.max(1, attempts), askedMs, retry)
@@ -110,7 +110,7 @@ function refusedFor(
   }
 }
 
-/** The stored list of a message's last errors with one more at its end. */
+/** Adds an error to the stored list of a message's last errors. */
 function withError(stored: string | undefined, error: object): string {
   let list: unknown
   try {
@@ -130,7 +130,7 @@ function pauseMs(attempt: number, askedMs: number | undefined, retry: RetryPolic
   try {
     ms ??= retry.delayMs(attempt, Math.random)
   } catch {
-    // The user's policy failed: the default one decides.
+    // The user's policy failed, so the default policy decides.
   }
   return typeof ms === 'number' && ms >= 0
     ? Math.min(ms, LONGEST_PAUSE_MS)

@@ -15,8 +15,8 @@ export function outboxSettlement(
 }
 
 /**
- * The results of parked messages. A key goes on after accepted and dead messages, unless a message of the key is tried
- * again.
+ * The results of parked messages. A key continues after accepted and dead messages, unless a message of the key is
+ * tried again.
  */
 export function parkedSettlement(
   accepted: readonly BacklogMessage[],

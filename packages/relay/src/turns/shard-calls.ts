@@ -7,23 +7,23 @@ import { MessagesInFlight } from './messages-in-flight.ts'
 import type { TurnTools } from './shard-turns.ts'
 
 /**
- * A turn goes on while its calls answer: it ends after the first interval of this length in which fewer than a twentieth
- * of its messages were answered, so after 20 intervals at the latest. Then the turn settles what has been answered, and
- * other keys of the shard go on. To settle a busy call in pieces would cost the broker its rate: RabbitMQ, 0.4 instead of
- * 0.8 of a bare client's rate with turns of 50 ms.
+ * A turn continues while its calls report results: it ends after the first interval of this length in which fewer than
+ * a twentieth of its messages got a result, and so after 20 intervals at the latest. Then the turn settles the results
+ * so far, and other keys of the shard continue. Settling a busy call in many pieces would reduce the throughput: with
+ * turns of 50 ms, RabbitMQ reached 0.4 instead of 0.8 of a bare client's rate.
  */
 const INTERVAL_MS = 50
 const LEAST_PROGRESS = 1 / 20
 /**
- * The same for a large batch, which a broker with much in flight answers later: there is no room for other messages beside
- * it.
+ * From this size on, a batch has longer intervals: a broker with many messages in flight answers later, and there is no
+ * room for other messages anyway.
  */
 const LARGE_BATCH = 100
 const LARGE_BATCH_INTERVAL_MS = 500
 /** The maximum number of batches of one shard that outlive their turns. */
-const MOST_BATCHES = 16
+const MAX_BATCHES = 16
 
-/** The batches of one shard that were handed to the publisher and are not settled. */
+/** The batches of one shard that were passed to the publisher and are not settled. */
 export class ShardCalls {
   readonly #held: HeldShard
   readonly #tools: TurnTools
@@ -53,7 +53,7 @@ export class ShardCalls {
   /** The number of messages that may be published now. */
   get room(): number {
     const { messages, bytes } = this.#tools.limits
-    const isFull = this.#outliving.size >= MOST_BATCHES || this.#messages.bytes >= bytes
+    const isFull = this.#outliving.size >= MAX_BATCHES || this.#messages.bytes >= bytes
     return isFull ? 0 : Math.max(0, messages - this.#messages.size)
   }
 
@@ -81,7 +81,7 @@ export class ShardCalls {
   }
 
   /**
-   * Hands messages to the publisher, and waits until the calls have ended, or the turn is over.
+   * Passes messages to the publisher, and waits until the calls have ended, or the turn is over.
    *
    * @returns `undefined` when the broker is unavailable: nothing was published.
    */
@@ -136,7 +136,7 @@ export class ShardCalls {
     if (this.#isAbandoned) return
     for (const message of batch.messages) this.#messages.add(batch.kind, message)
     this.#outliving.add(batch)
-    // Results are gathered for as long as a turn waits.
+    // Gathers results for as long as a turn waits.
     batch.onNews(() => {
       if (this.#isAbandoned) return
       const gatherMs = this.#intervalMs(batch.messages.length - batch.answered)
@@ -149,7 +149,7 @@ export class ShardCalls {
     return isLarge ? LARGE_BATCH_INTERVAL_MS : INTERVAL_MS
   }
 
-  /** Updates what is known of the broker. */
+  /** Updates the state of the broker. */
   #callsEnded(batch: InFlightBatch): void {
     const { outage, events, signal } = this.#tools
     this.#held.endCalls()

@@ -76,7 +76,11 @@ export class ShardSettler {
     return accepted.length + refused.length + outcome.behind.length
   }
 
-  /** Settles the results of earlier turns. @returns whether more parked messages may be due: those behind settled ones. */
+  /**
+   * Settles the results of earlier turns.
+   *
+   * @returns whether more parked messages may be due: those behind settled ones.
+   */
   async settleEarlier(): Promise<boolean> {
     await this.#settleAll()
     let mayBeDue = false
@@ -93,8 +97,8 @@ export class ShardSettler {
   }
 
   /**
-   * Counts an attempt of a suspect, takes the count back, or gives the suspect up. If that fails, it is not made again:
-   * nothing has been published that would have to be settled.
+   * Counts an attempt of a suspect, takes the count back, or gives the suspect up. This settlement is not repeated if
+   * it fails, because no published message depends on it.
    */
   async settleSuspect(refused: Refused): Promise<void> {
     await this.#settleAll()
@@ -124,7 +128,10 @@ export class ShardSettler {
     return [...blocked, ...behindRefused(batch.messages, accepted, refused)]
   }
 
-  /** A suspect without a result: unless the call hung, or was cut off, the relay lives, and the attempt does not count. */
+  /**
+   * Handles a suspect without a result: the attempt does not count, because the relay is alive, unless the call hung or
+   * was cut off.
+   */
   async #settleUntried(batch: InFlightBatch): Promise<number> {
     const [message] = batch.messages
     const outcome = { accepted: [], refused: [], behind: [], batch, isLast: true }
@@ -154,9 +161,9 @@ export class ShardSettler {
   }
 
   /**
-   * A refused settlement is kept and tried again: publishing its messages again would not help. A settlement without an
-   * answer may have happened, or may still happen: the shard is given up, so that the settlement is over when the next
-   * term begins.
+   * Repeats refused settlements: publishing their messages again would not help. A settlement without an answer may
+   * have been applied, or may still be applied: the shard is then given up, so that the settlement is over when the
+   * next term begins.
    */
   async #settleAll(): Promise<void> {
     const { store } = this.#tools
@@ -205,7 +212,7 @@ export class ShardSettler {
   }
 }
 
-/** The database gave no answer: the settlement may have happened, or may still happen. */
+/** Returns whether the database gave no answer, so that the settlement may have been applied, or may still be. */
 function isUnanswered(error: unknown): boolean {
   return isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE'
 }

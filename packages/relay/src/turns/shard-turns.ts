@@ -28,7 +28,7 @@ export interface TurnTools extends CallTools {
   readonly limits: ReadLimits
   readonly progress: Progress
   readonly empty: EmptyShards
-  /** The worker looks for parked messages at least this often, in ms, however much there is in the outbox. */
+  /** Parked messages are read at least this often, no matter how many messages the outbox has. */
   readonly lookAfterMs: number
   /** How often the worker looks for keys whose head was deleted by hand, in milliseconds. */
   readonly healAfterMs: number
@@ -66,7 +66,10 @@ export class ShardTurns {
     else this.#lookedAt = Math.max(this.#lookedAt, askedAt)
   }
 
-  /** Forgets what was seen of the server, because the server is another one or has gone back in time. */
+  /**
+   * Discards everything that is remembered about the server, because it is another server or its data has gone back in
+   * time.
+   */
   forget(): void {
     this.#isDue = true
     this.#lookedAt = -Infinity
@@ -76,8 +79,9 @@ export class ShardTurns {
   /**
    * Does one turn: at most one batch.
    *
-   * @returns whether there may be more to do at once.
-   * @throws {LeaseLostError} when the shard was taken over: accepted messages will be published again, with the same ids.
+   * @returns whether there may be more messages to publish at once.
+   * @throws {LeaseLostError} when the shard was taken over: accepted messages will be published again, with the same
+   *   ids.
    */
   async turn(): Promise<boolean> {
     if (await this.#settler.settleEarlier()) this.#isDue = true
@@ -86,7 +90,7 @@ export class ShardTurns {
     await this.#healKeys(startedAt)
     await this.#watch.begin()
     if (this.#watch.hasSuspects) await this.#trySuspect()
-    // Parked messages get their turn also while the outbox is never empty.
+    // Parked messages must get a turn even if the outbox is never empty.
     const isTime = startedAt - this.#lookedAt >= this.#tools.lookAfterMs
     if ((this.#isDue || isTime) && (await this.#parkedTurn(startedAt)) === 'failed') return !this.#mustWait()
     const outcome = await this.#outboxTurn()
@@ -100,8 +104,8 @@ export class ShardTurns {
   }
 
   /**
-   * When the relay stops: waits for all calls, and settles their results; once the relay is forced to stop, the results that
-   * have arrived by then. A settlement that fails is made again while there is time.
+   * Waits for all calls and settles their results, when the relay stops. Once the relay is forced to stop, settles only
+   * the results so far. A settlement that fails is repeated while there is time.
    */
   async finish(onError: (error: unknown) => void): Promise<void> {
     const { signal } = this.#tools
@@ -115,7 +119,9 @@ export class ShardTurns {
     }
   }
 
-  /** Must be called when the lease is lost: results of calls in flight are ignored. Resolves when the calls have ended. */
+  /**
+   * Must be called when the lease is lost: results of calls in flight are ignored. Resolves when the calls have ended.
+   */
   async abandon(): Promise<void> {
     this.#tools.suspectLane.forget(this.#suspectLaneIsFree)
     this.#settler.abandon()
@@ -160,7 +166,7 @@ export class ShardTurns {
 
     if (settled === 0 && free.length === 0) return 'done'
     if (read.length >= asked.messages) return 'more'
-    // The end of the backlog has been reached: under a steady load, the next messages gather until the poller looks.
+    // The end of the backlog has been reached: under a steady load, the next messages gather until the next poll.
     return settled > 0 && !progress.gathers ? 'more' : 'done'
   }
 
@@ -175,7 +181,7 @@ export class ShardTurns {
     const read = await store.readDue(this.#held.lease, this.#held.shard, this.#withInFlight(limits))
     if (read.length === 0) {
       this.#watch.triedParked()
-      // Then a suspect may be due: one that waited behind another message of its key.
+      // A suspect that waited behind another message of its key may be due now.
       if (wasDue) this.#watch.sawSuspect(true)
     }
     const free = read.filter((message) => this.#calls.mayPublish('parked', message)).slice(0, room)
@@ -191,7 +197,9 @@ export class ShardTurns {
     return 'done'
   }
 
-  /** Tries one suspect, if no other is being tried in this process. It is counted before it is published. */
+  /**
+   * Tries one suspect, unless another suspect is being tried in this process. The attempt is counted before it begins.
+   */
   async #trySuspect(): Promise<void> {
     const { store, lanes, suspectLane, limits, retry, outage } = this.#tools
     if (this.#calls.hasSuspect || !suspectLane.enter(this.#held, this.#suspectLaneIsFree)) return
@@ -215,7 +223,7 @@ export class ShardTurns {
     }
   }
 
-  /** Adds the number of messages in flight to the limit: they are still in the tables, and are read again. */
+  /** Adds the messages in flight to the limits, because their rows still exist and are read again. */
   #withInFlight({ messages, bytes }: ReadLimits): ReadLimits {
     return { messages: messages + this.#calls.size, bytes }
   }
@@ -228,7 +236,8 @@ function hasFailed(batch: InFlightBatch, settled: number): boolean {
 
 /**
  * A publisher that keeps the order of a key has less and less to do toward the end of a batch. Shards that begin at the
- * same time therefore begin with batches of different sizes; otherwise all their batches would also end at the same time.
+ * same time therefore begin with batches of different sizes; otherwise all their batches would also end at the same
+ * time.
  */
 function firstLimits({ messages, bytes }: ReadLimits, shard: number): ReadLimits {
   if (messages < LARGE_BATCH) return { messages, bytes }

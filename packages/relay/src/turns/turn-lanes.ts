@@ -8,14 +8,14 @@ import { GrowingPause } from './growing-pause.ts'
 import type { ShardTurns } from './shard-turns.ts'
 
 /**
- * How many shards are worked on at a time: enough that the database and this process never wait for each other. A
- * publisher that keeps the order of a key has one message of each key in flight: it gets all shards, or it would wait
- * for the broker.
+ * The number of shards that are worked on concurrently: enough that the database and this process never wait for each
+ * other. A publisher that keeps the order of a key has one message of each key in flight, so it gets all shards;
+ * otherwise it would wait for the broker.
  */
 const LANES = { none: 4, 'per-key': SHARDS } as const
 
 /** The longest pause of a shard while the database cannot be reached. */
-const LONGEST_AWAY_PAUSE_MS = 5000
+const MAX_DATABASE_PAUSE_MS = 5000
 
 export interface LaneSettings {
   readonly store: RelayStore
@@ -27,8 +27,8 @@ export interface LaneSettings {
 }
 
 /**
- * The shards of this relay that have something to do wait here for a turn; as many shards as there are lanes have a turn
- * at the same time.
+ * A queue of the shards of this relay that have messages to publish. As many shards as there are lanes have a turn at
+ * the same time.
  */
 export class TurnLanes {
   readonly #settings: LaneSettings
@@ -57,7 +57,9 @@ export class TurnLanes {
     this.add(held)
   }
 
-  /** Must be called when a lease is lost. Resolves when the calls of the shard have ended; their results are ignored. */
+  /**
+   * Must be called when a lease is lost. Resolves when the calls of the shard have ended; their results are ignored.
+   */
   async abandon(held: HeldShard): Promise<void> {
     const turns = this.#shards.get(held)
     this.#shards.delete(held)
@@ -77,7 +79,10 @@ export class TurnLanes {
     }
   }
 
-  /** Gives a turn to each shard that is to be given back: a turn that was asked for when the lease was in doubt was not taken. */
+  /**
+   * Gives a turn to each shard that is to be given back: a turn that was asked for when the lease was in doubt was not
+   * taken.
+   */
   addLeaving(): void {
     for (const held of this.#shards.keys()) if (held.isLeaving) this.add(held)
   }
@@ -93,7 +98,10 @@ export class TurnLanes {
     this.add(held)
   }
 
-  /** Must be called after each use of the store: forgets what was seen of a server that is another one, or has gone back in time. */
+  /**
+   * Must be called after each use of the store: forgets what was seen of a server that is another one, or has gone back
+   * in time.
+   */
   noticeServer(): void {
     const { store, empty } = this.#settings
     if (store.generation === this.#generation) return
@@ -184,7 +192,7 @@ export class TurnLanes {
     if (isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST') return this.#settings.keeper.taken(held)
     this.#settings.onError(error)
     const isAway = isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE'
-    this.add(held, failures.failed(performance.now(), isAway ? LONGEST_AWAY_PAUSE_MS : undefined))
+    this.add(held, failures.failed(performance.now(), isAway ? MAX_DATABASE_PAUSE_MS : undefined))
   }
 
   #addAfter(held: HeldShard, afterMs: number): void {
