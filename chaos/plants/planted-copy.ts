@@ -29,18 +29,18 @@ const LINKED = ['amqplib', 'kysely', 'mysql2', 'pg']
 export function plantedPackages(plant: Plant): { readonly folder: string; remove(): void } | undefined {
   if (plant.replacements.length === 0) return undefined
   const folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-plant-'))
-  const modules = path.join(folder, 'node_modules')
-  mkdirSync(path.join(modules, '@txbox'), { recursive: true })
-  for (const name of readdirSync(PACKAGES)) {
-    if (!existsSync(path.join(PACKAGES, name, 'package.json'))) continue
-    const to = path.join(modules, '@txbox', name)
-    cpSync(path.join(PACKAGES, name, 'package.json'), path.join(to, 'package.json'))
-    cpSync(path.join(PACKAGES, name, 'dist'), path.join(to, 'dist'), { recursive: true })
-  }
-  const { resolve } = createRequire(import.meta.url)
-  for (const name of LINKED) symlinkSync(packageFolder(resolve(name), name), path.join(modules, name))
   const remove = (): void => rmSync(folder, { recursive: true, force: true })
   try {
+    const modules = path.join(folder, 'node_modules')
+    mkdirSync(path.join(modules, '@txbox'), { recursive: true })
+    for (const name of readdirSync(PACKAGES)) {
+      if (!existsSync(path.join(PACKAGES, name, 'package.json'))) continue
+      const to = path.join(modules, '@txbox', name)
+      cpSync(path.join(PACKAGES, name, 'package.json'), path.join(to, 'package.json'))
+      cpSync(path.join(PACKAGES, name, 'dist'), path.join(to, 'dist'), { recursive: true })
+    }
+    const { resolve } = createRequire(import.meta.url)
+    for (const name of LINKED) symlinkSync(packageFolder(resolve(name), name), path.join(modules, name))
     for (const replacement of plant.replacements) {
       const file = builtFile(path.join(modules, '@txbox'), plant, replacement)
       writeFileSync(file, replaced(plant, replacement, readFileSync(file, 'utf8')))
