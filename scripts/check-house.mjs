@@ -79,7 +79,8 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
     for (const [, kind, specifier] of source.matchAll(
       /(?:^|\n)\s*(?:import|export)\b( type\b)?[^'"\n]*(?:\{[^}]*\}[^'"\n]*)?from\s+['"]([^'"]+)['"]/g,
     )) {
-      if (specifier.startsWith('.')) {
+      // Imports of types alone are erased. Core has no circle of types either: everything else rests on it.
+      if (specifier.startsWith('.') && (kind === undefined || name === 'core')) {
         const imported = path.posix.join(path.posix.dirname(where), specifier)
         imports.set(where, [...(imports.get(where) ?? []), imported])
       }
