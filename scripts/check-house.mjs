@@ -1,5 +1,5 @@
-// The rules of the house that no linter knows: who may import whom, names of files, SQL in statement files, and generated
-// files up to date.
+// The rules of the house that no linter knows: who may import whom, no imports in circles, names of files, SQL in statement
+// files, and generated files up to date.
 // core imports nothing; features import core; databases import core and sql; brokers import core; the command imports
 // features and databases, and no driver; txbox and cli are the two ways to install all of it.
 import { readFileSync, readdirSync } from 'node:fs'
@@ -56,6 +56,8 @@ function isAllowed(allowed, specifier, onlyType) {
 const MAY_HOLD_SQL = /(?:-statements|migrations\.gen|sql\/src\/statement-effect)\.ts$/
 
 const problems = []
+/** The files that each file imports, within its package. */
+const imports = new Map()
 for (const name of readdirSync(path.join(root, 'packages'))) {
   const folder = path.join(root, 'packages', name, 'src')
   const allowed = MAY_IMPORT[name]
@@ -77,6 +79,11 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
     for (const [, kind, specifier] of source.matchAll(
       /(?:^|\n)\s*(?:import|export)\b( type\b)?[^'"\n]*(?:\{[^}]*\}[^'"\n]*)?from\s+['"]([^'"]+)['"]/g,
     )) {
+      // Imports of types alone are erased. Core has no circle of types either: everything else rests on it.
+      if (specifier.startsWith('.') && (kind === undefined || name === 'core')) {
+        const imported = path.posix.join(path.posix.dirname(where), specifier)
+        imports.set(where, [...(imports.get(where) ?? []), imported])
+      }
       if (!isAllowed(allowed, specifier, kind !== undefined))
         problems.push(`${where}: must not import '${specifier}'`)
     }
@@ -94,6 +101,21 @@ for (const folder of ['bench', 'chaos']) {
     problems.push(`${folder}/${file}: files are kebab-case and named after what they export`)
   }
 }
+
+/** Files whose imports, and theirs in turn, are known to lead in no circle. */
+const straight = new Set()
+for (const file of imports.keys()) follow(file, [])
+
+function follow(file, way) {
+  if (straight.has(file)) return
+  if (way.includes(file)) {
+    problems.push(`imports in a circle: ${[...way.slice(way.indexOf(file)), file].join(' → ')}`)
+    return
+  }
+  for (const next of imports.get(file) ?? []) follow(next, [...way, file])
+  straight.add(file)
+}
+
 for (const problem of problems) console.error(problem)
 const generated = spawnSync(
   process.execPath,
