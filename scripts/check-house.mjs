@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import path from 'node:path'
 import { sqlInStrings } from './sql-in-strings.mjs'
+import { wrongWords } from './wrong-words.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
@@ -116,6 +117,23 @@ function follow(file, way) {
   straight.add(file)
 }
 
+/** CONTRIBUTING.md quotes wrong words, and the text of released migrations never changes. */
+const PROSE = ['README.md', 'docs', 'packages', 'bench', 'chaos', 'examples', 'test', 'scripts'].flatMap(
+  (place) =>
+    place.endsWith('.md')
+      ? [place]
+      : readdirSync(path.join(root, place), { recursive: true, encoding: 'utf8' })
+          .filter(
+            (file) =>
+              /\.(ts|mjs|md)$/.test(file) && !/(^|[\\/])(node_modules|dist)[\\/]|\.gen\.ts$/.test(file),
+          )
+          .map((file) => path.join(place, file)),
+)
+for (const file of PROSE) {
+  for (const { line, word, instead } of wrongWords(file, readFileSync(path.join(root, file), 'utf8'))) {
+    problems.push(`${file}:${line}: write ${instead}, not '${word}' (see CONTRIBUTING.md, Plain English)`)
+  }
+}
 for (const problem of problems) console.error(problem)
 const generated = spawnSync(
   process.execPath,

@@ -1,6 +1,7 @@
-// Does `npm install txbox pg` give a user all that the README says? Installs the packed packages into empty projects with each
-// package manager, checks the types of test/installed under two versions of TypeScript without skipLibCheck, runs the
-// programs against PostgreSQL, and calls the command: with the project's driver, and with one that is not there.
+// Does `npm install txbox pg` give a user all that the README says? Installs the packed packages into empty projects
+// with each package manager, checks the types of test/installed under two versions of TypeScript without skipLibCheck,
+// runs the programs against PostgreSQL, and calls the command: with the project's driver, and with one that is not
+// there.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -205,7 +206,10 @@ async function checkManager(manager, folder, registry, database) {
   )
 }
 
-/** The packages one by one, and the command that brings its own drivers: whoever began with them need not change. */
+/**
+ * The packages one by one, and the command that brings its own drivers: projects that began with these packages need
+ * not change.
+ */
 async function checkLongNames(manager, folder, registry, database) {
   const project = emptyProject(folder, 'long-names')
   const env = environmentOf(manager, folder, registry, database)

@@ -30,7 +30,7 @@ export class BenchDatabase {
   /** The same for every variant; connections stay open between the slices. */
   pool(options: { readonly max: number; readonly pipeline?: boolean }): Pool {
     const pool = new Pool({ ...options, connectionString: this.url, idleTimeoutMillis: 0 })
-    // Dropping the database ends connections, which is no news; whoever uses one is told by his statement.
+    // Dropping the database ends connections, as expected; a statement that uses such a connection reports an error.
     pool.on('error', () => undefined)
     pool.on('connect', (client) => void client.on('error', () => undefined))
     this.#pools.add(pool)

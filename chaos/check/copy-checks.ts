@@ -24,8 +24,8 @@ export function checkSameBytes({ copies, first }: Evidence): Checked {
 }
 
 /**
- * By place, within each key and epoch: what is committed behind a failover belongs to another epoch. Poisonous messages,
- * which become dead letters and come when their turn has passed, have no place.
+ * By place, within each key and epoch: what is committed behind a failover belongs to another epoch. Poisonous
+ * messages, which become dead letters and come when their turn has passed, have no place.
  */
 export function checkOrder({ first, committed, lost }: Evidence): Checked {
   const last = new Map<string, { readonly place: number; readonly copy: Copy }>()
@@ -58,8 +58,8 @@ export function ownersOf(changes: readonly LeaseChange[]): ReadonlyMap<number, r
 }
 
 /**
- * Each call of a publisher must begin while its relay holds the shard. For as long as a lease lasts after a failover two
- * relays may believe so: the new primary does not know who had it last.
+ * Each call of a publisher must begin while its relay holds the shard. For as long as a lease lasts after a failover
+ * two relays may believe so: the new primary does not know who had it last.
  */
 export function checkOwners({
   copies,
@@ -77,7 +77,7 @@ export function checkOwners({
     looked += 1
     const shard = shardOf(key)
     const changes = owners.get(shard)!
-    // Whoever took the shard over long before the call, if the relay has not taken it again since.
+    // The relay that took the shard over long before the call, if the former relay has not taken it again since.
     const holder = changes.findLast(({ atMs }) => atMs < calledAtMs - CLOCK_SLACK_MS)
     const mine = changes.some(
       ({ atMs, owner }) => owner === relay && atMs <= calledAtMs && atMs >= (holder?.atMs ?? -Infinity),
@@ -96,7 +96,10 @@ export function checkOwners({
   return found('one owner', looked, violations)
 }
 
-/** From the beginning of each fault to the beginning of the next: at most one batch a shard, and one more for each death. */
+/**
+ * From the beginning of each fault to the beginning of the next: at most one batch a shard, and one more for each
+ * death.
+ */
 export function checkDuplicates({ copies, timeline, relayDeaths, batchSize }: Evidence): Checked {
   const starts = timeline
     .filter(({ kind }) => kind === 'fault')

@@ -13,8 +13,8 @@ export interface FaultyProxy {
   /** Resets all connections, on both sides; new ones can be made. */
   cutAll(): void
   /**
-   * Resets each connection that exists now after this many further bytes, counted in both directions together. Exactly so
-   * many bytes pass, unless the receiver has stopped reading. 0 resets at once.
+   * Resets each connection that exists now after this many further bytes, counted in both directions together. Exactly
+   * so many bytes pass, unless the receiver has stopped reading. 0 resets at once.
    */
   cutAfterBytes(bytes: number): void
   /**
@@ -24,11 +24,13 @@ export interface FaultyProxy {
   silence(direction: 'toServer' | 'toClient' | 'both', on: boolean): void
   /** Delays all bytes in each direction, so that a round trip takes twice as long. The order stays. @default 0 */
   latencyMs(delayMs: number): void
-  /** Stops everything: new connections are accepted but do not reach the server, nothing passes. Later all that passes. */
+  /**
+   * Stops everything: new connections are accepted but do not reach the server, nothing passes. Later all that passes.
+   */
   halt(on: boolean): void
   /**
-   * Refuses new connections, as a machine without a server does, from the next turn of the event loop on. Connections that
-   * exist are left alone.
+   * Refuses new connections, as a machine without a server does, from the next turn of the event loop on. Connections
+   * that exist are left alone.
    */
   refuse(on: boolean): void
   /** Resets all connections and gives the port back. */
@@ -129,7 +131,7 @@ class TcpProxy implements FaultyProxy {
   }
 
   #accept(client: net.Socket): void {
-    // Whoever is reset while he waits is found out when he is connected.
+    // A client that is reset while it waits is detected when it is connected.
     client.on('error', () => undefined)
     if (this.#halted) this.#waiting.add(client)
     else this.#connect(client)

@@ -29,9 +29,9 @@ export interface ChaosDatabase {
   /** The standby catches up again: for a run that holds replication without a failover. */
   resumeReplication(): Promise<void>
   /**
-   * Kills the primary and promotes the standby with what it has. Resolves when the new primary takes writes and the former
-   * one is up beside it; clients reach the new primary through `url` before that. A new standby is built from the data of
-   * the promoted one, and starts in the background.
+   * Kills the primary and promotes the standby with what it has. Resolves when the new primary takes writes and the
+   * former one is up beside it; clients reach the new primary through `url` before that. A new standby is built from
+   * the data of the promoted one, and starts in the background.
    */
   failOver(): Promise<FormerPrimary>
   /** Ends all servers and removes their data. */
@@ -153,7 +153,7 @@ class DatabasePair implements ChaosDatabase {
       await this.#engine.copy(promoted.place.data, next.data)
       const [shown] = await Promise.all([this.#showFormer(former), this.#promote(promoted)])
       this.#standby = this.#startStandby(next)
-      // Whoever needs it next learns of a failure.
+      // The next statement reports the failure.
       this.#standby.catch(() => undefined)
       return {
         // Of a client: MariaDB lets administrators write to a server that is read-only.
@@ -217,7 +217,7 @@ class DatabasePair implements ChaosDatabase {
     return { name: 'standby', linkPort: this.#link.port }
   }
 
-  /** At ports of its own: whoever still knows the old ones finds nobody there. */
+  /** At separate ports, so that a client with the old ports finds no server. */
   async #showFormer(former: Server): Promise<Server> {
     this.#servers.delete(former)
     const place = { ...former.place, ...(await this.#newPorts()) }

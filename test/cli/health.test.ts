@@ -115,7 +115,7 @@ test('any number of probes ask the database once at a time', async () => {
   const client = new Client(shop.url)
   await client.connect()
   onTestFinished(() => client.end())
-  // Whoever asks for the revision of the tables waits.
+  // A query for the revision of the tables has to wait.
   await client.query('begin')
   await client.query('lock table txbox.migrations in access exclusive mode')
   const asked = Array.from({ length: 20 }, () => running.get('/readyz'))

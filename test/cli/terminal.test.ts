@@ -5,7 +5,7 @@ import { parked, useShop } from './use-shop.ts'
 const shop = useShop()
 
 const ERROR =
-  "Message 0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60 went nowhere: no queue is bound to exchange 'shop' for routing key 'orders'"
+  "Message 0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60 was not routed: no queue is bound to exchange 'shop' for routing key 'orders'"
 
 beforeEach(async () => {
   await shop.sql('delete from txbox.parked')

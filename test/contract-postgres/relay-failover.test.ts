@@ -63,7 +63,8 @@ test.each(['none', 'per-key'] as const)(
       await gate.pass()
       return call.acceptAll()
     }
-    // All in one shard: what has the same number there is taken for the same message by whoever goes by the number.
+    // All in one shard: code that identifies messages by their number alone would confuse messages with the same
+    // number.
     const keys = keysOfOneShard(20)
     await publish(keys.flatMap((key) => messagesOf(key, 20)))
     await gate.reached()

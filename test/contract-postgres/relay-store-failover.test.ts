@@ -36,7 +36,7 @@ async function sql(
 test('O14 after a failover to a standby that was behind nothing is settled by a number of before', async () => {
   const relay = new StoreUnderTest({ database: postgres({ db: pool }) as never }, target, { sql } as never)
   await relay.takeLease()
-  // Whoever begins where nothing was found before would find nothing for long.
+  // A read that begins where nothing was found before would find nothing for long.
   for (let round = 0; round < 30; round++) {
     await relay.publish(...Array.from({ length: 100 }, () => undefined))
     await relay.settle({ accepted: await relay.read() })

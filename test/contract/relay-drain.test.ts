@@ -138,7 +138,8 @@ describe('on one kind of handle', () => {
     async (lease) => {
       await publishAll(root, messagesOf('a', 3))
       const settled = Promise.withResolvers<void>()
-      // Whoever looks for messages sees what the first settlement leaves, and is told so before that settlement is.
+      // The query for messages sees the tables after the first settlement, and returns before that settlement has
+      // returned.
       const late = withRelayStore(root, (inner) => ({
         async work(shards) {
           await settled.promise

@@ -70,7 +70,7 @@ onEachRoot(target, (kind) => {
     expect(idsOf(await due())).toEqual([ids[1], ids[2], ...lateIds])
   })
 
-  test('O4 a blocked key is read as blocked, others of its shard are not, whoever parked it', async () => {
+  test('O4 a blocked key is read as blocked and other keys of its shard are not, no matter which relay parked it', async () => {
     await publishAll(root, messagesOf(key, 2))
     await parkAll(600_000)
     await publishAll(root, [...messagesOf(key, 1), ...messagesOf(other, 1), ...messagesOf(`${key} `, 1)])

@@ -151,7 +151,7 @@ describe('a connection that breaks', () => {
       const error = await failure(publish(publisher, messages))
       expect(error).toBeInstanceOf(BrokerUnavailableError)
       expect(error.message).toMatch(
-        /^The connection to RabbitMQ at 127.* broke: .*Nothing is known of what was in flight/,
+        /^The connection to RabbitMQ at 127.* broke: .*The result of the messages in flight is unknown/,
       )
       expect(new Set(summary(await publish(publisher, messages)))).toEqual(new Set(['accepted']))
       expect(proxy.connections).toBe(2)

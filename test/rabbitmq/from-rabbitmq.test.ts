@@ -114,17 +114,22 @@ describe('payloads of others', () => {
   }
 
   const wrong: [string, Buffer, Options.Publish, RegExp][] = [
-    ['a body that is no JSON', Buffer.from('{"a":'), {}, /^Message m-1 .*no content type.*no JSON/],
+    ['a body that is no JSON', Buffer.from('{"a":'), {}, /^Message m-1 .*no content type.*not JSON/],
     [
       'a body that is no JSON, by its type',
       Buffer.from('a=1'),
       { contentType: 'application/json' },
-      /'application\/json'.*no JSON/,
+      /'application\/json'.*not JSON/,
     ],
-    ['an empty body, as JSON', Buffer.alloc(0), { contentType: 'application/json' }, /no JSON/],
-    ['JSON that is no UTF-8', bytes('22ff22'), {}, /no text in utf-8/],
-    ['text that is no UTF-8', bytes('ff'), { contentType: 'text/plain' }, /no text in utf-8/],
-    ['a charset that nobody knows', json, { contentType: 'text/plain; charset=x-none' }, /no text in x-none/],
+    ['an empty body, as JSON', Buffer.alloc(0), { contentType: 'application/json' }, /not JSON/],
+    ['JSON that is no UTF-8', bytes('22ff22'), {}, /not text in utf-8/],
+    ['text that is no UTF-8', bytes('ff'), { contentType: 'text/plain' }, /not text in utf-8/],
+    [
+      'a charset that nobody knows',
+      json,
+      { contentType: 'text/plain; charset=x-none' },
+      /not text in x-none/,
+    ],
     [
       'JSON that is compressed',
       gzipSync(json),
@@ -193,7 +198,7 @@ describe('properties of others', () => {
     for (const messageId of [undefined, '']) {
       const delivery = await delivered(json, { messageId } as Options.Publish)
       expect(() => fromRabbitmq(delivery)).toThrow(InvalidMessageError)
-      expect(() => fromRabbitmq(delivery)).toThrow(/no message id.*Have the producer set it/)
+      expect(() => fromRabbitmq(delivery)).toThrow(/no message id.*Make the producer set it/)
     }
   })
 

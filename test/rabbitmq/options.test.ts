@@ -35,7 +35,7 @@ test('what it takes', async () => {
 
 const wrong: [string, object, RegExp][] = [
   ['no url', {}, /'url' must be text/],
-  ['no URL', { url: 'rabbit.local' }, /'url' is no URL\. Expected amqp:\/\//],
+  ['no URL', { url: 'rabbit.local' }, /'url' is not a URL\. Expected amqp:\/\//],
   [
     'another protocol',
     { url: 'https://user:secret@host' },

@@ -73,7 +73,7 @@ test('a broker that has blocked publishers, and does no more: it does not say so
   await publish(publisher, outboxMessages(queue, 1))
   proxy.hold()
   const { message } = await failure(publish(publisher, outboxMessages(queue, 1)))
-  expect(message).toContain('left 1 of 1 messages unconfirmed for 300 ms. Look at its log')
+  expect(message).toContain('left 1 of 1 messages unconfirmed for 300 ms. Check its log')
 })
 
 test('a broker that does not read: memory is bounded', async () => {
@@ -104,7 +104,7 @@ test('O4 one message that is not confirmed, though others are: it alone is rejec
   const results = await publish(publisher, messages)
   expect(summary(results)).toEqual(messages.map((_, n) => (n < 19 ? 'accepted' : 'rejected for now')))
   expect(reason(results[19])).toContain(
-    `Message ${messages[19]?.id} was not confirmed within 300 ms, though others were`,
+    `Message ${messages[19]?.id} was not confirmed within 300 ms, although others were`,
   )
   // Its confirm may come yet: it must not be taken for that of another attempt.
   expect(summary(await publish(publisher, [messages[19]!]))).toEqual(['accepted'])
@@ -129,7 +129,7 @@ test('O6 a message that comes back and was not sent: one of them is lost, and no
   // The others are confirmed after it.
   const error = await failure(publish(publisher, [nowhere, ...outboxMessages(queue, 3)]))
   expect(error).toBeInstanceOf(BrokerUnavailableError)
-  expect(error.message).toContain('gave back a message that is not in flight, with the id "message-2"')
+  expect(error.message).toContain('returned a message that is not in flight, with the id "message-2"')
   proxy.misname('message-1', 'message-1')
   expect(summary(await publish(publisher, [nowhere]))).toEqual(['rejected for now'])
   expect(proxy.connections).toBe(2)

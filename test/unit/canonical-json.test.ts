@@ -97,7 +97,7 @@ describe('canonicalJson, by RFC 8785', () => {
     expect(() => canonicalJson(value)).toThrow(where)
   })
 
-  test('nesting that would exhaust the stack is refused with an error of ours', () => {
+  test('nesting that would exhaust the stack is refused with an error of txbox', () => {
     const nested = JSON.parse('['.repeat(5000) + ']'.repeat(5000)) as unknown
     expect(() => canonicalJson(nested)).toThrow(InvalidMessageError)
   })

@@ -6,7 +6,7 @@ import amqp, { type Channel, type ConsumeMessage } from 'amqplib'
  * Handles what comes from a RabbitMQ queue one after the other, and acknowledges each once `handle` has resolved.
  *
  * A delivery whose handler fails is not put back: those behind it are here already and would overtake it. The process
- * ends instead, and whoever starts it again finds all that was not acknowledged at its old place in the queue.
+ * ends instead, and and after a restart all unacknowledged messages are at their old places in the queue.
  */
 export async function consumeInOrder<P>(
   url: string,

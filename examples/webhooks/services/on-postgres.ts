@@ -6,7 +6,8 @@ import type { AddToRepository, ServiceDatabase } from './service-database.ts'
 
 export function onPostgres<T>(url: string, connections: number): ServiceDatabase<T> {
   const pool = new Pool({ connectionString: url, max: connections })
-  // An idle connection that breaks would end the process; whoever uses one is told by his statement.
+  // Without a listener, an idle connection that breaks would end the process; a broken connection in use rejects its
+  // statement.
   pool.on('error', (error) => console.error(error))
   const db = new Kysely<T>({ dialect: new PostgresDialect({ pool }) })
   return {

@@ -16,7 +16,7 @@ const shutdown = new AbortController()
 function publisher(): Publisher {
   const url = process.env['AMQP_URL']
   if (url === undefined) return publishEach(post, { concurrency: 8 })
-  // The queue and its exchange are the business of whoever reads from them, and are there already.
+  // The consumer creates the queue and its exchange, so they already exist.
   return rabbitmqPublisher({ url, exchange: environment('EXCHANGE'), assertExchange: false })
 }
 

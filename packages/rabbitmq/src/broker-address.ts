@@ -1,22 +1,22 @@
 import { InvalidOptionError } from '@txbox/core'
 import { oneLine, type OptionChecker } from '@txbox/core/internal'
 
-/** The longest address that is taken. */
+/** The maximum length of an address. */
 const URL_CHARACTERS = 8192
 
 export interface BrokerAddress {
   readonly url: string
-  /** For messages: host and vhost, no user and no password. */
+  /** The name in error messages: host and vhost, without user and password. */
   readonly name: string
 }
 
-/** Reads the option `url`. What is wrong with it is said without showing it, since it may hold a password. */
+/** Reads the option `url`. Error messages never show the URL, which may contain a password. */
 export function brokerAddress(check: OptionChecker): BrokerAddress {
   const url = check.text('url', { max: URL_CHARACTERS })
   if (!URL.canParse(url)) {
     throw new InvalidOptionError(
-      `${check.where}: the option 'url' is no URL. Expected amqp://user:password@host:5672/vhost, with what is ` +
-        'special in a URL percent-encoded.',
+      `${check.where}: the option 'url' is not a URL. Expected amqp://user:password@host:5672/vhost, with special ` +
+        'characters percent-encoded.',
     )
   }
   const { protocol, hostname, port, pathname } = new URL(url)

@@ -8,9 +8,11 @@ import { reasonOf, replyCodeOf } from './reason-of.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
 /** How long closing the connection may take, in milliseconds. */
-const CLOSE_MS = 2000
+const CLOSE_TIMEOUT_MS = 2000
 
-/** The frames in the buffer of a channel. A frame has up to 128 KiB: this bounds the memory that large messages take. */
+/**
+ * The frames in the buffer of a channel. A frame has up to 128 KiB: this bounds the memory that large messages take.
+ */
 const BUFFERED_FRAMES = 256
 
 /** The maximum size of one write. */
@@ -20,15 +22,15 @@ export interface ConnectionSettings {
   readonly address: BrokerAddress
   readonly tls: object
   readonly exchange: string
-  /** `undefined`: the exchange is taken as it is. */
+  /** `undefined`: the exchange is not asserted. */
   readonly assertedType: string | undefined
   readonly connectTimeoutMs: number
 }
 
 /**
- * The client writes each message to its socket alone, with a system call and a packet for each. While the socket is corked,
- * the messages of one turn of the event loop become one write. The socket is no part of the client's interface: if it is not
- * found, everything works, but slower.
+ * The client writes each message to its socket alone, with a system call and a packet for each. While the socket is
+ * corked, the messages of one turn of the event loop become one write. The socket is no part of the client's interface:
+ * if it is not found, everything works, but slower.
  */
 function socketOf(model: ChannelModel): Writable | undefined {
   const socket: unknown = Reflect.get(model.connection, 'stream')
@@ -53,7 +55,8 @@ export class BrokerConnection {
     this.#settings = settings
     this.#lifetime = lifetime
     this.#socket = socketOf(model)
-    // Messages that did not fit into the socket follow now, in one write as well: cork it before the client hears of the event.
+    // Messages that did not fit into the socket follow now, in one write as well: cork it before the client hears of
+    // the event.
     this.#socket?.prependListener('drain', this.#corkForTurn)
     model.on('error', (error) => this.#broke(error))
     model.on('close', (error) => this.#broke(error))
@@ -62,9 +65,9 @@ export class BrokerConnection {
   }
 
   /**
-   * Connects, and makes sure of the exchange. Aborting `lifetime` ends the attempt, and later the connection, at once.
+   * Connects, and asserts the exchange. Aborting `lifetime` ends the attempt, and later the connection, at once.
    *
-   * @throws {BrokerUnavailableError} when it does not come about.
+   * @throws {BrokerUnavailableError} when the connection cannot be opened.
    */
   static async open(settings: ConnectionSettings, lifetime: AbortController): Promise<BrokerConnection> {
     const { address, connectTimeoutMs } = settings
@@ -148,8 +151,8 @@ export class BrokerConnection {
   }
 
   /**
-   * Checks that the broker takes messages for the exchange. Uses a channel of its own, because the broker closes the channel
-   * when there is no such exchange.
+   * Checks that the broker accepts messages for the exchange. Uses a separate channel, because the broker closes the
+   * channel when there is no such exchange.
    *
    * @throws {BrokerUnavailableError} when the broker does not; the message says why.
    */
@@ -167,7 +170,7 @@ export class BrokerConnection {
     } catch (error) {
       if (replyCodeOf(error) === undefined) throw this.#failure ?? this.#broken(error)
       throw new BrokerUnavailableError(
-        `RabbitMQ at ${address.name} does not take messages for the exchange '${exchange}': ${reasonOf(error)}.`,
+        `RabbitMQ at ${address.name} does not accept messages for the exchange '${exchange}': ${reasonOf(error)}.`,
         { cause: error },
       )
     }
@@ -200,12 +203,15 @@ export class BrokerConnection {
       // If the connection breaks meanwhile, the answer never comes, but this event does.
       const gone = new Promise<void>((resolve) => void this.#model.once('close', () => resolve()))
       this.#model.close().catch(() => undefined)
-      await Promise.race([gone, pause(CLOSE_MS, undefined, { ref: false })])
+      await Promise.race([gone, pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
     }
     this.#lifetime.abort(reason)
   }
 
-  /** Corks the socket until the client has written what is sent in this turn, which it does in the next phase of immediates. */
+  /**
+   * Corks the socket until the client has written what is sent in this turn, which it does in the next phase of
+   * immediates.
+   */
   readonly #corkForTurn = (): void => {
     if (this.#corked || this.#socket === undefined) return
     this.#corked = true
@@ -230,8 +236,8 @@ export class BrokerConnection {
       if (replyCodeOf(error) === undefined) throw error
       throw new BrokerUnavailableError(
         `RabbitMQ at ${address.name} does not have the exchange '${exchange}' as a durable exchange of type ` +
-          `'${assertedType}', and does not make it: ${reasonOf(error)}. Set 'exchangeType' to what it is, or ` +
-          "'assertExchange' to false to take the exchange as it is.",
+          `'${assertedType}', and does not create it: ${reasonOf(error)}. Set 'exchangeType' to the existing type, or ` +
+          "'assertExchange' to false to use the exchange unchanged.",
         { cause: error },
       )
     }
@@ -245,7 +251,7 @@ export class BrokerConnection {
   #broken(error: unknown): BrokerUnavailableError {
     return new BrokerUnavailableError(
       `The connection to RabbitMQ at ${this.#settings.address.name} broke: ` +
-        `${error === undefined ? 'it was closed' : reasonOf(error)}. Nothing is known of what was in flight.`,
+        `${error === undefined ? 'it was closed' : reasonOf(error)}. The result of the messages in flight is unknown.`,
       { cause: error },
     )
   }

@@ -36,8 +36,8 @@ interface InFlight {
 const MOST_IN_FLIGHT = 2000
 
 /**
- * Answers arrive one by one, and a message that is written after each answer would be a packet of its own, here and at the
- * broker. With at least this many messages in flight, the next messages are therefore gathered for a moment.
+ * Answers arrive one by one, and a message that is written after each answer would be a packet of its own, here and at
+ * the broker. With at least this many messages in flight, the next messages are therefore gathered for a moment.
  */
 const GATHER_FROM = 16
 const GATHERING_MS = 2
@@ -45,10 +45,10 @@ const GATHERING_MS = 2
 /**
  * A channel in confirm mode: sends messages and passes the broker's answers on to their senders.
  *
- * The broker returns a message that no queue takes before it confirms the message, and names the message by its routing key
- * and its properties only. If the same message is in flight twice, the channel cannot know which of the two came back, and
- * both count as unroutable: at worst, a message that was published is sent again. A mark in the message would tell them
- * apart, but then a resend would differ from the first copy.
+ * The broker returns a message that no queue takes before it confirms the message, and names the message by its routing
+ * key and its properties only. If the same message is in flight twice, the channel cannot know which of the two came
+ * back, and both count as unroutable: at worst, a message that was published is sent again. A mark in the message would
+ * tell them apart, but then a resend would differ from the first copy.
  */
 export class ConfirmingChannel {
   readonly #channel: ConfirmChannel
@@ -130,7 +130,7 @@ export class ConfirmingChannel {
     } catch (error) {
       if (error instanceof TypeError || error instanceof RangeError) {
         throw new PermanentError(
-          `Message ${oneLine(id)} cannot be written as AMQP: ${error.message}. Its headers may take 64 KiB, each name 255 bytes.`,
+          `Message ${oneLine(id)} cannot be encoded in AMQP: ${error.message}. Headers may have 64 KiB in all, and each name 255 bytes.`,
           { cause: error },
         )
       }
@@ -166,7 +166,7 @@ export class ConfirmingChannel {
     // One of the messages in flight was lost, and it is not known which one: none may count as published.
     this.fail(
       new BrokerUnavailableError(
-        `RabbitMQ at ${this.#broker} gave back a message that is not in flight, with the id ${JSON.stringify(id)}.`,
+        `RabbitMQ at ${this.#broker} returned a message that is not in flight, with the id ${JSON.stringify(id)}.`,
       ),
     )
   }
@@ -203,7 +203,7 @@ export class ConfirmingChannel {
           ? ` Give the user the permission to write to exchange '${this.#exchange}'.`
           : ''
     return new BrokerUnavailableError(
-      `RabbitMQ at ${this.#broker} does not take messages for exchange '${this.#exchange}': ${reason}.${advice}`,
+      `RabbitMQ at ${this.#broker} does not accept messages for exchange '${this.#exchange}': ${reason}.${advice}`,
     )
   }
 }

@@ -1,7 +1,7 @@
 import { InvalidMessageError } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 
-/** Values of `content-encoding` that say nothing of a compression: some clients put the charset there. */
+/** Values of `content-encoding` that do not mean compression: some clients put the charset there. */
 const PLAIN = /^(|identity|binary|[78]bit|utf-?8|us-ascii)$/i
 
 /**
@@ -32,13 +32,13 @@ export function deliveryPayload(
   try {
     return JSON.parse(text)
   } catch {
-    // The parser's error is no cause: its text quotes the body.
+    // The parser's error is not passed on as the cause, because its text quotes the body.
     const what =
       contentType === ''
         ? 'no content type, which stands for JSON'
         : `the content type '${oneLine(contentType)}'`
     throw new InvalidMessageError(
-      `Message ${oneLine(id)} has ${what}, but its body is no JSON. Have the producer set the content type to what the body is, ` +
+      `Message ${oneLine(id)} has ${what}, but its body is not JSON. Make the producer set the content type that matches the body, ` +
         "such as 'application/octet-stream' for bytes.",
     )
   }
@@ -56,7 +56,7 @@ function decoded(
     return new TextDecoder(charset, { fatal: true, ...options }).decode(content)
   } catch (error) {
     throw new InvalidMessageError(
-      `Message ${oneLine(id)} has a body that is no text in ${oneLine(charset, 40)}, though its content type is '${oneLine(contentType)}'. Have the ` +
+      `Message ${oneLine(id)} has a body that is not text in ${oneLine(charset, 40)}, although its content type is '${oneLine(contentType)}'. Make the ` +
         "producer name the body's charset, or set the content type to 'application/octet-stream'.",
       { cause: error },
     )

@@ -2,7 +2,7 @@ import { InvalidMessageError, type InboxMessage } from '@txbox/core'
 import { nameOf } from '@txbox/core/internal'
 import { deliveryPayload } from './delivery-payload.ts'
 
-/** A delivery as AMQP 0-9-1 clients hand it over: amqplib's `ConsumeMessage` and `GetMessage`, or the like. */
+/** A delivery of an AMQP 0-9-1 client, such as amqplib's `ConsumeMessage` and `GetMessage`. */
 export interface RabbitmqDelivery {
   readonly content: Uint8Array
   readonly properties: {
@@ -23,7 +23,7 @@ const SOURCE_HEADERS = ['cloudEvents:source', 'cloudEvents_source']
 const MILLISECONDS_FROM = 1e11
 
 /**
- * A delivery as a message for the inbox.
+ * Converts a delivery to a message for the inbox.
  *
  * - `id`, `correlationId`, `type` from the properties of these names (`message-id`, …).
  * - `time` from `timestamp`, which counts seconds (a value of 1e11 or more is taken as milliseconds).
@@ -42,8 +42,8 @@ export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMess
   const id = properties.messageId
   if (typeof id !== 'string' || id === '') {
     throw new InvalidMessageError(
-      `The delivery has no message id: its property 'messageId' must be text, not ${nameOf(id)}. Have the producer set ` +
-        'it, to the same value in every resend; or put one there that you derive from the content.',
+      `The delivery has no message id: its property 'messageId' must be a non-empty string, not ${nameOf(id)}. Make the producer set ` +
+        'it to the same value in every resend, or set an id that you derive from the content.',
     )
   }
   const headers = textHeaders(properties.headers)

@@ -2,12 +2,12 @@ import type { OutboxMessage, PublishResult } from '@txbox/core'
 
 const SKIPPED: PublishResult = { status: 'skipped' }
 
-/** There is no such message. */
-const NONE = -1
+/** The index of a message that does not exist. */
+const NO_MESSAGE = -1
 
 /**
- * The messages of one call, and the result of each. Of each key, only the first message without a result may be in flight:
- * the broker can refuse a message and take the one behind it, and then their order would be lost.
+ * The messages of one call, and the result of each. Of each key, only the first message without a result may be in
+ * flight: the broker can refuse a message and take the one behind it, and then their order would be lost.
  */
 export class OrderedBatch {
   readonly messages: readonly OutboxMessage[]
@@ -19,7 +19,7 @@ export class OrderedBatch {
   constructor(messages: readonly OutboxMessage[]) {
     this.messages = messages
     this.results = Array.from({ length: messages.length })
-    this.#next = new Int32Array(messages.length).fill(NONE)
+    this.#next = new Int32Array(messages.length).fill(NO_MESSAGE)
     const last = new Map<string, number>()
     for (const [index, { key }] of messages.entries()) {
       if (key === undefined) continue
@@ -48,8 +48,8 @@ export class OrderedBatch {
   settle(index: number, result: PublishResult): number | undefined {
     this.results[index] = result
     let next = this.#next[index]!
-    if (result.status === 'accepted') return next === NONE ? undefined : next
-    for (; next !== NONE; next = this.#next[next]!) this.results[next] = SKIPPED
+    if (result.status === 'accepted') return next === NO_MESSAGE ? undefined : next
+    for (; next !== NO_MESSAGE; next = this.#next[next]!) this.results[next] = SKIPPED
     return undefined
   }
 }

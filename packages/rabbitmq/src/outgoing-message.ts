@@ -28,8 +28,8 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
   const { id, topic, type, key, payload, contentType, headers, correlationId, createdAt } = message
   if (payload.byteLength > maxMessageBytes) {
     throw new PermanentError(
-      `Message ${oneLine(id)} has a payload of ${payload.byteLength} bytes; 'maxMessageBytes' is ${maxMessageBytes}. Store it ` +
-        "elsewhere and publish where it is, or raise both that option and RabbitMQ's max_message_size.",
+      `Message ${oneLine(id)} has a payload of ${payload.byteLength} bytes; 'maxMessageBytes' is ${maxMessageBytes}. Store the data ` +
+        "elsewhere and publish a reference to it, or raise both that option and RabbitMQ's max_message_size.",
     )
   }
   checkShortString(id, 'id', id)
@@ -63,14 +63,14 @@ function checkShortString(id: string, name: string, value: string | undefined): 
   // A UTF-16 code unit takes at most three bytes.
   if (value.length * 3 > SHORT_STRING_BYTES && Buffer.byteLength(value) > SHORT_STRING_BYTES) {
     throw new PermanentError(
-      `Message ${oneLine(id)}: its ${name} has ${Buffer.byteLength(value)} bytes in UTF-8; AMQP takes ${SHORT_STRING_BYTES}. Publish it with a ` +
+      `Message ${oneLine(id)}: its ${name} has ${Buffer.byteLength(value)} bytes in UTF-8; AMQP allows ${SHORT_STRING_BYTES}. Publish it with a ` +
         'shorter one.',
     )
   }
   // The text would arrive changed, and the broker's answers could not be matched to the message.
   if (!value.isWellFormed()) {
     throw new PermanentError(
-      `Message ${oneLine(id)}: its ${name} holds a lone surrogate, so it has no UTF-8 form. Publish it without.`,
+      `Message ${oneLine(id)}: its ${name} contains a lone surrogate, so it cannot be encoded as UTF-8. Remove the surrogate.`,
     )
   }
 }

@@ -22,8 +22,8 @@ export interface CallSettings {
 export type CallEnd = 'settled' | 'timed-out'
 
 /**
- * Sends messages together over a channel that other calls may use as well, and collects the broker's answers. Nothing is
- * known of a message that has no result afterwards.
+ * Sends messages together over a channel that other calls may use as well, and collects the broker's answers. Nothing
+ * is known of a message that has no result afterwards.
  */
 export class PublishCall implements Sender {
   readonly #channel: ConfirmingChannel
@@ -75,8 +75,8 @@ export class PublishCall implements Sender {
   }
 
   /**
-   * Whether the broker has answered for other messages meanwhile: then the broker is at work, and a time-out concerns only the
-   * messages in flight and the messages that wait behind them.
+   * Whether the broker has answered for other messages meanwhile: then the broker is at work, and a time-out concerns
+   * only the messages in flight and the messages that wait behind them.
    */
   get othersWereConfirmed(): boolean {
     return this.#sent === this.#due.length && this.#channel.confirms > this.#confirmsBefore
@@ -144,8 +144,8 @@ export class PublishCall implements Sender {
         ? `Message ${oneLine(id)} was refused by RabbitMQ (nack): a queue that it was routed to, from exchange '${oneLine(exchange)}' by ` +
           `routing key '${oneLine(topic)}', is full or failed. Look at that queue, and its overflow policy.`
         : exchange === ''
-          ? `Message ${oneLine(id)} went nowhere: RabbitMQ has no queue '${oneLine(topic)}' (312 NO_ROUTE). Declare it, or correct the topic.`
-          : `Message ${oneLine(id)} went nowhere: no queue is bound to exchange '${oneLine(exchange)}' for routing key '${oneLine(topic)}' (312 ` +
+          ? `Message ${oneLine(id)} was not routed: RabbitMQ has no queue '${oneLine(topic)}' (312 NO_ROUTE). Declare it, or correct the topic.`
+          : `Message ${oneLine(id)} was not routed: no queue is bound to exchange '${oneLine(exchange)}' for routing key '${oneLine(topic)}' (312 ` +
             'NO_ROUTE). Bind one, or give the exchange an alternate exchange.'
     return { status: 'rejected', retryable: true, error: new RetryLaterError({ message }) }
   }

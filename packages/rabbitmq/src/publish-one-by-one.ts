@@ -9,17 +9,17 @@ import { PublishCall, type CallEnd, type CallSettings } from './publish-call.ts'
 type Objection = 'never' | 'not-now'
 
 /**
- * Whether the broker may have closed the channel because of a single message. The broker does not say which message: the
- * channel closes, and with it all messages that were in flight.
+ * Whether the broker may have closed the channel because of a single message. The broker does not say which message:
+ * the channel closes, and with it all messages that were in flight.
  */
 export function mayBlameOneMessage(channel: ConfirmingChannel): boolean {
   return objectionOf(channel) !== undefined
 }
 
 /**
- * Publishes the messages without a result one after the other, on a channel apart, so that a message that makes the broker
- * close the channel is rejected alone. This is as slow as the broker's answers; without it, one such message would stop all
- * others for good.
+ * Publishes the messages without a result one after the other, on a channel apart, so that a message that makes the
+ * broker close the channel is rejected alone. This is as slow as the broker's answers; without it, one such message
+ * would stop all others for good.
  *
  * @throws {BrokerUnavailableError} when the broker refuses more than a single message.
  */
@@ -50,9 +50,9 @@ export async function publishOneByOne(
 
 function objectionOf(channel: ConfirmingChannel): Objection | undefined {
   const { code, reason } = channel.refusal ?? {}
-  // PRECONDITION_FAILED: too large for the broker, or a header that it wants to read and cannot.
+  // PRECONDITION_FAILED: the message is too large for the broker, or the broker cannot parse a header.
   if (code === 406) return 'never'
-  // ACCESS_REFUSED: to a routing key that the user may not write to; permissions can change.
+  // ACCESS_REFUSED: the user may not write to the routing key; permissions can change.
   if (code === 403 && /\baccess to topic '/.test(reason ?? '')) return 'not-now'
   return undefined
 }

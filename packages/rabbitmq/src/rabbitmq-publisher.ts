@@ -25,15 +25,15 @@ const LARGEST_MESSAGE_BYTES = 536_870_912
 
 export interface RabbitmqPublisherOptions {
   /**
-   * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client go into its query,
-   * such as `?heartbeat=20` (seconds).
+   * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client belong into the
+   * query, such as `?heartbeat=20` (seconds).
    */
   url: string
   /** Certificates, if the broker's is from a private authority, or if the broker asks for one. For `amqps://` only. */
   tls?: RabbitmqTlsOptions | undefined
   /**
-   * The exchange that messages go to; a message's topic is its routing key. `''` is the default exchange, where the topic is
-   * the name of a queue. At most 255 bytes.
+   * The exchange that messages go to; a message's topic is its routing key. `''` is the default exchange, where the
+   * topic is the name of a queue. At most 255 bytes.
    *
    * @default 'txbox'
    */
@@ -48,18 +48,23 @@ export interface RabbitmqPublisherOptions {
    */
   assertExchange?: boolean | undefined
   /**
-   * How long to wait for the broker while no message can be sent and none is confirmed, in milliseconds. 10 ms to an hour.
+   * How long to wait for the broker while no message can be sent and none is confirmed, in milliseconds. 10 ms to an
+   * hour.
    *
    * @default 30_000
    */
   confirmTimeoutMs?: number | undefined
-  /** How long connecting may take, including the handshake and the exchange, in ms. 10 ms to an hour. @default 10_000 */
+  /**
+   * How long connecting may take, including the handshake and the exchange, in ms. 10 ms to an hour.
+   *
+   * @default 10_000
+   */
   connectTimeoutMs?: number | undefined
   /**
    * The maximum payload: a larger one is rejected for good before it is sent. Keep this at or below the broker's
    * `max_message_size`: 1 byte to 512 MiB.
    *
-   * @default 16 MiB, as RabbitMQ 4 has it
+   * @default 16 MiB, the default of RabbitMQ 4
    */
   maxMessageBytes?: number | undefined
 }
@@ -194,8 +199,8 @@ class RabbitmqPublisher implements Publisher {
     for (const [index, { id, topic }] of batch.messages.entries()) {
       if (batch.results[index] !== undefined) continue
       const message =
-        `Message ${oneLine(id)} was not confirmed within ${this.#settings.confirmTimeoutMs} ms, though others were: a queue that ` +
-        `it was routed to by routing key '${oneLine(topic)}' is in trouble, such as a quorum queue without a majority.`
+        `Message ${oneLine(id)} was not confirmed within ${this.#settings.confirmTimeoutMs} ms, although others were: a queue that ` +
+        `it was routed to by routing key '${oneLine(topic)}' has a problem, such as a quorum queue without a majority.`
       const error = new RetryLaterError({ message })
       batch.settle(index, { status: 'rejected', retryable: true, counted: false, error })
     }
@@ -204,7 +209,7 @@ class RabbitmqPublisher implements Publisher {
   #unconfirmed(connection: BrokerConnection, batch: OrderedBatch): BrokerUnavailableError {
     const why =
       connection.blocked === undefined
-        ? 'Look at its log and its queues, or allow for more with confirmTimeoutMs.'
+        ? 'Check its log and its queues, or raise confirmTimeoutMs.'
         : `It has blocked publishers: ${connection.blocked}. Give it more memory or disk.`
     return new BrokerUnavailableError(
       `RabbitMQ at ${this.#address.name} left ${batch.unknown} of ${batch.messages.length} messages unconfirmed for ` +

@@ -1,8 +1,8 @@
 import { reasonOf as causesOf } from '@txbox/core/internal'
 
 /**
- * The message of a client error, with its causes, in one line and without the period. The text is not shortened: an error
- * that quotes it keeps the client error as its `cause`, and `reasonOf` leaves out causes that are already quoted.
+ * The message of a client error, with its causes, in one line and without the period. The text is not shortened: an
+ * error that quotes it keeps the client error as its `cause`, and `reasonOf` leaves out causes that are already quoted.
  */
 export function reasonOf(error: unknown): string {
   const text = causesOf(error)
@@ -22,7 +22,7 @@ export function brokersReasonOf(error: unknown): string {
   return (/with message "(.*)"/s.exec(text)?.[1] ?? text).replace(/[.\s]+$/, '')
 }
 
-/** The reply code of AMQP, when the broker gave one. */
+/** Returns the reply code of AMQP, if the broker sent one. */
 export function replyCodeOf(error: unknown): number | undefined {
   const code: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined
   return typeof code === 'number' ? code : undefined

@@ -1,14 +1,17 @@
 import type { ConnectedDatabase, Logger, Publisher, RetryPolicy } from '@txbox/core'
 
-/** The events of a relay. Events are for logs and metrics: a listener that throws disturbs nothing. */
+/** The events of a relay, for logs and metrics. An error that a listener throws does not disturb the relay. */
 export interface RelayEvents {
   /** The broker has confirmed a batch of one shard, and the batch was removed from the backlog. */
   published: { shard: number; count: number; durationMs: number }
-  /** The publisher refused a message. The message and its key wait until `dueAt`. */
+  /** The publisher rejected a message. The message and its key wait until `dueAt`. */
   parked: { id: string; topic: string; key?: string; attempt: number; dueAt: Date; error?: unknown }
-  /** The publisher refused a message for good, or for the last time: the message is kept as a dead letter, and its key goes on. */
+  /**
+   * The publisher rejected a message permanently, or for the last time: the message is kept as a dead letter, and its
+   * key continues.
+   */
   'dead-lettered': { id: string; topic: string; key?: string; attempts: number; error: unknown }
-  /** The publisher threw: nothing is known of the batch, and the relay pauses as a whole for `retryInMs`. */
+  /** The publisher threw: the result of the batch is unknown, and the whole relay pauses for `retryInMs`. */
   unavailable: { error: unknown; retryInMs: number }
   'lease-acquired': { shard: number; term: bigint }
   /**
@@ -28,8 +31,8 @@ export interface RelayOptions {
   /** The maximum number of messages in one batch, 1 to 10,000. @default 1000 */
   batchSize?: number | undefined
   /**
-   * The maximum size of the payloads in one batch, 1 KiB to 256 MiB; a single larger message still goes. Four batches are in
-   * memory at a time, sixteen with a publisher that keeps the order of keys. @default 4 MiB
+   * The maximum size of the payloads in one batch, 1 KiB to 256 MiB; a single larger message is published alone. Four
+   * batches are in memory at a time, or sixteen with a publisher that keeps the order of keys. @default 4 MiB
    */
   batchBytes?: number | undefined
   /**
@@ -39,15 +42,24 @@ export interface RelayOptions {
    */
   pollIntervalMs?: { min: number; max: number } | undefined
   /**
-   * `'notify'`: the relay also looks as soon as an outbox with `notify: true` announces messages. PostgreSQL only, on a
-   * connection of its own. Without that connection the relay goes on polling. @default 'poll'
+   * `'notify'`: the relay also polls as soon as a transaction of an outbox with `notify: true` commits. PostgreSQL
+   * only; uses a separate connection. While this connection is broken, the relay still polls at intervals. @default
+   * 'poll'
    */
   wakeup?: 'poll' | 'notify' | undefined
-  /** How long a shard stays with a relay that does not renew its lease, by the database's clock, in ms; 500 ms to 10 min. @default 10_000 */
+  /**
+   * The duration of a lease, by the database's clock: the shards of a relay that dies wait this long. 500 ms to 10 min.
+   *
+   * @default 10_000
+   */
   leaseMs?: number | undefined
-  /** The name of this relay in the table of leases, 1 to 200 characters; each process needs its own. @default host, process id and a random part */
+  /**
+   * The name of this relay in the table of leases, 1 to 200 characters. Each process must have a different name.
+   *
+   * @default host, process id and a random part
+   */
   owner?: string | undefined
-  /** How often a refused message is tried, and after which pauses. @default exponentialBackoff() */
+  /** How often a rejected message is tried, and after which pauses. @default exponentialBackoff() */
   retry?: RetryPolicy | undefined
   /**
    * A logger with pino's argument order, or `consoleLogger()`. The relay logs dead letters and errors as errors, and
@@ -84,12 +96,12 @@ export interface Relay extends AsyncDisposable {
     timeoutMs?: number | undefined
   }): Promise<void>
   /**
-   * Publishes all that is due now, and resolves when each shard has been seen with nothing due since the call, whoever
-   * emptied the shard. Waits while the broker or the database is unavailable. For jobs and tests: a relay that is not running
-   * is started for the length of the drain, and its publisher stays open until `stop`.
+   * Publishes all messages that are due now, for jobs and tests. Resolves when each shard has been seen without due
+   * messages since the call, no matter which relay emptied it. Waits while the broker or the database is unavailable. A
+   * relay that is not running runs until the drain ends; its publisher stays open until `stop`.
    *
-   * @returns what this relay has published meanwhile, how often a message was parked (because it was refused, or is behind a
-   *   refused message), and how many messages became dead letters.
+   * @returns the number of messages that this relay published meanwhile, how often it parked a message (a rejected
+   *   message, or one behind it), and the number of new dead letters.
    */
   drain(): Promise<{ published: number; parked: number; deadLettered: number }>
   /** Resolves when the relay has stopped; rejects only if the relay cannot continue. */

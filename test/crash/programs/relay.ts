@@ -14,7 +14,7 @@ export interface RelayConfig extends ProgramConfig {
   readonly ordering: 'none' | 'per-key'
   /** The first call keeps the event loop busy for so long. */
   readonly blockMs?: number
-  /** Messages that kill whoever publishes them. */
+  /** Messages that kill the relay that publishes them. */
   readonly poison?: readonly string[]
   /** How often a message is tried. */
   readonly attempts?: number

@@ -91,7 +91,7 @@ const COMMANDS = [
 
 let looks = 0
 
-/** Whoever looks at the rows gets an answer. */
+/** Checks that every command that reads the rows gets an answer. */
 async function look(ids: readonly string[]): Promise<void> {
   const shown = ids.flatMap((id) => [
     ['dead-letters', 'show', '--payload', '--', id],

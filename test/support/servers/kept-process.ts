@@ -4,7 +4,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { SystemUser } from './server-user.ts'
 
-/** Whoever starts the server holds the other end of a pipe. The end of the pipe, however it comes, ends the server. */
+/**
+ * The process that starts the server holds the other end of a pipe. When the pipe ends, for any reason, the server
+ * ends.
+ */
 const KEEPER =
   'log=$1 signal=$2; shift 2; "$@" >> "$log" 2>&1 & pid=$!; echo $pid; cat > /dev/null; kill -$signal $pid; wait $pid'
 
@@ -24,8 +27,8 @@ export interface KeptProcessOptions {
 }
 
 /**
- * A server that does not outlive this process, even if this process dies by SIGKILL. Ctrl-C in a terminal does not reach
- * the server: this process decides when the server ends.
+ * A server that does not outlive this process, even if this process dies by SIGKILL. Ctrl-C in a terminal does not
+ * reach the server: this process decides when the server ends.
  */
 export class KeptProcess {
   /** The process id of the server itself. */

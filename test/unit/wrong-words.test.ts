@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { wrongWords } from '../../scripts/wrong-words.mjs'
+
+const words = (file: string, text: string): string[] => wrongWords(file, text).map(({ word }) => word)
+
+test('wrong words in comments are found, and code is not examined', () => {
+  const source = [
+    '/** Reads it anew. */',
+    "const title = 'anew'",
+    ['run()', 'mends it'].join(' // '),
+    '   * under way',
+    '/** → the id */',
+  ]
+  expect(words('a.ts', source.join('\n'))).toEqual(['anew', 'mends', 'under way', '/** →'])
+})
+
+test('wrong words in the prose of a page are found, and code blocks are not examined', () => {
+  expect(words('a.md', 'Whoever waits.\n\n```ts\nanew()\n```\n\nIt waits for ever.')).toEqual([
+    'Whoever',
+    'for ever',
+  ])
+})
+
+test('arrows in examples, and words that only look alike, are allowed', () => {
+  expect(words('a.ts', '// 1 → 2\n/** Amendments, dear reader. */')).toEqual([])
+})
