@@ -2,7 +2,7 @@ import { PgBoss } from 'pg-boss'
 import { expect, onTestFinished, test } from 'vitest'
 import { createGarbageCollector, InvalidOptionError, scheduleWithPgBoss } from '@txbox/gc'
 import { useGarbage } from '../support/garbage.ts'
-import { databaseUrl } from '../support/postgres-outbox-target.ts'
+import { databaseUrl } from '../support/server-outbox-target.ts'
 import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 

@@ -1,7 +1,7 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { garbageStatements } from '../../packages/postgres/src/garbage-statements.ts'
-import { databaseUrl } from '../support/postgres-outbox-target.ts'
+import { databaseUrl } from '../support/server-outbox-target.ts'
 import { useTarget } from '../support/target.ts'
 
 const ROWS = 100_000

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { inboxStatements } from '../../packages/postgres/src/inbox-statements.ts'
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
 import { relayStatements, withIntegers } from '../../packages/postgres/src/relay-statements.ts'
-import { databaseUrl } from '../support/postgres-outbox-target.ts'
+import { databaseUrl } from '../support/server-outbox-target.ts'
 import { useTarget } from '../support/target.ts'
 
 const ROWS = 200_000

@@ -12,7 +12,7 @@ import { outboxStatements } from '../../packages/postgres/src/outbox-statements.
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/version-buffer-statements.ts'
-import { databaseUrl } from '../support/postgres-outbox-target.ts'
+import { databaseUrl } from '../support/server-outbox-target.ts'
 import { poolOf } from '../support/postgres-roots.ts'
 import { useTarget } from '../support/target.ts'
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Kysely, PostgresDialect } from 'kysely'
 import { postgres } from '@txbox/postgres'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { databaseUrl } from '../support/postgres-outbox-target.ts'
+import { databaseUrl } from '../support/server-outbox-target.ts'
 import { SHARD, StoreUnderTest, refusal } from '../support/store-under-test.ts'
 import { useTarget } from '../support/target.ts'
 

@@ -5,7 +5,7 @@ import { migrate, postgres } from '@txbox/postgres'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { SHARD, StoreUnderTest, idsOf, refusal } from '../support/store-under-test.ts'
 import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
-import { databaseUrl } from '../support/postgres-outbox-target.ts'
+import { databaseUrl } from '../support/server-outbox-target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

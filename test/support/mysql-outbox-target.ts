@@ -1,38 +1,23 @@
 import type { Pool } from 'mysql2/promise'
-import { inject } from 'vitest'
 import { poolOf } from './mysql-roots.ts'
 import { openTransactions } from './mysql-status.ts'
-import type { BacklogRow, ParkedRow, OutboxTarget, ServerTransaction, ShardLease } from './outbox-target.ts'
-import type { Row, Target } from './target.ts'
-import { until } from './until.ts'
+import type { BacklogRow, ParkedRow, ServerTransaction } from './outbox-target.ts'
+import { ServerOutboxTarget } from './server-outbox-target.ts'
+import type { Row } from './target.ts'
 
 const OTHERS = 'from information_schema.processlist where db = database() and id <> connection_id()'
 
-export class MysqlOutboxTarget implements OutboxTarget {
-  readonly #target: Target
-  #url = ''
+export class MysqlOutboxTarget extends ServerOutboxTarget {
+  protected readonly tables = 'txbox_'
   /** One connection, so that it can leave itself out; a pool, because tests ask in parallel. */
   #pool: Pool | undefined
 
-  constructor(target: Target) {
-    this.#target = target
-  }
-
-  async open(): Promise<void> {
-    const [serverUrl] = inject('needs').map((name) => inject('servers')[name])
-    const url = new URL(serverUrl ?? '')
-    const [row] = await this.#target.sql('select database() as name')
-    url.pathname = `/${String(row?.['name'])}`
-    this.#url = url.href
-    this.#pool = poolOf(this.#url, { connectionLimit: 1 }).promise()
+  protected connect(url: string): void {
+    this.#pool = poolOf(url, { connectionLimit: 1 }).promise()
   }
 
   async close(): Promise<void> {
     await this.#pool?.end()
-  }
-
-  url(): string {
-    return this.#url
   }
 
   async sql(text: string, parameters: readonly unknown[] = []): Promise<readonly Row[]> {
@@ -58,21 +43,6 @@ export class MysqlOutboxTarget implements OutboxTarget {
     ) as unknown as readonly ParkedRow[]
   }
 
-  async backlogSize(): Promise<number> {
-    const [row] = await this.sql(
-      `select (select count(*) from txbox_outbox) + (select count(*) from txbox_parked where dead_at is null) as n`,
-    )
-    return Number(row?.['n'])
-  }
-
-  settled(): Promise<void> {
-    return until(
-      async () => (await this.backlogSize()) === 0,
-      async () =>
-        `the backlog is empty; there is ${JSON.stringify([...(await this.backlog()), ...(await this.parked())].slice(0, 10))}`,
-    )
-  }
-
   async fill(messages: number): Promise<void> {
     for (let from = 1; from <= messages; from += 10_000) {
       const rows = Array.from({ length: Math.min(10_000, messages - from + 1) }, (_, index) => [
@@ -88,21 +58,11 @@ export class MysqlOutboxTarget implements OutboxTarget {
     }
   }
 
-  async leases(): Promise<readonly ShardLease[]> {
-    const rows = await this.sql(
+  protected heldRows(): Promise<readonly Row[]> {
+    return this.sql(
       `select cast(name as char) as name, cast(owner as char) as owner, cast(term as char) as term from txbox_leases
        where left(name, 7) = 'outbox/' and owner is not null and expires_at > utc_timestamp(6) order by name`,
     )
-    return rows.map((row) => ({
-      shard: Number(String(row['name']).slice('outbox/'.length)),
-      owner: String(row['owner']),
-      term: BigInt(String(row['term'])),
-    }))
-  }
-
-  async heldLeases(): Promise<number> {
-    const [row] = await this.sql('select count(*) as n from txbox_leases where owner is not null')
-    return Number(row?.['n'])
   }
 
   async expireLeases(owner?: string): Promise<void> {
@@ -133,23 +93,9 @@ export class MysqlOutboxTarget implements OutboxTarget {
     return Number(row?.['n'])
   }
 
-  async cutConnections(): Promise<number> {
+  protected async endConnections(): Promise<number> {
     const rows = await this.sql(`select id as thread ${OTHERS}`)
     for (const row of rows) await this.sql(`kill ${Number(row['thread'])}`).catch(() => undefined)
-    // Those of the target itself were cut as well: its pool notices when they are used.
-    for (let connection = 0; connection < 2; connection += 1) {
-      const works = (): Promise<boolean> =>
-        this.#target.sql('select 1').then(
-          () => true,
-          () => false,
-        )
-      await until(works, () => 'the target cannot connect again')
-    }
     return rows.length
-  }
-
-  async clear(): Promise<void> {
-    for (const table of ['outbox', 'parked', 'redrives']) await this.sql(`delete from txbox_${table}`)
-    await this.sql('delete from txbox_leases')
   }
 }

@@ -1,9 +1,10 @@
-import { CompiledQuery, type Kysely, type Transaction } from 'kysely'
+import type { Kysely } from 'kysely'
 import { inject } from 'vitest'
 import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2'
 import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import { mysql } from '@txbox/mysql'
-import type { OpenTransaction, Root, RootOptions, Row } from './target.ts'
+import { isKysely, kyselyRootOn, kyselyRows, RootTransactions } from './roots.ts'
+import type { Root, RootOptions, Row } from './target.ts'
 
 /** A pool whose connections tests may kill. `setup`: statements that each new connection begins with. */
 export function poolOf(url: string, config: PoolOptions, setup: readonly string[] = []): Pool {
@@ -37,7 +38,7 @@ export function setupOf({ isolation }: RootOptions): readonly string[] {
 }
 
 export function mysql2Root(pool: Pool, options: RootOptions, style: 'promise' | 'callback'): Root {
-  const open = new Set<OpenTransaction>()
+  const transactions = new RootTransactions(execOn)
   const db = pool.promise()
   return {
     db,
@@ -46,7 +47,7 @@ export function mysql2Root(pool: Pool, options: RootOptions, style: 'promise' | 
       const connection = await db.getConnection()
       await connection.beginTransaction()
       const tx = style === 'promise' ? connection : (connection.connection as unknown as PoolConnection)
-      return transactionOn(open, tx, async (statement) => {
+      return transactions.add(tx, async (statement) => {
         try {
           await connection.query(statement)
           connection.release()
@@ -57,7 +58,7 @@ export function mysql2Root(pool: Pool, options: RootOptions, style: 'promise' | 
       })
     },
     async close() {
-      await rollBackAll(open)
+      await transactions.rollBackAll()
       // A connection that a test has cut says so when it is closed.
       await db.end().catch(() => undefined)
     },
@@ -65,75 +66,11 @@ export function mysql2Root(pool: Pool, options: RootOptions, style: 'promise' | 
 }
 
 export function kyselyRoot(db: Kysely<object>, options: RootOptions): Root {
-  const open = new Set<OpenTransaction>()
-  return {
-    db,
-    database: mysql({ db, ...prefixOf(options) }) as unknown as ConnectedDatabase<TransactionHandle>,
-    async begin() {
-      // A transaction of Kysely's lasts as long as its callback: this one waits to be told how to end.
-      const begun = Promise.withResolvers<Transaction<object>>()
-      const end = Promise.withResolvers<'commit' | 'rollback'>()
-      const rolledBack = new Error('rolled back')
-      const ended = db
-        .transaction()
-        .execute(async (tx) => {
-          begun.resolve(tx)
-          if ((await end.promise) === 'rollback') throw rolledBack
-        })
-        .catch((error: unknown) => {
-          begun.reject(error)
-          if (error !== rolledBack) throw error
-        })
-      ended.catch(() => undefined)
-      return transactionOn(open, await begun.promise, async (statement) => {
-        end.resolve(statement)
-        await ended
-      })
-    },
-    async close() {
-      await rollBackAll(open)
-      await db.destroy().catch(() => undefined)
-    },
-  }
-}
-
-async function rollBackAll(open: ReadonlySet<OpenTransaction>): Promise<void> {
-  for (const transaction of open) await transaction.rollback().catch(() => undefined)
+  return kyselyRootOn(db, mysql({ db, ...prefixOf(options) }), execOn)
 }
 
 function prefixOf(options: RootOptions): { prefix?: string } {
   return options.schema === undefined ? {} : { prefix: options.schema }
-}
-
-function transactionOn(
-  open: Set<OpenTransaction>,
-  tx: TransactionHandle,
-  finish: (how: 'commit' | 'rollback') => Promise<void>,
-): OpenTransaction {
-  const settings = new Set<string>()
-  const exec: OpenTransaction['exec'] = (sql, parameters = []) => {
-    // A setting is the connection's, not the transaction's: its next user must not find it.
-    const setting = /^set session (\w+) =/.exec(sql)?.[1]
-    if (setting !== undefined) settings.add(setting)
-    return execOn(tx, sql, parameters)
-  }
-  const end = async (how: 'commit' | 'rollback'): Promise<void> => {
-    open.delete(transaction)
-    for (const setting of settings) {
-      await execOn(tx, `set session ${setting} = default`, []).catch(() => undefined)
-    }
-    await finish(how)
-  }
-  const transaction: OpenTransaction = {
-    tx,
-    exec,
-    savepoint: async (name) => void (await exec(`savepoint ${name}`)),
-    rollbackTo: async (name) => void (await exec(`rollback to savepoint ${name}`)),
-    commit: () => end('commit'),
-    rollback: () => end('rollback'),
-  }
-  open.add(transaction)
-  return transaction
 }
 
 /** SQL through a handle of any kind. */
@@ -142,7 +79,7 @@ export async function execOn(
   sql: string,
   parameters: readonly unknown[],
 ): Promise<readonly Row[]> {
-  if (isKysely(tx)) return (await tx.executeQuery<Row>(CompiledQuery.raw(sql, [...parameters]))).rows
+  if (isKysely(tx)) return kyselyRows(tx, sql, parameters)
   const connection =
     (tx as unknown as { connection?: PoolConnection }).connection ?? (tx as unknown as PoolConnection)
   return new Promise((resolve, reject) => {
@@ -151,8 +88,4 @@ export async function execOn(
       else resolve(Array.isArray(rows) ? (rows as Row[]) : [])
     })
   })
-}
-
-function isKysely(tx: object): tx is Transaction<object> {
-  return 'isTransaction' in tx
 }

@@ -5,6 +5,7 @@ import { migrate, mysql } from '@txbox/mysql'
 import { oddRoots, strayHandles } from './mysql-oddities.ts'
 import { execOn, kyselyRoot, mysql2Root, poolOf, setupOf } from './mysql-roots.ts'
 import { openTransactions } from './mysql-status.ts'
+import { ServerTarget } from './server-target.ts'
 import { createDatabase } from './servers/mysql-databases.ts'
 import type {
   ClaimRow,
@@ -31,14 +32,14 @@ export const mysqlKinds: readonly HandleKind[] = [
 ]
 
 /** MySQL, or MariaDB. */
-export class MysqlTarget implements Target {
+export class MysqlTarget extends ServerTarget {
   readonly engine: 'mysql' | 'mariadb'
   readonly kinds = mysqlKinds
   readonly outboxTable = 'txbox_outbox'
   readonly failedInsertLocks = true
-  readonly oddities = Object.keys(oddRoots)
-  readonly strayHandles = Object.keys(strayHandles)
   readonly costs = { fresh: 1, duplicate: 2, freshBatch: 1, mixedBatch: 2 }
+  protected readonly clock = 'utc_timestamp(6)'
+  protected readonly usualPort = 3306
   /** A deadlock: the server rolls the whole transaction back, and what follows commits statement by statement. */
   readonly abortions: Target['abortions'] = {
     'a deadlock': async (tx) => (await this.prepareAbortion(tx))(),
@@ -48,30 +49,22 @@ export class MysqlTarget implements Target {
     'a violated constraint': (tx) => execOn(tx, 'insert into effects (name) values (?)', [null]),
     'a statement that was cancelled': (tx) => this.#cancelled(tx),
   }
-  #url = ''
   #observer: Pool | undefined
-  #drop: (() => Promise<void>) | undefined
   #deadlocks = 0
 
   constructor(engine: 'mysql' | 'mariadb') {
+    super({ oddRoots, strayHandles })
     this.engine = engine
   }
 
   async create(serverUrl: string): Promise<void> {
-    const { url, drop } = await createDatabase(serverUrl)
-    this.#url = url
-    this.#drop = drop
-    this.#observer = poolOf(url, { connectionLimit: 2, timezone: 'Z' }).promise()
+    this.adopt(await createDatabase(serverUrl))
+    this.#observer = poolOf(this.url, { connectionLimit: 2, timezone: 'Z' }).promise()
     await this.sql(
       'create table effects (seq bigint unsigned not null auto_increment primary key, name varchar(700) not null)',
     )
     await this.sql('create table counters (name varchar(200) primary key, n integer not null)')
     await this.sql('create table ballast (n bigint unsigned not null auto_increment primary key)')
-  }
-
-  async close(): Promise<void> {
-    await this.#observer?.end()
-    await this.#drop?.()
   }
 
   waitersMustRetry(): boolean {
@@ -83,33 +76,15 @@ export class MysqlTarget implements Target {
     return isolation === 'snapshot isolation'
   }
 
-  address(): { host: string; port: number } {
-    const { hostname, port } = new URL(this.#url)
-    return { host: hostname, port: Number(port === '' ? 3306 : port) }
-  }
-
   open(kind: HandleKind, options: RootOptions = {}): Root {
-    const url = new URL(this.#url)
-    if (options.through !== undefined) {
-      url.hostname = options.through.address.host
-      url.port = String(options.through.address.port)
-    }
-    url.username = options.as?.user ?? url.username
-    url.pathname = options.as?.database ?? url.pathname
     const style = kind.name.includes('callback') ? 'callback' : 'promise'
     const pool = poolOf(
-      url.href,
+      this.urlFor(options),
       { connectionLimit: options.max ?? 4, ...(style === 'callback' && { flags: ['-FOUND_ROWS'] }) },
       setupOf(options),
     )
     if (kind.library === 'mysql2') return mysql2Root(pool, options, style)
     return kyselyRoot(new Kysely({ dialect: new MysqlDialect({ pool }) }), options)
-  }
-
-  openOdd(odd: string): Root {
-    const open = oddRoots[odd]
-    if (open === undefined) throw new Error(`There is no odd root '${odd}'.`)
-    return open(this.#url)
   }
 
   detached(options: { schema?: string } = {}): Database {
@@ -137,15 +112,6 @@ export class MysqlTarget implements Target {
     return Array.isArray(rows) ? (rows as Row[]) : []
   }
 
-  async effect(tx: TransactionHandle, name: string): Promise<void> {
-    await execOn(tx, 'insert into effects (name) values (?)', [name])
-  }
-
-  async effects(name: string): Promise<number> {
-    const [row] = await this.sql('select count(*) as n from effects where name = ?', [name])
-    return Number(row?.['n'])
-  }
-
   async claims(consumer: string): Promise<readonly ClaimRow[]> {
     const rows = await this.sql(
       `select cast(\`key\` as char character set utf8mb4) as \`key\`, correlation_id as correlationId,
@@ -164,25 +130,6 @@ export class MysqlTarget implements Target {
     )
   }
 
-  async now(): Promise<Date> {
-    const [row] = await this.sql('select utc_timestamp(6) as now')
-    return row?.['now'] as Date
-  }
-
-  async past(instant: Date): Promise<void> {
-    await until(
-      async () => (await this.now()) > instant,
-      () => `the database's clock has not reached ${instant.toISOString()}`,
-    )
-  }
-
-  async blocked(count: number): Promise<void> {
-    await until(
-      async () => (await this.#blocked()) >= count,
-      async () => `${count} blocked connections. There are ${await this.#blocked()}`,
-    )
-  }
-
   async limitLockWait(transaction: OpenTransaction, ms: number): Promise<void> {
     await transaction.exec(`set session innodb_lock_wait_timeout = ${Math.max(1, Math.ceil(ms / 1000))}`)
   }
@@ -198,7 +145,7 @@ export class MysqlTarget implements Target {
   }
 
   async hasWritten(transaction: OpenTransaction): Promise<boolean> {
-    const id = await connectionId(transaction)
+    const id = await this.connectionOf(transaction)
     const open = await openTransactions((text) => this.sql(text))
     return open.some(({ thread, hasWritten }) => thread === id && hasWritten)
   }
@@ -207,21 +154,25 @@ export class MysqlTarget implements Target {
     return typeof error === 'object' && error !== null && Reflect.get(error, 'errno') === 1213
   }
 
-  async withStrayHandle(name: string, work: (handle: object) => Promise<void>): Promise<void> {
-    await strayHandles[name]?.(this.#url, work)
+  protected async closeObserver(): Promise<void> {
+    await this.#observer?.end()
   }
 
-  async kill(transaction: OpenTransaction): Promise<void> {
-    const id = await connectionId(transaction)
-    await this.sql(`kill ${id}`)
-    await until(
-      async () =>
-        (await this.sql('select 1 from information_schema.processlist where id = ?', [id])).length === 0,
-      () => `connection ${id} is still there`,
-    )
+  protected async connectionOf(transaction: OpenTransaction): Promise<number> {
+    const [row] = await transaction.exec('select connection_id() as id')
+    return Number(row?.['id'])
   }
 
-  async #blocked(): Promise<number> {
+  protected async endConnection(connection: number): Promise<void> {
+    await this.sql(`kill ${connection}`)
+  }
+
+  protected async isConnected(connection: number): Promise<boolean> {
+    const rows = await this.sql('select 1 from information_schema.processlist where id = ?', [connection])
+    return rows.length > 0
+  }
+
+  protected async blockedConnections(): Promise<number> {
     if (this.engine === 'mariadb') {
       const open = await openTransactions((text) => this.sql(text))
       return open.filter(({ waits }) => waits).length
@@ -282,9 +233,4 @@ export class MysqlTarget implements Target {
     if (this.#observer === undefined) throw new Error('The database is created before the first test.')
     return this.#observer
   }
-}
-
-async function connectionId(transaction: OpenTransaction): Promise<number> {
-  const [row] = await transaction.exec('select connection_id() as id')
-  return Number(row?.['id'])
 }

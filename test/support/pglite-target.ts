@@ -14,9 +14,11 @@ export class PgliteTarget extends PostgresTarget {
   override readonly kinds: readonly HandleKind[] = [
     { name: 'Kysely transaction', library: 'kysely', pipelined: false, joinsBegin: false },
   ]
-  override readonly oddities: readonly string[] = []
-  override readonly strayHandles: readonly string[] = []
   #pglite: PGlite | undefined
+
+  constructor() {
+    super({ oddRoots: {}, strayHandles: {} })
+  }
 
   override async create(): Promise<void> {
     this.#pglite = await PGlite.create()

@@ -1,33 +1,18 @@
 import { Pool } from 'pg'
-import { inject } from 'vitest'
-import type { BacklogRow, ParkedRow, OutboxTarget, ServerTransaction, ShardLease } from './outbox-target.ts'
-import type { Row, Target } from './target.ts'
-import { until } from './until.ts'
+import type { BacklogRow, ParkedRow, ServerTransaction } from './outbox-target.ts'
+import { numbered } from './postgres-roots.ts'
+import { ServerOutboxTarget } from './server-outbox-target.ts'
+import type { Row } from './target.ts'
 
 const OTHERS = "datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"
 
-/** Where the database of a target is. */
-export async function databaseUrl(target: Target): Promise<string> {
-  const [serverUrl] = inject('needs').map((name) => inject('servers')[name])
-  const url = new URL(serverUrl ?? '')
-  const [row] = await target.sql('select current_database() as name')
-  url.pathname = `/${String(row?.['name'])}`
-  return url.href
-}
-
-export class PostgresOutboxTarget implements OutboxTarget {
-  readonly #target: Target
-  #url = ''
+export class PostgresOutboxTarget extends ServerOutboxTarget {
+  protected readonly tables = 'txbox.'
   /** One connection, so that it can leave itself out; a pool, because tests ask in parallel. */
   #pool: Pool | undefined
 
-  constructor(target: Target) {
-    this.#target = target
-  }
-
-  async open(): Promise<void> {
-    this.#url = await databaseUrl(this.#target)
-    this.#pool = new Pool({ connectionString: this.#url, max: 1, idleTimeoutMillis: 0 })
+  protected connect(url: string): void {
+    this.#pool = new Pool({ connectionString: url, max: 1, idleTimeoutMillis: 0 })
     // The database may be dropped before the connection has gone.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => void client.on('error', () => undefined))
@@ -37,15 +22,9 @@ export class PostgresOutboxTarget implements OutboxTarget {
     await this.#pool?.end()
   }
 
-  url(): string {
-    return this.#url
-  }
-
   async sql(text: string, parameters: readonly unknown[] = []): Promise<readonly Row[]> {
     if (this.#pool === undefined) throw new Error('The connection is opened before the first test.')
-    let number = 0
-    const numbered = text.replaceAll('?', () => `$${(number += 1)}`)
-    return (await this.#pool.query<Row>(numbered, [...parameters])).rows
+    return (await this.#pool.query<Row>(numbered(text), [...parameters])).rows
   }
 
   async backlog(): Promise<readonly BacklogRow[]> {
@@ -63,21 +42,6 @@ export class PostgresOutboxTarget implements OutboxTarget {
     return rows as unknown as readonly ParkedRow[]
   }
 
-  async backlogSize(): Promise<number> {
-    const [row] = await this.sql(
-      `select (select count(*) from txbox.outbox) + (select count(*) from txbox.parked where dead_at is null) as n`,
-    )
-    return Number(row?.['n'])
-  }
-
-  settled(): Promise<void> {
-    return until(
-      async () => (await this.backlogSize()) === 0,
-      async () =>
-        `the backlog is empty; there is ${JSON.stringify([...(await this.backlog()), ...(await this.parked())].slice(0, 10))}`,
-    )
-  }
-
   async fill(messages: number): Promise<void> {
     await this.sql(
       `insert into txbox.outbox (shard, id, topic, key, content_type, headers, payload)
@@ -87,21 +51,11 @@ export class PostgresOutboxTarget implements OutboxTarget {
     )
   }
 
-  async leases(): Promise<readonly ShardLease[]> {
-    const rows = await this.sql(
+  protected heldRows(): Promise<readonly Row[]> {
+    return this.sql(
       `select name, owner, term::text as term from txbox.leases
        where starts_with(name, 'outbox/') and owner is not null and expires_at > clock_timestamp() order by name`,
     )
-    return rows.map((row) => ({
-      shard: Number(String(row['name']).slice('outbox/'.length)),
-      owner: String(row['owner']),
-      term: BigInt(String(row['term'])),
-    }))
-  }
-
-  async heldLeases(): Promise<number> {
-    const [row] = await this.sql('select count(*)::int as n from txbox.leases where owner is not null')
-    return Number(row?.['n'])
   }
 
   async expireLeases(owner?: string): Promise<void> {
@@ -135,22 +89,8 @@ export class PostgresOutboxTarget implements OutboxTarget {
     return Number(row?.['n'])
   }
 
-  async cutConnections(): Promise<number> {
+  protected async endConnections(): Promise<number> {
     const cut = await this.sql(`select pid, pg_terminate_backend(pid) from pg_stat_activity where ${OTHERS}`)
-    // Those of the target itself were cut as well: its pool notices when they are used.
-    for (let connection = 0; connection < 2; connection += 1) {
-      const works = (): Promise<boolean> =>
-        this.#target.sql('select 1').then(
-          () => true,
-          () => false,
-        )
-      await until(works, () => 'the target cannot connect again')
-    }
     return cut.length
-  }
-
-  async clear(): Promise<void> {
-    for (const table of ['outbox', 'parked', 'redrives']) await this.sql(`delete from txbox.${table}`)
-    await this.sql('delete from txbox.leases')
   }
 }

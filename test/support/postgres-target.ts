@@ -4,18 +4,9 @@ import type { Database, TransactionHandle } from '@txbox/core'
 import { migrate, postgres } from '@txbox/postgres'
 import { abortions, oddRoots, strayHandles } from './postgres-oddities.ts'
 import { execOn, kyselyRoot, numbered, pgRoot, poolOf } from './postgres-roots.ts'
+import { ServerTarget } from './server-target.ts'
 import { createDatabase } from './servers/postgres-databases.ts'
-import type {
-  ClaimRow,
-  HandleKind,
-  Isolation,
-  OpenTransaction,
-  Root,
-  RootOptions,
-  Row,
-  Target,
-} from './target.ts'
-import { until } from './until.ts'
+import type { ClaimRow, HandleKind, Isolation, OpenTransaction, Root, RootOptions, Row } from './target.ts'
 
 export const postgresKinds: readonly HandleKind[] = [
   { name: 'Kysely transaction', library: 'kysely', pipelined: false, joinsBegin: false },
@@ -23,27 +14,28 @@ export const postgresKinds: readonly HandleKind[] = [
   { name: 'pg client with pipeline', library: 'pg', pipelined: true, joinsBegin: true },
 ]
 
-export class PostgresTarget implements Target {
+export class PostgresTarget extends ServerTarget {
   readonly engine = 'postgres'
   readonly kinds: readonly HandleKind[] = postgresKinds
   readonly outboxTable = 'txbox.outbox'
   readonly failedInsertLocks = false
-  readonly oddities: readonly string[] = Object.keys(oddRoots)
-  readonly strayHandles: readonly string[] = Object.keys(strayHandles)
   readonly abortions = abortions
   readonly recoverable = abortions
   readonly costs = { fresh: 1, duplicate: 2, freshBatch: 1, mixedBatch: 1 }
-  #url = ''
+  protected readonly clock = 'clock_timestamp()'
+  protected override readonly effectsTable = 'public.effects'
+  protected readonly usualPort = 5432
   #observer: Pool | undefined
-  #drop: (() => Promise<void>) | undefined
+
+  constructor(strangers: ConstructorParameters<typeof ServerTarget>[0] = { oddRoots, strayHandles }) {
+    super(strangers)
+  }
 
   async create(serverUrl: string): Promise<void> {
-    const { url, drop } = await createDatabase(serverUrl)
-    this.#url = url
-    this.#drop = drop
-    this.#observer = poolOf(url, { max: 2 })
+    this.adopt(await createDatabase(serverUrl))
+    this.#observer = poolOf(this.url, { max: 2 })
     // Deadlocks are found after a second; a superuser may have it sooner.
-    const { pathname } = new URL(url)
+    const { pathname } = new URL(this.url)
     await this.sql(`alter database ${pathname.slice(1)} set deadlock_timeout = '50ms'`).catch(() => undefined)
     await this.createTables()
   }
@@ -55,11 +47,6 @@ export class PostgresTarget implements Target {
     await this.sql('create table counters (name text primary key, n integer not null)')
   }
 
-  async close(): Promise<void> {
-    await this.#observer?.end()
-    await this.#drop?.()
-  }
-
   waitersMustRetry(isolation: Isolation): boolean {
     // The winner's row is not in the snapshot of one who waited: 40001.
     return isolation === 'repeatable read'
@@ -69,20 +56,8 @@ export class PostgresTarget implements Target {
     return isolation === 'repeatable read'
   }
 
-  address(): { host: string; port: number } {
-    const { hostname, port } = new URL(this.#url)
-    return { host: hostname, port: Number(port === '' ? 5432 : port) }
-  }
-
   open(kind: HandleKind, options: RootOptions = {}): Root {
-    const url = new URL(this.#url)
-    if (options.through !== undefined) {
-      url.hostname = options.through.address.host
-      url.port = String(options.through.address.port)
-    }
-    url.username = options.as?.user ?? url.username
-    url.pathname = options.as?.database ?? url.pathname
-    const pool = poolOf(url.href, {
+    const pool = poolOf(this.urlFor(options), {
       max: options.max ?? 4,
       pipeline: kind.pipelined,
       ...(options.isolation && {
@@ -91,12 +66,6 @@ export class PostgresTarget implements Target {
     })
     if (kind.library === 'pg') return pgRoot(pool, options)
     return kyselyRoot(new Kysely({ dialect: new PostgresDialect({ pool }) }), options)
-  }
-
-  openOdd(odd: string): Root {
-    const open = oddRoots[odd]
-    if (open === undefined) throw new Error(`There is no odd root '${odd}'.`)
-    return open(this.#url)
   }
 
   detached(options: { schema?: string } = {}): Database {
@@ -122,15 +91,6 @@ export class PostgresTarget implements Target {
     return (await this.#pool().query<Row>(numbered(text), [...parameters])).rows
   }
 
-  async effect(tx: TransactionHandle, name: string): Promise<void> {
-    await execOn(tx, 'insert into public.effects (name) values (?)', [name])
-  }
-
-  async effects(name: string): Promise<number> {
-    const [row] = await this.sql('select count(*)::int as n from effects where name = ?', [name])
-    return Number(row?.['n'])
-  }
-
   async claims(consumer: string): Promise<readonly ClaimRow[]> {
     const rows = await this.sql(
       `select key, correlation_id as "correlationId", processed_at as "processedAt", expires_at as "expiresAt"
@@ -145,31 +105,6 @@ export class PostgresTarget implements Target {
       `update txbox.inbox set expires_at = clock_timestamp() - interval '1 second'
        where consumer = ? and (key = ? or ?::boolean)`,
       [consumer, key ?? '', key === undefined],
-    )
-  }
-
-  async now(): Promise<Date> {
-    const [row] = await this.sql('select clock_timestamp() as now')
-    return row?.['now'] as Date
-  }
-
-  async past(instant: Date): Promise<void> {
-    await until(
-      async () => (await this.now()) > instant,
-      () => `the database's clock has not reached ${instant.toISOString()}`,
-    )
-  }
-
-  async blocked(count: number): Promise<void> {
-    const activity = (): Promise<readonly Row[]> =>
-      this.sql(
-        `select state, wait_event_type, wait_event, query from pg_stat_activity
-         where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
-      )
-    await until(
-      async () => (await activity()).filter((row) => row['wait_event_type'] === 'Lock').length >= count,
-      async () =>
-        `${count} blocked connections. There are: ${JSON.stringify(await activity(), undefined, 1)}`,
     )
   }
 
@@ -201,17 +136,35 @@ export class PostgresTarget implements Target {
     return typeof error === 'object' && error !== null && Reflect.get(error, 'code') === '40P01'
   }
 
-  async withStrayHandle(name: string, work: (handle: object) => Promise<void>): Promise<void> {
-    await strayHandles[name]?.(this.#url, work)
+  protected async closeObserver(): Promise<void> {
+    await this.#observer?.end()
   }
 
-  async kill(transaction: OpenTransaction): Promise<void> {
+  protected async blockedConnections(): Promise<number> {
+    return (await this.#activity()).filter((row) => row['wait_event_type'] === 'Lock').length
+  }
+
+  protected override async describeBlocked(): Promise<string> {
+    return JSON.stringify(await this.#activity(), undefined, 1)
+  }
+
+  protected async connectionOf(transaction: OpenTransaction): Promise<number> {
     const [row] = await transaction.exec('select pg_backend_pid() as pid')
-    const pid = row?.['pid']
-    await this.sql('select pg_terminate_backend(?)', [pid])
-    await until(
-      async () => (await this.sql('select 1 from pg_stat_activity where pid = ?', [pid])).length === 0,
-      () => `connection ${String(pid)} is still there`,
+    return Number(row?.['pid'])
+  }
+
+  protected async endConnection(connection: number): Promise<void> {
+    await this.sql('select pg_terminate_backend(?)', [connection])
+  }
+
+  protected async isConnected(connection: number): Promise<boolean> {
+    return (await this.sql('select 1 from pg_stat_activity where pid = ?', [connection])).length > 0
+  }
+
+  #activity(): Promise<readonly Row[]> {
+    return this.sql(
+      `select state, wait_event_type, wait_event, query from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
     )
   }
 

@@ -1,0 +1,99 @@
+import { CompiledQuery, type Kysely, type Transaction } from 'kysely'
+import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
+import type { OpenTransaction, Root, Row } from './target.ts'
+
+/** SQL through a handle of any kind. */
+export type ExecOn = (
+  tx: TransactionHandle,
+  sql: string,
+  parameters: readonly unknown[],
+) => Promise<readonly Row[]>
+
+/** The open transactions of a root. */
+export class RootTransactions {
+  readonly #open = new Set<OpenTransaction>()
+  readonly #execOn: ExecOn
+
+  constructor(execOn: ExecOn) {
+    this.#execOn = execOn
+  }
+
+  /** `finish` ends the transaction and gives its connection back. */
+  add(tx: TransactionHandle, finish: (how: 'commit' | 'rollback') => Promise<void>): OpenTransaction {
+    const settings = new Set<string>()
+    const exec: OpenTransaction['exec'] = (sql, parameters = []) => {
+      // A setting is the connection's, not the transaction's: its next user must not find it.
+      const setting = /^set session (\w+) =/.exec(sql)?.[1]
+      if (setting !== undefined) settings.add(setting)
+      return this.#execOn(tx, sql, parameters)
+    }
+    const end = async (how: 'commit' | 'rollback'): Promise<void> => {
+      this.#open.delete(transaction)
+      for (const setting of settings) {
+        await this.#execOn(tx, `set session ${setting} = default`, []).catch(() => undefined)
+      }
+      await finish(how)
+    }
+    const transaction: OpenTransaction = {
+      tx,
+      exec,
+      savepoint: async (name) => void (await exec(`savepoint ${name}`)),
+      rollbackTo: async (name) => void (await exec(`rollback to savepoint ${name}`)),
+      commit: () => end('commit'),
+      rollback: () => end('rollback'),
+    }
+    this.#open.add(transaction)
+    return transaction
+  }
+
+  async rollBackAll(): Promise<void> {
+    for (const transaction of this.#open) await transaction.rollback().catch(() => undefined)
+  }
+}
+
+/** A root of Kysely, on any database. */
+export function kyselyRootOn(db: Kysely<object>, database: unknown, execOn: ExecOn): Root {
+  const transactions = new RootTransactions(execOn)
+  return {
+    db,
+    database: database as ConnectedDatabase<TransactionHandle>,
+    async begin() {
+      // A transaction of Kysely's lasts as long as its callback: this one waits to be told how to end.
+      const begun = Promise.withResolvers<Transaction<object>>()
+      const end = Promise.withResolvers<'commit' | 'rollback'>()
+      const rolledBack = new Error('rolled back')
+      const ended = db
+        .transaction()
+        .execute(async (tx) => {
+          begun.resolve(tx)
+          if ((await end.promise) === 'rollback') throw rolledBack
+        })
+        .catch((error: unknown) => {
+          begun.reject(error)
+          if (error !== rolledBack) throw error
+        })
+      ended.catch(() => undefined)
+      return transactions.add(await begun.promise, async (how) => {
+        end.resolve(how)
+        await ended
+      })
+    },
+    async close() {
+      await transactions.rollBackAll()
+      // A connection that a test has cut says so when it is closed.
+      await db.destroy().catch(() => undefined)
+    },
+  }
+}
+
+export function isKysely(tx: object): tx is Transaction<object> {
+  return 'isTransaction' in tx
+}
+
+export async function kyselyRows(
+  tx: Transaction<object>,
+  sql: string,
+  parameters: readonly unknown[],
+): Promise<readonly Row[]> {
+  return (await tx.executeQuery<Row>(CompiledQuery.raw(sql, [...parameters]))).rows
+}
