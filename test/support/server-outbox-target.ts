@@ -74,7 +74,7 @@ export abstract class ServerOutboxTarget implements OutboxTarget {
   protected abstract connect(url: string): void
   /** Name, owner and term of the leases of shards that are in force, by name. */
   protected abstract heldRows(): Promise<readonly Row[]>
-  /** → how many connections of others were ended */
+  /** @returns how many connections of others were ended */
   protected abstract endConnections(): Promise<number>
 
   abstract close(): Promise<void>
