@@ -15,7 +15,7 @@ const lease: Lease = { name: NAME, owner: 'me', term: 7n, crashes: 0, inFlight: 
 /** What nobody has put there: it is looked for. */
 const refused: Settlement = {
   accepted: [],
-  refused: [refusalOf({ seq: 1n, stamp: 1, address: undefined }, 60_000)],
+  refused: [refusalOf({ seq: 1n, stamp: 1 }, 60_000)],
   behind: [],
 }
 

@@ -65,7 +65,6 @@ function toMessage(stored: StoredMessage, shard: number, payload: Buffer): Backl
   return {
     seq,
     stamp,
-    address: undefined,
     shard,
     id,
     topic,

@@ -1,5 +1,5 @@
 /* PostgreSQL returns a message as columns of text; MySQL and MariaDB return one value of bytes with all of its fields. */
-import { decodeHeaders, type BacklogMessage } from '@txbox/core'
+import { decodeHeaders, type BacklogMessage, type BacklogRow } from '@txbox/core'
 import { toStamp, withinBytes, type Row } from '@txbox/sql'
 import { COMMON } from './relay-statements.ts'
 
@@ -63,7 +63,22 @@ function addressOf(tid: string): number {
   return block! * 0x1_0000 + offset!
 }
 
-function toMessage(row: Row, shard: number, payload: Buffer): BacklogMessage {
+/** A message with the physical position of its row when it was read. Only rows of the outbox have one. */
+export interface LocatedMessage extends BacklogMessage {
+  readonly address: number | undefined
+}
+
+/**
+ * The positions of rows that this package has read: a caller of the port settles the same objects that it has read.
+ *
+ * @returns `undefined` when a row has no position.
+ */
+export function addressesOf(rows: readonly BacklogRow[]): readonly number[] | undefined {
+  const addresses = rows.flatMap((row) => (row as Partial<LocatedMessage>).address ?? [])
+  return addresses.length === rows.length ? addresses : undefined
+}
+
+function toMessage(row: Row, shard: number, payload: Buffer): LocatedMessage {
   const text = (name: string): string | undefined => (row[name] as string | null) ?? undefined
   const { headers, undecodable } = decodeHeaders((row['headers'] as string | null) ?? COMMON.headers)
   return {

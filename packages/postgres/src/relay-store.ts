@@ -13,7 +13,7 @@ import type {
   ShardWork,
 } from '@txbox/core'
 import { inlineBytes, refused as verdictOf, waiting, withoutLater, type Row, type Source } from '@txbox/sql'
-import { isLarge, stampOf, toMessages } from './backlog-message.ts'
+import { addressesOf, isLarge, stampOf, toMessages } from './backlog-message.ts'
 import { CopiedMessages } from './copied-messages.ts'
 import {
   binaryAddresses,
@@ -244,9 +244,9 @@ export class PostgresRelayStore implements RelayStore {
   async #settleAccepted(lease: Lease, shard: number, accepted: readonly BacklogRow[]): Promise<void> {
     const seqs = accepted.map(({ seq }) => seq)
     const stamps = accepted.map(({ stamp }) => stamp)
-    const addresses = accepted.flatMap(({ address }) => address ?? [])
+    const addresses = addressesOf(accepted)
     const values = [...fence(lease), shard]
-    if (addresses.length === accepted.length) {
+    if (addresses !== undefined) {
       // The library that supports COPY sends bytes unchanged.
       const rows =
         this.#copyOut === undefined

@@ -14,12 +14,12 @@ export class OrderedBatch {
   /** In the order of the messages; `undefined` while nothing is known. */
   readonly results: (PublishResult | undefined)[]
   /** For each message, the place of the next message of the same key. */
-  readonly #next: Int32Array
+  readonly #next: number[]
 
   constructor(messages: readonly OutboxMessage[]) {
     this.messages = messages
     this.results = Array.from({ length: messages.length })
-    this.#next = new Int32Array(messages.length).fill(NO_MESSAGE)
+    this.#next = Array.from({ length: messages.length }, () => NO_MESSAGE)
     const last = new Map<string, number>()
     for (const [index, { key }] of messages.entries()) {
       if (key === undefined) continue

@@ -10,10 +10,6 @@ export interface BacklogMessage extends StoredMessage {
    * assign a number a second time, but never the same number at the same microsecond.
    */
   readonly stamp: number
-  /**
-   * The physical position of the row when it was read, for databases that find rows by position. Opaque to other code.
-   */
-  readonly address: number | undefined
   readonly createdAt: Date
   /** The number of attempts; 0 for messages in the outbox. */
   readonly attempts: number
@@ -28,7 +24,7 @@ export interface BacklogMessage extends StoredMessage {
 }
 
 /** Identifies one row, even on a server that assigns the same numbers again. */
-export type BacklogRow = Pick<BacklogMessage, 'seq' | 'stamp' | 'address'>
+export type BacklogRow = Pick<BacklogMessage, 'seq' | 'stamp'>
 
 export interface ReadLimits {
   readonly messages: number

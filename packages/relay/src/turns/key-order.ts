@@ -75,17 +75,17 @@ export class OneOfEachKey implements PublishQueue {
 
 /** The messages of a call that the publisher has answered before the end of the call. */
 export class EarlyAnswers {
-  readonly #isAnswered: Uint8Array
+  readonly #isAnswered: boolean[]
   /** For each message, the place of the message before it in its key. */
-  readonly #before: Int32Array | undefined
+  readonly #before: readonly number[] | undefined
 
   constructor(messages: readonly BacklogMessage[], queue: PublishQueue) {
-    this.#isAnswered = new Uint8Array(messages.length)
+    this.#isAnswered = Array.from({ length: messages.length }, () => false)
     this.#before = queue.hasOneOfEachKey ? undefined : predecessors(messages)
   }
 
   has(index: number): boolean {
-    return this.#isAnswered[index] === 1
+    return this.#isAnswered[index] === true
   }
 
   /**
@@ -94,11 +94,11 @@ export class EarlyAnswers {
    */
   add(index: number, result: PublishResult | null | undefined): boolean {
     // An index beyond the end of the call gives `undefined`.
-    if (this.#isAnswered[index] !== 0) return false
+    if (this.#isAnswered[index] !== false) return false
     if (result?.status !== 'accepted' && result?.status !== 'rejected') return false
     const predecessor = this.#before?.[index] ?? NO_PREDECESSOR
     if (predecessor !== NO_PREDECESSOR && !this.has(predecessor)) return false
-    this.#isAnswered[index] = 1
+    this.#isAnswered[index] = true
     return true
   }
 }
@@ -130,8 +130,8 @@ export function checkResults(results: readonly PublishResult[], messages: readon
   }
 }
 
-function predecessors(messages: readonly BacklogMessage[]): Int32Array {
-  const before = new Int32Array(messages.length).fill(NO_PREDECESSOR)
+function predecessors(messages: readonly BacklogMessage[]): readonly number[] {
+  const before = Array.from({ length: messages.length }, () => NO_PREDECESSOR)
   const last = new Map<string, number>()
   for (let index = 0; index < messages.length; index++) {
     const { key } = messages[index]!
