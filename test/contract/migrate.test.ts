@@ -169,7 +169,7 @@ test('a later revision is refused by migrate and pendingMigrations, and named', 
   for (const call of [migrate, pending]) {
     const refused = await call(open(), 'later ').catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(SchemaError)
-    expect((refused as Error).message).toMatch(/of revision 9999.*Upgrade the package/)
+    expect((refused as Error).message).toMatch(/have revision 9999.*Upgrade the package/)
   }
 })
 
