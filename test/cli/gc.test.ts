@@ -96,7 +96,7 @@ test('SIGINT ends a single run within one batch', async () => {
   child.kill('SIGINT')
   const { code, stdout } = await end
   expect(code).toBe(0)
-  expect(stdout).toMatch(/stopped before the end\.\n$/)
+  expect(stdout).toMatch(/stopped before it was complete\.\n$/)
   expect(await left('inbox')).toBeGreaterThan(10)
 })
 

@@ -75,7 +75,7 @@ const mistakes: [string, string[], number, RegExp][] = [
     /cannot be used with option '--dry-run'/,
   ],
   ['no database', ['migrate'], 2, /no database: pass --database/],
-  ['a database that is no URL', ['migrate', '--database', 'secret'], 2, /--database is no URL/],
+  ['a database that is not a URL', ['migrate', '--database', 'secret'], 2, /--database is not a URL/],
   [
     'a database of another kind',
     ['migrate', '--database', 'mongodb://u:secret@h/d'],

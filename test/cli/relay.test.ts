@@ -124,7 +124,7 @@ test('N1 a reader of standard output that goes away ends the relay quietly; the 
 
 const mistakes: [string, string[], number, RegExp][] = [
   ['no publisher', [], 2, /required option '--publisher/],
-  ['an unknown publisher', ['--publisher', 'ftp://u:secret@h'], 2, /--publisher ftp:… is unknown/],
+  ['an unknown publisher', ['--publisher', 'ftp://u:secret@h'], 2, /--publisher ftp:… is not supported/],
   [
     'a batch that is no number',
     ['--publisher', 'stdout:', '--batch-size', 'many'],
