@@ -24,7 +24,7 @@ import { findServer } from '../test/support/servers/server.ts'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const own = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
-const LONGEST_COMMAND_MS = 180_000
+const LONGEST_COMMAND_MS = 120_000
 
 const FIRST = ['txbox', `pg@${own.devDependencies.pg}`]
 const TYPES = ['@types/node', '@types/pg'].map((name) => `${name}@${own.devDependencies[name]}`)
@@ -92,11 +92,13 @@ const began = Date.now()
 const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(0).padStart(3)} s  ${text}`)
 
 async function run([command, ...args], cwd, env) {
-  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'])
     child[name].setEncoding('utf8').on('data', (text) => (ended[name] += text))
-  const tooLong = setTimeout(() => child.kill('SIGKILL'), LONGEST_COMMAND_MS)
+  const tooLong = setTimeout(() => {
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+  }, LONGEST_COMMAND_MS)
   const [code] = await once(child, 'close')
   clearTimeout(tooLong)
   return { code, ...ended }
@@ -114,9 +116,11 @@ function expect(found, wanted, what) {
 
 /** npm and pnpm keep what they download by its content; yarn and bun go by name and version, so they start empty. */
 function environmentOf(manager, folder, registry, database) {
-  const { CI: _, NODE_OPTIONS: __, ...inherited } = process.env
+  const { CI: _, NODE_OPTIONS: __, NODE_PATH: ___, ...inherited } = process.env
   return {
     ...inherited,
+    // The program of Node.js itself: the starter that pnpm writes leads to the packages of this workspace by NODE_PATH.
+    PATH: `${path.dirname(process.execPath)}${path.delimiter}${process.env.PATH}`,
     DATABASE_URL: database,
     npm_config_registry: registry,
     npm_config_update_notifier: 'false',

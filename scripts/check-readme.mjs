@@ -204,7 +204,10 @@ async function main() {
   undo.push(async () => search.found.stop?.())
   const database = await createDatabase(search.found.url)
   undo.push(() => database.drop())
-  const env = { ...process.env, DATABASE_URL: database.url }
+  // Node.js itself: the starter that pnpm writes would lead the command to the packages of this workspace by NODE_PATH.
+  const { NODE_PATH: _, ...inherited } = process.env
+  const PATH = `${path.dirname(process.execPath)}${path.delimiter}${process.env.PATH}`
+  const env = { ...inherited, PATH, DATABASE_URL: database.url }
   const sql = async (text) => {
     const client = new Client({ connectionString: database.url })
     await client.connect()
