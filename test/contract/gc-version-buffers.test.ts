@@ -1,5 +1,6 @@
 import { GarbageCollectionError, createGarbageCollector } from '@txbox/gc'
 import { expect, test } from 'vitest'
+import { createCollectorWith } from '../../packages/gc/dist/create-garbage-collector.js'
 import { useGarbage } from '../support/garbage.ts'
 import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 import { VersionBufferUnderTest } from '../support/version-buffer-under-test.ts'
@@ -94,7 +95,8 @@ onEachRoot(target, (kind) => {
         return { deadLettered: 7 }
       },
     }
-    const gc = createGarbageCollector({ database: root.database, versionBuffers: [buffer] })
+    const pauses = { delayMs: () => 20 }
+    const gc = createCollectorWith(pauses, { database: root.database, versionBuffers: [buffer] })
     expect(await gc.runOnce()).toMatchObject({ swept: 7, failures: 2, bufferedDeadLetters: 1 })
     expect(await gc.runOnce()).toMatchObject({ swept: 7, failures: 0 })
     await expect(gc.runOnce()).rejects.toThrow(GarbageCollectionError)

@@ -5,7 +5,7 @@ import { createDeadLetters } from '@txbox/relay'
 import { Broker, refusing, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { messagesOf, publishAll, publishTogether, RelayUnderTest } from '../support/relay-under-test.ts'
 import { mainKind, useRoot, useTarget, type Root } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
@@ -20,7 +20,7 @@ const everything: DeadLetterFilter = {
 
 /** Publishes one message for each id, and lets a relay make dead letters of all of them. */
 async function kill(root: Root, ids: readonly string[]): Promise<void> {
-  await publishAll(
+  await publishTogether(
     root,
     ids.map((id, n) => ({ id, topic: 'test', payload: n })),
   )

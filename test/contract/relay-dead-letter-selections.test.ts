@@ -4,7 +4,7 @@ import { createDeadLetters, InvalidOptionError } from '@txbox/relay'
 import { Broker, refusing, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { messagesOf, publishAll, publishTogether, RelayUnderTest } from '../support/relay-under-test.ts'
 import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
@@ -82,7 +82,7 @@ describe('on one kind of handle', () => {
     // Of a page there are 1000. Their ids are in another order than their places.
     const ids = Array.from({ length: 2100 }, (_, n) => String(n).padStart(4, '0'))
     const shuffled = ids.map((_, n) => ids[(n * 1009) % ids.length]!)
-    await publishAll(
+    await publishTogether(
       root,
       shuffled.map((id) => ({ id, topic: 'test', payload: id })),
     )

@@ -39,7 +39,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     })
     const subject = await RelayUnderTest.started(root, publisher, options)
     await gate.reached(calls)
-    await subject.relay.stop({ timeoutMs: 700 })
+    await subject.relay.stop({ timeoutMs: 300 })
     return broker
   }
 
@@ -261,8 +261,11 @@ describe('on one kind of root, since the tests of the store run on all', () => {
       const publisher = new Broker().publisher({ respond: stuckOn(poison!, gate) })
       const subject = await RelayUnderTest.started(root, publisher, { retry: RETRY })
       await gate.reached()
-      await subject.relay.stop({ timeoutMs: 1500 })
-      expect(await outbox.heldLeases()).toBe(0)
+      await subject.relay.stop({ timeoutMs: 600 })
+      await until(
+        async () => (await outbox.heldLeases()) === 0,
+        () => 'the leases are given back',
+      )
     }
     const last = new Broker()
     const subject = await RelayUnderTest.started(root, last.publisher(), { retry: RETRY })

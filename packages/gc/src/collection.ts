@@ -5,6 +5,7 @@ import {
   isTxboxError,
   type GarbageStore,
   type Removal,
+  type RetryPolicy,
 } from '@txbox/core'
 import type { BatchSize } from './batch-size.ts'
 import type { Collected, Progress, SweptBuffer } from './garbage-collector.ts'
@@ -15,12 +16,21 @@ import type { Collected, Progress, SweptBuffer } from './garbage-collector.ts'
  */
 const MAX_FAILURES = 10
 
-const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 500, attempts: MAX_FAILURES })
+/** The pause after a failure. */
+export const FAILURE_PAUSES: FailurePauses = exponentialBackoff({
+  minMs: 100,
+  maxMs: 500,
+  attempts: MAX_FAILURES,
+})
+
+/** How long a run waits after a number of failures in a row. */
+export type FailurePauses = Pick<RetryPolicy, 'delayMs'>
 
 export interface CollectionTools {
   readonly store: GarbageStore
   readonly batchSize: BatchSize
   readonly pauseMs: number
+  readonly failurePauses: FailurePauses
   readonly deadLetterRetentionMs: number
   readonly versionBuffers: readonly SweptBuffer[]
   /** Stops the run after the current batch. */
@@ -142,7 +152,8 @@ export class Collection {
         { cause: error },
       )
     }
-    await this.#pause(timeout ? this.#tools.pauseMs : PAUSES.delayMs(this.#failuresInARow, Math.random))
+    const { pauseMs, failurePauses } = this.#tools
+    await this.#pause(timeout ? pauseMs : failurePauses.delayMs(this.#failuresInARow, Math.random))
   }
 
   /** Ends early when the run is stopped; the loops check the signal themselves. */

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { LIMITS, days, hours, type ConnectedPorts, type GarbageStore } from '@txbox/core'
 import { OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
 import { BatchSize } from './batch-size.ts'
-import { Collection } from './collection.ts'
+import { Collection, FAILURE_PAUSES, type FailurePauses } from './collection.ts'
 import type {
   Collected,
   GarbageCollector,
@@ -20,6 +20,7 @@ interface Settings {
   readonly pauseMs: number
   readonly deadLetterRetentionMs: number
   readonly versionBuffers: readonly SweptBuffer[]
+  readonly failurePauses: FailurePauses
 }
 
 /**
@@ -30,6 +31,14 @@ interface Settings {
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
 export function createGarbageCollector(options: GarbageCollectorOptions): GarbageCollector {
+  return createCollectorWith(FAILURE_PAUSES, options)
+}
+
+/** Creates a collector with other pauses after failures, for tests, which need not wait for the usual ones. */
+export function createCollectorWith(
+  failurePauses: FailurePauses,
+  options: GarbageCollectorOptions,
+): GarbageCollector {
   const where = 'createGarbageCollector'
   const check = new OptionChecker(where, options).known(
     'database',
@@ -48,6 +57,7 @@ export function createGarbageCollector(options: GarbageCollectorOptions): Garbag
     pauseMs: check.milliseconds('pauseMs', { min: 0, max: hours(1), default: 50 }),
     deadLetterRetentionMs: retentionOf(check, options.deadLetterRetentionMs),
     versionBuffers: buffersOf(check, options.versionBuffers ?? []),
+    failurePauses,
   })
   const signal = check.signal('signal')
   if (signal?.aborted === true) collector.abort()
@@ -143,6 +153,7 @@ class PeriodicCollector implements GarbageCollector {
       store: this.#store,
       batchSize: this.#batchSize,
       pauseMs: this.#settings.pauseMs,
+      failurePauses: this.#settings.failurePauses,
       deadLetterRetentionMs: this.#settings.deadLetterRetentionMs,
       versionBuffers: this.#settings.versionBuffers,
       signal,
