@@ -13,18 +13,26 @@ const packages = globSync('packages/*/package.json', { cwd: root }).map((file) =
 /** Where the tests of a package are whose name its contract tests do not begin with. */
 const SUITES = {
   core: { projects: ['postgres'], files: ['test/contract/keys', 'test/contract/database-access'] },
-  handles: { projects: ['postgres'], files: ['test/contract/transact', 'test/contract/database-access'] },
+  sql: { projects: ['postgres'], files: ['test/contract/transact', 'test/contract/database-access'] },
   relay: { projects: ['postgres'], files: ['test/contract/relay-', 'test/contract/lease-store'] },
   postgres: { projects: ['postgres-only'], files: ['test/contract-postgres/'] },
   mysql: { projects: ['mysql-only'], files: ['test/contract-mysql/'] },
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
+  command: { projects: ['cli'], files: ['test/cli/'] },
 }
 
 const [name, ...rest] = process.argv.slice(2)
 if (name === undefined || !packages.includes(name)) {
   console.error(
     `Which package? One of ${packages.toSorted().join(', ')}. Example: npm run test:package -- outbox`,
+  )
+  process.exit(2)
+}
+
+if (name === 'txbox') {
+  console.error(
+    'This package holds no code of its own: npm run check:installs installs it and runs its programs.',
   )
   process.exit(2)
 }
