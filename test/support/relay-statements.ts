@@ -25,12 +25,12 @@ export function relayStatementsOf({ engine }: Target): RelayStatements {
   }
   return {
     // An engine puts a time limit before a statement, or as a hint behind its first word.
-    take: '\\bupdate [^;]*leases\\S*\\s+set (?:crashes = [^,]+, )?owner = (?!null)',
+    take: '\\bupdate [^;]*leases\\S*\\s+set (?:crashes = .*, )?owner = (?!null)',
     renew: '\\bupdate [^;]*leases\\S*\\s+set expires_at',
     read: 'as blocked\\s+from',
     settle: '\\bdelete [^;]*o\\s+from \\S+leases',
     // Leases are taken in a transaction of several statements, which this one follows. Before it the server would end a
     // connection that is paused, and the relay would never learn that the leases are its own.
-    hasTaken: { statement: '^set session wait_timeout', nth: 2, phase: 'answered' },
+    hasTaken: { statement: '^\\s*set session wait_timeout', nth: 2, phase: 'answered' },
   }
 }
