@@ -40,7 +40,7 @@ onEachRoot(target, (kind) => {
     const read = await relay.read()
     const late = { accepted: read }
     await expect(relay.settle(late)).rejects.toThrow(SettlementError)
-    await expect(relay.settle(late)).rejects.toThrow('1 of 4 rows that were to go are still in the outbox')
+    await expect(relay.settle(late)).rejects.toThrow('1 of 4 rows were not deleted and are still in the outbox')
     expect(idsOf(await relay.read())).toEqual(ids.slice(3))
     await expect(relay.settle({ refused: [refusal(read[3]!)] })).rejects.toThrow(SettlementError)
     expect(await outbox.parked()).toEqual([])
@@ -57,7 +57,7 @@ onEachRoot(target, (kind) => {
     const [first, second] = await relay.readDue()
     const settlement = { accepted: [first!], refused: [refusal(second!, { attempts: 2 })], released: [] }
     await expect(relay.store.settleParked(relay.lease, SHARD, settlement)).rejects.toThrow(
-      '2 of 2 rows that were to go are still among the parked messages',
+      '2 of 2 rows were not deleted and are still among the parked messages',
     )
   })
 
