@@ -40,7 +40,9 @@ onEachRoot(target, (kind) => {
     const read = await relay.read()
     const late = { accepted: read }
     await expect(relay.settle(late)).rejects.toThrow(SettlementError)
-    await expect(relay.settle(late)).rejects.toThrow('1 of 4 rows were not deleted and are still in the outbox')
+    await expect(relay.settle(late)).rejects.toThrow(
+      '1 of 4 rows were not deleted and are still in the outbox',
+    )
     expect(idsOf(await relay.read())).toEqual(ids.slice(3))
     await expect(relay.settle({ refused: [refusal(read[3]!)] })).rejects.toThrow(SettlementError)
     expect(await outbox.parked()).toEqual([])
