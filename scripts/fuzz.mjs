@@ -1,15 +1,24 @@
-// The fuzz tests by themselves: npm run fuzz -- [--long] [--seed S] [--database] [files] [-- arguments of vitest]
-// --long: a million cases and more of what needs no server. --database: also on the servers that are found.
+// Runs the fuzz tests by themselves.
 import { spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
 
 /** A short run takes some 40,000 cases. */
 const LONG_FACTOR = 26
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { long: { type: 'boolean' }, database: { type: 'boolean' }, seed: { type: 'string' } },
-})
+const HELP = `npm run fuzz -- [options] [test files]
+
+Runs hostile input against everything that txbox takes from outside.
+
+  --long       about a million cases, without a server
+  --database   also on the servers that are found
+  --seed S     repeats a run; without it the seed is random, and printed
+  --help       this text`
+
+const { values, positionals } = argumentsOf()
+if (values.help) {
+  console.log(HELP)
+  process.exit(0)
+}
 const seed = values.seed ?? String(Math.trunc(Math.random() * 2 ** 31))
 if (!/^-?\d{1,10}$/.test(seed)) {
   console.error(`--seed must be a whole number, not '${seed}'.`)
@@ -37,3 +46,20 @@ child.on('close', (code) => {
   console.log(`${cases.toLocaleString('en')} cases with seed ${seed}.`)
   process.exitCode = code ?? 1
 })
+
+function argumentsOf() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        long: { type: 'boolean' },
+        database: { type: 'boolean' },
+        seed: { type: 'string' },
+        help: { type: 'boolean' },
+      },
+    })
+  } catch (error) {
+    console.error(`${error.message.split('. ')[0]}.\n\n${HELP}`)
+    return process.exit(2)
+  }
+}
