@@ -1,20 +1,13 @@
 import { createHash } from 'node:crypto'
+import { randomFrom } from '../test/support/random.ts'
 
 /** Random numbers that depend on a text only: the same text draws the same numbers on every machine. */
 export class Draw {
-  #state: number
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
+  readonly next: () => number
 
   constructor(text: string) {
-    this.#state = createHash('sha256').update(text).digest().readUInt32LE(0)
-  }
-
-  /** From 0 (inclusive) to 1 (exclusive); the generator is mulberry32. */
-  next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0
-    let t = this.#state
-    t = Math.imul(t ^ (t >>> 15), t | 1)
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+    this.next = randomFrom(createHash('sha256').update(text).digest().readUInt32LE(0))
   }
 
   /** An integer; both bounds are included. */

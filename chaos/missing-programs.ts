@@ -1,7 +1,7 @@
 import { serverPrograms } from '../test/support/servers/server-programs.ts'
 import type { Engine } from './database/engine.ts'
 
-/** What this machine lacks for a run on the database, and what to install: one line each. */
+/** Lists the programs that a run on the database needs and this machine lacks, with what to install: one line each. */
 export async function missingPrograms(engine: Engine): Promise<readonly string[]> {
   const lines: string[] = []
   for (const name of [`${engine}-program`, 'rabbitmq-program']) {

@@ -50,7 +50,7 @@ export function checkOrder({ first, committed, lost }: Evidence): Checked {
   return found('order', looked, violations)
 }
 
-/** Who was the owner of a shard at an instant, by the log that a trigger writes. */
+/** Groups the changes of owners, which a trigger logs, by shard, in the order of time. */
 export function ownersOf(changes: readonly LeaseChange[]): ReadonlyMap<number, readonly LeaseChange[]> {
   const byShard = new Map<number, LeaseChange[]>(Array.from({ length: SHARDS }, (_, shard) => [shard, []]))
   for (const change of changes.toSorted((a, b) => a.atMs - b.atMs)) byShard.get(change.shard)?.push(change)

@@ -8,18 +8,18 @@ export interface Evidence {
   readonly batchSize: number
   /** The ledger of the last primary. */
   readonly committed: ReadonlyMap<string, Committed>
-  /** What former primaries had committed and the failover lost. */
+  /** Rows that a former primary had committed and the failover lost. */
   readonly lost: ReadonlyMap<string, Committed>
   readonly copies: readonly Copy[]
   readonly first: ReadonlyMap<string, Copy>
   readonly effects: readonly Effect[]
   /** Message ids that the inbox has a claim for. */
   readonly claims: readonly string[]
-  /** What the version buffer applied, in order. */
+  /** The messages that the version buffer applied, in order. */
   readonly applied: readonly { readonly versionKey: string; readonly from: number; readonly id: string }[]
   /** Rows of versioned tables that are not at the version that was applied last. */
   readonly balances: ReadonlyMap<string, { readonly version: number; readonly total: number }>
-  /** What is left in the tables of txbox: a sentence for each kind of row that should not be there. */
+  /** One sentence for each kind of row that is still in the tables of txbox and should not be there. */
   readonly left: readonly { readonly text: string; readonly id?: string | undefined }[]
   readonly leaseChanges: readonly LeaseChange[]
   readonly unfenced: readonly Unfenced[]
@@ -29,7 +29,7 @@ export interface Evidence {
   readonly relayDeaths: readonly number[]
   readonly failovers: readonly number[]
   readonly timeline: readonly TimelineEvent[]
-  /** What was found while the run continued. */
+  /** Violations that were found during the run. */
   readonly standstills: readonly string[]
   readonly resources: readonly string[]
   readonly unclean: readonly string[]

@@ -10,7 +10,7 @@ type FromDatabase = Pick<
   'committed' | 'effects' | 'claims' | 'applied' | 'balances' | 'left' | 'leaseChanges' | 'unfenced'
 >
 
-/** What the database says when everything has come to rest. */
+/** Reads the final state of the database, after all workers have ended. */
 export async function gatherFromDatabase(engine: Engine, sql: Sql): Promise<FromDatabase> {
   const { inbox } = txboxTables(engine)
   const key = engine === 'postgres' ? 'key' : '`key`'

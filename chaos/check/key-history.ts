@@ -2,8 +2,8 @@ import { shardOf } from '@txbox/core/internal'
 import type { Evidence } from './evidence.ts'
 import type { Violation } from './violation.ts'
 
-const MOST_LINES = 60
-/** What happened so long before and after the message of the violation belongs to its history. */
+const MAX_LINES = 60
+/** The history of a violation covers this time in ms before and after its message. */
 const AROUND_MS = 15_000
 
 interface Entry {
@@ -11,7 +11,7 @@ interface Entry {
   readonly text: string
 }
 
-/** What is known of the key, or of the message, of a violation: commits, copies, effects, leases, faults. */
+/** Lists the commits, copies, effects, leases and faults of the key, or of the message, of a violation. */
 export function keyHistory(evidence: Evidence, { id, key }: Violation): readonly string[] {
   const known = [...evidence.committed.values(), ...evidence.lost.values()]
   const ids = new Set(known.filter((one) => key !== undefined && one.key === key).map((one) => one.id))
@@ -55,7 +55,7 @@ export function keyHistory(evidence: Evidence, { id, key }: Violation): readonly
           `effects of ${id}: ${effects.map(({ serial, worker }) => `row ${serial} by ${worker}`).join(', ') || 'none'}`,
         ]),
     ...near
-      .slice(-MOST_LINES)
+      .slice(-MAX_LINES)
       .map(({ atMs, text }) => `${String(Math.round(atMs - from)).padStart(7)} ms ${text}`),
   ]
 }

@@ -34,7 +34,7 @@ export interface RunResult {
   readonly first: Violation | undefined
   /** How long faults had been injected when that violation showed; `undefined` when only the end showed it. */
   readonly foundAfterMs: number | undefined
-  /** What happened to the key of the first violation, line by line. */
+  /** The history of the key of the first violation, line by line. */
   readonly history: readonly string[]
   readonly figures: {
     readonly committed: number
@@ -136,7 +136,7 @@ function foundAfterMs(events: readonly TimelineEvent[]): number | undefined {
 /** Waits until everything that was committed has been published and has its effect, or for long enough. */
 async function drain(parts: RunParts, url: string): Promise<Evidence['deadLetters']> {
   const { recorder, options, timeline } = parts
-  // Who waits for what has been lost waits in vain.
+  // A message that waits for a lost predecessor would wait forever.
   const isLost = timeline.events.some(({ kind }) => kind === 'violation')
   const drainMs = (isLost ? DRAIN_AFTER_VIOLATION_MS : DRAIN_MS) * machineStretch()
   const until = performance.now() + drainMs
@@ -152,7 +152,7 @@ async function drain(parts: RunParts, url: string): Promise<Evidence['deadLetter
     }).catch(() => false)
     if (isDone) break
     const ids = [...deadLetters.keys()].filter((id) => !recorder.first.has(id))
-    // What has been redriven already is no dead letter any more, and is left alone.
+    // A message that was redriven before is no longer a dead letter, and is skipped.
     if (ids.length > 0) await redrive(options.database, url, ids)
     await pause(500)
   }

@@ -9,7 +9,7 @@ import {
   type Unfenced,
 } from '../check/history.ts'
 
-/** What the failovers of a run have lost, exactly: the difference of the former primary and the new one. */
+/** The exact losses of the failovers of a run: the difference between each former primary and the new one. */
 export class Losses {
   /** Messages that were committed on a former primary only. They may have been published, or not. */
   readonly committed = new Map<string, Committed>()

@@ -1,7 +1,7 @@
 import { CALM, type Mode } from '../workers/worker-protocol.ts'
 import type { Fleet } from './fleet.ts'
 
-/** What several faults ask of the workers at the same time. */
+/** The switches that several faults can set on the workers at the same time. */
 export class Modes {
   readonly #fleet: Fleet
   readonly #active = new Set<Partial<Mode>>()

@@ -12,7 +12,7 @@ import type { Fleet } from './fleet.ts'
 import type { Losses } from './losses.ts'
 import type { Recorder } from './recorder.ts'
 
-/** What has left the outbox may take so long through the broker to the recorder. */
+/** The time in ms that a message which has left the outbox may take through the broker to the recorder. */
 const THROUGH_BROKER_MS = 20_000
 /** Rows of the ledger behind the last ones of an earlier look, so long ago, are looked at again. */
 const LOOK_BACK_LOOKS = 20

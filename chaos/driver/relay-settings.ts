@@ -2,7 +2,7 @@ import { Draw } from '../draw.ts'
 
 const LONGEST_STRETCH = 4
 
-/** What users choose for a relay, and this run chooses by its seed. */
+/** The options of a relay that a user chooses; a run draws them from its seed. */
 export interface RelaySettings {
   readonly leaseMs: number
   readonly batchSize: number

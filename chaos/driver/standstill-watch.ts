@@ -6,7 +6,7 @@ import type { Engine } from '../database/engine.ts'
 
 const LOOK_INTERVAL_MS = 300
 
-/** What is next in a shard, and since when it has been so while the database and the broker were well. */
+/** The next message of a shard, and how long it has been the next one while the database and the broker were well. */
 interface Head {
   readonly what: string
   readonly sinceMs: number

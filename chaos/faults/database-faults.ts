@@ -22,7 +22,7 @@ export const backendsTerminated: Fault = {
       )
       const victims = sessions.filter(() => draw.chance(share))
       for (const { id } of victims) {
-        // It may have ended by itself.
+        // The transaction may have ended by itself.
         await sql
           .query(engine === 'postgres' ? `select pg_terminate_backend(${Number(id)})` : `kill ${Number(id)}`)
           .catch(() => undefined)
@@ -119,7 +119,7 @@ export const settlementDelayed: Fault = {
           ? `lock table ${outbox} in access exclusive mode`
           : `lock tables ${outbox} write`,
       )
-      // What has been published until now is to be settled, and waits for the lock.
+      // The settlement of the messages published so far waits for the lock.
       await pause(draw.integer(100, 500))
       process.signal('SIGSTOP')
       const ms = Math.round(leaseMs * (1.2 + draw.next() / 2)) + 1000

@@ -6,7 +6,7 @@ import type { ChaosBroker } from '../servers/chaos-broker.ts'
 import type { ChaosDatabase } from '../servers/chaos-database.ts'
 import type { Mode } from '../workers/worker-protocol.ts'
 
-/** What faults act on. */
+/** The workers, servers and settings that faults act on. */
 export interface Surroundings {
   readonly engine: Engine
   readonly database: ChaosDatabase
@@ -30,7 +30,7 @@ export interface Surroundings {
  */
 export interface Fault {
   readonly about: string
-  /** What is not well meanwhile: no standstill counts then. */
+  /** The parts that the fault breaks: while they are broken, no standstill counts. */
   readonly harms: 'nothing' | 'database' | 'broker'
   /** How often the fault is drawn, compared with others. @default 1 */
   readonly weight?: number

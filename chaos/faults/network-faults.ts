@@ -18,7 +18,7 @@ export const cutAfterBytes: Fault = {
       proxy.cutAfterBytes(draw.integer(0, MOST_BYTES))
       await pause(draw.integer(50, 500))
     }
-    // What has not seen so many bytes is cut now, or a later time of peace would suffer from this fault.
+    // A connection that has not carried so many bytes yet is cut now; otherwise it would break in a later quiet phase.
     proxy.cutAll()
     return `connections to ${name} cut, ${times} times`
   },

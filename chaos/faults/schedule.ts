@@ -40,7 +40,7 @@ function drawFault(draw: Draw, names: readonly FaultName[]): FaultName {
   return names.find((name) => (left -= weightOf(name)) < 0) ?? names.at(-1)!
 }
 
-/** What is done by SQL to the primary cannot be done while the primary is exchanged. */
+/** Faults that need SQL on the primary cannot run during a failover. */
 const BY_SQL: ReadonlySet<FaultName> = new Set([
   'long-transaction',
   'backends-terminated',

@@ -9,7 +9,7 @@ interface DirectionFaults {
   pass(bytes: Buffer, to: net.Socket): void
 }
 
-/** What has come from the sender, and when it is to continue. */
+/** Bytes from the sender, and the time at which they are passed on. */
 interface Arrival {
   readonly dueAt: number
   readonly what: Buffer | 'end' | 'reset'

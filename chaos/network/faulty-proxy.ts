@@ -48,7 +48,7 @@ class TcpProxy implements FaultyProxy {
   readonly port: number
   #target: number
   #listener: net.Server | undefined
-  /** What `refuse` was told last: listeners open and close one after the other. */
+  /** The last argument of `refuse`: listeners open and close one after the other. */
   #refusing = false
   #switching: Promise<void> = Promise.resolve()
   #halted = false

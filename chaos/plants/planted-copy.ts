@@ -17,7 +17,7 @@ import type { Plant, Replacement } from './plants.ts'
 
 const ROOT = path.join(import.meta.dirname, '..', '..')
 const PACKAGES = path.join(ROOT, 'packages')
-/** What the packages need from outside. */
+/** The dependencies of the packages. */
 const LINKED = ['amqplib', 'kysely', 'mysql2', 'pg']
 
 /**

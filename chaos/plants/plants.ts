@@ -15,7 +15,7 @@ export interface Replacement {
 /** A known bug, which the run must find. */
 export interface Plant {
   readonly name: string
-  /** What the bug does. */
+  /** The effect of the bug. */
   readonly about: string
   /** Only on these databases. @default all */
   readonly engines?: readonly Engine[]

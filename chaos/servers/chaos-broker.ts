@@ -97,7 +97,7 @@ class RabbitmqNode implements ChaosBroker {
       RABBITMQ_ENABLED_PLUGINS_FILE: at('enabled-plugins'),
       RABBITMQ_CONFIG_FILE: at('rabbitmq'),
       RABBITMQ_CONF_ENV_FILE: '/dev/null',
-      // Its script then becomes the broker itself, which can be killed.
+      // The start script then replaces itself by the broker, so that a signal reaches the broker.
       RABBITMQ_ALLOW_INPUT: 'true',
       RABBITMQ_SERVER_START_ARGS: '-noinput',
     }

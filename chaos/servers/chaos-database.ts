@@ -148,7 +148,7 @@ class DatabasePair implements ChaosDatabase {
       await this.#engine.prune(promoted.place)
       await former.process.stop()
       await promoted.process.stop()
-      // It stands still, so a copy of its data is a standby that is as far as it.
+      // The server is stopped, so a copy of its data folder is a standby with the same data.
       const next = await this.#newPlace()
       await this.#engine.copy(promoted.place.data, next.data)
       const [shown] = await Promise.all([this.#showFormer(former), this.#promote(promoted)])

@@ -9,7 +9,7 @@ export const CLIENT = 'txbox'
 
 /** Where a server lives. */
 export interface ServerPlace {
-  /** Its data folder; its log and its socket lie beside it. */
+  /** The data folder of the server; the log and the socket lie beside the folder. */
   readonly data: string
   readonly port: number
   /** The port for administrators, which has connections when `port` has none left. PostgreSQL: `port` itself. */
@@ -27,7 +27,7 @@ export type ServerRole =
   | { readonly name: 'primary' | 'former' }
   | { readonly name: 'standby'; readonly linkPort: number }
 
-/** What differs between the databases when a primary and a standby are run. Every method is about one server. */
+/** The differences between the databases in running a primary and a standby. Every method acts on one server. */
 export interface DatabaseEngine {
   readonly name: EngineName
   /** Lets the servers' user own a folder. */
@@ -45,7 +45,7 @@ export interface DatabaseEngine {
   /** How far a primary has come. */
   position(primary: ServerPlace): Promise<string>
   hasReached(standby: ServerPlace, position: string): Promise<boolean>
-  /** What a standby tells of its replication, for an error message. */
+  /** The replication status of a standby, for an error message. */
   replication(standby: ServerPlace): Promise<string>
   /** A standby throws away the log that only a standby of its own would have needed. */
   prune(standby: ServerPlace): Promise<void>

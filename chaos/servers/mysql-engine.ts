@@ -25,9 +25,9 @@ import {
 const START_LIMIT_MS = 60_000
 
 /**
- * What both have: a binary log with everything, also with what a standby got from its primary. Commits reach the kernel,
- * not the disk (`flush_log_at_trx_commit=2`, `sync_binlog=0`): a server that dies by SIGKILL loses nothing, only a crash
- * of the machine would.
+ * The settings of both servers. The binary log contains everything, including the changes that a standby received from its
+ * primary. Commits reach the kernel, not the disk (`flush_log_at_trx_commit=2`, `sync_binlog=0`): a server that dies by
+ * SIGKILL loses nothing; a crash of the machine would lose commits.
  */
 const SETTINGS = [
   '--innodb-flush-log-at-trx-commit=2',

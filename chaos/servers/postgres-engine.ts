@@ -67,7 +67,7 @@ export class PostgresEngine implements DatabaseEngine {
   }
 
   async follow(): Promise<void> {
-    // It has done so since it was started.
+    // A PostgreSQL standby replicates from its start.
   }
 
   async position({ port }: ServerPlace): Promise<string> {
@@ -89,7 +89,7 @@ export class PostgresEngine implements DatabaseEngine {
   }
 
   async prune(): Promise<void> {
-    // It bounds its log by itself.
+    // PostgreSQL bounds its write-ahead log itself.
   }
 
   async promote({ port }: ServerPlace): Promise<void> {

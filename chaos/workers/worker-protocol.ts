@@ -2,7 +2,7 @@ import type { Engine } from '../database/engine.ts'
 
 export type WorkerKind = 'producer' | 'relay' | 'consumer' | 'collector'
 
-/** What a worker is started with, as JSON in its first argument. */
+/** The start options of a worker, as JSON in its first argument. */
 export interface WorkerConfig {
   readonly kind: WorkerKind
   /** The place of the worker, such as `relay-1`: it stays when the process is replaced. */
