@@ -5,6 +5,7 @@ import {
   withDirectConnection,
   type DirectConnection,
 } from '../database/direct-connection.ts'
+import type { Sql } from '../database/sql.ts'
 import { CLIENT } from '../servers/database-engine.ts'
 import type { Fault, Surroundings } from './fault.ts'
 
@@ -82,9 +83,13 @@ export const longTransaction: Fault = {
   async inject(on, draw) {
     const ms = draw.integer(2000, 8000)
     const { outbox } = txboxTables(on.engine)
-    return held(on, ['begin', `delete from ${outbox} where id = 'none of these'`], ms, async () => {
-      return `a transaction open for ${ms} ms`
-    })
+    const statements = [
+      // At REPEATABLE READ, MySQL would keep a lock on each row that the statement has read.
+      ...(on.engine === 'postgres' ? [] : ['set transaction isolation level read committed']),
+      'begin',
+      `delete from ${outbox} where id = 'none of these'`,
+    ]
+    return held(on, statements, ms, async () => `a transaction open for ${ms} ms`)
   },
 }
 
@@ -168,7 +173,10 @@ export const connectionLimit: Fault = {
   },
 }
 
-/** Runs statements on a connection of its own, and holds what they have taken for a while. */
+/**
+ * Runs statements on a connection of its own, and holds what they have taken for a while. The workers' statements may
+ * deadlock with them: the statements are then tried again.
+ */
 async function held(
   { database }: Surroundings,
   statements: readonly string[],
@@ -176,8 +184,28 @@ async function held(
   told: () => Promise<string>,
 ): Promise<string> {
   return withDirectConnection(database.directUrl(), async (sql) => {
-    for (const statement of statements) await sql.query(statement)
+    for (let attempt = 1; !(await areTaken(sql, statements)); attempt++) {
+      if (attempt === LOCK_ATTEMPTS) return `the victim of ${LOCK_ATTEMPTS} deadlocks, and held nothing`
+      await pause(LOCK_PAUSE_MS)
+    }
     await pause(ms)
     return told()
   })
+}
+
+const LOCK_ATTEMPTS = 10
+const LOCK_PAUSE_MS = 50
+/** A deadlock or a lock that could not be had in time, on PostgreSQL and on MySQL and MariaDB. */
+const NOT_LOCKED: ReadonlySet<unknown> = new Set(['40P01', '55P03', 1205, 1213])
+
+async function areTaken(sql: Sql, statements: readonly string[]): Promise<boolean> {
+  try {
+    for (const statement of statements) await sql.query(statement)
+    return true
+  } catch (error) {
+    const { code, errno } = Object(error) as { code?: unknown; errno?: unknown }
+    if (!NOT_LOCKED.has(errno) && !NOT_LOCKED.has(code)) throw error
+    await sql.query('rollback')
+    return false
+  }
 }
