@@ -127,7 +127,7 @@ class ChaosRun implements RunParts {
       losses: this.losses,
       leaseMs: this.settings.leaseMs,
     })
-    this.watch = new StandstillWatch(engine, url)
+    this.watch = new StandstillWatch(engine, url, this.relayPoison)
     this.timeline = new Timeline(options.tell)
   }
 

@@ -21,20 +21,24 @@ export interface Standstill {
 
 /**
  * Looks at the first message of each shard, past all faults, several times a second. A shard whose first message stays
- * the same has stood still; the time counts while the database and the broker are well.
+ * the same has stood still; the time counts while the database and the broker are well. A message that kills or hangs
+ * relays does not count itself, since it is tried several times, each after a lease: only the messages behind it do.
  */
 export class StandstillWatch {
   readonly #engine: Engine
   readonly #url: () => string
+  readonly #poison: ReadonlySet<string>
   readonly #heads = new Map<number, Head>()
   #isWell = true
   #isClosed = false
   #longest: Standstill = { shard: 0, ms: 0, what: '' }
   #loop: Promise<void> = Promise.resolve()
 
-  constructor(engine: Engine, url: () => string) {
+  /** @param poison the ids of the messages that kill or hang relays. */
+  constructor(engine: Engine, url: () => string, poison: ReadonlySet<string>) {
     this.#engine = engine
     this.#url = url
+    this.#poison = poison
   }
 
   start(): void {
@@ -84,12 +88,16 @@ export class StandstillWatch {
   async #look(connection: DirectConnection): Promise<void> {
     const { outbox, parked } = txboxTables(this.#engine)
     const clock = this.#engine === 'postgres' ? 'clock_timestamp()' : 'utc_timestamp(6)'
+    const poison = ['none', ...this.#poison]
+    const notPoison = `not in (${poison.map(() => '?').join(', ')})`
     // A message that is blocked goes only behind the parked ones of its key, which are watched for themselves.
     const rows = await connection.query(
-      `select o.shard, concat('outbox ', min(o.seq)) as what from ${outbox} as o group by o.shard
+      `select o.shard, concat('outbox ', min(o.seq)) as what from ${outbox} as o
+       where o.id ${notPoison} group by o.shard
        union all
        select p.shard, concat('parked ', min(p.place), ' attempts ', min(p.attempts)) as what from ${parked} as p
-       where p.due_at <= ${clock} and p.dead_at is null group by p.shard`,
+       where p.due_at <= ${clock} and p.dead_at is null and p.id ${notPoison} group by p.shard`,
+      [...poison, ...poison],
     )
     if (!this.#isWell) return
     const now = performance.now()
