@@ -96,39 +96,54 @@ export function checkOwners({
   return found('one owner', looked, violations)
 }
 
+/** How long before a failover begins a copy may come whose settlement the standby has not received. */
+const UNSETTLED_BEFORE_MS = 2000
+
 /**
- * From the beginning of each fault to the beginning of the next: at most one batch a shard, and one more for each
- * death.
+ * From the beginning of each fault to the beginning of the next: at most one batch for each shard, and one more for
+ * each fault, each death of a relay, and each change of the shard's owner. What was published while a standby was
+ * behind does not count: the failover lost its settlement.
  */
-export function checkDuplicates({ copies, timeline, relayDeaths, batchSize }: Evidence): Checked {
-  const starts = timeline
-    .filter(({ kind }) => kind === 'fault')
-    .map(({ fromMs }) => fromMs)
-    .toSorted((a, b) => a - b)
-  const seen = new Set<string>()
-  const counts = new Map<string, { count: number; window: number; id: string }>()
+export function checkDuplicates({
+  copies,
+  timeline,
+  relayDeaths,
+  leaseChanges,
+  batchSize,
+}: Evidence): Checked {
+  const faults = timeline.filter(({ kind }) => kind === 'fault')
+  const failovers = faults.filter(({ name }) => FAILOVERS.has(name))
+  const starts = faults.map(({ fromMs }) => fromMs).toSorted((a, b) => a - b)
+  const owners = ownersOf(leaseChanges)
+  const firstAt = new Map<string, number>()
+  const counts = new Map<string, { count: number; window: number; shard: number; id: string }>()
   for (const { id, key, recordedAtMs } of copies) {
-    if (!seen.has(id)) {
-      seen.add(id)
+    const first = firstAt.get(id)
+    if (first === undefined) {
+      firstAt.set(id, recordedAtMs)
       continue
     }
     if (key === undefined) continue
+    const isUnsettled = failovers.some(
+      ({ fromMs, toMs }) => first >= fromMs - UNSETTLED_BEFORE_MS && first <= toMs && recordedAtMs >= fromMs,
+    )
+    if (isUnsettled) continue
     const window = starts.findLastIndex((at) => at <= recordedAtMs)
-    const place = `${window} ${shardOf(key)}`
-    const entry = counts.get(place) ?? { count: 0, window, id }
+    const shard = shardOf(key)
+    const place = `${window} ${shard}`
+    const entry = counts.get(place) ?? { count: 0, window, shard, id }
     entry.count += 1
     counts.set(place, entry)
   }
-  const violations = [...counts].flatMap(([place, { count, window, id }]) => {
+  const violations = [...counts.values()].flatMap(({ count, window, shard, id }) => {
     const from = starts[window] ?? -Infinity
     const to = starts[window + 1] ?? Infinity
-    const deaths = relayDeaths.filter((at) => at >= from && at < to).length
-    const faults = timeline.filter(
-      ({ kind, fromMs, toMs }) => kind === 'fault' && fromMs < to && toMs >= from,
-    ).length
-    const bound = batchSize * (1 + faults + deaths)
+    const causes =
+      relayDeaths.filter((at) => at >= from && at < to).length +
+      owners.get(shard)!.filter(({ atMs }) => atMs >= from && atMs < to).length +
+      faults.filter(({ fromMs, toMs }) => fromMs < to && toMs >= from).length
+    const bound = batchSize * (1 + causes)
     if (count <= bound) return []
-    const shard = place.split(' ')[1]
     return [
       {
         id,
@@ -138,3 +153,5 @@ export function checkDuplicates({ copies, timeline, relayDeaths, batchSize }: Ev
   })
   return found('duplicates', copies.length, violations)
 }
+
+const FAILOVERS: ReadonlySet<string> = new Set(['failover', 'failover-in-flight'])
