@@ -46,6 +46,19 @@ const ONE_CONNECTION = [
   'test/contract/versioning-{buffer,inbox}.test.ts',
 ]
 
+/** The rules that depend on the library whose transactions a caller passes. */
+const LIBRARY_RULES = [
+  'test/contract/inbox-{aborted,batch,commit,concurrency,conflicts,duplicates,outcome}.test.ts',
+  'test/contract/{outbox-publish,transact}.test.ts',
+  'test/libraries/*.test.ts',
+]
+
+/** The libraries on top of a driver, and the drivers beside pg and mysql2, by the databases on which each works. */
+const LIBRARIES: Readonly<Record<string, readonly ('postgres' | 'mysql' | 'mariadb')[]>> = {
+  drizzle: ['postgres', 'mysql', 'mariadb'],
+  'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
+}
+
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */
 function onServers(
   name: string,
@@ -107,6 +120,14 @@ const projects: TestProjectInlineConfiguration[] = [
       provide: DATABASES[engine],
     }),
   ]),
+  ...Object.entries(LIBRARIES).flatMap(([library, engines]) =>
+    engines.map((engine) =>
+      onServers(`${library}-${engine}`, [engine], {
+        include: LIBRARY_RULES,
+        provide: { ...DATABASES[engine], library },
+      }),
+    ),
+  ),
   onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
   onServers('galera', ['galera'], {
     include: ['test/galera/**/*.test.ts'],

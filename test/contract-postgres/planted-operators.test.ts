@@ -13,7 +13,7 @@ import { parkedStatements } from '../../packages/postgres/src/parked-statements.
 import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/version-buffer-statements.ts'
 import { databaseUrl } from '../support/server-outbox-target.ts'
-import { poolOf } from '../support/postgres-roots.ts'
+import { poolOf } from '../support/postgres-pool.ts'
 import { useTarget } from '../support/target.ts'
 
 /** The types that meet in our statements. */

@@ -82,7 +82,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     const transaction = await root.begin()
     await abortWith(transaction.tx).catch(() => undefined)
     // Where only the server knows, it says no more than that there is no transaction.
-    const expected = kind.library === 'mysql2' ? NotInTransactionError : TransactionAbortedError
+    const expected = kind.driver === 'mysql2' ? NotInTransactionError : TransactionAbortedError
     await expect(subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)).rejects.toThrow(expected)
     await expect(subject.inbox.processBatch(transaction.tx, [{ id: 'x' }], () => undefined)).rejects.toThrow(
       expected,
@@ -113,7 +113,7 @@ onEachKind(target, (kind) => {
         abort().catch(() => undefined)
       }
       // Kysely says so itself, at its COMMIT; a pg client would roll back there silently.
-      const error = kind.library === 'kysely' ? Error : TransactionAbortedError
+      const error = kind.driver === 'kysely' ? Error : TransactionAbortedError
       await expect(subject.process({ id: `m${time}` }, unawaited), `time ${time}`).rejects.toThrow(error)
       await expect(subject.inbox.run({ id: `m${time}` }, unawaited), `time ${time}`).rejects.toThrow(error)
     }

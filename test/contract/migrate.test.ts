@@ -13,9 +13,9 @@ import {
   statementsOf,
   tableIn,
 } from '../support/migrations.ts'
-import * as mysqlRoots from '../support/mysql-roots.ts'
+import * as mysqlRoots from '../support/mysql-pool.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { poolOf } from '../support/postgres-roots.ts'
+import { poolOf } from '../support/postgres-pool.ts'
 import { Proxy } from '../support/proxy.ts'
 import { onEachKind, useTarget, type Target } from '../support/target.ts'
 

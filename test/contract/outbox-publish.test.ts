@@ -147,7 +147,7 @@ onEachKind(target, (kind) => {
       const published = outboxOf(root).publish(transaction.tx, { topic: 't', payload: {} })
       // Where only the server knows, it says no more than that there is no transaction.
       await expect(published).rejects.toThrow(
-        kind.library === 'mysql2' ? NotInTransactionError : TransactionAbortedError,
+        kind.driver === 'mysql2' ? NotInTransactionError : TransactionAbortedError,
       )
       await transaction.rollback()
       expect(await outbox.backlog()).toEqual([])

@@ -1,6 +1,7 @@
 import { CamelCasePlugin, Kysely, MysqlDialect } from 'kysely'
 import { format } from 'mysql2'
-import { kyselyRoot, mysql2Root, poolOf } from './mysql-roots.ts'
+import { poolOf } from './mysql-pool.ts'
+import { kyselyRoot, mysql2Root } from './mysql-roots.ts'
 import type { Root } from './target.ts'
 
 /** Settings of a user's that our statements must not depend on. */

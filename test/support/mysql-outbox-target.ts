@@ -1,5 +1,5 @@
 import type { Pool } from 'mysql2/promise'
-import { poolOf } from './mysql-roots.ts'
+import { poolOf } from './mysql-pool.ts'
 import { openTransactions } from './mysql-status.ts'
 import type { BacklogRow, ParkedRow, ServerTransaction } from './outbox-target.ts'
 import { ServerOutboxTarget } from './server-outbox-target.ts'

@@ -1,41 +1,10 @@
 import type { Kysely } from 'kysely'
-import { inject } from 'vitest'
-import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2'
+import type { Pool, PoolConnection } from 'mysql2'
 import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import { mysql } from '@txbox/mysql'
+import { libraryUnderTest } from './library-roots.ts'
 import { isKysely, kyselyRootOn, kyselyRows, RootTransactions } from './roots.ts'
 import type { Root, RootOptions, Row } from './target.ts'
-
-/** A pool whose connections tests may kill. `setup`: statements that each new connection begins with. */
-export function poolOf(url: string, config: PoolOptions, setup: readonly string[] = []): Pool {
-  const { hostname, port, username, password, pathname } = new URL(url)
-  const pool = createPool({
-    host: hostname,
-    port: Number(port === '' ? 3306 : port),
-    user: decodeURIComponent(username),
-    password: decodeURIComponent(password),
-    database: pathname.slice(1),
-    connectionLimit: 4,
-    ...config,
-  })
-  pool.on('connection', (connection: PoolConnection) => {
-    connection.on('error', () => undefined)
-    for (const statement of setup) connection.query(statement)
-  })
-  return pool
-}
-
-/** Statements that give all transactions of a connection this level. */
-export function setupOf({ isolation }: RootOptions): readonly string[] {
-  if (isolation === undefined) return []
-  const snapshot = isolation === 'snapshot isolation'
-  return [
-    `set session transaction isolation level ${snapshot ? 'repeatable read' : isolation}`,
-    ...(inject('hasSnapshotIsolation')
-      ? [`set session innodb_snapshot_isolation = ${snapshot ? 'on' : 'off'}`]
-      : []),
-  ]
-}
 
 export function mysql2Root(pool: Pool, options: RootOptions, style: 'promise' | 'callback'): Root {
   const transactions = new RootTransactions(execOn)
@@ -79,6 +48,7 @@ export async function execOn(
   sql: string,
   parameters: readonly unknown[],
 ): Promise<readonly Row[]> {
+  if (libraryUnderTest !== undefined) return libraryUnderTest.exec(tx, sql, parameters)
   if (isKysely(tx)) return kyselyRows(tx, sql, parameters)
   const connection =
     (tx as unknown as { connection?: PoolConnection }).connection ?? (tx as unknown as PoolConnection)

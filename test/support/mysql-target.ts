@@ -2,8 +2,10 @@ import { Kysely, MysqlDialect } from 'kysely'
 import type { Pool } from 'mysql2/promise'
 import type { Database, TransactionHandle } from '@txbox/core'
 import { migrate, mysql } from '@txbox/mysql'
+import { libraryKinds, libraryRootOn } from './library-roots.ts'
 import { oddRoots, strayHandles } from './mysql-oddities.ts'
-import { execOn, kyselyRoot, mysql2Root, poolOf, setupOf } from './mysql-roots.ts'
+import { poolOf, setupOf } from './mysql-pool.ts'
+import { execOn, kyselyRoot, mysql2Root } from './mysql-roots.ts'
 import { openTransactions } from './mysql-status.ts'
 import { ServerTarget } from './server-target.ts'
 import { createDatabase } from './servers/mysql-databases.ts'
@@ -21,11 +23,12 @@ import { until } from './until.ts'
 
 /** The flags and the styles are shared out among the kinds, so that each is there on every rule. */
 export const mysqlKinds: readonly HandleKind[] = [
-  { name: 'Kysely transaction', library: 'kysely', pipelined: false, joinsBegin: false },
-  { name: 'mysql2 connection', library: 'mysql2', pipelined: false, joinsBegin: false },
+  { name: 'Kysely transaction', library: 'kysely', driver: 'kysely', pipelined: false, joinsBegin: false },
+  { name: 'mysql2 connection', library: 'mysql2', driver: 'mysql2', pipelined: false, joinsBegin: false },
   {
     name: 'mysql2 callback connection without FOUND_ROWS',
     library: 'mysql2',
+    driver: 'mysql2',
     pipelined: false,
     joinsBegin: false,
   },
@@ -34,7 +37,7 @@ export const mysqlKinds: readonly HandleKind[] = [
 /** MySQL, or MariaDB. */
 export class MysqlTarget extends ServerTarget {
   readonly engine: 'mysql' | 'mariadb'
-  readonly kinds = mysqlKinds
+  readonly kinds: readonly HandleKind[] = libraryKinds ?? mysqlKinds
   readonly outboxTable = 'txbox_outbox'
   readonly failedInsertLocks = true
   readonly costs = { fresh: 1, duplicate: 2, freshBatch: 1, mixedBatch: 2 }
@@ -77,6 +80,7 @@ export class MysqlTarget extends ServerTarget {
   }
 
   open(kind: HandleKind, options: RootOptions = {}): Root {
+    if (libraryKinds !== undefined) return libraryRootOn(this.urlFor(options), options)
     const style = kind.name.includes('callback') ? 'callback' : 'promise'
     const pool = poolOf(
       this.urlFor(options),

@@ -2,7 +2,8 @@ import { PGlite } from '@electric-sql/pglite'
 import { Kysely, PGliteDialect, type PGlite as DialectPGlite } from 'kysely'
 import { migrate } from '@txbox/postgres'
 import { PostgresOutboxTarget } from './postgres-outbox-target.ts'
-import { kyselyRoot, numbered } from './postgres-roots.ts'
+import { numbered } from './postgres-pool.ts'
+import { kyselyRoot } from './postgres-roots.ts'
 import { PostgresTarget } from './postgres-target.ts'
 import type { HandleKind, Root, RootOptions, Row } from './target.ts'
 
@@ -12,7 +13,7 @@ import type { HandleKind, Root, RootOptions, Row } from './target.ts'
  */
 export class PgliteTarget extends PostgresTarget {
   override readonly kinds: readonly HandleKind[] = [
-    { name: 'Kysely transaction', library: 'kysely', pipelined: false, joinsBegin: false },
+    { name: 'Kysely transaction', library: 'kysely', driver: 'kysely', pipelined: false, joinsBegin: false },
   ]
   #pglite: PGlite | undefined
 

@@ -1,6 +1,7 @@
 import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely'
 import { Client, type Pool } from 'pg'
-import { execOn, kyselyRoot, pgRoot, poolOf } from './postgres-roots.ts'
+import { poolOf } from './postgres-pool.ts'
+import { execOn, kyselyRoot, pgRoot } from './postgres-roots.ts'
 import type { Root, Target } from './target.ts'
 
 /** Settings of a user's that our statements must not depend on. */

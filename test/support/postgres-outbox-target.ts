@@ -1,6 +1,6 @@
 import { Pool } from 'pg'
 import type { BacklogRow, ParkedRow, ServerTransaction } from './outbox-target.ts'
-import { numbered } from './postgres-roots.ts'
+import { numbered } from './postgres-pool.ts'
 import { ServerOutboxTarget } from './server-outbox-target.ts'
 import type { Row } from './target.ts'
 

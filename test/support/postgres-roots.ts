@@ -1,18 +1,11 @@
 import type { Kysely } from 'kysely'
-import { Pool, type Client, type PoolConfig } from 'pg'
+import type { Client, Pool } from 'pg'
 import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import { postgres } from '@txbox/postgres'
+import { libraryUnderTest } from './library-roots.ts'
+import { numbered } from './postgres-pool.ts'
 import { isKysely, kyselyRootOn, kyselyRows, RootTransactions } from './roots.ts'
 import type { Root, RootOptions, Row } from './target.ts'
-
-/** A pool whose connections tests may kill. */
-export function poolOf(url: string, config: PoolConfig): Pool {
-  const pool = new Pool({ connectionString: url, max: 4, ...config })
-  // Tests kill connections on purpose; an idle one that breaks must not end the process.
-  pool.on('error', () => undefined)
-  pool.on('connect', (client) => void client.on('error', () => undefined))
-  return pool
-}
 
 export function pgRoot(pool: Pool, options: RootOptions): Root {
   const transactions = new RootTransactions(execOn)
@@ -53,12 +46,7 @@ export async function execOn(
   sql: string,
   parameters: readonly unknown[],
 ): Promise<readonly Row[]> {
+  if (libraryUnderTest !== undefined) return libraryUnderTest.exec(tx, numbered(sql), parameters)
   if (isKysely(tx)) return kyselyRows(tx, numbered(sql), parameters)
   return (await (tx as unknown as Client).query<Row>(numbered(sql), [...parameters])).rows
-}
-
-/** `?` is the parameter of tests on every engine; PostgreSQL numbers them. */
-export function numbered(sql: string): string {
-  let number = 0
-  return sql.replaceAll('?', () => `$${(number += 1)}`)
 }

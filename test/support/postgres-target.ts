@@ -2,21 +2,23 @@ import { Kysely, PostgresDialect } from 'kysely'
 import type { Pool } from 'pg'
 import type { Database, TransactionHandle } from '@txbox/core'
 import { migrate, postgres } from '@txbox/postgres'
+import { libraryKinds, libraryRootOn } from './library-roots.ts'
 import { abortions, oddRoots, strayHandles } from './postgres-oddities.ts'
-import { execOn, kyselyRoot, numbered, pgRoot, poolOf } from './postgres-roots.ts'
+import { numbered, poolOf, settingsOf } from './postgres-pool.ts'
+import { execOn, kyselyRoot, pgRoot } from './postgres-roots.ts'
 import { ServerTarget } from './server-target.ts'
 import { createDatabase } from './servers/postgres-databases.ts'
 import type { ClaimRow, HandleKind, Isolation, OpenTransaction, Root, RootOptions, Row } from './target.ts'
 
 export const postgresKinds: readonly HandleKind[] = [
-  { name: 'Kysely transaction', library: 'kysely', pipelined: false, joinsBegin: false },
-  { name: 'pg client', library: 'pg', pipelined: false, joinsBegin: true },
-  { name: 'pg client with pipeline', library: 'pg', pipelined: true, joinsBegin: true },
+  { name: 'Kysely transaction', library: 'kysely', driver: 'kysely', pipelined: false, joinsBegin: false },
+  { name: 'pg client', library: 'pg', driver: 'pg', pipelined: false, joinsBegin: true },
+  { name: 'pg client with pipeline', library: 'pg', driver: 'pg', pipelined: true, joinsBegin: true },
 ]
 
 export class PostgresTarget extends ServerTarget {
   readonly engine = 'postgres'
-  readonly kinds: readonly HandleKind[] = postgresKinds
+  readonly kinds: readonly HandleKind[] = libraryKinds ?? postgresKinds
   readonly outboxTable = 'txbox.outbox'
   readonly failedInsertLocks = false
   readonly abortions = abortions
@@ -57,12 +59,11 @@ export class PostgresTarget extends ServerTarget {
   }
 
   open(kind: HandleKind, options: RootOptions = {}): Root {
+    if (libraryKinds !== undefined) return libraryRootOn(this.urlFor(options), options)
     const pool = poolOf(this.urlFor(options), {
       max: options.max ?? 4,
       pipeline: kind.pipelined,
-      ...(options.isolation && {
-        options: `-c default_transaction_isolation=${options.isolation.replace(' ', '\\ ')}`,
-      }),
+      ...settingsOf(options),
     })
     if (kind.library === 'pg') return pgRoot(pool, options)
     return kyselyRoot(new Kysely({ dialect: new PostgresDialect({ pool }) }), options)

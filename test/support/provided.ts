@@ -9,7 +9,7 @@ declare module 'vitest' {
     /** Which tests of each rule run: see `tier.ts`. */
     tier: Tier
     /** The library whose handles every rule is run with; `test:all` takes the others, too. */
-    library: 'kysely' | 'pg' | 'mysql2'
+    library: string
     /** The level of the rules for which isolation makes no difference, in the quick tier. */
     isolation: 'read committed' | 'repeatable read' | 'server default'
     /** The servers that this project needs, by name: the database under test first. */

@@ -51,29 +51,39 @@ export class RootTransactions {
   }
 }
 
-/** A root of Kysely, on any database. */
-export function kyselyRootOn(db: Kysely<object>, database: unknown, execOn: ExecOn): Root {
+/** A library whose transactions last as long as a callback. */
+export interface CallbackLibrary {
+  readonly db: object
+  readonly database: ConnectedDatabase<TransactionHandle>
+  readonly execOn: ExecOn
+  readonly ready?: (() => Promise<void>) | undefined
+  readonly transact: (work: (tx: object) => Promise<void>) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+export function callbackRoot({ db, database, execOn, ready, transact, close }: CallbackLibrary): Root {
   const transactions = new RootTransactions(execOn)
   return {
     db,
-    database: database as ConnectedDatabase<TransactionHandle>,
+    database,
+    async ready() {
+      await ready?.()
+    },
     async begin() {
-      // A transaction of Kysely's lasts as long as its callback: this one waits to be told how to end.
-      const begun = Promise.withResolvers<Transaction<object>>()
+      await ready?.()
+      // The callback waits until the test ends the transaction.
+      const begun = Promise.withResolvers<object>()
       const end = Promise.withResolvers<'commit' | 'rollback'>()
       const rolledBack = new Error('rolled back')
-      const ended = db
-        .transaction()
-        .execute(async (tx) => {
-          begun.resolve(tx)
-          if ((await end.promise) === 'rollback') throw rolledBack
-        })
-        .catch((error: unknown) => {
-          begun.reject(error)
-          if (error !== rolledBack) throw error
-        })
+      const ended = transact(async (tx) => {
+        begun.resolve(tx)
+        if ((await end.promise) === 'rollback') throw rolledBack
+      }).catch((error: unknown) => {
+        begun.reject(error)
+        if (error !== rolledBack) throw error
+      })
       ended.catch(() => undefined)
-      return transactions.add(await begun.promise, async (how) => {
+      return transactions.add((await begun.promise) as TransactionHandle, async (how) => {
         end.resolve(how)
         await ended
       })
@@ -81,9 +91,20 @@ export function kyselyRootOn(db: Kysely<object>, database: unknown, execOn: Exec
     async close() {
       await transactions.rollBackAll()
       // A connection that a test has cut says so when it is closed.
-      await db.destroy().catch(() => undefined)
+      await close().catch(() => undefined)
     },
   }
+}
+
+/** A root of Kysely, on any database. */
+export function kyselyRootOn(db: Kysely<object>, database: unknown, execOn: ExecOn): Root {
+  return callbackRoot({
+    db,
+    database: database as ConnectedDatabase<TransactionHandle>,
+    execOn,
+    transact: (work) => db.transaction().execute(work),
+    close: () => db.destroy(),
+  })
 }
 
 export function isKysely(tx: object): tx is Transaction<object> {

@@ -32,6 +32,8 @@ export interface OpenTransaction {
 export interface Root {
   readonly db: object
   readonly database: ConnectedDatabase<TransactionHandle>
+  /** Connects, for a library whose root does not connect by itself. */
+  ready?(): Promise<void>
   begin(): Promise<OpenTransaction>
   /** Rolls back what a failed test has left open, so that it does not hang. */
   close(): Promise<void>
@@ -53,7 +55,10 @@ export interface RootOptions {
 /** One of the libraries, or ways of using one, whose transactions the inbox must take. */
 export interface HandleKind {
   readonly name: string
-  readonly library: 'kysely' | 'pg' | 'mysql2'
+  /** 'kysely', 'pg', 'mysql2', or the name of a library in `test/libraries`. */
+  readonly library: string
+  /** What txbox finds under the library's transactions, by which the errors of an aborted transaction differ. */
+  readonly driver: 'kysely' | 'pg' | 'mysql2' | 'hidden'
   /** The client sends statements without waiting for the answers to those before. */
   readonly pipelined: boolean
   /** `run` sends BEGIN and the claim together. */
@@ -182,8 +187,9 @@ export function useRoot(target: Target, kind: HandleKind, options: RootOptions =
     if (root === undefined) throw new Error('The root is opened before the first test.')
     return root
   }
-  beforeAll(() => {
+  beforeAll(async () => {
     root = target.open(kind, options)
+    await root.ready?.()
   })
   afterAll(() => root?.close())
   return {

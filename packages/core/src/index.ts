@@ -71,6 +71,19 @@ export type {
   WaitingChange,
 } from './ports/version-buffer-store.ts'
 export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
+export {
+  sqlTransaction,
+  type SqlAnswer,
+  type SqlTransaction,
+  type SqlTransactionOptions,
+} from './sql-transaction.ts'
+export {
+  defineLibrary,
+  type BorrowedConnection,
+  type TransactionLibraries,
+  type TransactionLibrary,
+  type TransactionLibraryRoot,
+} from './transaction-library.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export type { IsolationLevel, TransactOptions } from './transact-options.ts'
 export type {

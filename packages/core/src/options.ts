@@ -90,6 +90,13 @@ export class OptionChecker {
     return value as F
   }
 
+  /** A list, each of whose members must pass `isMember`. @default an empty list */
+  list<T>(name: string, isMember: (value: unknown) => value is T, expected: string): readonly T[] {
+    const value = this.#options[name] ?? []
+    if (!Array.isArray(value) || !value.every(isMember)) throw this.wrong(name, expected)
+    return value
+  }
+
   signal(name: string): AbortSignal | undefined {
     const value = this.#options[name]
     if (value === undefined) return undefined

@@ -1,6 +1,6 @@
-/** A property of a thrown value; `undefined` if there is no such property or reading the property throws. */
+/** A property of any value; `undefined` if there is no such property or reading the property throws. */
 export function propertyOf(value: unknown, name: PropertyKey): unknown {
-  if (typeof value !== 'object' || value === null) return undefined
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined
   try {
     return Reflect.get(value, name)
   } catch {

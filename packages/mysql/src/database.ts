@@ -5,6 +5,7 @@ import {
   type ConnectedPorts,
   type Database,
   type DatabasePorts,
+  type TransactionLibrary,
   type TransactionOf,
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
@@ -13,8 +14,9 @@ import {
   GARBAGE_TIMEOUT_MS,
   assertTwoConnections,
   publicTransact,
-  recogniseRoot,
+  resolverOption,
   transactOn,
+  type Resolver,
   type RootAdapter,
   type SqlResult,
 } from '@txbox/sql'
@@ -45,6 +47,8 @@ import { MysqlVersionBufferStore } from './version-buffer-store.ts'
 export interface MysqlOptions {
   /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
   prefix?: string | undefined
+  /** Descriptions of libraries that txbox does not know by itself, made with `defineLibrary`. @default none */
+  libraries?: readonly TransactionLibrary[] | undefined
 }
 
 /**
@@ -65,15 +69,16 @@ export function mysql<D extends object>(
  */
 export function mysql(options?: MysqlOptions & { db?: undefined }): Database
 export function mysql(options: MysqlOptions & { db?: object | undefined } = {}): Database {
-  new OptionChecker('mysql', options).known('db', 'prefix')
+  const check = new OptionChecker('mysql', options).known('db', 'prefix', 'libraries')
   const tables = tablesOf('mysql', options.prefix ?? DEFAULT_PREFIX)
   const { db } = options
+  const resolver = resolverOption(check, 'mysql')
   if (db === undefined) {
-    const { ports, known } = detachedPorts(tables)
+    const { ports, known } = detachedPorts(tables, resolver)
     return withEngine(known, { [portsKey]: ports })
   }
 
-  const { ports, known } = connectedPorts(tables, recogniseRoot('mysql', db, 'mysql'), db)
+  const { ports, known } = connectedPorts(tables, resolver, resolver.root('mysql', db), db)
   return withEngine(known, {
     [portsKey]: ports,
     transact: publicTransact(ports, async (session, work) => {
@@ -113,7 +118,7 @@ interface Detached {
   readonly serverBehind: (session: MysqlSession) => ServerTraits | Promise<ServerTraits>
 }
 
-function detachedPorts(tables: Tables): Detached {
+function detachedPorts(tables: Tables, resolver: Resolver): Detached {
   const known: Known = {}
   async function ask(session: MysqlSession): Promise<ServerTraits> {
     const doing = 'checking the tables'
@@ -134,7 +139,7 @@ function detachedPorts(tables: Tables): Detached {
     serverBehind,
     ports: {
       async bind(handle) {
-        const session = await bind(handle)
+        const session = await bind(resolver, handle)
         session.server = await serverBehind(session)
         return session
       },
@@ -143,17 +148,18 @@ function detachedPorts(tables: Tables): Detached {
       isLastingConflict: errors.isLastingConflict,
       inbox: new MysqlInboxStore(inboxStatementsByEngine(tables)),
       outbox: new MysqlOutboxStore(outboxStatements(tables)),
-      versions: new MysqlVersionBufferStore(versionBufferStatements(tables)),
+      versions: new MysqlVersionBufferStore(versionBufferStatements(tables), resolver),
     },
   }
 }
 
 function connectedPorts(
   tables: Tables,
+  resolver: Resolver,
   root: RootAdapter,
   db: object,
 ): { ports: ConnectedPorts; known: Known } {
-  const { ports, known, serverBehind } = detachedPorts(tables)
+  const { ports, known, serverBehind } = detachedPorts(tables, resolver)
   const askServer = async (): Promise<ServerTraits> =>
     (known.server ??= await checkRevision((text) => root.query(db, text, [], CHECK_TIMEOUT_MS), tables))
   return {
@@ -161,7 +167,7 @@ function connectedPorts(
     ports: {
       ...ports,
       transact: transactOn({ root, db }, errors, async (tx) => {
-        const session = await sessionOf(tx)
+        const session = await sessionOf(resolver, tx)
         session.server = await serverBehind(session)
         return session
       }),

@@ -1,13 +1,14 @@
 /* MySQL and MariaDB commit at every DDL statement, and may be a cluster; PostgreSQL migrates in one transaction. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { SchemaError, isTxboxError } from '@txbox/core'
+import { SchemaError, isTxboxError, type TransactionLibrary } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import {
   kyselyProvider,
   missingMigrations,
   onMigratingConnection,
   pendingOn,
-  recogniseHandle,
+  Resolver,
+  resolverOption,
   statementsOf,
 } from '@txbox/sql'
 import { isConflict, numberOf, translate } from './errors.ts'
@@ -38,18 +39,28 @@ export async function migrate(
   options: {
     /** What the names of the tables begin with, 1 to 53 characters. @default 'txbox_' */
     prefix?: string | undefined
+    /** Descriptions of libraries that txbox does not know by itself. @default none */
+    libraries?: readonly TransactionLibrary[] | undefined
     /** Aborting the signal ends the wait for another migration. */
     signal?: AbortSignal | undefined
   } = {},
 ): Promise<{ applied: readonly string[] }> {
-  const check = new OptionChecker('migrate', options).known('prefix', 'signal')
+  const check = new OptionChecker('migrate', options).known('prefix', 'signal', 'libraries')
   const tables = tablesOf('migrate', options.prefix ?? DEFAULT_PREFIX)
   const signal = check.signal('signal')
-  const applied = await onMigratingConnection(migrated, db, (run, root) =>
+  const resolver = resolverOption(check, 'mysql')
+  const applied = await onMigratingConnection(migrated, resolver, db, (run, root) =>
     applyMissing({
       run,
       runApart: (text, values = []) =>
-        root.transact(db, (tx) => recogniseHandle(tx, 'mysql').query(tx, text, values), undefined),
+        root.transact(
+          db,
+          async (tx) => {
+            const { driver, connection } = await resolver.transaction(tx)
+            return driver.query(connection, text, values)
+          },
+          undefined,
+        ),
       tables,
       createTable: statementsOf(migrated.on(MIGRATIONS[0]!.sql, tables))[0]!,
       signal,
@@ -70,11 +81,13 @@ export async function pendingMigrations(
   options: {
     /** What the names of the tables begin with, 1 to 53 characters. @default 'txbox_' */
     prefix?: string | undefined
+    /** Descriptions of libraries that txbox does not know by itself. @default none */
+    libraries?: readonly TransactionLibrary[] | undefined
   } = {},
 ): Promise<readonly { readonly name: string; readonly sql: string }[]> {
-  new OptionChecker('pendingMigrations', options).known('prefix')
+  const check = new OptionChecker('pendingMigrations', options).known('prefix', 'libraries')
   const tables = tablesOf('pendingMigrations', options.prefix ?? DEFAULT_PREFIX)
-  return pendingOn(migrated, db, tables, (run) => checkEngine(run, tables))
+  return pendingOn(migrated, resolverOption(check, 'mysql'), db, tables, (run) => checkEngine(run, tables))
 }
 
 /**
@@ -92,7 +105,7 @@ export function migrationProvider(
 ): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
   new OptionChecker('migrationProvider', options).known('prefix')
   const tables = tablesOf('migrationProvider', options.prefix ?? DEFAULT_PREFIX)
-  return kyselyProvider(migrated, async (run, sql) => {
+  return kyselyProvider(migrated, new Resolver('mysql'), async (run, sql) => {
     for (const statement of statementsOf(migrated.on(sql, tables))) await run(statement)
   })
 }

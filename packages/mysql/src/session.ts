@@ -3,16 +3,14 @@
  * whether a claim exists.
  */
 import { NotInTransactionError, TransactionAbortedError, type Session } from '@txbox/core'
-import { recogniseHandle, type ConnectionMonitor, type HandleAdapter, type SqlResult } from '@txbox/sql'
+import type { ConnectionMonitor, Resolved, Resolver, SqlResult } from '@txbox/sql'
 import { NO_SAVEPOINT, numberOf, translate } from './errors.ts'
 import { fill, textOf, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'
 import { NOT_MARIADB, sessionStatements } from './session-statements.ts'
 
 /** The content of the opaque {@link Session}. */
-export interface MysqlSession extends Session {
-  readonly adapter: HandleAdapter
-  readonly handle: unknown
+export interface MysqlSession extends Session, Resolved {
   readonly monitor: ConnectionMonitor | undefined
   /** Whether a transaction is known to be open; otherwise the answer to the first write shows it. */
   open: boolean
@@ -21,23 +19,29 @@ export interface MysqlSession extends Session {
 }
 
 /** See `DatabasePorts.bind`. */
-export async function bind(handle: unknown): Promise<MysqlSession> {
-  const adapter = recogniseHandle(handle, 'mysql')
-  const monitor = await adapter.monitor(handle)
-  const state = await adapter.state(handle, monitor)
+export async function bind(resolver: Resolver, handle: unknown): Promise<MysqlSession> {
+  const resolved = await resolver.transaction(handle)
+  const { driver, connection, name } = resolved
+  const monitor = await driver.monitor(connection)
+  const state = await driver.state(connection, monitor)
   if (state === 'none') {
     throw new NotInTransactionError(
-      `Expected an open transaction, but this ${adapter.library} handle has none. Pass the transaction, or the ` +
+      `Expected an open transaction, but this ${name} handle has none. Pass the transaction, or the ` +
         'connection after beginTransaction(), and not the pool or root. Nothing was written.',
     )
   }
-  const session = { adapter, handle, monitor, open: state === 'open' } as MysqlSession
+  const session = { ...resolved, monitor, open: state === 'open' } as MysqlSession
   const tracker = monitor?.tracker
-  if (tracker === undefined) return session
+  if (tracker === undefined) {
+    // The answer to the first write shows whether a transaction is open, unless the driver hides that, too.
+    if (!session.open && driver.tellsTransaction !== true) session.open = await isInTransaction(session)
+    if (!session.open && driver.tellsTransaction !== true) throw notOpen()
+    return session
+  }
   if (!tracker.open && !(await isInTransaction(session))) {
     if (state === 'unknown') throw notOpen()
     throw new TransactionAbortedError(
-      `The ${adapter.library} transaction has ended unexpectedly: an error (such as a deadlock, 1213) rolled it back, ` +
+      `The ${name} transaction has ended unexpectedly: an error (such as a deadlock, 1213) rolled it back, ` +
         'or a statement (such as DDL) committed it. Nothing was written.',
     )
   }
@@ -48,9 +52,10 @@ export async function bind(handle: unknown): Promise<MysqlSession> {
 }
 
 /** Creates a session for a transaction that txbox has opened. */
-export async function sessionOf(handle: unknown): Promise<MysqlSession> {
-  const adapter = recogniseHandle(handle, 'mysql')
-  return { adapter, handle, monitor: await adapter.monitor(handle), open: true } as MysqlSession
+export async function sessionOf(resolver: Resolver, handle: unknown): Promise<MysqlSession> {
+  const resolved = await resolver.transaction(handle)
+  const monitor = await resolved.driver.monitor(resolved.connection)
+  return { ...resolved, monitor, open: true } as MysqlSession
 }
 
 /** Runs a statement of txbox in the caller's transaction. */
@@ -60,9 +65,9 @@ export async function execute(
   text: string,
   values: readonly Value[],
 ): Promise<SqlResult> {
-  const { adapter, handle } = session as MysqlSession
+  const { driver, connection, isOpen } = session as MysqlSession
   // In the same tick in which the statement is sent: a caller who does not await txbox may have ended the transaction.
-  if (adapter.stateNow?.(handle) === 'none') throw notOpen()
+  if (!isOpen() || driver.stateNow?.(connection) === 'none') throw notOpen()
   return executeAnywhere(session, doing, text, values)
 }
 
@@ -73,9 +78,9 @@ export async function executeAnywhere(
   text: string,
   values: readonly Value[],
 ): Promise<SqlResult> {
-  const { adapter, handle } = session as MysqlSession
+  const { driver, connection } = session as MysqlSession
   try {
-    return await adapter.query(handle, fill(text, values), [])
+    return await driver.query(connection, fill(text, values), [])
   } catch (error) {
     throw translate(error, doing)
   }
@@ -86,7 +91,8 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   const snapshot = (session as MysqlSession).monitor?.checkedSnapshot?.()
   try {
     const result = await handler()
-    if (snapshot === undefined || snapshot.doubtful) await assertOpen(session)
+    const { isOpen } = session as MysqlSession
+    if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session)
     // The claim was written in another transaction than the one that is open now.
     if (snapshot?.replaced === true || snapshot?.ended === true) throw ended()
     if (snapshot !== undefined && !(await snapshot.isIntact())) throw ended()
@@ -101,15 +107,19 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
  * reads next.
  */
 export async function isInTransaction(session: Session): Promise<boolean> {
-  const { adapter, handle, monitor } = session as MysqlSession
+  const { driver, connection, monitor, isOpen } = session as MysqlSession
   try {
+    if (!isOpen()) return false
     const rolledBack = monitor?.tracker?.rolledBack
-    if (rolledBack === 'yes' || (rolledBack === 'perhaps' && (await rollsBackOnTimeout(adapter, handle))))
+    if (
+      rolledBack === 'yes' ||
+      (rolledBack === 'perhaps' && (await rollsBackOnTimeout(session as MysqlSession)))
+    )
       return false
-    if (adapter.tellsTransaction === true)
-      return (await adapter.query(handle, sessionStatements.status, [])).inTransaction === true
+    if (driver.tellsTransaction === true)
+      return (await driver.query(connection, sessionStatements.status, [])).inTransaction === true
     if ((session as Partial<MysqlSession>).server?.engine !== 'mysql') {
-      const { rows } = await adapter.query(handle, sessionStatements.mariadbState, [])
+      const { rows } = await driver.query(connection, sessionStatements.mariadbState, [])
       const answer = textOf(rows[0]?.['answer'])
       if (answer !== NOT_MARIADB) return answer === '1'
     }
@@ -117,7 +127,7 @@ export async function isInTransaction(session: Session): Promise<boolean> {
     // an earlier savepoint would also release this one.
     const probe = [sessionStatements.setProbe, sessionStatements.releaseProbe]
     if (monitor?.sendTogether !== undefined) await monitor.sendTogether(probe)
-    else for (const statement of probe) await adapter.query(handle, statement, [])
+    else for (const statement of probe) await driver.query(connection, statement, [])
     return true
   } catch (error) {
     if (numberOf(error) === NO_SAVEPOINT) return false
@@ -125,8 +135,8 @@ export async function isInTransaction(session: Session): Promise<boolean> {
   }
 }
 
-async function rollsBackOnTimeout(adapter: HandleAdapter, handle: unknown): Promise<boolean> {
-  const { rows } = await adapter.query(handle, sessionStatements.rollsBackOnTimeout, [])
+async function rollsBackOnTimeout({ driver, connection }: Resolved): Promise<boolean> {
+  const { rows } = await driver.query(connection, sessionStatements.rollsBackOnTimeout, [])
   return textOf(rows[0]?.['answer']) === '1'
 }
 

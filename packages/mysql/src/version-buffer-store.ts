@@ -8,7 +8,15 @@ import type {
   VersionChain,
   WaitingChange,
 } from '@txbox/core'
-import { BUFFERING, connectionOf, deadChange, waitingChange, type Row, type SqlResult } from '@txbox/sql'
+import {
+  BUFFERING,
+  connectionOf,
+  deadChange,
+  waitingChange,
+  type Resolver,
+  type Row,
+  type SqlResult,
+} from '@txbox/sql'
 import { columns } from './columns.ts'
 import { DUPLICATE_KEY, errors, numberOf } from './errors.ts'
 import type { Value } from './literals.ts'
@@ -20,13 +28,15 @@ type Statements = ReturnType<typeof versionBufferStatements>
 /** The tables of the version buffer in MySQL and MariaDB. {@link VersionBufferStore} documents the methods. */
 export class MysqlVersionBufferStore implements VersionBufferStore {
   readonly #sql: Statements
+  readonly #resolver: Resolver
 
-  constructor(statements: Statements) {
+  constructor(statements: Statements, resolver: Resolver) {
     this.#sql = statements
+    this.#resolver = resolver
   }
 
   connectionOf(handle: unknown): Promise<object> {
-    return connectionOf(handle, 'mysql', errors)
+    return connectionOf(handle, this.#resolver, errors)
   }
 
   async lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition> {

@@ -12,6 +12,7 @@ import {
   type DatabasePorts,
   type Session,
   type Sleeper,
+  type TransactionLibrary,
   type TransactionOf,
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
@@ -20,8 +21,9 @@ import {
   GARBAGE_TIMEOUT_MS,
   assertTwoConnections,
   publicTransact,
-  recogniseRoot,
+  resolverOption,
   transactOn,
+  type Resolver,
   type RootAdapter,
 } from '@txbox/sql'
 import { connectListening } from './connect-listening.ts'
@@ -66,6 +68,8 @@ export interface PostgresOptions {
    * @default 5_000
    */
   listenCheckIntervalMs?: number | undefined
+  /** Descriptions of libraries that txbox does not know by itself, made with `defineLibrary`. @default none */
+  libraries?: readonly TransactionLibrary[] | undefined
 }
 
 /**
@@ -90,6 +94,7 @@ export function postgres(options: PostgresOptions & { db?: object | undefined } 
     'schema',
     'listen',
     'listenCheckIntervalMs',
+    'libraries',
   )
   const schema = quoteSchema('postgres', options.schema ?? DEFAULT_SCHEMA)
   const { db, listen } = options
@@ -101,24 +106,27 @@ export function postgres(options: PostgresOptions & { db?: object | undefined } 
     max: hours(1),
     default: LISTEN_CHECK_INTERVAL_MS,
   })
-  if (db === undefined) return { engine: 'postgres', [portsKey]: detachedPorts(schema) }
+  const resolver = resolverOption(check, 'postgres')
+  if (db === undefined) return { engine: 'postgres', [portsKey]: detachedPorts(schema, resolver) }
 
-  const ports = connectedPorts(schema, recogniseRoot('postgres', db, 'postgres'), db, {
-    listen,
-    checkIntervalMs,
-  })
+  const root = resolver.root('postgres', db)
+  const ports = connectedPorts(schema, resolver, { root, db, listen, checkIntervalMs })
   const database = {
     engine: 'postgres' as const,
     [portsKey]: ports,
     transact: publicTransact(ports, async (session, work) => {
       await open(session)
-      return work()
+      // Most libraries report a COMMIT that the server answered with a rollback as a success.
+      return root.checksCommit ? work() : watch(session, work)
     }),
   }
   return database
 }
 
-function detachedPorts(schema: string): DatabasePorts & { prepare(session: Session): Promise<void> } {
+function detachedPorts(
+  schema: string,
+  resolver: Resolver,
+): DatabasePorts & { prepare(session: Session): Promise<void> } {
   let checked = false
   /** Checks the revision of the tables, once for each database object, before anything is written. */
   async function prepare(session: Session): Promise<void> {
@@ -130,7 +138,7 @@ function detachedPorts(schema: string): DatabasePorts & { prepare(session: Sessi
   return {
     prepare,
     async bind(handle) {
-      const session = await bind(handle)
+      const session = await bind(resolver, handle)
       await prepare(session)
       return session
     },
@@ -139,25 +147,28 @@ function detachedPorts(schema: string): DatabasePorts & { prepare(session: Sessi
     isLastingConflict: errors.isLastingConflict,
     inbox: new PostgresInboxStore(inboxStatements(schema)),
     outbox: new PostgresOutboxStore(outboxStatements(schema), channelOf(schema)),
-    versions: new PostgresVersionBufferStore(versionBufferStatements(schema)),
+    versions: new PostgresVersionBufferStore(versionBufferStatements(schema), resolver),
   }
+}
+
+interface Connections {
+  readonly root: RootAdapter
+  readonly db: object
+  readonly listen: PostgresOptions['listen']
+  readonly checkIntervalMs: number
 }
 
 function connectedPorts(
   schema: string,
-  root: RootAdapter,
-  db: object,
-  {
-    listen,
-    checkIntervalMs,
-  }: { readonly listen: PostgresOptions['listen']; readonly checkIntervalMs: number },
+  resolver: Resolver,
+  { root, db, listen, checkIntervalMs }: Connections,
 ): ConnectedPorts {
-  const detached = detachedPorts(schema)
+  const detached = detachedPorts(schema, resolver)
   const connect = connectListening(root, db, listen)
   return {
     ...detached,
     transact: transactOn({ root, db }, errors, async (tx, opening) => {
-      const session = sessionOf(tx, opening)
+      const session = await sessionOf(resolver, tx, opening)
       await detached.prepare(session)
       return session
     }),

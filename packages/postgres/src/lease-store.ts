@@ -26,13 +26,13 @@ export class PostgresLeaseStore implements LeaseStore {
     this.#sql = statements
     const source = { root, db, statementTimeoutMs }
     this.#connection = new LeaseConnection(
-      // Kysely can open no connection outside its pool: each statement borrows one.
-      root.library === 'kysely'
-        ? async () => ({
+      // Some libraries can open no connection outside their pool, such as Kysely: each statement borrows one.
+      root.opensConnections
+        ? () => root.connectApart(db, statementTimeoutMs)
+        : async () => ({
             query: (text, values) => atReadCommitted(source, text, values),
             release: () => undefined,
-          })
-        : () => root.connectApart(db, statementTimeoutMs),
+          }),
       errors,
     )
   }

@@ -1,5 +1,6 @@
 /* PostgreSQL migrates in one transaction; MySQL and MariaDB commit at every DDL statement, and may be a cluster. */
 import { setTimeout as pause } from 'node:timers/promises'
+import type { TransactionLibrary } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import {
   LOCK_PAUSE_MS,
@@ -7,6 +8,8 @@ import {
   missingMigrations,
   onMigratingConnection,
   pendingOn,
+  Resolver,
+  resolverOption,
   statementsOf,
   type RunStatement,
 } from '@txbox/sql'
@@ -32,14 +35,18 @@ export async function migrate(
   options: {
     /** 1 to 63 bytes. @default 'txbox' */
     schema?: string | undefined
+    /** Descriptions of libraries that txbox does not know by itself. @default none */
+    libraries?: readonly TransactionLibrary[] | undefined
     /** Aborting the signal ends the wait for another migration. */
     signal?: AbortSignal | undefined
   } = {},
 ): Promise<{ applied: readonly string[] }> {
-  const check = new OptionChecker('migrate', options).known('schema', 'signal')
+  const check = new OptionChecker('migrate', options).known('schema', 'signal', 'libraries')
   const schema = quoteSchema('migrate', options.schema ?? DEFAULT_SCHEMA)
   const signal = check.signal('signal')
-  const applied = await onMigratingConnection(migrated, db, (run) => applyMissing(run, schema, signal))
+  const applied = await onMigratingConnection(migrated, resolverOption(check, 'postgres'), db, (run) =>
+    applyMissing(run, schema, signal),
+  )
   return { applied }
 }
 
@@ -55,11 +62,13 @@ export async function pendingMigrations(
   options: {
     /** 1 to 63 bytes. @default 'txbox' */
     schema?: string | undefined
+    /** Descriptions of libraries that txbox does not know by itself. @default none */
+    libraries?: readonly TransactionLibrary[] | undefined
   } = {},
 ): Promise<readonly { readonly name: string; readonly sql: string }[]> {
-  new OptionChecker('pendingMigrations', options).known('schema')
+  const check = new OptionChecker('pendingMigrations', options).known('schema', 'libraries')
   const schema = quoteSchema('pendingMigrations', options.schema ?? DEFAULT_SCHEMA)
-  return pendingOn(migrated, db, schema)
+  return pendingOn(migrated, resolverOption(check, 'postgres'), db, schema)
 }
 
 /**
@@ -77,7 +86,7 @@ export function migrationProvider(
 ): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
   new OptionChecker('migrationProvider', options).known('schema')
   const schema = quoteSchema('migrationProvider', options.schema ?? DEFAULT_SCHEMA)
-  return kyselyProvider(migrated, (run, sql) => applyMigration(run, sql, schema))
+  return kyselyProvider(migrated, new Resolver('postgres'), (run, sql) => applyMigration(run, sql, schema))
 }
 
 /** Returns the SQL of all migrations for a schema, as `txbox migrate --print` shows it. */

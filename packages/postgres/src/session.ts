@@ -10,10 +10,10 @@ import {
 } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 import {
-  recogniseHandle,
   type ConnectionMonitor,
-  type HandleAdapter,
   type Opening,
+  type Resolved,
+  type Resolver,
   type Snapshot,
   type SqlResult,
   type TransactionState,
@@ -22,9 +22,7 @@ import { translate } from './errors.ts'
 import { sessionStatements } from './session-statements.ts'
 
 /** The content of the opaque {@link Session}. */
-export interface PostgresSession extends Session {
-  readonly adapter: HandleAdapter
-  readonly handle: unknown
+export interface PostgresSession extends Session, Resolved {
   /** Absent until the state of the handle was checked. */
   monitor?: ConnectionMonitor | undefined
   /** BEGIN has not been sent. */
@@ -37,19 +35,19 @@ export interface PostgresSession extends Session {
 }
 
 /** See `DatabasePorts.bind`. */
-export async function bind(handle: unknown): Promise<PostgresSession> {
-  const adapter = recogniseHandle(handle, 'postgres')
-  const session = sessionOf(handle, undefined)
+export async function bind(resolver: Resolver, handle: unknown): Promise<PostgresSession> {
+  const session = await sessionOf(resolver, handle, undefined)
+  const { driver, connection, name } = session
   let state: TransactionState
   try {
-    session.monitor = await adapter.monitor(handle)
-    state = await adapter.state(handle, session.monitor)
+    session.monitor = await driver.monitor(connection)
+    state = await driver.state(connection, session.monitor)
   } catch (error) {
     throw translate(error, 'checking whether a transaction is open')
   }
   if (state === 'none' || (state === 'unknown' && !(await isInTransaction(session)))) {
     throw new NotInTransactionError(
-      `Expected an open transaction, but this ${adapter.library} handle has none. Pass the transaction, or the client ` +
+      `Expected an open transaction, but this ${name} handle has none. Pass the transaction, or the client ` +
         'after BEGIN, and not the pool or root. Nothing was written.',
     )
   }
@@ -62,8 +60,12 @@ export async function bind(handle: unknown): Promise<PostgresSession> {
 }
 
 /** Creates a session for a recognized transaction, or for one that txbox has opened. */
-export function sessionOf(handle: unknown, opening: Opening | undefined): PostgresSession {
-  return { adapter: recogniseHandle(handle, 'postgres'), handle, opening } as PostgresSession
+export async function sessionOf(
+  resolver: Resolver,
+  handle: unknown,
+  opening: Opening | undefined,
+): Promise<PostgresSession> {
+  return { ...(await resolver.transaction(handle)), opening } as PostgresSession
 }
 
 /** Runs a statement of txbox in the caller's transaction. */
@@ -73,10 +75,9 @@ export async function execute(
   text: string,
   values: readonly unknown[],
 ): Promise<SqlResult> {
-  const { adapter, handle } = session as PostgresSession
   try {
     await open(session)
-    return await sendInTurn(adapter, handle as object, text, values)
+    return await sendInTurn(session as PostgresSession, text, values)
   } catch (error) {
     throw translate(error, doing)
   }
@@ -101,7 +102,7 @@ export async function write(
   text: string,
   values: readonly unknown[],
 ): Promise<number> {
-  const { adapter, opening } = session as PostgresSession
+  const { name, opening } = session as PostgresSession
   if (opening !== undefined) {
     ;(session as PostgresSession).opening = undefined
     try {
@@ -113,12 +114,12 @@ export async function write(
   const { affected } = await execute(session, doing, text, values)
   if (!Number.isNaN(affected)) return affected
   throw new UnsupportedTransactionError(
-    `This ${adapter.library} transaction does not report how many rows a statement has written (numAffectedRows), so txbox ` +
+    `This ${name} transaction does not report how many rows a statement has written (numAffectedRows), so txbox ` +
       'cannot distinguish a first delivery from a duplicate. Roll back, and use a dialect that reports this number.',
   )
 }
 
-/** The last call on each handle that found statements in flight and waits for its turn to be sent. */
+/** The last call on each connection that found statements in flight and waits for its turn to be sent. */
 const turns = new WeakMap<object, Promise<unknown>>()
 
 /**
@@ -126,30 +127,35 @@ const turns = new WeakMap<object, Promise<unknown>>()
  * caller that did not await txbox and has ended the transaction meanwhile. Concurrent calls are sent in their order.
  */
 async function sendInTurn(
-  adapter: HandleAdapter,
-  handle: object,
+  session: PostgresSession,
   text: string,
   values: readonly unknown[],
 ): Promise<SqlResult> {
-  const before = turns.get(handle)
-  const state = before === undefined ? adapter.stateNow?.(handle) : undefined
-  if (adapter.stateNow === undefined || state !== undefined) {
+  const { driver, isOpen } = session
+  const connection = session.connection as object
+  const stateNow = (): TransactionState | undefined => {
+    if (!isOpen()) return 'none'
+    return driver.stateNow === undefined ? 'open' : driver.stateNow(connection)
+  }
+  const before = turns.get(connection)
+  const state = before === undefined ? stateNow() : undefined
+  if (state !== undefined) {
     if (state === 'none') throw endedMeanwhile()
-    return adapter.query(handle, text, values)
+    return driver.query(connection, text, values)
   }
   const turn = (before ?? Promise.resolve()).then(async () => {
     // An empty query waits behind all statements in flight, and its answer has the state after them.
-    while (adapter.stateNow?.(handle) === undefined) await adapter.query(handle, '', [])
-    if (adapter.stateNow(handle) === 'none') throw endedMeanwhile()
-    return { answer: adapter.query(handle, text, values) }
+    while (stateNow() === undefined) await driver.query(connection, '', [])
+    if (stateNow() === 'none') throw endedMeanwhile()
+    return { answer: driver.query(connection, text, values) }
   })
   const sent = turn.catch(() => undefined)
-  turns.set(handle, sent)
+  turns.set(connection, sent)
   try {
     const { answer } = await turn
     return await answer
   } finally {
-    if (turns.get(handle) === sent) turns.delete(handle)
+    if (turns.get(connection) === sent) turns.delete(connection)
   }
 }
 
@@ -161,8 +167,8 @@ function endedMeanwhile(): NotInTransactionError {
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { adapter, handle, monitor } = session as PostgresSession
-  const snapshot = (monitor ?? (await adapter.monitor(handle)))?.snapshot()
+  const { driver, connection, monitor } = session as PostgresSession
+  const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
   const result = await handler()
   await assertOpen(session, snapshot)
   return result
@@ -170,10 +176,10 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
 
 /** A savepoint is refused outside a transaction block: 25P01, "no active sql transaction". */
 async function isInTransaction(session: Session): Promise<boolean> {
-  const { adapter, handle } = session as PostgresSession
+  const { driver, connection } = session as PostgresSession
   try {
-    await adapter.query(handle, sessionStatements.setProbe, [])
-    await adapter.query(handle, sessionStatements.releaseProbe, [])
+    await driver.query(connection, sessionStatements.setProbe, [])
+    await driver.query(connection, sessionStatements.releaseProbe, [])
     return true
   } catch (error) {
     if (propertyOf(error, 'code') === '25P01') return false
@@ -181,12 +187,13 @@ async function isInTransaction(session: Session): Promise<boolean> {
   }
 }
 
-async function assertOpen(session: Session, snapshot: Snapshot | undefined): Promise<void> {
-  const { adapter, handle, holds } = session as PostgresSession
+/** Checks the transaction of a handler, or of a caller's work, that has returned. */
+export async function assertOpen(session: Session, snapshot: Snapshot | undefined): Promise<void> {
+  const { driver, connection, holds, isOpen } = session as PostgresSession
   let cause: unknown
   try {
     // A statement that is still in flight may end the transaction: ask for the state first, and read the snapshot then.
-    const state = await adapter.state(handle)
+    const state = isOpen() ? await driver.state(connection) : 'none'
     const { ended, doubtful, rolledBack } = snapshot ?? NO_MONITOR
     const certain = state === 'open' && !doubtful && !rolledBack && !ended
     const isLost = state === 'none' || state === 'aborted' || ended

@@ -8,7 +8,7 @@ import type {
   VersionChain,
   WaitingChange,
 } from '@txbox/core'
-import { BUFFERING, connectionOf, deadChange, waitingChange, type Row } from '@txbox/sql'
+import { BUFFERING, connectionOf, deadChange, waitingChange, type Resolver, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import { execute } from './session.ts'
@@ -19,13 +19,15 @@ type Statements = ReturnType<typeof versionBufferStatements>
 /** The tables of the version buffer in PostgreSQL. {@link VersionBufferStore} documents the methods. */
 export class PostgresVersionBufferStore implements VersionBufferStore {
   readonly #sql: Statements
+  readonly #resolver: Resolver
 
-  constructor(statements: Statements) {
+  constructor(statements: Statements, resolver: Resolver) {
     this.#sql = statements
+    this.#resolver = resolver
   }
 
   connectionOf(handle: unknown): Promise<object> {
-    return connectionOf(handle, 'postgres', errors)
+    return connectionOf(handle, this.#resolver, errors)
   }
 
   async lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition> {

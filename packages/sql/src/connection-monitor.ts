@@ -4,7 +4,7 @@ import type {
   Snapshot,
   TransactionState,
   TransactionTracker,
-} from './handle-adapter.ts'
+} from './adapters.ts'
 import { savepointStatements } from './savepoint-statements.ts'
 import type { Effect } from './statement-effect.ts'
 

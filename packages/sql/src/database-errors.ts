@@ -69,9 +69,11 @@ export function translateBy(
 ): DatabaseErrors['translate'] {
   return (error, doing) => {
     if (typeof error !== 'object' || error === null || isTxboxError(error)) return error
-    const meaning = meaningOf(error, reasonOf(error, QUOTED_CHARACTERS))
-    if (meaning === undefined) return error
-    return new meaning.type(`${doing}: ${meaning.message}`, { cause: error })
+    for (const at of withCauses(error)) {
+      const meaning = meaningOf(at, reasonOf(at, QUOTED_CHARACTERS))
+      if (meaning !== undefined) return new meaning.type(`${doing}: ${meaning.message}`, { cause: error })
+    }
+    return error
   }
 }
 
@@ -102,6 +104,12 @@ export function isCausedBy(error: unknown, holds: (error: object) => boolean): b
 function* withCauses(error: unknown): Generator<object> {
   for (let at = error, level = 0; typeof at === 'object' && at !== null && level < CAUSE_LEVELS; level++) {
     yield at
-    at = propertyOf(at, 'cause')
+    at = causeOf(at)
   }
+}
+
+/** Libraries keep the driver's error as `cause`, Sequelize 6 as `parent`, and Prisma in `meta`. */
+function causeOf(error: object): unknown {
+  const meta = propertyOf(error, 'meta')
+  return propertyOf(error, 'cause') ?? propertyOf(error, 'parent') ?? propertyOf(meta, 'driverAdapterError')
 }

@@ -19,16 +19,17 @@ export type {
   CheckedSnapshot,
   ConnectionMonitor,
   Engine,
-  HandleAdapter,
+  DriverAdapter,
   Isolation,
   ListeningConnection,
   Opening,
   OwnConnection,
+  Resolved,
   RootAdapter,
   Snapshot,
   SqlResult,
   TransactionState,
-} from './handle-adapter.ts'
+} from './adapters.ts'
 export { SqlInspectionStore } from './inspection-store.ts'
 export { LeaseConnection } from './lease-connection.ts'
 export {
@@ -42,7 +43,7 @@ export {
   type MigratedDatabase,
   type RunStatement,
 } from './migrations.ts'
-export { recogniseHandle, recogniseRoot } from './recognise.ts'
+export { Resolver, resolverOption } from './resolver.ts'
 export {
   NOT_ASCII,
   SETTLING,

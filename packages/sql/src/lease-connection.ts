@@ -1,5 +1,5 @@
 import type { DatabaseErrors } from './database-errors.ts'
-import type { OwnConnection } from './handle-adapter.ts'
+import type { OwnConnection } from './adapters.ts'
 import { repeatOnConflict } from './repeat-on-conflict.ts'
 
 /** The one connection of a lease store: opened at the first use, and replaced after any error. */

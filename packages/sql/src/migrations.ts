@@ -1,8 +1,8 @@
 import { SchemaError } from '@txbox/core'
 import type { DatabaseErrors } from './database-errors.ts'
 import { CHECK_TIMEOUT_MS } from './deadline.ts'
-import type { Engine, OwnConnection, RootAdapter, SqlResult } from './handle-adapter.ts'
-import { recogniseHandle, recogniseRoot } from './recognise.ts'
+import type { Engine, OwnConnection, RootAdapter, SqlResult } from './adapters.ts'
+import type { Resolver } from './resolver.ts'
 
 /** The pause before the next attempt to get the lock that another starting service holds. */
 export const LOCK_PAUSE_MS = 100
@@ -34,11 +34,12 @@ export interface MigratedDatabase<P> {
 
 /** Runs the work of `migrate` on a connection of the root. */
 export async function onMigratingConnection<R>(
-  { engine, errors }: Pick<MigratedDatabase<never>, 'engine' | 'errors'>,
+  { errors }: Pick<MigratedDatabase<never>, 'errors'>,
+  resolver: Resolver,
   db: object,
   work: (run: RunStatement, root: RootAdapter) => Promise<R>,
 ): Promise<R> {
-  const root = recogniseRoot('migrate', db, engine)
+  const root = resolver.root('migrate', db)
   let connection: OwnConnection | undefined
   let broken = true
   try {
@@ -57,11 +58,12 @@ export async function onMigratingConnection<R>(
 /** Returns the missing migrations with their SQL, for `pendingMigrations`. */
 export async function pendingOn<P>(
   database: MigratedDatabase<P>,
+  resolver: Resolver,
   db: object,
   place: P,
   check: (run: RunStatement) => Promise<void> = async () => undefined,
 ): Promise<readonly { readonly name: string; readonly sql: string }[]> {
-  const root = recogniseRoot('pendingMigrations', db, database.engine)
+  const root = resolver.root('pendingMigrations', db)
   const run: RunStatement = (text, values = []) => root.query(db, text, values, CHECK_TIMEOUT_MS)
   try {
     await check(run)
@@ -74,15 +76,16 @@ export async function pendingOn<P>(
 
 /** Returns a provider for Kysely's `Migrator`. `apply` runs one migration file. */
 export function kyselyProvider<P>(
-  { engine, migrations }: MigratedDatabase<P>,
+  { migrations }: MigratedDatabase<P>,
+  resolver: Resolver,
   apply: (run: RunStatement, sql: string) => Promise<void>,
 ): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
   const named = migrations.map(({ name, sql }) => [
     `txbox_${name}`,
     {
       async up(db: object): Promise<void> {
-        const adapter = recogniseHandle(db, engine)
-        await apply((text, values = []) => adapter.query(db, text, values), sql)
+        const { driver, connection } = await resolver.transaction(db)
+        await apply((text, values = []) => driver.query(connection, text, values), sql)
       },
     },
   ])

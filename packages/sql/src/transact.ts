@@ -7,7 +7,7 @@ import {
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
-import type { Opening, RootAdapter } from './handle-adapter.ts'
+import type { Opening, RootAdapter } from './adapters.ts'
 
 const ISOLATIONS: readonly unknown[] = [
   'read committed',

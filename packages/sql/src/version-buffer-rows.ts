@@ -1,7 +1,6 @@
 import type { DeadChange, WaitingChange } from '@txbox/core'
 import type { DatabaseErrors } from './database-errors.ts'
-import type { Engine } from './handle-adapter.ts'
-import { recogniseHandle } from './recognise.ts'
+import type { Resolver } from './resolver.ts'
 import type { Row, RowReader } from './row-reader.ts'
 
 export const BUFFERING = 'waiting for a predecessor in the version buffer'
@@ -27,11 +26,16 @@ export function deadChange(read: RowReader, row: Row): DeadChange {
 }
 
 /** Returns the object that represents the connection of a transaction. See `VersionBufferStore.connectionOf`. */
-export async function connectionOf(handle: unknown, engine: Engine, errors: DatabaseErrors): Promise<object> {
+export async function connectionOf(
+  handle: unknown,
+  resolver: Resolver,
+  errors: DatabaseErrors,
+): Promise<object> {
   try {
-    const monitor = await recogniseHandle(handle, engine).monitor(handle)
+    const { driver, connection } = await resolver.transaction(handle)
+    const monitor = await driver.monitor(connection)
     // A connection that its library hides has one monitor; a pg client is the connection itself.
-    return monitor?.tracker === undefined ? (handle as object) : monitor
+    return monitor?.tracker === undefined ? (connection as object) : monitor
   } catch (error) {
     throw errors.translate(error, BUFFERING)
   }

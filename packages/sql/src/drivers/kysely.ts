@@ -1,6 +1,6 @@
 import { NotInTransactionError } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
-import type { HandleAdapter, OwnConnection, RootAdapter, SqlResult } from '../handle-adapter.ts'
+import type { DriverAdapter, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
 import { MonitoredConnection, stateOfTracker } from '../connection-monitor.ts'
 import { effectOf, type Effect } from '../statement-effect.ts'
 
@@ -46,8 +46,8 @@ interface CompiledQuery {
 /**
  * A Kysely `Transaction`, also a controlled one. Kysely hides the client, so txbox watches the connection from outside.
  */
-export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
-  library: 'kysely',
+export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
+  name: 'Kysely',
   recognises: isKysely,
   async state(tx, monitor) {
     // Kysely refuses statements in a transaction that it has ended itself; only the monitor sees a COMMIT as raw SQL.
@@ -65,7 +65,9 @@ export const kyselyHandle: HandleAdapter<KyselyTransaction> = {
 
 /** A Kysely root. */
 export const kyselyRoot: RootAdapter<KyselyRoot> = {
-  library: 'kysely',
+  name: 'Kysely',
+  checksCommit: true,
+  opensConnections: false,
   recognises(root): root is KyselyRoot {
     return isKysely(root) && !root.isTransaction && typeof Reflect.get(root, 'connection') === 'function'
   },

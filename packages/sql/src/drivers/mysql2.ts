@@ -1,4 +1,4 @@
-import type { HandleAdapter, Isolation, OwnConnection, RootAdapter, SqlResult } from '../handle-adapter.ts'
+import type { DriverAdapter, Isolation, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
 import { stateOfTracker, type MonitoredConnection } from '../connection-monitor.ts'
 import { monitorOf, sendingOwn, type WatchedConnection } from './mysql2-monitor.ts'
 import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
@@ -34,8 +34,8 @@ const AUTOCOMMIT = 2
  * A `mysql2` connection of promise or callback style. Only the answer to a write shows the state of the transaction, so
  * txbox monitors all statements of a connection.
  */
-export const mysql2Handle: HandleAdapter<Mysql2Connection> = {
-  library: 'mysql2',
+export const mysql2Handle: DriverAdapter<Mysql2Connection> = {
+  name: 'mysql2',
   recognises(handle): handle is Mysql2Connection {
     return (
       has(handle, 'execute', 'function') &&
@@ -85,7 +85,9 @@ function monitored(connection: CallbackConnection): MonitoredConnection | undefi
 
 /** A `mysql2` promise pool. */
 export const mysql2Root: RootAdapter<PromisePool> = {
-  library: 'mysql2',
+  name: 'mysql2',
+  checksCommit: true,
+  opensConnections: true,
   recognises(root): root is PromisePool {
     return isPool(root) && isPool(Reflect.get(root, 'pool'))
   },
@@ -229,7 +231,9 @@ function toSqlResult(result: unknown): SqlResult {
 }
 
 function plain(handle: Mysql2Connection): CallbackConnection {
-  return 'connection' in handle ? handle.connection : handle
+  return (
+    (Reflect.get(handle, 'connection') as CallbackConnection | undefined) ?? (handle as CallbackConnection)
+  )
 }
 
 function isPool(value: unknown): value is object {

@@ -1,4 +1,4 @@
-import type { SqlResult } from '../handle-adapter.ts'
+import type { SqlResult } from '../adapters.ts'
 import { pgStatements } from './pg-statements.ts'
 
 /** A `Query` of `pg`, which can write to the wire by itself. */

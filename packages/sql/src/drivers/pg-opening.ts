@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Opening } from '../handle-adapter.ts'
+import type { Opening } from '../adapters.ts'
 import { pgStatements } from './pg-statements.ts'
 
 /**

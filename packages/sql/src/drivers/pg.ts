@@ -1,13 +1,13 @@
 import { TransactionAbortedError } from '@txbox/core'
 import type {
-  HandleAdapter,
+  DriverAdapter,
   ListeningConnection,
   OwnConnection,
   RootAdapter,
   Snapshot,
   SqlResult,
   TransactionState,
-} from '../handle-adapter.ts'
+} from '../adapters.ts'
 import { asFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
 import { pgOpening } from './pg-opening.ts'
 import { COMMAND_TAGS, beginAt, pgStatements } from './pg-statements.ts'
@@ -65,8 +65,8 @@ const SERVER_SHARE = 0.9
 const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
 
 /** A `pg` client, which itself knows the state of its transaction. */
-export const pgHandle: HandleAdapter<PgClient> = {
-  library: 'pg',
+export const pgHandle: DriverAdapter<PgClient> = {
+  name: 'pg',
   recognises(handle): handle is PgClient {
     return has(handle, 'query', 'function') && (has(handle, 'escapeIdentifier', 'function') || isPool(handle))
   },
@@ -139,7 +139,9 @@ function stateOf(status: 'I' | 'T' | 'E' | null): TransactionState {
 
 /** A `pg.Pool`. */
 export const pgRoot: RootAdapter<PgPool> = {
-  library: 'pg',
+  name: 'pg',
+  checksCommit: true,
+  opensConnections: true,
   recognises: isPool,
   maxConnections: (pool) => pool.options?.max,
   async query(pool, text, values, timeoutMs) {

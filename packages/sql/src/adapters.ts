@@ -80,11 +80,16 @@ export interface TransactionTracker {
 /** Not always a promise: these methods are called for every message, and most results need no waiting. */
 type Awaitable<T> = T | Promise<T>
 
-/** How to use the transactions of one library. Everything that txbox knows about a library is in one file. */
-export interface HandleAdapter<H = unknown> {
-  readonly library: 'kysely' | 'pg' | 'mysql2'
+/**
+ * Runs the statements of txbox on the connections of one driver, and follows the state of their transactions. A library
+ * on top of a driver needs no adapter of this kind, only a `TransactionLibrary` that finds the driver's connection.
+ */
+export interface DriverAdapter<H = unknown> {
+  /** The name of the driver in error messages. */
+  readonly name: string
   /**
-   * Returns whether this is a transaction, a connection, a pool or a root of this library, judging by its structure.
+   * Returns whether this is a transaction, a connection, a pool or a root of this driver, judging by its structure. The
+   * handle may be a proxy, so its properties are only read, and `in` and `instanceof` are not used.
    */
   recognises(handle: unknown): handle is H
   /**
@@ -106,6 +111,16 @@ export interface HandleAdapter<H = unknown> {
    * transaction is open.
    */
   monitor(handle: H): Awaitable<ConnectionMonitor | undefined>
+}
+
+/** The driver's connection under a transaction that a caller passed. */
+export interface Resolved {
+  readonly driver: DriverAdapter
+  readonly connection: unknown
+  /** For error messages, such as 'Drizzle'. */
+  readonly name: string
+  /** Whether the transaction is open as far as the libraries on top of the driver know. */
+  readonly isOpen: () => boolean
 }
 
 /** A connection that txbox holds until it releases the connection. */
@@ -138,8 +153,13 @@ export interface Opening {
 
 /** How to use a pool or a root of one library: the object that opens transactions. */
 export interface RootAdapter<R = unknown> {
-  readonly library: 'kysely' | 'pg' | 'mysql2'
+  /** The name of the library in error messages. */
+  readonly name: string
   recognises(root: unknown): root is R
+  /** Whether `transact` throws when the server answers COMMIT with a rollback. Otherwise the caller must check before. */
+  readonly checksCommit: boolean
+  /** Whether `connectApart` opens a connection of its own. Otherwise each of its statements borrows one. */
+  readonly opensConnections: boolean
   /** Returns the maximum number of connections that the root opens, if the root reports it. */
   maxConnections(root: R): number | undefined
   /**

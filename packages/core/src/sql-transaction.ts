@@ -1,0 +1,72 @@
+import { InvalidOptionError } from './errors.ts'
+import { nameOf } from './options.ts'
+
+const sqlTransactionKey: unique symbol = Symbol.for('txbox.sqlTransaction')
+
+/** The answer to a statement, as `pg` and many other libraries return it. */
+export interface SqlAnswer {
+  /** Objects with the names of the columns as they stand in the statement. Empty or absent for a write. */
+  readonly rows?: readonly object[] | null | undefined
+  /** The number of rows that a write changed. On MySQL and MariaDB, `affectedRows` of the library. */
+  readonly rowCount?: number | bigint | null | undefined
+}
+
+/** Runs the statements of txbox in an open transaction of a library that txbox does not know. */
+export interface SqlTransactionOptions {
+  /** The name of the library in error messages. */
+  readonly name: string
+  /**
+   * Runs one statement in the transaction.
+   *
+   * On PostgreSQL the statement has the parameters `$1`, `$2`, …; each value is a text, `null` or a `Buffer`, and the
+   * server must determine the types. On MySQL and MariaDB the values are part of the text, and `values` is empty. A
+   * value in a row must be `null`, a text or a `Buffer`. An error must carry the server's code: `code` (PostgreSQL's
+   * SQLSTATE) or `errno` (the number of MySQL and MariaDB), in itself or in its `cause`.
+   */
+  query(text: string, values: readonly (string | Buffer | null)[]): PromiseLike<SqlAnswer>
+  /** Returns whether the transaction is still open. Without this method the server is asked. */
+  isOpen?(): boolean
+}
+
+/** An open transaction of any library that can run SQL; see {@link sqlTransaction}. */
+export interface SqlTransaction extends SqlTransactionOptions {
+  readonly [sqlTransactionKey]: true
+}
+
+/**
+ * Makes an open transaction of any library usable for txbox: pass the result as `tx`. The handler of `inbox.process`
+ * receives the same object; the library's own transaction is in its closure.
+ *
+ * ```ts
+ * await inbox.process(sqlTransaction({ name: 'mine', query: (text, values) => trx.raw(text, values) }), message, handler)
+ * ```
+ *
+ * txbox cannot see what the library sends, so that it asks the server once when a handler has returned.
+ *
+ * @throws {InvalidOptionError} for a missing name, or a `query` or `isOpen` that is not a function.
+ */
+export function sqlTransaction(options: SqlTransactionOptions): SqlTransaction {
+  const { name, query, isOpen } = Object(options) as Partial<SqlTransactionOptions>
+  if (typeof name !== 'string' || name === '') {
+    throw new InvalidOptionError(`sqlTransaction: 'name' must be a text, not ${nameOf(name)}.`)
+  }
+  if (typeof query !== 'function') {
+    throw new InvalidOptionError(`sqlTransaction(${name}): 'query' must be a function, not ${nameOf(query)}.`)
+  }
+  if (isOpen !== undefined && typeof isOpen !== 'function') {
+    throw new InvalidOptionError(
+      `sqlTransaction(${name}): 'isOpen' must be a function, not ${nameOf(isOpen)}.`,
+    )
+  }
+  return Object.freeze({
+    name,
+    query: (text, values) => options.query(text, values),
+    ...(isOpen !== undefined && { isOpen: () => options.isOpen!() }),
+    [sqlTransactionKey]: true,
+  } satisfies SqlTransaction)
+}
+
+/** Returns whether this is a result of `sqlTransaction`, also of another copy of this package. */
+export function isSqlTransaction(value: unknown): value is SqlTransaction {
+  return typeof value === 'object' && value !== null && Reflect.get(value, sqlTransactionKey) === true
+}

@@ -1,0 +1,29 @@
+/** A value that every library can send: a text, null or bytes. */
+export type PlainValue = string | Buffer | null
+
+/**
+ * Turns the values of a statement for PostgreSQL into those that every library can send without knowing their types: a
+ * list becomes the text of an array.
+ */
+export function plainValues(values: readonly unknown[]): readonly PlainValue[] {
+  return values.map(plainValue)
+}
+
+function plainValue(value: unknown): PlainValue {
+  if (value === null || value === undefined) return null
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  if (Array.isArray(value)) return arrayText(value)
+  return String(value)
+}
+
+/** https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO */
+function arrayText(list: readonly unknown[]): string {
+  return `{${list.map(elementText).join(',')}}`
+}
+
+function elementText(element: unknown): string {
+  const value = plainValue(element)
+  if (value === null) return 'NULL'
+  const text = typeof value === 'string' ? value : `\\x${value.toString('hex')}`
+  return `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`
+}

@@ -1,0 +1,38 @@
+import type { IsolationLevel, TransactionLibrary } from '@txbox/core'
+import { hasFunction, hasObject } from '../members.ts'
+
+/** The part of a Drizzle database that txbox uses. */
+interface DrizzleDatabase {
+  /** The pool, connection or client that was passed to `drizzle()`. */
+  readonly $client?: unknown
+  transaction<T>(
+    work: (tx: DrizzleTransaction) => Promise<T>,
+    config?: { readonly isolationLevel: IsolationLevel },
+  ): Promise<T>
+}
+/** A transaction, or a database that was passed by mistake. Only a transaction has `rollback`. */
+interface DrizzleTransaction {
+  readonly session: { readonly client?: unknown }
+}
+
+/** Drizzle 0.45 and 1.0.0-rc. `session.client` is not documented; with another shape the transaction is refused. */
+export const drizzle: TransactionLibrary<DrizzleTransaction, DrizzleDatabase> = {
+  name: 'Drizzle',
+  recognises: (handle): handle is DrizzleTransaction => isDrizzle(handle),
+  connectionOf: (handle) => (hasFunction(handle, 'rollback') ? handle.session.client : undefined),
+  root: {
+    recognises: (root): root is DrizzleDatabase => isDrizzle(root) && !hasFunction(root, 'rollback'),
+    poolOf: ({ $client }) => $client,
+    transact: (db, work, isolation) =>
+      isolation === undefined ? db.transaction(work) : db.transaction(work, { isolationLevel: isolation }),
+  },
+}
+
+function isDrizzle(value: unknown): boolean {
+  return (
+    hasObject(value, 'session') &&
+    hasObject(value, 'dialect') &&
+    hasFunction(value, 'transaction') &&
+    hasFunction(value, 'execute')
+  )
+}

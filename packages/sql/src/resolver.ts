@@ -1,0 +1,160 @@
+import {
+  InvalidOptionError,
+  NotInTransactionError,
+  UnsupportedTransactionError,
+  type TransactionLibrary,
+} from '@txbox/core'
+import { nameOf, type OptionChecker } from '@txbox/core/internal'
+import type { DriverAdapter, Engine, Resolved, RootAdapter } from './adapters.ts'
+import { kyselyHandle, kyselyRoot } from './drivers/kysely.ts'
+import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'
+import { pgHandle, pgRoot } from './drivers/pg.ts'
+import { sqlTransactionOn } from './drivers/sql-transaction.ts'
+import { drizzle } from './libraries/drizzle.ts'
+import { libraryRoot } from './library-root.ts'
+import { hasFunction } from './members.ts'
+
+const DRIVERS = {
+  postgres: [sqlTransactionOn('postgres'), kyselyHandle, pgHandle],
+  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mysql2Handle],
+} as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
+const ROOTS = {
+  postgres: [kyselyRoot, pgRoot],
+  mysql: [kyselyRoot, mysql2Root],
+} as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
+
+/** Libraries come before the drivers: some of their objects look like those of a driver. */
+const LIBRARIES: readonly TransactionLibrary[] = [drizzle as TransactionLibrary]
+
+const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string }> = {
+  postgres: { handle: 'a connected pg client after BEGIN', root: 'a pg.Pool' },
+  mysql: {
+    handle: 'a mysql2 connection after beginTransaction()',
+    root: 'a mysql2 promise pool (of a callback pool: pool.promise())',
+  },
+}
+const SUPPORTED = 'a transaction of Kysely or Drizzle'
+
+/** A library may hold a transaction of another library, which holds a driver's connection. */
+const MOST_LEVELS = 4
+
+/**
+ * Reads the option `libraries`.
+ *
+ * @throws {InvalidOptionError} when it is not a list of libraries.
+ */
+export function resolverOption(check: OptionChecker, engine: Engine): Resolver {
+  return new Resolver(
+    engine,
+    check.list('libraries', isLibrary, 'a list of libraries made with defineLibrary'),
+  )
+}
+
+function isLibrary(value: unknown): value is TransactionLibrary {
+  return hasFunction(value, 'recognises') && hasFunction(value, 'connectionOf')
+}
+
+/** Finds the driver under the transactions and roots of all libraries that a database object knows. */
+export class Resolver {
+  readonly #engine: Engine
+  readonly #libraries: readonly TransactionLibrary[]
+
+  /** @param own libraries that the user has defined. They come before those that txbox knows. */
+  constructor(engine: Engine, own: readonly TransactionLibrary[] = []) {
+    this.#engine = engine
+    this.#libraries = [...own, ...LIBRARIES]
+  }
+
+  /**
+   * Finds the connection of a transaction. Sends nothing to the server.
+   *
+   * @throws {UnsupportedTransactionError} when the handle belongs to no known library.
+   * @throws {NotInTransactionError} when the library reports that no transaction is open.
+   */
+  async transaction(handle: unknown): Promise<Resolved> {
+    const names: string[] = []
+    const checks: (() => boolean)[] = []
+    const isOpen = (): boolean => checks.every((check) => check())
+    let at = handle
+    for (let level = 0; level < MOST_LEVELS; level++) {
+      const held = at
+      const library = this.#libraries.find(({ recognises }) => recognises(held))
+      if (library === undefined) break
+      names.push(library.name)
+      if (library.isOpen !== undefined) checks.push(() => library.isOpen!(held))
+      at = await library.connectionOf(held)
+      if (at === undefined || at === null || !isOpen()) throw notOpen(library.name)
+    }
+    const driver = DRIVERS[this.#engine].find(({ recognises }) => recognises(at))
+    if (driver !== undefined) return { driver, connection: at, name: names[0] ?? driver.name, isOpen }
+    throw this.#unsupported(handle, at, names)
+  }
+
+  /** Returns the adapter of a root that a user passed as `db`. @throws {InvalidOptionError} when there is none. */
+  root(where: string, root: unknown): RootAdapter {
+    const adapter = this.#rootOf(root)
+    if (adapter !== undefined) return adapter
+    throw new InvalidOptionError(
+      `${where}: the option 'db' must be a Kysely, a Drizzle database or ${EXPECTED[this.#engine].root}, not ` +
+        `${nameOf(root)}. Pass the root, not a transaction or a single client. For another library see defineLibrary.`,
+    )
+  }
+
+  #rootOf(root: unknown): RootAdapter | undefined {
+    const library = this.#libraries.find((each) => each.root?.recognises(root) === true)
+    if (library !== undefined) {
+      return libraryRoot(library, root, {
+        rootOf: (pool) => this.#rootOf(pool),
+        transaction: (handle) => this.transaction(handle),
+      })
+    }
+    return ROOTS[this.#engine].find(({ recognises }) => recognises(root))
+  }
+
+  #unsupported(handle: unknown, at: unknown, names: readonly string[]): UnsupportedTransactionError {
+    const { handle: expected } = EXPECTED[this.#engine]
+    return new UnsupportedTransactionError(
+      names.length === 0
+        ? `Expected an open transaction, not ${nameOf(handle)}${membersOf(handle)}. Pass ${SUPPORTED}, or ${expected}. For ` +
+            'another library, wrap its transaction in sqlTransaction, or describe the library with defineLibrary. Nothing ' +
+            'was written.'
+        : `The connection of this ${names[0]!} transaction is ${nameOf(at)}${membersOf(at)}, not ${expected}. Check that the ` +
+            'library is connected to the same kind of database as txbox, or wrap the transaction in sqlTransaction. ' +
+            'Nothing was written.',
+    )
+  }
+}
+
+function notOpen(name: string): NotInTransactionError {
+  return new NotInTransactionError(
+    `Expected an open transaction, but this ${name} handle has none. Pass the transaction, and not the pool or root, and ` +
+      'await every call of txbox before the transaction ends. Nothing was written.',
+  )
+}
+
+const SHOWN_MEMBERS = 6
+
+/** What was seen of a value, by which its author recognizes it. Names only: a value may be a secret. */
+function membersOf(value: unknown): string {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return ''
+  try {
+    const names = new Set<string>()
+    for (
+      let at: object | null = value;
+      at !== null && at !== Object.prototype;
+      at = Object.getPrototypeOf(at)
+    ) {
+      for (const name of Object.getOwnPropertyNames(at)) if (NAME.test(name)) names.add(name)
+      if (at === Function.prototype || names.size > SHOWN_MEMBERS) break
+    }
+    const shown = [...names].slice(0, SHOWN_MEMBERS)
+    if (shown.length === 0) return ''
+    return ` (with ${shown.join(', ')}${names.size > SHOWN_MEMBERS ? ', …' : ''})`
+  } catch {
+    // A proxy may refuse.
+    return ''
+  }
+}
+
+/** Neither private members nor text that somebody else has chosen. */
+const NAME = /^(?!constructor$|length$|name$|prototype$)[$a-zA-Z][$\w]{0,39}$/

@@ -1,0 +1,67 @@
+import type { Isolation, Row } from '../support/target.ts'
+import { load as loadNewest } from './newest/load.ts'
+import { load as loadOldest } from './oldest/load.ts'
+
+/** How a test opens a root of a library. */
+export interface LibraryOptions {
+  readonly url: string
+  readonly engine: 'postgres' | 'mysql' | 'mariadb'
+  /** The most connections. */
+  readonly max: number
+  /** The level of all transactions. `undefined`: the server's default. */
+  readonly isolation: Isolation | undefined
+}
+
+/** Imports a package in the version under test. */
+export type Load = (specifier: string) => Promise<unknown>
+
+/** A root of a library on one database. */
+export interface LibraryRoot {
+  /** What users pass as `db`. */
+  readonly db: object
+  /** Connects, for libraries whose roots do not connect by themselves. */
+  ready?(): Promise<void>
+  /** Runs one transaction as users of the library do: COMMIT when `work` returns, ROLLBACK when it throws. */
+  transact<T>(work: (tx: object) => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+/** A library whose transactions txbox must take. */
+export interface LibraryUnderTest {
+  readonly name: string
+  /** What txbox finds under the library's transactions. 'hidden': nothing of the connection can be seen. */
+  readonly driver: 'kysely' | 'pg' | 'mysql2' | 'hidden'
+  open(options: LibraryOptions): LibraryRoot
+  /** Runs SQL through the library's own API in a transaction. Parameters are `$1` on PostgreSQL, and `?` elsewhere. */
+  exec(tx: object, sql: string, parameters: readonly unknown[]): Promise<readonly Row[]>
+  /** Runs `work` in a savepoint, as users of the library do; a throw rolls back to the savepoint. */
+  nested?(tx: object, work: (tx: object) => Promise<void>): Promise<void>
+  /**
+   * Handles that are no open transaction, as users come by them, by name: roots, pools, connections. An ended
+   * transaction is tested for every library.
+   */
+  readonly stray?: Readonly<Record<string, (root: LibraryRoot) => object>>
+  /** Whether an ended transaction is refused by the library's own flag; otherwise only the driver knows the state. */
+  readonly knowsItsEnd?: boolean
+  /** What the root can be used for. `'run'`: `inbox.run` and `database.transact`; `'all'`: also the relay and migrate. */
+  readonly rootFor: 'all' | 'run' | 'none'
+  /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. @default false */
+  readonly losesConnectionAtBegin?: boolean
+  /** Whether savepoints can be sent as SQL through the library. @default true */
+  readonly takesSavepoints?: boolean
+}
+
+/** What the module of a library exports: `test/libraries/<library>.ts`. */
+export interface LibraryModule {
+  libraryUnderTest(load: Load, engine: LibraryOptions['engine']): Promise<LibraryUnderTest>
+}
+
+/** Imports a library by its name in `vitest.config.ts`, such as 'drizzle' or 'drizzle@oldest'. */
+export async function importLibrary(
+  nameInConfig: string,
+  engine: LibraryOptions['engine'],
+): Promise<LibraryUnderTest> {
+  const [file, version = 'newest'] = nameInConfig.split('@')
+  const module = (await import(`./${file!}.ts`)) as LibraryModule
+  return module.libraryUnderTest(version === 'newest' ? loadNewest : loadOldest, engine)
+}
