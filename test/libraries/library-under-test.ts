@@ -53,7 +53,11 @@ export interface LibraryUnderTest {
 
 /** What the module of a library exports: `test/libraries/<library>.ts`. */
 export interface LibraryModule {
-  libraryUnderTest(load: Load, engine: LibraryOptions['engine']): Promise<LibraryUnderTest>
+  libraryUnderTest(
+    load: Load,
+    engine: LibraryOptions['engine'],
+    version: 'newest' | 'oldest',
+  ): Promise<LibraryUnderTest>
 }
 
 /** Imports a library by its name in `vitest.config.ts`, such as 'drizzle' or 'drizzle@oldest'. */
@@ -63,5 +67,7 @@ export async function importLibrary(
 ): Promise<LibraryUnderTest> {
   const [file, version = 'newest'] = nameInConfig.split('@')
   const module = (await import(`./${file!}.ts`)) as LibraryModule
-  return module.libraryUnderTest(version === 'newest' ? loadNewest : loadOldest, engine)
+  return version === 'newest'
+    ? module.libraryUnderTest(loadNewest, engine, version)
+    : module.libraryUnderTest(loadOldest, engine, 'oldest')
 }

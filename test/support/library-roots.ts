@@ -25,6 +25,7 @@ export const libraryKinds: readonly HandleKind[] | undefined =
           driver: libraryUnderTest.driver,
           pipelined: false,
           joinsBegin: false,
+          losesConnectionAtBegin: libraryUnderTest.losesConnectionAtBegin ?? false,
         },
       ]
 

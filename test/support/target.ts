@@ -61,6 +61,8 @@ export interface HandleKind {
   readonly driver: 'kysely' | 'pg' | 'mysql2' | 'hidden'
   /** The client sends statements without waiting for the answers to those before. */
   readonly pipelined: boolean
+  /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. */
+  readonly losesConnectionAtBegin?: boolean
   /** `run` sends BEGIN and the claim together. */
   readonly joinsBegin: boolean
 }
