@@ -15,14 +15,9 @@ export interface PublishQueue {
   accepted(message: BacklogMessage): void
 }
 
-/** For a publisher that keeps the order of a key itself: one call gets all messages. */
-export class WholeBatch implements PublishQueue {
-  readonly hasOneOfEachKey = false
-  #due: readonly BacklogMessage[]
-
-  constructor(batch: readonly BacklogMessage[]) {
-    this.#due = batch
-  }
+abstract class DueMessages implements PublishQueue {
+  abstract readonly hasOneOfEachKey: boolean
+  #due: BacklogMessage[] = []
 
   due(): readonly BacklogMessage[] {
     return this.#due
@@ -32,6 +27,22 @@ export class WholeBatch implements PublishQueue {
     const due = this.#due
     this.#due = []
     return due
+  }
+
+  abstract accepted(message: BacklogMessage): void
+
+  protected add(...messages: readonly BacklogMessage[]): void {
+    this.#due.push(...messages)
+  }
+}
+
+/** For a publisher that keeps the order of a key itself: one call gets all messages. */
+export class WholeBatch extends DueMessages {
+  readonly hasOneOfEachKey = false
+
+  constructor(batch: readonly BacklogMessage[]) {
+    super()
+    this.add(...batch)
   }
 
   accepted(): void {}
@@ -41,35 +52,25 @@ export class WholeBatch implements PublishQueue {
  * For any other publisher: the first message of each key is due, and each later message once its predecessor was
  * accepted. After a rejection, the rest of the key never becomes due. Messages without a key are due at once.
  */
-export class OneOfEachKey implements PublishQueue {
+export class OneOfEachKey extends DueMessages {
   readonly hasOneOfEachKey = true
-  #due: BacklogMessage[] = []
   /** The next message of the same key. */
   readonly #next = new Map<BacklogMessage, BacklogMessage>()
 
   constructor(batch: readonly BacklogMessage[]) {
+    super()
     const last = new Map<string, BacklogMessage>()
     for (const message of batch) {
       const before = message.key === undefined ? undefined : last.get(message.key)
-      if (before === undefined) this.#due.push(message)
+      if (before === undefined) this.add(message)
       else this.#next.set(before, message)
       if (message.key !== undefined) last.set(message.key, message)
     }
   }
 
-  due(): readonly BacklogMessage[] {
-    return this.#due
-  }
-
-  take(): readonly BacklogMessage[] {
-    const due = this.#due
-    this.#due = []
-    return due
-  }
-
   accepted(message: BacklogMessage): void {
     const next = this.#next.get(message)
-    if (next !== undefined) this.#due.push(next)
+    if (next !== undefined) this.add(next)
   }
 }
 
