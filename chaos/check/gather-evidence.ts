@@ -3,6 +3,7 @@ import { txboxTables } from '../database/chaos-tables.ts'
 import type { Engine } from '../database/engine.ts'
 import type { Sql, SqlRow } from '../database/sql.ts'
 import type { Evidence } from './evidence.ts'
+import type { Move } from './key-history.ts'
 import { readCommitted, readEffects, readLeaseChanges, readUnfenced, textOf } from './history.ts'
 
 type FromDatabase = Pick<
@@ -74,6 +75,22 @@ export async function readDeadLetters(engine: Engine, sql: Sql): Promise<Evidenc
   const { parked } = txboxTables(engine)
   const rows = await sql.query(`select id, error from ${parked} where dead_at is not null order by place`)
   return rows.map((row) => ({ id: textOf(row['id'])!, error: textOf(row['error']) }))
+}
+
+/** Reads the moves of these messages, for the history of a violation. */
+export async function readMoves(sql: Sql, ids: Iterable<string>): Promise<readonly Move[]> {
+  const moves: Move[] = []
+  for (const id of ids) {
+    const rows = await sql.query(
+      'select at_ms, what, number, client from chaos_moves where message_id = ? order by serial',
+      [id],
+    )
+    for (const row of rows) {
+      const text = `${String(row['what'])}, number ${String(row['number'])}, by ${String(row['client'])}:`
+      moves.push({ atMs: Number(row['at_ms']), id, text })
+    }
+  }
+  return moves
 }
 
 export function readKills(file: string): readonly string[] {

@@ -2,7 +2,7 @@ import { shardOf } from '@txbox/core/internal'
 import type { Evidence } from './evidence.ts'
 import type { Violation } from './violation.ts'
 
-const MAX_LINES = 60
+const MAX_LINES = 200
 /** The history of a violation covers this time in ms before and after its message. */
 const AROUND_MS = 15_000
 
@@ -11,11 +11,33 @@ interface Entry {
   readonly text: string
 }
 
-/** Lists the commits, copies, effects, leases and faults of the key, or of the message, of a violation. */
-export function keyHistory(evidence: Evidence, { id, key }: Violation): readonly string[] {
+/** A message that entered or left a table of txbox. */
+export interface Move {
+  readonly atMs: number
+  readonly id: string
+  readonly text: string
+}
+
+/** The ids of the messages in the history of a violation. */
+export function idsInHistory(evidence: Evidence, { id, key }: Violation): ReadonlySet<string> {
   const known = [...evidence.committed.values(), ...evidence.lost.values()]
   const ids = new Set(known.filter((one) => key !== undefined && one.key === key).map((one) => one.id))
   if (id !== undefined) ids.add(id)
+  return ids
+}
+
+/**
+ * Lists the commits, moves, copies, effects, leases and faults of the key, or of the message, of a violation.
+ *
+ * @param moves of the messages of `idsInHistory`.
+ */
+export function keyHistory(
+  evidence: Evidence,
+  violation: Violation,
+  moves: readonly Move[],
+): readonly string[] {
+  const { id, key } = violation
+  const ids = idsInHistory(evidence, violation)
   const copies = evidence.copies.filter((copy) => ids.has(copy.id))
   const center = copies.find((copy) => copy.id === id)?.recordedAtMs ?? copies.at(-1)?.recordedAtMs
   const isNear = (atMs: number): boolean => center === undefined || Math.abs(atMs - center) < AROUND_MS
@@ -29,6 +51,10 @@ export function keyHistory(evidence: Evidence, { id, key }: Violation): readonly
     ...copies.map((copy) => ({
       atMs: copy.recordedAtMs,
       text: `${mark(copy.id)}published ${copy.id}${placeOf(copy.id)} by ${copy.relay}, called ${Math.round(copy.recordedAtMs - copy.calledAtMs)} ms before`,
+    })),
+    ...moves.map(({ atMs, id: moved, text }) => ({
+      atMs,
+      text: `${mark(moved)}${text} ${moved}${placeOf(moved)}`,
     })),
     ...evidence.leaseChanges
       .filter((change) => change.shard === shard)

@@ -29,7 +29,8 @@ export const KEYS: readonly string[] = Array.from({ length: 48 }, (_, n) => `acc
  * - `chaos_effects`: one row each time a message took effect. Nothing is unique there, so that a second effect shows.
  * - `chaos_applied`: what the version buffer applied, in order.
  * - `chaos_balances`: versioned rows, one for each key and epoch.
- * - `chaos_lease_log` and `chaos_unfenced`: written by triggers on the tables of txbox.
+ * - `chaos_lease_log`, `chaos_unfenced` and `chaos_moves`: written by triggers on the tables of txbox. `chaos_moves` has a
+ *   row each time a message enters or leaves the outbox or the parked messages, for the history of a violation.
  */
 export async function createChaosTables(engine: Engine, sql: Sql): Promise<void> {
   // The clients' user has the name of the schema, which would otherwise get these tables too.
@@ -50,6 +51,9 @@ function columns(serial: string): readonly string[] {
     `create table chaos_applied (serial ${serial}, version_key varchar(160) not null, from_version bigint not null,
       message_id varchar(64) not null)`,
     `create table chaos_balances (version_key varchar(160) primary key, version bigint not null, total bigint not null)`,
+    `create table chaos_moves (serial ${serial}, at_ms double precision not null, message_id varchar(64) not null,
+      what varchar(80) not null, number bigint not null, client varchar(40) not null)`,
+    'create index chaos_moves_message_id on chaos_moves (message_id)',
   ]
 }
 
@@ -86,8 +90,27 @@ function postgresTables(): readonly string[] {
       end $$`,
     `create trigger chaos_message_settled after delete on txbox.outbox for each row
       execute function chaos_message_settled()`,
+    ...(['outbox', 'parked'] as const).flatMap((table) => [
+      `create function chaos_${table}_moved() returns trigger language plpgsql as $$
+        declare
+          message txbox.${table} := case when tg_op = 'DELETE' then old else new end;
+        begin
+          insert into public.chaos_moves (at_ms, message_id, what, number, client)
+          values (
+            extract(epoch from clock_timestamp()) * 1000, message.id,
+            left(lower(tg_op) || ' ${table}'${table === 'parked' ? PARKED_STATE : ''}, 80),
+            message.${table === 'parked' ? 'place' : 'seq'}, left(current_setting('application_name'), 40)
+          );
+          return null;
+        end $$`,
+      `create trigger chaos_${table}_moved after insert or update or delete on txbox.${table} for each row
+        execute function chaos_${table}_moved()`,
+    ]),
   ]
 }
+
+const PARKED_STATE = ` || ' due ' || coalesce(extract(epoch from message.due_at - clock_timestamp())::text, 'never')
+              || ' attempts ' || message.attempts || case when message.suspect then ' suspect' else '' end`
 
 /** Relays connect as users of their own, which name them in the trigger; PostgreSQL has the name of the application. */
 export const RELAY_SLOTS = ['relay-1', 'relay-2'] as const
@@ -109,6 +132,21 @@ function mysqlTables(): readonly string[] {
       from txbox_leases as l
       where l.name = concat('outbox/', lpad(old.shard, 2, '0')) and user() like 'relay-%'
         and not (substring_index(convert(l.owner using utf8mb4), '.', 1) <=> substring_index(user(), '@', 1))`,
+    ...(['outbox', 'parked'] as const).flatMap((table) =>
+      (['insert', 'update', 'delete'] as const)
+        .filter((verb) => table === 'parked' || verb !== 'update')
+        .map((verb) => {
+          const row = verb === 'delete' ? 'old' : 'new'
+          const state =
+            table === 'outbox'
+              ? ''
+              : `, ' due ', ifnull(timestampdiff(microsecond, utc_timestamp(6), ${row}.due_at) / 1000000, 'never'), ' attempts ', ${row}.attempts, if(${row}.suspect, ' suspect', '')`
+          return `create trigger chaos_${table}_${verb} after ${verb} on txbox_${table} for each row
+            insert into chaos_moves (at_ms, message_id, what, number, client)
+            values (unix_timestamp(sysdate(6)) * 1000, convert(${row}.id using utf8mb4), left(concat('${verb} ${table}'${state}), 80),
+              ${row}.${table === 'parked' ? 'place' : 'seq'}, left(user(), 40))`
+        }),
+    ),
     // As which of the two a client of this machine is taken depends on the server's settings.
     ...RELAY_SLOTS.flatMap((slot) =>
       ['localhost', '127.0.0.1'].flatMap((host) => [

@@ -6,9 +6,9 @@ import mysql2 from 'mysql2/promise'
 import { Pool } from 'pg'
 import { judge } from '../check/checks.ts'
 import type { Evidence } from '../check/evidence.ts'
-import { gatherFromDatabase, readDeadLetters, readKills } from '../check/gather-evidence.ts'
+import { gatherFromDatabase, readDeadLetters, readKills, readMoves } from '../check/gather-evidence.ts'
 import { readCommitted, readEffects } from '../check/history.ts'
-import { keyHistory } from '../check/key-history.ts'
+import { idsInHistory, keyHistory } from '../check/key-history.ts'
 import type { Verdict, Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
@@ -103,7 +103,7 @@ export async function finish(
     startedAtMs: timeline.startedAtMs,
     durationMs: Date.now() - timeline.startedAtMs,
     foundAfterMs: foundAfterMs(timeline.events),
-    history: first === undefined ? [] : keyHistory(evidence, first),
+    history: first === undefined ? [] : await historyOf(evidence, first, url),
     figures: {
       committed: evidence.committed.size,
       published: recorder.first.size,
@@ -123,6 +123,11 @@ export async function finish(
     samples: timeline.samples,
     folder: stand.folder,
   }
+}
+
+async function historyOf(evidence: Evidence, first: Violation, url: string): Promise<readonly string[]> {
+  const ids = idsInHistory(evidence, first)
+  return keyHistory(evidence, first, await withDirectConnection(url, (sql) => readMoves(sql, ids)))
 }
 
 function foundAfterMs(events: readonly TimelineEvent[]): number | undefined {

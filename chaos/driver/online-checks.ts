@@ -34,6 +34,9 @@ export class OnlineChecks {
   /** The last serial numbers of the ledger at earlier looks. */
   #serials: number[] = []
   #copiesSeen = 0
+  #orderSeen = 0
+  /** The last place of each key and epoch that was published. */
+  readonly #places = new Map<string, number>()
   readonly resources: string[] = []
 
   constructor(subject: Subject) {
@@ -47,6 +50,8 @@ export class OnlineChecks {
 
   /** @returns the first violation. */
   async look(): Promise<Violation | undefined> {
+    const early = this.#disordered()
+    if (early !== undefined) return early
     const checks = [this.#lost(), this.#twice(), this.#claimOnly(), this.#unfenced(), this.#strangers()]
     return (await Promise.all(checks)).find((violation) => violation !== undefined) ?? this.#killed()
   }
@@ -77,6 +82,28 @@ export class OnlineChecks {
       key,
       text: `${missing.length} messages are neither in the outbox nor published, the first ${id}${ofKey(key)}.`,
     }
+  }
+
+  /** The first copies of each key, since the last look. */
+  #disordered(): Violation | undefined {
+    const { copies, first } = this.#subject.recorder
+    for (; this.#orderSeen < copies.length; this.#orderSeen++) {
+      const copy = copies[this.#orderSeen]!
+      const { id, key, change, relay } = copy
+      if (change === undefined || first.get(id) !== copy) continue
+      const before = this.#places.get(change.chain) ?? 0
+      if (change.place > before) this.#places.set(change.chain, change.place)
+      else {
+        this.#orderSeen++
+        return {
+          check: 'order',
+          id,
+          key,
+          text: `Change ${change.place} of ${change.chain} (${id}) was first published by ${relay} after change ${before}.`,
+        }
+      }
+    }
+    return undefined
   }
 
   async #twice(): Promise<Violation | undefined> {

@@ -9,6 +9,7 @@ import {
   RECORD_QUEUE,
   RELAY_HEADER,
   WORK_QUEUE,
+  type Change,
 } from '../workers/worker-protocol.ts'
 
 /** One copy of a message, as it came out of the broker. */
@@ -22,8 +23,15 @@ export interface Copy {
   /** When that process called its publisher, and when the copy was recorded: ms since 1970. */
   readonly calledAtMs: number
   readonly recordedAtMs: number
+  /** The change that the message makes: its key with the epoch, and its place there. Absent without an order. */
+  readonly change?: { readonly chain: string; readonly place: number }
   /** Of the body and the headers that the producer set. */
   readonly digest: string
+}
+
+function changeOf(content: Buffer): Pick<Copy, 'change'> {
+  const { versionKey: chain, to: place } = JSON.parse(content.toString()) as Partial<Change>
+  return chain === undefined || place === undefined ? {} : { change: { chain, place } }
 }
 
 export interface DeliveryFaults {
@@ -183,6 +191,7 @@ export class Recorder {
       relay: String(relay),
       calledAtMs: Number(calledAt),
       recordedAtMs: Date.now(),
+      ...changeOf(content),
       digest: createHash('sha256')
         .update(content)
         .update(JSON.stringify(own))
