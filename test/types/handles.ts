@@ -1,4 +1,6 @@
-// Transactions of the libraries that txbox knows compile; those of others, whose statements txbox cannot send, do not.
+// Transactions of the libraries that txbox knows compile, and those of others do not. The real declarations of the libraries
+// are checked in test/libraries.
+import type { InTransaction } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
 import { mysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
@@ -6,6 +8,8 @@ import { postgres } from '@txbox/postgres'
 import type { Kysely, Transaction } from 'kysely'
 import type { Pool as MysqlPool, PoolConnection } from 'mysql2/promise'
 import type { Pool, PoolClient } from 'pg'
+import { assertType, type Same } from './same.ts'
+import type { PoolOrRootSentence, UnknownSentence } from './told.ts'
 
 declare const tx: Transaction<object>
 declare const client: PoolClient
@@ -31,40 +35,50 @@ interface MariadbPool {
 }
 declare const mariadb: MariadbConnection
 declare const mariadbPool: MariadbPool
-// @ts-expect-error a connection of the mariadb connector
 void createOutbox({ database: mysql() }).publish(mariadb, message)
-// @ts-expect-error a pool of the mariadb connector
 mysql({ db: mariadbPool })
+// @ts-expect-error a pool
+void createOutbox({ database: mysql() }).publish(mariadbPool, message)
 
-/** As Drizzle declares a transaction and a root. */
-interface DrizzleTransaction {
-  rollback(): never
+/** As Drizzle declares a transaction and a database. */
+interface DrizzleDatabase {
   execute(query: unknown): Promise<unknown>
-}
-interface DrizzleRoot {
   transaction<T>(work: (tx: DrizzleTransaction) => Promise<T>, config?: object): Promise<T>
 }
+interface DrizzleTransaction extends DrizzleDatabase {
+  rollback(): never
+}
 declare const drizzle: DrizzleTransaction
-declare const drizzleRoot: DrizzleRoot
-// @ts-expect-error a transaction of a library that txbox does not know
+declare const drizzleRoot: DrizzleDatabase
 void outbox.publish(drizzle, message)
-// @ts-expect-error a root of a library that txbox does not know
 postgres({ db: drizzleRoot })
+// @ts-expect-error a root
+void outbox.publish(drizzleRoot, message)
 
-/** As Prisma declares an interactive transaction and a client. */
+/** As Prisma declares an interactive transaction and a client; only a client has `$connect`. */
 interface PrismaTransaction {
   $queryRawUnsafe(query: string): Promise<unknown>
   $executeRawUnsafe(query: string): Promise<number>
+  $transaction<T>(work: (tx: PrismaTransaction) => Promise<T>): Promise<T>
 }
 interface PrismaRoot extends PrismaTransaction {
-  $transaction<T>(work: (tx: PrismaTransaction) => Promise<T>): Promise<T>
+  $connect(): Promise<void>
 }
 declare const prisma: PrismaTransaction
 declare const prismaRoot: PrismaRoot
-// @ts-expect-error a transaction of a library that txbox does not know
 void outbox.publish(prisma, message)
-// @ts-expect-error a root of a library that txbox does not know
 postgres({ db: prismaRoot })
+// @ts-expect-error a root
+void outbox.publish(prismaRoot, message)
+
+/** As Slonik declares a transaction; `sqlTransaction` makes it usable. */
+interface SlonikTransaction {
+  query(query: object): Promise<{ rows: object[]; rowCount: number }>
+  oneFirst(query: object): Promise<unknown>
+}
+declare const slonik: SlonikTransaction
+// @ts-expect-error a transaction of a library that txbox does not know
+void outbox.publish(slonik, message)
 
 declare const db: Kysely<object>
 declare const pool: Pool
@@ -72,3 +86,16 @@ declare const mysqlPool: MysqlPool
 createInbox({ database: postgres({ db }), consumer: 'c' })
 createInbox({ database: postgres({ db: pool }), consumer: 'c' })
 createInbox({ database: mysql({ db: mysqlPool }), consumer: 'c' })
+
+// One member that is no transaction is enough to refuse a union.
+declare const either: Pool | PoolClient
+// @ts-expect-error perhaps a pool
+void outbox.publish(either, message)
+declare const one: PoolClient | Transaction<object>
+void outbox.publish(one, message)
+assertType<Same<InTransaction<Pool>, PoolOrRootSentence>>()
+assertType<Same<InTransaction<MysqlPool>, PoolOrRootSentence>>()
+assertType<Same<InTransaction<Kysely<object>>, PoolOrRootSentence>>()
+assertType<Same<InTransaction<DrizzleDatabase>, PoolOrRootSentence>>()
+assertType<Same<InTransaction<PrismaRoot>, PoolOrRootSentence>>()
+assertType<Same<InTransaction<SlonikTransaction>, UnknownSentence>>()

@@ -87,10 +87,21 @@ export {
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export type { IsolationLevel, TransactOptions } from './transact-options.ts'
 export type {
+  DrizzleTransactionLike,
   InTransaction,
+  KnexTransactionLike,
   KyselyTransactionLike,
+  MariadbConnectionLike,
+  MikroormEntityManagerLike,
   Mysql2ConnectionLike,
   PgClientLike,
+  PgliteTransactionLike,
+  PgPromiseTaskLike,
+  PostgresjsTransactionLike,
+  PrismaTransactionLike,
+  SequelizeTransactionLike,
   TransactionHandle,
   TransactionOf,
+  TypeormEntityManagerLike,
+  TypeormQueryRunnerLike,
 } from './transaction-handle.ts'

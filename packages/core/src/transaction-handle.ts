@@ -1,14 +1,18 @@
 /*
  * The types that a caller may pass as an open transaction, recognized by their structure. No library's types are
  * imported, because types of a library that is not installed would silently become `any`. Where types distinguish a
- * pool or a root from a transaction, passing a pool or a root does not compile.
+ * pool or a root from a transaction, passing a pool or a root does not compile. They cannot do so for `dataSource.manager`
+ * of TypeORM and `orm.em` of MikroORM, which have the types of transactions: txbox refuses these at run time.
  */
 // oxlint-disable typescript/no-unsafe-function-type -- only that a member is a function matters
+import type { SqlTransaction } from './sql-transaction.ts'
+import type { TransactionLibraries } from './transaction-library.ts'
 
 export interface KyselyTransactionLike {
   readonly isTransaction: true
   getExecutor(): unknown
 }
+/** A client of `pg`, and of Neon's driver. */
 export interface PgClientLike {
   query(sql: string, values?: unknown[]): Promise<unknown>
   escapeIdentifier(s: string): string
@@ -19,35 +23,206 @@ export interface Mysql2ConnectionLike {
   beginTransaction: Function
   threadId: unknown
   readonly getConnection?: never
-  /** A connection of the `mariadb` connector has this method. txbox does not know that library. */
+  /** A connection of the `mariadb` connector has this method. */
   readonly batch?: never
 }
+/** A connection of the `mariadb` connector. */
+export interface MariadbConnectionLike {
+  beginTransaction: Function
+  batch: Function
+  queryStream: Function
+  readonly getConnection?: never
+}
+export interface DrizzleTransactionLike {
+  execute: Function
+  transaction: Function
+  rollback(): never
+}
+/** A transaction of Knex, and so of Objection. */
+export interface KnexTransactionLike {
+  raw: Function
+  isCompleted: Function
+  readonly executionPromise: unknown
+}
+/** An `EntityManager`, as TypeORM passes it to the callback of a transaction. */
+export interface TypeormEntityManagerLike {
+  query: Function
+  save: Function
+  readonly queryRunner?: object | undefined
+  /** A repository has this property. */
+  readonly manager?: never
+}
+export interface TypeormQueryRunnerLike {
+  connect: Function
+  startTransaction: Function
+  readonly isTransactionActive: boolean
+}
+/** A transaction of Sequelize 6 or 7. */
+export interface SequelizeTransactionLike {
+  commit: Function
+  afterCommit: Function
+  readonly LOCK: object
+}
+/** An `EntityManager`, as MikroORM passes it to the callback of `transactional`. */
+export interface MikroormEntityManagerLike {
+  getTransactionContext: Function
+  isInTransaction: Function
+}
+/** A `Prisma.TransactionClient`. Since Prisma 7.8 it has `$transaction`, as the root has. */
+export interface PrismaTransactionLike {
+  $queryRawUnsafe: Function
+  $executeRawUnsafe: Function
+  readonly $connect?: never
+}
+/** A `TransactionSql` of postgres.js. */
+export interface PostgresjsTransactionLike {
+  unsafe: Function
+  savepoint: Function
+}
+export interface PgliteTransactionLike {
+  exec: Function
+  rollback: Function
+  readonly closed: boolean
+}
+/** A task of pg-promise. */
+export interface PgPromiseTaskLike {
+  oneOrNone: Function
+  readonly ctx: { readonly inTransaction: boolean }
+}
 
-/** An open transaction of a library that txbox knows. */
-export type TransactionHandle = KyselyTransactionLike | PgClientLike | Mysql2ConnectionLike
+type Declared = TransactionLibraries[keyof TransactionLibraries]
+// These distribute over the declared libraries, so that no declaration at all gives `never`, which accepts nothing.
+type TransactionIn<L> = L extends { tx: infer Tx } ? Tx : never
+type RootIn<L> = L extends { root: infer Root } ? Root : never
+type TransactionByRoot<L, D> = L extends { tx: infer Tx; root: infer Root }
+  ? [D] extends [Root]
+    ? Tx
+    : never
+  : never
 
+type KnownTransaction =
+  | KyselyTransactionLike
+  | PgClientLike
+  | Mysql2ConnectionLike
+  | MariadbConnectionLike
+  | DrizzleTransactionLike
+  | KnexTransactionLike
+  | TypeormEntityManagerLike
+  | TypeormQueryRunnerLike
+  | SequelizeTransactionLike
+  | MikroormEntityManagerLike
+  | PrismaTransactionLike
+  | PostgresjsTransactionLike
+  | PgliteTransactionLike
+  | PgPromiseTaskLike
+  | SqlTransaction
+
+/** An open transaction of a library that txbox knows, or that `TransactionLibraries` declares. */
+export type TransactionHandle = KnownTransaction | TransactionIn<Declared>
+
+/** Some transactions have these members, too, so that what is a known transaction must be tested before. */
 type PoolOrRoot =
+  // mysql2 and mariadb
   | { getConnection: unknown }
-  | { totalCount: number }
-  | { $transaction: unknown }
-  | { isTransaction: false }
+  // pg.Pool
+  | { totalCount: unknown }
+  // Kysely
+  | { isTransaction: unknown; getExecutor: unknown }
+  // Drizzle
+  | { execute: Function; transaction: Function }
+  // Knex
+  | { transactionProvider: unknown }
+  // TypeORM
+  | { createQueryRunner: unknown }
+  // Sequelize
+  | { authenticate: unknown; define: unknown }
+  // Prisma
+  | { $connect: unknown }
+  // postgres.js and Bun.sql
+  | { begin: unknown; reserve: unknown }
+  // PGlite
+  | { waitReady: unknown }
+  // pg-promise
+  | { $pool: unknown }
 
-/** Turns a value that is not a transaction handle into a type error with one readable sentence. */
-export type InTransaction<H> = H extends PoolOrRoot
-  ? { readonly 'txbox: this is a pool or a root; pass the open transaction': never }
-  : H extends TransactionHandle
-    ? unknown
+/** A transaction that users declare counts even if it resembles a root; but a loose declaration lets no root pass. */
+type DeclaredFor<H> = H extends PoolOrRoot
+  ? Extract<TransactionIn<Declared>, PoolOrRoot>
+  : TransactionIn<Declared>
+
+type Refusal<H> = H extends KnownTransaction | DeclaredFor<H>
+  ? never
+  : H extends PoolOrRoot | RootIn<Declared>
+    ? { readonly 'txbox: this is a pool or a root; pass the open transaction': never }
     : { readonly 'txbox: no transaction handle that it knows': never }
 
+/** Turns a value that is not a transaction handle into a type error with one readable sentence. */
+export type InTransaction<H> = [Refusal<H>] extends [never] ? unknown : Refusal<H>
+
 /** The type of the transactions that a root opens. */
-export type TransactionOf<D> =
+export type TransactionOf<D> = [TransactionByRoot<Declared, D>] extends [never]
+  ? KnownTransactionOf<D>
+  : TransactionByRoot<Declared, D>
+
+/*
+ * The order matters. Of overloaded methods, TypeScript infers from the last overload only, so that each branch names the
+ * method whose last overload has the transaction.
+ */
+type KnownTransactionOf<D> =
   // Kysely
   D extends { transaction(): { execute<T>(work: (tx: infer Tx) => Promise<T>): Promise<T> } }
     ? Tx
-    : // a mysql2 promise pool, not one of the `mariadb` connector; tested before `connect`, which this pool has too
-      D extends { getConnection(): Promise<infer C>; readonly batch?: never }
-      ? C
-      : // pg.Pool (an overload pair)
-        D extends { connect: { (): Promise<infer C>; (cb: never): void } }
-        ? C
+    : // pg.Pool (an overload pair)
+      D extends { totalCount: number; connect: { (): Promise<infer Tx>; (cb: never): void } }
+      ? Tx
+      : // MikroORM; tested before `getConnection`, which its EntityManager has, too
+        D extends { getTransactionContext: Function; transactional(work: (em: infer Tx) => never): unknown }
+        ? Tx
+        : // a promise pool of mysql2 or mariadb
+          D extends { getConnection(): Promise<infer Tx> }
+          ? Tx
+          : // Prisma
+            D extends { $connect: Function; $transaction(work: (tx: infer Tx) => never): unknown }
+            ? Tx
+            : OrmTransactionOf<D>
+
+type OrmTransactionOf<D> =
+  // TypeORM
+  D extends {
+    createQueryRunner: Function
+    transaction(level: never, work: (em: infer Tx) => Promise<never>): unknown
+  }
+    ? Tx
+    : // Knex, whose overloads of `transaction` cannot be told apart
+      D extends { executionPromise?: never; transactionProvider(): () => Promise<infer Tx> }
+      ? Tx
+      : // Sequelize 7
+        D extends { startUnmanagedTransaction(): Promise<infer Tx> }
+        ? Tx
+        : // Sequelize 6
+          D extends { authenticate: Function; transaction(): Promise<infer Tx> }
+          ? Tx
+          : // Drizzle; a transaction has `rollback`
+            D extends {
+                execute: Function
+                rollback?: never
+                transaction(work: (tx: infer Tx) => Promise<never>): unknown
+              }
+            ? Tx
+            : DriverTransactionOf<D>
+
+type DriverTransactionOf<D> =
+  // postgres.js
+  D extends {
+    reserve: Function
+    savepoint?: never
+    begin(options: never, work: (sql: infer Tx) => never): unknown
+  }
+    ? Tx
+    : // PGlite
+      D extends { waitReady: unknown; transaction(work: (tx: infer Tx) => Promise<never>): unknown }
+      ? Tx
+      : // pg-promise
+        D extends { $pool: unknown; tx(options: never, work: (task: infer Tx) => never): unknown }
+        ? Tx
         : never
