@@ -4,7 +4,7 @@ import type { Row } from '../support/target.ts'
 import type { LibraryModule, LibraryOptions, LibraryRoot } from './library-under-test.ts'
 
 interface DrizzleModule {
-  drizzle(options: { client: object }): Database
+  readonly drizzle: (options: { client: object }) => Database
 }
 interface Database {
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>

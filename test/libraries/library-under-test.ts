@@ -31,11 +31,11 @@ export interface LibraryUnderTest {
   readonly name: string
   /** What txbox finds under the library's transactions. 'hidden': nothing of the connection can be seen. */
   readonly driver: 'kysely' | 'pg' | 'mysql2' | 'hidden'
-  open(options: LibraryOptions): LibraryRoot
+  readonly open: (options: LibraryOptions) => LibraryRoot
   /** Runs SQL through the library's own API in a transaction. Parameters are `$1` on PostgreSQL, and `?` elsewhere. */
-  exec(tx: object, sql: string, parameters: readonly unknown[]): Promise<readonly Row[]>
+  readonly exec: (tx: object, sql: string, parameters: readonly unknown[]) => Promise<readonly Row[]>
   /** Runs `work` in a savepoint, as users of the library do; a throw rolls back to the savepoint. */
-  nested?(tx: object, work: (tx: object) => Promise<void>): Promise<void>
+  readonly nested?: (tx: object, work: (tx: object) => Promise<void>) => Promise<void>
   /**
    * Handles that are no open transaction, as users come by them, by name: roots, pools, connections. An ended
    * transaction is tested for every library.

@@ -35,9 +35,9 @@ describe('what is no open transaction', () => {
   }
 
   test.runIf(knowsItsEnd !== false)('I13 a transaction that has ended is refused', async () => {
-    const { tx, commit } = await root.begin()
-    await commit()
-    await refuses(tx)
+    const transaction = await root.begin()
+    await transaction.commit()
+    await refuses(transaction.tx)
   })
 
   test('a transaction that ends while a call is not awaited', async () => {

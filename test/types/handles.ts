@@ -57,6 +57,7 @@ void outbox.publish(drizzleRoot, message)
 
 /** As Prisma declares an interactive transaction and a client; only a client has `$connect`. */
 interface PrismaTransaction {
+  $queryRaw(query: TemplateStringsArray): Promise<unknown>
   $queryRawUnsafe(query: string): Promise<unknown>
   $executeRawUnsafe(query: string): Promise<number>
   $transaction<T>(work: (tx: PrismaTransaction) => Promise<T>): Promise<T>

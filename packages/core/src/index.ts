@@ -98,6 +98,7 @@ export type {
   PgliteTransactionLike,
   PgPromiseTaskLike,
   PostgresjsTransactionLike,
+  PrismaNestableTransactionLike,
   PrismaTransactionLike,
   SequelizeTransactionLike,
   TransactionHandle,

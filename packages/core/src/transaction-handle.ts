@@ -68,10 +68,19 @@ export interface MikroormEntityManagerLike {
   getTransactionContext: Function
   isInTransaction: Function
 }
-/** A `Prisma.TransactionClient`. Since Prisma 7.8 it has `$transaction`, as the root has. */
+/** A `Prisma.TransactionClient` before Prisma 7.8. */
 export interface PrismaTransactionLike {
   $queryRawUnsafe: Function
   $executeRawUnsafe: Function
+  readonly $connect?: never
+  readonly $transaction?: never
+}
+/** A `Prisma.TransactionClient` since Prisma 7.8: it has `$transaction`, as the root has. */
+export interface PrismaNestableTransactionLike {
+  $queryRaw: Function
+  $queryRawUnsafe: Function
+  $executeRawUnsafe: Function
+  $transaction: Function
   readonly $connect?: never
 }
 /** A `TransactionSql` of postgres.js. */
@@ -112,12 +121,14 @@ type KnownTransaction =
   | SequelizeTransactionLike
   | MikroormEntityManagerLike
   | PrismaTransactionLike
+  | PrismaNestableTransactionLike
   | PostgresjsTransactionLike
   | PgliteTransactionLike
   | PgPromiseTaskLike
   | SqlTransaction
 
 /** An open transaction of a library that txbox knows, or that `TransactionLibraries` declares. */
+// oxlint-disable-next-line typescript/no-redundant-type-constituents -- `never` until a user declares a library
 export type TransactionHandle = KnownTransaction | TransactionIn<Declared>
 
 /** Some transactions have these members, too, so that what is a known transaction must be tested before. */
@@ -138,6 +149,7 @@ type PoolOrRoot =
   | { authenticate: unknown; define: unknown }
   // Prisma
   | { $connect: unknown }
+  | { $transaction: unknown }
   // postgres.js and Bun.sql
   | { begin: unknown; reserve: unknown }
   // PGlite
@@ -152,7 +164,8 @@ type DeclaredFor<H> = H extends PoolOrRoot
 
 type Refusal<H> = H extends KnownTransaction | DeclaredFor<H>
   ? never
-  : H extends PoolOrRoot | RootIn<Declared>
+  : // oxlint-disable-next-line typescript/no-redundant-type-constituents -- `never` until a user declares a library
+    H extends PoolOrRoot | RootIn<Declared>
     ? { readonly 'txbox: this is a pool or a root; pass the open transaction': never }
     : { readonly 'txbox: no transaction handle that it knows': never }
 

@@ -1,13 +1,15 @@
 import type { IsolationLevel } from './transact-options.ts'
 import { InvalidOptionError } from './errors.ts'
+import { oneLine } from './one-line.ts'
 import { nameOf } from './options.ts'
+import { propertyOf } from './property-of.ts'
 
 /**
- * The types of libraries that txbox does not know by itself. Extend this interface by module augmentation, and pass the
- * library in the option `libraries` of `postgres()` or `mysql()`:
+ * The types of libraries that txbox does not know by itself. Extend this interface by module augmentation, of `txbox` or
+ * of `@txbox/core`, and pass the library in the option `libraries` of `postgres()` or `mysql()`:
  *
  * ```ts
- * declare module '@txbox/core' {
+ * declare module 'txbox' {
  *   interface TransactionLibraries {
  *     mine: { tx: MyTransaction; root: MyDatabase }
  *   }
@@ -88,27 +90,24 @@ export interface BorrowedConnection {
  * @throws {InvalidOptionError} when a part is missing or is not a function.
  */
 export function defineLibrary<H, R>(library: TransactionLibrary<H, R>): TransactionLibrary<H, R> {
-  const { name, recognises, connectionOf, isOpen, root } = Object(library) as Partial<TransactionLibrary>
+  const name: unknown = propertyOf(library, 'name')
   if (typeof name !== 'string' || name === '') {
     throw new InvalidOptionError(`defineLibrary: 'name' must be a text, not ${nameOf(name)}.`)
   }
-  const functions: [string, unknown, required: boolean][] = [
-    ['recognises', recognises, true],
-    ['connectionOf', connectionOf, true],
-    ['isOpen', isOpen, false],
-    ...(root === undefined
-      ? []
-      : ([
-          ['root.recognises', root.recognises, true],
-          ['root.transact', root.transact, true],
-          ['root.poolOf', root.poolOf, false],
-          ['root.borrow', root.borrow, false],
-          ['root.maxConnections', root.maxConnections, false],
-        ] satisfies [string, unknown, boolean][])),
-  ]
-  for (const [at, value, required] of functions) {
-    if (typeof value === 'function' || (!required && value === undefined)) continue
-    throw new InvalidOptionError(`defineLibrary(${name}): '${at}' must be a function, not ${nameOf(value)}.`)
+  const check = (part: unknown, prefix: string, names: readonly string[], isRequired: boolean): void => {
+    for (const each of names) {
+      const value = propertyOf(part, each)
+      if (typeof value === 'function' || (!isRequired && value === undefined)) continue
+      throw new InvalidOptionError(
+        `defineLibrary(${oneLine(name)}): '${prefix}${each}' must be a function, not ${nameOf(value)}.`,
+      )
+    }
+  }
+  check(library, '', ['recognises', 'connectionOf'], true)
+  check(library, '', ['isOpen'], false)
+  if (library.root !== undefined) {
+    check(library.root, 'root.', ['recognises', 'transact'], true)
+    check(library.root, 'root.', ['poolOf', 'borrow', 'maxConnections'], false)
   }
   return library
 }

@@ -28,6 +28,8 @@ export {
   isTxboxError,
   messageId,
   sha256OfBody,
+  defineLibrary,
+  sqlTransaction,
 } from '@txbox/core'
 export type {
   AnyMessage,
@@ -36,4 +38,10 @@ export type {
   InboxMessage,
   KeyExtractor,
   MessageIdentity,
+  SqlAnswer,
+  SqlTransaction,
+  SqlTransactionOptions,
+  TransactionLibraries,
+  TransactionLibrary,
+  TransactionLibraryRoot,
 } from '@txbox/core'

@@ -13,7 +13,8 @@ function plainValue(value: unknown): PlainValue {
   if (value === null || value === undefined) return null
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   if (Array.isArray(value)) return arrayText(value)
-  return String(value)
+  // The values of txbox's statements are texts and numbers.
+  return String(value as string | number | bigint | boolean)
 }
 
 /** https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO */

@@ -1,6 +1,19 @@
-import { DatabaseUnavailableError, InvalidOptionError, type TransactionLibrary } from '@txbox/core'
+import {
+  DatabaseUnavailableError,
+  InvalidOptionError,
+  type TransactionLibrary,
+  type TransactionLibraryRoot,
+} from '@txbox/core'
 import { answerWithin, nameOf } from '@txbox/core/internal'
-import type { OwnConnection, Resolved, RootAdapter, SqlResult } from './adapters.ts'
+import type {
+  Isolation,
+  ListeningConnection,
+  Opening,
+  OwnConnection,
+  Resolved,
+  RootAdapter,
+  SqlResult,
+} from './adapters.ts'
 
 /** How the root of a library finds what lies underneath. */
 export interface Underneath {
@@ -13,69 +26,49 @@ interface Pool {
   readonly pool: unknown
 }
 
+type Listener = Parameters<NonNullable<RootAdapter['connectListening']>>[2]
+
 /**
  * Uses the root of a library: its transactions are opened by the library, and everything else runs on the driver's pool
  * under the root, or on connections that the library lends. The pool is looked up for each use, because some libraries
  * create it when they connect.
  */
-export function libraryRoot(
-  library: TransactionLibrary,
-  db: unknown,
-  { rootOf, transaction }: Underneath,
-): RootAdapter {
-  const root = library.root!
-  const { name } = library
-  // Known at once for most libraries; a pool that a library creates later cannot copy or send in one flight.
-  const given = root.poolOf?.(db)
-  const early = given instanceof Promise ? undefined : under(given)
+export class LibraryRoot implements RootAdapter {
+  readonly name: string
+  readonly checksCommit = false
+  readonly opensConnections: boolean
+  readonly connectListening?: NonNullable<RootAdapter['connectListening']>
+  readonly #root: TransactionLibraryRoot
+  readonly #db: unknown
+  readonly #underneath: Underneath
+  /** The pool, if the library has it at once: a later one cannot copy, or send a transaction in one flight. */
+  readonly #early: Pool | undefined
 
-  function under(candidate: unknown): Pool | undefined {
-    for (const pool of [candidate, promiseStyleOf(candidate)]) {
-      const adapter = pool === undefined || pool === null ? undefined : rootOf(pool)
-      if (adapter !== undefined) return { adapter, pool }
-    }
-    return undefined
+  constructor(library: TransactionLibrary, db: unknown, underneath: Underneath) {
+    this.name = library.name
+    this.#root = library.root!
+    this.#db = db
+    this.#underneath = underneath
+    const pool = this.#root.poolOf?.(db)
+    this.#early = pool instanceof Promise ? undefined : this.#poolUnder(pool)
+    const hasPool = this.#root.poolOf !== undefined
+    this.opensConnections = this.#early?.adapter.opensConnections ?? hasPool
+    const mayListen = this.#early === undefined ? hasPool : this.#early.adapter.connectListening !== undefined
+    if (mayListen) this.connectListening = (_, timeoutMs, on) => this.#listen(timeoutMs, on)
   }
 
-  async function poolNow(): Promise<Pool | undefined> {
-    if (root.poolOf === undefined) return undefined
-    const found = await root.poolOf(db)
-    if (found === undefined || found === null) {
-      throw new DatabaseUnavailableError(`The ${name} root has no pool yet. Connect it before txbox uses it.`)
-    }
-    const pool = under(found)
-    if (pool !== undefined) return pool
-    throw new InvalidOptionError(
-      `Under the ${name} root is ${nameOf(found)}, not a pool that txbox can use. Pass a pool of the driver as 'db'.`,
-    )
+  recognises(value: unknown): value is unknown {
+    return this.#root.recognises(value)
   }
 
-  async function borrow(): Promise<OwnConnection> {
-    if (root.borrow === undefined) {
-      throw new InvalidOptionError(
-        `A ${name} root lends no connection, which the relay, the garbage collector and migrate need. Pass a pool of the ` +
-          "driver as 'db' for them.",
-      )
-    }
-    const { connection, giveBack } = await root.borrow(db)
-    try {
-      const { driver, connection: own } = await transaction(connection)
-      return {
-        query: (text, values) => driver.query(own, text, values),
-        release: (broken) => void (async () => giveBack(broken))().catch(() => undefined),
-      }
-    } catch (error) {
-      await giveBack(false)
-      throw error
-    }
+  maxConnections(): number | undefined {
+    return this.#root.maxConnections?.(this.#db) ?? this.#early?.adapter.maxConnections(this.#early.pool)
   }
 
-  async function queryOnBorrowed(
-    text: string,
-    values: readonly unknown[],
-    timeoutMs: number,
-  ): Promise<SqlResult> {
-    const { query, release } = await borrow()
+  async query(_: unknown, text: string, values: readonly unknown[], timeoutMs: number): Promise<SqlResult> {
+    const found = await this.#pool()
+    if (found !== undefined) return found.adapter.query(found.pool, text, values, timeoutMs)
+    const { query, release } = await this.#borrow()
     let broken = false
     try {
       return await answerWithin(timeoutMs, query(text, values))
@@ -87,45 +80,84 @@ export function libraryRoot(
     }
   }
 
-  return {
-    name,
-    checksCommit: false,
-    opensConnections: early?.adapter.opensConnections ?? root.poolOf !== undefined,
-    recognises: (value): value is unknown => root.recognises(value),
-    maxConnections: () => root.maxConnections?.(db) ?? early?.adapter.maxConnections(early.pool),
-    async query(_, text, values, timeoutMs) {
-      const pool = await poolNow()
-      return pool === undefined
-        ? queryOnBorrowed(text, values, timeoutMs)
-        : pool.adapter.query(pool.pool, text, values, timeoutMs)
-    },
-    copyOut: () => early?.adapter.copyOut?.(early.pool),
-    queryAlone: () => early?.adapter.queryAlone?.(early.pool),
-    async connect() {
-      const pool = await poolNow()
-      return pool === undefined ? borrow() : pool.adapter.connect(pool.pool)
-    },
-    async connectApart(_, timeoutMs) {
-      const pool = await poolNow()
-      return pool === undefined ? borrow() : pool.adapter.connectApart(pool.pool, timeoutMs)
-    },
-    ...(mayListen(early, root.poolOf) && {
-      async connectListening(_, timeoutMs, on) {
-        const pool = await poolNow()
-        const listen = pool?.adapter.connectListening
-        if (pool === undefined || listen === undefined) {
-          throw new InvalidOptionError(`A ${name} root cannot listen. Set the option 'listen' of postgres().`)
-        }
-        return listen.call(pool.adapter, pool.pool, timeoutMs, on)
-      },
-    }),
-    transact: (_, work, isolation) => root.transact(db, (tx) => work(tx, undefined), isolation),
+  copyOut(): ReturnType<NonNullable<RootAdapter['copyOut']>> {
+    return this.#early?.adapter.copyOut?.(this.#early.pool)
   }
-}
 
-/** A root whose pool is created later may turn out to be able to listen. */
-function mayListen(early: Pool | undefined, poolOf: unknown): boolean {
-  return early === undefined ? poolOf !== undefined : early.adapter.connectListening !== undefined
+  queryAlone(): ReturnType<NonNullable<RootAdapter['queryAlone']>> {
+    return this.#early?.adapter.queryAlone?.(this.#early.pool)
+  }
+
+  async connect(): Promise<OwnConnection> {
+    const found = await this.#pool()
+    return found === undefined ? this.#borrow() : found.adapter.connect(found.pool)
+  }
+
+  async connectApart(_: unknown, timeoutMs: number): Promise<OwnConnection> {
+    const found = await this.#pool()
+    return found === undefined ? this.#borrow() : found.adapter.connectApart(found.pool, timeoutMs)
+  }
+
+  transact<T>(
+    _: unknown,
+    work: (tx: unknown, opening: Opening | undefined) => Promise<T>,
+    isolation: Isolation | undefined,
+  ): Promise<T> {
+    return this.#root.transact(this.#db, (tx) => work(tx, undefined), isolation)
+  }
+
+  async #listen(timeoutMs: number, on: Listener): Promise<ListeningConnection> {
+    const found = await this.#pool()
+    if (found?.adapter.connectListening === undefined) {
+      throw new InvalidOptionError(
+        `A ${this.name} root cannot listen. Set the option 'listen' of postgres().`,
+      )
+    }
+    return found.adapter.connectListening(found.pool, timeoutMs, on)
+  }
+
+  async #pool(): Promise<Pool | undefined> {
+    if (this.#root.poolOf === undefined) return undefined
+    const given = await this.#root.poolOf(this.#db)
+    if (given === undefined || given === null) {
+      throw new DatabaseUnavailableError(
+        `The ${this.name} root has no pool yet. Connect it before txbox uses it.`,
+      )
+    }
+    const found = this.#poolUnder(given)
+    if (found !== undefined) return found
+    throw new InvalidOptionError(
+      `Under the ${this.name} root is ${nameOf(given)}, not a pool that txbox can use. Pass a pool of the driver as 'db'.`,
+    )
+  }
+
+  #poolUnder(given: unknown): Pool | undefined {
+    for (const pool of [given, promiseStyleOf(given)]) {
+      const adapter = pool === undefined || pool === null ? undefined : this.#underneath.rootOf(pool)
+      if (adapter !== undefined) return { adapter, pool }
+    }
+    return undefined
+  }
+
+  async #borrow(): Promise<OwnConnection> {
+    if (this.#root.borrow === undefined) {
+      throw new InvalidOptionError(
+        `A ${this.name} root lends no connection, which the relay, the garbage collector and migrate need. Pass a pool of ` +
+          "the driver as 'db' for them.",
+      )
+    }
+    const lent = await this.#root.borrow(this.#db)
+    try {
+      const { driver, connection } = await this.#underneath.transaction(lent.connection)
+      return {
+        query: (text, values) => driver.query(connection, text, values),
+        release: (broken) => void (async () => lent.giveBack(broken))().catch(() => undefined),
+      }
+    } catch (error) {
+      await lent.giveBack(false)
+      throw error
+    }
+  }
 }
 
 /** mysql2 has pools of callback style, from which a pool of promise style is made. */

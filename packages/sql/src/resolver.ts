@@ -11,7 +11,7 @@ import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'
 import { pgHandle, pgRoot } from './drivers/pg.ts'
 import { sqlTransactionOn } from './drivers/sql-transaction.ts'
 import { drizzle } from './libraries/drizzle.ts'
-import { libraryRoot } from './library-root.ts'
+import { LibraryRoot } from './library-root.ts'
 import { hasFunction } from './members.ts'
 
 const DRIVERS = {
@@ -24,7 +24,7 @@ const ROOTS = {
 } as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
 
 /** Libraries come before the drivers: some of their objects look like those of a driver. */
-const LIBRARIES: readonly TransactionLibrary[] = [drizzle as TransactionLibrary]
+const LIBRARIES: readonly TransactionLibrary[] = [drizzle]
 
 const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string }> = {
   postgres: { handle: 'a connected pg client after BEGIN', root: 'a pg.Pool' },
@@ -78,14 +78,14 @@ export class Resolver {
     let at = handle
     for (let level = 0; level < MOST_LEVELS; level++) {
       const held = at
-      const library = this.#libraries.find(({ recognises }) => recognises(held))
+      const library = this.#libraries.find((each) => each.recognises(held))
       if (library === undefined) break
       names.push(library.name)
       if (library.isOpen !== undefined) checks.push(() => library.isOpen!(held))
       at = await library.connectionOf(held)
       if (at === undefined || at === null || !isOpen()) throw notOpen(library.name)
     }
-    const driver = DRIVERS[this.#engine].find(({ recognises }) => recognises(at))
+    const driver = DRIVERS[this.#engine].find((each) => each.recognises(at))
     if (driver !== undefined) return { driver, connection: at, name: names[0] ?? driver.name, isOpen }
     throw this.#unsupported(handle, at, names)
   }
@@ -103,12 +103,12 @@ export class Resolver {
   #rootOf(root: unknown): RootAdapter | undefined {
     const library = this.#libraries.find((each) => each.root?.recognises(root) === true)
     if (library !== undefined) {
-      return libraryRoot(library, root, {
+      return new LibraryRoot(library, root, {
         rootOf: (pool) => this.#rootOf(pool),
         transaction: (handle) => this.transaction(handle),
       })
     }
-    return ROOTS[this.#engine].find(({ recognises }) => recognises(root))
+    return ROOTS[this.#engine].find((each) => each.recognises(root))
   }
 
   #unsupported(handle: unknown, at: unknown, names: readonly string[]): UnsupportedTransactionError {

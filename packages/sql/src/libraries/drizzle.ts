@@ -1,5 +1,5 @@
 import type { IsolationLevel, TransactionLibrary } from '@txbox/core'
-import { hasFunction, hasObject } from '../members.ts'
+import { hasFunction, hasNumber, hasObject } from '../members.ts'
 
 /** The part of a Drizzle database that txbox uses. */
 interface DrizzleDatabase {
@@ -10,7 +10,7 @@ interface DrizzleDatabase {
     config?: { readonly isolationLevel: IsolationLevel },
   ): Promise<T>
 }
-/** A transaction, or a database that was passed by mistake. Only a transaction has `rollback`. */
+/** A transaction, or a database that was passed by mistake. Only a transaction has `nestedIndex`. */
 interface DrizzleTransaction {
   readonly session: { readonly client?: unknown }
 }
@@ -19,9 +19,9 @@ interface DrizzleTransaction {
 export const drizzle: TransactionLibrary<DrizzleTransaction, DrizzleDatabase> = {
   name: 'Drizzle',
   recognises: (handle): handle is DrizzleTransaction => isDrizzle(handle),
-  connectionOf: (handle) => (hasFunction(handle, 'rollback') ? handle.session.client : undefined),
+  connectionOf: (handle) => (hasNumber(handle, 'nestedIndex') ? handle.session.client : undefined),
   root: {
-    recognises: (root): root is DrizzleDatabase => isDrizzle(root) && !hasFunction(root, 'rollback'),
+    recognises: (root): root is DrizzleDatabase => isDrizzle(root) && !hasNumber(root, 'nestedIndex'),
     poolOf: ({ $client }) => $client,
     transact: (db, work, isolation) =>
       isolation === undefined ? db.transaction(work) : db.transaction(work, { isolationLevel: isolation }),
