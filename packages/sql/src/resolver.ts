@@ -9,17 +9,18 @@ import type { DriverAdapter, Engine, Resolved, RootAdapter } from './adapters.ts
 import { kyselyHandle, kyselyRoot } from './drivers/kysely.ts'
 import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'
 import { pgHandle, pgRoot } from './drivers/pg.ts'
+import { postgresJsHandle, postgresJsRoot } from './drivers/postgres-js.ts'
 import { sqlTransactionOn } from './drivers/sql-transaction.ts'
 import { drizzle } from './libraries/drizzle.ts'
 import { libraryRoot } from './library-root.ts'
 import { hasFunction } from './members.ts'
 
 const DRIVERS = {
-  postgres: [sqlTransactionOn('postgres'), kyselyHandle, pgHandle],
+  postgres: [sqlTransactionOn('postgres'), kyselyHandle, postgresJsHandle, pgHandle],
   mysql: [sqlTransactionOn('mysql'), kyselyHandle, mysql2Handle],
 } as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
 const ROOTS = {
-  postgres: [kyselyRoot, pgRoot],
+  postgres: [kyselyRoot, postgresJsRoot, pgRoot],
   mysql: [kyselyRoot, mysql2Root],
 } as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
 
