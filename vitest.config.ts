@@ -58,6 +58,7 @@ const LIBRARIES: Readonly<Record<string, readonly ('postgres' | 'mysql' | 'maria
   drizzle: ['postgres', 'mysql', 'mariadb'],
   'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
   'postgres-js': ['postgres'],
+  'pg-promise': ['postgres'],
 }
 
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */

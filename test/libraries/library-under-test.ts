@@ -47,8 +47,20 @@ export interface LibraryUnderTest {
   readonly rootFor: 'all' | 'run' | 'none'
   /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. @default false */
   readonly losesConnectionAtBegin?: boolean
-  /** Whether savepoints can be sent as SQL through the library. @default true */
+  /**
+   * Whether a handler can recover by savepoints that it sends as SQL. postgres.js fails a transaction in which a
+   * statement has failed, unless in a savepoint of its own. @default true
+   */
   readonly takesSavepoints?: boolean
+  /** The library itself refuses BEGIN as SQL. @default false */
+  readonly refusesBegin?: boolean
+  /**
+   * A defect of the library: a COMMIT that the server refuses without an end of the transaction leaves its connection
+   * taken. @default false
+   */
+  readonly losesConnectionAtCommit?: boolean
+  /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */
+  readonly extraRoundTrips?: { readonly perCall: number; readonly afterHandler: number }
 }
 
 /** What the module of a library exports: `test/libraries/<library>.ts`. */

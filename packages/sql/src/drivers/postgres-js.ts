@@ -1,13 +1,25 @@
-import { NotInTransactionError, UnsupportedTransactionError } from '@txbox/core'
+import { UnsupportedTransactionError } from '@txbox/core'
 import { answerWithin, propertyOf } from '@txbox/core/internal'
 import type { DriverAdapter, RootAdapter, SqlResult } from '../adapters.ts'
 import { hasFunction } from '../members.ts'
 import { withLiterals } from '../postgres-literals.ts'
-import { LEVELS, hiddenStatements } from './postgres-js-statements.ts'
+import { outsideTransaction } from './hidden-errors.ts'
+import { LEVELS, hiddenStatements } from './hidden-statements.ts'
 
 /** The part of postgres.js that all its objects have; `postgres` itself is not imported. */
 interface PostgresJs {
-  unsafe(text: string): PostgresJsQuery
+  unsafe(
+    text: string,
+    values?: readonly unknown[],
+    options?: { readonly onexecute: (connection: PostgresJsConnection) => true },
+  ): PostgresJsQuery
+}
+/** What postgres.js passes to `onexecute`, which it does not document; without it, only the server knows the state. */
+interface PostgresJsConnection {
+  /** A function of each transaction and each reservation of the connection. Null when it has ended or is closed. */
+  readonly reserved?: unknown
+  /** Null when the connection is closed. */
+  readonly onclose?: unknown
 }
 /** Rows as lists of the bytes of each column, before parsers and most transforms. */
 interface PostgresJsQuery {
@@ -32,13 +44,14 @@ interface PostgresJsRoot extends PostgresJs {
 export const postgresJsHandle: DriverAdapter<PostgresJs> = {
   name: 'postgres.js',
   recognises: isPostgresJs,
-  state: (sql) => (isRoot(sql) ? 'none' : 'open'),
+  state: (sql) => (isRoot(sql) || hasEnded(sql) ? 'none' : 'open'),
+  stateNow: (sql) => (hasEnded(sql) ? 'none' : 'open'),
   monitor: () => undefined,
   async query(sql, text, values) {
     try {
       return await send(sql, hiddenStatements.onlyInTransaction(withLiterals(text, values)), text)
     } catch (error) {
-      throw outsideTransaction(error)
+      throw outsideTransaction(error, 'postgres.js')
     }
   },
 }
@@ -53,23 +66,16 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
   query: queryWithin,
   async connect(root) {
     const sql = await root.reserve()
-    let lost = false
     return {
-      async query(text, values) {
-        if (lost) throw Object.assign(new Error('The connection is closed.'), { code: 'CONNECTION_CLOSED' })
-        try {
-          return await send(sql, withLiterals(text, values), text)
-        } catch (error) {
-          // postgres.js replaces a lost connection, and would end the process for a statement on it.
-          lost ||= !isAnswer(error)
-          throw error
-        }
-      },
-      // postgres.js cannot discard a connection. One that still waits for an answer is given back after the answer.
+      query: (text, values) => send(sql, withLiterals(text, values), text),
+      // postgres.js cannot discard a connection. One that still waits for an answer is given back after the answer, and
+      // one that is closed is replaced.
       release(broken) {
-        if (lost) return
-        if (broken) send(sql, '', '').then(() => sql.release()).catch(() => undefined)
-        else sql.release()
+        const release = (): void => {
+          if (!hasEnded(sql)) sql.release()
+        }
+        if (broken) send(sql, '', '').then(release, () => undefined)
+        else release()
       },
     }
   },
@@ -78,8 +84,18 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
     release: () => undefined,
   }),
   transact(root, work, isolation) {
-    const run = (tx: PostgresJs): ReturnType<typeof work> => work(tx, undefined)
-    return isolation === undefined ? root.begin(run) : root.begin(LEVELS[isolation], run)
+    const run: typeof work = async (tx) => {
+      try {
+        return await work(tx, undefined)
+      } catch (error) {
+        // begin() has rejected when the connection was closed. It would now send ROLLBACK on that connection, which ends
+        // the process, so that it must not learn that the work has ended.
+        if (isLost(tx as PostgresJs)) return new Promise(() => undefined)
+        throw error
+      }
+    }
+    const begun = (tx: PostgresJs): ReturnType<typeof work> => run(tx, undefined)
+    return isolation === undefined ? root.begin(begun) : root.begin(LEVELS[isolation], begun)
   },
 }
 
@@ -92,9 +108,34 @@ function queryWithin(
   return answerWithin(timeoutMs, send(root, withLiterals(text, values), text))
 }
 
+/** The connection on which a transaction or a reservation was first met, by its own function `unsafe`. */
+const met = new WeakMap<object, { readonly connection: PostgresJsConnection; readonly reserved: unknown }>()
+
+/** Whether a transaction or a reservation is known to have ended, be it that its connection was closed. */
+function hasEnded({ unsafe }: PostgresJs): boolean {
+  const known = met.get(unsafe)
+  return known !== undefined && known.connection.reserved !== known.reserved
+}
+
+function isLost({ unsafe }: PostgresJs): boolean {
+  const connection = met.get(unsafe)?.connection
+  return connection !== undefined && connection.reserved === null && connection.onclose === null
+}
+
 /** `named` has the names of the columns. */
 async function send(sql: PostgresJs, text: string, named: string): Promise<SqlResult> {
-  const answer = await sql.unsafe(text).raw()
+  // A statement on a closed connection would end the process.
+  if (hasEnded(sql)) {
+    throw Object.assign(new Error('The connection is closed, or was given back.'), { code: 'CONNECTION_CLOSED' })
+  }
+  const { unsafe } = sql
+  const onexecute = (connection: PostgresJsConnection): true => {
+    const { reserved } = connection
+    if (typeof reserved === 'function' && !met.has(unsafe)) met.set(unsafe, { connection, reserved })
+    return true
+  }
+  // A root runs each statement on any of its connections.
+  const answer = await (isRoot(sql) ? sql.unsafe(text) : sql.unsafe(text, [], { onexecute })).raw()
   // Of several statements the last is the caller's.
   const result = isResult(answer) ? answer : answer.at(-1)
   return { rows: rowsOf(result, named), affected: result?.count ?? Number.NaN }
@@ -139,21 +180,6 @@ function renamed(what: string): UnsupportedTransactionError {
     `${what} of postgres.js changes the rows of txbox so that they cannot be read. Roll back, and pass an instance of ` +
       'postgres.js without this option.',
   )
-}
-
-/** 25P01: a savepoint outside a transaction. */
-function outsideTransaction(error: unknown): unknown {
-  if (propertyOf(error, 'code') !== '25P01') return error
-  return new NotInTransactionError(
-    'Expected an open transaction, but this postgres.js handle has none. Await everything that uses the transaction ' +
-      'before it ends. Nothing was written.',
-    { cause: error },
-  )
-}
-
-/** Whether the server has answered, and keeps the connection. */
-function isAnswer(error: unknown): boolean {
-  return propertyOf(error, 'severity') === 'ERROR'
 }
 
 /** A transaction of Bun's `SQL` has `begin` and no `typed`. */

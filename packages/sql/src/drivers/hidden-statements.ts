@@ -9,10 +9,13 @@ export const hiddenStatements = {
    */
   onlyInTransaction: (text: string) =>
     `${savepointStatements.set(PROBE)};${savepointStatements.release(PROBE)};${text}`,
+  /** As the first statement of a transaction. */
+  setLevel: (isolation: Isolation) => `set transaction isolation level ${isolation}`,
   /** postgres.js writes BEGIN in front of these. */
   readCommitted: 'isolation level read committed',
   repeatableRead: 'isolation level repeatable read',
   serializable: 'isolation level serializable',
+  rollback: 'rollback',
 } as const
 
 export const LEVELS: Readonly<Record<Isolation, string>> = {
