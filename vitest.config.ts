@@ -59,6 +59,9 @@ const LIBRARIES: Readonly<Record<string, readonly ('postgres' | 'mysql' | 'maria
   'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
   'postgres-js': ['postgres'],
   'pg-promise': ['postgres'],
+  'sql-transaction': ['postgres', 'mysql', 'mariadb'],
+  'sql-transaction-is-open': ['postgres', 'mysql', 'mariadb'],
+  slonik: ['postgres'],
 }
 
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */
@@ -104,6 +107,10 @@ const projects: TestProjectInlineConfiguration[] = [
   onServers('pglite', ['pglite'], {
     include: ['test/pglite/**/*.test.ts', ...ONE_CONNECTION],
     provide: DATABASES.pglite,
+  }),
+  onServers('pglite-library', ['pglite'], {
+    include: ['test/libraries/*.test.ts', ...ONE_CONNECTION],
+    provide: { ...DATABASES.pglite, library: 'pglite' },
   }),
   contractOn('mysql'),
   contractOn('mariadb'),

@@ -16,11 +16,12 @@ interface Database extends Task {
 /** pg-promise, with the option by which its users rename columns. */
 export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) => {
   const { default: pgPromise } = (await load('pg-promise')) as PgPromise
-  const connect = pgPromise({ noWarnings: true, noLocking: true, receive: renameColumns })
+  const connect = pgPromise({ noWarnings: true, receive: renameColumns })
   return {
     name: 'pg-promise',
     driver: 'hidden',
     rootFor: 'all',
+    losesConnectionAtCommit: true,
     open({ url, max, isolation }) {
       const db = connect({
         connectionString: url,

@@ -33,16 +33,16 @@ export const libraryKinds: readonly HandleKind[] | undefined =
         },
       ]
 
-export function libraryRootOn(url: string, options: RootOptions): Root {
+export function libraryRootOn(url: string, options: RootOptions, pglite?: object): Root {
   const engine = inject('engine')
   const { exec, open } = libraryUnderTest!
-  const root = open({ url, engine, max: options.max ?? 4, isolation: options.isolation })
-  const { db } = root
+  const root = open({ url, engine, max: options.max ?? 4, isolation: options.isolation, pglite })
+  const { db, libraries } = root
   const { schema } = options
   const database =
     engine === 'postgres'
-      ? postgres({ db, ...(schema !== undefined && { schema }) } as never)
-      : mysql({ db, ...(schema !== undefined && { prefix: schema }) } as never)
+      ? postgres({ db, libraries, ...(schema !== undefined && { schema }) } as never)
+      : mysql({ db, libraries, ...(schema !== undefined && { prefix: schema }) } as never)
   const opened = callbackRoot({
     db,
     database: database as unknown as ConnectedDatabase<TransactionHandle>,
