@@ -59,8 +59,8 @@ const LIBRARIES: Readonly<Record<string, readonly ('postgres' | 'mysql' | 'maria
   'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
   'postgres-js': ['postgres'],
   'pg-promise': ['postgres'],
-  'sql-transaction': ['postgres', 'mysql', 'mariadb'],
-  'sql-transaction-is-open': ['postgres', 'mysql', 'mariadb'],
+  'sql-transaction': ['postgres'],
+  'sql-transaction-is-open': ['postgres'],
   slonik: ['postgres'],
 }
 

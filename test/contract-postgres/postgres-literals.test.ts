@@ -21,15 +21,48 @@ const SETTINGS: Readonly<Record<string, readonly string[]>> = {
 }
 
 const PIECES = [
-  ...['\\', "'", '"', "''", '\\\\', "\\'", "';select 1;--", '$1', '$$', '{', '}', ',', 'NULL', ' ', '\n', '\r\n'],
-  ...['\t', '\u0001', '\u007F', '\u0081', 'é', '\u2028', '表', 'ソ', '😀', '\u{10FFFF}', 'a', 'Z9', '--', '/*', '?'],
+  ...[
+    '\\',
+    "'",
+    '"',
+    "''",
+    '\\\\',
+    "\\'",
+    "';select 1;--",
+    '$1',
+    '$$',
+    '{',
+    '}',
+    ',',
+    'NULL',
+    ' ',
+    '\n',
+    '\r\n',
+  ],
+  ...[
+    '\t',
+    '\u0001',
+    '\u007F',
+    '\u0081',
+    'é',
+    '\u2028',
+    '表',
+    'ソ',
+    '😀',
+    '\u{10FFFF}',
+    'a',
+    'Z9',
+    '--',
+    '/*',
+    '?',
+  ],
 ] as const
 
 /** A sequence that is the same in each run. */
 function randomly(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7F_FF_FF_FF
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7f_ff_ff_ff
     return (state >>> 8) % below
   }
 }
@@ -77,7 +110,9 @@ describe.each(Object.entries(SETTINGS))('values as literals, with the settings %
       [bytes, null, list, [bytes]],
     )
     const { rows } = await client.query<Record<string, unknown>>(text)
-    const expected = list.map((each) => (each === null ? 'none' : Buffer.from(each).toString('hex'))).join(',')
+    const expected = list
+      .map((each) => (each === null ? 'none' : Buffer.from(each).toString('hex')))
+      .join(',')
     expect(rows).toEqual([
       { bytes: bytes.toString('hex'), none: true, list: expected, first: bytes.toString('hex') },
     ])
@@ -98,9 +133,9 @@ test('NUL is refused', () => {
 })
 
 test('what looks like a parameter is left alone in names, texts and values', () => {
-  expect(withLiterals(`select $1, '$1''$1', "$1""$1".t, $2, $11`, ['$2', ...Array<string>(10).fill('x')])).toBe(
-    `select '$2', '$1''$1', "$1""$1".t, 'x', 'x'`,
-  )
+  expect(
+    withLiterals(`select $1, '$1''$1', "$1""$1".t, $2, $11`, ['$2', ...Array<string>(10).fill('x')]),
+  ).toBe(`select '$2', '$1''$1', "$1""$1".t, 'x', 'x'`)
   expect(() => withLiterals('select $2', ['x'])).toThrow('A statement has $2')
 })
 

@@ -18,5 +18,16 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async () => (
     return { db, transact: (work) => db.transaction(work), close: async () => undefined }
   },
   exec: async (tx, text, parameters) => (await (tx as Transaction).query(text, parameters)).rows,
+  nested: async (tx, work) => {
+    // PGlite has no savepoints but those of SQL.
+    const { query } = tx as Transaction
+    await query('savepoint nested', [])
+    try {
+      await work(tx)
+    } catch (error) {
+      await query('rollback to savepoint nested', [])
+      throw error
+    }
+  },
   stray: { 'a database of PGlite': ({ db }) => db },
 })

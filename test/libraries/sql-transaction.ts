@@ -90,6 +90,16 @@ export function wrapping(
       return { db, libraries: [mine], transact, close }
     },
     exec: async (tx, text, parameters) => (await clients.get(tx)!.exec(text, parameters)).rows ?? [],
+    nested: async (tx, work) => {
+      const { exec } = clients.get(tx)!
+      await exec('savepoint nested', [])
+      try {
+        await work(tx)
+      } catch (error) {
+        await exec('rollback to savepoint nested', [])
+        throw error
+      }
+    },
     stray: { 'a root that the user has described': ({ db }) => db },
   }
 }

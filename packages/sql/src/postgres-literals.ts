@@ -38,7 +38,9 @@ export function literal(value: PlainValue): string {
   if (typeof value !== 'string') return ` E'\\\\x${value.toString('hex')}'`
   if (PLAIN.test(value)) return `'${value}'`
   if (value.includes('\0')) {
-    throw new InvalidMessageError('PostgreSQL cannot store the character U+0000 in a text. Nothing was written.')
+    throw new InvalidMessageError(
+      'PostgreSQL cannot store the character U+0000 in a text. Nothing was written.',
+    )
   }
   // The space keeps the E apart from a word before it.
   return ` E'${value.toWellFormed().replaceAll(ESCAPED, escapedCharacter)}'`

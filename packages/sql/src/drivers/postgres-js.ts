@@ -126,7 +126,9 @@ function isLost({ unsafe }: PostgresJs): boolean {
 async function send(sql: PostgresJs, text: string, named: string): Promise<SqlResult> {
   // A statement on a closed connection would end the process.
   if (hasEnded(sql)) {
-    throw Object.assign(new Error('The connection is closed, or was given back.'), { code: 'CONNECTION_CLOSED' })
+    throw Object.assign(new Error('The connection is closed, or was given back.'), {
+      code: 'CONNECTION_CLOSED',
+    })
   }
   const { unsafe } = sql
   const onexecute = (connection: PostgresJsConnection): true => {
