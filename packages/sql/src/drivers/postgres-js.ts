@@ -8,11 +8,11 @@ import { LEVELS, hiddenStatements } from './hidden-statements.ts'
 
 /** The part of postgres.js that all its objects have; `postgres` itself is not imported. */
 interface PostgresJs {
-  unsafe(
+  readonly unsafe: (
     text: string,
     values?: readonly unknown[],
     options?: { readonly onexecute: (connection: PostgresJsConnection) => true },
-  ): PostgresJsQuery
+  ) => PostgresJsQuery
 }
 /** What postgres.js passes to `onexecute`, which it does not document; without it, only the server knows the state. */
 interface PostgresJsConnection {
