@@ -57,6 +57,11 @@ const LIBRARY_RULES = [
 const LIBRARIES: Readonly<Record<string, readonly ('postgres' | 'mysql' | 'mariadb')[]>> = {
   drizzle: ['postgres', 'mysql', 'mariadb'],
   'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
+  'postgres-js': ['postgres'],
+  'pg-promise': ['postgres'],
+  'sql-transaction': ['postgres'],
+  'sql-transaction-is-open': ['postgres'],
+  slonik: ['postgres'],
 }
 
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */
@@ -102,6 +107,10 @@ const projects: TestProjectInlineConfiguration[] = [
   onServers('pglite', ['pglite'], {
     include: ['test/pglite/**/*.test.ts', ...ONE_CONNECTION],
     provide: DATABASES.pglite,
+  }),
+  onServers('pglite-library', ['pglite'], {
+    include: ['test/libraries/*.test.ts', ...ONE_CONNECTION],
+    provide: { ...DATABASES.pglite, library: 'pglite' },
   }),
   contractOn('mysql'),
   contractOn('mariadb'),

@@ -1,3 +1,4 @@
+import type { TransactionLibrary } from '@txbox/core'
 import type { Isolation, Row } from '../support/target.ts'
 import { load as loadNewest } from './newest/load.ts'
 import { load as loadOldest } from './oldest/load.ts'
@@ -10,6 +11,8 @@ export interface LibraryOptions {
   readonly max: number
   /** The level of all transactions. `undefined`: the server's default. */
   readonly isolation: Isolation | undefined
+  /** The database of a project on PGlite, which all roots share. */
+  readonly pglite?: object | undefined
 }
 
 /** Imports a package in the version under test. */
@@ -19,6 +22,8 @@ export type Load = (specifier: string) => Promise<unknown>
 export interface LibraryRoot {
   /** What users pass as `db`. */
   readonly db: object
+  /** The option `libraries`. */
+  readonly libraries?: readonly TransactionLibrary[]
   /** Connects, for libraries whose roots do not connect by themselves. */
   ready?(): Promise<void>
   /** Runs one transaction as users of the library do: COMMIT when `work` returns, ROLLBACK when it throws. */
@@ -47,8 +52,20 @@ export interface LibraryUnderTest {
   readonly rootFor: 'all' | 'run' | 'none'
   /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. @default false */
   readonly losesConnectionAtBegin?: boolean
-  /** Whether savepoints can be sent as SQL through the library. @default true */
+  /**
+   * Whether a handler can recover by savepoints that it sends as SQL. postgres.js fails a transaction in which a
+   * statement has failed, unless in a savepoint of its own. @default true
+   */
   readonly takesSavepoints?: boolean
+  /** The library itself refuses BEGIN as SQL. @default false */
+  readonly refusesBegin?: boolean
+  /**
+   * A defect of the library: a COMMIT that the server refuses, with the transaction still open, leaves its connection
+   * taken, or in the pool with that transaction. @default false
+   */
+  readonly losesConnectionAtCommit?: boolean
+  /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */
+  readonly extraRoundTrips?: { readonly perCall: number; readonly afterHandler: number }
 }
 
 /** What the module of a library exports: `test/libraries/<library>.ts`. */

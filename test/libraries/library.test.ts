@@ -130,7 +130,9 @@ describe.runIf(rootFor !== 'none')('a root', () => {
 
 describe.runIf(rootFor === 'all')('a root with connections', () => {
   test('migrate finds nothing to do', async () => {
-    const { applied } = await (target.engine === 'postgres' ? migratePostgres : migrateMysql)(root.db)
+    const { applied } = await (target.engine === 'postgres' ? migratePostgres : migrateMysql)(root.db, {
+      libraries: libraryRoot(root).libraries,
+    })
     expect(applied).toEqual([])
   })
 

@@ -4,6 +4,7 @@ import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { importLibrary, type LibraryRoot, type LibraryUnderTest } from '../libraries/library-under-test.ts'
 import './provided.ts'
+import { numbered } from './postgres-pool.ts'
 import { callbackRoot } from './roots.ts'
 import type { HandleKind, Root, RootOptions } from './target.ts'
 
@@ -26,23 +27,27 @@ export const libraryKinds: readonly HandleKind[] | undefined =
           pipelined: false,
           joinsBegin: false,
           losesConnectionAtBegin: libraryUnderTest.losesConnectionAtBegin ?? false,
+          extraRoundTrips: libraryUnderTest.extraRoundTrips ?? {
+            perCall: 0,
+            afterHandler: libraryUnderTest.driver === 'hidden' ? 1 : 0,
+          },
         },
       ]
 
-export function libraryRootOn(url: string, options: RootOptions): Root {
+export function libraryRootOn(url: string, options: RootOptions, pglite?: object): Root {
   const engine = inject('engine')
   const { exec, open } = libraryUnderTest!
-  const root = open({ url, engine, max: options.max ?? 4, isolation: options.isolation })
-  const { db } = root
+  const root = open({ url, engine, max: options.max ?? 4, isolation: options.isolation, pglite })
+  const { db, libraries } = root
   const { schema } = options
   const database =
     engine === 'postgres'
-      ? postgres({ db, ...(schema !== undefined && { schema }) } as never)
-      : mysql({ db, ...(schema !== undefined && { prefix: schema }) } as never)
+      ? postgres({ db, libraries, ...(schema !== undefined && { schema }) } as never)
+      : mysql({ db, libraries, ...(schema !== undefined && { prefix: schema }) } as never)
   const opened = callbackRoot({
     db,
     database: database as unknown as ConnectedDatabase<TransactionHandle>,
-    execOn: exec,
+    execOn: (tx, sql, parameters) => exec(tx, engine === 'postgres' ? numbered(sql) : sql, parameters),
     ready: root.ready?.bind(root),
     transact: (work) => root.transact(work),
     close: () => root.close(),

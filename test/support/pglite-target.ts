@@ -1,6 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { Kysely, PGliteDialect, type PGlite as DialectPGlite } from 'kysely'
 import { migrate } from '@txbox/postgres'
+import { libraryKinds, libraryRootOn } from './library-roots.ts'
 import { PostgresOutboxTarget } from './postgres-outbox-target.ts'
 import { numbered } from './postgres-pool.ts'
 import { kyselyRoot } from './postgres-roots.ts'
@@ -12,7 +13,7 @@ import type { HandleKind, Root, RootOptions, Row } from './target.ts'
  * an open transaction has ended.
  */
 export class PgliteTarget extends PostgresTarget {
-  override readonly kinds: readonly HandleKind[] = [
+  override readonly kinds: readonly HandleKind[] = libraryKinds ?? [
     { name: 'Kysely transaction', library: 'kysely', driver: 'kysely', pipelined: false, joinsBegin: false },
   ]
   #pglite: PGlite | undefined
@@ -37,6 +38,7 @@ export class PgliteTarget extends PostgresTarget {
   override open(_kind: HandleKind, options: RootOptions = {}): Root {
     if (options.isolation !== undefined && options.isolation !== 'read committed')
       throw new Error('The settings of its one connection are those of all roots.')
+    if (libraryKinds !== undefined) return libraryRootOn('pglite:', options, this.#database())
     return kyselyRoot(this.#kysely(), options)
   }
 

@@ -29,6 +29,7 @@ import { parkedStatements } from '../../packages/postgres/src/parked-statements.
 import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
 import { sessionStatements } from '../../packages/postgres/src/session-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/version-buffer-statements.ts'
+import { hiddenStatements } from '../../packages/sql/src/drivers/hidden-statements.ts'
 import { mysql2Statements } from '../../packages/sql/src/drivers/mysql2-statements.ts'
 import { pgStatements } from '../../packages/sql/src/drivers/pg-statements.ts'
 import { savepointStatements } from '../../packages/sql/src/savepoint-statements.ts'
@@ -55,6 +56,7 @@ const databases: Record<string, (where: string) => Areas> = {
       session: sessionStatements,
       savepoint: savepointStatements,
       transaction: pgStatements,
+      hidden: hiddenStatements,
       'own-transaction': { ...ownTransactionStatements, together },
     }
   },
@@ -93,6 +95,8 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
  * are, or on a number that no parameter can hold. A name stands for another statement of the area.
  */
 const PARTS: Record<string, readonly unknown[]> = {
+  'hidden.onlyInTransaction': ['select 1'],
+  'hidden.setLevel': ['serializable'],
   'inbox.claimBatch': [['claimBatchRow', 'claimBatchRow']],
   'outbox.append': [['appendRow', 'appendRow']],
   'outbox.schedule': [['scheduleRow']],

@@ -37,6 +37,8 @@ export const UNTRANSLATABLE = '22P05'
 const UNAVAILABLE: ReadonlySet<unknown> = new Set([
   ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300', '25006'],
   ...NETWORK_CODES,
+  // of postgres.js
+  ...['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECTION_ENDED', 'CONNECT_TIMEOUT'],
 ])
 
 /** Errors of `pg` and `pg-pool` without a code. */

@@ -9,7 +9,8 @@ export function plainValues(values: readonly unknown[]): readonly PlainValue[] {
   return values.map(plainValue)
 }
 
-function plainValue(value: unknown): PlainValue {
+/** Returns a value as every library can send it. */
+export function plainValue(value: unknown): PlainValue {
   if (value === null || value === undefined) return null
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   if (Array.isArray(value)) return arrayText(value)

@@ -9,22 +9,33 @@ import type { DriverAdapter, Engine, Resolved, RootAdapter } from './adapters.ts
 import { kyselyHandle, kyselyRoot } from './drivers/kysely.ts'
 import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'
 import { pgHandle, pgRoot } from './drivers/pg.ts'
+import { pgPromiseHandle } from './drivers/pg-promise.ts'
+import { pgliteHandle, pgliteRoot } from './drivers/pglite.ts'
+import { postgresJsHandle, postgresJsRoot } from './drivers/postgres-js.ts'
 import { sqlTransactionOn } from './drivers/sql-transaction.ts'
 import { drizzle } from './libraries/drizzle.ts'
 import { LibraryRoot } from './library-root.ts'
+import { pgPromise } from './libraries/pg-promise.ts'
 import { hasFunction } from './members.ts'
 
 const DRIVERS = {
-  postgres: [sqlTransactionOn('postgres'), kyselyHandle, pgHandle],
+  postgres: [
+    sqlTransactionOn('postgres'),
+    kyselyHandle,
+    postgresJsHandle,
+    pgliteHandle,
+    pgPromiseHandle,
+    pgHandle,
+  ],
   mysql: [sqlTransactionOn('mysql'), kyselyHandle, mysql2Handle],
 } as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
 const ROOTS = {
-  postgres: [kyselyRoot, pgRoot],
+  postgres: [kyselyRoot, postgresJsRoot, pgliteRoot, pgRoot],
   mysql: [kyselyRoot, mysql2Root],
 } as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
 
 /** Libraries come before the drivers: some of their objects look like those of a driver. */
-const LIBRARIES: readonly TransactionLibrary[] = [drizzle]
+const LIBRARIES: readonly TransactionLibrary[] = [drizzle, pgPromise]
 
 const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string }> = {
   postgres: { handle: 'a connected pg client after BEGIN', root: 'a pg.Pool' },

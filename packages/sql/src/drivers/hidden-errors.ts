@@ -1,0 +1,17 @@
+import { NotInTransactionError } from '@txbox/core'
+import { propertyOf } from '@txbox/core/internal'
+
+/** How PGlite and pg-promise refuse a transaction that has ended. */
+const ENDED = /^(Transaction is closed|Querying against a released or lost connection)/
+
+/** Returns the error of a statement, or that there is no transaction. 25P01: a savepoint outside a transaction. */
+export function outsideTransaction(error: unknown, name: string): unknown {
+  const isOutside =
+    propertyOf(error, 'code') === '25P01' || (error instanceof Error && ENDED.test(error.message))
+  if (!isOutside) return error
+  return new NotInTransactionError(
+    `Expected an open transaction, but this ${name} handle has none. Await everything that uses the transaction before ` +
+      'it ends. Nothing was written.',
+    { cause: error },
+  )
+}

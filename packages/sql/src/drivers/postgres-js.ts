@@ -1,0 +1,204 @@
+import { UnsupportedTransactionError } from '@txbox/core'
+import { answerWithin, propertyOf } from '@txbox/core/internal'
+import type { DriverAdapter, RootAdapter, SqlResult } from '../adapters.ts'
+import { hasFunction } from '../members.ts'
+import { withLiterals } from '../postgres-literals.ts'
+import { outsideTransaction } from './hidden-errors.ts'
+import { LEVELS, hiddenStatements } from './hidden-statements.ts'
+
+/** The part of postgres.js that all its objects have; `postgres` itself is not imported. */
+interface PostgresJs {
+  readonly unsafe: (
+    text: string,
+    values?: readonly unknown[],
+    options?: { readonly onexecute: (connection: PostgresJsConnection) => true },
+  ) => PostgresJsQuery
+}
+/** What postgres.js passes to `onexecute`, which it does not document; without it, only the server knows the state. */
+interface PostgresJsConnection {
+  /** A function of each transaction and each reservation of the connection. Null when it has ended or is closed. */
+  readonly reserved?: unknown
+  /** Null when the connection is closed. */
+  readonly onclose?: unknown
+}
+/** Rows as lists of the bytes of each column, before parsers and most transforms. */
+interface PostgresJsQuery {
+  raw(): Promise<PostgresJsResult | PostgresJsResult[]>
+}
+interface PostgresJsResult extends ReadonlyArray<unknown> {
+  readonly count: number | null
+  readonly columns?: readonly { readonly name: string }[] | null
+}
+interface PostgresJsRoot extends PostgresJs {
+  readonly options?: { readonly max?: number }
+  reserve(): Promise<PostgresJs & { release(): void }>
+  begin<T>(work: (tx: PostgresJs) => Promise<T>): Promise<T>
+  begin<T>(options: string, work: (tx: PostgresJs) => Promise<T>): Promise<T>
+}
+
+/**
+ * A transaction of postgres.js 3.4, which hides its connection and does not know when a transaction has ended: each
+ * statement makes sure by itself that it runs in a transaction. A connection taken with `reserve()` also works after
+ * BEGIN.
+ */
+export const postgresJsHandle: DriverAdapter<PostgresJs> = {
+  name: 'postgres.js',
+  recognises: isPostgresJs,
+  state: (sql) => (isRoot(sql) || hasEnded(sql) ? 'none' : 'open'),
+  stateNow: (sql) => (hasEnded(sql) ? 'none' : 'open'),
+  monitor: () => undefined,
+  async query(sql, text, values) {
+    try {
+      return await send(sql, hiddenStatements.onlyInTransaction(withLiterals(text, values)), text)
+    } catch (error) {
+      throw outsideTransaction(error, 'postgres.js')
+    }
+  },
+}
+
+/** What `postgres()` returns. */
+export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
+  name: 'postgres.js',
+  checksCommit: false,
+  opensConnections: false,
+  recognises: isRoot,
+  maxConnections: ({ options }) => options?.max,
+  query: queryWithin,
+  async connect(root) {
+    const sql = await root.reserve()
+    return {
+      query: (text, values) => send(sql, withLiterals(text, values), text),
+      // postgres.js cannot discard a connection. One that still waits for an answer is given back after the answer, and
+      // one that is closed is replaced.
+      release(broken) {
+        const release = (): void => {
+          if (!hasEnded(sql)) sql.release()
+        }
+        if (broken) send(sql, '', '').then(release, () => undefined)
+        else release()
+      },
+    }
+  },
+  connectApart: async (root, timeoutMs) => ({
+    query: (text, values) => queryWithin(root, text, values, timeoutMs),
+    release: () => undefined,
+  }),
+  transact(root, work, isolation) {
+    const run: typeof work = async (tx) => {
+      try {
+        return await work(tx, undefined)
+      } catch (error) {
+        // begin() has rejected when the connection was closed. It would now send ROLLBACK on that connection, which ends
+        // the process, so that it must not learn that the work has ended.
+        if (isLost(tx as PostgresJs)) return new Promise(() => undefined)
+        throw error
+      }
+    }
+    const begun = (tx: PostgresJs): ReturnType<typeof work> => run(tx, undefined)
+    return isolation === undefined ? root.begin(begun) : root.begin(LEVELS[isolation], begun)
+  },
+}
+
+function queryWithin(
+  root: PostgresJs,
+  text: string,
+  values: readonly unknown[],
+  timeoutMs: number,
+): Promise<SqlResult> {
+  return answerWithin(timeoutMs, send(root, withLiterals(text, values), text))
+}
+
+/** The connection on which a transaction or a reservation was first met, by its own function `unsafe`. */
+const met = new WeakMap<object, { readonly connection: PostgresJsConnection; readonly reserved: unknown }>()
+
+/** Whether a transaction or a reservation is known to have ended, be it that its connection was closed. */
+function hasEnded({ unsafe }: PostgresJs): boolean {
+  const known = met.get(unsafe)
+  return known !== undefined && known.connection.reserved !== known.reserved
+}
+
+function isLost({ unsafe }: PostgresJs): boolean {
+  const connection = met.get(unsafe)?.connection
+  return connection !== undefined && connection.reserved === null && connection.onclose === null
+}
+
+/** `named` has the names of the columns. */
+async function send(sql: PostgresJs, text: string, named: string): Promise<SqlResult> {
+  // A statement on a closed connection would end the process.
+  if (hasEnded(sql)) {
+    throw Object.assign(new Error('The connection is closed, or was given back.'), {
+      code: 'CONNECTION_CLOSED',
+    })
+  }
+  const { unsafe } = sql
+  const onexecute = (connection: PostgresJsConnection): true => {
+    const { reserved } = connection
+    if (typeof reserved === 'function' && !met.has(unsafe)) met.set(unsafe, { connection, reserved })
+    return true
+  }
+  // A root runs each statement on any of its connections.
+  const answer = await (isRoot(sql) ? sql.unsafe(text) : sql.unsafe(text, [], { onexecute })).raw()
+  // Of several statements the last is the caller's.
+  const result = isResult(answer) ? answer : answer.at(-1)
+  return { rows: rowsOf(result, named), affected: result?.count ?? Number.NaN }
+}
+
+function isResult(answer: PostgresJsResult | PostgresJsResult[]): answer is PostgresJsResult {
+  return propertyOf(answer, 'count') !== undefined
+}
+
+function rowsOf(result: PostgresJsResult | undefined, text: string): SqlResult['rows'] {
+  if (result === undefined || result.length === 0) return []
+  const names = (result.columns ?? []).map(({ name }) => nameIn(text, name))
+  return result.map((row) => {
+    if (!Array.isArray(row)) throw renamed("the option 'transform.row'")
+    return Object.fromEntries(names.map((name, n) => [name, textOf(row[n])]))
+  })
+}
+
+function textOf(value: unknown): string | null {
+  if (value === null || value === undefined) return null
+  if (value instanceof Uint8Array) return Buffer.from(value).toString()
+  throw renamed("the option 'transform.value'")
+}
+
+const WORD = /[a-z_][a-z_0-9]*/g
+
+/** An option such as `transform: postgres.camel` renames columns; the text of the statement has the true names. */
+function nameIn(text: string, name: string): string {
+  const words = text.match(WORD) ?? []
+  const found =
+    words.find((word) => word === name) ?? words.find((word) => lettersOf(word) === lettersOf(name))
+  if (found === undefined) throw renamed("the option 'transform.column'")
+  return found
+}
+
+function lettersOf(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
+}
+
+function renamed(what: string): UnsupportedTransactionError {
+  return new UnsupportedTransactionError(
+    `${what} of postgres.js changes the rows of txbox so that they cannot be read. Roll back, and pass an instance of ` +
+      'postgres.js without this option.',
+  )
+}
+
+/** A transaction of Bun's `SQL` has `begin` and no `typed`. */
+function isPostgresJs(value: unknown): value is PostgresJs {
+  return (
+    typeof value === 'function' &&
+    hasFunction(value, 'unsafe') &&
+    hasFunction(value, 'typed') &&
+    hasFunction(value, 'file')
+  )
+}
+
+function isRoot(value: unknown): value is PostgresJsRoot {
+  return (
+    isPostgresJs(value) &&
+    !hasFunction(value, 'savepoint') &&
+    hasFunction(value, 'begin') &&
+    hasFunction(value, 'reserve')
+  )
+}

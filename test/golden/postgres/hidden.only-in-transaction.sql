@@ -1,0 +1,1 @@
+SAVEPOINT txbox_probe;RELEASE SAVEPOINT txbox_probe;select 1

@@ -1,0 +1,43 @@
+import type { Row } from '../support/target.ts'
+import type { LibraryModule } from './library-under-test.ts'
+
+interface PostgresModule {
+  default(url: string, options: object): Sql
+  readonly camel: object
+}
+interface Sql {
+  unsafe(text: string, parameters?: readonly unknown[]): Promise<Row[]>
+  begin<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
+  reserve(): Promise<object>
+  end(options: { timeout: number }): Promise<void>
+}
+interface Transaction extends Sql {
+  savepoint<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
+}
+
+/** postgres.js, with the option by which most of its users rename columns. */
+export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) => {
+  const { default: postgres, camel } = (await load('postgres')) as PostgresModule
+  return {
+    name: 'postgres.js',
+    driver: 'hidden',
+    rootFor: 'all',
+    takesSavepoints: false,
+    refusesBegin: true,
+    losesConnectionAtCommit: true,
+    open({ url, max, isolation }) {
+      const db = postgres(url, {
+        max,
+        transform: camel,
+        // The tests look for COMMIT in what is sent, where a prepared statement is only a number.
+        prepare: false,
+        onnotice: () => undefined,
+        connection: isolation === undefined ? {} : { default_transaction_isolation: isolation },
+      })
+      return { db, transact: (work) => db.begin(work), close: () => db.end({ timeout: 5 }) }
+    },
+    exec: (tx, text, parameters) => (tx as Transaction).unsafe(text, parameters),
+    nested: (tx, work) => (tx as Transaction).savepoint(work),
+    stray: { 'a root of postgres.js': ({ db }) => db },
+  }
+}
