@@ -57,6 +57,7 @@ const LIBRARY_RULES = [
 const LIBRARIES: Readonly<Record<string, readonly ('postgres' | 'mysql' | 'mariadb')[]>> = {
   drizzle: ['postgres', 'mysql', 'mariadb'],
   'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
+  mariadb: ['mysql', 'mariadb'],
 }
 
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */

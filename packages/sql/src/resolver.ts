@@ -7,6 +7,7 @@ import {
 import { nameOf, type OptionChecker } from '@txbox/core/internal'
 import type { DriverAdapter, Engine, Resolved, RootAdapter } from './adapters.ts'
 import { kyselyHandle, kyselyRoot } from './drivers/kysely.ts'
+import { mariadbHandle, mariadbRoot } from './drivers/mariadb.ts'
 import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'
 import { pgHandle, pgRoot } from './drivers/pg.ts'
 import { sqlTransactionOn } from './drivers/sql-transaction.ts'
@@ -16,11 +17,12 @@ import { hasFunction } from './members.ts'
 
 const DRIVERS = {
   postgres: [sqlTransactionOn('postgres'), kyselyHandle, pgHandle],
-  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mysql2Handle],
+  // A connection of mariadb has all that one of mysql2 has, so that it comes before.
+  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle],
 } as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
 const ROOTS = {
   postgres: [kyselyRoot, pgRoot],
-  mysql: [kyselyRoot, mysql2Root],
+  mysql: [kyselyRoot, mariadbRoot, mysql2Root],
 } as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
 
 /** Libraries come before the drivers: some of their objects look like those of a driver. */
