@@ -58,6 +58,7 @@ const LIBRARIES: Readonly<Record<string, readonly ('postgres' | 'mysql' | 'maria
   drizzle: ['postgres', 'mysql', 'mariadb'],
   'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
   mariadb: ['mysql', 'mariadb'],
+  prisma: ['postgres'],
 }
 
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */

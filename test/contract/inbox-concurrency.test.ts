@@ -126,7 +126,9 @@ onEachKind(target, (kind) => {
       roundTrips.push(proxy.roundTrips)
     }
     await transaction.commit()
-    const { fresh, duplicate } = target.costs
+    const { perCall, afterHandler } = kind.extraRoundTrips ?? NO_EXTRA
+    const fresh = target.costs.fresh + perCall + afterHandler
+    const duplicate = target.costs.duplicate + perCall
     expect(roundTrips).toEqual([fresh, fresh, duplicate, duplicate])
   })
 
@@ -141,9 +143,13 @@ onEachKind(target, (kind) => {
     await subject.inbox.run({ id: 'warm up' }, subject.handle)
     proxy.countFromHere()
     await subject.inbox.run({ id: 'x' }, () => undefined)
-    expect(proxy.roundTrips).toBe(target.costs.fresh + (kind.joinsBegin ? 1 : 2))
+    const { perCall, afterHandler } = kind.extraRoundTrips ?? NO_EXTRA
+    const extra = perCall + afterHandler
+    expect(proxy.roundTrips).toBe(target.costs.fresh + extra + (kind.joinsBegin ? 1 : 2))
   })
 })
+
+const NO_EXTRA = { perCall: 0, afterHandler: 0 }
 
 function statuses(outcomes: readonly InboxOutcome[]): Record<string, number> {
   const counts: Record<string, number> = {}

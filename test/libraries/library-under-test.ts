@@ -49,6 +49,13 @@ export interface LibraryUnderTest {
   readonly losesConnectionAtBegin?: boolean
   /** Whether savepoints can be sent as SQL through the library. @default true */
   readonly takesSavepoints?: boolean
+  /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */
+  readonly extraRoundTrips?: { readonly perCall: number; readonly afterHandler: number }
+  /**
+   * A defect of the library: a connection whose COMMIT was refused goes back to the pool in the failed transaction, where
+   * the next BEGIN fails, too. @default false
+   */
+  readonly keepsRefusedCommit?: boolean
 }
 
 /** What the module of a library exports: `test/libraries/<library>.ts`. */

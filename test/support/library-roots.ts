@@ -4,6 +4,7 @@ import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { importLibrary, type LibraryRoot, type LibraryUnderTest } from '../libraries/library-under-test.ts'
 import './provided.ts'
+import { numbered } from './postgres-pool.ts'
 import { callbackRoot } from './roots.ts'
 import type { HandleKind, Root, RootOptions } from './target.ts'
 
@@ -25,6 +26,10 @@ export const libraryKinds: readonly HandleKind[] | undefined =
           driver: libraryUnderTest.driver,
           pipelined: false,
           joinsBegin: false,
+          extraRoundTrips: libraryUnderTest.extraRoundTrips ?? {
+            perCall: 0,
+            afterHandler: libraryUnderTest.driver === 'hidden' ? 1 : 0,
+          },
         },
       ]
 
@@ -41,7 +46,7 @@ export function libraryRootOn(url: string, options: RootOptions): Root {
   const opened = callbackRoot({
     db,
     database: database as unknown as ConnectedDatabase<TransactionHandle>,
-    execOn: exec,
+    execOn: (tx, sql, parameters) => exec(tx, engine === 'postgres' ? numbered(sql) : sql, parameters),
     ready: root.ready?.bind(root),
     transact: (work) => root.transact(work),
     close: () => root.close(),

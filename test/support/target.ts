@@ -63,6 +63,8 @@ export interface HandleKind {
   readonly pipelined: boolean
   /** `run` sends BEGIN and the claim together. */
   readonly joinsBegin: boolean
+  /** Round trips where the state of a transaction is hidden. @default none */
+  readonly extraRoundTrips?: { readonly perCall: number; readonly afterHandler: number }
 }
 
 /** A row of the inbox table. */

@@ -53,8 +53,8 @@ export function libraryRoot(
   async function borrow(): Promise<OwnConnection> {
     if (root.borrow === undefined) {
       throw new InvalidOptionError(
-        `A ${name} root lends no connection, which the relay, the garbage collector and migrate need. Pass a pool of the ` +
-          "driver as 'db' for them.",
+        `A ${name} root lends no connection, which the relay, the garbage collector, dead letters and migrate need. Pass a ` +
+          "pool of the driver as 'db' for them, such as a pg.Pool, or a pool of mysql2 or mariadb.",
       )
     }
     const { connection, giveBack } = await root.borrow(db)

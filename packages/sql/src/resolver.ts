@@ -10,15 +10,16 @@ import { kyselyHandle, kyselyRoot } from './drivers/kysely.ts'
 import { mariadbHandle, mariadbRoot } from './drivers/mariadb.ts'
 import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'
 import { pgHandle, pgRoot } from './drivers/pg.ts'
+import { prisma, prismaOn } from './drivers/prisma.ts'
 import { sqlTransactionOn } from './drivers/sql-transaction.ts'
 import { drizzle } from './libraries/drizzle.ts'
 import { libraryRoot } from './library-root.ts'
 import { hasFunction } from './members.ts'
 
 const DRIVERS = {
-  postgres: [sqlTransactionOn('postgres'), kyselyHandle, pgHandle],
+  postgres: [sqlTransactionOn('postgres'), kyselyHandle, pgHandle, prismaOn('postgres')],
   // A connection of mariadb has all that one of mysql2 has, so that it comes before.
-  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle],
+  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle, prismaOn('mysql')],
 } as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
 const ROOTS = {
   postgres: [kyselyRoot, pgRoot],
@@ -26,7 +27,7 @@ const ROOTS = {
 } as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
 
 /** Libraries come before the drivers: some of their objects look like those of a driver. */
-const LIBRARIES: readonly TransactionLibrary[] = [drizzle as TransactionLibrary]
+const LIBRARIES: readonly TransactionLibrary[] = [drizzle as TransactionLibrary, prisma as TransactionLibrary]
 
 const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string }> = {
   postgres: { handle: 'a connected pg client after BEGIN', root: 'a pg.Pool' },
