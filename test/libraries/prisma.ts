@@ -65,7 +65,6 @@ function configOf(options: LibraryOptions): object {
     password: decodeURIComponent(password),
     database: pathname.slice(1),
     connectionLimit: options.max,
-    minimumIdle: 0,
     allowPublicKeyRetrieval: true,
     initSql: [...setupOf(options)],
   }

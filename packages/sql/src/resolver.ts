@@ -19,7 +19,8 @@ import { hasFunction } from './members.ts'
 const DRIVERS = {
   postgres: [sqlTransactionOn('postgres'), kyselyHandle, pgHandle, prismaOn('postgres')],
   // A connection of mariadb has all that one of mysql2 has, so that it comes before.
-  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle, prismaOn('mysql')],
+  // Not Prisma: nothing shows whether a handler has replaced its transaction (BEGIN, ROLLBACK AND CHAIN) in raw SQL.
+  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle],
 } as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
 const ROOTS = {
   postgres: [kyselyRoot, pgRoot],
