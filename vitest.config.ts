@@ -62,6 +62,8 @@ const LIBRARIES: Readonly<Record<string, readonly ('postgres' | 'mysql' | 'maria
   'sql-transaction': ['postgres'],
   'sql-transaction-is-open': ['postgres'],
   slonik: ['postgres'],
+  mariadb: ['mysql', 'mariadb'],
+  prisma: ['postgres'],
 }
 
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */

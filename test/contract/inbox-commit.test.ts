@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { DatabaseUnavailableError } from '@txbox/core'
+import { DatabaseUnavailableError, TransactionAbortedError } from '@txbox/core'
 import { InboxUnderTest, type Handler } from '../support/inbox-under-test.ts'
 import { libraryUnderTest } from '../support/library-roots.ts'
 import { Proxy } from '../support/proxy.ts'
@@ -57,6 +57,10 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     await expect(subject.inbox.run({ id: 'x' }, subject.handle)).rejects.toThrow()
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([0, []])
     if (libraryUnderTest?.losesConnectionAtCommit === true) return
+    // Nothing can be written in a failed transaction, and the library drops its connection then.
+    if (libraryUnderTest?.keepsRefusedCommit === true) {
+      await expect(subject.inbox.run({ id: 'y' }, subject.handle)).rejects.toThrow(TransactionAbortedError)
+    }
     // The only connection of the pool is not left in the failed transaction, where this would commit it.
     expect(await subject.inbox.run({ id: 'y' }, subject.handle)).toMatchObject({ status: 'processed' })
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['y']])

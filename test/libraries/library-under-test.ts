@@ -66,6 +66,11 @@ export interface LibraryUnderTest {
   readonly losesConnectionAtCommit?: boolean
   /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */
   readonly extraRoundTrips?: { readonly perCall: number; readonly afterHandler: number }
+  /**
+   * A defect of the library: a connection whose COMMIT was refused goes back to the pool in the failed transaction, where
+   * the next BEGIN fails, too. @default false
+   */
+  readonly keepsRefusedCommit?: boolean
 }
 
 /** What the module of a library exports: `test/libraries/<library>.ts`. */

@@ -9,6 +9,9 @@ import { reasonOf } from './reason-of.ts'
 /** PostgreSQL: serialization failure, deadlock, lock not available. */
 const SQLSTATES: ReadonlySet<unknown> = new Set(['40001', '40P01', '55P03'])
 
+/** Prisma: a write conflict or a deadlock, on any database, in an operation on a model. */
+const PRISMA_CONFLICT = 'P2034'
+
 /** Group Replication: at COMMIT the certification found a conflict with a transaction on another node. */
 const ROLLED_BACK_BY_GROUP = 3101
 
@@ -25,14 +28,20 @@ const NUMBERS: ReadonlySet<unknown> = new Set([1213, 1205, 3572, 1020, ROLLED_BA
 const ERROR_DURING_COMMIT = 1180
 const DEADLOCK_DURING_COMMIT = /\berror 149\b/i
 
-/** Is this error, regardless of its causes, a conflict that PostgreSQL reports? */
+/** Is this error, regardless of its causes, a conflict that PostgreSQL reports? Prisma keeps the code as `originalCode`. */
 export function isPostgresConflict(error: unknown): boolean {
-  return SQLSTATES.has(propertyOf(error, 'code'))
+  const code = propertyOf(error, 'code')
+  return SQLSTATES.has(code) || code === PRISMA_CONFLICT || SQLSTATES.has(propertyOf(error, 'originalCode'))
 }
 
 /** Is this error, regardless of its causes, a conflict that MySQL or MariaDB reports? */
 export function isMysqlConflict(error: unknown): boolean {
-  return NUMBERS.has(propertyOf(error, 'errno')) || isDeadlockDuringCommit(error)
+  return (
+    NUMBERS.has(propertyOf(error, 'errno')) ||
+    propertyOf(error, 'code') === PRISMA_CONFLICT ||
+    NUMBERS.has(Number(propertyOf(error, 'originalCode'))) ||
+    isDeadlockDuringCommit(error)
+  )
 }
 
 /** Is this a conflict with another node of a cluster, which lasts until that node's change arrives? */

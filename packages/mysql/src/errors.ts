@@ -30,6 +30,9 @@ export const TABLE_ACCESS_DENIED = 1142
 /** SAVEPOINT does not exist. */
 export const NO_SAVEPOINT = 1305
 
+/** The level of a transaction cannot change while the transaction is in progress. */
+export const IN_PROGRESS = 1568
+
 /** Incorrect string value: a character that the column cannot hold. */
 export const UNTRANSLATABLE = 1366
 
@@ -55,7 +58,11 @@ const UNAVAILABLE_NUMBERS: ReadonlySet<unknown> = new Set([
   ...[1047, 1180],
   ...[1290, 1836],
   ...[1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031],
+  // The connector `mariadb` numbers its own errors: the connection is closed, broken or late, and the pool is closed.
+  ...[45001, 45004, 45009, 45012, 45013, 45019, 45026, 45042, 45027, 45035, 45037],
 ])
+/** Errors of a pool of `mariadb` that has no connection: the cause, if there is one, says why. */
+const POOL_NUMBERS: ReadonlySet<unknown> = new Set([45028, 45039, 45060, 45061])
 const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   'PROTOCOL_CONNECTION_LOST',
   'HANDSHAKE_NO_SSL_SUPPORT',
@@ -125,6 +132,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
   }
   const isUnavailable =
     UNAVAILABLE_NUMBERS.has(number) ||
+    (POOL_NUMBERS.has(number) && propertyOf(error, 'cause') === undefined) ||
     UNAVAILABLE_CODES.has(propertyOf(error, 'code')) ||
     UNAVAILABLE_MESSAGES.test(quoted)
   return isUnavailable ? unavailable(quoted) : undefined

@@ -14,6 +14,11 @@ export const sessionStatements = {
   mariadbState: `select cast(${NOT_MARIADB} /*M! * 0 + @@in_transaction */ as char) as answer`,
   /** Tells whether a lock wait timeout rolls the whole transaction back. */
   rollsBackOnTimeout: 'select cast(@@innodb_rollback_on_timeout + 0 as char) as answer',
+  /**
+   * MySQL refuses this inside a transaction (1568). Outside one it gives the next transaction the level that this
+   * transaction has anyway. Unlike a savepoint, it can be prepared.
+   */
+  refusedInTransaction: 'set @@transaction_isolation = @@session.transaction_isolation',
   setProbe: savepointStatements.set(PROBE),
   releaseProbe: savepointStatements.release(PROBE),
 } as const

@@ -4,7 +4,7 @@
  */
 import { NotInTransactionError, TransactionAbortedError, type Session } from '@txbox/core'
 import type { ConnectionMonitor, Resolved, Resolver, SqlResult } from '@txbox/sql'
-import { NO_SAVEPOINT, numberOf, translate } from './errors.ts'
+import { IN_PROGRESS, NO_SAVEPOINT, numberOf, translate } from './errors.ts'
 import { fill, textOf, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'
 import { NOT_MARIADB, sessionStatements } from './session-statements.ts'
@@ -123,6 +123,10 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       const answer = textOf(rows[0]?.['answer'])
       if (answer !== NOT_MARIADB) return answer === '1'
     }
+    if (driver.prepares === true) {
+      await driver.query(connection, sessionStatements.refusedInTransaction, [])
+      return false
+    }
     // Outside a transaction a savepoint disappears at once. No other statement may be sent in between: the release of
     // an earlier savepoint would also release this one.
     const probe = [sessionStatements.setProbe, sessionStatements.releaseProbe]
@@ -131,6 +135,7 @@ export async function isInTransaction(session: Session): Promise<boolean> {
     return true
   } catch (error) {
     if (numberOf(error) === NO_SAVEPOINT) return false
+    if (numberOf(error) === IN_PROGRESS) return true
     throw translate(error, 'asking whether a transaction is open')
   }
 }

@@ -106,6 +106,8 @@ export interface DriverAdapter<H = unknown> {
   query(handle: H, text: string, values: readonly unknown[]): Promise<SqlResult>
   /** Whether the answer to a write has `inTransaction` (MySQL). */
   readonly tellsTransaction?: boolean
+  /** Whether statements may be sent as prepared ones, among which MySQL knows no savepoints. */
+  readonly prepares?: boolean
   /**
    * Returns the monitor of the handle's connection; `undefined` if the connection cannot be monitored, or no
    * transaction is open.

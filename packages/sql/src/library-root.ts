@@ -142,8 +142,8 @@ export class LibraryRoot implements RootAdapter {
   async #borrow(): Promise<OwnConnection> {
     if (this.#root.borrow === undefined) {
       throw new InvalidOptionError(
-        `A ${this.name} root lends no connection, which the relay, the garbage collector and migrate need. Pass a pool of ` +
-          "the driver as 'db' for them.",
+        `A ${this.name} root lends no connection, which the relay, the garbage collector, dead letters and migrate need. Pass ` +
+          "a pool of the driver as 'db' for them, such as a pg.Pool, or a pool of mysql2 or mariadb.",
       )
     }
     const lent = await this.#root.borrow(this.#db)

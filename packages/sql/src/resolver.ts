@@ -7,15 +7,17 @@ import {
 import { nameOf, type OptionChecker } from '@txbox/core/internal'
 import type { DriverAdapter, Engine, Resolved, RootAdapter } from './adapters.ts'
 import { kyselyHandle, kyselyRoot } from './drivers/kysely.ts'
+import { mariadbHandle, mariadbRoot } from './drivers/mariadb.ts'
 import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'
 import { pgHandle, pgRoot } from './drivers/pg.ts'
-import { pgPromiseHandle } from './drivers/pg-promise.ts'
-import { pgliteHandle, pgliteRoot } from './drivers/pglite.ts'
-import { postgresJsHandle, postgresJsRoot } from './drivers/postgres-js.ts'
 import { sqlTransactionOn } from './drivers/sql-transaction.ts'
 import { drizzle } from './libraries/drizzle.ts'
 import { LibraryRoot } from './library-root.ts'
 import { pgPromise } from './libraries/pg-promise.ts'
+import { prisma, prismaOn } from './drivers/prisma.ts'
+import { pgPromiseHandle } from './drivers/pg-promise.ts'
+import { pgliteHandle, pgliteRoot } from './drivers/pglite.ts'
+import { postgresJsHandle, postgresJsRoot } from './drivers/postgres-js.ts'
 import { hasFunction } from './members.ts'
 
 const DRIVERS = {
@@ -26,16 +28,19 @@ const DRIVERS = {
     pgliteHandle,
     pgPromiseHandle,
     pgHandle,
+    prismaOn('postgres'),
   ],
-  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mysql2Handle],
+  // A connection of mariadb has all that one of mysql2 has, so that it comes before.
+  // Not Prisma: nothing shows whether a handler has replaced its transaction (BEGIN, ROLLBACK AND CHAIN) in raw SQL.
+  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle],
 } as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
 const ROOTS = {
   postgres: [kyselyRoot, postgresJsRoot, pgliteRoot, pgRoot],
-  mysql: [kyselyRoot, mysql2Root],
+  mysql: [kyselyRoot, mariadbRoot, mysql2Root],
 } as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
 
 /** Libraries come before the drivers: some of their objects look like those of a driver. */
-const LIBRARIES: readonly TransactionLibrary[] = [drizzle, pgPromise]
+const LIBRARIES: readonly TransactionLibrary[] = [drizzle, pgPromise, prisma]
 
 const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string }> = {
   postgres: { handle: 'a connected pg client after BEGIN', root: 'a pg.Pool' },

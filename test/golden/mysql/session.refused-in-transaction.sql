@@ -1,0 +1,1 @@
+set @@transaction_isolation = @@session.transaction_isolation

@@ -1,0 +1,93 @@
+import { promisify } from 'node:util'
+import { setupOf } from '../support/mysql-pool.ts'
+import type { Row } from '../support/target.ts'
+import type { LibraryModule, LibraryOptions, LibraryRoot } from './library-under-test.ts'
+
+interface Connector {
+  readonly createPool: (options: object) => Pool
+}
+/** The style of promises. In the style of callbacks each method takes one more argument, and returns nothing. */
+interface Pool {
+  getConnection(): Promise<Connection>
+  end(): Promise<void>
+}
+interface Connection {
+  query(sql: string, values?: readonly unknown[]): Promise<unknown>
+  beginTransaction(): Promise<void>
+  commit(): Promise<void>
+  rollback(): Promise<void>
+  release(): Promise<void>
+}
+
+/** The `mariadb` connector: promises on MariaDB, and callbacks on MySQL. */
+export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, engine) => {
+  const style = engine === 'mysql' ? 'callback' : 'promise'
+  const { createPool } = (await load(style === 'callback' ? 'mariadb/callback' : 'mariadb')) as Connector
+
+  /** A method of either style, with a promise. */
+  function call<T>(on: object, method: string, ...values: readonly unknown[]): Promise<T> {
+    const own = (...all: readonly unknown[]): unknown =>
+      (Reflect.get(on, method) as (...all: readonly unknown[]) => unknown).apply(on, [...all])
+    if (style === 'promise') return own(...values) as Promise<T>
+    return promisify((done: (error: Error | null) => void) => void own(...values, done))() as Promise<T>
+  }
+
+  return {
+    name: `mariadb with ${style}s`,
+    driver: 'mysql2',
+    rootFor: 'all',
+    open(options) {
+      const pool = createPool(configOf(options))
+      return {
+        db: pool,
+        async transact(work) {
+          const connection = await call<Connection>(pool, 'getConnection')
+          try {
+            await call(connection, 'beginTransaction')
+            const result = await work(connection)
+            await call(connection, 'commit')
+            return result
+          } catch (error) {
+            await call(connection, 'rollback').catch(() => undefined)
+            throw error
+          } finally {
+            await call(connection, 'release')
+          }
+        },
+        close: () => call(pool, 'end'),
+      } satisfies LibraryRoot
+    },
+    async exec(tx, text, parameters) {
+      const rows = await call(tx, 'query', text, [...parameters])
+      return Array.isArray(rows) ? (rows as Row[]) : []
+    },
+    async nested(tx, work) {
+      await call(tx, 'query', 'savepoint nested')
+      try {
+        await work(tx)
+      } catch (error) {
+        await call(tx, 'query', 'rollback to savepoint nested')
+        throw error
+      }
+      await call(tx, 'query', 'release savepoint nested')
+    },
+    stray: {
+      'a pool of mariadb': ({ db }) => db,
+    },
+  }
+}
+
+function configOf(options: LibraryOptions): object {
+  const { hostname, port, username, password, pathname } = new URL(options.url)
+  return {
+    host: hostname,
+    port: Number(port === '' ? 3306 : port),
+    user: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+    database: pathname.slice(1),
+    connectionLimit: options.max,
+    minimumIdle: 0,
+    allowPublicKeyRetrieval: true,
+    initSql: [...setupOf(options)],
+  }
+}
