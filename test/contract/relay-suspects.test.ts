@@ -11,6 +11,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const [poisoned, neighbour] = keysOfOneShard(2) as [string, string]
 const [elsewhere, otherSuspect] = keysOfOneShard(2, 7) as [string, string]
+const prefix = target.engine === 'postgres' ? 'txbox.' : 'txbox_'
 const ATTEMPTS = 2
 const RETRY = { attempts: ATTEMPTS, delayMs: () => 1 }
 
@@ -144,6 +145,26 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     await outbox.settled()
     expect(broker.ids()).toEqual(ids)
     expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 5])
+  })
+
+  test('O4 O9 messages before a suspect of their key that were not in flight are published before the suspect', async () => {
+    const ids = await publishAll(root, messagesOf(poisoned, 6))
+    await die(1)
+    await die(1)
+    // As if the first two had waited for a parked message of their key while the next two were in flight.
+    const rows = await outbox.sql(
+      `select seq from ${prefix}outbox where id in (?, ?) order by seq`,
+      ids.slice(2, 4),
+    )
+    const inFlight = JSON.stringify({ outbox: rows.map(({ seq }) => String(seq)) })
+    await outbox.sql(`update ${prefix}leases set in_flight = ? where crashes >= 2`, [inFlight])
+    const broker = new Broker()
+    await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
+    await broker.received(6)
+    await outbox.settled()
+    expect(broker.ids()).toEqual(ids)
+    const sizes = broker.calls.map(({ messages }) => messages.length)
+    expect(sizes.slice(1, 3)).toEqual([1, 1])
   })
 
   test('O9 suspects are found behind more late commits than a batch has', async () => {

@@ -128,9 +128,9 @@ export class CrashWatch {
     let lastRead = 0
     for (;;) {
       const batch = await this.#store.read(this.#held.shard, { messages, bytes })
-      const suspects = batch.filter(({ seq }) => seq >= from && seq <= to)
-      if (suspects.length > 0) {
-        await this.#store.settle(this.#held.lease, this.#held.shard, suspectSettlement(suspects))
+      const suspects = new Set(batch.filter(({ seq }) => seq >= from && seq <= to))
+      if (suspects.size > 0) {
+        await this.#store.settle(this.#held.lease, this.#held.shard, suspectSettlement(batch, suspects))
         lastRead = 0
         continue
       }

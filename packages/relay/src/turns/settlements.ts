@@ -49,14 +49,24 @@ export function behindRefused(
 }
 
 /**
- * Suspects of the outbox: the first suspect of each key is tried, and the others wait behind it. The `blocked` suspects
- * wait behind a parked message.
+ * Suspects of the outbox, and the messages before them in their keys: parked messages of a key keep the order in which
+ * they were parked, so that a message that stayed in the outbox would come after the suspect. The first message of each
+ * key is due, and the others wait behind it. A `blocked` message waits behind a parked message.
+ *
+ * @param batch the first messages of the outbox, in its order.
  */
-export function suspectSettlement(suspects: readonly BacklogMessage[]): Settlement {
+export function suspectSettlement(
+  batch: readonly BacklogMessage[],
+  suspects: ReadonlySet<BacklogMessage>,
+): Settlement {
+  const lastOf = new Map([...suspects].map(({ key, seq }) => [key, seq]))
+  const isBefore = ({ key, seq }: BacklogMessage): boolean =>
+    key !== undefined && seq < (lastOf.get(key) ?? seq)
   const seen = new Set<string>()
   const heads: BacklogMessage[] = []
   const behind: BacklogMessage[] = []
-  for (const message of suspects) {
+  for (const message of batch) {
+    if (!suspects.has(message) && !isBefore(message)) continue
     const { key, blocked } = message
     if (blocked || (key !== undefined && seen.has(key))) behind.push(message)
     else heads.push(message)
@@ -70,8 +80,8 @@ export function suspectSettlement(suspects: readonly BacklogMessage[]): Settleme
       error: '',
       errors: undefined,
       retryInMs: 0,
-      suspect: true,
+      suspect: suspects.has(row),
     })),
-    behind: behind.map((row) => ({ row, suspect: true })),
+    behind: behind.map((row) => ({ row, suspect: suspects.has(row) })),
   }
 }
