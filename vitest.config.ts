@@ -64,6 +64,11 @@ const LIBRARIES: Readonly<Record<string, readonly ('postgres' | 'mysql' | 'maria
   slonik: ['postgres'],
   mariadb: ['mysql', 'mariadb'],
   prisma: ['postgres'],
+  'sequelize@oldest': ['postgres', 'mysql', 'mariadb'],
+  'sequelize-7': ['postgres', 'mysql', 'mariadb'],
+  knex: ['postgres', 'mysql', 'mariadb'],
+  typeorm: ['postgres', 'mysql', 'mariadb'],
+  'typeorm@oldest': ['postgres', 'mysql', 'mariadb'],
 }
 
 /** Tests that need real servers. A project whose server is nowhere is left out, and the run says so. */

@@ -225,6 +225,7 @@ onEachKind(target, (kind) => {
   test('I13 the number of round trips does not depend on the size of the batch', async () => {
     const proxy = await Proxy.to(target.address())
     const root = target.open(kind, { through: proxy })
+    await root.ready?.()
     onTestFinished(async () => {
       await root.close()
       await proxy.close()
@@ -259,6 +260,7 @@ onEachKind(target, (kind) => {
 
   test('I13 the largest batch that there is, with the longest keys and correlation ids, is claimed like any other', async () => {
     const root = target.open(kind)
+    await root.ready?.()
     onTestFinished(() => root.close())
     const subject = new InboxUnderTest(target, root)
     const batch = Array.from({ length: LIMITS.batchMessages }, (_, n) => ({
@@ -277,6 +279,7 @@ onEachKind(target, (kind) => {
 
   test('K2 K3 K4 a batch claims the same keys as single deliveries do', async () => {
     const root = target.open(kind)
+    await root.ready?.()
     onTestFinished(() => root.close())
     const subject = new InboxUnderTest(target, root)
     const ids = [
@@ -303,6 +306,7 @@ onEachKind(target, (kind) => {
 
   test('I12 idempotencyKey in a batch is that of the single delivery', async () => {
     const root = target.open(kind)
+    await root.ready?.()
     onTestFinished(() => root.close())
     const subject = new InboxUnderTest(target, root)
     const keys: string[] = []

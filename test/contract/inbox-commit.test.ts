@@ -17,6 +17,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
   async function throughProxy(): Promise<{ proxy: Proxy; root: Root; subject: InboxUnderTest }> {
     const proxy = await Proxy.to(target.address())
     const root = target.open(kind, { isolation, max: 1, through: proxy })
+    await root.ready?.()
     onTestFinished(async () => {
       await root.close()
       await proxy.close()

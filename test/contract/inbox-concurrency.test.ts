@@ -112,6 +112,7 @@ onEachKind(target, (kind) => {
   test('I3 one statement decides: a new claim costs one round trip, nothing is read before it', async () => {
     const proxy = await Proxy.to(target.address())
     const root = target.open(kind, { through: proxy })
+    await root.ready?.()
     onTestFinished(async () => {
       await root.close()
       await proxy.close()
@@ -135,6 +136,7 @@ onEachKind(target, (kind) => {
   test('run sends BEGIN and the claim together where the handle can', async () => {
     const proxy = await Proxy.to(target.address())
     const root = target.open(kind, { through: proxy, max: 1 })
+    await root.ready?.()
     onTestFinished(async () => {
       await root.close()
       await proxy.close()

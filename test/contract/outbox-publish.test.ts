@@ -99,6 +99,7 @@ onEachKind(target, (kind) => {
   test('O3 an array is one statement: one round trip, and numbers in the order given', async () => {
     const proxy = await Proxy.to(target.address())
     const through = target.open(kind, { through: proxy })
+    await through.ready?.()
     onTestFinished(async () => {
       await through.close()
       await proxy.close()
@@ -158,6 +159,7 @@ onEachKind(target, (kind) => {
 for (const kind of target.kinds.filter(({ pipelined }) => pipelined)) {
   test(`O3 publishes that do not wait for one another keep the order of the calls: ${kind.name}`, async () => {
     const root = target.open(kind)
+    await root.ready?.()
     onTestFinished(() => root.close())
     const transaction = await root.begin()
     const publisher = outboxOf(root)

@@ -91,7 +91,8 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   const snapshot = (session as MysqlSession).monitor?.checkedSnapshot?.()
   try {
     const result = await handler()
-    const { isOpen } = session as MysqlSession
+    const { isOpen, settled } = session as MysqlSession
+    await settled?.()
     if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session)
     // The claim was written in another transaction than the one that is open now.
     if (snapshot?.replaced === true || snapshot?.ended === true) throw ended()
@@ -166,6 +167,7 @@ function notOpen(): NotInTransactionError {
 export async function assertOpen(session: Session): Promise<void> {
   let cause: unknown
   try {
+    await (session as MysqlSession).settled?.()
     if (await isInTransaction(session)) return
   } catch (error) {
     cause = error

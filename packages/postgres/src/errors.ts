@@ -41,9 +41,9 @@ const UNAVAILABLE: ReadonlySet<unknown> = new Set([
   ...['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECTION_ENDED', 'CONNECT_TIMEOUT'],
 ])
 
-/** Errors of `pg` and `pg-pool` without a code. */
+/** Errors of `pg` and `pg-pool` without a code. Knex puts the statement and a hyphen before the message. */
 const UNAVAILABLE_MESSAGES =
-  /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|Query read timeout|The operation was aborted due to timeout)/
+  /(?:^|; - )(?:Connection terminated|Connection ended unexpectedly|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|Query read timeout|The operation was aborted due to timeout)/
 
 /** Returns whether this error, or one of its causes, asks for the transaction to be run again. */
 export function isConflict(error: unknown): boolean {

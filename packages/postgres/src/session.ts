@@ -167,9 +167,10 @@ function endedMeanwhile(): NotInTransactionError {
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { driver, connection, monitor } = session as PostgresSession
+  const { driver, connection, monitor, settled } = session as PostgresSession
   const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
   const result = await handler()
+  await settled?.()
   await assertOpen(session, snapshot)
   return result
 }

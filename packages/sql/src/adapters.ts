@@ -123,6 +123,8 @@ export interface Resolved {
   readonly name: string
   /** Whether the transaction is open as far as the libraries on top of the driver know. */
   readonly isOpen: () => boolean
+  /** Waits until the libraries have sent what a handler did not await. Absent without a library: a driver sends at once. */
+  readonly settled?: () => Promise<void>
 }
 
 /** A connection that txbox holds until it releases the connection. */

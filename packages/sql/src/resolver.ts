@@ -18,6 +18,9 @@ import { prisma, prismaOn } from './drivers/prisma.ts'
 import { pgPromiseHandle } from './drivers/pg-promise.ts'
 import { pgliteHandle, pgliteRoot } from './drivers/pglite.ts'
 import { postgresJsHandle, postgresJsRoot } from './drivers/postgres-js.ts'
+import { knex } from './libraries/knex.ts'
+import { sequelize } from './libraries/sequelize.ts'
+import { typeorm } from './libraries/typeorm.ts'
 import { hasFunction } from './members.ts'
 
 const DRIVERS = {
@@ -40,7 +43,7 @@ const ROOTS = {
 } as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
 
 /** Libraries come before the drivers: some of their objects look like those of a driver. */
-const LIBRARIES: readonly TransactionLibrary[] = [drizzle, pgPromise, prisma]
+const LIBRARIES: readonly TransactionLibrary[] = [drizzle, knex, pgPromise, prisma, sequelize, typeorm]
 
 const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string }> = {
   postgres: { handle: 'a connected pg client after BEGIN', root: 'a pg.Pool' },
@@ -102,7 +105,10 @@ export class Resolver {
       if (at === undefined || at === null || !isOpen()) throw notOpen(library.name)
     }
     const driver = DRIVERS[this.#engine].find((each) => each.recognises(at))
-    if (driver !== undefined) return { driver, connection: at, name: names[0] ?? driver.name, isOpen }
+    if (driver !== undefined) {
+      const resolved = { driver, connection: at, name: names[0] ?? driver.name, isOpen }
+      return names.length === 0 ? resolved : { ...resolved, settled }
+    }
     throw this.#unsupported(handle, at, names)
   }
 
@@ -139,6 +145,14 @@ export class Resolver {
             'Nothing was written.',
     )
   }
+}
+
+/**
+ * A library such as Sequelize sends a statement some promises after the call, and its COMMIT as well. After one turn of
+ * the event loop, a statement that nobody has awaited is on the connection, where txbox sees it.
+ */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 function notOpen(name: string): NotInTransactionError {

@@ -1,0 +1,65 @@
+import type { IsolationLevel, TransactionLibrary } from '@txbox/core'
+import { propertyOf } from '@txbox/core/internal'
+import { hasBoolean, hasFunction } from '../members.ts'
+
+interface QueryRunner {
+  readonly isTransactionActive: boolean
+  readonly isReleased: boolean
+  /** Returns the connection that the runner holds. */
+  connect(): Promise<object>
+}
+interface EntityManager {
+  /** Absent outside a transaction: `dataSource.manager` has the same class. */
+  readonly queryRunner?: QueryRunner
+}
+interface DataSource {
+  /** `master` is the pool of pg, `pool` that of mysql2; both appear with `initialize()`. */
+  readonly driver: { readonly master?: object; readonly pool?: object }
+  transaction<T>(work: (em: EntityManager) => Promise<T>): Promise<T>
+  transaction<T>(isolation: string, work: (em: EntityManager) => Promise<T>): Promise<T>
+}
+
+/** TypeORM 0.3 and 1: an EntityManager in a transaction, or a QueryRunner. */
+export const typeorm: TransactionLibrary<EntityManager | QueryRunner, DataSource> = {
+  name: 'TypeORM',
+  recognises: (handle): handle is EntityManager | QueryRunner =>
+    isEntityManager(handle) || isQueryRunner(handle) || isDataSource(handle),
+  connectionOf: (handle) => (isOpen(handle) ? runnerOf(handle)!.connect() : undefined),
+  isOpen,
+  root: {
+    recognises: isDataSource,
+    poolOf: ({ driver }) => driver.master ?? driver.pool,
+    transact: (source, work, isolation) =>
+      isolation === undefined
+        ? source.transaction(work)
+        : source.transaction(isolation.toUpperCase() satisfies string as Uppercase<IsolationLevel>, work),
+  },
+}
+
+function isOpen(handle: EntityManager | QueryRunner): boolean {
+  const runner = runnerOf(handle)
+  return runner !== undefined && runner.isTransactionActive && !runner.isReleased
+}
+
+function runnerOf(handle: EntityManager | QueryRunner): QueryRunner | undefined {
+  if (isQueryRunner(handle)) return handle
+  const runner = propertyOf(handle, 'queryRunner')
+  return isQueryRunner(runner) ? runner : undefined
+}
+
+function isQueryRunner(value: unknown): value is QueryRunner {
+  return (
+    hasFunction(value, 'startTransaction') &&
+    hasFunction(value, 'connect') &&
+    hasBoolean(value, 'isTransactionActive')
+  )
+}
+
+/** TypeORM marks its objects, for programs with several copies of it. */
+function isEntityManager(value: unknown): value is EntityManager {
+  return propertyOf(value, '@instanceof') === Symbol.for('EntityManager')
+}
+
+function isDataSource(value: unknown): value is DataSource {
+  return propertyOf(value, '@instanceof') === Symbol.for('DataSource')
+}
