@@ -35,8 +35,8 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
   return {
     name: `Drizzle on ${engine === 'postgres' ? 'pg' : 'mysql2'}`,
     driver: engine === 'postgres' ? 'pg' : 'mysql2',
-    // Drizzle 0.45 on pg sends BEGIN before the block that releases the client.
-    losesConnectionAtBegin: version === 'oldest' && engine === 'postgres',
+    // Drizzle 0.45 sends BEGIN before the block that releases the connection.
+    losesConnectionAtBegin: version === 'oldest',
     rootFor: 'all',
     open(options) {
       const { client, close } = openClient(options)

@@ -2,7 +2,7 @@ import type { Row } from '../support/target.ts'
 import type { LibraryModule } from './library-under-test.ts'
 
 interface PgPromise {
-  default(options: object): (config: object) => Database
+  readonly default: (options: object) => (config: object) => Database
 }
 interface Task {
   any(query: { text: string; values: readonly unknown[] }): Promise<Row[]>

@@ -20,7 +20,8 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async () => (
   exec: async (tx, text, parameters) => (await (tx as Transaction).query(text, parameters)).rows,
   nested: async (tx, work) => {
     // PGlite has no savepoints but those of SQL.
-    const { query } = tx as Transaction
+    const query = (text: string, parameters: readonly unknown[]): Promise<unknown> =>
+      (tx as Transaction).query(text, parameters)
     await query('savepoint nested', [])
     try {
       await work(tx)

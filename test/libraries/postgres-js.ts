@@ -2,7 +2,7 @@ import type { Row } from '../support/target.ts'
 import type { LibraryModule } from './library-under-test.ts'
 
 interface PostgresModule {
-  default(url: string, options: object): Sql
+  readonly default: (url: string, options: object) => Sql
   readonly camel: object
 }
 interface Sql {

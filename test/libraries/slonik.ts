@@ -4,7 +4,7 @@ import type { Row } from '../support/target.ts'
 import type { LibraryModule } from './library-under-test.ts'
 
 interface Slonik {
-  createPool(url: string, options: object): Promise<Pool>
+  readonly createPool: (url: string, options: object) => Promise<Pool>
 }
 interface Pool extends Transaction {
   end(): Promise<void>

@@ -16,8 +16,8 @@ interface Client {
 }
 interface Clients {
   readonly pool: object
-  connect(): Promise<Client>
-  close(): Promise<void>
+  readonly connect: () => Promise<Client>
+  readonly close: () => Promise<void>
 }
 
 export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (_, engine) =>

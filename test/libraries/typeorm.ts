@@ -15,6 +15,7 @@ interface DataSource {
     }
   }
   initialize(): Promise<unknown>
+  query(sql: string): Promise<unknown>
   destroy(): Promise<void>
   createQueryRunner(): object
   transaction<T>(work: (em: object) => Promise<T>): Promise<T>
@@ -39,6 +40,8 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
         await db.initialize()
         for (const statement of isPostgres ? [] : setupOf(options)) {
           db.driver.pool?.on('connection', (connection) => connection.query(statement))
+          // The connection that `initialize` has opened.
+          await db.query(statement)
         }
       }
       return {

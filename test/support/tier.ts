@@ -23,9 +23,14 @@ export function tierOfRun(): Tier {
   return tier
 }
 
+/** The quick tier runs each library in its newest version, on one driver. */
+const LIBRARY_ONLY_IN_ALL =
+  /^library-(?:.*@oldest.*|.*-is-open-.*|slonik-.*|mariadb-mysql|(?!mariadb-).*-(?:mysql|mariadb))$/
+
 /** Does this tier leave the project of this name to `npm run test:all`? */
 export function isLeftToAll(project: unknown): boolean {
-  const name = ONLY_IN_ALL.find((each) => each === project)
+  const isLibrary = typeof project === 'string' && LIBRARY_ONLY_IN_ALL.test(project)
+  const name = isLibrary ? project : ONLY_IN_ALL.find((each) => each === project)
   return name !== undefined && tierOfRun() === 'quick' && !process.argv.some((arg) => arg.includes(name))
 }
 
@@ -34,6 +39,7 @@ export function leftToAll(): readonly string[] {
   if (tierOfRun() === 'all') return []
   return [
     "LEFT OUT by this tier: other kinds of handles than each database's main one; isolation levels where they make no difference;",
-    `  projects ${ONLY_IN_ALL.filter(isLeftToAll).join(', ')}. 'npm run test:all' runs them.`,
+    `  projects ${ONLY_IN_ALL.filter(isLeftToAll).join(', ')}; all drivers and the oldest version of each library.`,
+    "  'npm run test:all' runs them.",
   ]
 }

@@ -14,8 +14,8 @@ export function plainValue(value: unknown): PlainValue {
   if (value === null || value === undefined) return null
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   if (Array.isArray(value)) return arrayText(value)
-  // The values of txbox's statements are texts and numbers.
-  return String(value as string | number | bigint | boolean)
+  // oxlint-disable-next-line typescript/no-base-to-string -- the values of txbox's statements are texts and numbers
+  return String(value)
 }
 
 /** https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO */

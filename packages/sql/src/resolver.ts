@@ -52,7 +52,8 @@ const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string 
     root: 'a mysql2 promise pool (of a callback pool: pool.promise())',
   },
 }
-const SUPPORTED = 'a transaction of Kysely or Drizzle'
+const SUPPORTED =
+  'an open transaction of Kysely, Drizzle, Knex, TypeORM, Sequelize, Prisma, postgres.js, pg-promise, PGlite or mariadb'
 
 /** A library may hold a transaction of another library, which holds a driver's connection. */
 const MOST_LEVELS = 4
@@ -117,8 +118,8 @@ export class Resolver {
     const adapter = this.#rootOf(root)
     if (adapter !== undefined) return adapter
     throw new InvalidOptionError(
-      `${where}: the option 'db' must be a Kysely, a Drizzle database or ${EXPECTED[this.#engine].root}, not ` +
-        `${nameOf(root)}. Pass the root, not a transaction or a single client. For another library see defineLibrary.`,
+      `${where}: the option 'db' must be ${EXPECTED[this.#engine].root}, or the root of a library such as Kysely, Drizzle, ` +
+        `Knex, TypeORM, Sequelize or Prisma, not ${nameOf(root)}. Pass the root, not a transaction or a single client. For another library see defineLibrary.`,
     )
   }
 
