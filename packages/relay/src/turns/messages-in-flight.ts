@@ -2,18 +2,25 @@ import type { BacklogMessage } from '@txbox/core'
 import type { BatchKind } from './in-flight-batch.ts'
 
 /**
+ * By number, nearly always one message each: after a failover, numbers of messages that are still in flight are given to
+ * other messages, which have another stamp.
+ */
+type Numbered = Map<bigint, readonly BacklogMessage[]>
+
+/**
  * The messages of a shard that were passed to the publisher in an earlier turn and are not settled. Their rows still
  * exist, so each read finds them again; neither these messages nor other messages of their keys may be published
  * meanwhile.
  */
 export class MessagesInFlight {
-  readonly #outbox = new Map<bigint, BacklogMessage>()
-  readonly #parked = new Map<bigint, BacklogMessage>()
+  readonly #outbox: Numbered = new Map()
+  readonly #parked: Numbered = new Map()
   readonly #keys = new Map<string, number>()
+  #size = 0
   #bytes = 0
 
   get size(): number {
-    return this.#outbox.size + this.#parked.size
+    return this.#size
   }
 
   /** The total size of the payloads. */
@@ -22,13 +29,21 @@ export class MessagesInFlight {
   }
 
   add(kind: BatchKind, message: BacklogMessage): void {
-    this.#table(kind).set(message.seq, message)
+    const table = this.#table(kind)
+    table.set(message.seq, [...(table.get(message.seq) ?? []), message])
+    this.#size++
     this.#bytes += message.payload.byteLength
     if (message.key !== undefined) this.#keys.set(message.key, (this.#keys.get(message.key) ?? 0) + 1)
   }
 
   remove(kind: BatchKind, message: BacklogMessage): void {
-    if (!this.#table(kind).delete(message.seq)) return
+    const table = this.#table(kind)
+    const numbered = table.get(message.seq) ?? []
+    const others = numbered.filter(({ stamp }) => stamp !== message.stamp)
+    if (others.length === numbered.length) return
+    if (others.length === 0) table.delete(message.seq)
+    else table.set(message.seq, others)
+    this.#size--
     this.#bytes -= message.payload.byteLength
     if (message.key === undefined) return
     const count = this.#keys.get(message.key)! - 1
@@ -37,12 +52,14 @@ export class MessagesInFlight {
   }
 
   /** Whether neither the message nor another message of its key is in flight. */
-  mayPublish(kind: BatchKind, { seq, key }: BacklogMessage): boolean {
-    if (this.size === 0) return true
-    return !this.#table(kind).has(seq) && (key === undefined || !this.#keys.has(key))
+  mayPublish(kind: BatchKind, { seq, stamp, key }: BacklogMessage): boolean {
+    if (this.#size === 0) return true
+    const numbered = this.#table(kind).get(seq)
+    const isInFlight = numbered !== undefined && numbered.some((message) => message.stamp === stamp)
+    return !isInFlight && (key === undefined || !this.#keys.has(key))
   }
 
-  #table(kind: BatchKind): Map<bigint, BacklogMessage> {
+  #table(kind: BatchKind): Numbered {
     return kind === 'outbox' ? this.#outbox : this.#parked
   }
 }
