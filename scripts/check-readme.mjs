@@ -229,6 +229,7 @@ async function main() {
     ['batch.ts', 'processed processed duplicate'],
     ['with-kysely.ts', 'kysely processed'],
     ['with-drizzle.ts', 'drizzle processed'],
+    ['with-sql-transaction.ts', 'sql-transaction processed'],
   ]) {
     const output = await run(process.execPath, [file], project, env)
     if (!output.split('\n').includes(expected))
@@ -240,14 +241,14 @@ async function main() {
   await runRabbitmq(project, env, sql)
   say('RabbitMQ')
   const [{ cents }] = await sql("select cents from accounts where id = 'sales'")
-  if (cents !== 4200) throw new Error(`All effects together are ${cents} cents instead of 4200.`)
+  if (cents !== 4700) throw new Error(`All effects together are ${cents} cents instead of 4700.`)
   const left = files.filter((file) => !RUN.has(file))
   if (left.length > 0) throw new Error(`Say in scripts/check-readme.mjs how to run ${left.join(', ')}.`)
 }
 
 /** Every program that `main` runs, or that one of those imports. */
 const RUN = new Set(
-  'once database setup shop relay billing batch with-kysely with-drizzle billing.test publish-to-rabbitmq consume-from-rabbitmq'
+  'once database setup shop relay billing batch with-kysely with-drizzle with-sql-transaction billing.test publish-to-rabbitmq consume-from-rabbitmq'
     .split(' ')
     .map((name) => `${name}.ts`),
 )
