@@ -24,16 +24,17 @@ export function checkSameBytes({ copies, first }: Evidence): Checked {
 }
 
 /**
- * By place, within each key and epoch: what is committed behind a failover belongs to another epoch. Poisonous
- * messages, which become dead letters and come when their turn has passed, have no place.
+ * By place, within each key and epoch: what is committed behind a failover belongs to another epoch. Dead letters, behind
+ * which their key goes on, come when they are driven again.
  */
-export function checkOrder({ first, committed, lost }: Evidence): Checked {
+export function checkOrder({ first, committed, lost, deadLetters }: Evidence): Checked {
+  const dead = new Set(deadLetters.map(({ id }) => id))
   const last = new Map<string, { readonly place: number; readonly copy: Copy }>()
   const violations: Omit<Violation, 'check'>[] = []
   let looked = 0
   for (const copy of [...first.values()].toSorted((a, b) => a.at - b.at)) {
     const message = committed.get(copy.id) ?? lost.get(copy.id)
-    if (message?.place === undefined) continue
+    if (message?.place === undefined || dead.has(copy.id)) continue
     looked += 1
     const chain = `${message.key}@${message.epoch}`
     const before = last.get(chain)

@@ -52,6 +52,8 @@ export interface LibraryUnderTest {
   readonly rootFor: 'all' | 'run' | 'none'
   /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. @default false */
   readonly losesConnectionAtBegin?: boolean
+  /** A defect of the library: COMMIT or ROLLBACK on a connection that has broken ends the process. @default false */
+  readonly endsProcessWhenBroken?: boolean
   /**
    * Whether a handler can recover by savepoints that it sends as SQL. postgres.js fails a transaction in which a
    * statement has failed, unless in a savepoint of its own. @default true

@@ -63,6 +63,8 @@ export interface HandleKind {
   readonly pipelined: boolean
   /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. */
   readonly losesConnectionAtBegin?: boolean
+  /** A defect of the library: COMMIT on a connection that has broken ends the process. */
+  readonly endsProcessWhenBroken?: boolean
   /** `run` sends BEGIN and the claim together. */
   readonly joinsBegin: boolean
   /** Round trips where the state of a transaction is hidden. @default none */
