@@ -32,11 +32,16 @@ describe('options', () => {
     ['an onDuplicate that is no function', { onDuplicate: 'log' }],
     ['an option that does not exist', { retention: hours(1) }],
     ['an option with a typo', { retentionMS: hours(1) }],
-    ["inFlight: 'report', which this version does not have", { inFlight: 'report' }],
-    ['lockTimeoutMs, which this version does not have', { lockTimeoutMs: 100 }],
-    ['maxAgeMs, which this version does not have', { maxAgeMs: hours(1) }],
-    ['storeResult, which this version does not have', { storeResult: true }],
     ['an inFlight that is neither', { inFlight: 'maybe' }],
+    ['a consumer of txbox itself', { consumer: '@publish' }],
+    ['a lockTimeoutMs of 0', { lockTimeoutMs: 0 }],
+    ['a lockTimeoutMs of more than an hour', { lockTimeoutMs: hours(2) }],
+    ['a lockTimeoutMs as text', { lockTimeoutMs: '1s' }],
+    ['a maxAgeMs of 0', { maxAgeMs: 0 }],
+    ['an endless maxAgeMs', { maxAgeMs: Infinity }],
+    ['a redeliveryHorizonMs that is NaN', { redeliveryHorizonMs: Number.NaN }],
+    ['a storeResult that is no flag', { storeResult: 'yes' }],
+    ['an onMismatch that is neither', { onMismatch: 'ignore' }],
   ]
   test.for(wrong)('%s is an InvalidOptionError when the inbox is made', ([, options]) => {
     const make = (): unknown =>

@@ -7,6 +7,7 @@ import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
 import * as mysqlInbox from '../../packages/mysql/src/inbox-statements.ts'
 import * as mysqlInspection from '../../packages/mysql/src/inspection-statements.ts'
 import * as mysqlLease from '../../packages/mysql/src/lease-statements.ts'
+import { lockWaitStatements } from '../../packages/mysql/src/lock-wait-statements.ts'
 import * as mysqlMigration from '../../packages/mysql/src/migration-statements.ts'
 import * as mysqlOutbox from '../../packages/mysql/src/outbox-statements.ts'
 import * as mysqlParked from '../../packages/mysql/src/parked-statements.ts'
@@ -83,6 +84,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     savepoint: savepointStatements,
     transaction: mysql2Statements,
     'short-transaction': shortTransactionStatements,
+    'lock-wait': lockWaitStatements,
     'time-limit': {
       read: bounded(leases.holders, engine, 5000),
       write: bounded(leases.sweep, engine, 5000),
@@ -98,6 +100,8 @@ const PARTS: Record<string, readonly unknown[]> = {
   'hidden.onlyInTransaction': ['select 1'],
   'hidden.setLevel': ['serializable'],
   'inbox.claimBatch': [['claimBatchRow', 'claimBatchRow']],
+  'inbox.claimBatchWith': [['claimBatchWithRow', 'claimBatchWithRow']],
+  'lock-wait.within': ['select 1', 0],
   'outbox.append': [['appendRow', 'appendRow']],
   'outbox.schedule': [['scheduleRow']],
   'lease.seed': [['seedRow', 'seedRow']],

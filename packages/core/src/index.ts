@@ -38,7 +38,7 @@ export type {
   StoredPayload,
 } from './ports/dead-letter-store.ts'
 export type { CollectionRecord, GarbageStore, Removal } from './ports/garbage-store.ts'
-export type { Claim, ClaimResult, InboxStore } from './ports/inbox-store.ts'
+export type { Claim, ClaimOptions, ClaimResult, InboxStore } from './ports/inbox-store.ts'
 export type {
   BlockingKey,
   BoundedCount,

@@ -11,6 +11,8 @@ export const LIMITS = {
   keyParts: 32,
   /** The correlation id of a claim or an outbox message. */
   correlationIdCharacters: 255,
+  /** The stored result of a claim, as JSON in UTF-8: 1 MiB. */
+  resultBytes: 1_048_576,
   topicCharacters: 255,
   typeCharacters: 255,
   orderingKeyCharacters: 255,

@@ -29,18 +29,6 @@ export class OptionChecker {
     return this
   }
 
-  /** Refuses options whose feature has not been built yet. */
-  notYet(...names: readonly string[]): this {
-    for (const name of names) {
-      if (this.#options[name] !== undefined) {
-        throw new InvalidOptionError(
-          `${this.where}: the option '${name}' is not available in this version. Remove it.`,
-        )
-      }
-    }
-    return this
-  }
-
   text(name: string, bounds: { max: number; default?: string }): string {
     const value = this.#options[name] ?? bounds.default
     if (typeof value !== 'string' || value.length < 1 || value.length > bounds.max) {

@@ -1,16 +1,18 @@
 import {
+  InvalidOptionError,
   LIMITS,
   days,
+  hours,
   messageId,
   type AnyMessage,
   type ConnectedDatabase,
   type Database,
   type KeyExtractor,
 } from '@txbox/core'
-import { OptionChecker, isConnected, portsOf } from '@txbox/core/internal'
+import { OptionChecker, isConnected, oneLine, portsOf, readableDuration } from '@txbox/core/internal'
 import type { DetachedInbox, DuplicateEvent, Inbox, InboxOptions } from './inbox.ts'
 import { RunningInbox } from './running-inbox.ts'
-import { TransactionInbox } from './transaction-inbox.ts'
+import { TransactionInbox, type InboxSettings } from './transaction-inbox.ts'
 
 /**
  * Creates the inbox of one consumer. The effect of a message happens once, because the claim is an insert in the same
@@ -29,20 +31,69 @@ export function createInbox<M extends AnyMessage>(
   options: InboxOptions<M> & { database: Database },
 ): DetachedInbox<M> {
   const where = 'createInbox'
-  const check = new OptionChecker(where, options)
-    .notYet('maxAgeMs', 'lockTimeoutMs')
-    .known('database', 'consumer', 'key', 'retentionMs', 'inFlight', 'storeResult', 'onDuplicate')
-  if (check.oneOf('inFlight', ['wait', 'report'], 'wait') === 'report') check.notYet('inFlight')
-  if (check.flag('storeResult', false)) check.notYet('storeResult')
-
+  const check = new OptionChecker(where, options).known(
+    'database',
+    'consumer',
+    'key',
+    'retentionMs',
+    'redeliveryHorizonMs',
+    'maxAgeMs',
+    'inFlight',
+    'lockTimeoutMs',
+    'storeResult',
+    'onMismatch',
+    'onDuplicate',
+  )
   const ports = portsOf(where, options.database)
-  const settings = {
-    consumer: check.text('consumer', { max: LIMITS.consumerCharacters }),
+  const consumer = check.text('consumer', { max: LIMITS.consumerCharacters })
+  if (consumer.startsWith('@')) {
+    throw new InvalidOptionError(
+      `${where}: the option 'consumer' must not begin with '@': such names are reserved for txbox.`,
+    )
+  }
+  const duration = (
+    name: 'maxAgeMs' | 'redeliveryHorizonMs' | 'lockTimeoutMs',
+    max: number,
+  ): number | undefined =>
+    options[name] === undefined ? undefined : check.milliseconds(name, { min: 1, max, default: max })
+  const lockTimeoutMs = duration('lockTimeoutMs', hours(1))
+  const inFlight = check.oneOf('inFlight', ['wait', 'report'], 'wait')
+  const settings: InboxSettings<M> = {
+    consumer,
     extractKey: check.callback<KeyExtractor<M>>('key') ?? messageId(),
     retentionMs: check.milliseconds('retentionMs', { min: 1, max: LIMITS.durationMs, default: days(7) }),
+    maxAgeMs: duration('maxAgeMs', LIMITS.durationMs),
+    claimOptions:
+      inFlight === 'wait' && lockTimeoutMs === undefined ? undefined : { inFlight, lockTimeoutMs },
+    storeResult: check.flag('storeResult', false),
+    refusesMismatch: check.oneOf('onMismatch', ['duplicate', 'error'], 'duplicate') === 'error',
     onDuplicate: check.callback<(event: DuplicateEvent<M>) => void>('onDuplicate'),
   }
+  warnIfTooShort(settings, duration('redeliveryHorizonMs', LIMITS.durationMs))
   return isConnected(ports)
     ? new RunningInbox<unknown, M>(ports, settings)
     : new TransactionInbox<M>(ports, settings)
+}
+
+/** Warns at creation if a redelivery can come when its claim is gone. */
+function warnIfTooShort(
+  {
+    consumer,
+    retentionMs,
+    maxAgeMs,
+  }: Pick<InboxSettings<AnyMessage>, 'consumer' | 'retentionMs' | 'maxAgeMs'>,
+  redeliveryHorizonMs: number | undefined,
+): void {
+  const longest = redeliveryHorizonMs ?? maxAgeMs
+  if (longest === undefined || longest <= retentionMs) return
+  const [option, comes] =
+    redeliveryHorizonMs === undefined
+      ? ['maxAgeMs', 'accepts messages as old as']
+      : ['redeliveryHorizonMs', 'may get redeliveries after']
+  process.emitWarning(
+    `createInbox: consumer '${oneLine(consumer)}' forgets a message after ${readableDuration(retentionMs)} (retentionMs), ` +
+      `but ${comes} ${readableDuration(longest)} (${option}): a redelivery in between would run the handler again. Raise ` +
+      `retentionMs to at least ${longest}.`,
+    { type: 'TxboxWarning', code: 'TXBOX_SHORT_RETENTION' },
+  )
 }

@@ -42,19 +42,57 @@ export interface InboxOptions<M extends AnyMessage> {
    * handler again. @default 7 days
    */
   retentionMs?: number | undefined
-  /** Not available in this version: setting this option throws. */
+  /**
+   * The longest time after the first delivery at which the broker may deliver the message again: 1 ms to 100 years. If
+   * `retentionMs` is shorter, `createInbox` emits a process warning (`TXBOX_SHORT_RETENTION`). Has no other effect.
+   *
+   * @default no check
+   */
+  redeliveryHorizonMs?: number | undefined
+  /**
+   * A message whose `time` is longer ago than this, by the clock of this process, is not handled: its outcome is
+   * `'too-old'`. A value of at most `retentionMs` makes sure that a replay cannot run a handler again whose claim was
+   * collected. A message without a valid `time` is an `InvalidMessageError`. Applies to `process`, `processBatch` and
+   * `run`; 1 ms to 100 years.
+   *
+   * @default no limit
+   */
   maxAgeMs?: number | undefined
   /**
-   * `'wait'`: a delivery waits while another delivery with the same key is in flight. `'report'` is not available in
-   * this version: setting it throws.
+   * What happens to a delivery while another delivery with the same key is in flight. `'wait'`: the delivery waits for
+   * the other transaction. `'report'`: the outcome is `'in-flight'` at once, and the handler does not run; give the
+   * delivery back to the broker. On MySQL the answer takes up to a second, except at READ COMMITTED, and three more
+   * round trips; on PostgreSQL all inboxes of this consumer must use `'report'`, because a claim without it is waited
+   * for.
    *
    * @default 'wait'
    */
   inFlight?: 'wait' | 'report' | undefined
-  /** Not available in this version: setting this option throws. */
+  /**
+   * The longest wait for a delivery in flight: 1 ms to 1 hour. A longer wait is a `TransactionConflictError`; `run`
+   * tries again. MySQL and MariaDB round the time up to whole seconds. The setting of the connection is the same before
+   * and after; this costs two round trips on PostgreSQL, three on MySQL, and none on MariaDB.
+   *
+   * @default the setting of the connection (`lock_timeout`, `innodb_lock_wait_timeout`)
+   */
   lockTimeoutMs?: number | undefined
-  /** `true` is not available in this version: setting it throws. @default false */
+  /**
+   * Stores the handler's result as JSON with the claim, at most 1 MiB, in one more statement, and gives the result to
+   * each duplicate. A result that has no form in JSON, or is longer, is an `InvalidMessageError` from `process` and
+   * `run`. `processBatch` and `markProcessed` store no results.
+   *
+   * @default false
+   */
   storeResult?: boolean | undefined
+  /**
+   * What happens to a duplicate whose payload differs from that of the first delivery. `'duplicate'`: payloads are not
+   * compared. `'error'`: the call throws `InvalidMessageError`, and `processBatch` must then be rolled back. The inbox
+   * stores the SHA-256 of each payload: of its bytes, or of its canonical JSON (RFC 8785). A claim that was made without
+   * this option has no hash, and matches every payload.
+   *
+   * @default 'duplicate'
+   */
+  onMismatch?: 'duplicate' | 'error' | undefined
   /** Called for each duplicate, before the call returns. An error that the callback throws is ignored. */
   onDuplicate?: ((event: DuplicateEvent<M>) => void) | undefined
 }
@@ -100,7 +138,11 @@ export interface DetachedInbox<M extends AnyMessage> {
    * moment later.
    */
   hasProcessed(tx: TransactionHandle, message: M): Promise<boolean>
-  /** Claims the message without a handler. */
+  /**
+   * Claims the message without a handler.
+   *
+   * @throws {TransactionConflictError} with `inFlight: 'report'`, while another delivery is in flight.
+   */
   markProcessed(tx: TransactionHandle, message: M): Promise<'recorded' | 'duplicate'>
   /** Removes the claim, so that a redelivery runs the handler again. @returns whether there was a live claim. */
   forget(tx: TransactionHandle, message: M): Promise<boolean>

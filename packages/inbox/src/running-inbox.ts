@@ -36,6 +36,7 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     const attempts = check.integer('attempts', { min: 1, max: SHORT_PAUSE.attempts, default: 5 })
     const signal = check.signal('signal')
     const delivery = this.delivery(message)
+    if (delivery.isTooOld) return { status: 'too-old', key: delivery.key.text }
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {

@@ -2,8 +2,10 @@ import {
   InvalidMessageError,
   InvalidOptionError,
   LIMITS,
+  TransactionConflictError,
   type AnyMessage,
   type Claim,
+  type ClaimOptions,
   type ClaimResult,
   type DatabasePorts,
   type KeyExtractor,
@@ -11,7 +13,9 @@ import {
 } from '@txbox/core'
 import { idempotencyKey, inboxKey, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
 import type { DetachedInbox, DuplicateEvent, InboxContext, InboxHandler } from './inbox.ts'
+import { ageMs, contentHash } from './message-checks.ts'
 import type { InboxOutcome } from './outcome.ts'
+import { parseResult, resultText } from './stored-result.ts'
 
 /** A signal for `process`, which has no option `signal`: its caller owns the transaction. */
 const NEVER_ABORTED = new AbortController().signal
@@ -28,6 +32,11 @@ export interface InboxSettings<M> {
   readonly consumer: string
   readonly extractKey: KeyExtractor<M & AnyMessage>
   readonly retentionMs: number
+  readonly maxAgeMs: number | undefined
+  /** Absent if claims are made without options. */
+  readonly claimOptions: ClaimOptions | undefined
+  readonly storeResult: boolean
+  readonly refusesMismatch: boolean
   readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
 }
 
@@ -36,6 +45,7 @@ export interface Delivery<N> {
   readonly message: N
   readonly key: InboxKey
   readonly claim: Claim
+  readonly isTooOld: boolean
 }
 
 /** The inbox that works in the caller's transactions. {@link DetachedInbox} documents its methods. */
@@ -57,6 +67,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   ): Promise<InboxOutcome<R>> {
     mustBeFunction('process', fn)
     const delivery = this.delivery(message)
+    if (delivery.isTooOld) return { status: 'too-old', key: delivery.key.text }
     const session = await this.#ports.bind(tx)
     return await this.deliver(session, tx, delivery, fn, FIRST_ATTEMPT)
   }
@@ -75,22 +86,31 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     }
     const deliveries = Array.from(messages, (message: N) => this.delivery(message))
     // A key that occurs twice is claimed once, for its first message.
-    const firsts = new Map(deliveries.toReversed().map((delivery) => [delivery.claim.key, delivery]))
+    const current = deliveries.filter((delivery) => !delivery.isTooOld)
+    const firsts = new Map(current.toReversed().map((delivery) => [delivery.claim.key, delivery]))
     const claims = [...firsts.values()].map((delivery) => delivery.claim)
     const session = await this.#ports.bind(tx)
     // A duplicate within the batch reports the time of its first message's claim.
-    const times = claims.length < deliveries.length
-    const results = await this.#ports.inbox.claimBatch(session, claims, { times })
+    const times = claims.length < current.length
+    const options = { ...this.#settings.claimOptions, times }
+    const results = await this.#ports.inbox.claimBatch(session, claims, options)
     const resultOf = new Map(claims.map((claim, index) => [claim.key, results[index]!]))
 
     const fresh: Delivery<N>[] = []
     const outcomes = deliveries.map((delivery): InboxOutcome<undefined> => {
+      const { text: key } = delivery.key
+      if (delivery.isTooOld) return { status: 'too-old', key }
       const claimed = resultOf.get(delivery.claim.key)!
-      if (claimed.status === 'taken' || firsts.get(delivery.claim.key) !== delivery) {
-        return this.#duplicate(delivery, claimed)
+      const first = firsts.get(delivery.claim.key)!
+      if (claimed.status === 'in-flight') return { status: 'in-flight', key }
+      if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
+      if (first !== delivery) {
+        const { correlationId, contentHash } = first.claim
+        const firstProcessedAt = claimed.processedAt!
+        return this.#duplicate(delivery, { firstProcessedAt, correlationId, contentHash, result: undefined })
       }
       fresh.push(delivery)
-      return { status: 'processed', key: delivery.key.text, result: undefined }
+      return { status: 'processed', key, result: undefined }
     })
     if (fresh.length === 0) return { outcomes }
     const freshMessages = fresh.map((delivery) => delivery.message)
@@ -105,8 +125,9 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
 
   async markProcessed(tx: unknown, message: M): Promise<'recorded' | 'duplicate'> {
     const delivery = this.delivery(message)
-    const result = await this.#ports.inbox.claim(await this.#ports.bind(tx), delivery.claim)
+    const result = await this.#claim(await this.#ports.bind(tx), delivery)
     if (result.status === 'won') return 'recorded'
+    if (result.status === 'in-flight') throw inFlight(delivery.key)
     this.#duplicate(delivery, result)
     return 'duplicate'
   }
@@ -124,10 +145,15 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     fn: InboxHandler<H, N, R>,
     attempt: Attempt,
   ): Promise<InboxOutcome<R>> {
-    const claimed = await this.#ports.inbox.claim(session, delivery.claim)
+    const claimed = await this.#claim(session, delivery)
     if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
+    if (claimed.status === 'in-flight') return { status: 'in-flight', key: delivery.key.text }
     const context = new HandlerContext(this.consumer, delivery.key, attempt)
     const result = await this.#ports.watch(session, () => fn(tx, delivery.message, context))
+    if (this.#settings.storeResult) {
+      const text = resultText(result, delivery.key)
+      if (text !== undefined) await this.#ports.inbox.saveResult(session, delivery.claim, text)
+    }
     return { status: 'processed', key: delivery.key.text, result }
   }
 
@@ -138,29 +164,60 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
         `Expected a message with an id, not ${nameOf(message)}. Nothing was written.`,
       )
     }
-    const { consumer, extractKey, retentionMs } = this.#settings
+    const { consumer, extractKey, retentionMs, maxAgeMs, refusesMismatch } = this.#settings
     const key = inboxKey(extractKey(message), consumer)
     const correlationId = checkCorrelationId(message.correlationId, key)
-    return { message, key, claim: { consumer, key: key.stored, correlationId, retentionMs } }
+    const claim = { consumer, key: key.stored, correlationId, retentionMs }
+    return {
+      message,
+      key,
+      claim: refusesMismatch ? { ...claim, contentHash: contentHash(message) } : claim,
+      isTooOld: maxAgeMs !== undefined && ageMs(message, key) > maxAgeMs,
+    }
   }
 
-  #duplicate<N extends M>(delivery: Delivery<N>, claimed: ClaimResult): InboxOutcome<never> {
-    const { onDuplicate } = this.#settings
-    const { message, key } = delivery
-    const firstProcessedAt = claimed.status === 'taken' ? claimed.firstProcessedAt : claimed.processedAt!
-    const first = claimed.status === 'taken' ? claimed.correlationId : message.correlationId
+  #claim(session: Session, { claim }: Delivery<M>): Promise<ClaimResult> {
+    return this.#ports.inbox.claim(session, claim, this.#settings.claimOptions)
+  }
+
+  #duplicate<N extends M>(delivery: Delivery<N>, first: FirstDelivery): InboxOutcome<never> {
+    const { onDuplicate, storeResult } = this.#settings
+    const { message, key, claim } = delivery
+    const { firstProcessedAt, correlationId } = first
+    if (claim.contentHash !== undefined && first.contentHash !== undefined) {
+      if (Buffer.compare(claim.contentHash, first.contentHash) !== 0) throw mismatch(key, first)
+    }
     const event = {
       consumer: this.consumer,
       key: key.text,
       message,
       firstProcessedAt,
-      ...(first === undefined ? {} : { firstCorrelationId: first }),
+      ...(correlationId === undefined ? {} : { firstCorrelationId: correlationId }),
     }
     // An error of `onDuplicate` must not change the outcome: a metric that fails must not turn an acknowledgement into
     // a redelivery. The async function also catches the rejection of an async callback.
     void (async () => onDuplicate?.(event))().catch(() => undefined)
-    return { status: 'duplicate', key: key.text, firstProcessedAt }
+    const outcome = { status: 'duplicate', key: key.text, firstProcessedAt } as const
+    if (!storeResult || first.result === undefined) return outcome
+    return { ...outcome, result: parseResult(first.result, key) as never }
   }
+}
+
+/** The claim of which a delivery is a duplicate. */
+type FirstDelivery = Omit<Extract<ClaimResult, { status: 'taken' }>, 'status'>
+
+function mismatch(key: InboxKey, { firstProcessedAt }: FirstDelivery): InvalidMessageError {
+  return new InvalidMessageError(
+    `The message with the key '${oneLine(key.text)}' has another payload than the message with this key that was ` +
+      `processed at ${firstProcessedAt.toISOString()}. Check the key, which must be another for other content. The ` +
+      'handler did not run.',
+  )
+}
+
+function inFlight(key: InboxKey): TransactionConflictError {
+  return new TransactionConflictError(
+    `Another delivery of the message with the key '${oneLine(key.text)}' is in flight. Roll back, and try again.`,
+  )
 }
 
 class HandlerContext implements InboxContext {

@@ -19,7 +19,10 @@ import {
 } from '@txbox/sql'
 
 /** A lock on a row, or on a table, could not be acquired in time. */
-const LOCK_WAIT_TIMEOUT = 1205
+export const LOCK_WAIT_TIMEOUT = 1205
+
+/** NOWAIT found a row that another transaction has locked. */
+export const LOCK_NOT_AVAILABLE = 3572
 
 /** The key exists already. */
 export const DUPLICATE_KEY = 1062

@@ -19,22 +19,47 @@ export function inboxStatements({ inbox }: Tables, engine: ServerTraits['engine'
   const incoming = (column: string): string =>
     engine === 'mysql' ? `incoming.${column}` : `values(${column})`
   const row = '(?, ?, ?, utc_timestamp(6), utc_timestamp(6) + interval ? microsecond'
+  const found = `cast(i.expires_at > utc_timestamp(6) as char) as live, ${PROCESSED_AT},
+  cast(i.correlation_id as binary) as correlation_id, cast(i.result as binary) as result,
+  hex(i.content_hash) as content_hash`
+  /** `extras`: with results and hashes of contents. */
+  const claimBatch = (rows: readonly string[], extras: boolean): string => `
+insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_at, ${extras ? 'result, content_hash, ' : ''}claim_token)
+values ${rows.join(',')}${engine === 'mysql' ? ' as incoming' : ''}
+on duplicate key update
+  claim_token = if(last_insert_id(length(${inbox}.consumer)) and ${inbox}.expires_at <= utc_timestamp(6), ${incoming('claim_token')}, ${inbox}.claim_token),
+  correlation_id = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('correlation_id')}, ${inbox}.correlation_id),
+  result = if(${inbox}.expires_at <= utc_timestamp(6), ${extras ? incoming('result') : 'null'}, ${inbox}.result),
+  content_hash = if(${inbox}.expires_at <= utc_timestamp(6), ${extras ? incoming('content_hash') : 'null'}, ${inbox}.content_hash),
+  processed_at = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('processed_at')}, ${inbox}.processed_at),
+  expires_at = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('expires_at')}, ${inbox}.expires_at)`
   return {
     /** Inserts a claim, or fails with 1062. Waits for an open claim of the same key in another transaction. */
     claim: `
 insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_at)
 values ${row})`,
 
+    /** Like `claim`, with a result and the hash of the content. */
+    claimWith: `
+insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_at, result, content_hash)
+values ${row}, ?, ?)`,
+
     /**
      * Reads the claim of the key. A locking read, because at REPEATABLE READ a plain read does not see a winner that is
      * newer than the snapshot. It never waits, because the failed INSERT has left a shared lock.
      */
     read: `
-select cast(i.expires_at > utc_timestamp(6) as char) as live, ${PROCESSED_AT},
-  cast(i.correlation_id as binary) as correlation_id
+select ${found}
 from ${inbox} as i
 where i.consumer = ? and i.\`key\` = ?
 lock in share mode`,
+
+    /** MySQL: reads the claim of the key, or fails with 3572 while another transaction has a claim in flight. */
+    readNoWait: `
+select ${found}
+from ${inbox} as i
+where i.consumer = ? and i.\`key\` = ?
+for share nowait`,
 
     /**
      * Takes over an expired claim. Of several concurrent statements, one gets the row. A matching row is always
@@ -46,6 +71,19 @@ update ${inbox} force index (primary)
 set correlation_id = ?, processed_at = utc_timestamp(6), expires_at = utc_timestamp(6) + interval ? microsecond,
   result = null, content_hash = null, claim_token = null
 where consumer = ? and \`key\` = ? and expires_at <= utc_timestamp(6)`,
+
+    /** Like `renew`, with a result and the hash of the content. */
+    renewWith: `
+update ${inbox} force index (primary)
+set correlation_id = ?, processed_at = utc_timestamp(6), expires_at = utc_timestamp(6) + interval ? microsecond,
+  result = ?, content_hash = ?, claim_token = null
+where consumer = ? and \`key\` = ? and expires_at <= utc_timestamp(6)`,
+
+    /** The claim was won in this transaction, so that nobody else can change its row. */
+    saveResult: `
+update ${inbox} force index (primary)
+set result = ?
+where consumer = ? and \`key\` = ?`,
 
     /** Takes back a claim that turned out to have been written outside a transaction. */
     takeBack: `
@@ -68,16 +106,13 @@ where consumer = ? and claim_token = ? and \`key\` in (?)`,
      * INSERT then shows whether all claims were new. The counts do not show this, because they depend on FOUND_ROWS.
      * expires_at is assigned last, because MySQL assigns from left to right.
      */
-    claimBatch: (rows: readonly string[]) => `
-insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_at, claim_token)
-values ${rows.join(',')}${engine === 'mysql' ? ' as incoming' : ''}
-on duplicate key update
-  claim_token = if(last_insert_id(length(${inbox}.consumer)) and ${inbox}.expires_at <= utc_timestamp(6), ${incoming('claim_token')}, ${inbox}.claim_token),
-  correlation_id = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('correlation_id')}, ${inbox}.correlation_id),
-  result = if(${inbox}.expires_at <= utc_timestamp(6), null, ${inbox}.result),
-  content_hash = if(${inbox}.expires_at <= utc_timestamp(6), null, ${inbox}.content_hash),
-  processed_at = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('processed_at')}, ${inbox}.processed_at),
-  expires_at = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('expires_at')}, ${inbox}.expires_at)`,
+    claimBatch: (rows: readonly string[]) => claimBatch(rows, false),
+
+    /** One row of `claimBatchWith`. */
+    claimBatchWithRow: `${row}, ?, ?, ?)`,
+
+    /** Like `claimBatch`, with results and hashes of contents. */
+    claimBatchWith: (rows: readonly string[]) => claimBatch(rows, true),
 
     /**
      * Reads which claims belong to this batch. All rows are locked by {@link claimBatch}; each is looked up by its
@@ -86,7 +121,8 @@ on duplicate key update
      */
     readBatch: `
 select hex(i.\`key\`) as \`key\`, cast(i.claim_token <=> ? as char) as mine, ${PROCESSED_AT},
-  cast(i.correlation_id as binary) as correlation_id
+  cast(i.correlation_id as binary) as correlation_id, cast(i.result as binary) as result,
+  hex(i.content_hash) as content_hash
 from json_table(?, '$[*]' columns (hexadecimal varchar(1024) character set ascii path '$')) as asked
 straight_join ${inbox} as i force index (primary) on i.consumer = ? and i.\`key\` = unhex(asked.hexadecimal)
 ${engine === 'mysql' ? 'for share of i' : 'lock in share mode'}`,

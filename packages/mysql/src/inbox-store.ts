@@ -4,16 +4,27 @@ import {
   InvalidMessageError,
   NotInTransactionError,
   type Claim,
+  type ClaimOptions,
   type ClaimResult,
   type InboxStore,
   type Session,
 } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
-import { CLAIMING, CLAIM_ROUNDS, takenClaim, unsettledClaim, type Row } from '@txbox/sql'
+import {
+  CLAIMING,
+  CLAIM_ROUNDS,
+  SAVING_RESULT,
+  claimGone,
+  hasExtras,
+  takenClaim,
+  unsettledClaim,
+  type Row,
+} from '@txbox/sql'
 import { columns } from './columns.ts'
 import { DUPLICATE_KEY, numberOf } from './errors.ts'
 import type { inboxStatementsByEngine } from './inbox-statements.ts'
 import { fill, type Value } from './literals.ts'
+import { boundLockWait, isHeldByAnother, type BoundStatements, type LockWait } from './lock-wait.ts'
 import { rowsByPacket } from './rows-by-packet.ts'
 import { assertInTransaction, execute, executeAnywhere, type MysqlSession } from './session.ts'
 
@@ -27,24 +38,52 @@ export class MysqlInboxStore implements InboxStore {
     this.#statements = statements
   }
 
-  async claim(session: Session, claim: Claim): Promise<ClaimResult> {
+  claim(session: Session, claim: Claim, options: ClaimOptions = {}): Promise<ClaimResult> {
+    const wait = lockWaitOf(session, options)
+    return boundLockWait(session, wait, (statements) =>
+      wait.isReported
+        ? this.#claimReported(session, claim, statements)
+        : this.#claim(session, claim, statements),
+    )
+  }
+
+  /** Like `#claim`, but answers at once if another transaction has a claim in flight. */
+  async #claimReported(session: Session, claim: Claim, statements: BoundStatements): Promise<ClaimResult> {
+    try {
+      if (statements.canProbe) {
+        const { rows } = await statements.send(this.#sql(session).readNoWait, keyOf(claim))
+        if (columns.flag(rows[0], 'live')) return takenClaim(columns, rows[0]!)
+      }
+      return await this.#claim(session, claim, statements)
+    } catch (error) {
+      if (await isHeldByAnother(session, error)) return { status: 'in-flight' }
+      throw error
+    }
+  }
+
+  async #claim(session: Session, claim: Claim, { send }: BoundStatements): Promise<ClaimResult> {
     const sql = this.#sql(session)
-    const key = keyOf(claim.consumer, claim.key)
-    const rest = [claim.correlationId ?? null, microseconds(claim.retentionMs)]
+    const key = keyOf(claim)
+    const extras = hasExtras(claim)
+    const rest = [
+      claim.correlationId ?? null,
+      microseconds(claim.retentionMs),
+      ...(extras ? extrasOf(claim) : []),
+    ]
     for (let round = 0; round < CLAIM_ROUNDS; round++) {
       try {
-        const { inTransaction } = await execute(session, CLAIMING, sql.claim, [...key, ...rest])
+        const { inTransaction } = await send(extras ? sql.claimWith : sql.claim, [...key, ...rest])
         if (inTransaction === false) await this.#refuse(session, key)
         return { status: 'won' }
       } catch (error) {
         if (numberOf(error) !== DUPLICATE_KEY) throw error
       }
 
-      const { rows } = await execute(session, CLAIMING, sql.read, key)
+      const { rows } = await send(sql.read, key)
       const found = rows[0]
       if (found !== undefined && columns.flag(found, 'live')) return takenClaim(columns, found)
       if (found !== undefined) {
-        const renewed = await execute(session, CLAIMING, sql.renew, [...rest, ...key])
+        const renewed = await send(extras ? sql.renewWith : sql.renew, [...rest, ...key])
         if (renewed.affected > 0) {
           if (renewed.inTransaction === false) await this.#refuse(session, key)
           return { status: 'won' }
@@ -57,49 +96,83 @@ export class MysqlInboxStore implements InboxStore {
   async claimBatch(
     session: Session,
     claims: readonly Claim[],
-    options: { readonly times: boolean },
+    options: ClaimOptions & { readonly times: boolean },
   ): Promise<readonly ClaimResult[]> {
-    const [first] = claims
-    if (first === undefined) return []
+    if (claims.length === 0) return []
+    const wait = lockWaitOf(session, options)
+    const batch = this.#batchOf(session, claims)
+    return boundLockWait(session, wait, async (statements) => {
+      try {
+        return await this.#claimBatch(session, claims, { batch, times: options.times, ...statements })
+      } catch (error) {
+        if (!wait.isReported || !(await isHeldByAnother(session, error))) throw error
+      }
+      // Another transaction has one of the claims in flight: only single claims can find out which.
+      await this.#takeBackBatch(session, batch)
+      const results = new Map<Claim, ClaimResult>()
+      for (const claim of batch.claims) {
+        results.set(claim, await this.#claimReported(session, claim, statements))
+      }
+      return claims.map((claim) => results.get(claim)!)
+    })
+  }
+
+  /** The rows of a batch, in the order of their keys. */
+  #batchOf(session: Session, claims: readonly Claim[]): Batch {
     const sql = this.#sql(session)
-    const consumer = Buffer.from(first.consumer)
+    const extras = claims.some(hasExtras)
     const token = randomFillSync(Buffer.alloc(16))
-    const keys = claims.map((claim) => Buffer.from(claim.key))
-    const order = [...keys.keys()].sort((a, b) => Buffer.compare(keys[a]!, keys[b]!))
-    const rows = order.map((index) => {
-      const { correlationId, retentionMs } = claims[index]!
-      const values = [consumer, keys[index]!, correlationId ?? null, microseconds(retentionMs), token]
-      return { key: keys[index]!, row: fill(sql.claimBatchRow, values) }
+    const consumer = Buffer.from(claims[0]!.consumer)
+    const keyed = claims.map((claim) => ({ claim, key: Buffer.from(claim.key) }))
+    keyed.sort((a, b) => Buffer.compare(a.key, b.key))
+    const rows = keyed.map(({ claim, key }) => {
+      const plain = [consumer, key, claim.correlationId ?? null, microseconds(claim.retentionMs)]
+      return {
+        key,
+        row: extras
+          ? fill(sql.claimBatchWithRow, [...plain, ...extrasOf(claim), token])
+          : fill(sql.claimBatchRow, [...plain, token]),
+      }
     })
     const { maxStatementBytes } = (session as MysqlSession).server
-    const headBytes = sql.claimBatch([]).length
+    const textOf = extras ? sql.claimBatchWith : sql.claimBatch
+    const headBytes = textOf([]).length
     const packets = rowsByPacket(rows, headBytes, maxStatementBytes)
     refuseTooLong(packets, headBytes, maxStatementBytes)
+    return { consumer, token, packets, textOf, claims: keyed.map(({ claim }) => claim) }
+  }
 
+  async #claimBatch(
+    session: Session,
+    claims: readonly Claim[],
+    { batch, times, send }: BoundStatements & { readonly batch: Batch; readonly times: boolean },
+  ): Promise<readonly ClaimResult[]> {
+    const { consumer, token, packets, textOf } = batch
     let allNew = true
     for (const packet of packets) {
-      const text = sql.claimBatch(packet.map(({ row }) => row))
-      const answer = await execute(session, CLAIMING, text, []).catch((error: unknown) => {
+      const text = textOf(packet.map(({ row }) => row))
+      const answer = await send(text, []).catch((error: unknown) => {
         // The transaction was ended after an earlier packet, perhaps by a COMMIT.
         if (error instanceof NotInTransactionError && packet !== packets[0]) return undefined
         throw error
       })
       if (answer === undefined || answer.inTransaction === false) {
-        return this.#refuseBatch(session, { consumer, token, packets })
+        await this.#takeBackBatch(session, batch)
+        throw outside()
       }
       if (answer.insertId !== 0) allNew = false
     }
-    if (allNew && !options.times) return claims.map(() => ({ status: 'won' }))
+    if (allNew && !times) return claims.map(() => ({ status: 'won' }))
 
     const byKey = new Map<string, Row>()
     for (const packet of packets) {
       const asked = JSON.stringify(packet.map(({ key }) => key.toString('hex')))
-      const { rows: found } = await execute(session, CLAIMING, sql.readBatch, [token, asked, consumer])
+      const { rows: found } = await send(this.#sql(session).readBatch, [token, asked, consumer])
       for (const row of found) byKey.set(columns.text(row, 'key').toLowerCase(), row)
     }
-    return keys.map((key): ClaimResult => {
-      const row = byKey.get(key.toString('hex'))
-      if (row === undefined) throw unsettledClaim(first.consumer)
+    return claims.map((claim): ClaimResult => {
+      const row = byKey.get(Buffer.from(claim.key).toString('hex'))
+      if (row === undefined) throw unsettledClaim(claim.consumer)
       const isOwn = columns.flag(row, 'mine')
       return isOwn
         ? { status: 'won', processedAt: columns.date(row, 'processed_at') }
@@ -107,10 +180,16 @@ export class MysqlInboxStore implements InboxStore {
     })
   }
 
+  async saveResult(session: Session, claim: Pick<Claim, 'consumer' | 'key'>, result: string): Promise<void> {
+    const values = [result, ...keyOf(claim)]
+    const { affected } = await execute(session, SAVING_RESULT, this.#sql(session).saveResult, values)
+    if (affected === 0) throw claimGone()
+  }
+
   async find(session: Session, consumer: string, key: string): Promise<boolean> {
     await assertInTransaction(session)
     const doing = 'looking for the message in the inbox'
-    const { rows } = await execute(session, doing, this.#sql(session).find, keyOf(consumer, key))
+    const { rows } = await execute(session, doing, this.#sql(session).find, keyOf({ consumer, key }))
     return rows.length > 0
   }
 
@@ -118,8 +197,8 @@ export class MysqlInboxStore implements InboxStore {
     await assertInTransaction(session)
     const doing = 'removing a claim from the inbox'
     const sql = this.#sql(session)
-    const { affected } = await execute(session, doing, sql.removeLive, keyOf(consumer, key))
-    if (affected === 0) await execute(session, doing, sql.removeExpired, keyOf(consumer, key))
+    const { affected } = await execute(session, doing, sql.removeLive, keyOf({ consumer, key }))
+    if (affected === 0) await execute(session, doing, sql.removeExpired, keyOf({ consumer, key }))
     return affected > 0
   }
 
@@ -129,13 +208,12 @@ export class MysqlInboxStore implements InboxStore {
     throw outside()
   }
 
-  /** Deletes all claims that this batch has made so far, because the transaction may have ended with a COMMIT. */
-  async #refuseBatch(session: Session, { consumer, token, packets }: Batch): Promise<never> {
+  /** Deletes all claims that this batch has made so far; if the transaction has ended, perhaps with a COMMIT, too. */
+  async #takeBackBatch(session: Session, { consumer, token, packets }: Batch): Promise<void> {
     for (const packet of packets) {
       const keys = packet.map(({ key }) => key)
       await executeAnywhere(session, CLAIMING, this.#sql(session).takeBackBatch, [consumer, token, keys])
     }
-    throw outside()
   }
 
   #sql(session: Session): Statements['mysql'] {
@@ -145,7 +223,11 @@ export class MysqlInboxStore implements InboxStore {
 
 interface Batch {
   readonly consumer: Buffer
+  /** Marks the rows that this batch has written. */
   readonly token: Buffer
+  /** In the order of their keys. */
+  readonly claims: readonly Claim[]
+  readonly textOf: (rows: readonly string[]) => string
   readonly packets: readonly (readonly { readonly key: Buffer; readonly row: string }[])[]
 }
 
@@ -160,7 +242,23 @@ function refuseTooLong(packets: Batch['packets'], headBytes: number, maxBytes: n
   }
 }
 
-function keyOf(consumer: string, key: string): readonly Value[] {
+/**
+ * The bound on waits for locks, in seconds. A reported claim does not wait; MySQL, which has no such setting, waits for
+ * one second.
+ */
+function lockWaitOf(session: Session, { inFlight, lockTimeoutMs }: ClaimOptions): LockWait {
+  if (inFlight === 'report') {
+    const seconds = (session as MysqlSession).server.engine === 'mariadb' ? 0 : 1
+    return { seconds, isReported: true }
+  }
+  return { seconds: lockTimeoutMs && Math.ceil(lockTimeoutMs / 1000), isReported: false }
+}
+
+function extrasOf({ result, contentHash }: Claim): Value[] {
+  return [result ?? null, contentHash ?? null]
+}
+
+function keyOf({ consumer, key }: Pick<Claim, 'consumer' | 'key'>): readonly Value[] {
   return [{ utf8: consumer }, { utf8: key }]
 }
 

@@ -1,4 +1,6 @@
 /* PostgreSQL has ON CONFLICT DO NOTHING and RETURNING; on MySQL and MariaDB a duplicate is an error of a plain INSERT. */
+import { claimBatchStatement, turnOf } from './inbox-batch-statements.ts'
+
 /** Milliseconds of the Unix time as text, so that no type parser of the user changes the value. */
 const PROCESSED_AT =
   "pg_catalog.floor(pg_catalog.date_part('epoch', nullif(nullif(processed_at, 'infinity'::timestamptz), '-infinity'::timestamptz)) * 1000::double precision)::bigint::text as processed_at"
@@ -22,9 +24,44 @@ insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at)
 values ($1, $2, $3, pg_catalog.clock_timestamp(), ${expiry})
 on conflict (consumer, key) do nothing`,
 
+    /** Like `claim`, with a result and the hash of the content. */
+    claimWith: `
+insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at, result, content_hash)
+values ($1, $2, $3, pg_catalog.clock_timestamp(), ${expiry}, $5, pg_catalog.decode($6, 'hex'))
+on conflict (consumer, key) do nothing`,
+
+    /**
+     * Like `claimWith`, but never waits for a transaction that has claimed the key with this statement: such a
+     * transaction holds the lock of the key. `free` is false while it does.
+     */
+    claimReported: `
+with turn as materialized (
+  select ${turnOf(schema, '$2')} as free
+), inserted as (
+  insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at, result, content_hash)
+  select $1::text, $2::text, $3::text, pg_catalog.clock_timestamp(), ${expiry}, $5::text, pg_catalog.decode($6, 'hex')
+  from turn
+  where turn.free
+  on conflict (consumer, key) do nothing
+  returning 1
+)
+select turn.free::text as free, (select pg_catalog.count(*) from inserted)::text as won
+from turn`,
+
+    /**
+     * Bounds the waits for locks until `unbind`, or until the transaction or savepoint rolls back. Returns the setting
+     * before.
+     */
+    bind: `
+select pg_catalog.current_setting('lock_timeout') as before, pg_catalog.set_config('lock_timeout', $1, true) as bound`,
+
+    unbind: `
+select pg_catalog.set_config('lock_timeout', $1, true) as bound`,
+
     /** Reads the claim of the key. Uses clock_timestamp(), because now() does not advance in a long transaction. */
     read: `
-select (expires_at > pg_catalog.clock_timestamp())::text as live, ${PROCESSED_AT}, correlation_id
+select (expires_at > pg_catalog.clock_timestamp())::text as live, ${PROCESSED_AT}, correlation_id, result,
+  pg_catalog.encode(content_hash, 'hex') as content_hash
 from ${inbox}
 where consumer = $1 and key = $2`,
 
@@ -37,48 +74,26 @@ update ${inbox}
 set correlation_id = $3, processed_at = pg_catalog.clock_timestamp(), expires_at = ${expiry}, result = null, content_hash = null
 where consumer = $1 and key = $2 and expires_at <= pg_catalog.clock_timestamp()`,
 
-    /**
-     * Makes many claims with one statement: inserts new claims, takes over expired ones, and reports live ones. Keys
-     * are sorted, and the count makes every plan insert before it locks, so that all batches lock in one order.
-     * 'unsettled': another transaction interfered; run the statement again.
-     */
-    claimBatch: `
-with input as materialized (
-  select key, correlation_id
-  from rows from (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) with ordinality as given (key, correlation_id, n)
-  order by n
-), inserted as (
-  insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at)
-  select $1, key, correlation_id, pg_catalog.clock_timestamp(), ${expiry} from input
-  on conflict (consumer, key) do nothing
-  returning key, processed_at
-), expired as materialized (
-  select held.key, input.correlation_id
-  from ${inbox} as held join input on held.key = input.key collate "C"
-  where held.consumer = $1 and held.expires_at <= pg_catalog.clock_timestamp()
-    and (select pg_catalog.count(*) from inserted) >= 0
-  order by held.key
-  for update of held
-), renewed as (
-  update ${inbox} as held
-  set correlation_id = expired.correlation_id, processed_at = pg_catalog.clock_timestamp(), expires_at = ${expiry},
-      result = null, content_hash = null
-  from expired
-  where held.consumer = $1 and held.key = expired.key
-  returning held.key, held.processed_at
-)
-select input.key,
-  case
-    when inserted.key is not null or renewed.key is not null then 'won'
-    when held.expires_at > pg_catalog.clock_timestamp() then 'taken'
-    else 'unsettled'
-  end as state,
-  pg_catalog.floor(pg_catalog.date_part('epoch', nullif(nullif(coalesce(inserted.processed_at, renewed.processed_at, held.processed_at), 'infinity'::timestamptz), '-infinity'::timestamptz)) * 1000::double precision)::bigint::text as processed_at,
-  held.correlation_id
-from input
-left join inserted on inserted.key = input.key collate "C"
-left join renewed on renewed.key = input.key collate "C"
-left join ${inbox} as held on held.consumer = $1 and held.key = input.key collate "C"`,
+    /** Like `renew`, with a result and the hash of the content. */
+    renewWith: `
+update ${inbox}
+set correlation_id = $3, processed_at = pg_catalog.clock_timestamp(), expires_at = ${expiry}, result = $5, content_hash = pg_catalog.decode($6, 'hex')
+where consumer = $1 and key = $2 and expires_at <= pg_catalog.clock_timestamp()`,
+
+    /** The claim was won in this transaction, so that nobody else can change its row. */
+    saveResult: `
+update ${inbox}
+set result = $3
+where consumer = $1 and key = $2`,
+
+    /** Makes many claims with one statement. */
+    claimBatch: claimBatchStatement(schema, { extras: false, reported: false }),
+
+    /** Like `claimBatch`, with results and hashes of contents. */
+    claimBatchWith: claimBatchStatement(schema, { extras: true, reported: false }),
+
+    /** Like `claimBatchWith`, but never waits for a transaction that has claimed a key in this way. */
+    claimBatchReported: claimBatchStatement(schema, { extras: true, reported: true }),
 
     /**
      * Counts the claims that were written by this transaction and still exist. A visible row whose transaction is in

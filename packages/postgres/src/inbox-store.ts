@@ -1,6 +1,14 @@
 /* PostgreSQL counts the rows that a claim wrote; on MySQL and MariaDB a duplicate is an error, and a batch has a token. */
-import type { Claim, ClaimResult, InboxStore, Session } from '@txbox/core'
-import { CLAIMING, CLAIM_ROUNDS, takenClaim, unsettledClaim } from '@txbox/sql'
+import type { Claim, ClaimOptions, ClaimResult, InboxStore, Session } from '@txbox/core'
+import {
+  CLAIMING,
+  CLAIM_ROUNDS,
+  SAVING_RESULT,
+  claimGone,
+  hasExtras,
+  takenClaim,
+  unsettledClaim,
+} from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { inboxStatements } from './inbox-statements.ts'
 import { execute, write, type PostgresSession } from './session.ts'
@@ -13,39 +21,83 @@ export class PostgresInboxStore implements InboxStore {
     this.#sql = statements
   }
 
-  async claim(session: Session, claim: Claim): Promise<ClaimResult> {
+  claim(session: Session, claim: Claim, options: ClaimOptions = {}): Promise<ClaimResult> {
+    return this.#within(session, options, () => this.#claim(session, claim, options))
+  }
+
+  async #claim(session: Session, claim: Claim, { inFlight }: ClaimOptions): Promise<ClaimResult> {
     const key = [claim.consumer, claim.key]
-    const values = [...key, claim.correlationId ?? null, interval(claim.retentionMs)]
+    const plain = [...key, claim.correlationId ?? null, interval(claim.retentionMs)]
+    const extras = hasExtras(claim)
+    const values = extras ? [...plain, ...extrasOf(claim)] : plain
     for (let round = 0; round < CLAIM_ROUNDS; round++) {
-      if ((await write(session, CLAIMING, this.#sql.claim, values)) > 0) return this.#won(session, claim)
+      let free = true
+      if (inFlight === 'report') {
+        const reported = [...plain, ...extrasOf(claim)]
+        const { rows } = await execute(session, CLAIMING, this.#sql.claimReported, reported)
+        if (columns.number(rows[0], 'won') > 0) return this.#won(session, claim)
+        free = columns.flag(rows[0], 'free')
+      } else if (
+        (await write(session, CLAIMING, extras ? this.#sql.claimWith : this.#sql.claim, values)) > 0
+      ) {
+        return this.#won(session, claim)
+      }
 
       const { rows } = await execute(session, CLAIMING, this.#sql.read, key)
       const found = rows[0]
       if (found !== undefined && columns.flag(found, 'live')) return takenClaim(columns, found)
-      if (found !== undefined && (await write(session, CLAIMING, this.#sql.renew, values)) > 0) {
+      if (!free) return { status: 'in-flight' }
+      const renew = extras ? this.#sql.renewWith : this.#sql.renew
+      if (found !== undefined && (await write(session, CLAIMING, renew, values)) > 0) {
         return this.#won(session, claim)
       }
     }
     throw unsettledClaim(claim.consumer)
   }
 
-  async claimBatch(session: Session, claims: readonly Claim[]): Promise<readonly ClaimResult[]> {
+  claimBatch(
+    session: Session,
+    claims: readonly Claim[],
+    options: ClaimOptions = {},
+  ): Promise<readonly ClaimResult[]> {
+    return this.#within(session, options, () => this.#claimBatch(session, claims, options))
+  }
+
+  async #claimBatch(
+    session: Session,
+    claims: readonly Claim[],
+    { inFlight }: ClaimOptions,
+  ): Promise<readonly ClaimResult[]> {
+    const reported = inFlight === 'report'
+    const extras = reported || claims.some(hasExtras)
+    const text = reported
+      ? this.#sql.claimBatchReported
+      : extras
+        ? this.#sql.claimBatchWith
+        : this.#sql.claimBatch
     const results = new Map<string, ClaimResult>()
     // Any order that is the same in every process works; this one is by UTF-16 code units.
     let left = claims.toSorted((a, b) => (a.key < b.key ? -1 : 1))
     for (let round = 0; round < CLAIM_ROUNDS && left.length > 0; round++) {
       const [{ consumer, retentionMs }] = left as [Claim]
-      const { rows } = await execute(session, CLAIMING, this.#sql.claimBatch, [
+      const { rows } = await execute(session, CLAIMING, text, [
         consumer,
         left.map((claim) => claim.key),
         left.map((claim) => claim.correlationId ?? null),
         interval(retentionMs),
+        ...(extras
+          ? [
+              left.map((claim) => claim.result ?? null),
+              left.map(({ contentHash }) => hexadecimal(contentHash)),
+            ]
+          : []),
       ])
       for (const row of rows) {
         const key = row['key'] as string
         if (row['state'] === 'won')
           results.set(key, { status: 'won', processedAt: columns.date(row, 'processed_at') })
         if (row['state'] === 'taken') results.set(key, takenClaim(columns, row))
+        if (row['state'] === 'in-flight') results.set(key, { status: 'in-flight' })
       }
       left = left.filter((claim) => !results.has(claim.key))
     }
@@ -56,6 +108,27 @@ export class PostgresInboxStore implements InboxStore {
       if (result === undefined) throw unsettledClaim(claim.consumer)
       return result
     })
+  }
+
+  async saveResult(
+    session: Session,
+    { consumer, key }: Pick<Claim, 'consumer' | 'key'>,
+    result: string,
+  ): Promise<void> {
+    const values = [consumer, key, result]
+    if ((await write(session, SAVING_RESULT, this.#sql.saveResult, values)) === 0) throw claimGone()
+  }
+
+  /** Runs statements with the setting `lock_timeout`. An error takes the setting back with the transaction. */
+  #within<R>(session: Session, { lockTimeoutMs }: ClaimOptions, work: () => Promise<R>): Promise<R> {
+    return lockTimeoutMs === undefined ? work() : this.#bound(session, lockTimeoutMs, work)
+  }
+
+  async #bound<R>(session: Session, lockTimeoutMs: number, work: () => Promise<R>): Promise<R> {
+    const { rows } = await execute(session, CLAIMING, this.#sql.bind, [String(Math.ceil(lockTimeoutMs))])
+    const result = await work()
+    await execute(session, CLAIMING, this.#sql.unbind, [columns.text(rows[0], 'before')])
+    return result
   }
 
   async find(session: Session, consumer: string, key: string): Promise<boolean> {
@@ -87,6 +160,15 @@ export class PostgresInboxStore implements InboxStore {
       return columns.number(rows[0], 'held') === keys.length
     }
   }
+}
+
+function extrasOf({ result, contentHash }: Claim): (string | null)[] {
+  return [result ?? null, hexadecimal(contentHash)]
+}
+
+/** Hexadecimal, so that no library changes the type of the bytes. */
+function hexadecimal(hash: Uint8Array | undefined): string | null {
+  return hash === undefined ? null : Buffer.from(hash).toString('hex')
 }
 
 /** Text, because the server parses text faster than it multiplies a number. */

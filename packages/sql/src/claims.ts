@@ -1,4 +1,4 @@
-import { TransactionConflictError, type ClaimResult } from '@txbox/core'
+import { TransactionAbortedError, TransactionConflictError, type Claim, type ClaimResult } from '@txbox/core'
 import type { Row, RowReader } from './row-reader.ts'
 
 /** The maximum number of attempts to decide a claim while others change the row. In practice two or three suffice. */
@@ -12,7 +12,26 @@ export function takenClaim(read: RowReader, row: Row): ClaimResult {
     status: 'taken',
     firstProcessedAt: read.date(row, 'processed_at'),
     correlationId: read.optionalText(row, 'correlation_id'),
+    contentHash: hashOf(read.optionalText(row, 'content_hash')),
+    result: read.optionalText(row, 'result'),
   }
+}
+
+/** Whether the claim writes more than its key, so that the shorter statements do not suffice. */
+export function hasExtras({ contentHash, result }: Claim): boolean {
+  return contentHash !== undefined || result !== undefined
+}
+
+function hashOf(hexadecimal: string | undefined): Uint8Array | undefined {
+  return hexadecimal === undefined ? undefined : Buffer.from(hexadecimal, 'hex')
+}
+
+export const SAVING_RESULT = 'storing the result of the message in the inbox'
+
+export function claimGone(): TransactionAbortedError {
+  return new TransactionAbortedError(
+    `${SAVING_RESULT}: the claim does not exist anymore, because it was removed or rolled back. Roll back.`,
+  )
 }
 
 export function unsettledClaim(consumer: string): TransactionConflictError {

@@ -1,5 +1,13 @@
 export { STAMP_BOUNDS, inlineBytes, toStamp, withinBytes, withoutLater } from './backlog.ts'
-export { CLAIMING, CLAIM_ROUNDS, takenClaim, unsettledClaim } from './claims.ts'
+export {
+  CLAIMING,
+  CLAIM_ROUNDS,
+  SAVING_RESULT,
+  claimGone,
+  hasExtras,
+  takenClaim,
+  unsettledClaim,
+} from './claims.ts'
 export {
   NETWORK_CODES,
   conflict,

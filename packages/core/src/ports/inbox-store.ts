@@ -8,6 +8,24 @@ export interface Claim {
   readonly correlationId: string | undefined
   /** How long the claim is remembered, counted from now by the database's clock. */
   readonly retentionMs: number
+  /** The SHA-256 of the content, 32 bytes, to distinguish other content under the same key. */
+  readonly contentHash?: Uint8Array | undefined
+  /** A result that is known before the claim is made. At most `LIMITS.resultBytes` in UTF-8. */
+  readonly result?: string | undefined
+}
+
+export interface ClaimOptions {
+  /**
+   * What a claim does while another transaction has a claim of the same key that is neither committed nor rolled back:
+   * `'wait'` for the end of that transaction, or `'report'` it as `'in-flight'` at once (on MySQL within about a
+   * second). On PostgreSQL a claim is reported only if it was itself made with `'report'`. @default 'wait'
+   */
+  readonly inFlight?: 'wait' | 'report' | undefined
+  /**
+   * The longest wait for a lock, in milliseconds; MySQL and MariaDB round it up to whole seconds. A longer wait is a
+   * `TransactionConflictError`. Changes no setting of the connection beyond the claim. @default the connection's setting
+   */
+  readonly lockTimeoutMs?: number | undefined
 }
 
 export type ClaimResult =
@@ -16,8 +34,19 @@ export type ClaimResult =
    * the instant only on request.
    */
   | { readonly status: 'won'; readonly processedAt?: Date }
-  /** A live claim exists: another transaction committed it, or this transaction made it earlier. */
-  | { readonly status: 'taken'; readonly firstProcessedAt: Date; readonly correlationId: string | undefined }
+  /**
+   * A live claim exists: another transaction committed it, or this transaction made it earlier. `contentHash` and
+   * `result` are those of the live claim; `claimBatch` returns them only if one of its own claims has either.
+   */
+  | {
+      readonly status: 'taken'
+      readonly firstProcessedAt: Date
+      readonly correlationId: string | undefined
+      readonly contentHash: Uint8Array | undefined
+      readonly result: string | undefined
+    }
+  /** Another transaction has an open claim of the key. Only with `inFlight: 'report'`. */
+  | { readonly status: 'in-flight' }
 
 /**
  * The inbox table.
@@ -31,8 +60,8 @@ export type ClaimResult =
  * - Outside a transaction, every method throws `NotInTransactionError`, and nothing is written.
  */
 export interface InboxStore {
-  /** Makes one claim, with one round trip if the key is new. */
-  claim(session: Session, claim: Claim): Promise<ClaimResult>
+  /** Makes one claim, with one round trip if the key is new and there are no options. */
+  claim(session: Session, claim: Claim, options?: ClaimOptions): Promise<ClaimResult>
   /**
    * Makes all claims or none. The number of round trips does not depend on the number of claims. Claims are made in one
    * global order, so that two batches that share keys do not deadlock.
@@ -43,8 +72,14 @@ export interface InboxStore {
   claimBatch(
     session: Session,
     claims: readonly Claim[],
-    options: { readonly times: boolean },
+    options: ClaimOptions & { readonly times: boolean },
   ): Promise<readonly ClaimResult[]>
+  /**
+   * Stores the result of a claim that this transaction has won.
+   *
+   * @throws {TransactionAbortedError} when the claim does not exist anymore.
+   */
+  saveResult(session: Session, claim: Pick<Claim, 'consumer' | 'key'>, result: string): Promise<void>
   /** Returns whether there is a live claim. Takes no lock. */
   find(session: Session, consumer: string, key: string): Promise<boolean>
   /** Removes a claim, live or expired. @returns whether there was a live claim. */

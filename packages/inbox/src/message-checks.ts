@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto'
+import { InvalidMessageError, type AnyMessage } from '@txbox/core'
+import { canonicalJson, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
+
+/** The SHA-256 of a payload: of its bytes, or of its canonical JSON (RFC 8785), whatever the order of its members. */
+export function contentHash({ payload }: AnyMessage): Uint8Array {
+  const hash = createHash('sha256')
+  if (payload instanceof Uint8Array) hash.update('bytes:').update(payload)
+  else if (payload !== undefined) hash.update('json:').update(canonicalJson(payload))
+  return hash.digest()
+}
+
+const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
+
+/**
+ * The age of a message by the clock of this process, in milliseconds.
+ *
+ * @throws {InvalidMessageError} for a message without a valid `time`.
+ */
+export function ageMs({ time }: AnyMessage, key: InboxKey): number {
+  const at =
+    typeof time === 'string'
+      ? RFC_3339.test(time)
+        ? Date.parse(time.toUpperCase().replace(' ', 'T'))
+        : NaN
+      : Object.prototype.toString.call(time) === '[object Date]'
+        ? (time as Date).getTime()
+        : NaN
+  if (!Number.isNaN(at)) return Date.now() - at
+  throw new InvalidMessageError(
+    `The message with the key '${oneLine(key.text)}' has no usable time, but the option 'maxAgeMs' needs one: expected a ` +
+      `Date, or an RFC 3339 string such as '2026-01-31T23:59:59Z', not ${time instanceof Date ? 'an invalid Date' : nameOf(time)}. ` +
+      'Nothing was written.',
+  )
+}

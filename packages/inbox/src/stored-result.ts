@@ -1,0 +1,41 @@
+import { InvalidMessageError, LIMITS } from '@txbox/core'
+import { oneLine, type InboxKey } from '@txbox/core/internal'
+
+/**
+ * The JSON text of a handler's result. @returns `undefined` for a result that JSON has no text for, such as `undefined`.
+ *
+ * @throws {InvalidMessageError} for a result that is no JSON value (a bigint, a cycle), or is longer than
+ *   `LIMITS.resultBytes`.
+ */
+export function resultText(result: unknown, key: InboxKey): string | undefined {
+  const failed = `The handler's result for the message with the key '${oneLine(key.text)}' cannot be stored`
+  let text: string | undefined
+  try {
+    text = JSON.stringify(result) as string | undefined
+  } catch (cause) {
+    throw new InvalidMessageError(`${failed}: it has no form in JSON. Return a JSON value. Roll back.`, {
+      cause,
+    })
+  }
+  const bytes = text === undefined ? 0 : Buffer.byteLength(text)
+  if (bytes > LIMITS.resultBytes) {
+    throw new InvalidMessageError(
+      `${failed}: it has ${bytes} bytes as JSON; at most ${LIMITS.resultBytes} are allowed. Return a reference to it, ` +
+        'such as an id. Roll back.',
+    )
+  }
+  return text
+}
+
+/** @throws {InvalidMessageError} when the stored text is not JSON: the row was altered. */
+export function parseResult(text: string, key: InboxKey): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch (cause) {
+    throw new InvalidMessageError(
+      `The stored result of the message with the key '${oneLine(key.text)}' is not JSON, so its row in the inbox was ` +
+        'altered. Correct the row, or remove it with forget(). Nothing was written.',
+      { cause },
+    )
+  }
+}

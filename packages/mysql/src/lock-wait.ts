@@ -1,0 +1,69 @@
+/* On MySQL a bound on waits for row locks is a setting that must be put back; see `lock-wait-statements.ts`. */
+import type { Session } from '@txbox/core'
+import { CLAIMING, type SqlResult } from '@txbox/sql'
+import { hasNumber, LOCK_NOT_AVAILABLE, LOCK_WAIT_TIMEOUT } from './errors.ts'
+import { textOf, type Value } from './literals.ts'
+import { lockWaitStatements } from './lock-wait-statements.ts'
+import { execute, executeAnywhere, isInTransaction, type MysqlSession } from './session.ts'
+
+/** Runs one of the statements of a claim. */
+export type Send = (text: string, values: readonly Value[]) => Promise<SqlResult>
+
+/** How long a statement waits for row locks: the session's own bound if `seconds` is absent. */
+export interface LockWait {
+  readonly seconds: number | undefined
+  /** Another transaction's claim is reported, and not waited for. */
+  readonly isReported: boolean
+}
+
+/** Statements of a claim, and whether a read with NOWAIT finds out at once what an INSERT would wait for. */
+export interface BoundStatements {
+  readonly send: Send
+  readonly canProbe: boolean
+}
+
+/**
+ * Runs the statements of a claim, each of which waits for a row lock no longer than `wait` says. The connection's own
+ * setting is the same before and after.
+ */
+export async function boundLockWait<R>(
+  session: Session,
+  { seconds, isReported }: LockWait,
+  work: (statements: BoundStatements) => Promise<R>,
+): Promise<R> {
+  const send: Send = (text, values) => execute(session, CLAIMING, text, values)
+  if (seconds === undefined) return work({ send, canProbe: false })
+  if ((session as MysqlSession).server.engine === 'mariadb') {
+    return work({
+      send: (text, values) => send(lockWaitStatements.within(text, seconds), values),
+      canProbe: false,
+    })
+  }
+  const { rows } = await send(lockWaitStatements.read, [])
+  const before = Number(textOf(rows[0]?.['seconds']))
+  // At a higher level, a locking read of a key that does not exist would lock the gap.
+  const canProbe = isReported && textOf(rows[0]?.['isolation']) === 'READ-COMMITTED'
+  if (before !== seconds) await send(lockWaitStatements.set, [seconds])
+  let result: R
+  try {
+    result = await work({ send, canProbe })
+  } catch (error) {
+    await restore(session, before, seconds).catch(() => undefined)
+    throw error
+  }
+  await restore(session, before, seconds)
+  return result
+}
+
+async function restore(session: Session, before: number, seconds: number): Promise<void> {
+  if (before !== seconds) await executeAnywhere(session, CLAIMING, lockWaitStatements.set, [before])
+}
+
+/**
+ * Returns whether the error says that another transaction has the row, and the transaction goes on. With
+ * `innodb_rollback_on_timeout` the server has rolled it back.
+ */
+export async function isHeldByAnother(session: Session, error: unknown): Promise<boolean> {
+  if (hasNumber(error, LOCK_NOT_AVAILABLE)) return true
+  return hasNumber(error, LOCK_WAIT_TIMEOUT) && (await isInTransaction(session))
+}

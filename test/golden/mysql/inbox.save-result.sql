@@ -1,0 +1,3 @@
+update `txbox_inbox` force index (primary)
+set result = ?
+where consumer = ? and `key` = ?

@@ -1,0 +1,1 @@
+set session innodb_lock_wait_timeout = ?
