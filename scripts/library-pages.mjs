@@ -106,37 +106,45 @@ function save(project, { name, program, blocks }) {
   if (blocks.every(({ file }) => file !== program)) throw new Error(`${FOLDER}/${name}.md has no ${program}.`)
 }
 
+/** After a failure no further task is begun. */
 async function inLanes(tasks) {
   const left = [...tasks]
   const lane = async () => {
-    for (let task = left.shift(); task !== undefined; task = left.shift()) await task()
+    try {
+      for (let task = left.shift(); task !== undefined; task = left.shift()) await task()
+    } finally {
+      left.length = 0
+    }
   }
   await Promise.all(Array.from({ length: LANES }, lane))
 }
 
-async function runPage({ name, program, blocks }, project, env, servers) {
-  const engine = ENGINES[name] ?? 'postgres'
+async function runPage(page, project, env, servers) {
+  const engine = ENGINES[page.name] ?? 'postgres'
   const createDatabase = engine === 'postgres' ? createPostgresDatabase : createMysqlDatabase
   const database = await createDatabase(servers[engine])
-  undo.push(() => database.drop())
-  const command =
-    name === 'bun-sql'
-      ? [...BUN, program]
-      : [process.execPath, name === 'nestjs' ? `dist/${program.replace('.ts', '.js')}` : program]
-  const output = await run(command[0], command.slice(1), path.join(project, name), {
-    ...env,
-    DATABASE_URL: database.url,
-  })
+  try {
+    await runProgram(page, path.join(project, page.name), { ...env, DATABASE_URL: database.url })
+    const left = JSON.stringify(await leftIn(engine, database.url))
+    if (left !== LEFT_BEHIND)
+      throw new Error(`${page.program} left ${left} in the database instead of ${LEFT_BEHIND}.`)
+  } finally {
+    await database.drop()
+  }
+  say(page.program)
+}
+
+/** Runs the program, which says in a comment what each `console.log` prints. */
+async function runProgram({ name, program, blocks }, folder, env) {
+  const compiled = name === 'nestjs' ? `dist/${program.replace('.ts', '.js')}` : program
+  const [command, ...args] = name === 'bun-sql' ? [...BUN, program] : [process.execPath, compiled]
+  const output = await run(command, args, folder, env)
   const { code } = blocks.find(({ file }) => file === program)
   const expected = [...code.matchAll(/^console\.log\(.*\) \/\/ (.+)$/gm)].map(([, line]) => line)
   if (expected.length === 0) throw new Error(`${program} does not say what it prints.`)
   for (const line of expected) {
     if (!output.split('\n').includes(line)) throw new Error(`${program} did not print '${line}':\n${output}`)
   }
-  const left = JSON.stringify(await leftIn(engine, database.url))
-  if (left !== LEFT_BEHIND)
-    throw new Error(`${program} left ${left} in the database instead of ${LEFT_BEHIND}.`)
-  say(program)
 }
 
 /** One effect, one claim, and the messages of the producer and of the handler. */
