@@ -62,7 +62,10 @@ function exitCode({ plant }: ChaosOptions, { first, durationMs, foundAfterMs }: 
     console.log(`The planted bug '${plant.name}' was NOT found within ${seconds} s.`)
     return 1
   }
-  console.log(`The planted bug '${plant.name}' was found after ${seconds} s, by the check '${first.check}'.`)
+  const when = foundAfterMs === undefined ? ', at the end of the run' : ''
+  console.log(
+    `The planted bug '${plant.name}' was found after ${seconds} s${when}, by the check '${first.check}'.`,
+  )
   return 0
 }
 
