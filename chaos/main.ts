@@ -51,7 +51,9 @@ async function main(args: readonly string[]): Promise<number> {
   const result = await runChaos(run)
   console.log(`\n${formatResult(result)}\n`)
   writeReports(options, result)
-  if (result.first !== undefined && options.shrink) await shrink(run, result)
+  if (result.first !== undefined && options.shrink) {
+    await shrink(run, result, { mostMinutes: options.shrinkMinutes })
+  }
   return exitCode(options, result)
 }
 
