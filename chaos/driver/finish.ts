@@ -45,6 +45,8 @@ export interface RunResult {
     readonly extraDeliveries: number
     readonly lostByFailover: number
     readonly effectsLostByFailover: number
+    /** Messages that were dead letters at the end, before they were driven again. */
+    readonly deadLetters: number
     readonly longestStandstillMs: number
     readonly longestStandstillAt: string
     readonly relayDeaths: number
@@ -113,6 +115,7 @@ export async function finish(
       extraDeliveries: recorder.extraDeliveries,
       lostByFailover: losses.committed.size,
       effectsLostByFailover: losses.effects,
+      deadLetters: deadLetters.length,
       longestStandstillMs: Math.round(watch.longest.ms),
       longestStandstillAt: watch.longest.what,
       relayDeaths: fleet.relayDeaths.length,
