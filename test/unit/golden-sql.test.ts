@@ -99,6 +99,7 @@ const PARTS: Record<string, readonly unknown[]> = {
   'hidden.setLevel': ['serializable'],
   'inbox.claimBatch': [['claimBatchRow', 'claimBatchRow']],
   'outbox.append': [['appendRow', 'appendRow']],
+  'outbox.appendLocked': [['appendLockedRow', 'appendRow']],
   'outbox.schedule': [['scheduleRow']],
   'lease.seed': [['seedRow', 'seedRow']],
   'lease.renew': [['heldRow', 'heldRow']],
@@ -124,7 +125,7 @@ const PARTS: Record<string, readonly unknown[]> = {
 }
 
 /** One row or one condition: part of the approved text of the statements in `PARTS`, and no SQL on its own. */
-const FRAGMENT = /^\s*(?:\(\?|\(name|and\b)/
+const FRAGMENT = /^\s*(?:\(\?|\(name|\(\(select|and\b)/
 
 /** The text of a statement. */
 function textOf(area: string, name: string, statements: Areas[string]): string {
@@ -180,7 +181,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
         continue
       expect(text, name).toContain('Else where')
       expect(text, name).not.toMatch(
-        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|redrives|versions|waiting|collections|migrations)\b)/i,
+        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|redrives|versions|waiting|collections|key_locks|migrations)\b)/i,
       )
     }
   })
