@@ -8,6 +8,7 @@ import {
 } from '@txbox/core'
 import { OptionChecker, portsOf } from '@txbox/core/internal'
 import { encodeMessage } from './encode-message.ts'
+import { refuseTooManyKeys } from './refuse-too-many-keys.ts'
 
 /** The id of a stored message. */
 export interface StoredId {
@@ -27,7 +28,7 @@ export interface Outbox<Topics = Record<string, unknown>> {
    *
    * To order the messages of one key across transactions, change the aggregate first and publish afterwards (on a
    * single server, locking the aggregate is enough). The messages of the key are then published in the order of the
-   * changes.
+   * changes. An outbox with `lockKeys` needs no such care.
    *
    * At most 10,000 messages per call, 10 MiB per payload and 64 MiB in all.
    *
@@ -56,10 +57,29 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
    * COMMIT that all notifying transactions of the server share: at high rates, polling is faster. @default false
    */
   notify?: boolean
+  /**
+   * Locks the ordering key of each message until the transaction ends, before the message gets its number, so that the
+   * messages of a key are published in the order of the commits, also if the aggregate is not changed or locked first.
+   * All outboxes that publish the key must have this option; those without it take no lock and wait for none.
+   *
+   * Other transactions with a message of the same key wait until this transaction ends. Two transactions that lock two
+   * keys in opposite order, or a key and a row, deadlock: one of them gets a `TransactionConflictError`, and has
+   * to be run again. The keys of one call are locked in one order; keep one order between calls, or publish all
+   * messages by one call at the end of the transaction. At REPEATABLE READ on PostgreSQL, a statement after the wait
+   * does not see what the other transaction has committed, and gets the same error if it changes such a row.
+   *
+   * At most 1000 distinct keys per call; more are an `InvalidMessageError`. Messages without a key and with
+   * `deliverAt` lock nothing. The lock travels with the INSERT, without a further round trip. On a cluster in which
+   * several nodes accept writes, it orders nothing between transactions on different nodes.
+   *
+   * @default false
+   */
+  lockKeys?: boolean
 }): Outbox<Topics> {
-  const check = new OptionChecker('createOutbox', options).known('database', 'notify')
+  const check = new OptionChecker('createOutbox', options).known('database', 'notify', 'lockKeys')
   const ports = portsOf('createOutbox', options.database)
   const notify = check.flag('notify', false)
+  const lockKeys = check.flag('lockKeys', false)
   if (notify && options.database.engine !== 'postgres') {
     throw new InvalidOptionError(
       "createOutbox: the option 'notify' requires PostgreSQL; on other databases, relays poll. Remove the option.",
@@ -78,8 +98,9 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
       stored.length,
       stored.reduce((sum, { payload }) => sum + payload.byteLength, 0),
     )
+    if (lockKeys) refuseTooManyKeys(stored)
     const session = await ports.bind(tx)
-    if (stored.length > 0) await ports.outbox.append(session, stored, { notify })
+    if (stored.length > 0) await ports.outbox.append(session, stored, { notify, lockKeys })
     const ids = stored.map(({ id }) => ({ id }))
     return Array.isArray(message) ? ids : ids[0]!
   }
