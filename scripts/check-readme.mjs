@@ -20,6 +20,8 @@ import { rabbitmqServer } from '../test/support/servers/rabbitmq-server.ts'
 import { findServer } from '../test/support/servers/server.ts'
 
 const PAGES = ['README.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md']
+/** Pages whose blocks are one program, each with what its `console.log` prints in a comment behind. */
+const GUIDES = ['docs/inbox.md']
 /** Where the programs of the README listen. */
 const PORTS = [8710, 8711]
 /** How long to wait for what a program has to print or do. */
@@ -146,6 +148,26 @@ async function runRabbitmq(project, env, sql) {
   if (claims !== 3) throw new Error(`The consumer 'billing' has ${claims} claims instead of 3.`)
 }
 
+/** Runs the blocks of a page one below the other, on a database of their own. */
+async function runGuide(project, page, env) {
+  const blocks = blocksOf(page).filter(({ language }) => language === 'ts')
+  const [{ file }] = blocks
+  const code = blocks.map((block) => block.code).join('\n')
+  writeFileSync(path.join(project, file), code)
+  await run('npx', ['tsc', ...COMPILER, ...NODE_RUNS_IT, file], project, env)
+  const database = await createDatabase(env.DATABASE_URL)
+  try {
+    const printed = await run(process.execPath, [file], project, { ...env, DATABASE_URL: database.url })
+    const expected = [...code.matchAll(/console\.log\(.*\) \/\/ (.+)$/gm)].map(([, line]) => line)
+    if (expected.length === 0 || printed.trim() !== expected.join('\n')) {
+      throw new Error(`${page} says that its program prints\n${expected.join('\n')}\nIt printed:\n${printed}`)
+    }
+  } finally {
+    await database.drop()
+  }
+  say(page)
+}
+
 async function main() {
   await refuseTakenPorts()
   const folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-readme-'))
@@ -197,6 +219,8 @@ async function main() {
   if (cents !== 3200) throw new Error(`All effects together are ${cents} cents instead of 3200.`)
   const left = files.filter((file) => !RUN.has(file))
   if (left.length > 0) throw new Error(`Say in scripts/check-readme.mjs how to run ${left.join(', ')}.`)
+
+  for (const page of GUIDES) await runGuide(project, page, env)
 
   const libraries = emptyProject(folder, 'libraries', registry)
   await installLibraries(libraries)
