@@ -3,15 +3,22 @@ import {
   InvalidOptionError,
   LIMITS,
   type Database,
+  type DeduplicationOptions,
   type InTransaction,
   type NewMessage,
+  type NewStoredMessage,
+  type Session,
 } from '@txbox/core'
-import { OptionChecker, portsOf } from '@txbox/core/internal'
+import { OptionChecker, deduplicationRules, portsOf } from '@txbox/core/internal'
+import { DeduplicatedPublish, refuseDeduplicationIds } from './deduplicated-publish.ts'
 import { encodeMessage } from './encode-message.ts'
 
-/** The id of a stored message. */
+/** What became of a message that was published. */
 export interface StoredId {
+  /** The id of the stored message; for a duplicate, the id of the first message. */
   readonly id: string
+  /** A message with the same deduplication id was stored before, so this message was not. Only with `deduplication`. */
+  readonly duplicate: boolean
 }
 
 /** The messages that an outbox accepts. `Topics` maps each topic to the type of its payload. */
@@ -28,6 +35,9 @@ export interface Outbox<Topics = Record<string, unknown>> {
    * To order the messages of one key across transactions, change the aggregate first and publish afterwards (on a
    * single server, locking the aggregate is enough). The messages of the key are then published in the order of the
    * changes.
+   *
+   * With the option `deduplication`, a message whose id was sent before is not stored: the result is the id of the first
+   * message, and `duplicate: true`. A concurrent send of the same id waits for the transaction of the first.
    *
    * At most 10,000 messages per call, 10 MiB per payload and 64 MiB in all.
    *
@@ -56,8 +66,13 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
    * COMMIT that all notifying transactions of the server share: at high rates, polling is faster. @default false
    */
   notify?: boolean
+  /**
+   * Stores messages that are sent twice within a window once, as a FIFO queue does. The ids are remembered in the inbox
+   * table, in the transaction of the message. @default off
+   */
+  deduplication?: DeduplicationOptions
 }): Outbox<Topics> {
-  const check = new OptionChecker('createOutbox', options).known('database', 'notify')
+  const check = new OptionChecker('createOutbox', options).known('database', 'notify', 'deduplication')
   const ports = portsOf('createOutbox', options.database)
   const notify = check.flag('notify', false)
   if (notify && options.database.engine !== 'postgres') {
@@ -66,10 +81,15 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
     )
   }
 
+  const deduplicated =
+    options.deduplication === undefined
+      ? undefined
+      : new DeduplicatedPublish(ports, deduplicationRules('createOutbox', options.deduplication))
+
   async function publish(
     tx: object,
     message: NewMessage | readonly NewMessage[],
-  ): Promise<StoredId | StoredId[]> {
+  ): Promise<StoredId | readonly StoredId[]> {
     const messages: readonly unknown[] = Array.isArray(message) ? message : [message]
     refuseTooMuch(messages.length, 0)
     // Unlike `map`, this does not pass over missing elements.
@@ -78,10 +98,22 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
       stored.length,
       stored.reduce((sum, { payload }) => sum + payload.byteLength, 0),
     )
+    const identified = deduplicated?.identify(messages as readonly NewMessage[], stored)
+    if (identified === undefined) refuseDeduplicationIds(messages as readonly NewMessage[])
     const session = await ports.bind(tx)
-    if (stored.length > 0) await ports.outbox.append(session, stored, { notify })
-    const ids = stored.map(({ id }) => ({ id }))
+    const ids =
+      deduplicated === undefined || identified === undefined
+        ? await append(session, stored)
+        : await deduplicated.store(session, identified, { notify })
     return Array.isArray(message) ? ids : ids[0]!
+  }
+
+  async function append(
+    session: Session,
+    messages: readonly NewStoredMessage[],
+  ): Promise<readonly StoredId[]> {
+    if (messages.length > 0) await ports.outbox.append(session, messages, { notify })
+    return messages.map(({ id }) => ({ id, duplicate: false }))
   }
   return { publish: publish as Outbox<Topics>['publish'] }
 }
