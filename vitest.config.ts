@@ -49,7 +49,7 @@ const ONE_CONNECTION = [
 /** The rules that depend on the library whose transactions a caller passes. */
 const LIBRARY_RULES = [
   'test/contract/inbox-{aborted,batch,commit,concurrency,conflicts,duplicates,outcome}.test.ts',
-  'test/contract/{outbox-publish,transact}.test.ts',
+  'test/contract/{outbox-deduplication,outbox-publish,transact}.test.ts',
   'test/libraries/*.test.ts',
 ]
 

@@ -1,4 +1,4 @@
-// Do the programs of the README and of docs/with run as they are pasted? Installs the packages as they would be published
+// Do the programs of the README and of docs run as they are pasted? Installs the packages as they would be published
 // into an empty folder, by the install lines of the pages, saves each program under the name in its first line, compiles
 // all of them, runs them against PostgreSQL and RabbitMQ, and looks at what they print and at what they leave behind.
 import { spawn } from 'node:child_process'
@@ -18,7 +18,13 @@ import { postgresServer } from '../test/support/servers/postgres-server.ts'
 import { rabbitmqServer } from '../test/support/servers/rabbitmq-server.ts'
 import { findServer } from '../test/support/servers/server.ts'
 
-const PAGES = ['README.md', 'docs/with/libraries.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md']
+const PAGES = [
+  'README.md',
+  'docs/with/libraries.md',
+  'docs/with/pglite.md',
+  'docs/with/rabbitmq.md',
+  'docs/deduplication.md',
+]
 /** Where the programs of the README listen. */
 const PORTS = [8710, 8711]
 /** How long to wait for what a program has to print or do. */
@@ -240,6 +246,9 @@ async function main() {
   say('billing.test.ts')
   await runRabbitmq(project, env, sql)
   say('RabbitMQ')
+  const sent = await run(process.execPath, ['send-once.ts'], project, env)
+  if (!sent.split('\n').includes('false true true')) throw new Error(`send-once.ts printed:\n${sent}`)
+  say('send-once.ts')
   const [{ cents }] = await sql("select cents from accounts where id = 'sales'")
   if (cents !== 4700) throw new Error(`All effects together are ${cents} cents instead of 4700.`)
   const left = files.filter((file) => !RUN.has(file))
@@ -248,7 +257,7 @@ async function main() {
 
 /** Every program that `main` runs, or that one of those imports. */
 const RUN = new Set(
-  'once database setup shop relay billing batch with-kysely with-drizzle with-sql-transaction billing.test publish-to-rabbitmq consume-from-rabbitmq'
+  'once database setup shop relay billing batch with-kysely with-drizzle with-sql-transaction billing.test publish-to-rabbitmq consume-from-rabbitmq send-once'
     .split(' ')
     .map((name) => `${name}.ts`),
 )

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
-import { InvalidMessageError, portsKey, type DatabasePorts } from '@txbox/core'
+import { InvalidMessageError, isTxboxError, portsKey, type DatabasePorts } from '@txbox/core'
 import { createGarbageCollector } from '@txbox/gc'
 import { createOutbox } from '@txbox/outbox'
 import { createRelay } from '@txbox/relay'
@@ -110,6 +110,33 @@ onEachKind(target, (kind) => {
     }
     await transaction.commit()
     expect(await sender.remembered()).toEqual([])
+  })
+
+  test('F6 a commit that overtakes the send: no id is remembered without its message, or the error says so', async () => {
+    const proxy = await Proxy.to(target.address())
+    const through = target.open(kind, { through: proxy })
+    await through.ready?.()
+    onTestFinished(async () => {
+      await through.close()
+      await proxy.close()
+    })
+    for (const sent of [[{ deduplicationId: 'x' }], [{ deduplicationId: 'x' }, { deduplicationId: 'y' }]]) {
+      const sender = new SenderUnderTest(target, through)
+      await sender.send({ deduplicationId: 'before' })
+      await outbox.clear()
+      const transaction = await through.begin()
+      const held = proxy.hold(/insert into[^;]*inbox/i)
+      const sending = sender.sendAllIn(transaction, sent).catch((error: unknown) => error)
+      await held.reached
+      const committing = transaction.commit()
+      held.letGo()
+      await committing
+      const error = await sending
+      expect(isTxboxError(error) && error.code).toBe('TXBOX_NOT_IN_TRANSACTION')
+      expect(await outbox.backlogSize()).toBe(0)
+      const isLost = (await sender.remembered()).length > 1
+      expect(String(error).includes('a resend within the window is reported as a duplicate')).toBe(isLost)
+    }
   })
 
   test('a collector removes the ids whose window has passed, and no others', async () => {
