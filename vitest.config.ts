@@ -35,6 +35,7 @@ const SLOW_TESTS = [
   'test/contract/relay-{suspects,unanswered,refused-settlement,slow-messages,kept-errors,store-locked}.test.ts',
   'test/contract/versioning-buffer-{stress,turns}.test.ts',
   'test/contract/gc-{batches,concurrency}.test.ts',
+  'test/contract/outbox-deduplication-property.test.ts',
 ]
 
 /** What one connection can run, without anybody who looks at the database from outside: on PGlite, which has no more. */
@@ -49,7 +50,7 @@ const ONE_CONNECTION = [
 /** The rules that depend on the library whose transactions a caller passes. */
 const LIBRARY_RULES = [
   'test/contract/inbox-{aborted,batch,commit,concurrency,conflicts,duplicates,outcome}.test.ts',
-  'test/contract/{outbox-publish,transact}.test.ts',
+  'test/contract/{outbox-deduplication,outbox-publish,transact}.test.ts',
   'test/libraries/*.test.ts',
 ]
 

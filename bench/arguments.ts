@@ -1,6 +1,15 @@
 import { parseArgs } from 'node:util'
 
-export const SUITE_NAMES = ['inbox', 'publish', 'relay', 'rabbitmq', 'latency', 'versioning', 'gc'] as const
+export const SUITE_NAMES = [
+  'inbox',
+  'publish',
+  'deduplication',
+  'relay',
+  'rabbitmq',
+  'latency',
+  'versioning',
+  'gc',
+] as const
 export type SuiteName = (typeof SUITE_NAMES)[number]
 
 export const DATABASE_NAMES = ['postgres', 'mysql', 'mariadb'] as const
@@ -21,7 +30,7 @@ export const USAGE = `npm run bench -- [${SUITE_NAMES.join('|')} …] [--databas
   --database    ${DATABASE_NAMES.join(', ')} (default ${DATABASE_NAMES[0]})
   --rounds N    rounds of A B A B …, 1 to 100; medians want 5 or more (default 7)
   --seconds N   per variant and round, 0.1 to 600 (default 1)
-  --full        also many clients, a million rows, a pinned vacuum horizon: most of an hour
+  --full        also many clients, millions of rows, a pinned vacuum horizon: more than an hour
 
   DATABASE_URL  a server where databases may be created (default postgres://postgres@127.0.0.1:5432/postgres, or
                 mysql://root@127.0.0.1:3306)

@@ -54,6 +54,13 @@ export function publishSuite<N extends string>(suite: RatesSuite<N | 'bare'>): S
   })
 }
 
+/** `outbox.publish` with deduplication, into a table of many remembered ids against a table of few. */
+export function deduplicationSuite<N extends string>(suite: RatesSuite<N | 'bare'>): Suite {
+  return ratesSuite('deduplication', suite, (load) => {
+    return `the same with deduplication, ${clientsOf(load)}, ${whole(load.oldClaims)} old ids where there are many`
+  })
+}
+
 function ratesSuite<N extends string>(
   name: SuiteName,
   suite: RatesSuite<N | 'bare'>,
@@ -78,6 +85,7 @@ function ratesSuite<N extends string>(
 
 /** The first is the one that targets are for. */
 function loadsOf(name: SuiteName, { full }: BenchOptions): readonly [Load, ...Load[]] {
+  if (name === 'deduplication') return [{ clients: 1, oldClaims: full ? 10_000_000 : 1_000_000 }]
   const first = { clients: 1, oldClaims: 0 }
   if (!full) return [first]
   const claims = name === 'inbox' ? [0, 1_000_000] : [0]

@@ -1,4 +1,4 @@
-// Do the programs of the README and of docs/with run as they are pasted? Installs the packages as they would be published
+// Do the programs of the README and of docs run as they are pasted? Installs the packages as they would be published
 // into an empty folder, by the install lines of the pages, saves each program under the name in its first line, compiles
 // all of them, runs them against PostgreSQL and RabbitMQ, and looks at what they print and at what they leave behind. The
 // pages of the libraries have a folder of their own, and run on MySQL and MariaDB, too: see library-pages.mjs.
@@ -19,7 +19,7 @@ import { postgresServer } from '../test/support/servers/postgres-server.ts'
 import { rabbitmqServer } from '../test/support/servers/rabbitmq-server.ts'
 import { findServer } from '../test/support/servers/server.ts'
 
-const PAGES = ['README.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md']
+const PAGES = ['README.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md', 'docs/deduplication.md']
 /** Pages whose blocks are one program, each with what its `console.log` prints in a comment behind. */
 const GUIDES = ['docs/inbox.md']
 /** Where the programs of the README listen. */
@@ -215,6 +215,9 @@ async function main() {
   say('billing.test.ts')
   await runRabbitmq(project, env, sql)
   say('RabbitMQ')
+  const sent = await run(process.execPath, ['send-once.ts'], project, env)
+  if (!sent.split('\n').includes('false true true')) throw new Error(`send-once.ts printed:\n${sent}`)
+  say('send-once.ts')
   const [{ cents }] = await sql("select cents from accounts where id = 'sales'")
   if (cents !== 3200) throw new Error(`All effects together are ${cents} cents instead of 3200.`)
   const left = files.filter((file) => !RUN.has(file))
@@ -229,7 +232,7 @@ async function main() {
 
 /** Every program that `main` runs, or that one of those imports. */
 const RUN = new Set(
-  'once database setup shop relay billing batch billing.test publish-to-rabbitmq consume-from-rabbitmq'
+  'once database setup shop relay billing batch billing.test publish-to-rabbitmq consume-from-rabbitmq send-once'
     .split(' ')
     .map((name) => `${name}.ts`),
 )

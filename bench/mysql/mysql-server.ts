@@ -1,6 +1,7 @@
 import type { BenchServer } from '../suite.ts'
 import { aboutServer } from './about-server.ts'
 import { BenchDatabase } from './bench-database.ts'
+import { mysqlDeduplicationSuite } from './deduplication-suite.ts'
 import { mysqlInboxSuite } from './inbox-suite.ts'
 import { mysqlPublishSuite } from './publish-suite.ts'
 import { mysqlRelaySuite } from './relay-suite.ts'
@@ -14,7 +15,12 @@ export async function mysqlServer(engine: 'mysql' | 'mariadb'): Promise<BenchSer
     await pool.end()
     return {
       about: [...about, ['database', database.name]],
-      suites: [mysqlInboxSuite(database), mysqlPublishSuite(database), mysqlRelaySuite(database)],
+      suites: [
+        mysqlInboxSuite(database),
+        mysqlPublishSuite(database),
+        mysqlDeduplicationSuite(database),
+        mysqlRelaySuite(database),
+      ],
       dispose: () => database.drop(),
     }
   } catch (error) {

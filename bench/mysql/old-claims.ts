@@ -26,3 +26,23 @@ export async function fillClaims(pool: Pool, prefix: string, count: number): Pro
   }
   await pool.query(`analyze table ${prefix}inbox`)
 }
+
+/** How ids of sends look: in the order of their time, such as UUIDv7, or in none. */
+export type IdOrder = 'ordered' | 'random'
+
+/** Live ids of deduplicated sends to the topic `orders`, as many as a long window leaves. */
+export async function fillSends(pool: Pool, prefix: string, count: number, order: IdOrder): Promise<void> {
+  const id = order === 'ordered' ? "lpad(n, 32, '0')" : 'md5(n)'
+  for (let from = 0; from < count; from += AT_ONCE) {
+    await pool.query(
+      `insert into ${prefix}inbox (consumer, \`key\`, processed_at, expires_at, result)
+       select '@publish', concat('["orders","', ${id}, '"]'), at, at + interval 15 day, md5(n)
+       from (
+         with recursive numbers (n) as (select ? union all select n + 1 from numbers where n + 1 < ?)
+         select n, utc_timestamp(6) - interval 6 day + interval (n * ?) microsecond as at from numbers
+       ) as times`,
+      [from, Math.min(count, from + AT_ONCE), Math.floor((6 * 86_400_000_000) / Math.max(1, count))],
+    )
+  }
+  await pool.query(`analyze table ${prefix}inbox`)
+}

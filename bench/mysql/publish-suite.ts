@@ -10,6 +10,8 @@ export function mysqlPublishSuite(database: BenchDatabase): Suite {
       bare: { title: 'bare transaction, mysql2' },
       byHandMysql2: { title: 'INSERT by hand, mysql2' },
       publishMysql2: { title: 'outbox.publish, mysql2', byHand: 'byHandMysql2' },
+      onceByHandMysql2: { title: 'the same, an id remembered by hand' },
+      publishOnceMysql2: { title: 'outbox.publish, deduplication', byHand: 'onceByHandMysql2' },
       byHandKysely: { title: 'INSERT by hand, Kysely sql' },
       publishKysely: { title: 'outbox.publish, Kysely', byHand: 'byHandKysely' },
     },
@@ -19,6 +21,12 @@ export function mysqlPublishSuite(database: BenchDatabase): Suite {
         ours: 'publishMysql2',
         other: 'byHandMysql2',
         bound: { atMost: 1.1 },
+      },
+      {
+        what: 'outbox.publish with deduplication, mysql2: cost ÷ by hand',
+        ours: 'publishOnceMysql2',
+        other: 'onceByHandMysql2',
+        bound: { atMost: 1.15 },
       },
       {
         what: 'outbox.publish, Kysely: cost ÷ INSERT by hand',
@@ -40,6 +48,7 @@ export function mysqlPublishSuite(database: BenchDatabase): Suite {
           assertWorkDone(pool, prefixOf(name), {
             credits: transactions,
             outbox: name === 'bare' ? 0 : transactions,
+            inbox: name === 'onceByHandMysql2' || name === 'publishOnceMysql2' ? transactions : 0,
           }),
         async close() {
           for (const each of [pool, ...pools.values()]) await each.end()

@@ -12,8 +12,19 @@ import { anyAccount, creditStatement } from './workspace.ts'
 
 export type PublishVariantName = keyof typeof PUBLISH_VARIANTS
 
-/** Each updates one row and stores one message of 500 bytes, in one transaction. Bare: without the message. */
-export const PUBLISH_VARIANTS = { bare, byHandMysql2, publishMysql2, byHandKysely, publishKysely }
+/**
+ * Each updates one row and stores one message of 500 bytes, in one transaction. Bare: without the message. Once: with an
+ * id that is remembered for five minutes.
+ */
+export const PUBLISH_VARIANTS = {
+  bare,
+  byHandMysql2,
+  publishMysql2,
+  onceByHandMysql2,
+  publishOnceMysql2,
+  byHandKysely,
+  publishKysely,
+}
 
 /** Each variant works under the prefix of its name. */
 export function publishVariant(
@@ -51,6 +62,34 @@ function publishMysql2(prefix: string, pool: Pool): Variant['transaction'] {
     transaction(pool, async (connection) => {
       await connection.query(credit, [anyAccount()])
       await outbox.publish(connection, anyOrder())
+    })
+}
+
+function onceByHandMysql2(prefix: string, pool: Pool): Variant['transaction'] {
+  const credit = creditStatement(prefix)
+  const remember = `
+    insert into ${prefix}inbox (consumer, \`key\`, processed_at, expires_at, result)
+    values ('orders', ?, utc_timestamp(6), utc_timestamp(6) + interval 5 minute, ?)`
+  const insert = `
+    insert into ${prefix}outbox (shard, id, topic, \`key\`, type, content_type, headers, payload, created_at)
+    values (?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))`
+  return () =>
+    transaction(pool, async (connection) => {
+      await connection.query(credit, [anyAccount()])
+      const row = rowByHand()
+      // A duplicate fails here, before the message.
+      await connection.query(remember, [uuidV7(), row[1]])
+      await connection.query(insert, row)
+    })
+}
+
+function publishOnceMysql2(prefix: string, pool: Pool): Variant['transaction'] {
+  const credit = creditStatement(prefix)
+  const outbox = createOutbox({ database: mysql({ prefix }), deduplication: {} })
+  return () =>
+    transaction(pool, async (connection) => {
+      await connection.query(credit, [anyAccount()])
+      await outbox.publish(connection, { ...anyOrder(), deduplicationId: uuidV7() })
     })
 }
 

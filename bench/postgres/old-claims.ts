@@ -22,3 +22,19 @@ export async function fillClaims(pool: Pool, schema: string, count: number): Pro
   )
   await pool.query(`vacuum analyze ${schema}.inbox`)
 }
+
+/** How ids of sends look: in the order of their time, such as UUIDv7, or in none. */
+export type IdOrder = 'ordered' | 'random'
+
+/** Live ids of deduplicated sends to the topic `orders`, as many as a long window leaves. */
+export async function fillSends(pool: Pool, schema: string, count: number, order: IdOrder): Promise<void> {
+  const id = order === 'ordered' ? "lpad(n::text, 32, '0')" : 'md5(n::text)'
+  await pool.query(
+    `insert into ${schema}.inbox (consumer, key, processed_at, expires_at, result)
+     select '@publish', '["orders","' || ${id} || '"]', at, at + interval '15 days', md5(n::text)
+     from generate_series(1, $1::integer) as n
+     cross join lateral (select now() - interval '6 days' + n * (interval '6 days' / greatest(1, $1::integer)) as at) as times`,
+    [count],
+  )
+  await pool.query(`vacuum analyze ${schema}.inbox`)
+}

@@ -1,6 +1,7 @@
 import type { BenchServer } from '../suite.ts'
 import { aboutServer } from './about-server.ts'
 import { BenchDatabase } from './bench-database.ts'
+import { postgresDeduplicationSuite } from './deduplication-suite.ts'
 import { gcSuite } from './gc-suite.ts'
 import { postgresInboxSuite } from './inbox-suite.ts'
 import { latencySuite } from './latency-suite.ts'
@@ -21,6 +22,7 @@ export async function postgresServer(): Promise<BenchServer> {
       suites: [
         postgresInboxSuite(database),
         postgresPublishSuite(database),
+        postgresDeduplicationSuite(database),
         relaySuite(database),
         rabbitmqSuite(database),
         latencySuite(database),

@@ -10,6 +10,8 @@ export function postgresPublishSuite(database: BenchDatabase): Suite {
       bare: { title: 'bare transaction, pg' },
       byHandPg: { title: 'INSERT by hand, pg' },
       publishPg: { title: 'outbox.publish, pg', byHand: 'byHandPg' },
+      onceByHandPg: { title: 'the same, an id remembered by hand' },
+      publishOncePg: { title: 'outbox.publish, deduplication', byHand: 'onceByHandPg' },
       byHandKysely: { title: 'INSERT by hand, Kysely sql' },
       publishKysely: { title: 'outbox.publish, Kysely', byHand: 'byHandKysely' },
     },
@@ -19,6 +21,12 @@ export function postgresPublishSuite(database: BenchDatabase): Suite {
         ours: 'publishPg',
         other: 'byHandPg',
         bound: { atMost: 1.1 },
+      },
+      {
+        what: 'outbox.publish with deduplication, pg: cost ÷ by hand',
+        ours: 'publishOncePg',
+        other: 'onceByHandPg',
+        bound: { atMost: 1.15 },
       },
       {
         what: 'outbox.publish, Kysely: cost ÷ INSERT by hand',
@@ -41,6 +49,7 @@ export function postgresPublishSuite(database: BenchDatabase): Suite {
           assertWorkDone(pool, schemaOf(name), {
             credits: transactions,
             outbox: name === 'bare' ? 0 : transactions,
+            inbox: name === 'onceByHandPg' || name === 'publishOncePg' ? transactions : 0,
           }),
         close: () => database.close(pool),
       }

@@ -11,8 +11,19 @@ import { anyAccount, creditStatement } from './workspace.ts'
 
 export type PublishVariantName = keyof typeof PUBLISH_VARIANTS
 
-/** Each updates one row and stores one message of 500 bytes, in one transaction. Bare: without the message. */
-export const PUBLISH_VARIANTS = { bare, byHandPg, publishPg, byHandKysely, publishKysely }
+/**
+ * Each updates one row and stores one message of 500 bytes, in one transaction. Bare: without the message. Once: with an
+ * id that is remembered for five minutes.
+ */
+export const PUBLISH_VARIANTS = {
+  bare,
+  byHandPg,
+  publishPg,
+  onceByHandPg,
+  publishOncePg,
+  byHandKysely,
+  publishKysely,
+}
 
 /** Each variant works in the schema of its name. */
 export function publishVariant(
@@ -50,6 +61,33 @@ function publishPg(schema: string, pool: Pool): Variant['transaction'] {
     transaction(pool, async (client) => {
       await client.query(credit, [anyAccount()])
       await outbox.publish(client, anyOrder())
+    })
+}
+
+function onceByHandPg(schema: string, pool: Pool): Variant['transaction'] {
+  const credit = creditStatement(schema)
+  const remember = `
+    insert into ${schema}.inbox (consumer, key, processed_at, expires_at, result)
+    values ('orders', $1, clock_timestamp(), clock_timestamp() + interval '5 minutes', $2) on conflict do nothing`
+  const insert = `
+    insert into ${schema}.outbox (shard, id, topic, key, type, content_type, headers, payload)
+    values ($1, $2, $3, $4, $5, $6, $7, $8)`
+  return () =>
+    transaction(pool, async (client) => {
+      await client.query(credit, [anyAccount()])
+      const row = rowByHand()
+      const { rowCount } = await client.query(remember, [uuidV7(), row[1]])
+      if (rowCount === 1) await client.query(insert, row)
+    })
+}
+
+function publishOncePg(schema: string, pool: Pool): Variant['transaction'] {
+  const credit = creditStatement(schema)
+  const outbox = createOutbox({ database: postgres({ schema }), deduplication: {} })
+  return () =>
+    transaction(pool, async (client) => {
+      await client.query(credit, [anyAccount()])
+      await outbox.publish(client, { ...anyOrder(), deduplicationId: uuidV7() })
     })
 }
 

@@ -11,7 +11,8 @@ create role if not exists txbox_app, txbox_relay, txbox_gc, txbox_operator, txbo
 -- Every role checks the revision of the tables first.
 grant select on txbox_migrations to txbox_app, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
 
--- Services: inbox.process and inbox.run, forget, outbox.publish.
+-- Services: inbox.process and inbox.run, forget, outbox.publish. With the option deduplication, outbox.publish needs the
+-- rights on the inbox as well: it remembers ids there.
 grant select, insert, update, delete on txbox_inbox to txbox_app;
 -- A message that was stored outside a transaction by mistake is deleted again.
 grant select, insert, delete on txbox_outbox to txbox_app;

@@ -23,7 +23,8 @@ grant usage on schema txbox to txbox_app, txbox_relay, txbox_gc, txbox_operator,
 -- Every role checks the revision of the tables first.
 grant select on txbox.migrations to txbox_app, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
 
--- Services: inbox.process and inbox.run, forget, outbox.publish.
+-- Services: inbox.process and inbox.run, forget, outbox.publish. With the option deduplication, outbox.publish needs the
+-- rights on the inbox as well: it remembers ids there.
 grant select, insert, update, delete on txbox.inbox to txbox_app;
 grant insert on txbox.outbox, txbox.parked to txbox_app;
 -- … and createVersionBuffer.

@@ -169,6 +169,27 @@ describe('with the rights of docs/privileges and no others', () => {
     expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])
   })
 
+  test('a service sends with deduplication, and a collector removes the ids', async () => {
+    const database = as('app')
+    const producer = createOutbox({ database, deduplication: { contentBased: true } })
+    const send = (...messages: readonly object[]): Promise<boolean[]> =>
+      database.transact(async (tx) => {
+        const news = messages.map((message) => ({ topic: 'once', payload: 1, ...message }))
+        return (await producer.publish(tx, news)).map(({ duplicate }) => duplicate)
+      })
+    expect(await send({ deduplicationId: 'x' }, { deduplicationId: 'y' })).toEqual([false, false])
+    expect(await send({}, { deduplicationId: 'x' })).toEqual([false, true])
+    // An id that was a duplicate by its content belongs to the next message.
+    expect(await send({ deduplicationId: 'z' }, { deduplicationId: 'z', payload: 2 })).toEqual([true, false])
+    await target.expire('@publish')
+    expect(await send({ deduplicationId: 'x' })).toEqual([false])
+    await target.expire('@publish')
+    const collected = await createGarbageCollector({ database: as('gc') }).runOnce()
+    // Of x, y and z: the last send has removed the claim of the content.
+    expect(collected).toMatchObject({ inbox: 3, failures: 0, complete: true })
+    await outbox.clear()
+  })
+
   test('a service schedules, a relay parks and buries what is refused, and an operator redrives and discards', async () => {
     const database = as('app')
     await database.transact((tx) =>

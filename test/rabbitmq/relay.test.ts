@@ -4,6 +4,7 @@ import { createInbox, isSettled } from '@txbox/inbox'
 import { fromRabbitmq, type Publisher } from '@txbox/rabbitmq'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { RelayUnderTest, publishAll } from '../support/relay-under-test.ts'
+import { SenderUnderTest } from '../support/sender-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { useBroker } from './broker-under-test.ts'
@@ -72,6 +73,18 @@ test('O1 O2 O3 what has committed comes, in the order of its key, while the conn
     'select count(*)::int as all, count(distinct name)::int as different from effects',
   )
   expect(effects).toEqual({ all: ids.length, different: ids.length })
+})
+
+test('F2 F3 a message that is sent twice arrives once, with its deduplication id', async () => {
+  const queue = await broker.queue()
+  const sender = new SenderUnderTest(target, root)
+  const message = { topic: queue, deduplicationId: 'order-7/paid', payload: 'paid' }
+  const { id } = await sender.send(message)
+  await sender.send(message)
+  await RelayUnderTest.started(root, broker.publisher({ exchange: '' }))
+  await outbox.settled()
+  const received = (await broker.take(queue)).map((delivery) => fromRabbitmq(delivery))
+  expect(received).toMatchObject([{ id, payload: 'paid', headers: { 'deduplication-id': 'order-7/paid' } }])
 })
 
 test('O4 O11 what no queue takes is parked and says why; its key waits, others go; then it follows in order', async () => {

@@ -25,6 +25,17 @@ export async function producers(): Promise<void> {
     { topic: 'b', payload: 'text', contentType: 'text/plain' },
   ])
   assertType<Same<typeof many, readonly StoredId[]>>()
+  assertType<Same<StoredId, { readonly id: string; readonly duplicate: boolean }>>()
+  const once = createOutbox({
+    database: postgres(),
+    deduplication: { windowMs: 60_000, contentBased: true, scope: 'key', contentMatch: undefined },
+  })
+  await once.publish(trx, { topic: 'a', payload: 1, deduplicationId: undefined })
+  await once.publish(trx, [{ topic: 'a', payload: 1, deduplicationId: 'a' }])
+  // @ts-expect-error no such scope
+  createOutbox({ database: postgres(), deduplication: { scope: 'topic' } })
+  // @ts-expect-error an id is text
+  await once.publish(trx, { topic: 'a', payload: 1, deduplicationId: 7 })
   await typed.publish(trx, [
     { topic: 'seat.booked', payload: { seat: 'A1' } },
     { topic: 'seat.freed', payload: { seat: 'A1', by: 'nobody' } },

@@ -1,5 +1,6 @@
 export { portsKey, type ConnectedDatabase, type Database } from './database.ts'
 export { decodeHeaders } from './decode-headers.ts'
+export type { DeduplicationOptions } from './deduplication.ts'
 export { days, hours } from './durations.ts'
 export {
   BrokerUnavailableError,

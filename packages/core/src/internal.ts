@@ -6,6 +6,21 @@ export { answerWithin } from './answer-within.ts'
 export { canonicalJson } from './canonical-json.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './conflict-errors.ts'
 export { connectedPortsOf, isConnected, portsOf } from './database.ts'
+export {
+  DEDUPLICATION_HEADER,
+  SENDS_CONSUMER,
+  deduplicationRules,
+  sendIdentity,
+  type DeduplicationRules,
+  type SendIdentity,
+} from './deduplication.ts'
+export {
+  afterForgetting,
+  claimSends,
+  type Send,
+  type SendClaims,
+  type SendOutcome,
+} from './deduplicated-sends.ts'
 export { EventListeners } from './event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './keys.ts'
 export { keyLocksOf } from './key-locks.ts'

@@ -18,7 +18,9 @@ export const LIMITS = {
   orderingKeyCharacters: 255,
   contentTypeCharacters: 255,
   messageIdCharacters: 255,
-  /** All headers of one outbox message together, as JSON. */
+  /** The deduplication id of a message: visible ASCII characters. */
+  deduplicationIdCharacters: 128,
+  /** All headers that a sender gives one outbox message together, as JSON. */
   headersBytes: 65_536,
   /** A payload as stored: 10 MiB. */
   payloadBytes: 10_485_760,

@@ -51,6 +51,12 @@ export interface NewMessage<P = unknown> {
   readonly id?: string | undefined
   readonly correlationId?: string | undefined
   /**
+   * Sends with the same id within the window are one message. Only with the outbox's option `deduplication`: an id that
+   * would be ignored is refused. 1 to 128 characters from `!` to `~`. The consumer receives the id as the header
+   * `deduplication-id`.
+   */
+  readonly deduplicationId?: string | undefined
+  /**
    * The message is not published before this instant, by the database's clock; from 1970 to 9999. A message with
    * `deliverAt` has no place in the order of its key: it does not wait for other messages, and other messages do not
    * wait for it.

@@ -141,6 +141,15 @@ where i.consumer = ? and i.\`key\` = ? and i.expires_at > utc_timestamp(6)`,
     removeExpired: `
 delete from ${inbox}
 where consumer = ? and \`key\` = ?`,
+
+    /**
+     * The values are the keys in hexadecimal and the consumer. Each claim is looked up by its whole key, because a list
+     * (IN) may scan the table, and wait for rows of other transactions.
+     */
+    removeBatch: `
+delete i
+from json_table(?, '$[*]' columns (hexadecimal varchar(1024) character set ascii path '$')) as asked
+straight_join ${inbox} as i force index (primary) on i.consumer = ? and i.\`key\` = unhex(asked.hexadecimal)`,
   } as const
 }
 

@@ -204,6 +204,19 @@ export class MysqlInboxStore implements InboxStore {
     return affected > 0
   }
 
+  async removeBatch(session: Session, consumer: string, keys: readonly string[]): Promise<void> {
+    await assertInTransaction(session)
+    const sql = this.#sql(session)
+    const { maxStatementBytes } = (session as MysqlSession).server
+    const rows = keys.map((key) => ({ row: `"${Buffer.from(key).toString('hex')}"` }))
+    // The name of the consumer takes at most 400 bytes, twice as many in hexadecimal.
+    for (const packet of rowsByPacket(rows, sql.removeBatch.length + 1000, maxStatementBytes)) {
+      const asked = `[${packet.map(({ row }) => row).join(',')}]`
+      const values = [asked, { utf8: consumer }]
+      await execute(session, 'removing claims from the inbox', sql.removeBatch, values)
+    }
+  }
+
   /** Deletes a claim that is already committed, according to the server's answer. */
   async #refuse(session: Session, key: readonly Value[]): Promise<never> {
     await executeAnywhere(session, CLAIMING, this.#sql(session).takeBack, key)

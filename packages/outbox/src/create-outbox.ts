@@ -3,16 +3,23 @@ import {
   InvalidOptionError,
   LIMITS,
   type Database,
+  type DeduplicationOptions,
   type InTransaction,
   type NewMessage,
+  type NewStoredMessage,
+  type Session,
 } from '@txbox/core'
-import { OptionChecker, portsOf } from '@txbox/core/internal'
+import { OptionChecker, deduplicationRules, portsOf } from '@txbox/core/internal'
+import { DeduplicatedPublish, refuseDeduplicationIds } from './deduplicated-publish.ts'
 import { encodeMessage } from './encode-message.ts'
 import { refuseTooManyKeys } from './refuse-too-many-keys.ts'
 
-/** The id of a stored message. */
+/** What became of a message that was published. */
 export interface StoredId {
+  /** The id of the stored message; for a duplicate, the id of the first message. */
   readonly id: string
+  /** A message with the same deduplication id was stored before, so this message was not. Only with `deduplication`. */
+  readonly duplicate: boolean
 }
 
 /** The messages that an outbox accepts. `Topics` maps each topic to the type of its payload. */
@@ -29,6 +36,9 @@ export interface Outbox<Topics = Record<string, unknown>> {
    * To order the messages of one key across transactions, change the aggregate first and publish afterwards (on a
    * single server, locking the aggregate is enough). The messages of the key are then published in the order of the
    * changes. An outbox with `lockKeys` needs no such care.
+   *
+   * With the option `deduplication`, a message whose id was sent before is not stored: the result is the id of the first
+   * message, and `duplicate: true`. A concurrent send of the same id waits for the transaction of the first.
    *
    * At most 10,000 messages per call, 10 MiB per payload and 64 MiB in all.
    *
@@ -75,8 +85,18 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
    * @default false
    */
   lockKeys?: boolean
+  /**
+   * Stores messages that are sent twice within a window once, as a FIFO queue does. The ids are remembered in the inbox
+   * table, in the transaction of the message. @default off
+   */
+  deduplication?: DeduplicationOptions
 }): Outbox<Topics> {
-  const check = new OptionChecker('createOutbox', options).known('database', 'notify', 'lockKeys')
+  const check = new OptionChecker('createOutbox', options).known(
+    'database',
+    'notify',
+    'lockKeys',
+    'deduplication',
+  )
   const ports = portsOf('createOutbox', options.database)
   const notify = check.flag('notify', false)
   const lockKeys = check.flag('lockKeys', false)
@@ -86,10 +106,15 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
     )
   }
 
+  const deduplicated =
+    options.deduplication === undefined
+      ? undefined
+      : new DeduplicatedPublish(ports, deduplicationRules('createOutbox', options.deduplication))
+
   async function publish(
     tx: object,
     message: NewMessage | readonly NewMessage[],
-  ): Promise<StoredId | StoredId[]> {
+  ): Promise<StoredId | readonly StoredId[]> {
     const messages: readonly unknown[] = Array.isArray(message) ? message : [message]
     refuseTooMuch(messages.length, 0)
     // Unlike `map`, this does not pass over missing elements.
@@ -99,10 +124,22 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
       stored.reduce((sum, { payload }) => sum + payload.byteLength, 0),
     )
     if (lockKeys) refuseTooManyKeys(stored)
+    const identified = deduplicated?.identify(messages as readonly NewMessage[], stored)
+    if (identified === undefined) refuseDeduplicationIds(messages as readonly NewMessage[])
     const session = await ports.bind(tx)
-    if (stored.length > 0) await ports.outbox.append(session, stored, { notify, lockKeys })
-    const ids = stored.map(({ id }) => ({ id }))
+    const ids =
+      deduplicated === undefined || identified === undefined
+        ? await append(session, stored)
+        : await deduplicated.store(session, identified, { notify, lockKeys })
     return Array.isArray(message) ? ids : ids[0]!
+  }
+
+  async function append(
+    session: Session,
+    messages: readonly NewStoredMessage[],
+  ): Promise<readonly StoredId[]> {
+    if (messages.length > 0) await ports.outbox.append(session, messages, { notify, lockKeys })
+    return messages.map(({ id }) => ({ id, duplicate: false }))
   }
   return { publish: publish as Outbox<Topics>['publish'] }
 }

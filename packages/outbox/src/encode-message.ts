@@ -13,6 +13,7 @@ const FIELDS: Readonly<Record<keyof NewMessage, true>> = {
   headers: true,
   id: true,
   correlationId: true,
+  deduplicationId: true,
   deliverAt: true,
 }
 

@@ -7,4 +7,4 @@ export {
   UnsupportedTransactionError,
   isTxboxError,
 } from '@txbox/core'
-export type { Database, NewMessage } from '@txbox/core'
+export type { Database, DeduplicationOptions, NewMessage } from '@txbox/core'

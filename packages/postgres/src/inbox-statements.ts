@@ -121,5 +121,9 @@ where consumer = $1 and key = $2 and expires_at > pg_catalog.clock_timestamp()`,
 delete from ${inbox}
 where consumer = $1 and key = $2
 returning (expires_at > pg_catalog.clock_timestamp())::text as live`,
+
+    removeBatch: `
+delete from ${inbox}
+where consumer = $1 and key = any($2::text[])`,
   } as const
 }

@@ -147,6 +147,10 @@ export class PostgresInboxStore implements InboxStore {
     return columns.flag(rows[0], 'live')
   }
 
+  async removeBatch(session: Session, consumer: string, keys: readonly string[]): Promise<void> {
+    await execute(session, 'removing claims from the inbox', this.#sql.removeBatch, [consumer, keys])
+  }
+
   #won(session: Session, { consumer, key }: Claim): ClaimResult {
     this.#hold(session, consumer, [key])
     return { status: 'won' }

@@ -84,4 +84,9 @@ export interface InboxStore {
   find(session: Session, consumer: string, key: string): Promise<boolean>
   /** Removes a claim, live or expired. @returns whether there was a live claim. */
   remove(session: Session, consumer: string, key: string): Promise<boolean>
+  /**
+   * Removes claims, live or expired, that this transaction has won. The number of round trips does not depend on the
+   * number of keys.
+   */
+  removeBatch(session: Session, consumer: string, keys: readonly string[]): Promise<void>
 }

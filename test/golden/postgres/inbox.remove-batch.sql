@@ -1,0 +1,2 @@
+delete from "txbox".inbox
+where consumer = $1 and key = any($2::text[])
