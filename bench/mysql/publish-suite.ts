@@ -10,6 +10,7 @@ export function mysqlPublishSuite(database: BenchDatabase): Suite {
       bare: { title: 'bare transaction, mysql2' },
       byHandMysql2: { title: 'INSERT by hand, mysql2' },
       publishMysql2: { title: 'outbox.publish, mysql2', byHand: 'byHandMysql2' },
+      publishLockedMysql2: { title: 'outbox.publish, lockKeys, mysql2', byHand: 'byHandMysql2' },
       byHandKysely: { title: 'INSERT by hand, Kysely sql' },
       publishKysely: { title: 'outbox.publish, Kysely', byHand: 'byHandKysely' },
     },

@@ -10,6 +10,7 @@ export function postgresPublishSuite(database: BenchDatabase): Suite {
       bare: { title: 'bare transaction, pg' },
       byHandPg: { title: 'INSERT by hand, pg' },
       publishPg: { title: 'outbox.publish, pg', byHand: 'byHandPg' },
+      publishLockedPg: { title: 'outbox.publish, lockKeys, pg', byHand: 'byHandPg' },
       byHandKysely: { title: 'INSERT by hand, Kysely sql' },
       publishKysely: { title: 'outbox.publish, Kysely', byHand: 'byHandKysely' },
     },

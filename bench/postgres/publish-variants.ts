@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { uuidV7 } from '@txbox/core/internal'
-import { createOutbox } from '@txbox/outbox'
+import { createOutbox, type Outbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import type { Pool } from 'pg'
@@ -12,7 +12,7 @@ import { anyAccount, creditStatement } from './workspace.ts'
 export type PublishVariantName = keyof typeof PUBLISH_VARIANTS
 
 /** Each updates one row and stores one message of 500 bytes, in one transaction. Bare: without the message. */
-export const PUBLISH_VARIANTS = { bare, byHandPg, publishPg, byHandKysely, publishKysely }
+export const PUBLISH_VARIANTS = { bare, byHandPg, publishPg, publishLockedPg, byHandKysely, publishKysely }
 
 /** Each variant works in the schema of its name. */
 export function publishVariant(
@@ -44,8 +44,15 @@ function byHandPg(schema: string, pool: Pool): Variant['transaction'] {
 }
 
 function publishPg(schema: string, pool: Pool): Variant['transaction'] {
+  return publishBy(createOutbox({ database: postgres({ schema }) }), schema, pool)
+}
+
+function publishLockedPg(schema: string, pool: Pool): Variant['transaction'] {
+  return publishBy(createOutbox({ database: postgres({ schema }), lockKeys: true }), schema, pool)
+}
+
+function publishBy(outbox: Outbox, schema: string, pool: Pool): Variant['transaction'] {
   const credit = creditStatement(schema)
-  const outbox = createOutbox({ database: postgres({ schema }) })
   return () =>
     transaction(pool, async (client) => {
       await client.query(credit, [anyAccount()])
