@@ -32,6 +32,7 @@ function contractOn(
 const SLOW_TESTS = [
   'test/contract/relay-{cut-off,database-failure,dead-letter-selections,drain,history-property,leases,order}.test.ts',
   'test/contract/relay-{order-concurrency,order-property,outage,payloads,rejections,resend,stop}.test.ts',
+  'test/contract/outbox-lock-keys-order.test.ts',
   'test/contract/relay-{suspects,unanswered,refused-settlement,slow-messages,kept-errors,store-locked}.test.ts',
   'test/contract/versioning-buffer-{stress,turns}.test.ts',
   'test/contract/gc-{batches,concurrency}.test.ts',
@@ -50,7 +51,7 @@ const ONE_CONNECTION = [
 /** The rules that depend on the library whose transactions a caller passes. */
 const LIBRARY_RULES = [
   'test/contract/inbox-{aborted,batch,commit,concurrency,conflicts,duplicates,outcome}.test.ts',
-  'test/contract/{outbox-deduplication,outbox-publish,transact}.test.ts',
+  'test/contract/{outbox-deduplication,outbox-lock-keys,outbox-publish,transact}.test.ts',
   'test/libraries/*.test.ts',
 ]
 
