@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { setTimeout } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
 import {
   InvalidOptionError,
   type IsolationLevel,
@@ -6,7 +7,7 @@ import {
   type TransactionHandle,
 } from '@txbox/core'
 import type { InboxOutcome } from '@txbox/inbox'
-import { InboxUnderTest } from '../support/inbox-under-test.ts'
+import { InboxUnderTest, type Handler } from '../support/inbox-under-test.ts'
 import { onEachKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
@@ -51,5 +52,126 @@ onEachKind(target, (kind) => {
     const work = (): Promise<never> => Promise.reject(new Error('It ran.'))
     const transacted = root.database.transact(work, { signal: AbortSignal.abort(reason) })
     await expect(transacted).rejects.toBe(reason)
+  })
+
+  /** A handler that hangs after an effect, until it is let go on. */
+  function hanging(subject: InboxUnderTest): {
+    readonly handler: Handler<string>
+    readonly begun: Promise<void>
+    readonly goOn: () => Promise<unknown>
+  } {
+    const begun = Promise.withResolvers<void>()
+    const waiting = Promise.withResolvers<void>()
+    const late = Promise.withResolvers<unknown>()
+    return {
+      begun: begun.promise,
+      async handler(tx) {
+        await target.effect(tx, subject.consumer)
+        begun.resolve()
+        await waiting.promise
+        const written = target.effect(tx, subject.consumer)
+        late.resolve(written.catch((error: unknown) => error))
+        await written
+        return 'late'
+      },
+      goOn() {
+        waiting.resolve()
+        return late.promise
+      },
+    }
+  }
+
+  for (const way of ['run', 'transact'] as const) {
+    test(`I2 a handler that hangs is given up when the signal is aborted, and commits nothing later (${way})`, async () => {
+      const single = target.open(kind, { max: 1 })
+      await single.ready?.()
+      onTestFinished(() => single.close())
+      const subject = new InboxUnderTest(target, single)
+      const { handler, begun, goOn } = hanging(subject)
+      const controller = new AbortController()
+      const { signal } = controller
+      const given =
+        way === 'run'
+          ? subject.inbox.run({ id: 'x' }, handler, { signal })
+          : single.database.transact((tx) => subject.inbox.process(tx, { id: 'x' }, handler), { signal })
+      await begun
+      const reason = new Error('took too long')
+      controller.abort(reason)
+      // A library that hides its connection might send what comes later on the connection of another transaction.
+      if (kind.hidesConnection === true) {
+        expect(await Promise.race([given.catch(() => 'given up'), setTimeout(100, 'waits')])).toBe('waits')
+        await goOn()
+      }
+      await expect(given).rejects.toBe(reason)
+
+      // The handler goes on while the next transaction has the only connection of the pool.
+      const next = await single.begin()
+      await next.exec('select 1 as one')
+      await goOn()
+      await next.commit()
+      expect([await subject.effects(), await subject.claimedKeys()]).toEqual([0, []])
+      expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'processed' })
+      expect(await subject.effects()).toBe(1)
+    })
+  }
+
+  test('I2 of a handler that was given up during a statement, no later statement is committed either', async () => {
+    const subject = new InboxUnderTest(target, root)
+    await target.sql(`insert into effects (name) values ('locked ${subject.consumer}')`)
+    const holder = await root.begin()
+    const lock = `update effects set name = name where name = 'locked ${subject.consumer}'`
+    await holder.exec(lock)
+    const controller = new AbortController()
+    const ended = Promise.withResolvers<void>()
+    const given = subject.inbox.run(
+      { id: 'x' },
+      async (tx) => {
+        try {
+          await target.exec(tx, lock)
+          for (let n = 0; n < 5; n++) await target.effect(tx, subject.consumer)
+        } finally {
+          ended.resolve()
+        }
+      },
+      { signal: controller.signal },
+    )
+    const rejected = expect(given).rejects.toThrow('took too long')
+    await target.blocked(1)
+    controller.abort(new Error('took too long'))
+    await holder.commit()
+    await rejected
+    await ended.promise
+    expect([await subject.effects(), await subject.claimedKeys()]).toEqual([0, []])
+    expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'processed' })
+  })
+
+  test('I2 a signal that is aborted after the work has ended changes nothing', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const controller = new AbortController()
+    const handler: Handler<string> = async (tx, message, context) => {
+      const result = await subject.handle(tx, message, context)
+      setImmediate(() => controller.abort())
+      return result
+    }
+    const { signal } = controller
+    const outcome = await subject.inbox.run({ id: 'x' }, handler, { signal }).catch(() => undefined)
+    expect(await subject.effects()).toBe(outcome === undefined ? 0 : 1)
+    expect(await subject.inbox.run({ id: 'y' }, subject.handle)).toMatchObject({ status: 'processed' })
+  })
+
+  test('I2 a handler whose statement waits for a lock is given up, and its locks are free in the end', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const winner = await root.begin()
+    await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)
+    const controller = new AbortController()
+    const given = subject.inbox.run({ id: 'x' }, subject.handle, { signal: controller.signal })
+    await target.blocked(1)
+    const reason = new Error('took too long')
+    controller.abort(reason)
+    const rejected = expect(given).rejects.toBe(reason)
+    await winner.rollback()
+    await rejected
+    expect(await subject.inbox.run({ id: 'x' }, subject.handle)).toMatchObject({ status: 'processed' })
+    expect(await subject.effects()).toBe(1)
   })
 })

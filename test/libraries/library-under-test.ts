@@ -52,6 +52,8 @@ export interface LibraryUnderTest {
   readonly rootFor: 'all' | 'run' | 'none'
   /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. @default false */
   readonly losesConnectionAtBegin?: boolean
+  /** The library hides its connection, so that a handler that hangs cannot be given up. */
+  readonly hidesConnection?: boolean
   /** A defect of the library: COMMIT or ROLLBACK on a connection that has broken ends the process. @default false */
   readonly endsProcessWhenBroken?: boolean
   /**

@@ -20,6 +20,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
   return {
     name: 'pg-promise',
     driver: 'hidden',
+    hidesConnection: true,
     rootFor: 'all',
     losesConnectionAtCommit: true,
     open({ url, max, isolation }) {

@@ -21,6 +21,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
   return {
     name: 'postgres.js',
     driver: 'hidden',
+    hidesConnection: true,
     rootFor: 'all',
     takesSavepoints: false,
     refusesBegin: true,

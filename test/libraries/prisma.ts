@@ -29,6 +29,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
   return {
     name: `Prisma on ${engine === 'postgres' ? 'pg' : 'mariadb'}`,
     driver: 'hidden',
+    hidesConnection: true,
     rootFor: 'run',
     // The pool of the connector `mariadb` rolls back itself.
     keepsRefusedCommit: engine === 'postgres',

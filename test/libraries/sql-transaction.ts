@@ -13,6 +13,7 @@ interface Client {
   /** For handlers. */
   readonly exec: Run
   release(broken: boolean): void
+  close(): void
 }
 interface Clients {
   readonly pool: object
@@ -47,6 +48,7 @@ export function wrapping(
         const tx = sqlTransaction({
           name: 'mine',
           query: client.run,
+          close: client.close,
           ...(tellsEnd && { isOpen: () => open }),
         })
         clients.set(tx, client)
@@ -111,7 +113,13 @@ function onPg(options: LibraryOptions): Clients {
     async connect() {
       const client = await pool.connect()
       const run: Run = (text, values) => client.query<Row>(text, [...values])
-      return { run, exec: run, release: (broken) => client.release(broken) }
+      client.on('error', () => undefined)
+      return {
+        run,
+        exec: run,
+        release: (broken) => client.release(broken),
+        close: () => void client.end().catch(() => undefined),
+      }
     },
     close: () => pool.end(),
   }
@@ -136,6 +144,7 @@ function onMysql(options: LibraryOptions): Clients {
         run: running(true),
         exec: running(false),
         release: (broken) => (broken ? connection.destroy() : connection.release()),
+        close: () => connection.destroy(),
       }
     },
     close: () => pool.end(),

@@ -27,6 +27,7 @@ export const libraryKinds: readonly HandleKind[] | undefined =
           pipelined: false,
           joinsBegin: false,
           losesConnectionAtBegin: libraryUnderTest.losesConnectionAtBegin ?? false,
+          hidesConnection: libraryUnderTest.hidesConnection ?? false,
           endsProcessWhenBroken: libraryUnderTest.endsProcessWhenBroken ?? false,
           extraRoundTrips: libraryUnderTest.extraRoundTrips ?? {
             perCall: 0,

@@ -65,6 +65,8 @@ export interface HandleKind {
   readonly losesConnectionAtBegin?: boolean
   /** A defect of the library: COMMIT on a connection that has broken ends the process. */
   readonly endsProcessWhenBroken?: boolean
+  /** The library hides its connection, so that a handler that hangs cannot be given up. */
+  readonly hidesConnection?: boolean
   /** `run` sends BEGIN and the claim together. */
   readonly joinsBegin: boolean
   /** Round trips where the state of a transaction is hidden. @default none */

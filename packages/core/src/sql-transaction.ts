@@ -26,6 +26,12 @@ export interface SqlTransactionOptions {
   query(text: string, values: readonly (string | Buffer | null)[]): PromiseLike<SqlAnswer>
   /** Returns whether the transaction is still open. Without this method the server is asked. */
   isOpen?(): boolean
+  /**
+   * Closes the connection at once, without waiting for an answer. Called when a signal aborts a transaction that txbox
+   * has opened through your library while the handler is still running. Without this method, txbox waits for the handler
+   * and rolls back then.
+   */
+  close?(): void
 }
 
 /** An open transaction of any library that can run SQL; see {@link sqlTransaction}. */
@@ -43,25 +49,27 @@ export interface SqlTransaction extends SqlTransactionOptions {
  *
  * txbox cannot see what the library sends, so that it asks the server once when a handler has returned.
  *
- * @throws {InvalidOptionError} for a missing name, or a `query` or `isOpen` that is not a function.
+ * @throws {InvalidOptionError} for a missing name, or a `query`, `isOpen` or `close` that is not a function.
  */
 export function sqlTransaction(options: SqlTransactionOptions): SqlTransaction {
-  const { name, query, isOpen } = Object(options) as Partial<SqlTransactionOptions>
+  const { name, query, isOpen, close } = Object(options) as Partial<SqlTransactionOptions>
   if (typeof name !== 'string' || name === '') {
     throw new InvalidOptionError(`sqlTransaction: 'name' must be a text, not ${nameOf(name)}.`)
   }
   if (typeof query !== 'function') {
     throw new InvalidOptionError(`sqlTransaction(${name}): 'query' must be a function, not ${nameOf(query)}.`)
   }
-  if (isOpen !== undefined && typeof isOpen !== 'function') {
+  for (const [option, value] of Object.entries({ isOpen, close })) {
+    if (value === undefined || typeof value === 'function') continue
     throw new InvalidOptionError(
-      `sqlTransaction(${name}): 'isOpen' must be a function, not ${nameOf(isOpen)}.`,
+      `sqlTransaction(${name}): '${option}' must be a function, not ${nameOf(value)}.`,
     )
   }
   return Object.freeze({
     name,
     query: (text, values) => options.query(text, values),
     ...(isOpen !== undefined && { isOpen: () => options.isOpen!() }),
+    ...(close !== undefined && { close: () => options.close!() }),
     [sqlTransactionKey]: true,
   } satisfies SqlTransaction)
 }

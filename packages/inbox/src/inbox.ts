@@ -161,7 +161,13 @@ export interface Inbox<Tx, M extends AnyMessage = AnyMessage> extends DetachedIn
     message: N,
     fn: InboxHandler<Tx, N, R>,
     options?: {
-      /** Aborting the signal prevents the next attempt. The handler gets the signal as `context.signal`. */
+      /**
+       * Aborting the signal prevents the next attempt, and gives up a handler that is running: the transaction is rolled
+       * back, its connection is closed, and `run` rejects with the signal's reason. A statement in flight may hold its
+       * locks until it ends on the server (`statement_timeout`, `max_execution_time`). With Kysely, `run` waits for a
+       * statement in flight, and with postgres.js, pg-promise, Prisma and PGlite, which hide their connections, for the
+       * handler. The handler gets the signal as `context.signal`.
+       */
       signal?: AbortSignal | undefined
       /** The maximum number of attempts, 1 to 100. @default 5 */
       attempts?: number | undefined

@@ -148,6 +148,8 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     const claimed = await this.#claim(session, delivery)
     if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
     if (claimed.status === 'in-flight') return { status: 'in-flight', key: delivery.key.text }
+    // The claim may have waited until after the transaction was given up.
+    attempt.signal.throwIfAborted()
     const context = new HandlerContext(this.consumer, delivery.key, attempt)
     const result = await this.#ports.watch(session, () => fn(tx, delivery.message, context))
     if (this.#settings.storeResult) {

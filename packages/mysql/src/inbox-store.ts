@@ -107,8 +107,9 @@ export class MysqlInboxStore implements InboxStore {
       } catch (error) {
         if (!wait.isReported || !(await isHeldByAnother(session, error))) throw error
       }
-      // Another transaction has one of the claims in flight: only single claims can find out which.
-      await this.#takeBackBatch(session, batch)
+      // Another transaction has one of the claims in flight: only single claims can find out which. The statement that
+      // failed has written nothing, so that the rows of the statements before it are all that is taken back.
+      await this.#takeBackBatch(session, { ...batch, packets: batch.written })
       const results = new Map<Claim, ClaimResult>()
       for (const claim of batch.claims) {
         results.set(claim, await this.#claimReported(session, claim, statements))
@@ -139,7 +140,7 @@ export class MysqlInboxStore implements InboxStore {
     const headBytes = textOf([]).length
     const packets = rowsByPacket(rows, headBytes, maxStatementBytes)
     refuseTooLong(packets, headBytes, maxStatementBytes)
-    return { consumer, token, packets, textOf, claims: keyed.map(({ claim }) => claim) }
+    return { consumer, token, packets, written: [], textOf, claims: keyed.map(({ claim }) => claim) }
   }
 
   async #claimBatch(
@@ -156,6 +157,7 @@ export class MysqlInboxStore implements InboxStore {
         if (error instanceof NotInTransactionError && packet !== packets[0]) return undefined
         throw error
       })
+      batch.written.push(packet)
       if (answer === undefined || answer.inTransaction === false) {
         await this.#takeBackBatch(session, batch)
         throw outside()
@@ -234,6 +236,8 @@ export class MysqlInboxStore implements InboxStore {
   }
 }
 
+type Packet = readonly { readonly key: Buffer; readonly row: string }[]
+
 interface Batch {
   readonly consumer: Buffer
   /** Marks the rows that this batch has written. */
@@ -241,7 +245,9 @@ interface Batch {
   /** In the order of their keys. */
   readonly claims: readonly Claim[]
   readonly textOf: (rows: readonly string[]) => string
-  readonly packets: readonly (readonly { readonly key: Buffer; readonly row: string }[])[]
+  readonly packets: readonly Packet[]
+  /** The packets that were sent, and answered. */
+  readonly written: Packet[]
 }
 
 function refuseTooLong(packets: Batch['packets'], headBytes: number, maxBytes: number): void {

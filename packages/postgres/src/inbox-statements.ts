@@ -36,7 +36,7 @@ on conflict (consumer, key) do nothing`,
      */
     claimReported: `
 with turn as materialized (
-  select ${turnOf(schema, '$2')} as free
+  select ${turnOf(schema, '$2::text')} as free
 ), inserted as (
   insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at, result, content_hash)
   select $1::text, $2::text, $3::text, pg_catalog.clock_timestamp(), ${expiry}, $5::text, pg_catalog.decode($6, 'hex')

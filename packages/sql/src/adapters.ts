@@ -113,6 +113,13 @@ export interface DriverAdapter<H = unknown> {
    * transaction is open.
    */
   monitor(handle: H): Awaitable<ConnectionMonitor | undefined>
+  /**
+   * Closes the connection at once, so that the server rolls its transaction back and no later statement reaches it; or
+   * refuses every later statement but the library's ROLLBACK. Absent if the library hides its connection.
+   */
+  readonly sever?: (handle: H) => void
+  /** Whether this handle can be severed. @default true */
+  readonly canSever?: (handle: H) => boolean
 }
 
 /** The driver's connection under a transaction that a caller passed. */

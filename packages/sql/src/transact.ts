@@ -7,7 +7,7 @@ import {
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
-import type { Opening, RootAdapter } from './adapters.ts'
+import type { Opening, Resolved, RootAdapter } from './adapters.ts'
 
 const ISOLATIONS: readonly unknown[] = [
   'read committed',
@@ -18,12 +18,16 @@ const ISOLATIONS: readonly unknown[] = [
 /**
  * Runs one transaction of a root, and translates the errors of BEGIN, COMMIT and the connection.
  *
+ * When the signal is aborted while `work` runs, the transaction is given up: its connection is closed, and nothing waits
+ * for `work`. If the library hides its connection, the transaction is rolled back when `work` has ended, because a later
+ * statement of `work` might otherwise run outside the transaction.
+ *
  * @param sessionOn creates the session, and prepares the work.
  */
 export function transactOn(
   { root, db }: { readonly root: RootAdapter; readonly db: unknown },
   errors: DatabaseErrors,
-  sessionOn: (tx: unknown, opening: Opening | undefined) => Promise<Session>,
+  sessionOn: (tx: unknown, opening: Opening | undefined) => Promise<Session & Resolved>,
 ): ConnectedPorts['transact'] {
   return async (work, { isolation, signal }) => {
     // An error that `work` throws is rethrown unchanged; every other error is of BEGIN, COMMIT or the connection.
@@ -35,7 +39,10 @@ export function transactOn(
         async (tx, opening) => {
           try {
             signal?.throwIfAborted()
-            const result = await work(tx, await sessionOn(tx, opening))
+            const session = await sessionOn(tx, opening)
+            const { driver, connection } = session
+            const sever = driver.canSever?.(connection) === false ? undefined : driver.sever
+            const result = await orAborted(work(tx, session), signal, sever && (() => sever(connection)))
             doing = 'committing the transaction (without an answer, the transaction may have committed)'
             return result
           } catch (error) {
@@ -50,6 +57,35 @@ export function transactOn(
       throw errors.translate(error, doing)
     }
   }
+}
+
+/**
+ * Rejects with the signal's reason as soon as the signal is aborted, unless the work has ended before. Without `sever`,
+ * waits for the work.
+ */
+async function orAborted<R>(
+  work: Promise<R>,
+  signal: AbortSignal | undefined,
+  sever: (() => void) | undefined,
+): Promise<R> {
+  if (signal === undefined) return work
+  if (sever === undefined) {
+    const result = await work
+    signal.throwIfAborted()
+    return result
+  }
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      try {
+        sever()
+      } finally {
+        reject(signal.reason as Error)
+      }
+    }
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
 }
 
 /**

@@ -48,7 +48,9 @@ export interface DatabasePorts {
 export interface ConnectedPorts extends DatabasePorts {
   /**
    * Opens a transaction, passes it to `work`, commits when `work` returns, and rolls back when `work` throws. An error
-   * that `work` throws is rethrown unchanged. There is no retry.
+   * that `work` throws is rethrown unchanged. There is no retry. When the signal is aborted while `work` runs, the
+   * transaction is rolled back and `transact` rejects with the signal's reason, without waiting for `work`; what `work`
+   * does later is in no transaction. Only with a library that hides its connection does it wait for `work` first.
    *
    * BEGIN and the first statement may be sent together. If BEGIN is refused, the first statement must have no effect.
    *

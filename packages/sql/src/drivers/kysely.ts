@@ -61,6 +61,22 @@ export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
   monitor(tx) {
     return tx.isTransaction && tx.isCommitted !== true && tx.isRolledBack !== true ? monitorOf(tx) : undefined
   },
+  // Kysely refuses statements only when its ROLLBACK has been answered: those before would run after the ROLLBACK, each
+  // in a transaction of its own.
+  sever(tx) {
+    const monitor = monitors.get(tx)
+    if (monitor !== undefined) givenUp.add(monitor)
+  },
+}
+
+/** The connections of transactions that were given up, until their ROLLBACK has been answered. */
+const givenUp = new WeakSet<MonitoredConnection>()
+
+function refuseGivenUp(monitor: MonitoredConnection, { sql }: CompiledQuery): void {
+  if (!givenUp.has(monitor) || /^\s*rollback\s*;?\s*$/i.test(sql)) return
+  throw new NotInTransactionError(
+    'The transaction was given up, because its signal was aborted while the handler was running. Nothing was written.',
+  )
 }
 
 /** A Kysely root. */
@@ -208,6 +224,7 @@ function wrap(connection: KyselyConnection): MonitoredConnection {
   const effectOn = ({ queryId, sql }: CompiledQuery): Effect =>
     queryId === TXBOX ? 'none' : effectOf(sql, true)
   connection.executeQuery = async (compiled, ...rest) => {
+    refuseGivenUp(monitor, compiled)
     const effect = effectOn(compiled)
     monitor.sent(effect)
     try {
@@ -217,9 +234,12 @@ function wrap(connection: KyselyConnection): MonitoredConnection {
     } catch (error) {
       monitor.failed(error, compiled.queryId === TXBOX)
       throw error
+    } finally {
+      if (effect === 'ends') givenUp.delete(monitor)
     }
   }
   connection.streamQuery = async function* (compiled, ...rest) {
+    refuseGivenUp(monitor, compiled)
     const effect = effectOn(compiled)
     let failed = false
     monitor.sent(effect)

@@ -59,6 +59,7 @@ export const mariadbHandle: DriverAdapter<MariadbConnection> = {
   monitor(handle) {
     return isPool(handle) ? undefined : watchedOf(handle, send)?.monitor
   },
+  sever: (handle) => handle.destroy?.(),
 }
 
 /** A pool of the `mariadb` connector, of promise or callback style. */

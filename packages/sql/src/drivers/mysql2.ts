@@ -71,6 +71,7 @@ export const mysql2Handle: DriverAdapter<Mysql2Connection> = {
   monitor(handle) {
     return isPool(handle) ? undefined : monitored(plain(handle))
   },
+  sever: (handle) => plain(handle).destroy(),
 }
 
 function monitored(connection: CallbackConnection): MonitoredConnection | undefined {

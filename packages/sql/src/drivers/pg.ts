@@ -23,8 +23,10 @@ interface PgClient {
   readonly connection?: AnswerEvents
   on(event: 'error', listener: (error: unknown) => void): unknown
   off(event: 'error', listener: () => void): unknown
+  end(): Promise<void>
 }
 interface AnswerEvents {
+  readonly stream?: { destroy(): unknown }
   on(event: 'readyForQuery', listener: (message: { status?: string }) => void): unknown
   on(event: 'commandComplete', listener: (message: { text?: string }) => void): unknown
 }
@@ -87,6 +89,14 @@ export const pgHandle: DriverAdapter<PgClient> = {
   },
   async query(client, text, values) {
     return toSqlResult(await client.query(text, values as unknown[]))
+  },
+  sever(client) {
+    // A client without a listener for its 'error' event would end the process.
+    client.on('error', () => undefined)
+    const stream = client.connection?.stream
+    // At once, so that the pool of a library sees it before the library's own ROLLBACK has failed.
+    if (stream === undefined) void client.end().catch(() => undefined)
+    else stream.destroy()
   },
 }
 

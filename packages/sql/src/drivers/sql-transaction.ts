@@ -11,6 +11,8 @@ export function sqlTransactionOn(engine: Engine): DriverAdapter<SqlTransaction> 
     state: (tx) => (tx.isOpen === undefined ? 'unknown' : tx.isOpen() ? 'open' : 'none'),
     stateNow: (tx) => (tx.isOpen?.() === false ? 'none' : 'open'),
     monitor: () => undefined,
+    sever: (tx) => tx.close?.(),
+    canSever: (tx) => tx.close !== undefined,
     async query(tx, text, values) {
       return toSqlResult(await tx.query(text, engine === 'postgres' ? plainValues(values) : []))
     },

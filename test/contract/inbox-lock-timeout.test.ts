@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest'
+import { TransactionConflictError } from '@txbox/core'
+import { InboxUnderTest } from '../support/inbox-under-test.ts'
+import { onEachKind, useRoot, useTarget, type OpenTransaction, type Root } from '../support/target.ts'
+
+const target = useTarget()
+
+/** The bound of one wait, and the longest time that a test grants it: MySQL and MariaDB count whole seconds. */
+const LOCK_TIMEOUT_MS = 300
+const AT_MOST_MS = 4000
+
+onEachKind(target, (kind) => {
+  const root = useRoot(target, kind, { max: 4 })
+
+  async function withWinner(subject: InboxUnderTest, work: () => Promise<void>): Promise<void> {
+    const winner = await root.begin()
+    await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)
+    await work()
+    await winner.commit()
+  }
+
+  const waits: Record<string, (subject: InboxUnderTest, transaction: OpenTransaction) => Promise<unknown>> = {
+    process: (subject, { tx }) => subject.inbox.process(tx, { id: 'x' }, subject.handle),
+    markProcessed: (subject, { tx }) => subject.inbox.markProcessed(tx, { id: 'x' }),
+    processBatch: (subject, { tx }) =>
+      subject.inbox.processBatch(tx, [{ id: 'w' }, { id: 'x' }], () => Promise.resolve()),
+  }
+  for (const [name, wait] of Object.entries(waits)) {
+    test(`${name} waits no longer than lockTimeoutMs, and then throws a TransactionConflictError`, async () => {
+      const subject = new InboxUnderTest(target, root, { lockTimeoutMs: LOCK_TIMEOUT_MS })
+      await withWinner(subject, async () => {
+        const transaction = await root.begin()
+        const begun = performance.now()
+        await expect(wait(subject, transaction)).rejects.toThrow(TransactionConflictError)
+        const tookMs = performance.now() - begun
+        await transaction.rollback()
+        expect(tookMs).toBeGreaterThan(LOCK_TIMEOUT_MS * 0.9)
+        expect(tookMs).toBeLessThan(AT_MOST_MS)
+      })
+      expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'duplicate' })
+      expect([subject.calls, await subject.claimedKeys()]).toEqual([1, ['x']])
+    })
+  }
+
+  test('run tries again after a wait that took too long', async () => {
+    const subject = new InboxUnderTest(target, root, { lockTimeoutMs: LOCK_TIMEOUT_MS })
+    await withWinner(subject, async () => {
+      const outcome = subject.inbox.run({ id: 'x' }, subject.handle, { attempts: 2 })
+      await expect(outcome).rejects.toThrow(/Tried 2 times/)
+    })
+  })
+
+  test('a claim that need not wait is made with lockTimeoutMs as without', async () => {
+    const subject = new InboxUnderTest(target, root, { lockTimeoutMs: LOCK_TIMEOUT_MS })
+    expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'processed', result: 'handled' })
+    expect(await subject.inbox.run({ id: 'x' }, subject.handle)).toMatchObject({ status: 'duplicate' })
+    await target.expire(subject.consumer)
+    expect(await subject.inbox.run({ id: 'x' }, subject.handle)).toMatchObject({ status: 'processed' })
+    expect(await subject.effects()).toBe(2)
+  })
+
+  test('the setting of the connection is the same within the handler, after the claim, and after a wait', async () => {
+    const subject = new InboxUnderTest(target, root, { lockTimeoutMs: 1500 })
+    const settings: unknown[] = []
+    for (const end of ['commit', 'rollback'] as const) {
+      const transaction = await root.begin()
+      await setLockWait(transaction)
+      settings.push(await lockWait(transaction))
+      await subject.inbox.process(transaction.tx, { id: end }, async () => {
+        settings.push(await lockWait(transaction))
+      })
+      settings.push(await lockWait(transaction))
+      await transaction[end]()
+    }
+    await withWinner(subject, async () => {
+      const transaction = await root.begin()
+      await setLockWait(transaction)
+      await transaction.savepoint('s')
+      await expect(subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)).rejects.toThrow(
+        TransactionConflictError,
+      )
+      await transaction.rollbackTo('s')
+      settings.push(await lockWait(transaction))
+      await transaction.rollback()
+    })
+    expect(new Set(settings.map(String))).toEqual(new Set([target.engine === 'postgres' ? '7s' : '7']))
+  })
+})
+
+async function setLockWait({ exec }: OpenTransaction): Promise<void> {
+  await exec(
+    target.engine === 'postgres' ? "set local lock_timeout = '7s'" : 'set innodb_lock_wait_timeout = 7',
+  )
+}
+
+async function lockWait({ exec }: Awaited<ReturnType<Root['begin']>>): Promise<unknown> {
+  const setting =
+    target.engine === 'postgres' ? "current_setting('lock_timeout')" : '@@innodb_lock_wait_timeout'
+  return (await exec(`select ${setting} as value`))[0]?.['value']
+}
