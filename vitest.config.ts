@@ -166,6 +166,7 @@ const projects: TestProjectInlineConfiguration[] = [
     include: ['test/contract/outbox-publish.test.ts', 'test/libraries/*.test.ts'],
     provide: { ...DATABASES.postgres, library: 'slonik' },
   }),
+  onServers('library-nestjs-postgres', ['postgres'], { include: ['test/libraries/nestjs/*.test.ts'] }),
   onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
   onServers('galera', ['galera'], {
     include: ['test/galera/**/*.test.ts'],

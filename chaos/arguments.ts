@@ -13,6 +13,8 @@ export interface ChaosOptions {
   readonly without: ReadonlySet<FaultName>
   readonly plant: Plant | undefined
   readonly shrink: boolean
+  /** How long all tries of `shrink` may take. */
+  readonly shrinkMinutes: number
   readonly json: string | undefined
   readonly html: string | undefined
   /** Only looks whether the programs of the servers are there. */
@@ -36,6 +38,7 @@ end a checker holds what was committed against what arrived.
   --plant NAME      runs a copy of the packages with a known bug, which the run must find
   --shrink          when the run fails: repeats it with fewer kinds of faults, and prints
                     the command with the smallest set that still fails
+  --shrink-minutes N  how long all these tries may take, 1 to 1440 (default 30)
   --json FILE       writes the report as JSON
   --html FILE       writes the report as one page with a timeline
   --check           only says whether the programs of the servers are on this machine
@@ -67,6 +70,7 @@ export function parseArguments(args: readonly string[]): ChaosOptions | 'help' {
       without: { type: 'string' },
       plant: { type: 'string' },
       shrink: { type: 'boolean', default: false },
+      'shrink-minutes': { type: 'string', default: '30' },
       json: { type: 'string' },
       html: { type: 'string' },
       check: { type: 'boolean', default: false },
@@ -93,6 +97,7 @@ export function parseArguments(args: readonly string[]): ChaosOptions | 'help' {
     faults: faultNames('--faults', values.faults) ?? plant?.faults ?? FAULT_NAMES,
     without: new Set(faultNames('--without', values.without)),
     shrink: values.shrink,
+    shrinkMinutes: within('--shrink-minutes', values['shrink-minutes'], 1, 1440),
     json: values.json,
     html: values.html,
     check: values.check,

@@ -51,7 +51,9 @@ async function main(args: readonly string[]): Promise<number> {
   const result = await runChaos(run)
   console.log(`\n${formatResult(result)}\n`)
   writeReports(options, result)
-  if (result.first !== undefined && options.shrink) await shrink(run, result)
+  if (result.first !== undefined && options.shrink) {
+    await shrink(run, result, { mostMinutes: options.shrinkMinutes })
+  }
   return exitCode(options, result)
 }
 
@@ -62,7 +64,10 @@ function exitCode({ plant }: ChaosOptions, { first, durationMs, foundAfterMs }: 
     console.log(`The planted bug '${plant.name}' was NOT found within ${seconds} s.`)
     return 1
   }
-  console.log(`The planted bug '${plant.name}' was found after ${seconds} s, by the check '${first.check}'.`)
+  const when = foundAfterMs === undefined ? ', at the end of the run' : ''
+  console.log(
+    `The planted bug '${plant.name}' was found after ${seconds} s${when}, by the check '${first.check}'.`,
+  )
   return 0
 }
 

@@ -154,13 +154,18 @@ class ChaosRun implements RunParts {
   async #disturb(): Promise<Violation | undefined> {
     const { minutes, seed, faults, without, plant, signal } = this.options
     const until = performance.now() + minutes * 60_000
+    const told = new Set<string>()
     while (performance.now() < until && !signal.aborted) {
       this.#steps += 1
       await this.#inject(stepAt(seed, this.#steps, faults, without))
-      const violation = await this.#quiet()
-      if (violation === undefined) continue
-      this.timeline.now('violation', violation.check, violation.text)
-      if (showsPlant(plant, violation)) return violation
+      const violations = await this.#quiet()
+      for (const { check, text } of violations) {
+        // What stays in the tables is found again at every look.
+        if (!told.has(text)) this.timeline.now('violation', check, text)
+        told.add(text)
+      }
+      const shown = violations.find((violation) => showsPlant(plant, violation))
+      if (shown !== undefined) return shown
     }
     return undefined
   }
@@ -178,7 +183,8 @@ class ChaosRun implements RunParts {
   }
 
   /** Waits until every shard moves again, and looks whether anything is wrong. */
-  async #quiet(): Promise<Violation | undefined> {
+  async #quiet(): Promise<readonly Violation[]> {
+    const isSought = (violation: Violation): boolean => showsPlant(this.options.plant, violation)
     const from = performance.now()
     for (;;) {
       await pause(LOOK_INTERVAL_MS)
@@ -189,11 +195,11 @@ class ChaosRun implements RunParts {
         const text = `Shard ${longest.shard} has stood still for ${Math.round(longest.ms)} ms at: ${longest.what}.`
         this.standstills.push(text)
         // The bug may be what keeps the shard.
-        return (await this.online.look()) ?? { check: 'standstill', text }
+        return [...(await this.online.look(isSought)), { check: 'standstill', text }]
       }
       if (performance.now() - from < SHORTEST_QUIET_MS || (longest?.ms ?? 0) > MOVING_MS) continue
       await this.online.lookAtResources()
-      return this.online.look()
+      return this.online.look(isSought)
     }
   }
 

@@ -45,6 +45,8 @@ export interface RunResult {
     readonly extraDeliveries: number
     readonly lostByFailover: number
     readonly effectsLostByFailover: number
+    /** Messages that were dead letters at the end, before they were driven again. */
+    readonly deadLetters: number
     readonly longestStandstillMs: number
     readonly longestStandstillAt: string
     readonly relayDeaths: number
@@ -69,7 +71,7 @@ export async function finish(
   parts.modes.heal()
   unclean.push(...(await fleet.end('producer', endMs)))
   const url = stand.database.directUrl()
-  const deadLetters = await drain(parts, url)
+  const deadLetters = await drain(parts, url, violation !== undefined)
   for (const kind of ['relay', 'consumer', 'collector'] as const)
     unclean.push(...(await fleet.end(kind, endMs)))
   const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
@@ -102,7 +104,7 @@ export async function finish(
     settings: parts.settings,
     startedAtMs: timeline.startedAtMs,
     durationMs: Date.now() - timeline.startedAtMs,
-    foundAfterMs: foundAfterMs(timeline.events),
+    foundAfterMs: violation && foundAfterMs(timeline.events, violation),
     history: first === undefined ? [] : await historyOf(evidence, first, url),
     figures: {
       committed: evidence.committed.size,
@@ -113,6 +115,7 @@ export async function finish(
       extraDeliveries: recorder.extraDeliveries,
       lostByFailover: losses.committed.size,
       effectsLostByFailover: losses.effects,
+      deadLetters: deadLetters.length,
       longestStandstillMs: Math.round(watch.longest.ms),
       longestStandstillAt: watch.longest.what,
       relayDeaths: fleet.relayDeaths.length,
@@ -130,20 +133,19 @@ async function historyOf(evidence: Evidence, first: Violation, url: string): Pro
   return keyHistory(evidence, first, await withDirectConnection(url, (sql) => readMoves(sql, ids)))
 }
 
-function foundAfterMs(events: readonly TimelineEvent[]): number | undefined {
-  const [begin, end] = [
-    events.find(({ kind }) => kind === 'phase'),
-    events.findLast(({ kind }) => kind === 'violation'),
-  ]
+/** From the moment when all workers were at work to the violation that ended the run. */
+export function foundAfterMs(events: readonly TimelineEvent[], violation: Violation): number | undefined {
+  const begin = events.find(({ kind }) => kind === 'phase')
+  const end = events.find(({ kind, text }) => kind === 'violation' && text === violation.text)
   return begin && end && end.fromMs - begin.fromMs
 }
 
 /** Waits until everything that was committed has been published and has its effect, or for long enough. */
-async function drain(parts: RunParts, url: string): Promise<Evidence['deadLetters']> {
-  const { recorder, options, timeline } = parts
-  // A message that waits for a lost predecessor would wait forever.
-  const isLost = timeline.events.some(({ kind }) => kind === 'violation')
-  const drainMs = (isLost ? DRAIN_AFTER_VIOLATION_MS : DRAIN_MS) * machineStretch()
+async function drain(parts: RunParts, url: string, isFound: boolean): Promise<Evidence['deadLetters']> {
+  const { recorder, options } = parts
+  // A message that waits for a lost predecessor would wait forever. A run that found only what it did not seek waits for
+  // the full time, since a message that had no time to be published is not lost.
+  const drainMs = (isFound ? DRAIN_AFTER_VIOLATION_MS : DRAIN_MS) * machineStretch()
   const until = performance.now() + drainMs
   const deadLetters = new Map<string, Evidence['deadLetters'][number]>()
   await recorder.letGo()

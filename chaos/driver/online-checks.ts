@@ -2,7 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { checkKills, ofKey } from '../check/checks.ts'
 import { checkOwners } from '../check/copy-checks.ts'
 import { readKills } from '../check/gather-evidence.ts'
-import { readClaimsWithoutEffect, readGone, readLeaseChanges, readUnfenced } from '../check/history.ts'
+import {
+  readClaimsWithoutEffect,
+  readGone,
+  readLeaseChanges,
+  readUnfenced,
+  textOf,
+} from '../check/history.ts'
 import type { Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
@@ -28,6 +34,16 @@ interface Subject {
   readonly leaseMs: number
 }
 
+/** The violations of the early check and of the rest. The rest is not asked when the early one is what is sought. */
+export async function unlessSought(
+  early: Violation | undefined,
+  isSought: (violation: Violation) => boolean,
+  rest: () => Promise<readonly (Violation | undefined)[]>,
+): Promise<readonly Violation[]> {
+  if (early !== undefined && isSought(early)) return [early]
+  return [early, ...(await rest())].filter((violation) => violation !== undefined)
+}
+
 /** The checks that are made in each quiet time, so that a run ends soon after the fault that broke something. */
 export class OnlineChecks {
   readonly #subject: Subject
@@ -38,6 +54,7 @@ export class OnlineChecks {
   /** The last place of each key and epoch that was published. */
   readonly #places = new Map<string, number>()
   readonly resources: string[] = []
+  readonly #reportedLost = new Set<string>()
 
   constructor(subject: Subject) {
     this.#subject = subject
@@ -48,12 +65,23 @@ export class OnlineChecks {
     this.#serials = []
   }
 
-  /** @returns the first violation. */
-  async look(): Promise<Violation | undefined> {
-    const early = this.#disordered()
-    if (early !== undefined) return early
-    const checks = [this.#lost(), this.#twice(), this.#claimOnly(), this.#unfenced(), this.#strangers()]
-    return (await Promise.all(checks)).find((violation) => violation !== undefined) ?? this.#killed()
+  /**
+   * Looks at everything, unless the first check finds what is sought: a violation that is not sought must not hide one
+   * that is.
+   *
+   * @returns at most one violation of each check.
+   */
+  look(isSought: (violation: Violation) => boolean): Promise<readonly Violation[]> {
+    return unlessSought(this.#disordered(), isSought, async () => [
+      ...(await Promise.all([
+        this.#lost(),
+        this.#twice(),
+        this.#claimOnly(),
+        this.#unfenced(),
+        this.#strangers(),
+      ])),
+      this.#killed(),
+    ])
   }
 
   /** A message that is neither in the outbox nor parked must have been published, once the broker has passed it on. */
@@ -65,17 +93,19 @@ export class OnlineChecks {
       this.#serials.push(Number(row?.['last'] ?? 0))
       return readGone(engine, sql, after)
     })
-    let missing = gone.filter((id) => !recorder.first.has(id))
+    let missing = gone.filter((id) => !recorder.first.has(id) && !this.#reportedLost.has(id))
     for (let waited = 0; missing.length > 0 && waited < THROUGH_BROKER_MS; waited += 200) {
       await pause(200)
       missing = missing.filter((id) => !recorder.first.has(id))
     }
     const [id] = missing
     if (id === undefined) return undefined
+    // Each is reported once: waiting for the same messages at every look would slow down the run.
+    for (const one of missing) this.#reportedLost.add(one)
     const keys = await withDirectConnection(url(), (sql) =>
       sql.query('select name from chaos_committed where message_id = ?', [id]),
     )
-    const key = keys[0]?.['name'] as string | undefined
+    const key = textOf(keys[0]?.['name'])
     return {
       check: 'published',
       id,
@@ -87,6 +117,7 @@ export class OnlineChecks {
   /** The first copies of each key, since the last look. */
   #disordered(): Violation | undefined {
     const { copies, first } = this.#subject.recorder
+    let violation: Violation | undefined
     for (; this.#orderSeen < copies.length; this.#orderSeen++) {
       const copy = copies[this.#orderSeen]!
       const { id, key, change, relay } = copy
@@ -94,8 +125,7 @@ export class OnlineChecks {
       const before = this.#places.get(change.chain) ?? 0
       if (change.place > before) this.#places.set(change.chain, change.place)
       else {
-        this.#orderSeen++
-        return {
+        violation ??= {
           check: 'order',
           id,
           key,
@@ -103,7 +133,7 @@ export class OnlineChecks {
         }
       }
     }
-    return undefined
+    return violation
   }
 
   async #twice(): Promise<Violation | undefined> {

@@ -1,4 +1,4 @@
-import { CHECKS } from '../check/violation.ts'
+import { CHECKS, type Verdict } from '../check/violation.ts'
 import type { RunResult } from '../driver/finish.ts'
 import { FAULT_NAMES } from '../faults/fault-names.ts'
 
@@ -31,6 +31,7 @@ export function formatResult(result: RunResult): string {
       'longest standstill',
       `${figures.longestStandstillMs} ms, at: ${figures.longestStandstillAt || 'nothing'}`,
     ),
+    row('dead letters', `${figures.deadLetters}, driven again at the end`),
     row('relays that died', String(figures.relayDeaths)),
     ...(figures.mostStretch > 1
       ? [row('machine', `overloaded: bounds on time were stretched up to ${figures.mostStretch} times`)]
@@ -53,7 +54,7 @@ export function formatResult(result: RunResult): string {
 }
 
 function verdictLines({ first, history, verdicts }: RunResult): readonly string[] {
-  if (first === undefined) return [`No violation: ${verdicts.length} checks hold.`]
+  if (first === undefined) return [`No violation: ${held(verdicts)}.`]
   return [
     `VIOLATION: ${CHECKS[first.check]}.`,
     first.text,
@@ -61,6 +62,17 @@ function verdictLines({ first, history, verdicts }: RunResult): readonly string[
     title(first.key === undefined ? 'History' : `History of ${first.key}`),
     ...history,
   ]
+}
+
+/** A check that looked at nothing does not hold: it says nothing. */
+export function held(verdicts: readonly Pick<Verdict, 'looked' | 'violations'>[]): string {
+  const violated = verdicts.filter(({ violations }) => violations.length > 0).length
+  const empty = verdicts.filter(({ looked, violations }) => looked === 0 && violations.length === 0).length
+  return [
+    `${verdicts.length - violated - empty} checks hold`,
+    ...(empty === 0 ? [] : [`${empty} had nothing to look at`]),
+    ...(violated === 0 ? [] : [`${violated} are violated`]),
+  ].join(', ')
 }
 
 export function faultCounts({ events }: Pick<RunResult, 'events'>): ReadonlyMap<string, number> {

@@ -17,6 +17,8 @@ grant select, insert, update, delete on txbox_inbox to txbox_app;
 -- A message that was stored outside a transaction by mistake is deleted again.
 grant select, insert, delete on txbox_outbox to txbox_app;
 grant insert on txbox_parked to txbox_app;
+-- createOutbox({ lockKeys: true }). SELECT … FOR UPDATE needs the right to update.
+grant select, update on txbox_key_locks to txbox_app;
 -- … and createVersionBuffer.
 grant select, insert, update, delete on txbox_versions to txbox_app;
 grant select, insert, update, delete on txbox_waiting to txbox_app;
@@ -53,6 +55,7 @@ grant select (seq, created_at, shard, id, topic, `key`, type, content_type, corr
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
   content_type, correlation_id, error) on txbox_parked to txbox_viewer;
 grant select on txbox_leases to txbox_viewer;
+grant select on txbox_key_locks to txbox_viewer;
 grant select on txbox_collections to txbox_viewer;
 
 -- The server should cancel what txbox no longer waits for. MariaDB sets that for each user (not for a role), in seconds:

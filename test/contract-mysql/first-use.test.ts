@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { createOutbox } from '@txbox/outbox'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
 import { messagesOf, publishIn } from '../support/relay-under-test.ts'
 import { ISOLATIONS, onEachKind, useTarget, type OpenTransaction, type Root } from '../support/target.ts'
@@ -11,6 +12,8 @@ const STATEMENTS: Record<string, (root: Root, { tx }: OpenTransaction) => Promis
   processBatch: (root, { tx }) =>
     new InboxUnderTest(target, root).inbox.processBatch(tx, [{ id: 'x' }], () => undefined),
   publish: (root, transaction) => publishIn(root, transaction, messagesOf('a', 1)),
+  'publish with lockKeys': (root, { tx }) =>
+    createOutbox({ database: root.database, lockKeys: true }).publish(tx, messagesOf('a', 2)),
 }
 
 onEachKind(target, (kind) => {

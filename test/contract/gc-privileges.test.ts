@@ -126,7 +126,7 @@ describe('with the rights of docs/privileges and no others', () => {
   test('a service claims, renews, forgets and publishes, a relay publishes, and a collector collects', async () => {
     const database = as('app')
     const inbox = createInbox({ database, consumer: 'c' })
-    const producer = createOutbox({ database })
+    const producer = createOutbox({ database, lockKeys: true })
     const deliver = (id: string): Promise<{ status: string }> =>
       inbox.run({ id, payload: 1 }, async (tx) => {
         await target.effect(tx, 'effect')

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { TransactionConflictError } from '@txbox/core'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { onEachKind, useRoot, useTarget, type OpenTransaction, type Root } from '../support/target.ts'
+import { onEachKind, useRoot, useTarget, type OpenTransaction } from '../support/target.ts'
 
 const target = useTarget()
 
@@ -87,14 +87,14 @@ onEachKind(target, (kind) => {
   })
 })
 
-async function setLockWait({ exec }: OpenTransaction): Promise<void> {
-  await exec(
+async function setLockWait(transaction: OpenTransaction): Promise<void> {
+  await transaction.exec(
     target.engine === 'postgres' ? "set local lock_timeout = '7s'" : 'set innodb_lock_wait_timeout = 7',
   )
 }
 
-async function lockWait({ exec }: Awaited<ReturnType<Root['begin']>>): Promise<unknown> {
+async function lockWait(transaction: OpenTransaction): Promise<unknown> {
   const setting =
     target.engine === 'postgres' ? "current_setting('lock_timeout')" : '@@innodb_lock_wait_timeout'
-  return (await exec(`select ${setting} as value`))[0]?.['value']
+  return (await transaction.exec(`select ${setting} as value`))[0]?.['value']
 }

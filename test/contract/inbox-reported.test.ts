@@ -2,7 +2,14 @@ import { expect, test } from 'vitest'
 import { TransactionConflictError } from '@txbox/core'
 import { isSettled } from '@txbox/inbox'
 import { InboxUnderTest, WAYS } from '../support/inbox-under-test.ts'
-import { onEachKind, onEachKindAndIsolation, useRoot, useTarget, type Root } from '../support/target.ts'
+import {
+  onEachKind,
+  onEachKindAndIsolation,
+  useRoot,
+  useTarget,
+  type OpenTransaction,
+  type Root,
+} from '../support/target.ts'
 
 const target = useTarget()
 const REPORT = { inFlight: 'report' } as const
@@ -195,8 +202,8 @@ onEachKind(target, (kind) => {
   })
 })
 
-async function lockWait({ exec }: Awaited<ReturnType<Root['begin']>>): Promise<unknown> {
+async function lockWait(transaction: OpenTransaction): Promise<unknown> {
   const setting =
     target.engine === 'postgres' ? "current_setting('lock_timeout')" : '@@innodb_lock_wait_timeout'
-  return (await exec(`select ${setting} as value`))[0]?.['value']
+  return (await transaction.exec(`select ${setting} as value`))[0]?.['value']
 }

@@ -141,12 +141,15 @@ test('createOutbox refuses wrong options when it is called', () => {
     ...(target.engine === 'postgres' ? [] : [{ database, notify: true }]),
     { database, notify: 'yes' },
     { database, notfy: false },
+    { database, lockKeys: 'yes' },
+    { database, lockKeys: 1 },
+    { database, lockkeys: true },
     null,
     undefined,
   ]) {
     expect(() => createOutbox(options as never), JSON.stringify(options)).toThrow(InvalidOptionError)
   }
-  expect(createOutbox({ database, notify: false })).toBeTypeOf('object')
+  expect(createOutbox({ database, notify: false, lockKeys: true })).toBeTypeOf('object')
 })
 
 function mapValues(

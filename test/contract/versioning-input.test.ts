@@ -114,6 +114,26 @@ test('V3 a set with the column that txbox writes is refused, and so is a misspel
   expect(await tables.read(id)).toMatchObject({ version: '1' })
 })
 
+test('V3 a function in set that returns no expression is refused, and the column is named', async () => {
+  const id = await tables.order()
+  for (const returned of [undefined, null, 7, {}, Promise.resolve(sql`9`)]) {
+    const set = { total: () => returned } as never
+    const attempts = [
+      updateVersioned(db(), 'orders', { where: { id }, expected: 1, set }),
+      updateMerged(db(), 'orders', { where: { id }, merge: () => set }),
+    ]
+    for (const failure of await Promise.all(attempts.map(failureOf))) {
+      expect(failure).toBeInstanceOf(InvalidOptionError)
+      expect((failure as Error).message).toContain(
+        "in 'set', the function of 'total' must return a Kysely expression",
+      )
+    }
+  }
+  expect(await tables.read(id)).toMatchObject({ total: 0, version: '1' })
+  await updateVersioned(db(), 'orders', { where: { id }, expected: 1, set: { total: () => sql`9` } })
+  expect(await tables.read(id)).toMatchObject({ total: 9, version: '2' })
+})
+
 test('V3 what is no Kysely is refused', async () => {
   for (const stray of [undefined, null, {}, target, root]) {
     const call = updateVersioned<VersionedTables, 'orders', number>(stray as never, 'orders', {

@@ -48,7 +48,7 @@ export function wrapping(
         const tx = sqlTransaction({
           name: 'mine',
           query: client.run,
-          close: client.close,
+          close: () => client.close(),
           ...(tellsEnd && { isOpen: () => open }),
         })
         clients.set(tx, client)

@@ -6,8 +6,8 @@ import './provided.ts'
 /** The most time that one case may take: far more than any needs, even on a busy machine. */
 const CASE_MS = 20_000
 
-let ran = 0
-let isCounted = false
+/** Of each test file: the files share this module, since they are not isolated. */
+const ran = new Map<string, number>()
 /** The first case that took too long: the cases after it, in search of a smaller one, are not run. */
 let late: Error | undefined
 
@@ -27,12 +27,12 @@ export function fuzz<T>(
   property: (value: T) => unknown,
 ): void {
   const { seed, factor } = inject('fuzz')
-  countAtEnd(seed)
+  const file = countAtEnd(seed)
   const numRuns = Math.ceil(cases * factor)
   test(name, { timeout: 60_000 + 500 * numRuns }, async () => {
     const before = prototypes()
     const checked = fc.asyncProperty(value, async (given) => {
-      ran += 1
+      ran.set(file, ran.get(file)! + 1)
       if (late !== undefined) throw late
       await inTime(property(made(given)), () => fc.stringify(given))
       expectUnchanged(before)
@@ -71,11 +71,16 @@ function expectUnchanged(before: readonly PropertyKey[][]): void {
   }
 }
 
-function countAtEnd(seed: number): void {
-  if (isCounted) return
-  isCounted = true
+/** @returns the test file that is being collected. */
+function countAtEnd(seed: number): string {
+  const path = expect.getState().testPath ?? ''
+  if (ran.has(path)) return path
+  ran.set(path, 0)
   afterAll(() => {
-    const file = expect.getState().testPath?.split('/').at(-1) ?? ''
-    console.log(`fuzz: ${ran} cases in ${file}; replay with: npm run fuzz -- --seed ${seed}`)
+    const name = path.split('/').at(-1)
+    console.log(`fuzz: ${ran.get(path)} cases in ${name}; replay with: npm run fuzz -- --seed ${seed}`)
+    // Another project may run the same file.
+    ran.delete(path)
   })
+  return path
 }

@@ -95,6 +95,7 @@ const ROWS: Readonly<Record<number, readonly (readonly [table: string, columns: 
     6: [],
     7: [],
     8: [],
+    9: [],
   }
 
 /** Puts a row into each table of this migration. @returns the tables */

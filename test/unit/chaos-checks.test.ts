@@ -5,6 +5,7 @@ import type { Evidence } from '../../chaos/check/evidence.ts'
 import type { Committed } from '../../chaos/check/history.ts'
 import type { CheckName } from '../../chaos/check/violation.ts'
 import type { Copy } from '../../chaos/driver/recorder.ts'
+import { held } from '../../chaos/report/table.ts'
 
 const LEASE_MS = 2000
 const SHARD = shardOf('a')
@@ -143,6 +144,22 @@ for (const [title, change, checks] of WRONG) {
     expect(violated(change)).toEqual(checks)
   })
 }
+
+test('a dead letter that was driven again has no order', () => {
+  const copies = [copy(0, 'two'), copy(1, 'one')]
+  const queueFull = { kind: 'fault' as const, name: 'queue-full', text: '', fromMs: 0, toMs: 60_000 }
+  const deadLetters = [{ id: 'one', error: 'refused' }]
+  expect(violated({ copies, deadLetters, timeline: [queueFull] })).toEqual([])
+  expect(violated({ copies, timeline: [queueFull] })).toEqual(['order'])
+})
+
+test('a check that looked at nothing is not said to hold', () => {
+  const verdicts = [
+    { looked: 7, violations: [] },
+    { looked: 0, violations: [] },
+  ]
+  expect(held(verdicts)).toBe('1 checks hold, 1 had nothing to look at')
+})
 
 test('a scheduled message that comes early is found', () => {
   const [id, scheduled] = message('one', 1)

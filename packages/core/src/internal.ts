@@ -23,6 +23,7 @@ export {
 } from './deduplicated-sends.ts'
 export { EventListeners } from './event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './keys.ts'
+export { keyLocksOf } from './key-locks.ts'
 export { loggedEvents, type LogLine, type LogLines, type LoggedEvents } from './logged-events.ts'
 export { loggerOption } from './logger.ts'
 export { oneLine } from './one-line.ts'

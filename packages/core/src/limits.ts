@@ -28,6 +28,11 @@ export const LIMITS = {
   batchPayloadBytes: 67_108_864,
   /** Messages in one `publish` or `processBatch`. */
   batchMessages: 10_000,
+  /**
+   * Distinct ordering keys in one `publish` of an outbox with `lockKeys`. On PostgreSQL each is a lock in memory that
+   * all sessions of the server share.
+   */
+  lockedKeys: 1000,
   /** The nesting depth of a payload that is fingerprinted. */
   fingerprintDepth: 500,
   /** The longest duration that an option takes: a hundred years. */

@@ -39,6 +39,9 @@ export const IN_PROGRESS = 1568
 /** Incorrect string value: a character that the column cannot hold. */
 export const UNTRANSLATABLE = 1366
 
+/** The result of an expression is out of the range of its type. */
+export const OUT_OF_RANGE = 1690
+
 /** Interrupted: by MySQL's max_execution_time, MariaDB's max_statement_time, or by KILL QUERY. */
 const INTERRUPTED: ReadonlySet<unknown> = new Set([3024, 1969, 1317])
 

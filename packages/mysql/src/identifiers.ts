@@ -23,6 +23,7 @@ export interface Tables {
   readonly prefix: string
   readonly inbox: string
   readonly outbox: string
+  readonly keyLocks: string
   readonly leases: string
   readonly parked: string
   readonly redrives: string
@@ -50,11 +51,12 @@ export function tablesOf(where: string, prefix: unknown): Tables {
         `not ${nameOf(prefix)}.`,
     )
   }
-  const quoted = (name: string): string => `\`${(prefix + name).replaceAll('`', '``')}\``
+  const quoted = (name: string): string => quotedName(prefix + name)
   return {
     prefix,
     inbox: quoted('inbox'),
     outbox: quoted('outbox'),
+    keyLocks: quoted('key_locks'),
     leases: quoted('leases'),
     parked: quoted('parked'),
     redrives: quoted('redrives'),
@@ -63,4 +65,9 @@ export function tablesOf(where: string, prefix: unknown): Tables {
     waiting: quoted('waiting'),
     migrations: quoted('migrations'),
   }
+}
+
+/** Returns a name as SQL text quotes it. */
+export function quotedName(name: string): string {
+  return `\`${name.replaceAll('`', '``')}\``
 }

@@ -3,12 +3,20 @@ import type { Tables } from './identifiers.ts'
 import { literal } from './literals.ts'
 
 /** Every statement of `txbox status` and `txbox doctor`. `?` stands for a value. Numbers come as text. */
-export function inspectionStatements({ prefix, inbox, outbox, leases, parked, collections }: Tables) {
+export function inspectionStatements({
+  prefix,
+  inbox,
+  outbox,
+  keyLocks,
+  leases,
+  parked,
+  collections,
+}: Tables) {
   /** Stops counting at the limit. */
   const count = (rows: string): string =>
     `(select cast(count(*) as char) from (select 1 ${rows} limit ?) as counted)`
   const ours = (column: string): string =>
-    `${column} in (${['inbox', 'outbox', 'leases', 'parked', 'collections'].map((name) => literal(prefix + name)).join(', ')})`
+    `${column} in (${['inbox', 'outbox', 'key_locks', 'leases', 'parked', 'collections'].map((name) => literal(prefix + name)).join(', ')})`
   const shards = Array.from(
     { length: 16 },
     (_, shard) => `(select created_at from ${outbox} where shard = ${shard} order by seq limit 1)`,
@@ -103,6 +111,10 @@ where table_schema = database() and data_type <> 'varbinary' and (
   table_name = ${literal(`${prefix}inbox`)} and column_name in ('consumer', 'key')
   or table_name = ${literal(`${prefix}leases`)} and column_name = 'name'
 )`,
+
+    keyLocks: `
+select cast(count(*) as char) as n
+from ${keyLocks}`,
 
     triggers: `
 select trigger_name as name

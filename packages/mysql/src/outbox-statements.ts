@@ -5,16 +5,34 @@
 import type { Tables } from './identifiers.ts'
 
 /** Every statement on the outbox table that a producer runs. `?` stands for a value, which is put in as a literal. */
-export function outboxStatements({ outbox, parked }: Tables) {
-  return {
-    /** One message or many, numbered in the order of the rows. */
-    append: (rows: readonly string[]) => `
+/** The number of rows in the table of locks, as migration 0009 creates them. The key's hash decides its row. */
+export const KEY_LOCKS = 16_384
+
+export function outboxStatements({ outbox, parked, keyLocks }: Tables) {
+  const append = (rows: readonly string[]): string => `
 insert into ${outbox}
   (shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, created_at)
-values ${rows.join(',')}`,
+values ${rows.join(',')}`
+  return {
+    /** One message or many, numbered in the order of the rows. */
+    append,
+
+    /** Like `append`; the first row of the call is `appendLockedRow`. */
+    appendLocked: append,
 
     /** One row of `append`. */
     appendRow: '(?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))',
+
+    /**
+     * A row of `append` that first locks the rows of its keys until the transaction ends. The server evaluates the
+     * values of the first row before it draws the first number of the statement. It reads the primary key, so that all
+     * calls lock in one order; without FORCE INDEX it may read and lock the whole table. The values are the number of
+     * locks, the shard, the locks, and the other columns.
+     *
+     * EXP overflows, which is an error in every SQL mode, if rows are missing: a missing row would lock nothing.
+     */
+    appendLockedRow: `((select if(count(*) = ?, ?, exp(1000 + count(*))) from ${keyLocks} force index (primary) where number in (?) for update),
+  ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))`,
 
     /**
      * Deletes messages that were written outside a transaction. The values are the number of the first message, and the

@@ -5,13 +5,15 @@
 import {
   InvalidMessageError,
   NotInTransactionError,
+  SchemaError,
   type NewStoredMessage,
   type OutboxStore,
   type Session,
 } from '@txbox/core'
-import { oneLine } from '@txbox/core/internal'
+import { keyLocksOf, oneLine } from '@txbox/core/internal'
+import { OUT_OF_RANGE, hasNumber } from './errors.ts'
 import { fill } from './literals.ts'
-import type { outboxStatements } from './outbox-statements.ts'
+import { KEY_LOCKS, type outboxStatements } from './outbox-statements.ts'
 import { rowsByPacket } from './rows-by-packet.ts'
 import { assertInTransaction, execute, type MysqlSession } from './session.ts'
 
@@ -25,13 +27,20 @@ export class MysqlOutboxStore implements OutboxStore {
     this.#sql = statements
   }
 
-  async append(session: Session, messages: readonly NewStoredMessage[]): Promise<void> {
+  async append(
+    session: Session,
+    messages: readonly NewStoredMessage[],
+    options?: { readonly lockKeys?: boolean },
+  ): Promise<void> {
     const { maxStatementBytes } = (session as MysqlSession).server
     const now = messages.filter(({ deliverAt }) => deliverAt === undefined)
     const later = messages.filter(({ deliverAt }) => deliverAt !== undefined)
-    const { append, appendRow, takeBack, schedule, scheduleRow, takeBackScheduled } = this.#sql
+    const { append, appendRow, appendLockedRow, takeBack, schedule, scheduleRow, takeBackScheduled } =
+      this.#sql
+    const locks = options?.lockKeys === true ? lockRowsOf(now) : []
+    const firstRow = locks.length === 0 ? undefined : { template: appendLockedRow, locks }
     const statements = [
-      ...statementsOf(now, { insert: append, row: appendRow, takeBack }, maxStatementBytes),
+      ...statementsOf(now, { insert: append, row: appendRow, firstRow, takeBack }, maxStatementBytes),
       ...statementsOf(
         later,
         { insert: schedule, row: scheduleRow, takeBack: takeBackScheduled },
@@ -41,7 +50,7 @@ export class MysqlOutboxStore implements OutboxStore {
     // Checked first, because a committed message may be published at once, and cannot be deleted then.
     await assertInTransaction(session)
     for (const { text, ids, takeBack } of statements) {
-      const { inTransaction, insertId } = await execute(session, STORING, text, [])
+      const { inTransaction, insertId } = await execute(session, STORING, text, []).catch(explain)
       if (inTransaction !== false) continue
       await execute(session, STORING, takeBack, [insertId ?? 0, ids])
       throw new NotInTransactionError(
@@ -64,13 +73,24 @@ function statementsOf(
   {
     insert,
     row: template,
+    firstRow,
     takeBack,
-  }: { insert: (rows: readonly string[]) => string; row: string; takeBack: string },
+  }: {
+    insert: (rows: readonly string[]) => string
+    row: string
+    /** The first row, if it takes locks. */
+    firstRow?: { readonly template: string; readonly locks: readonly number[] } | undefined
+    takeBack: string
+  },
   maxBytes: number,
 ): readonly Statement[] {
   const headBytes = insert([]).length
-  const rows = messages.map((message) => {
-    const row = fill(template, valuesOf(message))
+  const rows = messages.map((message, n) => {
+    const values = valuesOf(message)
+    const row =
+      firstRow === undefined || n > 0
+        ? fill(template, values)
+        : fill(firstRow.template, [firstRow.locks.length, message.shard, firstRow.locks, ...values.slice(1)])
     const bytes = row.length + 1
     if (headBytes + bytes > maxBytes) throw tooLarge(message, bytes, maxBytes)
     return { row, id: message.id }
@@ -80,6 +100,22 @@ function statementsOf(
     ids: packet.map(({ id }) => id),
     takeBack,
   }))
+}
+
+/** Returns the rows of the table of locks that stand for the keys of the messages. */
+function lockRowsOf(messages: readonly NewStoredMessage[]): readonly number[] {
+  // Each prefix has a table of locks of its own.
+  const rows = keyLocksOf(messages, '').map((lock) => Number(BigInt.asUintN(64, lock) % BigInt(KEY_LOCKS)))
+  return [...new Set(rows)]
+}
+
+function explain(error: unknown): never {
+  if (!hasNumber(error, OUT_OF_RANGE)) throw error
+  throw new SchemaError(
+    'publish: the table of locks for ordering keys (key_locks) does not have all of its rows. Run the file of migration ' +
+      "0009_key_locks that 'npx txbox migrate --print' writes. Nothing was written.",
+    { cause: error },
+  )
 }
 
 function tooLarge(message: NewStoredMessage, bytes: number, maxBytes: number): InvalidMessageError {

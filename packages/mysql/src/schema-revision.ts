@@ -2,7 +2,7 @@
 import { assertRevision, type MigratedDatabase, type RunStatement } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { NO_TABLE, errors, numberOf } from './errors.ts'
-import type { Tables } from './identifiers.ts'
+import { quotedName, type Tables } from './identifiers.ts'
 import { literal } from './literals.ts'
 import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
@@ -26,9 +26,9 @@ export const migrated: MigratedDatabase<Tables> = {
   // The files use the default prefix. Text between quotes must not change.
   on: (sql, tables) =>
     sql.replaceAll(
-      /('?)\btxbox_(inbox|outbox|leases|parked|redrives|versions|waiting|collections|migrations)\b\1/g,
-      (_, quote: string, name: keyof Omit<Tables, 'prefix'>) =>
-        quote === '' ? tables[name] : literal(tables.prefix + name),
+      /('?)\btxbox_(inbox|outbox|leases|parked|redrives|versions|waiting|collections|key_locks|migrations)\b\1/g,
+      (_, quote: string, name: string) =>
+        quote === '' ? quotedName(tables.prefix + name) : literal(tables.prefix + name),
     ),
 }
 

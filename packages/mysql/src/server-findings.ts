@@ -9,6 +9,7 @@ import { columns } from './columns.ts'
 import type { Tables } from './identifiers.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
 import type { Value } from './literals.ts'
+import { KEY_LOCKS } from './outbox-statements.ts'
 import { checkRevision } from './schema-revision.ts'
 import { engineOf } from './server.ts'
 
@@ -23,6 +24,7 @@ const INDEXES = [
   'inbox.PRIMARY',
   'inbox.inbox_expires_at',
   'outbox.PRIMARY',
+  'key_locks.PRIMARY',
   'leases.PRIMARY',
   'parked.PRIMARY',
   'parked.parked_due',
@@ -44,6 +46,7 @@ export async function serverFindings(
     await indexes(run, sql, tables),
     await types(run, sql),
     await order(run, sql),
+    await keyLocks(run, sql),
     await horizon(run, sql, longTransactionMs),
   ]
 }
@@ -164,6 +167,21 @@ async function order(run: Run, sql: Statements): Promise<Finding> {
     verdict: 'problem',
     advice: 'Messages of one key may be published out of order. Drop the trigger.',
   })
+}
+
+/** Without a row of the table of locks, outboxes with `lockKeys` cannot publish the keys of that row. */
+async function keyLocks(run: Run, sql: Statements): Promise<Finding> {
+  const [row] = await run(sql.keyLocks)
+  const count = columns.number(row, 'n')
+  return judged(
+    'key locks',
+    `${readableNumber(count)} of ${readableNumber(KEY_LOCKS)} rows`,
+    count !== KEY_LOCKS && {
+      verdict: 'problem',
+      advice:
+        "Messages of the keys of the missing rows are refused by outboxes with lockKeys. Run the file 0009_key_locks that 'npx txbox migrate --print' writes.",
+    },
+  )
 }
 
 async function horizon(run: Run, sql: Statements, longMs: number): Promise<Finding> {

@@ -12,6 +12,7 @@ import {
 import { OptionChecker, deduplicationRules, portsOf } from '@txbox/core/internal'
 import { DeduplicatedPublish, refuseDeduplicationIds } from './deduplicated-publish.ts'
 import { encodeMessage } from './encode-message.ts'
+import { refuseTooManyKeys } from './refuse-too-many-keys.ts'
 
 /** What became of a message that was published. */
 export interface StoredId {
@@ -34,7 +35,7 @@ export interface Outbox<Topics = Record<string, unknown>> {
    *
    * To order the messages of one key across transactions, change the aggregate first and publish afterwards (on a
    * single server, locking the aggregate is enough). The messages of the key are then published in the order of the
-   * changes.
+   * changes. An outbox with `lockKeys` needs no such care.
    *
    * With the option `deduplication`, a message whose id was sent before is not stored: the result is the id of the first
    * message, and `duplicate: true`. A concurrent send of the same id waits for the transaction of the first.
@@ -71,10 +72,30 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
    * table, in the transaction of the message. @default off
    */
   deduplication?: DeduplicationOptions
+  /**
+   * Locks the ordering key of each message until the transaction ends, before the message gets its number, so that the
+   * messages of a key are published in the order of the commits, also if the aggregate is not changed or locked first.
+   * All outboxes that publish the key must have this option; those without it take no lock and wait for none.
+   *
+   * Other transactions with a message of the same key wait until this transaction ends. Two transactions that lock two
+   * keys in opposite order, or a key and a row, deadlock: one of them gets a `TransactionConflictError`, and has
+   * to be run again. The keys of one call are locked in one order; keep one order between calls, or publish all
+   * messages by one call at the end of the transaction. At REPEATABLE READ on PostgreSQL, a statement after the wait
+   * does not see what the other transaction has committed, and gets the same error if it changes such a row.
+   *
+   * At most 1000 distinct keys per call; more are an `InvalidMessageError`. Messages without a key and with
+   * `deliverAt` lock nothing. The lock travels with the INSERT, without a further round trip. On a cluster in which
+   * several nodes accept writes, it orders nothing between transactions on different nodes.
+   *
+   * @default false
+   */
+  lockKeys?: boolean
 }): Outbox<Topics> {
-  const check = new OptionChecker('createOutbox', options).known('database', 'notify', 'deduplication')
+  const check = new OptionChecker('createOutbox', options)
+  check.known('database', 'notify', 'deduplication', 'lockKeys')
   const ports = portsOf('createOutbox', options.database)
   const notify = check.flag('notify', false)
+  const lockKeys = check.flag('lockKeys', false)
   if (notify && options.database.engine !== 'postgres') {
     throw new InvalidOptionError(
       "createOutbox: the option 'notify' requires PostgreSQL; on other databases, relays poll. Remove the option.",
@@ -98,13 +119,14 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
       stored.length,
       stored.reduce((sum, { payload }) => sum + payload.byteLength, 0),
     )
+    if (lockKeys) refuseTooManyKeys(stored)
     const identified = deduplicated?.identify(messages as readonly NewMessage[], stored)
     if (identified === undefined) refuseDeduplicationIds(messages as readonly NewMessage[])
     const session = await ports.bind(tx)
     const ids =
       deduplicated === undefined || identified === undefined
         ? await append(session, stored)
-        : await deduplicated.store(session, identified, { notify })
+        : await deduplicated.store(session, identified, { notify, lockKeys })
     return Array.isArray(message) ? ids : ids[0]!
   }
 
@@ -112,7 +134,7 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
     session: Session,
     messages: readonly NewStoredMessage[],
   ): Promise<readonly StoredId[]> {
-    if (messages.length > 0) await ports.outbox.append(session, messages, { notify })
+    if (messages.length > 0) await ports.outbox.append(session, messages, { notify, lockKeys })
     return messages.map(({ id }) => ({ id, duplicate: false }))
   }
   return { publish: publish as Outbox<Topics>['publish'] }

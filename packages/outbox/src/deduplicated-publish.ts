@@ -51,7 +51,7 @@ export class DeduplicatedPublish {
   async store(
     session: Session,
     messages: readonly IdentifiedMessage[],
-    options: { readonly notify: boolean },
+    options: { readonly notify: boolean; readonly lockKeys: boolean },
   ): Promise<readonly SendOutcome[]> {
     const { inbox, outbox } = this.#ports
     const sends = messages.map(({ stored, identity }) => ({ messageId: stored.id, identity }))

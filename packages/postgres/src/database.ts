@@ -146,7 +146,7 @@ function detachedPorts(
     isConflict: errors.isConflict,
     isLastingConflict: errors.isLastingConflict,
     inbox: new PostgresInboxStore(inboxStatements(schema)),
-    outbox: new PostgresOutboxStore(outboxStatements(schema), channelOf(schema)),
+    outbox: new PostgresOutboxStore(outboxStatements(schema), { schema, channel: channelOf(schema) }),
     versions: new PostgresVersionBufferStore(versionBufferStatements(schema), resolver),
   }
 }

@@ -243,4 +243,14 @@ create index if not exists waiting_dead_at on txbox.waiting (dead_at) where dead
 insert into txbox.migrations (number, title) values (8, 'buffered_dead_letters') on conflict (number) do nothing;
 `,
   },
+  {
+    number: 9,
+    name: '0009_key_locks',
+    sql: `-- 0009 key_locks: rows that stand for ordering keys are locked on MySQL and MariaDB. PostgreSQL has advisory locks for that,
+-- and gets no table.
+-- Safe to run again.
+
+insert into txbox.migrations (number, title) values (9, 'key_locks') on conflict (number) do nothing;
+`,
+  },
 ]

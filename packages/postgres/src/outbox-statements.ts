@@ -24,6 +24,32 @@ from rows from (
 ) with ordinality as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, n)
 order by n`,
 
+    /**
+     * Like `append`, but first takes the lock of the ordering key ($10) until the transaction ends. A row of the
+     * SELECT, and with it a number, exists only after the CTE has returned its row: every join plan reads the CTE
+     * first, and the default of seq is evaluated on rows of the join. An unreferenced CTE would not run.
+     */
+    appendLocked: `
+with locked as materialized (select pg_catalog.pg_advisory_xact_lock($10::bigint))
+insert into ${outbox}
+select $1::smallint, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text, $9::bytea
+from locked`,
+
+    /** Like `appendBatch`, but first takes the locks ($10) in the order of their numbers, which is the same for all. */
+    appendBatchLocked: `
+with locked as materialized (
+  select pg_catalog.count(pg_catalog.pg_advisory_xact_lock(number)) as n
+  from (select number from pg_catalog.unnest($10::bigint[]) as wanted (number) order by number) as in_order
+)
+insert into ${outbox}
+select shard, id, topic, key, type, content_type, headers, correlation_id, payload
+from locked cross join rows from (
+  pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
+  pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
+  pg_catalog.unnest($9::bytea[])
+) with ordinality as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, n)
+order by given.n`,
+
     /** Notifies when the transaction commits, and only once per transaction. */
     notify: 'select pg_catalog.pg_notify($1, $2)',
 

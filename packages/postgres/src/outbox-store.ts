@@ -4,6 +4,7 @@
  */
 import type { NewStoredMessage, OutboxStore, Session, StoredMessage } from '@txbox/core'
 import type { outboxStatements } from './outbox-statements.ts'
+import { keyLocksOf } from '@txbox/core/internal'
 import { execute } from './session.ts'
 
 const STORING = 'storing messages in the outbox'
@@ -12,16 +13,22 @@ const STORING = 'storing messages in the outbox'
 export class PostgresOutboxStore implements OutboxStore {
   readonly #sql: ReturnType<typeof outboxStatements>
   readonly #channel: string
+  /** The quoted schema. Advisory locks belong to the whole database. */
+  readonly #schema: string
 
-  constructor(statements: ReturnType<typeof outboxStatements>, channel: string) {
+  constructor(
+    statements: ReturnType<typeof outboxStatements>,
+    where: { readonly schema: string; readonly channel: string },
+  ) {
     this.#sql = statements
-    this.#channel = channel
+    this.#channel = where.channel
+    this.#schema = where.schema
   }
 
   async append(
     session: Session,
     messages: readonly NewStoredMessage[],
-    options?: { readonly notify: boolean },
+    options?: { readonly notify?: boolean; readonly lockKeys?: boolean },
   ): Promise<void> {
     if (options?.notify === true) await execute(session, STORING, this.#sql.notify, [this.#channel, ''])
     const scheduled = messages.filter(({ deliverAt }) => deliverAt !== undefined)
@@ -31,10 +38,15 @@ export class PostgresOutboxStore implements OutboxStore {
     const rows = now.map(toRow)
     const [only, ...more] = rows
     if (only === undefined) return
+    const locks = options?.lockKeys === true ? keyLocksOf(now, this.#schema).map(String) : []
     if (more.length === 0) {
-      await execute(session, STORING, this.#sql.append, only)
-    } else {
+      const [lock] = locks
+      if (lock === undefined) await execute(session, STORING, this.#sql.append, only)
+      else await execute(session, STORING, this.#sql.appendLocked, [...only, lock])
+    } else if (locks.length === 0) {
       await execute(session, STORING, this.#sql.appendBatch, columnsOf(rows))
+    } else {
+      await execute(session, STORING, this.#sql.appendBatchLocked, [...columnsOf(rows), locks])
     }
   }
 

@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '@txbox/core'
 import { OptionChecker, nameOf, oneLine } from '@txbox/core/internal'
-import { sql, type RawBuilder } from 'kysely'
+import { isExpression, sql, type RawBuilder } from 'kysely'
 import { VersionConflictError } from './errors.ts'
 import type { Condition, KeyedRow } from './keyed-row.ts'
 import { asKindOf, exactVersion, type Version } from './version.ts'
@@ -10,7 +10,10 @@ export function versionColumnOf(where: string, options: { versionColumn?: unknow
   return new OptionChecker(where, options).text('versionColumn', { max: 255, default: 'version' })
 }
 
-/** @throws {InvalidOptionError} when `set` is not an object, or names the column that txbox writes itself. */
+/**
+ * @returns a copy, whose functions throw an InvalidOptionError when they do not return an expression.
+ * @throws {InvalidOptionError} when `set` is not an object, or names the column that txbox writes itself.
+ */
 export function checkedSet(where: string, set: unknown, managed: string): Readonly<Record<string, unknown>> {
   if (typeof set !== 'object' || set === null || Array.isArray(set)) {
     throw new InvalidOptionError(
@@ -22,7 +25,26 @@ export function checkedSet(where: string, set: unknown, managed: string): Readon
       `${where}: 'set' must not contain '${oneLine(managed)}': txbox writes this column itself.`,
     )
   }
-  return set as Readonly<Record<string, unknown>>
+  return Object.fromEntries(
+    Object.entries(set).map(([column, value]: [string, unknown]) => [
+      column,
+      typeof value === 'function' ? expressionOf(where, column, value as Factory) : value,
+    ]),
+  )
+}
+
+type Factory = (builder: unknown) => unknown
+
+/** Kysely itself reads a property of what the function returns, and its TypeError would not name the column. */
+function expressionOf(where: string, column: string, factory: Factory): Factory {
+  return (builder) => {
+    const expression = factory(builder)
+    if (isExpression(expression)) return expression
+    throw new InvalidOptionError(
+      `${where}: in 'set', the function of '${oneLine(column)}' must return a Kysely expression, not ${nameOf(expression)}. ` +
+        'Nothing was written.',
+    )
+  }
 }
 
 export function isAt(row: KeyedRow, column: string, version: bigint): Condition {

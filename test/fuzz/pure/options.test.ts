@@ -56,7 +56,7 @@ const makers: Record<string, readonly [(options: never) => unknown, Record<strin
         onDuplicate: callback,
       },
     ],
-    createOutbox: [createOutbox, { database: databases, notify: fc.boolean() }],
+    createOutbox: [createOutbox, { database: databases, notify: fc.boolean(), lockKeys: fc.boolean() }],
     createRelay: [
       createRelay,
       {

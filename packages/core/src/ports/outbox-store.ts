@@ -27,12 +27,16 @@ export interface NewStoredMessage extends StoredMessage {
  * the order given, and messages with `deliverAt` by another. With `notify`, listening relays are notified when the
  * transaction commits.
  *
+ * With `lockKeys`, a lock on each ordering key is taken before the first message gets its number, and is held until the
+ * transaction ends, so that the numbers of a key are in the order of the commits. The keys of one call are locked in
+ * one order. Only callers with `lockKeys` wait for one another. Scheduled messages lock no key.
+ *
  * @throws {NotInTransactionError} outside a transaction; nothing was written.
  */
 export interface OutboxStore {
   append(
     session: Session,
     messages: readonly NewStoredMessage[],
-    options?: { readonly notify: boolean },
+    options?: { readonly notify?: boolean; readonly lockKeys?: boolean },
   ): Promise<void>
 }

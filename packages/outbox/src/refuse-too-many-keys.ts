@@ -1,0 +1,12 @@
+import { InvalidMessageError, LIMITS, type NewStoredMessage } from '@txbox/core'
+
+/** @throws {InvalidMessageError} when one call would lock more ordering keys than {@link LIMITS} allows. */
+export function refuseTooManyKeys(messages: readonly NewStoredMessage[]): void {
+  const ordered = messages.filter(({ key, deliverAt }) => key !== undefined && deliverAt === undefined)
+  const keys = new Set(ordered.map(({ key }) => key)).size
+  if (keys <= LIMITS.lockedKeys) return
+  throw new InvalidMessageError(
+    `publish: ${keys} distinct keys are too many for one call with lockKeys; at most ${LIMITS.lockedKeys} are allowed. ` +
+      'Publish the messages in several transactions. Nothing was written.',
+  )
+}

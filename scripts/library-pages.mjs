@@ -1,0 +1,177 @@
+// Do the programs of the pages of the libraries run as they are pasted? Installs all libraries once, by the install lines
+// of the pages, compiles each program, runs it against a server with a database of its own, and looks at what it prints
+// and at what it leaves in the database.
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { createConnection } from 'mysql2/promise'
+import { Client } from 'pg'
+import { blocksOf, run, say, undo } from './page-programs.mjs'
+import { createDatabase as createMysqlDatabase } from '../test/support/servers/mysql-databases.ts'
+import { mariadbServer, mysqlServer } from '../test/support/servers/mysql-server.ts'
+import { createDatabase as createPostgresDatabase } from '../test/support/servers/postgres-databases.ts'
+import { postgresServer } from '../test/support/servers/postgres-server.ts'
+import { findServer } from '../test/support/servers/server.ts'
+
+const FOLDER = 'docs/with'
+/** Pages without programs, and those whose programs check-readme.mjs runs. */
+const OTHER_PAGES = new Set(['libraries', 'pglite', 'rabbitmq', 'runtimes'])
+const ENGINES = { mysql2: 'mysql', mariadb: 'mariadb' }
+/** Two programs at a time keep two cores busy. */
+const LANES = 2
+/** All libraries, from an empty cache. */
+const LONGEST_INSTALL_MS = 300_000
+/** As in check-installs.mjs. npx brings it. */
+const BUN = ['npx', '--yes', 'bun@1.4.5']
+
+/** The declarations of some libraries do not check by themselves. */
+const COMPILER = [
+  '--strict',
+  '--skipLibCheck',
+  '--target',
+  'es2023',
+  '--module',
+  'nodenext',
+  '--types',
+  'node',
+]
+const NODE_RUNS_IT = [
+  '--noEmit',
+  '--allowImportingTsExtensions',
+  '--erasableSyntaxOnly',
+  '--verbatimModuleSyntax',
+]
+/** As the projects of NestJS are set up. */
+const NEST = ['--experimentalDecorators', '--emitDecoratorMetadata', '--outDir', 'dist']
+
+/** Prisma's schema engine, which would be downloaded, takes no part: any program that exists will do. */
+const PRISMA = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
+
+const pages = readdirSync(path.join(path.dirname(import.meta.dirname), FOLDER))
+  .map((file) => path.basename(file, '.md'))
+  .filter((name) => !OTHER_PAGES.has(name))
+  .map((name) => ({ name, program: `with-${name}.ts`, blocks: blocksOf(`${FOLDER}/${name}.md`) }))
+
+/** Installs what the install lines of all pages name, by one command. */
+export async function installLibraries(project) {
+  const names = pages
+    .flatMap(({ blocks }) => blocks)
+    .filter(({ language }) => language === 'sh')
+    .flatMap(({ code }) => code.trim().split('\n'))
+    .flatMap((line) => {
+      const [, packages] = /^npm install (?:--save-dev )?(.+)$/.exec(line) ?? []
+      if (packages === undefined) throw new Error(`Say in scripts/library-pages.mjs how to run '${line}'.`)
+      return packages.split(' ')
+    })
+  await run('npm', ['init', '-y'], project, process.env)
+  await run('npm', ['pkg', 'set', 'type=module'], project, process.env)
+  const install = ['install', '--ignore-scripts', ...new Set(names)]
+  await run('npm', install, project, process.env, LONGEST_INSTALL_MS)
+  say(`npm install of ${new Set(names).size} packages`)
+}
+
+export async function runLibraryPages(project, env) {
+  for (const page of pages) save(project, page)
+  const servers = {}
+  for (const [engine, kind] of Object.entries({
+    postgres: postgresServer,
+    mysql: mysqlServer,
+    mariadb: mariadbServer,
+  })) {
+    const search = await findServer(kind)
+    if (!('found' in search)) throw new Error(search.missing)
+    say(search.found.description)
+    undo.push(async () => search.found.stop?.())
+    servers[engine] = search.found.url
+  }
+  const prisma = { ...env, ...PRISMA, DATABASE_URL: servers.postgres }
+  await run('npx', ['prisma', 'generate'], path.join(project, 'prisma'), prisma)
+  const plain = pages.filter(({ name }) => name !== 'nestjs').map(({ name, program }) => `${name}/${program}`)
+  await inLanes([
+    () => run('npx', ['tsc', ...COMPILER, ...NODE_RUNS_IT, ...plain], project, env),
+    () => run('npx', ['tsc', ...COMPILER, ...NEST, 'with-nestjs.ts'], path.join(project, 'nestjs'), env),
+  ])
+  say(`${pages.length} programs of the libraries compile`)
+  await inLanes(pages.map((page) => () => runPage(page, project, env, servers)))
+}
+
+/** Each page has a folder of its own, which finds the libraries in the folder above. */
+function save(project, { name, program, blocks }) {
+  mkdirSync(path.join(project, name))
+  for (const { language, code, file } of blocks) {
+    if (language === 'sh') continue
+    if (file === undefined)
+      throw new Error(`${FOLDER}/${name}.md: a program names its file in its first line.`)
+    writeFileSync(path.join(project, name, file), code)
+  }
+  if (blocks.every(({ file }) => file !== program)) throw new Error(`${FOLDER}/${name}.md has no ${program}.`)
+}
+
+/** After a failure no further task is begun. */
+async function inLanes(tasks) {
+  const left = [...tasks]
+  const lane = async () => {
+    try {
+      for (let task = left.shift(); task !== undefined; task = left.shift()) await task()
+    } finally {
+      left.length = 0
+    }
+  }
+  await Promise.all(Array.from({ length: LANES }, lane))
+}
+
+async function runPage(page, project, env, servers) {
+  const engine = ENGINES[page.name] ?? 'postgres'
+  const createDatabase = engine === 'postgres' ? createPostgresDatabase : createMysqlDatabase
+  const database = await createDatabase(servers[engine])
+  try {
+    await runProgram(page, path.join(project, page.name), { ...env, DATABASE_URL: database.url })
+    const left = JSON.stringify(await leftIn(engine, database.url))
+    if (left !== LEFT_BEHIND)
+      throw new Error(`${page.program} left ${left} in the database instead of ${LEFT_BEHIND}.`)
+  } finally {
+    await database.drop()
+  }
+  say(page.program)
+}
+
+/** Runs the program, which says in a comment what each `console.log` prints. */
+async function runProgram({ name, program, blocks }, folder, env) {
+  const compiled = name === 'nestjs' ? `dist/${program.replace('.ts', '.js')}` : program
+  const [command, ...args] = name === 'bun-sql' ? [...BUN, program] : [process.execPath, compiled]
+  const output = await run(command, args, folder, env)
+  const { code } = blocks.find(({ file }) => file === program)
+  const expected = [...code.matchAll(/^console\.log\(.*\) \/\/ (.+)$/gm)].map(([, line]) => line)
+  if (expected.length === 0) throw new Error(`${program} does not say what it prints.`)
+  for (const line of expected) {
+    if (!output.split('\n').includes(line)) throw new Error(`${program} did not print '${line}':\n${output}`)
+  }
+}
+
+/** One effect, one claim, and the messages of the producer and of the handler. */
+const LEFT_BEHIND = JSON.stringify({
+  orders: [{ cents: 900, paid: 900 }],
+  claims: [{ consumer: 'payments' }],
+  messages: [{ topic: 'orders.paid' }, { topic: 'orders.placed' }],
+})
+
+async function leftIn(engine, url) {
+  const isPostgres = engine === 'postgres'
+  const client = isPostgres ? new Client({ connectionString: url }) : await createConnection(url)
+  if (isPostgres) await client.connect()
+  const select = async (text) => {
+    const answer = await client.query(text)
+    return isPostgres ? answer.rows : answer[0]
+  }
+  const prefix = isPostgres ? 'txbox.' : 'txbox_'
+  const consumer = isPostgres ? 'consumer' : 'cast(consumer as char) as consumer'
+  const key = isPostgres ? 'key' : '`key`'
+  try {
+    return {
+      orders: await select("select cents, paid from orders where id = 'o1'"),
+      claims: await select(`select ${consumer} from ${prefix}inbox where ${key} = 'm1'`),
+      messages: await select(`select topic from ${prefix}outbox order by topic`),
+    }
+  } finally {
+    await client.end()
+  }
+}

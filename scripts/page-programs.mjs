@@ -1,0 +1,61 @@
+// What the checks of the pages share: the programs of a page, and commands that are run with a time limit and ended with
+// the check.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import path from 'node:path'
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+const LONGEST_COMMAND_MS = 60_000
+const began = Date.now()
+
+/** What to undo when the check ends, in reverse order. */
+export const undo = []
+
+export const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(0).padStart(3)} s  ${text}`)
+
+/** Every program and every block of shell of a page. The first line of a program names its file. */
+export function blocksOf(page) {
+  const text = readFileSync(path.join(root, page), 'utf8')
+  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, code]) => ({
+    language,
+    code,
+    file: /^\/\/ ([\w.-]+\.(?:ts|prisma))\n/.exec(code)?.[1],
+  }))
+}
+
+/** A command in the folder, in a group of its own. `output` grows while the command runs. */
+export function start(command, args, cwd, env) {
+  const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const running = {
+    name: [command, ...args].join(' ').split('\n')[0],
+    output: '',
+    child,
+    exit: once(child, 'close'),
+  }
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk) => (running.output += chunk))
+  }
+  undo.push(() => end(running, 'SIGKILL'))
+  return running
+}
+
+export async function end(running, signal) {
+  try {
+    process.kill(-running.child.pid, signal)
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error
+  }
+  return running.exit
+}
+
+/** @returns what the command has printed. */
+export async function run(command, args, cwd, env, longestMs = LONGEST_COMMAND_MS) {
+  const running = start(command, args, cwd, env)
+  const tooLong = setTimeout(() => void end(running, 'SIGKILL'), longestMs)
+  const [code] = await running.exit
+  clearTimeout(tooLong)
+  if (code !== 0) throw new Error(`'${running.name}' ended with ${code}:\n${running.output}`)
+  return running.output
+}
