@@ -76,8 +76,8 @@ const LIBRARIES: Readonly<Record<string, readonly [Engine, ...Engine[]]>> = {
   prisma: ['postgres'],
   'sequelize-7': ['postgres', 'mysql', 'mariadb'],
   'sequelize@oldest': ['postgres', 'mysql', 'mariadb'],
-  'sql-transaction': ['postgres'],
-  'sql-transaction-is-open': ['postgres'],
+  'sql-transaction': ['postgres', 'mysql', 'mariadb'],
+  'sql-transaction-is-open': ['mysql', 'mariadb', 'postgres'],
   typeorm: ['postgres', 'mysql', 'mariadb'],
   'typeorm@oldest': ['postgres', 'mysql', 'mariadb'],
 }

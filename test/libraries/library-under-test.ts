@@ -1,5 +1,5 @@
 import type { TransactionLibrary } from '@txbox/core'
-import type { Isolation, Row } from '../support/target.ts'
+import type { ExtraRoundTrips, Isolation, Row } from '../support/target.ts'
 import { load as loadNewest } from './newest/load.ts'
 import { load as loadOldest } from './oldest/load.ts'
 
@@ -67,7 +67,7 @@ export interface LibraryUnderTest {
    */
   readonly losesConnectionAtCommit?: boolean
   /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */
-  readonly extraRoundTrips?: { readonly perCall: number; readonly afterHandler: number }
+  readonly extraRoundTrips?: ExtraRoundTrips
   /**
    * A defect of the library: a connection whose COMMIT was refused goes back to the pool in the failed transaction, where
    * the next BEGIN fails, too. @default false

@@ -46,7 +46,7 @@ export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
     // PostgreSQL refuses statements in an aborted transaction. MySQL runs them after a deadlock, without a transaction.
     state: () => (engine === 'postgres' ? 'open' : 'unknown'),
     monitor: () => undefined,
-    prepares: true,
+    hidesState: true,
     async query(tx, text, values) {
       const plain = engine === 'postgres' ? plainValues(values) : []
       try {
