@@ -71,6 +71,8 @@ const LIBRARIES: Readonly<Record<string, readonly [Engine, ...Engine[]]>> = {
   'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
   knex: ['postgres', 'mysql', 'mariadb'],
   mariadb: ['mariadb', 'mysql'],
+  mikroorm: ['postgres', 'mysql', 'mariadb'],
+  'mikroorm@oldest': ['postgres', 'mysql', 'mariadb'],
   'pg-promise': ['postgres'],
   'postgres-js': ['postgres'],
   prisma: ['postgres'],

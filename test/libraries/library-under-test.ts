@@ -66,6 +66,8 @@ export interface LibraryUnderTest {
    * taken, or in the pool with that transaction. @default false
    */
   readonly losesConnectionAtCommit?: boolean
+  /** A defect of the library: a connection that breaks in a transaction stays taken. @default false */
+  readonly losesBrokenConnection?: boolean
   /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */
   readonly extraRoundTrips?: ExtraRoundTrips
   /**

@@ -19,6 +19,7 @@ import { pgPromiseHandle } from './drivers/pg-promise.ts'
 import { pgliteHandle, pgliteRoot } from './drivers/pglite.ts'
 import { postgresJsHandle, postgresJsRoot } from './drivers/postgres-js.ts'
 import { knex } from './libraries/knex.ts'
+import { mikroorm } from './libraries/mikroorm.ts'
 import { sequelize } from './libraries/sequelize.ts'
 import { typeorm } from './libraries/typeorm.ts'
 import { hasFunction } from './members.ts'
@@ -43,7 +44,15 @@ const ROOTS = {
 } as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
 
 /** Libraries come before the drivers: some of their objects look like those of a driver. */
-const LIBRARIES: readonly TransactionLibrary[] = [drizzle, knex, pgPromise, prisma, sequelize, typeorm]
+const LIBRARIES: readonly TransactionLibrary[] = [
+  drizzle,
+  knex,
+  mikroorm,
+  pgPromise,
+  prisma,
+  sequelize,
+  typeorm,
+]
 
 const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string }> = {
   postgres: { handle: 'a connected pg client after BEGIN', root: 'a pg.Pool' },
@@ -53,7 +62,7 @@ const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string 
   },
 }
 const SUPPORTED =
-  'an open transaction of Kysely, Drizzle, Knex, TypeORM, Sequelize, Prisma, postgres.js, pg-promise, PGlite or mariadb'
+  'an open transaction of Kysely, Drizzle, Knex, TypeORM, Sequelize, MikroORM, Prisma, postgres.js, pg-promise, PGlite or mariadb'
 
 /** A library may hold a transaction of another library, which holds a driver's connection. */
 const MOST_LEVELS = 4
@@ -119,7 +128,7 @@ export class Resolver {
     if (adapter !== undefined) return adapter
     throw new InvalidOptionError(
       `${where}: the option 'db' must be ${EXPECTED[this.#engine].root}, or the root of a library such as Kysely, Drizzle, ` +
-        `Knex, TypeORM, Sequelize or Prisma, not ${nameOf(root)}. Pass the root, not a transaction or a single client. For another library see defineLibrary.`,
+        `Knex, TypeORM, Sequelize, MikroORM or Prisma, not ${nameOf(root)}. Pass the root, not a transaction or a single client. For another library see defineLibrary.`,
     )
   }
 
