@@ -14,7 +14,7 @@ import { sqlTransactionOn } from './drivers/sql-transaction.ts'
 import { drizzle } from './libraries/drizzle.ts'
 import { LibraryRoot } from './library-root.ts'
 import { pgPromise } from './libraries/pg-promise.ts'
-import { prisma, prismaOn } from './drivers/prisma.ts'
+import { prisma, prismaHandle } from './drivers/prisma.ts'
 import { pgPromiseHandle } from './drivers/pg-promise.ts'
 import { pgliteHandle, pgliteRoot } from './drivers/pglite.ts'
 import { postgresJsHandle, postgresJsRoot } from './drivers/postgres-js.ts'
@@ -32,10 +32,11 @@ const DRIVERS = {
     pgliteHandle,
     pgPromiseHandle,
     pgHandle,
-    prismaOn('postgres'),
+    prismaHandle,
   ],
   // A connection of mariadb has all that one of mysql2 has, so that it comes before.
-  // Not Prisma: nothing shows whether a handler has replaced its transaction (BEGIN, ROLLBACK AND CHAIN) in raw SQL.
+  // Not Prisma, which hides the connection: of statements at once of which one failed, the others ran as if outside the
+  // transaction (7.10).
   mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle],
 } as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
 const ROOTS = {
