@@ -1,5 +1,5 @@
 import type { TransactionLibrary } from '@txbox/core'
-import type { Isolation, Row } from '../support/target.ts'
+import type { ExtraRoundTrips, Isolation, Row } from '../support/target.ts'
 import { load as loadNewest } from './newest/load.ts'
 import { load as loadOldest } from './oldest/load.ts'
 
@@ -68,8 +68,10 @@ export interface LibraryUnderTest {
    * taken, or in the pool with that transaction. @default false
    */
   readonly losesConnectionAtCommit?: boolean
+  /** A defect of the library: a connection that breaks in a transaction stays taken. @default false */
+  readonly losesBrokenConnection?: boolean
   /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */
-  readonly extraRoundTrips?: { readonly perCall: number; readonly afterHandler: number }
+  readonly extraRoundTrips?: ExtraRoundTrips
   /**
    * A defect of the library: a connection whose COMMIT was refused goes back to the pool in the failed transaction, where
    * the next BEGIN fails, too. @default false
