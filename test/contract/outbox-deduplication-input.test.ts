@@ -106,7 +106,7 @@ onEachKind(target, (kind) => {
     })
     await transaction.commit()
     expect(outcomes.map(({ duplicate }) => duplicate)).toEqual([false, false, true])
-    expect((await outbox.backlog()).map(({ key }) => key).toSorted()).toEqual(['a', 'b'])
+    expect((await outbox.backlog()).map(({ key }) => key ?? '').toSorted()).toEqual(['a', 'b'])
   })
 
   test('F6 a message that cannot be stored leaves no history, if the sender commits all the same', async () => {
