@@ -50,6 +50,8 @@ export interface LibraryUnderTest {
   readonly knowsItsEnd?: boolean
   /** What the root can be used for. `'run'`: `inbox.run` and `database.transact`; `'all'`: also the relay and migrate. */
   readonly rootFor: 'all' | 'run' | 'none'
+  /** `run` sends BEGIN and the claim together. @default false */
+  readonly joinsBegin?: boolean
   /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. @default false */
   readonly losesConnectionAtBegin?: boolean
   /** A defect of the library: COMMIT or ROLLBACK on a connection that has broken ends the process. @default false */
