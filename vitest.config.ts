@@ -70,11 +70,13 @@ type Engine = 'postgres' | 'mysql' | 'mariadb'
  */
 const LIBRARIES: Readonly<Record<string, readonly [Engine, ...Engine[]]>> = {
   drizzle: ['postgres', 'mysql', 'mariadb'],
+  'drizzle-postgres-js': ['postgres'],
   'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
   knex: ['postgres', 'mysql', 'mariadb'],
   mariadb: ['mariadb', 'mysql'],
   mikroorm: ['postgres', 'mysql', 'mariadb'],
   'mikroorm@oldest': ['postgres', 'mysql', 'mariadb'],
+  neon: ['postgres'],
   'pg-promise': ['postgres'],
   'postgres-js': ['postgres'],
   prisma: ['postgres'],
@@ -142,10 +144,12 @@ const projects: TestProjectInlineConfiguration[] = [
     provide: DATABASES.pglite,
   }),
   // The helpers of versioned tables take transactions of pg and of Kysely.
-  onServers('library-pglite', ['pglite'], {
-    include: ['test/libraries/*.test.ts', ...ONE_CONNECTION.filter((file) => !file.includes('versioning'))],
-    provide: { ...DATABASES.pglite, library: 'pglite' },
-  }),
+  ...['pglite', 'drizzle-pglite'].map((library) =>
+    onServers(`library-${library}`, ['pglite'], {
+      include: ['test/libraries/*.test.ts', ...ONE_CONNECTION.filter((file) => !file.includes('versioning'))],
+      provide: { ...DATABASES.pglite, library },
+    }),
+  ),
   contractOn('mysql'),
   contractOn('mariadb'),
   ...(['mysql', 'mariadb'] as const).flatMap((engine) => [

@@ -50,6 +50,8 @@ export interface LibraryUnderTest {
   readonly knowsItsEnd?: boolean
   /** What the root can be used for. `'run'`: `inbox.run` and `database.transact`; `'all'`: also the relay and migrate. */
   readonly rootFor: 'all' | 'run' | 'none'
+  /** `run` sends BEGIN and the claim together. @default false */
+  readonly joinsBegin?: boolean
   /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. @default false */
   readonly losesConnectionAtBegin?: boolean
   /** The library hides its connection, so that a handler that hangs cannot be given up. */

@@ -42,7 +42,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
     losesBrokenConnection: closesLate,
     losesConnectionAtCommit: version === 'oldest',
     ...(version === 'oldest' &&
-      engine === 'postgres' && { extraRoundTrips: { perCall: 2, afterHandler: 0 } }),
+      engine === 'postgres' && { extraRoundTrips: { perCall: 2, afterHandler: 1 } }),
     open(options) {
       const config = configOf(options, version)
       const orm = version === 'oldest' ? MikroORM.initSync!(config) : new MikroORM(config)

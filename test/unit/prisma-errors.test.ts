@@ -25,7 +25,9 @@ const CONFLICTS = [
 
 /** A transaction in which every statement fails with this error. */
 function failing(error: Error): never {
-  const run = (): Promise<never> => Promise.reject(error)
+  const run = async (): Promise<never> => {
+    throw error
+  }
   return { $queryRawUnsafe: run, $executeRawUnsafe: run } as never
 }
 
