@@ -17,6 +17,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
   return {
     name: 'Drizzle on postgres.js',
     driver: 'hidden',
+    hidesConnection: true,
     rootFor: 'all',
     // All of postgres.js.
     takesSavepoints: false,
