@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
-import { InvalidMessageError, isTxboxError, portsKey, type DatabasePorts } from '@txbox/core'
+import { InvalidMessageError, SchemaError, isTxboxError, portsKey, type DatabasePorts } from '@txbox/core'
 import { createGarbageCollector } from '@txbox/gc'
 import { createOutbox } from '@txbox/outbox'
 import { createRelay } from '@txbox/relay'
@@ -129,6 +129,21 @@ onEachKind(target, (kind) => {
     }
     await transaction.commit()
     expect(await sender.remembered()).toEqual([])
+  })
+
+  test('a claim of @publish that is not txbox’s is a SchemaError, and nothing of the array is stored or remembered', async () => {
+    const sender = new SenderUnderTest(target, root)
+    const ports = root.database[portsKey]
+    const transaction = await root.begin()
+    const key = JSON.stringify([sender.topic, 'foreign'])
+    const claim = { consumer: '@publish', key, correlationId: undefined, retentionMs: 60_000 }
+    await ports.inbox.claim(await ports.bind(transaction.tx), claim)
+    const array = [{ deduplicationId: 'x' }, { deduplicationId: 'foreign' }]
+    for (const sent of [array, array.slice(1)]) {
+      await expect(sender.sendAllIn(transaction, sent)).rejects.toThrow(SchemaError)
+    }
+    await transaction.commit()
+    expect([await sender.remembered(), await outbox.backlogSize()]).toEqual([['["foreign"]'], 0])
   })
 
   test('F6 a commit that overtakes the send: no id is remembered without its message, or the error says so', async () => {

@@ -36,8 +36,8 @@ const NONE: ReadonlyMap<string, string> = new Map()
  * transaction. Every claim of the sends is made at once and in one order, so that concurrent senders do not deadlock; claims
  * that no send keeps are removed again. Waits for concurrent transactions that send with the same ids.
  *
- * @throws {TransactionConflictError} when the database asks for another attempt. Whatever is thrown, no claim is left
- *   behind in a transaction that can still commit.
+ * @throws {TransactionConflictError} when the database asks for another attempt; the transaction must roll back. Any other
+ *   error leaves no claim behind, so that the sender may catch the error and commit.
  */
 export async function claimSends(
   inbox: InboxStore,
