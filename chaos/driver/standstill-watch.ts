@@ -6,9 +6,13 @@ import type { Engine } from '../database/engine.ts'
 
 const LOOK_INTERVAL_MS = 300
 
-/** The next message of a shard, and how long it has been the next one while the database and the broker were well. */
+/**
+ * What a shard has to do next: the first message of the outbox, or all parked messages that are due. The time counts from
+ * the moment since which none of them has moved, while the database and the broker were well.
+ */
 interface Head {
   readonly what: string
+  readonly messages: ReadonlySet<string>
   readonly sinceMs: number
 }
 
@@ -20,9 +24,11 @@ export interface Standstill {
 }
 
 /**
- * Looks at the first message of each shard, past all faults, several times a second. A shard whose first message stays
- * the same has stood still; the time counts while the database and the broker are well. A message that kills or hangs
- * relays does not count itself, since it is tried several times, each after a lease: only the messages behind it do.
+ * Looks at the next messages of each shard, past all faults, several times a second. A shard has stood still if the first
+ * message of its outbox stays the same, or if not one of its parked messages that are due has been tried: those are taken
+ * by the time since which they are due, and suspects one at a time in a whole process. The time counts while the database
+ * and the broker are well. A message that kills or hangs relays does not count itself, since it is tried several times,
+ * each after a lease: only the messages behind it do.
  */
 export class StandstillWatch {
   readonly #engine: Engine
@@ -95,25 +101,28 @@ export class StandstillWatch {
       `select o.shard, concat('outbox ', min(o.seq)) as what from ${outbox} as o
        where o.id ${notPoison} group by o.shard
        union all
-       select p.shard, concat('parked ', min(p.place), ' attempts ', min(p.attempts)) as what from ${parked} as p
-       where p.due_at <= ${clock} and p.dead_at is null and p.id ${notPoison} group by p.shard`,
+       select p.shard, concat('parked ', p.place, ' attempts ', p.attempts) as what from ${parked} as p
+       where p.due_at <= ${clock} and p.dead_at is null and p.id ${notPoison}`,
       [...poison, ...poison],
     )
     if (!this.#isWell) return
     const now = performance.now()
-    const seen = new Map<number, string>()
+    const seen = new Map<number, Set<string>>()
     for (const row of rows) {
-      const shard = Number(row['shard'])
-      const table = String(row['what']).startsWith('outbox') ? 0 : SHARDS
-      seen.set(shard + table, String(row['what']))
+      const what = String(row['what'])
+      const place = Number(row['shard']) + (what.startsWith('outbox') ? 0 : SHARDS)
+      seen.set(place, (seen.get(place) ?? new Set()).add(what))
     }
-    for (const [place, head] of this.#heads) {
-      const ms = now - head.sinceMs
-      if (ms > this.#longest.ms) this.#longest = { shard: place % SHARDS, ms, what: head.what }
-      if (seen.get(place) !== head.what) this.#heads.delete(place)
+    for (const [place, { what, messages, sinceMs }] of this.#heads) {
+      const ms = now - sinceMs
+      if (ms > this.#longest.ms) this.#longest = { shard: place % SHARDS, ms, what }
+      const left = seen.get(place)
+      if (![...messages].every((message) => left?.has(message) === true)) this.#heads.delete(place)
     }
-    for (const [place, what] of seen) {
-      if (!this.#heads.has(place)) this.#heads.set(place, { what, sinceMs: now })
+    for (const [place, messages] of seen) {
+      const [first] = messages
+      const what = messages.size === 1 ? first! : `${first!} and ${messages.size - 1} more`
+      if (!this.#heads.has(place)) this.#heads.set(place, { what, messages, sinceMs: now })
     }
   }
 }
