@@ -1,3 +1,5 @@
+import { handlesSuite } from '../handles/handles-suite.ts'
+import { handlesOnMysql } from '../handles/on-mysql.ts'
 import type { BenchServer } from '../suite.ts'
 import { aboutServer } from './about-server.ts'
 import { BenchDatabase } from './bench-database.ts'
@@ -14,7 +16,12 @@ export async function mysqlServer(engine: 'mysql' | 'mariadb'): Promise<BenchSer
     await pool.end()
     return {
       about: [...about, ['database', database.name]],
-      suites: [mysqlInboxSuite(database), mysqlPublishSuite(database), mysqlRelaySuite(database)],
+      suites: [
+        mysqlInboxSuite(database),
+        mysqlPublishSuite(database),
+        mysqlRelaySuite(database),
+        handlesSuite(() => handlesOnMysql(database, engine)),
+      ],
       dispose: () => database.drop(),
     }
   } catch (error) {
