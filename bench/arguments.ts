@@ -9,6 +9,7 @@ export const SUITE_NAMES = [
   'latency',
   'versioning',
   'gc',
+  'handles',
 ] as const
 export type SuiteName = (typeof SUITE_NAMES)[number]
 
@@ -26,6 +27,8 @@ export interface BenchOptions {
 }
 
 export const USAGE = `npm run bench -- [${SUITE_NAMES.join('|')} …] [--database NAME] [--rounds N] [--seconds N] [--full]
+
+  handles runs only when it is named.
 
   --database    ${DATABASE_NAMES.join(', ')} (default ${DATABASE_NAMES[0]})
   --rounds N    rounds of A B A B …, 1 to 100; medians want 5 or more (default 7)
@@ -57,7 +60,10 @@ export function parseArguments(args: readonly string[]): BenchOptions | 'help' {
   if (database === undefined) throw new TypeError(`There is no database '${values.database}'.`)
   return {
     database,
-    suites: positionals.length === 0 ? SUITE_NAMES : SUITE_NAMES.filter((name) => positionals.includes(name)),
+    suites:
+      positionals.length === 0
+        ? SUITE_NAMES.filter((name) => name !== 'handles')
+        : SUITE_NAMES.filter((name) => positionals.includes(name)),
     rounds: Math.trunc(within('--rounds', values.rounds, 1, 100)),
     secondsPerRound: within('--seconds', values.seconds, 0.1, 600),
     full: values.full,

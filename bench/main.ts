@@ -34,7 +34,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const startedAt = performance.now()
   const targets = await measureServer(await SERVERS[options.database](), options)
-  console.log(`\n${formatTargets(targets)}`)
+  if (targets.length > 0) console.log(`\n${formatTargets(targets)}`)
   console.log(
     `\nMedians of ${options.rounds} interleaved rounds; ratios are taken round by round. ` +
       `${Math.round((performance.now() - startedAt) / 1000)} s in all.`,

@@ -21,7 +21,7 @@ export class BenchDatabase {
 
   /** Connections stay open between the slices. */
   pool(connectionLimit: number): Pool {
-    return createPool({ uri: this.#url(), connectionLimit, maxIdle: connectionLimit })
+    return createPool({ uri: this.url, connectionLimit, maxIdle: connectionLimit })
   }
 
   /** Each variant its own: a connection that txbox has used is watched from then on, which the work by hand is not to pay. */
@@ -30,7 +30,7 @@ export class BenchDatabase {
   }
 
   connect(): Promise<Connection> {
-    return createConnection(this.#url())
+    return createConnection(this.url)
   }
 
   drop(): Promise<void> {
@@ -38,7 +38,8 @@ export class BenchDatabase {
     return this.#dropping
   }
 
-  #url(): string {
+  /** Of this database, for libraries that open their connections themselves. */
+  get url(): string {
     const url = new URL(this.#serverUrl)
     url.pathname = `/${this.name}`
     return url.href

@@ -1,3 +1,5 @@
+import { handlesSuite } from '../handles/handles-suite.ts'
+import { handlesOnMysql } from '../handles/on-mysql.ts'
 import type { BenchServer } from '../suite.ts'
 import { aboutServer } from './about-server.ts'
 import { BenchDatabase } from './bench-database.ts'
@@ -20,6 +22,7 @@ export async function mysqlServer(engine: 'mysql' | 'mariadb'): Promise<BenchSer
         mysqlPublishSuite(database),
         mysqlDeduplicationSuite(database),
         mysqlRelaySuite(database),
+        handlesSuite(() => handlesOnMysql(database, engine)),
       ],
       dispose: () => database.drop(),
     }

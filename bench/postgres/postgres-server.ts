@@ -1,3 +1,5 @@
+import { handlesSuite } from '../handles/handles-suite.ts'
+import { handlesOnPostgres } from '../handles/on-postgres.ts'
 import type { BenchServer } from '../suite.ts'
 import { aboutServer } from './about-server.ts'
 import { BenchDatabase } from './bench-database.ts'
@@ -28,6 +30,7 @@ export async function postgresServer(): Promise<BenchServer> {
         latencySuite(database),
         versioningSuite(database),
         gcSuite(database),
+        handlesSuite(() => handlesOnPostgres(database)),
       ],
       dispose: () => database.drop(),
     }
