@@ -147,7 +147,7 @@ async function failOverInACall(ordering: 'none' | 'per-key', onNewPrimary?: () =
 }
 
 test.each(['none', 'per-key'] as const)(
-  'O14 a failover to a standby that is behind, in the middle of a call (%s): what is committed from then on is published in order',
+  'O14 after a failover to a standby that is behind, in the middle of a call (%s), newly committed messages are published in order',
   async (ordering) => {
     await open()
     await failOverInACall(ordering)
@@ -156,13 +156,13 @@ test.each(['none', 'per-key'] as const)(
 
 // PostgreSQL numbers no connections.
 if (engine !== 'postgres') {
-  test('O14 a failover to a server that numbers its connections as the former one did: nothing is lost or out of order', async () => {
+  test('O14 after a failover to a server with the same connection numbers as the former one, nothing is lost or out of order', async () => {
     await connectUpTo(CONNECTION)
     await open()
     await failOverInACall('none', () => connectUpTo(CONNECTION))
   })
 
-  test('O14 another server is noticed by its name, although the number of the connection is that of before', async () => {
+  test('O14 another server is recognized by its name, although the number of the connection is the same as before', async () => {
     await connectUpTo(CONNECTION)
     const pool = poolOf(server.url, { connectionLimit: 1 }).promise()
     end = () => pool.end()

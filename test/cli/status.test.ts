@@ -38,7 +38,7 @@ test('status shows backlog, parked, dead, leases and their owners, the inbox and
   expect(stdout).not.toContain('\u001B')
 })
 
-test('status --json has the same for programs, and tells of the last collection', async () => {
+test('status --json prints the same figures for programs, with the last collection', async () => {
   await shop.run('gc')
   const { stdout } = await shop.run('status', '--json')
   expect(stdout.trim().split('\n').length).toBe(1)
@@ -55,7 +55,7 @@ test('status --json has the same for programs, and tells of the last collection'
   expect((await shop.run('status')).stdout).toMatch(/collected +\d+ m?s ago: 20 claims and 0 dead letters in/)
 })
 
-test('status --watch shows it again and again, until Ctrl-C', async () => {
+test('status --watch repeats the figures until Ctrl-C', async () => {
   const child = startTxbox(['status', '--watch', '0.2', '--json', '--database', shop.url])
   const end = ended(child)
   let lines = 0
@@ -68,7 +68,7 @@ test('status --watch shows it again and again, until Ctrl-C', async () => {
   expect((await end).code).toBe(0)
 })
 
-test('on a terminal that wants them there are colours', async () => {
+test('status prints colors on a terminal that supports them', async () => {
   const { stdout } = await txbox(['status', '--database', shop.url], { NO_COLOR: '', FORCE_COLOR: '1' })
   expect(stdout).toContain('\u001B[31m1 letter')
 })

@@ -18,7 +18,7 @@ const NO_PRIMARY_COMPONENT =
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('I5 run makes another attempt after a conflict of the group, and pauses longer than after a deadlock', async () => {
+  test('I5 run makes another attempt after a conflict of the group, after a longer pause than after a deadlock', async () => {
     const subject = new InboxUnderTest(target, root)
     const startedAt = performance.now()
     const outcome = await subject.inbox.run({ id: 'x' }, async (tx, message, context) => {
@@ -75,7 +75,7 @@ onEachKind(target, (kind) => {
       }
     }
 
-    test('O10 a lease is acquired although the group has refused the first attempts', async () => {
+    test('O10 a lease is acquired even if the group refuses the first attempts', async () => {
       // The pauses before the fifth attempt are 375 ms at least.
       expect(await acquire(300)).toBe(1)
     })

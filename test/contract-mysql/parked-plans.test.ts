@@ -64,7 +64,7 @@ async function looksOf(statement: string): Promise<number> {
   return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0)
 }
 
-test('O4 a key with very many parked messages does not slow the statements on others', async () => {
+test('O4 a key with very many parked messages does not slow down statements on other keys', async () => {
   await fillTables()
   // As the server does by itself after some seconds.
   await pool.query('analyze table txbox_parked')

@@ -53,7 +53,7 @@ beforeEach(() =>
 
 for (const library of ['kysely', 'mysql2'] as const) {
   describe.each([1, 0] as const)(`${library}, autocommit = %s`, (autocommit) => {
-    test('whether a connection commits by itself is told right', async () => {
+    test('the autocommit state of a connection is reported correctly', async () => {
       const { root, ports } = await remote(library, autocommit)
       const transaction = await root.begin()
       const { server } = (await ports.bind(transaction.tx)) as MysqlSession
@@ -62,7 +62,7 @@ for (const library of ['kysely', 'mysql2'] as const) {
     })
 
     test.for(Object.entries(statements))(
-      'O10 a connection that gives no answer to %s is thrown out of its pool',
+      'O10 a connection that gives no answer to %s is removed from its pool',
       async ([, run]) => {
         const { network, root, relay } = await remote(library, autocommit)
         await run(relay)
@@ -75,7 +75,7 @@ for (const library of ['kysely', 'mysql2'] as const) {
       },
     )
 
-    test('a connection goes back to its pool with the settings that it had', async () => {
+    test('a connection returns to its pool with its original settings', async () => {
       const { root, relay } = await remote(library, autocommit)
       const settings = async (): Promise<unknown> => {
         const transaction = await root.begin()

@@ -26,7 +26,7 @@ onEachKind(target, (kind) => {
     await target.sql(`drop database "${database}"`)
   })
 
-  test('K3 O13 text that the encoding of the database does not have is an InvalidMessageError, and nothing is written', async () => {
+  test('K3 O13 text with characters that the encoding of the database lacks is an InvalidMessageError, and nothing is written', async () => {
     const subject = new InboxUnderTest(target, root)
     const outbox = outboxOf(root)
     const euro = '\u20ac'

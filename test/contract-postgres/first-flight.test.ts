@@ -54,7 +54,7 @@ for (const pipeline of [false, true]) {
     expect(await effects()).toEqual(['1', '2', '3'])
   })
 
-  test(`I2 run on ${kind} continues when a pooler has put another client's prepared claim there`, async () => {
+  test(`I2 run on ${kind} continues when the pooler's connection has another client's prepared claim`, async () => {
     const { pool, run, effects } = inboxOn({ pipeline })
     expect(await run('0')).toBe('processed')
     expect(await run('1')).toBe('processed')
@@ -70,7 +70,7 @@ for (const pipeline of [false, true]) {
   })
 }
 
-test('I1 a dialect that does not say how many rows were written is refused, not taken for a duplicate', async () => {
+test('I1 a dialect that does not report how many rows were written is refused, and not treated as a duplicate', async () => {
   class SilentDriver extends PostgresDriver {
     override async acquireConnection() {
       const connection = await super.acquireConnection()

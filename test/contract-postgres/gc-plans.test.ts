@@ -58,7 +58,7 @@ test.for([
     'waiting_dead_at',
   ],
 ] as const)(
-  'G2 an index serves the search for %s, and rows are deleted where they stand',
+  'G2 an index serves the search for %s, and rows are deleted by their addresses',
   async ([, text, values, index]) => {
     const plan = await planOf(text, values)
     const scans = plan.filter(
@@ -71,7 +71,7 @@ test.for([
   },
 )
 
-test('G2 with a pinned vacuum horizon a batch does not walk over all that the run has removed', async () => {
+test('G2 with a pinned vacuum horizon a batch does not scan all rows that the run has removed', async () => {
   const reader = new Client(await databaseUrl(target))
   await reader.connect()
   await reader.query('begin isolation level repeatable read')

@@ -33,7 +33,7 @@ describe('a user who may not create schemas', () => {
     expect((await migrate(pool, { schema: 'mine' })).applied).toEqual([])
   })
 
-  test('does the same with a Migrator of Kysely', async () => {
+  test('migrates that schema with a Migrator of Kysely too', async () => {
     const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: poolOfOwner() }) })
     onTestFinished(() => db.destroy())
     await target.sql(`create schema "also mine" authorization ${owner}`)

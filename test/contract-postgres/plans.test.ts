@@ -135,7 +135,7 @@ describe('tables of two hundred thousand rows', () => {
       )
     })
 
-    test('O12 reading a shard walks along the primary key and stops: no sort, no scan', async () => {
+    test('O12 reading a shard follows the primary key and stops early, without a sort or a scan', async () => {
       for (const shard of [3, 4, 15]) {
         for (const limit of [10, 1000]) {
           const plan = await planOf(relay.read, [shard, limit, 16_384, 0, await server(), 0])
@@ -146,7 +146,7 @@ describe('tables of two hundred thousand rows', () => {
       }
     })
 
-    test('O12 copying a shard does the same', async () => {
+    test('O12 copying a shard follows the primary key too', async () => {
       for (const [name, value] of Object.entries({ read_from: '0', server: await server(), last: '0' })) {
         await client.query('select set_config($1, $2, false)', [`txbox.${name}`, value])
       }
@@ -161,7 +161,7 @@ describe('tables of two hundred thousand rows', () => {
       }
     })
 
-    test('O12 settling goes to where each message was read', async () => {
+    test('O12 settling finds each message by the address at which it was read', async () => {
       for (const count of [1, 100, 1000]) {
         const [numbers, stamps, addresses] = await numbersOf(3, count)
         const plan = await planOf(relay.settle, ['outbox/03', 'me', '7', 3, numbers, addresses, stamps])
@@ -189,7 +189,7 @@ describe('tables of two hundred thousand rows', () => {
       expect(touched(plan, 'outbox')).toBe(10)
     })
 
-    test('O12 looking for work costs one look at the primary key for each shard', async () => {
+    test('O12 the query for backlogs costs one look-up in the primary key per shard', async () => {
       const plan = await planOf(relay.work, [shards, shards.map(() => 0), await server(), 0])
       expectPrimaryKeyOnly(plan, 'outbox')
       expect(touched(plan, 'outbox')).toBeLessThanOrEqual(16)
@@ -234,13 +234,13 @@ describe('tables of two hundred thousand rows', () => {
       expect(touched(plan, 'parked')).toBeLessThanOrEqual(most)
     }
 
-    test('O4 reading looks up once a message whether its key is blocked', async () => {
+    test('O4 a read looks up once per message whether its key is blocked', async () => {
       const plan = await planOf(relay.read, [3, ...limits, 0, await server(), 0])
       expect(touched(plan, 'outbox')).toBe(1000)
       expectFew(plan, 1001)
     })
 
-    test('O4 what is due is found without those that wait behind it', async () => {
+    test('O4 due messages are found without the messages that wait behind them', async () => {
       // Each with a look at who comes first in its key.
       expectFew(await planOf(parked.due, [3, 1000]), 20)
       const work = await planOf(relay.work, [shards, shards.map(() => 0), await server(), 0])
@@ -254,7 +254,7 @@ describe('tables of two hundred thousand rows', () => {
       expectFew(await planOf(parked.readAlone, [[places[500]], [stamps[500]], 16_384]), 1)
     })
 
-    test('O4 settling touches what it settles, and who comes next', async () => {
+    test('O4 settling touches only the settled messages and the next ones of their keys', async () => {
       const accepted = [places.slice(0, 900), stamps.slice(0, 900)]
       const refused = [[places[900]], [stamps[900]], [1], [100], [false], ['no'], [null], [false]]
       const plan = await planOf(parked.settle, [...fence, ...accepted, ...refused, ['key-0', 'key-1'], 3])
@@ -262,7 +262,7 @@ describe('tables of two hundred thousand rows', () => {
       expectFew(plan, 3 * 904)
     })
 
-    test('O4 who is healed is found by one look for each key', async () => {
+    test('O4 keys without a due head are found by one look-up per key', async () => {
       await client.query(
         "update txbox.parked set due_at = null where order_key = 'key-0' and due_at is not null",
       )
@@ -270,7 +270,7 @@ describe('tables of two hundred thousand rows', () => {
       expectFew(plan, 20)
     })
 
-    test('O9 suspects are found and marked without the others', async () => {
+    test('O9 suspects are found and marked without reading other messages', async () => {
       const { rows } = await client.query(
         'select place::text as place from txbox.parked as p where id = $1',
         ['message-7'],
@@ -281,7 +281,7 @@ describe('tables of two hundred thousand rows', () => {
       expectFew(await planOf(parked.readSuspect, [3, 16_384]), 2)
     })
 
-    test('O4 parking behind so many costs what it costs behind none', async () => {
+    test('O4 parking behind many messages costs the same as parking behind none', async () => {
       const [numbers, created] = await numbersOf(3, 500)
       const column = <T>(value: T): T[] => numbers.map(() => value)
       const verdicts = [

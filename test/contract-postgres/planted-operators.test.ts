@@ -102,17 +102,17 @@ describe('functions and operators that another user has planted in public', () =
     return rows.map(({ taken }) => taken)
   }
 
-  test.for(statements)('%s uses none of them', async ([, text]) => {
+  test.for(statements)('%s uses none of the planted functions and operators', async ([, text]) => {
     expect(await takenFromPublic(text)).toEqual([])
   })
 
-  test('an operator that fits better is found', async () => {
+  test('a planted operator that matches better is detected by this test', async () => {
     expect(await takenFromPublic("select 2::bigint * interval '1 second', unnest($1::text[])")).not.toEqual(
       [],
     )
   })
 
-  test('migrate, processBatch and publish work, and call none of them', async () => {
+  test('migrate, processBatch and publish work, and call none of the planted functions', async () => {
     const pool = poolOf(await databaseUrl(target), { max: 2 })
     onTestFinished(() => pool.end())
     expect((await migrate(pool, { schema: 'beside' })).applied.length).toBeGreaterThan(0)

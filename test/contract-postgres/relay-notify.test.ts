@@ -76,7 +76,7 @@ async function started(
   return subject
 }
 
-test('a relay is woken by a commit, long before it would look by itself', async () => {
+test('a commit wakes a relay long before its next poll', async () => {
   const broker = new Broker()
   await started(broker)
   for (let n = 1; n <= 3; n += 1) {
@@ -89,7 +89,7 @@ test('a relay is woken by a commit, long before it would look by itself', async 
   expect(broker.log.length).toBe(7)
 })
 
-test('it finds what was stored before it listened, and connects again when the connection is cut', async () => {
+test('a relay finds messages from before it listened, and connects again when the connection is cut', async () => {
   const broker = new Broker()
   const subject = await started(broker)
   await publish()
@@ -103,7 +103,7 @@ test('it finds what was stored before it listened, and connects again when the c
   expect(subject.heard('error').length).toBeGreaterThan(0)
 })
 
-test('a connection that listens and whose other end is gone is noticed and replaced', async () => {
+test('a listening connection whose other end is gone is detected and replaced', async () => {
   const network = await UnreliableNetwork.to(target.address())
   onTestFinished(() => network.down())
   const url = new URL(outbox.url())
@@ -128,7 +128,7 @@ test('a connection that listens and whose other end is gone is noticed and repla
   await broker.received(3, 10_000)
 })
 
-test('news that come while their shard is at work are not passed over', async () => {
+test('a notification that arrives while its shard has a turn is not missed', async () => {
   const broker = new Broker()
   const publisher = broker.publisher()
   const gate = new Gate()
@@ -147,7 +147,7 @@ test('news that come while their shard is at work are not passed over', async ()
   await broker.received(31, 10_000)
 })
 
-test('many messages are few wake-ups', async () => {
+test('many messages cause few wake-ups', async () => {
   const broker = new Broker()
   const subject = await started(broker)
   await Promise.all(Array.from({ length: 200 }, () => publish()))
@@ -156,7 +156,7 @@ test('many messages are few wake-ups', async () => {
   expect(broker.violations).toEqual([])
 })
 
-test('Kysely hides its clients: it takes a connection string, or a function that gives a client', async () => {
+test('with Kysely, which hides its clients, listen is a connection string or a function that returns a client', async () => {
   const db = new Kysely<unknown>({
     dialect: new PostgresDialect({ pool: new Pool({ connectionString: outbox.url(), max: 5 }) }),
   })

@@ -44,7 +44,7 @@ function portsOf(database: object): ConnectedPorts {
   return (database as Record<symbol, ConnectedPorts>)[portsKey]!
 }
 
-test('O12 however a root reads, the messages are the same, and as they were stored', async () => {
+test('O12 every way of reading returns the same messages, as they were stored', async () => {
   const read = async (limits: ReadLimits): Promise<readonly (readonly BacklogMessage[])[]> =>
     Promise.all(
       roots.map(({ database }) =>

@@ -33,7 +33,7 @@ async function sql(
   ).rows
 }
 
-test('O14 after a failover to a standby that was behind nothing is settled by a number of before', async () => {
+test('O14 after a failover to a standby that was behind, nothing is settled by a number from before the failover', async () => {
   const relay = new StoreUnderTest({ database: postgres({ db: pool }) as never }, target, { sql } as never)
   await relay.takeLease()
   // A read that begins where nothing was found before would find nothing for long.

@@ -74,7 +74,7 @@ onEachRoot(target, (kind) => {
     expect(idsOf(await relay.read())).toEqual(ids)
   })
 
-  test('O18 rows that a policy keeps, and a right that is missing, are reported', async () => {
+  test('O18 rows that a policy keeps, and a missing privilege, are reported', async () => {
     await outbox.sql(`create role ${ROLE}`)
     onTestFinished(async () => void (await outbox.sql(`drop owned by ${ROLE}; drop role ${ROLE}`)))
     await outbox.sql(`grant usage on schema txbox to ${ROLE}`)
@@ -100,7 +100,7 @@ onEachRoot(target, (kind) => {
   })
 })
 
-test('O18 an error whose characters the database cannot hold is stored in others', async () => {
+test('O18 characters of an error that the database cannot hold are replaced', async () => {
   const name = `txbox_latin1_${process.pid}`
   await outbox.sql(`create database ${name} encoding latin1 locale 'C' template template0`)
   const url = new URL(await databaseUrl(target))

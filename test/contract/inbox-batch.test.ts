@@ -47,7 +47,7 @@ interface Batch {
 onEachKindAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: 8 })
 
-  test('I13 a batch gives one outcome a message, in the order given', async () => {
+  test('I13 a batch gives one outcome per message, in the order of the messages', async () => {
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'c' })
     const batch = await processBatch(subject, root, ['e', 'c', 'a', 'e', 'd', 'a'])
@@ -62,7 +62,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([again.statuses, again.fresh]).toEqual([['duplicate', 'processed', 'duplicate'], ['f']])
   })
 
-  test('I13 fn is called once with the fresh messages and their contexts, and not at all if there are none', async () => {
+  test('I13 fn is called once with the new messages and their contexts, and not at all if there are none', async () => {
     const subject = new InboxUnderTest(target, root)
     const calls: { tx: TransactionHandle; fresh: readonly Message[]; contexts: readonly InboxContext[] }[] =
       []
@@ -90,7 +90,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([none.outcomes, none.result]).toEqual([[], undefined])
   })
 
-  test('I13 a duplicate in a batch tells the first time, also when the first is in the same batch', async () => {
+  test('I13 a duplicate in a batch has the time of the first delivery, even if that is in the same batch', async () => {
     const events: DuplicateEvent<Message>[] = []
     const subject = new InboxUnderTest(target, root, { onDuplicate: (event) => void events.push(event) })
     await subject.process({ id: 'old', correlationId: 'first' })
@@ -136,7 +136,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([subject.calls, await subject.claimedKeys()]).toEqual([0, []])
   })
 
-  test('I13 a batch waits for the winners of its keys, and takes over from those that roll back', async () => {
+  test('I13 a batch waits for the winners of its keys, and takes over from winners that roll back', async () => {
     const subject = new InboxUnderTest(target, root)
     const [committing, failing] = [await root.begin(), await root.begin()]
     await subject.inbox.process(committing.tx, { id: 'a' }, () => undefined)
@@ -150,7 +150,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.claimedKeys()).toEqual(['a', 'b', 'c'])
   })
 
-  test('I13 batches that share keys in different order do not deadlock, and each key takes effect once', async () => {
+  test('I13 batches that share keys in different orders do not deadlock, and each key takes effect once', async () => {
     const subject = new InboxUnderTest(target, root)
     const ids = Array.from({ length: 200 }, (_, n) => `m${n}`)
     // Some are expired, so that all three ways of a claim are in each batch: new, taken over, duplicate.
@@ -174,7 +174,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
   })
 
   test.for([40, 200, 2000])(
-    'I13 a small batch and one of %d do not deadlock, though the database may plan them differently',
+    'I13 a small batch and a batch of %d do not deadlock, although the database may plan them differently',
     async (size) => {
       const subject = new InboxUnderTest(target, root)
       await subject.process({ id: 'a expired' })
@@ -258,7 +258,7 @@ onEachKind(target, (kind) => {
     })
   })
 
-  test('I13 the largest batch that there is, with the longest keys and correlation ids, is claimed like any other', async () => {
+  test('I13 the largest possible batch, with the longest keys and correlation ids, is claimed like any other', async () => {
     const root = target.open(kind)
     await root.ready?.()
     onTestFinished(() => root.close())
@@ -304,7 +304,7 @@ onEachKind(target, (kind) => {
       expect(await subject.process({ id }), id).toMatchObject({ status: 'duplicate', key: id })
   })
 
-  test('I12 idempotencyKey in a batch is that of the single delivery', async () => {
+  test('I12 idempotencyKey in a batch is the same as for a single delivery', async () => {
     const root = target.open(kind)
     await root.ready?.()
     onTestFinished(() => root.close())

@@ -52,7 +52,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
   })
 
-  test('I10 a COMMIT that the server refuses is not reported as processed, and nothing of it stays open', async () => {
+  test('I10 a COMMIT that the server refuses is not reported as processed, and no transaction stays open', async () => {
     const { proxy, subject } = await throughProxy()
     proxy.garble(COMMIT)
     await expect(subject.inbox.run({ id: 'x' }, subject.handle)).rejects.toThrow()
@@ -92,7 +92,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
   })
 
-  test('I10 a BEGIN that was refused takes nothing away from a claim that was there', async (context) => {
+  test('I10 a BEGIN that was refused does not change an existing claim', async (context) => {
     if (kind.losesConnectionAtBegin === true) skipBecause(context, 'connection-lost-at-begin')
     const { proxy, subject } = await throughProxy()
     await subject.inbox.run({ id: 'x' }, subject.handle)
@@ -103,7 +103,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await redeliver(subject)).toBe('duplicate')
   })
 
-  test('I10 a BEGIN that was refused takes nothing away from an expired claim either: it stays expired', async (context) => {
+  test('I10 a BEGIN that was refused does not change an expired claim, which stays expired', async (context) => {
     if (kind.losesConnectionAtBegin === true) skipBecause(context, 'connection-lost-at-begin')
     const { proxy, subject } = await throughProxy()
     await subject.inbox.run({ id: 'x' }, subject.handle)
@@ -125,7 +125,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     })
   }
 
-  test('I10 a connection that breaks while fn works: run rejects, also when fn does not mind', async () => {
+  test('I10 when a connection breaks while fn works, run rejects, even if fn swallows the error', async () => {
     const { proxy, subject } = await throughProxy()
     const carefree: Handler = async (tx, message, context) => {
       await subject.handle(tx, message, context)
@@ -139,7 +139,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await subject.inbox.run({ id: 'y' }, subject.handle)).toMatchObject({ status: 'processed' })
   })
 
-  test('I10 a connection that breaks while the claim waits for a winner: run rejects, and nothing is lost', async () => {
+  test('I10 when a connection breaks while the claim waits for a winner, run rejects, and nothing is lost', async () => {
     const { proxy, subject } = await throughProxy()
     const elsewhere = new InboxUnderTest(target, direct, { consumer: subject.consumer })
     const winner = await direct.begin()

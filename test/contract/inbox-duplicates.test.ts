@@ -9,7 +9,7 @@ const IDS = Array.from({ length: 10 }, (_, n) => `m${2 * n}`)
 onEachKindAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: TRANSACTIONS })
 
-  test('I6 many duplicates at once, in opposite orders, in transactions that stay open: none waits, none deadlocks', async () => {
+  test('I6 many concurrent duplicates, in opposite orders and in open transactions, neither wait nor deadlock', async () => {
     const subject = new InboxUnderTest(target, root)
     for (const id of IDS) await subject.process({ id })
     const transactions = await Promise.all(Array.from({ length: TRANSACTIONS }, () => root.begin()))

@@ -11,7 +11,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: DELIVERIES + 2 })
 
   for (const way of WAYS) {
-    test(`I9 an expired claim counts as absent, though it is still in the table (${way})`, async () => {
+    test(`I9 an expired claim counts as absent while it is still in the table (${way})`, async () => {
       const subject = new InboxUnderTest(target, root)
       await subject.deliver(way, { id: 'x', correlationId: 'first' })
       await target.expire(subject.consumer)
@@ -29,7 +29,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       expect(await subject.effects()).toBe(2)
     })
 
-    test(`I9 of ${DELIVERIES} deliveries that find it expired, one wins (${way})`, async () => {
+    test(`I9 of ${DELIVERIES} deliveries that find an expired claim, one wins (${way})`, async () => {
       const subject = new InboxUnderTest(target, root)
       await subject.deliver(way, { id: 'x' })
       await target.expire(subject.consumer)
@@ -66,7 +66,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await brief.effects()).toBe(2)
   })
 
-  test('I9 the retention of a claim that a long transaction makes begins at its statement', async () => {
+  test('I9 the retention of a claim in a long transaction begins when its statement runs', async () => {
     const subject = new InboxUnderTest(target, root, { retentionMs: 60_000 })
     const long = await root.begin()
     await long.exec('select count(*) from effects')
@@ -79,7 +79,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(claim!.expiresAt.getTime()).toBeGreaterThanOrEqual(begun.getTime() + 60_050)
   })
 
-  test('I9 who takes over an expired claim and rolls back leaves it to one of the waiting', async () => {
+  test('I9 a delivery that takes over an expired claim and rolls back leaves it to a waiting delivery', async () => {
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'x' })
     await target.expire(subject.consumer)
@@ -95,7 +95,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.effects()).toBe(2)
   })
 
-  test('I9 a batch takes over what has expired, and only that', async () => {
+  test('I9 a batch takes over expired claims, and no others', async () => {
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'b' })
     await subject.process({ id: 'd' })
@@ -168,7 +168,7 @@ onEachKind(target, (kind) => {
     expect(await target.claims(subject.consumer)).toEqual(before)
   })
 
-  test('I9 a claim is remembered for retentionMs, which is seven days unless said', async () => {
+  test('I9 a claim is remembered for retentionMs, which is seven days by default', async () => {
     const retentions = [undefined, days(30), 1_000, 0.5 + 1_000]
     for (const retentionMs of retentions) {
       const subject = new InboxUnderTest(target, root, retentionMs === undefined ? {} : { retentionMs })

@@ -71,7 +71,7 @@ function inModel(claimed: Set<string>, { do: what, keys }: Step): string {
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('I1 I2 I8 I13 any course of transactions has the outcomes that a set of keys has', async () => {
+  test('I1 I2 I8 I13 any sequence of transactions has the outcomes of a set of keys', async () => {
     const property = fc.asyncProperty(transactions, async (course) => {
       const subject = new InboxUnderTest(target, root)
       let committed = new Set<string>()

@@ -68,7 +68,7 @@ async function cleanShape(): Promise<readonly string[]> {
 }
 
 onEachKind(target, (kind) => {
-  test('pendingMigrations tells what migrate is going to do, and changes nothing', async () => {
+  test('pendingMigrations lists the migrations that migrate would apply, and changes nothing', async () => {
     const where = `pending ${kind.name.length}`
     expect((await pending(open(kind), where)).map(({ name }) => name)).toEqual(NAMES)
     expect(await shapeOf(target, where)).toEqual([])
@@ -79,7 +79,7 @@ onEachKind(target, (kind) => {
 })
 
 test.for([...NAMES.keys()])(
-  'migration %# is applied to tables that the ones before it have made and filled',
+  'migration %# is applied to filled tables of the previous migrations',
   async (index) => {
     const where = `step ${index} `
     const files = migrationsOf(target, where)
@@ -150,7 +150,7 @@ test('services that start together share one lock, whatever library they use', a
   expect(applied.map((result) => result.applied).filter((names) => names.length > 0)).toEqual([NAMES])
 })
 
-test('the lock is free again after the one who held it has died', async () => {
+test('the lock is free again after its holder has died', async () => {
   const proxy = await Proxy.to(target.address())
   onTestFinished(() => proxy.close())
   const held = proxy.hold(/create table/)
@@ -193,7 +193,7 @@ describe('a Migrator of Kysely', () => {
     expect(await pending(open(), 'by Kysely ')).toEqual([])
   })
 
-  test('may come after migrate', async () => {
+  test('runs after migrate', async () => {
     await migrate(open(), 'clean')
     const migrator = new Migrator({
       db: ownKysely(),

@@ -62,7 +62,7 @@ for (const kind of kindsOfRoots(target)) {
   const root = useRoot(target, kind, { max: 4 })
 
   test.for(Object.keys(actions))(
-    `O7 who is cut off between any two statements of %s leaves no lock that keeps others from it (${kind.name})`,
+    `O7 a relay that is cut off between any two statements of %s leaves no lock that blocks other relays (${kind.name})`,
     async (doing) => {
       await outbox.fill(MOST_REQUESTS * 16)
       const successor = portsOf(root).leases()

@@ -48,7 +48,7 @@ async function produce(root: Root, signal: AbortSignal): Promise<Map<string, str
 }
 
 onEachRoot(target, (kind) => {
-  test('O10 the relay survives that the server ends all its connections, again and again', async () => {
+  test('O10 the relay continues when the server ends all its connections, again and again', async () => {
     const root = target.open(kind, { max: 6 })
     onTestFinished(() => root.close())
     const broker = new Broker()
@@ -105,7 +105,7 @@ onEachRoot(target, (kind) => {
     expect(subject.heard('error')).toHaveLength(2)
   })
 
-  test('O10 connections that are cut while producers and relay work: nothing lost, order kept', async () => {
+  test('O10 when connections are cut while producers and relay work, nothing is lost and the order is kept', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 1500)
     const closing = new AbortController()
     const producing = produce(direct, closing.signal)
@@ -123,7 +123,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O10 a database that is away for longer than the lease: the relay says so, waits and continues', async () => {
+  test('O10 when the database is unavailable for longer than the lease, the relay reports it, waits and continues', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 700)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
@@ -148,7 +148,7 @@ onEachRoot(target, (kind) => {
     expect(subject.heard('unavailable')).toEqual([])
   })
 
-  test('O10 a database that gives no answer for a time: the relay continues by itself', async () => {
+  test('O10 when the database does not answer for a time, the relay continues by itself afterwards', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 700)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
@@ -166,7 +166,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O10 a server that breaks its connections and answers no new ones: the relay sees its leases expire, and continues later', async () => {
+  test('O10 when a server breaks its connections and accepts no new ones, the relay sees its leases expire, and continues later', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 700)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
@@ -190,7 +190,7 @@ onEachRoot(target, (kind) => {
 for (const kind of kindsOfRoots(target).filter(
   ({ library }) => library !== 'kysely' || target.engine !== 'postgres',
 )) {
-  test(`O10 connections that never answer again are given up: the relay goes on with new ones (${kind.name})`, async () => {
+  test(`O10 connections that never answer again are given up, and the relay continues with new ones (${kind.name})`, async () => {
     let askedMs = 0
     const { network, direct, broker, subject } = await remoteRelay(kind, 1500, (root) =>
       withStatementTimeout(root, 1000, (ms) => (askedMs = ms)),

@@ -21,7 +21,7 @@ async function publishMany(from: number): Promise<string[]> {
   return ids
 }
 
-test('O3 O12 a commit that comes thousands of messages later is not skipped, though others have come and gone', async () => {
+test('O3 O12 a transaction that commits thousands of messages later is not skipped, although others were published meanwhile', async () => {
   const broker = new Broker()
   const publisher = broker.publisher({ ordering: 'per-key' })
   const subject = await RelayUnderTest.started(root, publisher, { batchSize: 500 })

@@ -61,7 +61,7 @@ onEachRoot(target, (kind) => {
 
   // Owners may have the same name, as a process and the one that replaced it: the term distinguishes them.
   for (const successor of ['b', 'a']) {
-    test(`O7 who has lost his lease, to '${successor}', publishes no further batch, and settles nothing`, async () => {
+    test(`O7 a relay that has lost its lease to '${successor}' publishes no further batch, and settles nothing`, async () => {
       const broker = new Broker()
       const gates = { first: new Gate(), second: new Gate() }
       const publisher = (owner: 'first' | 'second') =>
@@ -112,7 +112,7 @@ describe('on one kind of handle', () => {
   const root = useRoot(target, kind, { max: 8 })
   const start = (broker: Broker, owner: string): Promise<RelayUnderTest> => startOn(root, broker, owner)
 
-  test('O7 an idle relay whose leases others have finds out when it renews, also from one of its own name', async () => {
+  test('O7 an idle relay whose leases another relay has taken detects it at the renewal, even if that relay has the same name', async () => {
     const broker = new Broker()
     const subject = await start(broker, 'a')
     await untilShares(16)
@@ -129,7 +129,7 @@ describe('on one kind of handle', () => {
     expect((await outbox.backlog()).length).toBe(32)
   })
 
-  test('O7 a lease that has expired is not renewed, although nobody has taken it: it is taken again', async () => {
+  test('O7 an expired lease that no relay has taken is not renewed, but acquired again', async () => {
     const broker = new Broker()
     const subject = await start(broker, 'a')
     await untilShares(16)
@@ -146,7 +146,7 @@ describe('on one kind of handle', () => {
     ['none', [1, 1, 1, 1]],
     ['per-key', [3, 3]],
   ] as const) {
-    test(`O7 a lease that is lost in the middle of a batch: no further call for the rest of it, and its loser is no suspect (${ordering})`, async () => {
+    test(`O7 a lease that is lost in the middle of a batch ends its calls, and does not make its messages suspects (${ordering})`, async () => {
       const [key] = keysOfOneShard(1) as [string]
       const ids = await publishAll(root, messagesOf(key, 3))
       const broker = new Broker()
@@ -172,7 +172,7 @@ describe('on one kind of handle', () => {
     })
   }
 
-  test('O7 a relay whose shards are all busy gives away its surplus as soon as nothing of it is in flight', async () => {
+  test('O7 a relay whose shards are all busy gives away its surplus as soon as none of their messages is in flight', async () => {
     const broker = new Broker()
     const gate = new Gate()
     const publisher = broker.publisher({
@@ -194,7 +194,7 @@ describe('on one kind of handle', () => {
     await untilShares(8, 8)
   })
 
-  test('O7 each shard has one owner at a time, in a turn that grows', async () => {
+  test('O7 each shard has one owner at a time, with a growing term', async () => {
     const broker = new Broker()
     const relays = [await start(broker, 'a')]
     await untilShares(16)
@@ -219,7 +219,7 @@ describe('on one kind of handle', () => {
     [0, 1, 2, 3],
     [12, 13, 14, 15],
   ]) {
-    test(`O7 a shard changes hands only when nothing of it is in flight: ${shards.join()}`, async () => {
+    test(`O7 a shard changes its owner only when none of its messages is in flight: ${shards.join()}`, async () => {
       const broker = new Broker()
       const gate = new Gate()
       const hold = broker.publisher({
@@ -254,7 +254,7 @@ describe('on one kind of handle', () => {
     })
   }
 
-  test('O7 who is cut off from the database is replaced within the lease, and stops publishing', async () => {
+  test('O7 a relay that is cut off from the database is replaced within its lease, and stops publishing', async () => {
     const network = await UnreliableNetwork.to(target.address())
     const remote = target.open(kind, { through: network, max: 6 })
     onTestFinished(async () => {
@@ -285,7 +285,7 @@ describe('on one kind of handle', () => {
     expect(a.heard('lease-lost').some(({ reason }) => reason !== 'stopped')).toBe(true)
   })
 
-  test('O7 O17 a shard whose last owner hangs in a call is taken by another relay, though that one has its share', async () => {
+  test("O7 O17 a shard whose last owner hangs in a call is taken by another relay, even beyond that relay's share", async () => {
     const [key] = keysOfOneShard(1) as [string]
     const broker = new Broker()
     const gate = new Gate()

@@ -17,7 +17,7 @@ async function truncate(): Promise<void> {
   await outbox.sql(`truncate ${table} ${target.engine === 'postgres' ? 'restart identity' : ''}`)
 }
 
-test('O14 O3 a message whose number was given out before, to a message that is still in flight, is not overtaken', async () => {
+test('O14 O3 a message that gets the number of a message that is still in flight is not overtaken', async () => {
   await truncate()
   const broker = new Broker()
   const gate = new Gate()

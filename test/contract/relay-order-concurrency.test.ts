@@ -16,7 +16,7 @@ const RELAYS = 6
 
 for (const isolation of ISOLATIONS) {
   for (const kind of kindsOfRoots(target)) {
-    test(`O3 aggregates are locked first, relays come and go: ${kind.name}, ${isolation}, seed ${SEED}`, async () => {
+    test(`O3 the order holds when aggregates are locked first, while relays come and go: ${kind.name}, ${isolation}, seed ${SEED}`, async () => {
       const producing = target.open(kind, { isolation, max: PRODUCERS })
       const relaying = target.open(kind, { isolation, max: 8 })
       onTestFinished(async () => void (await Promise.all([producing.close(), relaying.close()])))

@@ -22,7 +22,7 @@ onEachRoot(target, (kind) => {
 
   for (const ordering of ORDERINGS) {
     for (const batchSize of [1, 3, 1000]) {
-      test(`O3 within a transaction in the order of the calls (${ordering}, batches of ${batchSize})`, async () => {
+      test(`O3 messages of one transaction are published in the order of the calls (${ordering}, batches of ${batchSize})`, async () => {
         const broker = new Broker()
         const transaction = await root.begin()
         const sent: NewMessage[] = []
@@ -48,7 +48,7 @@ onEachRoot(target, (kind) => {
     }
   }
 
-  test("O3 ordering 'none' never gets two messages of one key in one call; unkeyed ones travel together", async () => {
+  test("O3 ordering 'none' never gets two messages of one key in one call, and gets messages without a key together", async () => {
     await publishAll(root, [...messagesOf('a', 20), ...messagesOf(undefined, 160), ...messagesOf('b', 20)])
     const broker = new Broker()
     await new RelayUnderTest(root, broker.publisher({ ordering: 'none' })).relay.drain()
@@ -87,7 +87,7 @@ onEachRoot(target, (kind) => {
     },
   )
 
-  test('O3 O13 a batch holds no more bytes than batchBytes; a larger message goes alone, in its place', async () => {
+  test('O3 O13 a batch has no more bytes than batchBytes; a larger message is published alone, in its place', async () => {
     const sizes = [1000, 1000, 1000, 1000, 1000, 9000, 10, 10, 4090, 10, 3000, 2000]
     const transaction = await root.begin()
     const stored = await outboxOf(root).publish(
@@ -108,7 +108,7 @@ onEachRoot(target, (kind) => {
     expect(batches.length).toBeLessThan(sizes.length)
   })
 
-  test('O3 messages that come while others are on their way follow them', async () => {
+  test('O3 messages that are stored while others of their key are in flight follow them', async () => {
     const broker = new Broker()
     const ids = await publishAll(root, messagesOf('a', 3))
     const publisher = broker.publisher({

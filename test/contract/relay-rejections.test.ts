@@ -52,7 +52,7 @@ onEachRoot(target, (kind) => {
       expect(subject.heard('unavailable')).toEqual([])
     })
 
-    test(`O4 it succeeds later, and its successors follow in order (${ordering})`, async () => {
+    test(`O4 a refused message is accepted later, and its successors follow in order (${ordering})`, async () => {
       const ids = await publishAll(root, messagesOf(bad, 8))
       const others = await publishAll(root, messagesOf(good, 8))
       const broker = new Broker()
@@ -81,7 +81,7 @@ onEachRoot(target, (kind) => {
     })
   }
 
-  test("O4 the event 'parked' says which message, why, which attempt it was and when the next one is due", async () => {
+  test("O4 the event 'parked' contains the message, the reason, the attempt and the time of the next attempt", async () => {
     const [id] = await publishAll(root, messagesOf(bad, 1))
     const broker = new Broker()
     const attempts: number[] = []
@@ -108,7 +108,7 @@ onEachRoot(target, (kind) => {
     }
   })
 
-  test('O4 retryAfterMs of the publisher says when the next attempt is due', async () => {
+  test('O4 retryAfterMs of the publisher determines when the next attempt is due', async () => {
     await publishAll(root, messagesOf(bad, 2))
     const broker = new Broker()
     const respond: Respond = (call) =>
@@ -126,7 +126,7 @@ onEachRoot(target, (kind) => {
     expect(broker.calls[1]!.startedAt - broker.calls[0]!.startedAt).toBeGreaterThanOrEqual(299)
   })
 
-  test('O4 however long the publisher asks for, the next attempt is due within a day, and what was accepted is settled', async () => {
+  test('O4 the next attempt is due within a day, however long retryAfterMs is, and accepted messages are settled', async () => {
     const [first] = await publishAll(root, messagesOf(bad, 1))
     await publishAll(root, messagesOf(good, 1))
     const respond: Respond = (call) =>
@@ -141,7 +141,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O4 unkeyed messages block nothing: a refused one is alone', async () => {
+  test('O4 a refused message without a key blocks no other message', async () => {
     const ids = await publishAll(root, messagesOf(undefined, 64))
     const broker = new Broker()
     const respond = refusing((id, attempt) => id === ids[0] && attempt === 1)

@@ -40,7 +40,7 @@ onEachRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: POOL })
   const other = useRoot(target, kind)
 
-  test('O19 while the outbox is locked, statements that are late are cancelled on the server', async () => {
+  test('O19 while the outbox is locked, statements that exceed their time limit are cancelled on the server', async () => {
     const relay = new StoreUnderTest(root, target, outbox, TIMEOUT_MS)
     const lease = await relay.takeLease()
     await relay.publish('k')

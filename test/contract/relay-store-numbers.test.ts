@@ -65,7 +65,7 @@ onEachRoot(target, (kind) => {
     expect(idsOf(await relay.readDue())).toEqual(idsOf(now))
   })
 
-  test('O14 a key that continues after a place of another time is neither skipped nor overtaken', async () => {
+  test('O14 a key that is released after a place of another server is neither skipped nor overtaken', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'k', 'k')
     await relay.park(await relay.read(), { retryInMs: 3_600_000 })
@@ -84,7 +84,7 @@ onEachRoot(target, (kind) => {
     expect(idsOf(await relay.readDue())).toEqual(ids.slice(1))
   })
 
-  test('O14 what is remembered of the outbox is void after a TRUNCATE: new messages are found at once', async () => {
+  test('O14 the remembered start is void after a TRUNCATE: new messages are found at once', async () => {
     const relay = await start()
     const { store } = relay
     await drainMany(relay)
@@ -106,7 +106,7 @@ onEachRoot(target, (kind) => {
       'alter sequence txbox.outbox_seq restart',
       "select setval('txbox.outbox_seq', 1, false)",
       "select setval('txbox.outbox_seq', 5)",
-    ])('O14 what is remembered is void after: %s', async (reset) => {
+    ])('O14 the remembered start is void after: %s', async (reset) => {
       const relay = await start()
       await drainMany(relay)
       const { generation } = relay.store

@@ -15,7 +15,7 @@ const prefix = target.engine === 'postgres' ? 'txbox.' : 'txbox_'
 const ATTEMPTS = 2
 const RETRY = { attempts: ATTEMPTS, delayMs: () => 1 }
 
-describe('on one kind of root, since the tests of the store run on all', () => {
+describe('on one kind of root, because the tests of the store run on all kinds', () => {
   // On MySQL and MariaDB each relay keeps one connection for its leases.
   const root = useRoot(target, mainKind(target), { max: 14 })
 
@@ -44,7 +44,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     return broker
   }
 
-  test('O9 a message that was in flight at two deaths in a row is tried alone and counted; in the end it is dead, and no other', async () => {
+  test('O9 a message that was in flight at two deaths in a row is tried alone and counted, and only it finally becomes a dead letter', async () => {
     const before = await publishAll(root, messagesOf(neighbour, 3))
     const [poison, ...after] = await publishAll(root, messagesOf(poisoned, 3))
     const others = await publishAll(root, [...messagesOf('x', 2), ...messagesOf('y', 2)])
@@ -167,7 +167,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     expect(sizes.slice(1, 3)).toEqual([1, 1])
   })
 
-  test('O9 suspects are found behind more late commits than a batch has', async () => {
+  test('O9 suspects are found behind more late commits than fit into a batch', async () => {
     const transaction = await root.begin()
     const late = await publishIn(root, transaction, messagesOf(neighbour, 7))
     const suspects = await publishAll(root, messagesOf(poisoned, 2))
@@ -223,7 +223,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 1])
   })
 
-  test('O9 O6 a publisher that is down while suspects are tried costs them no attempts, and is not called in a hurry', async () => {
+  test('O9 O6 an unavailable publisher costs suspects no attempts, and is called only after pauses', async () => {
     await publishAll(root, [...messagesOf(poisoned, 2), ...messagesOf(neighbour, 2)])
     await die(1)
     await die(1)
@@ -274,7 +274,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     expect(next.ids()).toEqual(ids.slice(1))
   })
 
-  test('O9 a relay that is stopped in the middle of a call has died: a message that hangs is dead in the end, and no other', async () => {
+  test('O9 a relay that is stopped in the middle of a call counts as dead: only the message that hangs finally becomes a dead letter', async () => {
     const [first] = await publishAll(root, messagesOf(neighbour, 1))
     const [poison, after] = await publishAll(root, messagesOf(poisoned, 2))
     for (let stops = 0; stops < ATTEMPTS + 2; stops += 1) {

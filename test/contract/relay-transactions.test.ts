@@ -52,7 +52,7 @@ async function untilOver(transactions: readonly ServerTransaction[]): Promise<vo
 onEachRootAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
-  test('O12 an open transaction delays its own messages only: neither reading nor settling waits for it', async () => {
+  test('O12 an open transaction delays only its own messages: neither reading nor settling waits for it', async () => {
     const broker = new Broker()
     const subject = await RelayUnderTest.started(root, broker.publisher())
     const before = await publishAll(root, messagesOf(mine, 2))
@@ -74,7 +74,7 @@ onEachRootAndIsolation(target, (kind, isolation) => {
     expect(subject.heard('error')).toEqual([])
   })
 
-  test('O12 an open transaction that is rolled back in the end held up nobody', async () => {
+  test('O12 an open transaction that is finally rolled back has delayed no other message', async () => {
     const broker = new Broker()
     const somebody = await root.begin()
     await publishIn(root, somebody, messagesOf(mine, 5))

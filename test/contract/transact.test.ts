@@ -82,7 +82,7 @@ onEachKind(target, (kind) => {
   }
 
   for (const way of ['run', 'transact'] as const) {
-    test(`I2 a handler that hangs is given up when the signal is aborted, and commits nothing later (${way})`, async () => {
+    test(`I2 a handler that hangs is given up when the signal is aborted, and does not commit later (${way})`, async () => {
       const single = target.open(kind, { max: 1 })
       await single.ready?.()
       onTestFinished(() => single.close())
@@ -115,7 +115,7 @@ onEachKind(target, (kind) => {
     })
   }
 
-  test('I2 of a handler that was given up during a statement, no later statement is committed either', async () => {
+  test('I2 no later statement of a handler that was given up during a statement is committed', async () => {
     const subject = new InboxUnderTest(target, root)
     await target.sql(`insert into effects (name) values ('locked ${subject.consumer}')`)
     const holder = await root.begin()
@@ -159,7 +159,7 @@ onEachKind(target, (kind) => {
     expect(await subject.inbox.run({ id: 'y' }, subject.handle)).toMatchObject({ status: 'processed' })
   })
 
-  test('I2 a handler whose statement waits for a lock is given up, and its locks are free in the end', async () => {
+  test('I2 a handler whose statement waits for a lock is given up, and its locks are finally released', async () => {
     const subject = new InboxUnderTest(target, root)
     const winner = await root.begin()
     await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)

@@ -9,7 +9,7 @@ const target = useTarget()
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('V2 too many waiting: the last of the chain become dead letters, told and listed, never lost', async () => {
+  test('V2 if too many messages wait, the last of the chain become dead letters, which are reported and listed, never lost', async () => {
     const subject = new VersionBufferUnderTest(target, root, { maxWaiting: 2 })
     await subject.deliver('k', 1)
     await subject.deliver('k', 3)
@@ -46,7 +46,7 @@ onEachKind(target, (kind) => {
     expect(await subject.applied('k')).toEqual(steps(0, 5))
   })
 
-  test('V2 what waited too long becomes a dead letter, by a delivery of its key or by a sweep', async () => {
+  test('V2 a message that waited too long becomes a dead letter, by a delivery of its key or by a sweep', async () => {
     const subject = new VersionBufferUnderTest(target, root, { maxAgeMs: 60_000 })
     await subject.deliver('k', 1)
     await subject.deliver('other', 1)
@@ -69,7 +69,7 @@ onEachKind(target, (kind) => {
     expect(await subject.buffer.deadLetters({ key: 'other' })).toEqual([])
   })
 
-  test('V2 a predecessor that comes late is followed by what waited for it, however old', async () => {
+  test('V2 a late predecessor is followed by the messages that waited for it, however old they are', async () => {
     const subject = new VersionBufferUnderTest(target, root, { maxAgeMs: 60_000 })
     await subject.deliver('k', 1)
     await subject.age(120_000)
@@ -77,7 +77,7 @@ onEachKind(target, (kind) => {
     expect(subject.deadLetters).toEqual([])
   })
 
-  test('V2 resync sets where a key is: below it all is stale, and what has waited follows', async () => {
+  test('V2 resync sets the version of a key: older messages are stale, and waiting messages follow', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     for (const from of [2, 5, 6, 9]) await subject.deliver('k', from)
     await subject.deliver('k', 3, 8)
@@ -121,7 +121,7 @@ onEachKind(target, (kind) => {
     ])
   })
 
-  test('V2 a long chain that has waited follows as a whole', async () => {
+  test('V2 a long waiting chain is applied as a whole', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     const transaction = await root.begin()
     for (let from = 60; from >= 1; from--) {

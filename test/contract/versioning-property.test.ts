@@ -68,7 +68,7 @@ test('V2 V3 any shuffle with duplicates of a chain ends in the state of the chai
   await fc.assert(property, runs)
 })
 
-test('V4 any shuffle with duplicates ends with the newest', async () => {
+test('V4 any shuffle with duplicates ends with the newest change', async () => {
   const db = kyselyOf(target, root)
   const microseconds = fc.uniqueArray(fc.integer({ min: 0, max: 999_999 }), { minLength: 1, maxLength: 8 })
   const course = microseconds.chain((times) => fc.tuple(fc.constant(times), shuffled(times.length)))
@@ -89,7 +89,7 @@ test('V4 any shuffle with duplicates ends with the newest', async () => {
   await fc.assert(property, runs)
 })
 
-test('V6 any shuffle with duplicates of the moves of a line ends in its last state', async () => {
+test('V6 any shuffle with duplicates of a linear sequence of moves ends in its last state', async () => {
   const db = kyselyOf(target, root)
   const states = ['s0', 's1', 's2', 's3', 's4', 's5']
   const machine: StateMachine<string> = stateMachine(

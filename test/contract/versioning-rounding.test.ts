@@ -84,7 +84,7 @@ describe.each(Object.entries(types))('a column of %s: %s', (name, type) => {
   })
 })
 
-test('V4 the column is found in a schema or database that Kysely is told', async () => {
+test('V4 the column is found in the schema or database that Kysely is configured with', async () => {
   const type = postgres ? 'timestamptz(0)' : 'datetime'
   const [[where] = []] = postgres
     ? [['elsewhere']]

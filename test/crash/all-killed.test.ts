@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 
 for (const seed of target.engine === 'postgres' ? [1, 2] : [1]) {
-  test(`O1 O2 O3 I2 producers, relays and the consumer are killed at random: one effect each, in order (seed ${seed})`, async () => {
+  test(`O1 O2 O3 I2 when producers, relays and the consumer are killed at random, each message has one effect, in order (seed ${seed})`, async () => {
     const random = randomFrom(seed)
     const log = new DeliveryLog()
     const acknowledged = path.join(log.folder, 'acknowledged')

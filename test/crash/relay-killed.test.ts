@@ -41,7 +41,7 @@ const steps: Record<string, Step> = {
 
 for (const [n, [when, step]] of Object.entries(steps).entries()) {
   const ordering = n % 2 === 0 ? 'none' : 'per-key'
-  test(`O1 O2 O3 O7 a relay is killed ${when}: another takes over within its lease (${ordering})`, async () => {
+  test(`O1 O2 O3 O7 a relay is killed ${when}: another relay takes over within its lease (${ordering})`, async () => {
     const log = new DeliveryLog()
     await publishAll(
       root,

@@ -62,7 +62,7 @@ function successor(gate: Gate, broker: Broker): Promise<RelayUnderTest> {
 }
 
 describe('a relay that is paused beyond its lease', () => {
-  test('O7 while it publishes: it finishes that call, begins no other, and what it settles late changes nothing', async () => {
+  test('O7 while it publishes: it finishes that call, begins no other, and its late settlement changes nothing', async () => {
     const log = new DeliveryLog()
     const ids = await publishAll(root, messagesOf('a', 6))
     const sleeper = await Program.started('relay', relayConfig(log, { gated: true }))
@@ -96,7 +96,7 @@ describe('a relay that is paused beyond its lease', () => {
     'when it has got its shards': statements.hasTaken,
   }
   for (const [when, step] of Object.entries(steps)) {
-    test(`O7 ${when}: it begins no call for what its successor has in hand, and settles none of it`, async () => {
+    test(`O7 ${when}: it begins no call for messages of its successor, and settles none of them`, async () => {
       const log = new DeliveryLog()
       const keys = ['a', 'b', 'c']
       await publishAll(
@@ -142,7 +142,7 @@ describe('a relay that is paused beyond its lease', () => {
     })
   }
 
-  test('O7 again and again while it works: nothing is lost, and no shard sees more than the call that had begun', async () => {
+  test('O7 again and again while it works: nothing is lost, and each shard gets at most the call that had begun', async () => {
     const log = new DeliveryLog()
     const sleeper = await Program.started('relay', relayConfig(log, { batchSize: 5 }))
     const other = await Program.started('relay', relayConfig(log, { owner: 'other', batchSize: 5 }))

@@ -18,7 +18,7 @@ const ATTEMPTS = 2
 const LEASE_MS = 1500
 
 for (const ordering of ['none', 'per-key'] as const) {
-  test(`O9 a message that kills its relay again and again becomes a dead letter, and no other does (${ordering})`, async () => {
+  test(`O9 a message that kills its relay again and again becomes a dead letter, and no other message does (${ordering})`, async () => {
     const log = new DeliveryLog()
     const before = await publishAll(root, [...messagesOf(neighbour, 3), ...messagesOf(undefined, 20)])
     const [poison, ...after] = await publishAll(root, messagesOf(poisoned, 4))

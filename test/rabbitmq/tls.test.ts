@@ -55,7 +55,7 @@ test('amqps, with a certificate of a private authority', async () => {
   expect(summary(await publish(publisher, outboxMessages(queue, 2)))).toEqual(['accepted', 'accepted'])
 })
 
-test('amqps, to a broker that asks for a certificate', async () => {
+test('amqps, with a broker that requires a certificate', async () => {
   const queue = await broker.queue()
   const port = await tlsBeforeBroker({ requestCert: true, ca: cert })
   const publisher = broker.publisher({ url: urlAt(port), exchange: '', tls: { ca: [cert], cert, key } })
@@ -64,7 +64,7 @@ test('amqps, to a broker that asks for a certificate', async () => {
   expect((await failure(publish(without, outboxMessages(queue, 1)))).message).toMatch(/^Cannot connect/)
 })
 
-test('amqps, with a certificate that nobody trusts: it throws and says so', async () => {
+test('amqps, with an untrusted certificate: publish throws with the reason', async () => {
   const publisher = broker.publisher({ url: urlAt(await tlsBeforeBroker()), exchange: '' })
   const error = await failure(publish(publisher, outboxMessages('a', 1)))
   expect(error.message).toMatch(/^Cannot connect to RabbitMQ at 127.* self-signed certificate/)

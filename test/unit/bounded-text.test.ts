@@ -69,7 +69,7 @@ describe('text from a message in the message of an error is bounded, in one line
 })
 
 describe('nameOf', () => {
-  test('names the class of an object, and not what a message says that it is', () => {
+  test('names the class of an object, and not a class that a message claims', () => {
     expect(nameOf(new Map())).toBe('an object of class Map')
     expect(nameOf(constructed)).toBe('an object')
     expect(nameOf(Object.create(null))).toBe('an object')

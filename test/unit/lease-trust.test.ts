@@ -21,7 +21,7 @@ class HandClock implements Clock {
   }
 }
 
-test('O7 trust ends before the lease does, by whichever clock says so first', () => {
+test('O7 trust ends before the lease does, by whichever clock reaches the end first', () => {
   const clock = new HandClock()
   const trust = trustFrom(clock, LEASE_MS)
   clock.pass(899)
@@ -39,7 +39,7 @@ test('O7 trust ends before the lease does, by whichever clock says so first', ()
   expect(setBack.holds()).toBe(false)
 })
 
-test('O7 trust counts from when the lease was asked for, also when it is renewed, and not from the answer', async () => {
+test('O7 trust is counted from the request for the lease or its renewal, and not from the answer', async () => {
   const clock = new HandClock()
   // What takes time here is the answer; real leases are those of test/contract.
   const slow = async <R>(answer: R): Promise<R> => {

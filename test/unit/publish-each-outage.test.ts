@@ -59,14 +59,14 @@ for (const [name, error] of Object.entries({
   })
 }
 
-test('O15 a code that is no failure to connect is a rejection', async () => {
+test('O15 an error code that is not a failure to connect is a rejection', async () => {
   const publisher = publishEach(() => Promise.reject(withCode('ERR_INVALID_URL')))
   expect(await publisher.publish(messages('a'), { signal })).toMatchObject([
     { status: 'rejected', retryable: true },
   ])
 })
 
-test('O15 while others are reached, a destination that is away delays its own messages only', async () => {
+test('O15 while other destinations are reached, an unavailable one delays only its own messages', async () => {
   let isAway = true
   const publisher = publishEach(({ topic }) => {
     if (topic === 'away' && isAway) throw withCode('ECONNREFUSED')
@@ -82,7 +82,7 @@ test('O15 while others are reached, a destination that is away delays its own me
   expect(await publisher.publish(messages('away'), { signal })).toEqual([{ status: 'accepted' }])
 })
 
-test('O15 where nothing gets through any more, failures are an outage again', async () => {
+test('O15 when no message gets through any more, failures are an outage again', async () => {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   let isUp = true

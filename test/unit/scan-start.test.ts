@@ -177,7 +177,7 @@ test('O12 a start of scan never skips a message, however late its transaction co
   expect(moved).toBeGreaterThan(500)
 })
 
-test('O12 what is read while the answer is in flight may have been drawn after a number that is still to come', () => {
+test('O12 a number that is read while the query is in flight may be greater than a number that has not appeared yet', () => {
   const start = new ScanStart()
   const answered = start.look()
   // Meanwhile somebody draws 5 and waits, another session draws 6 and commits, and 6 is read.
@@ -190,7 +190,7 @@ test('O12 what is read while the answer is in flight may have been drawn after a
   expect(start.from()).toBeLessThan(5n)
 })
 
-test('O12 who is writing is asked once for all shards, and nobody waits while another asks', async () => {
+test('O12 one query for open writers serves all shards, and no shard waits while another one sends it', async () => {
   const server = new Server(new Table())
   const starts = new ScanStarts(server.openWriters)
   for (const shard of [0, 1, 2]) starts.of(shard).deleted(DELETED)
@@ -206,7 +206,7 @@ test('O12 who is writing is asked once for all shards, and nobody waits while an
   expect(server.questions).toBe(1)
 })
 
-test('O12 after a question that failed another one is asked', async () => {
+test('O12 after a failed query for open writers another query is sent', async () => {
   let questions = 0
   const starts = new ScanStarts(async () => {
     if (++questions === 1) throw new Error('no answer')

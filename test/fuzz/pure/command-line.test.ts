@@ -55,7 +55,7 @@ const args = fc
   )
 
 fuzz(
-  'N2 the command answers any arguments with an exit code and one line',
+  'N2 the command answers any arguments with an exit code and one line of output',
   300,
   fc.tuple(args, fc.option(url)),
   async ([words, database]) => {
