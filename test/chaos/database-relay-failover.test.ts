@@ -24,10 +24,10 @@ import { until } from '../support/until.ts'
 import { SqlConnection, query } from './sql-connection.ts'
 
 const engine = inject('engine')
-/** So long that the lease of before is still valid on the new primary. */
+/** So long that the old lease is still valid on the new primary. */
 const LEASE_MS = 20_000
 const PREFIX = engine === 'postgres' ? 'txbox.' : 'txbox_'
-/** More than a server has had when it has just been started. */
+/** More connections than a server has had shortly after its start. */
 const CONNECTION = 300
 
 let folder: string
@@ -124,7 +124,7 @@ async function failOverInACall(ordering: 'none' | 'per-key', onNewPrimary?: () =
     () => 'the new primary is reached',
   )
 
-  // The numbers of those in flight are given out again, to messages of the same keys.
+  // The numbers of the messages in flight are assigned again, to messages of the same keys.
   const now = keys.flatMap((key) => messagesOf(key, 40, 1001))
   const ids = await publish(now)
   const startedAt = performance.now()

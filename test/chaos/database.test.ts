@@ -100,7 +100,7 @@ test('a failover to a standby that was not held loses no row that the standby ha
   const { discardFormer } = await database.failOver()
   await discardFormer()
   expect(await namesAt(database.url)).toEqual(before)
-  // Nothing but the standby of now can have this afterwards.
+  // Afterwards only the current standby can have this row.
   await add(['followed'])
   await database.holdReplication()
   const { formerUrl } = await database.failOver()

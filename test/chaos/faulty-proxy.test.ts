@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startFaultyProxy, type FaultyProxy } from '../../chaos/network/faulty-proxy.ts'
 import { until } from '../support/until.ts'
 
-/** One end of a connection and what it has got. */
+/** One end of a connection and the bytes that it has received. */
 class End {
   readonly socket: net.Socket
   got = Buffer.alloc(0)
@@ -65,7 +65,7 @@ async function pair(): Promise<[End, End]> {
   return [client, accepted[before]!]
 }
 
-/** Bytes that would have passed by now have passed: so have these, on a connection of their own. */
+/** Resolves when bytes on a separate connection have passed, by which time other bytes would have passed too. */
 async function passedElsewhere(): Promise<void> {
   for (let round = 0; round < 5; round++) await new Promise((resolve) => setImmediate(resolve))
   const plain = net.createServer((socket) => void socket.pipe(socket))

@@ -17,7 +17,7 @@ interface Running {
   get(path: string): Promise<{ status: number; body: { ok: boolean; reason?: string } }>
 }
 
-/** A relay that answers probes on a port of its own. */
+/** A relay that answers probes on a separate port. */
 async function relay(url: string, publisher = 'stdout:'): Promise<Running> {
   const child = startTxbox([
     ...['relay', '--publisher', publisher, '--database', url],
@@ -115,7 +115,7 @@ test('concurrent probes send only one query at a time to the database', async ()
   const client = new Client(shop.url)
   await client.connect()
   onTestFinished(() => client.end())
-  // A query for the revision of the tables has to wait.
+  // A query for the revision of the tables must wait.
   await client.query('begin')
   await client.query('lock table txbox.migrations in access exclusive mode')
   const asked = Array.from({ length: 20 }, () => running.get('/readyz'))

@@ -43,7 +43,7 @@ test('a killed migrate leaves nothing behind that makes the next one fail', asyn
   // Each migration is one process that is killed: the quick tier kills the first and the last.
   const killed = inject('tier') === 'all' ? NAMES : [NAMES[0]!, NAMES.at(-1)!]
   for (const name of killed) {
-    // The last statement of a migration, which records that the schema has had it.
+    // The last statement of a migration, which records that the migration was applied.
     const held = proxy.hold(new RegExp(`values \\(${Number(name.slice(0, 4))}, '`))
     const child = startTxbox(['migrate', '--database', url.href, '--schema', `killed ${name}`])
     const end = ended(child)

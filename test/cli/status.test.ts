@@ -34,7 +34,7 @@ test('status shows backlog, parked, dead, leases and their owners, the inbox and
   expect(line('relay-1')).toMatch(/^relay-1 +2 +for [78] s/)
   expect(line('relay-2')).toMatch(/^relay-2 +1 +expired 5 min .*ago$/)
   expect(line('o1')).toMatch(/^o1 +orders +head +4 +1 +503 from the broker$/)
-  // No colours, since nobody looks at it on a terminal.
+  // There are no colors, because the output is not a terminal.
   expect(stdout).not.toContain('\u001B')
 })
 

@@ -33,7 +33,7 @@ async function narrow(columns: number, ...args: string[]): Promise<string> {
   return stdout
 }
 
-/** Every line fits, and every word of the text is there as a whole. */
+/** Checks that every line fits, and that every word of the text is complete. */
 function expectFits(stdout: string, columns: number, text: string): void {
   expect(stdout.split('\n').filter((line) => line.length > columns)).toEqual([])
   const words = new Set(stdout.split(/\s+/))

@@ -4,7 +4,7 @@ import { InboxUnderTest } from '../support/inbox-under-test.ts'
 import { onEachKind, useRoot, useTarget } from '../support/target.ts'
 
 /*
- * What nodes of a cluster answer, raised by a server that is in none: SIGNAL takes any number.
+ * Errors of the nodes of a cluster, raised by a server that is not in a cluster: SIGNAL accepts any number.
  */
 const target = useTarget()
 
@@ -63,7 +63,7 @@ onEachKind(target, (kind) => {
     })
     afterEach(() => target.sql('delete from refusing'))
 
-    /** The group refuses every change of a lease for as long. */
+    /** The group refuses every change of a lease for this time. */
     const acquire = async (refusingMs: number): Promise<number> => {
       await target.sql('insert into refusing select sysdate(6) + interval ? microsecond', [refusingMs * 1000])
       const leases = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!.leases()

@@ -13,7 +13,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const NAME = 'outbox/03'
 const lease: Lease = { name: NAME, owner: 'me', term: 7n, crashes: 0, inFlight: undefined }
-/** What nobody has put there: it is looked for. */
+/** An id that does not exist, and is searched for. */
 const refused: Settlement = {
   accepted: [],
   refused: [refusalOf({ seq: 1n, stamp: 1 }, 60_000)],
@@ -66,11 +66,11 @@ for (const library of ['kysely', 'mysql2'] as const) {
       async ([, run]) => {
         const { network, root, relay } = await remote(library, autocommit)
         await run(relay)
-        // The only connection is back in its pool, and so are its settings.
+        // The only connection is back in its pool, with its original settings.
         await (await root.begin()).rollback()
         network.abandon()
         await expect(run(relay)).rejects.toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE' })
-        // The pool has no other.
+        // The pool has no other connection.
         await run(relay)
       },
     )

@@ -9,7 +9,7 @@ import { useTarget } from '../support/target.ts'
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-/** A relay's store on connections as somebody may have set them up. */
+/** A relay's store on connections with unusual settings. */
 async function startOn(options: PoolOptions, session?: string): Promise<StoreUnderTest> {
   const pool = createPool({ uri: outbox.url(), ...options })
   onTestFinished(() => pool.end())
@@ -25,7 +25,7 @@ async function startOn(options: PoolOptions, session?: string): Promise<StoreUnd
   return relay
 }
 
-/** All that a store writes. */
+/** Calls every operation of a store that writes. */
 async function settleInEveryWay(relay: StoreUnderTest): Promise<void> {
   const { store, lease, leases } = relay
   const ids = await relay.publish('k', 'k', 'k', 'l', undefined)

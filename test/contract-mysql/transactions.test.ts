@@ -186,7 +186,7 @@ onEachKind(target, (kind) => {
 
   describe('after a deadlock the server continues as if the transaction were still open', () => {
     const [abort] = Object.values(target.abortions)
-    // As many releases of MariaDB do by themselves: what comes next opens another transaction.
+    // As in many releases of MariaDB, the next statement opens another transaction.
     const goOn = async (tx: TransactionHandle, name: string): Promise<void> => {
       await expect(abort!(tx)).rejects.toThrow()
       await target.exec(tx, 'set session autocommit = 0')
@@ -195,7 +195,7 @@ onEachKind(target, (kind) => {
     afterEach(async () => {
       const transaction = await root.begin()
       await transaction.exec('set session autocommit = 0')
-      // To what it was.
+      // Restores the setting.
       await transaction.rollback()
     })
 
@@ -237,7 +237,7 @@ onEachKind(target, (kind) => {
   test('O13 a packet that the server would refuse is refused before it is sent: nothing is written, and the transaction is intact', async () => {
     const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!
     const transaction = await root.begin()
-    // As if the server took no more: a setting of the whole server is not for a test to change.
+    // As if this were the server's limit: a test must not change a setting of the whole server.
     const session = (await ports.bind(transaction.tx)) as MysqlSession
     session.server = { ...session.server, maxStatementBytes: 1_000_000 }
     const stored = (id: string, bytes: number): StoredMessage => ({
@@ -294,7 +294,7 @@ onEachKind(target, (kind) => {
     expect((await target.claims(consumer)).length).toBe(100)
   })
 
-  // Kysely does not say that a statement was outside of a transaction.
+  // Kysely does not report that a statement was outside a transaction.
   if (kind.library === 'mysql2')
     test('I13 a batch of several statements whose transaction ends between them leaves no claim behind', async () => {
       const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!

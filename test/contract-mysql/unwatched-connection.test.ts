@@ -9,7 +9,7 @@ const target = useTarget()
 const kind = target.kinds.find(({ name }) => name.includes('callback'))!
 const root = useRoot(target, kind)
 
-/** A connection in the hull of some other library: what goes to the server cannot be seen from outside. */
+/** A connection wrapped by another library, so that its statements cannot be observed from outside. */
 async function begin(): Promise<{
   tx: TransactionHandle
   end: (how: 'commit' | 'rollback') => Promise<void>

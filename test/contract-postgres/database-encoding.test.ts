@@ -43,7 +43,7 @@ onEachKind(target, (kind) => {
       expect(isTxboxError(error) && error.retryable).toBe(false)
     }
     expect(subject.calls).toBe(0)
-    // What it has is stored as it is.
+    // Text that the encoding supports is stored unchanged.
     expect(await subject.inbox.run({ id: '\u00fc' }, subject.handle)).toMatchObject({ status: 'processed' })
     expect(await subject.inbox.run({ id: '\u00fc' }, subject.handle)).toMatchObject({ status: 'duplicate' })
   })

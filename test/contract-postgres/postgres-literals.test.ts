@@ -7,11 +7,11 @@ import { useTarget } from '../support/target.ts'
 
 const target = useTarget()
 
-/** Settings under which a text between quotes means something else. */
+/** Settings that change the meaning of a quoted text. */
 const SETTINGS: Readonly<Record<string, readonly string[]>> = {
   'as they are': [],
   'with strings of old': ['set standard_conforming_strings = off', 'set backslash_quote = on'],
-  // A byte of UTF-8 may be the first half of a character here, of which a backslash is the other half.
+  // A byte of UTF-8 may be the first half of a character here, and a backslash the other half.
   'in Shift JIS': ["set client_encoding = 'SJIS'"],
   'in Shift JIS with strings of old': [
     "set client_encoding = 'SJIS'",

@@ -30,7 +30,7 @@ const stored = fc.record({
   ),
 })
 
-/** In order: the last of a bigint, and those beyond which a number is not exact. */
+/** Numbers in order: the last one of a bigint, and those beyond which a JavaScript number is not exact. */
 const seqs = fc
   .uniqueArray(fc.oneof(fc.bigInt(1n, 2n ** 63n - 1n), fc.bigInt(2n ** 53n - 9n, 2n ** 53n + 9n)), {
     minLength: 30,

@@ -75,7 +75,7 @@ onEachKind(target, (kind) => {
 
   test('O1 a message at the former address of an accepted message is not deleted', async () => {
     const read = await relay.read(SHARD, LIMITS)
-    // All have changed places with one another, and one is of a message that nobody has accepted.
+    // All rows have exchanged their addresses, and one is the row of a message that was not accepted.
     const addressOf = (n: number): unknown => Reflect.get(read[n % read.length]!, 'address')
     expect(addressOf(0)).toEqual(expect.any(Number))
     const moved = read.map((message, n) => ({ ...message, address: addressOf(n + 1) }))

@@ -87,7 +87,7 @@ onEachRoot(target, (kind) => {
     )
     const pool = new Pool({ connectionString: await databaseUrl(target), options: `-c role=${ROLE}` })
     onTestFinished(() => pool.end())
-    // Nor may this role see how far the sequence has come.
+    // This role may not read the last number of the sequence, either.
     const relay = new StoreUnderTest({ database: postgres({ db: pool }) as never }, target, outbox)
     await relay.takeLease()
     const ids = await relay.publish('k', 'l')
@@ -106,7 +106,7 @@ test('O18 characters of an error that the database cannot hold are replaced', as
   const url = new URL(await databaseUrl(target))
   url.pathname = `/${name}`
   const pool = new Pool({ connectionString: url.href })
-  // The database is dropped before the last connection has gone.
+  // The database is dropped before the last connection is closed.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => void client.on('error', () => undefined))
   onTestFinished(async () => {

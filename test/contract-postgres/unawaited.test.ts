@@ -15,7 +15,7 @@ let pool: Pool
 beforeAll(async () => {
   pool = new Pool({ connectionString: database.url, max: 8 })
   pool.on('error', () => undefined)
-  // Dropping the database may be faster than the goodbyes.
+  // The database may be dropped before the connections are closed.
   pool.on('connect', (client) => client.on('error', () => undefined))
   await migrate(pool)
 })

@@ -16,8 +16,8 @@ const garbage = useGarbage(target)
 const root = useRoot(target, mainKind(target))
 
 /**
- * Ten failures in a row take no three seconds then. A server reports an error before it lets the rows of the batch go, and
- * the next batch skips rows that are locked: it may not come at once.
+ * Ten failures in a row then take less than three seconds. A server reports an error before it unlocks the rows of the
+ * batch, and the next batch skips locked rows, so it must not begin at once.
  */
 const SOON = { delayMs: () => 80 }
 
@@ -154,7 +154,7 @@ describe('failures', () => {
     expect(collected.timeouts).toBeGreaterThanOrEqual(1)
     expect(told[0]).toBeLessThanOrEqual(16)
     expect(await garbage.claimCount()).toBe(0)
-    // The next run begins with twice of what has worked.
+    // The next run begins with twice the size that worked.
     await garbage.onDelete('nothing')
     await garbage.expiredClaims('d', 100)
     const next: number[] = []

@@ -23,7 +23,7 @@ onEachRoot(target, (kind) => {
     const gc = createGarbageCollector({ database: root.database })
     expect(await gc.runOnce()).toMatchObject({ inbox: 1, deadLetters: 0, complete: true, failures: 0 })
     expect(await subject.claimedKeys()).toEqual(['new'])
-    // What is gone is new again, as it was before; what is there is a duplicate.
+    // A delivery with a removed claim is new again; a delivery with a remaining claim is a duplicate.
     expect(await subject.process({ id: 'old' })).toMatchObject({ status: 'processed' })
     expect(await subject.process({ id: 'new' })).toMatchObject({ status: 'duplicate' })
     expect(await gc.runOnce()).toMatchObject({ inbox: 0, deadLetters: 0 })
@@ -49,9 +49,9 @@ onEachRoot(target, (kind) => {
 
   test('G1 G2 records of redrives are removed batch by batch when they are older than the retention of dead letters', async () => {
     await garbage.park({ id: 'dead', diedAgo: DAY }, { id: 'put back', dueAgo: 100 * DAY })
-    // One of a message that is still there, and several of one instant.
+    // One record of a message that still exists, and several records of one instant.
     const old = ['put back', "it's\\", 'ö', 'B', 'b'].map((id) => ({ id, ago: 40 * DAY }))
-    // … and one that was put back before, too.
+    // … and one that was redriven before, too.
     const before = ['older', 'dead'].map((id) => ({ id, ago: 50 * DAY }))
     await garbage.redriven({ id: 'dead', ago: 29 * DAY }, ...old, ...before)
     const gc = createGarbageCollector({ database: root.database, batchSize: 2, pauseMs: 0 })

@@ -32,7 +32,7 @@ onEachRoot(target, (kind) => {
     await target.expire(subject.consumer)
     await garbage.park({ id: 'd', diedAgo: 100 * 86_400 }, { id: 'e', diedAgo: 99 * 86_400 })
     const transaction = await root.begin()
-    // It takes over one of the expired claims, and holds one of the dead letters.
+    // The transaction takes over one of the expired claims, and locks one of the dead letters.
     await subject.inbox.process(transaction.tx, { id: 'b' }, subject.handle)
     await transaction.exec(`select place from ${garbage.table('parked')} where id = ? for update`, ['d'])
     const gc = createGarbageCollector({ database: root.database })
@@ -59,7 +59,7 @@ onEachRoot(target, (kind) => {
         createGarbageCollector({ database: root.database, pauseMs: 0, batchSize: 50 }).runOnce(),
       ),
     )
-    // Keys that have expired, which collectors are about to remove, and new ones.
+    // Expired keys, which collectors are about to remove, and new keys.
     const deliver = async (first: number): Promise<void> => {
       for (let n = first; n <= 200; n += 8) await subject.process({ id: String(n) })
       for (let n = first; n <= 40; n += 8) await subject.process({ id: `new-${n}` })

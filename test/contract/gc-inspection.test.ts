@@ -88,9 +88,9 @@ onEachRoot(target, (kind) => {
     await old.exec('select count(*) from effects')
     const horizon = async (): Promise<Finding | undefined> =>
       (await inspection().diagnose({ longTransactionMs: 0 })).find(({ check }) => check.endsWith('horizon'))
-    // At READ COMMITTED an idle transaction pins nothing on PostgreSQL.
+    // At READ COMMITTED an idle transaction does not hold back the vacuum horizon on PostgreSQL.
     if (target.engine !== 'postgres') {
-      // InnoDB renews its list of transactions only when nobody has asked for a tenth of a second.
+      // InnoDB refreshes its list of transactions only when it was not queried for a tenth of a second.
       await until(
         async () => {
           await new Promise((resolve) => setTimeout(resolve, 150))

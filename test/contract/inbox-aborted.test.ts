@@ -88,7 +88,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     const subject = new InboxUnderTest(target, root)
     const transaction = await root.begin()
     await abortWith(transaction.tx).catch(() => undefined)
-    // Where only the server knows, it says no more than that there is no transaction.
+    // If only the server knows the state, it reports only that there is no transaction.
     const expected = kind.driver === 'mysql2' ? NotInTransactionError : TransactionAbortedError
     await expect(subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)).rejects.toThrow(expected)
     await expect(subject.inbox.processBatch(transaction.tx, [{ id: 'x' }], () => undefined)).rejects.toThrow(
@@ -119,7 +119,7 @@ onEachKind(target, (kind) => {
         const abort = await target.prepareAbortion(tx)
         abort().catch(() => undefined)
       }
-      // Kysely says so itself, at its COMMIT; a pg client would roll back there silently.
+      // Kysely reports the error itself, at its COMMIT; a pg client would roll back silently there.
       const error = kind.driver === 'kysely' ? Error : TransactionAbortedError
       await expect(subject.process({ id: `m${time}` }, unawaited), `time ${time}`).rejects.toThrow(error)
       await expect(subject.inbox.run({ id: `m${time}` }, unawaited), `time ${time}`).rejects.toThrow(error)
@@ -138,7 +138,7 @@ onEachKind(target, (kind) => {
           for (const statement of statements.split(' | ')) await target.exec(tx, statement)
           return subject.handle(tx, message, context)
         })
-        // An error of the library's own leaves the handler first.
+        // The library's own error leaves the handler first.
         const refused = statements.includes('begin') && libraryUnderTest?.refusesBegin === true
         await expect(delivered, way).rejects.toThrow(refused ? Error : TransactionAbortedError)
       }

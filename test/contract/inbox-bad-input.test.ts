@@ -52,7 +52,7 @@ describe('options', () => {
     } catch (error) {
       expect(isTxboxError(error)).toBe(true)
       expect(error).toMatchObject({ code: 'TXBOX_INVALID_OPTION', retryable: false })
-      // It names the option, so that one can find it.
+      // The error names the option, so that the user can find it.
       const [name] = Object.keys(options)
       expect(Reflect.get(error as object, 'message')).toContain(name)
     }

@@ -8,7 +8,7 @@ import { onEachKind, onEachKindAndIsolation, useRoot, useTarget, type Root } fro
 
 const target = useTarget()
 
-/** A batch as a consumer handles it: one effect a fresh message, in a transaction of its own. */
+/** Processes a batch as a consumer does: one effect per new message, in a new transaction. */
 async function processBatch(subject: InboxUnderTest, root: Root, ids: readonly string[]): Promise<Batch> {
   const transaction = await root.begin()
   try {
@@ -157,7 +157,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     const expired = ids.filter((_, n) => n % 3 === 0)
     await processBatch(subject, root, expired)
     await target.expire(subject.consumer)
-    // Small and large ones, because the database may plan them differently; each in an order of its own,
+    // Small and large batches, because the database may plan them differently; each has its own order,
     // which is the same in every run.
     const batches = Array.from({ length: 24 }, (_, n) => {
       const size = [5, 40, 200][n % 3] ?? 0
@@ -180,7 +180,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       await subject.process({ id: 'a expired' })
       await target.expire(subject.consumer)
       const fillers = Array.from({ length: size }, (_, n) => `m${n}`)
-      // The small one stops at its last key, in the middle of its work; they have the first and the second in common.
+      // The small batch stops at its last key, in the middle of its work; both batches contain its first two keys.
       const holder = await root.begin()
       await subject.inbox.process(holder.tx, { id: 'z held' }, () => undefined)
       const small = untilSettled(() => claimBatch(subject, ['a expired', 'n new', 'z held']))
@@ -193,7 +193,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     },
   )
 
-  /** Claims and does nothing. @returns the ids that were fresh */
+  /** Claims and does nothing. @returns the ids that were new */
   async function claimBatch(subject: InboxUnderTest, ids: readonly string[]): Promise<string[]> {
     const transaction = await root.begin()
     try {
@@ -208,7 +208,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     }
   }
 
-  /** Redelivers while the database asks for it. A deadlock is not accepted: sorted batches cannot have one. */
+  /** Redelivers as long as the database reports conflicts. Deadlocks are errors: sorted batches cannot have one. */
   async function untilSettled<T>(deliver: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -253,7 +253,7 @@ onEachKind(target, (kind) => {
     expect(measured).toEqual({
       'all new': Array(3).fill(freshBatch),
       'all duplicates': Array(3).fill(mixedBatch),
-      // Of one message half are none, so that no handler is called.
+      // Half of the batches with one message have no new message, so that no handler is called.
       'half of them new': [mixedBatch, mixedBatch + afterHandler, mixedBatch + afterHandler],
     })
   })

@@ -13,7 +13,7 @@ const COMMIT = /commit/i
 onEachKindAtUsualIsolation(target, (kind, isolation) => {
   const direct = useRoot(target, kind, { isolation })
 
-  /** A root with one connection, which runs through a proxy, and an inbox on it that is warmed up. */
+  /** A root with one connection through a proxy, and an inbox on it that has already been used. */
   async function throughProxy(): Promise<{ proxy: Proxy; root: Root; subject: InboxUnderTest }> {
     const proxy = await Proxy.to(target.address())
     const root = target.open(kind, { isolation, max: 1, through: proxy })
@@ -28,7 +28,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     return { proxy, root, subject }
   }
 
-  /** What the broker does after a rejection: it delivers again, here to a machine with a better network. */
+  /** Delivers again after a rejection, as a broker does, here to a machine with a better network. */
   async function redeliver(subject: InboxUnderTest): Promise<string> {
     const elsewhere = new InboxUnderTest(target, direct, { consumer: subject.consumer })
     return (await elsewhere.inbox.run({ id: 'x' }, elsewhere.handle)).status
@@ -38,7 +38,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     const { proxy, subject } = await throughProxy()
     proxy.cutAfter(COMMIT)
     await expect(subject.inbox.run({ id: 'x' }, subject.handle)).rejects.toThrow(DatabaseUnavailableError)
-    // It did happen: only the answer was lost. That is for the redelivery to find out.
+    // The COMMIT was applied and only its answer was lost, which the redelivery must find out.
     expect(subject.calls).toBe(1)
     expect(await redeliver(subject)).toBe('duplicate')
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
@@ -87,7 +87,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     proxy.garble(BEGIN)
     await expect(subject.inbox.run({ id: 'x' }, subject.handle)).rejects.toThrow()
     expect([subject.calls, await subject.claimedKeys()]).toEqual([0, []])
-    // The pool's only connection serves on.
+    // The pool's only connection can still be used.
     expect(await subject.inbox.run({ id: 'x' }, subject.handle)).toMatchObject({ status: 'processed' })
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
   })

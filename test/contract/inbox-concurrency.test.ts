@@ -17,7 +17,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     )
     expect(statuses(outcomes)).toEqual({ processed: 1, duplicate: DELIVERIES - 1 })
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
-    // With a snapshot for each statement nobody has to try again.
+    // With a snapshot for each statement, no delivery has to be repeated.
     if (!target.waitersMustRetry(isolation)) expect(subject.conflicts).toBe(0)
   })
 

@@ -38,7 +38,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       finish(one, subject.inbox.process(one.tx, { id: 'b' }, subject.handle)),
       finish(other, subject.inbox.process(other.tx, { id: 'a' }, subject.handle)),
     ])
-    // The one that was rolled back by the server had claimed its first key for nothing.
+    // The claim of the first key by the transaction that the server rolled back has no effect.
     expect(attempts.map((attempt) => ('error' in attempt ? 'conflict' : attempt.status)).toSorted()).toEqual([
       'conflict',
       'processed',
@@ -70,7 +70,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)
     await subject.inbox.processBatch(transaction.tx, [{ id: 'x' }, { id: 'x' }], () => undefined)
     const wrote = await target.hasWritten(transaction)
-    // The same question of a transaction that has written, to see that it can be answered with yes.
+    // The same query for a transaction that has written, to check that it can return true.
     await subject.inbox.process(transaction.tx, { id: 'y' }, subject.handle)
     const wroteThen = await target.hasWritten(transaction)
     await transaction.commit()
@@ -113,7 +113,7 @@ onEachKind(target, (kind) => {
         attempts.push(context.attempt)
         await subject.handle(tx, message, context)
         await target.exec(tx, 'update counters set n = n + 1 where name = ?', [first])
-        // Both hold their first row before either asks for the other's: a deadlock, surely.
+        // Both lock their first row before either requests the other's row, so there is always a deadlock.
         if ((inside += 1) === 2) both.resolve()
         await both.promise
         await target.exec(tx, 'update counters set n = n + 1 where name = ?', [second])
@@ -124,7 +124,7 @@ onEachKind(target, (kind) => {
       other.inbox.run({ id: 'x' }, incrementing(other, rows[1], rows[0])),
     ])
     expect(outcomes.map((outcome) => outcome.status)).toEqual(['processed', 'processed'])
-    // Who tries again may get its row before the one that waits for it: then there is another deadlock.
+    // The repeated transaction may lock its row before the waiting one does: then there is another deadlock.
     expect(attempts.slice(0, 3)).toEqual([1, 1, 2])
     expect([await one.effects(), await other.effects()]).toEqual([1, 1])
     const counted = await target.sql('select n from counters where name in (?, ?)', [...rows])
@@ -195,7 +195,7 @@ onEachKind(target, (kind) => {
     expect([subject.calls, await subject.claimedKeys()]).toEqual([1, []])
   })
 
-  /** A real conflict of this database, as its driver reports it: a lock that was not to be had in time. */
+  /** A real conflict of this database, as its driver reports it: a lock that was not available in time. */
   async function aConflict(): Promise<unknown> {
     const name = `locked-${Math.random()}`
     await target.sql('insert into counters (name, n) values (?, 0)', [name])
@@ -252,7 +252,7 @@ for (const isolation of ISOLATIONS.filter((level) => target.refusesNewer(level))
       await early.rollback()
       await other.rollback()
       expectConflict(errors[0])
-      // PostgreSQL, which keeps no trace of a row that is gone, lets it be claimed again.
+      // PostgreSQL keeps no trace of a deleted row, so the key can be claimed again.
       if (target.engine === 'mariadb') expectConflict(errors[1])
       expect(await subject.inbox.run({ id: 'renewed' }, subject.handle)).toMatchObject({
         status: 'duplicate',
@@ -289,7 +289,7 @@ for (const isolation of ISOLATIONS.filter((level) => target.refusesNewer(level))
         await expect(subject.deliver(way, { id: 'x' }, swallow)).rejects.toThrow(TransactionAbortedError)
       }
       expect([subject.calls, await subject.effects(), await subject.claimedKeys()]).toEqual([2, 0, []])
-      // Left alone it is a conflict, and run tries again.
+      // If the handler does not swallow the error, it is a conflict, and run tries again.
       let calls = 0
       const leave: Handler<string> = async (tx, message, context) => {
         await target.exec(tx, 'select n from counters where name = ?', [name])
@@ -337,7 +337,7 @@ async function rejection(promise: Promise<unknown>): Promise<unknown> {
   throw new Error('It should have been rejected.')
 }
 
-/** Ends the transaction as the outcome says. */
+/** Commits or rolls back, depending on the outcome. */
 async function finish<T extends object>(
   transaction: OpenTransaction,
   work: Promise<T>,

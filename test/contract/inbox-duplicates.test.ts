@@ -13,7 +13,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     const subject = new InboxUnderTest(target, root)
     for (const id of IDS) await subject.process({ id })
     const transactions = await Promise.all(Array.from({ length: TRANSACTIONS }, () => root.begin()))
-    // Nobody commits before all are through: one lock that two cannot share, and they would wait forever.
+    // No transaction commits before all have read their claims: with an exclusive lock, they would wait forever.
     const told = await Promise.all(
       transactions.map(async ({ tx }, index) => {
         const statuses: string[] = []
@@ -23,7 +23,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
         return statuses
       }),
     )
-    // What they hold is in nobody's way who claims the keys between.
+    // Their locks do not block claims of the keys between.
     const between = IDS.map((_, n) => `m${2 * n + 1}`)
     for (const [index, { tx }] of transactions.slice(0, between.length).entries()) {
       const { status } = await subject.inbox.process(tx, { id: between[index]! }, subject.handle)

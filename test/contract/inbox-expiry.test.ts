@@ -44,7 +44,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       const duplicates = outcomes.filter((outcome) => outcome.status === 'duplicate')
       expect([processed.length, duplicates.length]).toEqual([1, DELIVERIES - 1])
       expect(await subject.effects()).toBe(2)
-      // None of them was told of the expired claim.
+      // None of the deliveries got the expired claim as its first delivery.
       const [claim] = await target.claims(subject.consumer)
       for (const duplicate of duplicates) expect(duplicate.firstProcessedAt).toEqual(claim?.processedAt)
     })
@@ -55,7 +55,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     await brief.process({ id: 'x' })
     const [claim] = await target.claims(brief.consumer)
     const long = await root.begin()
-    // Now the transaction has its start, and its snapshot where it keeps one; both are before the expiry.
+    // Now the transaction has begun, and has its snapshot if it keeps one; both are before the expiry.
     expect(await brief.inbox.hasProcessed(long.tx, { id: 'x' })).toBe((await target.now()) < claim!.expiresAt)
     await target.past(claim!.expiresAt)
     expect(await brief.inbox.hasProcessed(long.tx, { id: 'x' })).toBe(false)
@@ -134,7 +134,7 @@ onEachKind(target, (kind) => {
     })
     const subject = new InboxUnderTest(target, throughProxy)
     await subject.process({ id: 'x' })
-    // Whatever the inbox asks after its insert has found the key taken, it asks it of a table without the claim.
+    // After its insert has found the key claimed, every query of the inbox sees a table without the claim.
     const held = proxy.hold(/select[^;]*inbox/is)
     const delivered = subject.process({ id: 'x' })
     await held.reached
@@ -157,7 +157,7 @@ onEachKind(target, (kind) => {
     const subject = new InboxUnderTest(target, root, { retentionMs: 60_000 })
     await subject.process({ id: 'x' })
     const before = await target.claims(subject.consumer)
-    // Another retention, as after a new release, changes nothing for what was claimed.
+    // Another retention, as after a new release, does not change existing claims.
     const longer = new InboxUnderTest(target, root, { consumer: subject.consumer, retentionMs: days(30) })
     await longer.process({ id: 'x', correlationId: 'other' })
     await longer.inbox.run({ id: 'x' }, longer.handle)

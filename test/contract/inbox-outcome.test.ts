@@ -243,7 +243,7 @@ onEachKind(target, (kind) => {
     expect(byProcess?.idempotencyKey).toMatch(/\S{16,}/)
     expect(byRun?.idempotencyKey).toBe(byProcess?.idempotencyKey)
     expect(elsewhere?.idempotencyKey).not.toBe(byProcess?.idempotencyKey)
-    // A handler may pass a copy on.
+    // A handler may pass on a copy.
     expect({ ...byProcess }).toHaveProperty('idempotencyKey', byProcess?.idempotencyKey)
   })
 
@@ -307,7 +307,7 @@ onEachKind(target, (kind) => {
   })
 })
 
-/** An error of which nobody may ask anything. */
+/** An error whose properties must not be read. */
 function unreadable(): Error {
   const error = new Error('from the handler')
   for (const name of ['code', 'errno', 'message', 'name', 'cause', 'sqlState', 'retryable']) {

@@ -171,7 +171,7 @@ onEachKind(target, (kind) => {
     await expect(
       subject.inbox.process(transaction.tx, { id: 'x', payload: id }, subject.handle),
     ).rejects.toThrow(InvalidMessageError)
-    // The transaction is as usable as before.
+    // The transaction is still usable.
     await target.effect(transaction.tx, subject.consumer)
     await transaction.commit()
     await expect(subject.inbox.run({ id: 'x', payload: id }, subject.handle)).rejects.toThrow(

@@ -34,7 +34,7 @@ onEachRoot(target, (kind) => {
     const second = await take(leases, 'b')
     expect([second.crashes, second.inFlight]).toEqual([1, '{"seq":"12 é"}'])
     await outbox.expireLeases()
-    // The same owner again is a new term, too.
+    // A new acquisition by the same owner is a new term, too.
     const third = await take(leases, 'b')
     expect([third.crashes, third.inFlight]).toEqual([2, '{"seq":"12 é"}'])
     await relayStore().survived(third)
@@ -88,7 +88,7 @@ onEachRoot(target, (kind) => {
     expect(await relayStore().note(old, 'late')).toBe(false)
     const now = await take(leases, 'b')
     expect(await relayStore().note(now, 'mine')).toBe(true)
-    // The same once more writes nothing new, and is still held.
+    // The same call again changes nothing, and the lease is still held.
     expect(await relayStore().note(now, 'mine')).toBe(true)
     expect(await relayStore().note(old, 'late')).toBe(false)
     await relayStore().survived(old)

@@ -7,7 +7,7 @@ import { useOutboxTarget } from '../support/outbox-target.ts'
 import { skipBecause } from '../support/skips.ts'
 import { useTarget } from '../support/target.ts'
 
-/** A name that a careless quoting does not survive. */
+/** A name that careless quoting breaks. */
 const AWKWARD = `My "Own" - it's; -- \`one\``
 
 const target = useTarget({ migrated: false })

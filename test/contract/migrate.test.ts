@@ -91,7 +91,7 @@ test.for([...NAMES.keys()])(
     const before = await Promise.all(filled.map((table) => contentOf(target, where, table)))
     expect(before.flat().length).toBe(filled.length)
 
-    // Only this one, then all that follow.
+    // First only this migration, then all later ones.
     for (const statement of statementsOf(files[index]!.sql)) await target.sql(statement)
     await fillTables(target, where, numberOf(files[index]!.name))
     expect((await migrate(open(), where)).applied).toEqual(NAMES.slice(index + 1))
@@ -121,7 +121,7 @@ describe('a crash', () => {
   /** Each statement reaches the server on its own. */
   const steps = migrationsOf(target, 'x').flatMap(({ sql }) => statementsOf(sql))
 
-  // The quick tier takes every fourth.
+  // The quick tier tests every fourth step.
   const every = inject('tier') === 'all' ? 1 : 4
 
   test.for([...steps.keys()].filter((index) => index % every === 0))(
@@ -133,7 +133,7 @@ describe('a crash', () => {
         const step = migrationsOf(target, where).flatMap(({ sql }) => statementsOf(sql))[index]!
         const proxy = await Proxy.to(target.address())
         onTestFinished(() => proxy.close())
-        // The beginning tells one statement from all others: it holds the name of a table, or the number of a migration.
+        // The beginning identifies a statement: it contains the name of a table, or the number of a migration.
         proxy[when](new RegExp(step.slice(0, 300).replaceAll(/[^\w\s]/g, '\\$&')))
         await expect(migrate(open(target.kinds[1], proxy), where)).rejects.toThrow()
         await migrate(open(), where)

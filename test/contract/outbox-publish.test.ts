@@ -148,7 +148,7 @@ onEachKind(target, (kind) => {
       const transaction = await root.begin()
       await abort(transaction.tx).catch(() => undefined)
       const published = outboxOf(root).publish(transaction.tx, { topic: 't', payload: {} })
-      // Where only the server knows, it says no more than that there is no transaction.
+      // If only the server knows the state, it reports only that there is no transaction.
       await expect(published).rejects.toThrow(
         kind.driver === 'mysql2' ? NotInTransactionError : TransactionAbortedError,
       )

@@ -11,7 +11,7 @@ const outbox = useOutboxTarget(target)
 const root = useRoot(target, target.kinds[0]!)
 const prefix = target.engine === 'postgres' ? 'txbox.' : 'txbox_'
 
-/** What the broker has after a fresh relay has drained. */
+/** Drains with a new relay. @returns the messages that the broker has received */
 async function drained(): Promise<readonly string[]> {
   const broker = new Broker()
   const { relay } = new RelayUnderTest(root, broker.publisher())

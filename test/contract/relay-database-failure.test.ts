@@ -17,7 +17,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const KEYS = ['a', 'b', 'c']
 
-/** A relay whose way to the database can fail, and a root with a way that cannot. */
+/** A relay whose network to the database can fail, and a root whose network cannot. */
 async function remoteRelay(
   kind: HandleKind,
   leaseMs: number,
@@ -52,7 +52,7 @@ onEachRoot(target, (kind) => {
     const root = target.open(kind, { max: 6 })
     onTestFinished(() => root.close())
     const broker = new Broker()
-    // Longer than anybody waits here: the shard that was being settled is released, and its lease does not have to expire.
+    // Longer than this test waits: the shard that was being settled is released, and its lease does not have to expire.
     const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }), {
       batchSize: 3,
       leaseMs: 60_000,
@@ -144,7 +144,7 @@ onEachRoot(target, (kind) => {
     await subject.relay.drain()
     expect(broker.ids('a').slice(3)).toEqual(ids)
     expect(await outbox.backlog()).toEqual([])
-    // Nothing of what happened was the publisher's fault.
+    // No failure was caused by the publisher.
     expect(subject.heard('unavailable')).toEqual([])
   })
 
@@ -186,7 +186,7 @@ onEachRoot(target, (kind) => {
   })
 })
 
-// Kysely gives no way to throw a connection of PostgreSQL's away on which a statement is in flight.
+// Kysely cannot discard a connection of PostgreSQL on which a statement is in flight.
 for (const kind of kindsOfRoots(target).filter(
   ({ library }) => library !== 'kysely' || target.engine !== 'postgres',
 )) {
@@ -195,14 +195,14 @@ for (const kind of kindsOfRoots(target).filter(
     const { network, direct, broker, subject } = await remoteRelay(kind, 1500, (root) =>
       withStatementTimeout(root, 1000, (ms) => (askedMs = ms)),
     )
-    // A busy database has longer than the lease.
+    // A busy database may take longer than the lease.
     expect(askedMs).toBe(5000)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
     await outbox.settled()
     const abandoned = network.abandon()
     const ids = await publishAll(direct, messagesOf('a', 5, 4))
-    // It gives a statement without an answer up after a second.
+    // The relay gives up a statement without an answer after a second.
     await until(
       async () => broker.firstIds().length >= 8,
       () => `8 messages. ${subject.describeErrors()}`,
@@ -210,7 +210,7 @@ for (const kind of kindsOfRoots(target).filter(
     )
     await outbox.settled()
     expect(broker.firstIds('a').slice(3)).toEqual(ids)
-    // All of the relay has come back: it finds new messages in every shard, again and again.
+    // The relay has recovered completely: it finds new messages in every shard, again and again.
     for (let round = 1; round <= 3; round += 1) {
       await publishAll(direct, messagesOf(undefined, 64))
       await outbox.settled()

@@ -32,13 +32,13 @@ onEachRoot(target, (kind) => {
     await again.hears('dead-lettered', 4)
     await again.relay.stop()
     expect((await dead.discard({ topic: 'test' })).length).toBe(4)
-    // Who waits for a lock gives up after 50 seconds, and tries again.
+    // A statement that waits for a lock gives up after 50 seconds, and is repeated.
     expect(performance.now() - begun).toBeLessThan(20_000)
     await open.commit()
     expect((await outbox.parked()).length).toBe(3)
   })
 
-  /** Three dead letters, and no relay that runs. */
+  /** Three dead letters, and no running relay. */
   async function threeDead(key: string | undefined): Promise<readonly string[]> {
     const ids = await publishAll(root, messagesOf(key, 3))
     const publisher = new Broker().publisher({

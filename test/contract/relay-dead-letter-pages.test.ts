@@ -104,7 +104,7 @@ describe('parked messages', () => {
       attempts: 1,
       error: expect.stringContaining('refused'),
     })
-    // A message in the middle of its key, then the head: what comes behind them is due then.
+    // Discards a message in the middle of its key, then the head: then the message behind them is due.
     const discard = async (filter: Partial<DeadLetterFilter>): Promise<readonly string[]> =>
       (await store.discardParked({ ...everything, ...filter }, 2)).messages.map(({ id }) => id)
     expect(await discard({ ids: [ids[1]!, 'dead', scheduled!] })).toEqual([ids[1]])

@@ -79,7 +79,7 @@ describe('on one kind of handle', () => {
   const root = useRoot(target, mainKind(target))
 
   test('O5 one call redrives or discards any number of dead letters, and reports them in the order of their ids', async () => {
-    // Of a page there are 1000. Their ids are in another order than their places.
+    // A page has 1000 dead letters. The order of their ids is not that of their places.
     const ids = Array.from({ length: 2100 }, (_, n) => String(n).padStart(4, '0'))
     const shuffled = ids.map((_, n) => ids[(n * 1009) % ids.length]!)
     await publishTogether(

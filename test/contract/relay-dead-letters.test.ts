@@ -105,7 +105,7 @@ onEachRoot(target, (kind) => {
     expect(broker.ids()).toEqual([ids[2], ids[0], ids[1], ...late])
     expect(broker.log.at(1)!.message).toMatchObject({ attempt: 1, key: bad })
     expect(await dead.list()).toEqual([])
-    // The record stays when the message has gone.
+    // The record stays when the message no longer exists.
     const record = await outbox.sql(`select redriven_by, attempts from ${REDRIVES}`)
     expect(record.map((row) => [row['redriven_by'], Number(row['attempts'])])).toEqual([
       ['the night shift', 1],
@@ -120,7 +120,7 @@ onEachRoot(target, (kind) => {
     const publisher = broker.publisher({ respond: refusing(refused, FOR_GOOD) })
     const subject = await RelayUnderTest.started(root, publisher)
     const ids: string[] = []
-    // One after the other, so that it is known who died first.
+    // One after the other, so that the order of their deaths is known.
     for (const message of [scheduled, ...messagesOf(bad, 2), scheduled]) {
       const open = await root.begin()
       const [id] = await publishIn(root, open, [message])
@@ -234,7 +234,7 @@ onEachRoot(target, (kind) => {
     blocked = false
     await broker.received(9)
     await outbox.settled()
-    // They had been put back while the key was blocked: each goes before what was parked after it.
+    // They were redriven while the key was blocked: each is published before messages that were parked later.
     const order = broker.ids()
     expect([...order.slice(3, 6)].sort()).toEqual(ids.slice(0, 3))
     expect(order.slice(6)).toEqual([blocking, ...behind])

@@ -29,7 +29,7 @@ onEachRoot(target, (kind) => {
       expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 100 })
       expect(await outbox.backlog()).toEqual([])
       expect(broker.ids().length).toBe(round * 100)
-      // It holds nothing in between.
+      // Between two drains the relay holds no lease.
       expect(await outbox.heldLeases()).toBe(0)
     }
     expect(publisher.closed).toBe(0)
@@ -101,7 +101,7 @@ describe('on one kind of handle', () => {
     })
     await subject.hears('lease-acquired', 8)
     expect(drained).toBe(false)
-    // It asks now and then, not all the time.
+    // The relay polls at intervals, not continuously.
     asked = 0
     await pause(400)
     expect(asked).toBeGreaterThan(5)

@@ -7,7 +7,7 @@ import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-// The publisher's side: what the database's library is makes no difference.
+// This concerns the publisher, so the library of the database makes no difference.
 const root = useRoot(target, mainKind(target))
 const PARKED = target.engine === 'postgres' ? 'txbox.parked' : 'txbox_parked'
 const [away, other] = keysOfOneShard(2) as [string, string]

@@ -12,7 +12,7 @@ const root = useRoot(target, mainKind(target), { max: 14 })
 const [slow, other] = keysOfOneShard(2) as [string, string]
 const table = target.engine === 'postgres' ? 'txbox.outbox' : 'txbox_outbox'
 
-/** From then on the same numbers are given out again, as after a failover to a standby that was behind. */
+/** Lets the database assign the same numbers again, as after a failover to a standby that was behind. */
 async function truncate(): Promise<void> {
   await outbox.sql(`truncate ${table} ${target.engine === 'postgres' ? 'restart identity' : ''}`)
 }

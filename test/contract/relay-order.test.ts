@@ -135,7 +135,7 @@ onEachRootAndIsolation(target, (kind, isolation) => {
     const late = await root.begin()
     const first = await publishIn(root, late, messagesOf(k1, 2))
     const early = await publishAll(root, messagesOf(k2, 2))
-    // Of the same key, and neither has waited for the other: they have no order, but both must come.
+    // Both have the same key, and neither has waited for the other: they have no order, but both must be published.
     const concurrent = await publishAll(root, messagesOf(k1, 2, 100))
     await broker.received(4)
     expect(new Set(broker.ids())).toEqual(new Set([...early, ...concurrent]))
@@ -173,7 +173,7 @@ onEachRootAndIsolation(target, (kind, isolation) => {
     const keys = keysOfOneShard(4)
     const subject = await RelayUnderTest.started(root, broker.publisher(), { batchSize: 2 })
     const published = new Map<string, string[]>(keys.map((key) => [key, []]))
-    // Each key has a transaction of its own open all the time; they begin, write and commit in turn.
+    // Each key always has one open transaction; the transactions begin, write and commit in turn.
     const open = await Promise.all(keys.map(() => root.begin()))
     for (let step = 0; step < 40; step += 1) {
       const turn = (step * 7) % keys.length

@@ -9,7 +9,7 @@ import { mainKind, useRoot, useTarget } from '../support/target.ts'
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-/** What publishers answer that is no answer. The broker got nothing, whatever else they say. */
+/** Invalid answers of publishers. The broker has received no message, whatever the answers contain. */
 const nonsense: Record<string, (results: PublishResult[]) => unknown> = {
   nothing: () => undefined,
   null: () => null,
@@ -34,7 +34,7 @@ const nonsense: Record<string, (results: PublishResult[]) => unknown> = {
   'skipped, and nothing was rejected': (results) => results.map(() => ({ status: 'skipped' })),
 }
 
-// The publisher's side: what the database's library is makes no difference.
+// This concerns the publisher, so the library of the database makes no difference.
 const kind = mainKind(target)
 const root = useRoot(target, kind)
 
@@ -188,7 +188,7 @@ for (const [name, answer] of Object.entries(nonsense)) {
       retry: { attempts: 1000, delayMs: () => 5 },
     })
     await outbox.settled()
-    // Told of, not passed over in silence.
+    // The invalid answer is reported.
     const told = subject.heard(name.startsWith('a rejection') ? 'parked' : 'unavailable')
     expect(told.length).toBeGreaterThan(0)
     expect(broker.ids(one)).toEqual(ids.slice(0, 3))

@@ -23,7 +23,7 @@ const SHARD = shardOf(key)
 const LIMITS = { messages: 1000, bytes: 1_000_000 }
 const NAME = `outbox/${String(SHARD).padStart(2, '0')}`
 
-/** What a relay does step by step, so that anything can come in between two of them. */
+/** The steps of a relay, one by one, so that other operations can happen between two of them. */
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
   let relay: RelayStore
@@ -152,7 +152,7 @@ onEachRoot(target, (kind) => {
     })
     const following = await due()
     expect(idsOf(following)).toEqual(ids.slice(1))
-    // The second of them is refused, and waits.
+    // The second message is refused, and waits.
     const refused = [refusalOf(following[1]!, 600_000)]
     await relay.settleParked(lease, SHARD, { accepted: [following[0]!], refused, released: [] })
     expect(await due()).toEqual([])
@@ -228,7 +228,7 @@ onEachRoot(target, (kind) => {
     const [next] = await due()
     await relay.settleParked(lease, SHARD, { accepted: [], refused: [refusalOf(next!, 0)], released: [] })
     await createDeadLetters({ database: root.database }).redrive({ ids: [ids[0]!] })
-    // Also where no more than one is asked for, and another has been due for longer.
+    // This also holds for a read of one message, when another message has been due for longer.
     expect(idsOf(await relay.readDue(lease, SHARD, { ...LIMITS, messages: 1 }))).toEqual(ids.slice(0, 1))
     expect((await outbox.parked()).map(({ due: isDue }) => isDue)).toEqual([true, false, false])
     expect(idsOf(await due())).toEqual(ids)

@@ -15,7 +15,7 @@ const MIB = 1_048_576
 const TEXT =
   'Grüße, \u{1f680} \u0000 NUL, \u2028, "quotes", \\x00, %s, $1, ?, \r\n\t, e\u0301 and \u00e9, \ufeff, \uffff'
 
-/** Payloads, and the bytes that must come out. */
+/** Payloads, and the bytes that must be delivered. */
 const payloads: Record<string, { message: Partial<NewMessage>; bytes: Uint8Array; contentType: string }> = {
   'no bytes at all': bytesOf(new Uint8Array(0)),
   'every byte there is': bytesOf(Uint8Array.from({ length: 256 }, (_, n) => n)),
@@ -196,7 +196,7 @@ describe('settings of others', () => {
   })
 })
 
-/** Publishes the messages, by one call unless said, and relays them. */
+/** Publishes the messages, by one call by default, and relays them. */
 async function roundTrip(
   root: Root,
   messages: readonly NewMessage[],

@@ -168,7 +168,7 @@ onEachRoot(target, (kind) => {
     const publisher = publishEach(
       async (message: OutboxMessage) => {
         const { key, n } = message.json<{ key: string; n: number }>()
-        // What is thrown here would be a rejection.
+        // An error that is thrown here would be a rejection.
         if (busy.has(key)) overlaps.push(key)
         busy.add(key)
         await Promise.resolve()

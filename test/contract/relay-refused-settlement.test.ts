@@ -7,7 +7,7 @@ import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-// What the relay does with the database's refusal: what the database's library is makes no difference.
+// This concerns how the relay handles a refusal, so the library of the database makes no difference.
 const root = useRoot(target, mainKind(target))
 const [kept] = keysOfOneShard(1) as [string]
 const [other] = keysOfOneShard(1, 7) as [string]

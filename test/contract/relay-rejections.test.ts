@@ -13,7 +13,7 @@ const [bad, good, better] = keysOfOneShard(3) as [string, string, string]
 const soon: RetryPolicy = { attempts: 1000, delayMs: () => 20 }
 const muchLater: RetryPolicy = { attempts: 1000, delayMs: () => 600_000 }
 
-/** Refuses the messages that `refuses` names; what follows in the call, of the same key, is skipped. */
+/** Refuses the messages that `refuses` names; later messages of the same key in the call are skipped. */
 function refusing(refuses: (id: string, attempt: number) => boolean): Respond {
   return (call) => {
     const refused = new Set<string>()
@@ -31,7 +31,7 @@ onEachRoot(target, (kind) => {
 
   for (const ordering of ORDERINGS) {
     test(`O4 a refused message and its successors wait, other keys of its shard continue (${ordering})`, async () => {
-      // More that wait than fit into several batches, in front of those that may go.
+      // More waiting messages than fit into several batches, before the messages that can be published.
       const blocked = await publishAll(root, messagesOf(bad, 50))
       const others = await publishAll(root, [...messagesOf(good, 10), ...messagesOf(better, 10)])
       const unkeyed = await publishAll(root, messagesOf(undefined, 32))
@@ -44,7 +44,7 @@ onEachRoot(target, (kind) => {
       await subject.relay.drain()
       expect(broker.ids().sort()).toEqual([...others, ...unkeyed, ...late].sort())
       expect(await outbox.backlogSize()).toBe(55)
-      // Without a hot loop: it was tried once.
+      // There is no hot loop: the message was tried once.
       const tried = broker.calls.flatMap(({ messages }) => messages.filter(({ key }) => key === bad))
       expect(tried.filter(({ id }) => id === blocked[0]).length).toBe(1)
       expect(subject.heard('parked').length).toBe(1)
@@ -56,7 +56,7 @@ onEachRoot(target, (kind) => {
       const ids = await publishAll(root, messagesOf(bad, 8))
       const others = await publishAll(root, messagesOf(good, 8))
       const broker = new Broker()
-      // The first one three times, the fourth once.
+      // The first message is refused three times, the fourth once.
       const respond = refusing(
         (id, attempt) => (id === ids[0] && attempt <= 3) || (id === ids[3] && attempt === 1),
       )
@@ -75,7 +75,7 @@ onEachRoot(target, (kind) => {
         [ids[0], 3],
         [ids[3], 1],
       ])
-      // Who was skipped, or waited, has not been tried.
+      // A message that was skipped, or waited, has not been tried.
       const attempts = broker.log.flatMap(({ message }) => (message.key === bad ? [message.attempt] : []))
       expect(attempts).toEqual([4, 1, 1, 2, 1, 1, 1, 1])
     })

@@ -22,7 +22,7 @@ onEachRoot(target, (kind) => {
     await broker.received(3)
     expect(broker.ids()).toEqual(others)
     await broker.received(4)
-    // The clock of the database and ours are the same machine's.
+    // The database and this process use the clock of the same machine.
     expect(Date.now()).toBeGreaterThanOrEqual(deliverAt.getTime())
     expect(broker.log[3]!.message).toMatchObject({
       ...{ id: late, key: 'k', headers: { a: 'b' }, type: 't', correlationId: 'c', attempt: 1 },

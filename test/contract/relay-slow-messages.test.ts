@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-// The publisher's side: what the database's library is makes no difference.
+// This concerns the publisher, so the library of the database makes no difference.
 const root = useRoot(target, mainKind(target), { max: 8 })
 const [slow, ...quick] = keysOfOneShard(10) as [string, ...string[]]
 

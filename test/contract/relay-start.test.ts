@@ -208,7 +208,7 @@ describe('on one kind of handle', () => {
   })
 })
 
-// A pool tells how many connections it may open.
+// A pool exposes how many connections it may open.
 for (const kind of target.kinds.filter(({ library }) => library === 'pg')) {
   test(`a pool of one connection is refused: ${kind.name}`, async () => {
     const root = target.open(kind, { max: 1 })

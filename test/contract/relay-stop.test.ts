@@ -9,9 +9,9 @@ import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-/** So long that nobody gets a shard by waiting. */
+/** So long that no relay gets a shard by waiting. */
 const LONG_LEASE_MS = 600_000
-/** How much later than its deadline something may be on a busy machine. */
+/** The accepted delay after a deadline, on a busy machine. */
 const SLACK_MS = 500
 
 function holding(gate: Gate): Respond {
@@ -21,7 +21,7 @@ function holding(gate: Gate): Respond {
   }
 }
 
-/** Goes on only when the signal is aborted. */
+/** Resolves only when the signal is aborted. */
 function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
@@ -43,7 +43,7 @@ onEachRoot(target, (kind) => {
     const subject = await RelayUnderTest.started(root, publisher, { batchSize: 4 })
     await gate.reached()
     const stopping = subject.relay.stop()
-    // It gives away what is idle at once, and waits for the shard that is not.
+    // The relay releases idle shards at once, and waits for the busy shard.
     await until(
       async () => (await outbox.leases()).length === 1,
       () => 'one shard is left',
@@ -77,13 +77,13 @@ onEachRoot(target, (kind) => {
     await subject.relay.stopped
     expect(await outbox.heldLeases()).toBe(0)
 
-    // The next one takes over at once, long before the lease would have expired.
+    // The next relay takes over at once, long before the lease would have expired.
     const next = new Broker()
     const nextGate = new Gate()
     const nextPublisher = next.publisher({ owner: 'next', ordering: 'per-key', respond: holding(nextGate) })
     const successor = await RelayUnderTest.started(root, nextPublisher, { leaseMs: LONG_LEASE_MS })
     await nextGate.reached(2)
-    // What the hung publisher answers now counts for nothing.
+    // An answer of the hanging publisher is ignored now.
     gate.open()
     await broker.received(6)
     expect((await outbox.backlog()).length).toBe(6)

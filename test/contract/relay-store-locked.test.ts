@@ -11,7 +11,7 @@ const POOL = 6
 // MySQL and MariaDB count the wait for a lock in seconds.
 const TIMEOUT_MS = target.engine === 'postgres' ? 300 : 1200
 
-/** Statements of others that wait for a lock: there is a connection of the server for each. */
+/** Statements of other connections that wait for a lock: each occupies a connection of the server. */
 async function waitingStatements(): Promise<number> {
   const [row] =
     target.engine === 'postgres'
@@ -95,7 +95,7 @@ onEachRoot(target, (kind) => {
       async () => `nothing waits for the row; there are ${await waitingStatements()}`,
     )
     await locker.rollback()
-    // It may be settled again.
+    // The settlement may be repeated.
     await relay.settle({ accepted: read })
     expect(await relay.read()).toEqual([])
   })

@@ -27,7 +27,7 @@ onEachRoot(target, (kind) => {
     }
     await relay.settle({ accepted: read.slice(0, 3) })
     expect(idsOf(await relay.read())).toEqual(ids.slice(3))
-    // Without addresses, and together with others that have gone already.
+    // Without addresses, and together with messages that are already deleted.
     await relay.settle({ accepted: read.map(({ seq, stamp }) => ({ seq, stamp, address: undefined })) })
     expect(await relay.read()).toEqual([])
   })
@@ -82,7 +82,7 @@ onEachRoot(target, (kind) => {
     const second = await relay.readSuspect()
     expect(second?.id).toBe(ids[2])
     expect(idsOf(await relay.readDue())).toEqual([ids[1]])
-    // It was rejected, which is an answer: it is no suspect any more.
+    // A rejection is an answer, so the message is no longer a suspect.
     await relay.store.settleParked(relay.lease, SHARD, {
       accepted: [],
       refused: [refusal(second!, { attempts: 2 })],

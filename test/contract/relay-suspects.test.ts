@@ -19,7 +19,7 @@ describe('on one kind of root, because the tests of the store run on all kinds',
   // On MySQL and MariaDB each relay keeps one connection for its leases.
   const root = useRoot(target, mainKind(target), { max: 14 })
 
-  /** A publisher that gets no answer for a call with this message, and hangs: for other relays its relay has died. */
+  /** A publisher that hangs in a call with this message: for other relays its relay has died. */
   function stuckOn(id: string, gate: Gate): Respond {
     return async (call) => {
       if (call.messages.some((message) => message.id === id)) await gate.pass()
@@ -86,7 +86,7 @@ describe('on one kind of root, because the tests of the store run on all kinds',
     expect(broker.calls.map(({ messages }) => messages.length)).toEqual([20])
     expect(broker.ids()).toEqual(ids)
     expect(subject.heard('parked')).toEqual([])
-    // The next death is a first one again, once the relay has seen that all is through.
+    // The next death is a first one again, once the relay has seen that all messages are settled.
     await subject.relay.drain()
     await subject.relay.stop()
     await publishAll(root, messagesOf(poisoned, 10))
@@ -128,7 +128,7 @@ describe('on one kind of root, because the tests of the store run on all kinds',
     expect(most).toBe(1)
     expect(broker.ids(poisoned)).toEqual(suspects.slice(0, 3))
     expect(broker.ids(otherSuspect)).toEqual(suspects.slice(3))
-    // Nothing is suspected any more.
+    // There are no suspects any more.
     const later = await publishAll(root, messagesOf(poisoned, 5))
     await broker.received(21)
     expect(broker.calls.at(-1)!.messages.map(({ id }) => id)).toEqual(later)
@@ -310,7 +310,7 @@ describe('on one kind of root, because the tests of the store run on all kinds',
     expect(subject.heard('error')[0]!.error).toMatchObject({ code: 'TXBOX_PUBLISH_TIMEOUT' })
     expect(call.signal.aborted).toBe(true)
     expect(call.signal.reason).toMatchObject({ name: 'TimeoutError' })
-    // Another relay took shards, and died of something.
+    // Another relay took shards, and died of another cause.
     const other = await RelayUnderTest.started(root, new Broker().publisher({ owner: 'other' }), {
       owner: 'other',
       leaseMs: 60_000,

@@ -32,12 +32,12 @@ onEachRoot(target, (kind) => {
     const subject = await RelayUnderTest.started(root, publisher, { leaseMs: 600, batchSize: 1 })
     await broker.received(35)
     await subject.relay.drain()
-    // The publisher throws when it sees one that does not end while it works.
+    // The publisher throws if it sees a transaction that does not end while it works.
     expect(subject.heard('unavailable').map(({ error }) => String(error))).toEqual([])
   })
 })
 
-/** Short ones come and go beside the publisher: other shards are settled, leases are renewed. */
+/** Short transactions begin and end meanwhile: other shards are settled, and leases are renewed. */
 async function untilOver(transactions: readonly ServerTransaction[]): Promise<void> {
   const ids = new Set(transactions.map(({ id }) => id))
   const left = async (): Promise<readonly ServerTransaction[]> =>
@@ -56,13 +56,13 @@ onEachRootAndIsolation(target, (kind, isolation) => {
     const broker = new Broker()
     const subject = await RelayUnderTest.started(root, broker.publisher())
     const before = await publishAll(root, messagesOf(mine, 2))
-    // Of the same shard and the same key, and its numbers lie between those of others.
+    // It has the same shard and the same key, and its numbers are between those of other messages.
     const somebody = await root.begin()
     const held = await publishIn(root, somebody, messagesOf(mine, 2, 100))
     const during = await publishAll(root, [...messagesOf(mine, 2, 3), ...messagesOf(other, 2)])
     await publishIn(root, somebody, messagesOf(other, 2, 100))
     await broker.received(6)
-    // Settled, too, while that transaction is open.
+    // The messages are settled, too, while that transaction is open.
     await outbox.settled()
     expect(broker.ids().sort()).toEqual([...before, ...during].sort())
     await somebody.commit()
@@ -94,7 +94,7 @@ for (const isolation of ISOLATIONS) {
     const root = target.open(kind, { isolation })
     onTestFinished(() => root.close())
     await outbox.fill(200)
-    // It has read the outbox, has written, and stays open: rows that were deleted since cannot be cleaned away.
+    // It has read the outbox, has written, and stays open, so that rows deleted since then cannot be vacuumed.
     const old = await root.begin()
     expect((await old.exec(`select count(*) as n from ${target.outboxTable}`)).length).toBe(1)
     await target.effect(old.tx, `pins the horizon, ${isolation}`)

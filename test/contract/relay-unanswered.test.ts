@@ -11,11 +11,11 @@ import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-// What the relay does with an answer that does not come: what the database's library is makes no difference.
+// This concerns how the relay handles a missing answer, so the library of the database makes no difference.
 const root = useRoot(target, mainKind(target))
 const [key] = keysOfOneShard(1) as [string]
 
-/** The database, but that the answers to the first settlements are lost, of which nobody knows what became. */
+/** A database on which the answers to the first settlements are lost, so that their results are unknown. */
 function losing(lost: {
   settle?: 'done' | 'not done'
   settleParked?: 'done' | 'not done'

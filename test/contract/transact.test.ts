@@ -54,7 +54,7 @@ onEachKind(target, (kind) => {
     await expect(transacted).rejects.toBe(reason)
   })
 
-  /** A handler that hangs after an effect, until it is let go on. */
+  /** A handler that hangs after an effect, until it is released. */
   function hanging(subject: InboxUnderTest): {
     readonly handler: Handler<string>
     readonly begun: Promise<void>
@@ -97,14 +97,14 @@ onEachKind(target, (kind) => {
       await begun
       const reason = new Error('took too long')
       controller.abort(reason)
-      // A library that hides its connection might send what comes later on the connection of another transaction.
+      // A library that hides its connection might send later statements on the connection of another transaction.
       if (kind.hidesConnection === true) {
         expect(await Promise.race([given.catch(() => 'given up'), setTimeout(100, 'waits')])).toBe('waits')
         await goOn()
       }
       await expect(given).rejects.toBe(reason)
 
-      // The handler goes on while the next transaction has the only connection of the pool.
+      // The handler continues while the next transaction has the only connection of the pool.
       const next = await single.begin()
       await next.exec('select 1 as one')
       await goOn()

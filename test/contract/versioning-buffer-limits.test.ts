@@ -13,7 +13,7 @@ onEachKind(target, (kind) => {
     const subject = new VersionBufferUnderTest(target, root, { maxWaiting: 2 })
     await subject.deliver('k', 1)
     await subject.deliver('k', 3)
-    // Nearer to its turn than the last one, which makes room for it.
+    // The message comes earlier in the chain than the last one, which is removed to make room.
     expect(await subject.deliver('k', 2)).toEqual({ status: 'waiting', version: 0 })
     expect(await subject.deliver('k', 4)).toEqual({ status: 'dead-lettered', version: 0 })
     expect(await subject.deliver('k', 4)).toEqual({ status: 'dead-lettered', version: 0 })
@@ -21,7 +21,7 @@ onEachKind(target, (kind) => {
       [3, 'too-many'],
       [4, 'too-many'],
     ])
-    // Another key has room of its own.
+    // Another key has a separate limit.
     expect(await subject.deliver('other', 9)).toMatchObject({ status: 'waiting' })
     expect(await subject.deliver('k', 0)).toEqual({ status: 'applied', version: 3, followed: 2 })
 
@@ -83,7 +83,7 @@ onEachKind(target, (kind) => {
     await subject.deliver('k', 3, 8)
     expect(await subject.buffer.resync('k', 5)).toEqual({ version: 7, followed: 2 })
     expect(await subject.applied('k')).toEqual(['5-6', '6-7'])
-    // From inside what was repaired: nobody can say what it would do.
+    // The change starts inside the resynchronized range, so its effect is unknown.
     expect(subject.deadLetters.map(({ message, reason }) => [message.from, message.to, reason])).toEqual([
       [3, 8, 'diverged'],
     ])
@@ -91,7 +91,7 @@ onEachKind(target, (kind) => {
       expect(await subject.deliver('k', from)).toEqual({ status: 'stale', version: 7 })
     }
     expect(await subject.deliver('k', 7, 9)).toEqual({ status: 'applied', version: 10, followed: 1 })
-    // A key that nobody has seen yet begins there.
+    // A new key begins at that version.
     expect(await subject.buffer.resync('new', 57)).toEqual({ version: 57, followed: 0 })
     expect(await subject.deliver('new', 56)).toEqual({ status: 'stale', version: 57 })
     expect(await subject.deliver('new', 57)).toEqual({ status: 'applied', version: 58, followed: 0 })

@@ -66,7 +66,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     ])
     expect(await subject.applied('k')).toEqual(steps(0, 4))
     expect(await subject.stored()).toBe(0)
-    // What waits is counted right afterwards, too.
+    // The count of waiting messages is correct afterwards, too.
     expect(await subject.deliver('k', 5)).toMatchObject({ status: 'waiting' })
     expect(await subject.deliver('k', 4)).toMatchObject({ status: 'applied', followed: 1 })
   })

@@ -58,7 +58,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     })
     await subject.deliver('k', 8, 9)
     expect(await failureOf(subject.deliver('k', 8, 10))).toMatchObject({ code: 'TXBOX_VERSION_DIVERGED' })
-    // One that waits and is passed by another way is no reason to hold up the others.
+    // A waiting message whose version was passed by another message does not block the others.
     await subject.deliver('k', 6, 8)
     expect(await subject.deliver('k', 5, 7)).toEqual({ status: 'applied', version: 7, followed: 0 })
     expect(subject.deadLetters).toEqual([

@@ -13,7 +13,7 @@ const root = useRoot(
 )
 const db = () => kyselyOf(target, root)
 
-/** The first that a floating-point number cannot tell from its neighbour. */
+/** The first number that a floating-point number cannot distinguish from its neighbor. */
 const BIG = 2n ** 53n + 1n
 
 test('V1 a version is returned exactly, with the type that was passed in', async () => {
@@ -24,7 +24,7 @@ test('V1 a version is returned exactly, with the type that was passed in', async
   expect(await update(String(BIG + 1n))).toEqual({ version: String(BIG + 2n) })
   expect(await tables.rev(account)).toBe(String(BIG + 2n))
 
-  // Its neighbour is another version, though both are one floating-point number.
+  // Its neighbor is another version, although both are the same floating-point number.
   const neighbour = await failureOf(update(BIG + 1n))
   expect(neighbour).toMatchObject({ code: 'TXBOX_VERSION_CONFLICT', expected: BIG + 1n, actual: BIG + 2n })
   const text = await failureOf(update(String(BIG + 3n)))

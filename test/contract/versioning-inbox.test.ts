@@ -33,7 +33,7 @@ for (const isolation of ISOLATIONS) {
       expect(await subject.claimedKeys()).toEqual([])
       expect(await subject.effects()).toBe(0)
 
-      // The missing change comes; the redelivery is the first that takes effect.
+      // The missing change arrives; the redelivery is the first delivery that takes effect.
       await updateVersioned(kyselyOf(target, root), 'orders', { where: { id }, expected: 3, set: {} })
       expect(await deliver()).toMatchObject({
         status: 'processed',

@@ -19,7 +19,7 @@ const chain = fc
   .array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 8 })
   .map((jumps) => [0, ...jumps].map((_, n) => 1 + jumps.slice(0, n).reduce((sum, jump) => sum + jump, 0)))
 
-/** Places in a list, each once or more, in any order. */
+/** Indexes of a list, each once or more, in any order. */
 function shuffled(length: number): fc.Arbitrary<number[]> {
   const places = Array.from({ length }, (_, n) => n)
   return fc
@@ -27,7 +27,7 @@ function shuffled(length: number): fc.Arbitrary<number[]> {
     .chain((more) => fc.shuffledSubarray([...places, ...more], { minLength: length + more.length }))
 }
 
-/** As a broker delivers: what is retryable comes again at the end of the queue. @returns how each message ended */
+/** Delivers as a broker does: after a retryable error again, at the end of the queue. @returns the outcomes */
 async function deliverAll(
   order: readonly number[],
   apply: (n: number) => Promise<string>,

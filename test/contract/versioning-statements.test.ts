@@ -18,7 +18,7 @@ const root = useRoot(
   target.kinds.find((kind) => kind.library === 'kysely')!,
 )
 
-/** How many statements some work sends. */
+/** The number of statements that the work sends. */
 async function statementsOf(work: (db: Kysely<VersionedTables>) => Promise<unknown>): Promise<number> {
   let count = 0
   const counter: KyselyPlugin = {

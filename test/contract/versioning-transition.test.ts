@@ -16,7 +16,7 @@ const machine: StateMachine<string> = stateMachine({
   refunded: [],
   shipped: [],
   cancelled: [],
-  // A way round: from each of the two the other can still come.
+  // A cycle: from each of the two states the other one can still be reached.
   open: ['closed'],
   closed: ['open'],
   // A move to itself.

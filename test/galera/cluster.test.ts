@@ -228,7 +228,7 @@ test('doctor names the cluster and its consequences', async () => {
   }
 })
 
-/** A change of the counter and a message with what it is then, as often as the cluster asks for another attempt. */
+/** Changes the counter and publishes its new value, and repeats both as long as the cluster reports conflicts. */
 async function publishOne(root: Root, outbox: Outbox): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     let transaction: OpenTransaction | undefined

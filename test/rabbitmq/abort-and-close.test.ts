@@ -8,7 +8,7 @@ import type { FrameProxy } from './frame-proxy.ts'
 
 const broker = useBroker()
 
-/** Accepts connections and says nothing. */
+/** Accepts connections and sends nothing. */
 async function silentServer(): Promise<{ url: string; sockets: Set<net.Socket> }> {
   const sockets = new Set<net.Socket>()
   const server = net.createServer((socket) => {
@@ -111,7 +111,7 @@ describe('aborting', () => {
     expect(await aborted).toBe(stop)
     proxy.thaw()
     await gone(proxy)
-    // What had left the process is in the buffers of the operating system.
+    // Bytes that had left the process are in the buffers of the operating system.
     expect((await broker.ids(queue)).length).toBeLessThan(15)
   })
 })
@@ -218,7 +218,7 @@ describe('closing', () => {
     })
     let output = ''
     child.stdout.on('data', (bytes: Buffer) => (output += bytes.toString()))
-    // What keeps it alive would run into the time-out.
+    // If something keeps the process alive, the test times out.
     const code = await new Promise((resolve) => void child.on('exit', resolve))
     expect({ code, output: output.trim() }).toEqual({ code: 0, output: 'closed' })
   })

@@ -138,7 +138,7 @@ describe('connecting', () => {
 })
 
 describe('a connection that breaks', () => {
-  // Cut after some of the confirms: the rest has reached the broker, or has not.
+  // The connection is cut after some confirms: the other messages may or may not have reached the broker.
   for (const acks of [0, 1, 3]) {
     test(`O1 O6 after ${acks} answers with confirms outstanding: the call throws, the next call works, and nothing is lost`, async () => {
       const proxy = await broker.frameProxy()
@@ -179,7 +179,7 @@ describe('a connection that breaks', () => {
     }
     let over = false
     const cutting = (async () => {
-      // Ever less often: on a busy machine nothing would come through otherwise.
+      // The cuts become less frequent: otherwise no message would get through on a busy machine.
       for (let pauseMs = 30; !over; pauseMs *= 1.05) {
         await pause(pauseMs)
         between.cut()
@@ -198,7 +198,7 @@ describe('a connection that breaks', () => {
     const publisher = broker.publisherAt(between)
     await publish(publisher, outboxMessages(queue, 1))
     between.cut()
-    // Whether it has been noticed already or not, a second call finds a new connection.
+    // A second call opens a new connection, whether the break was already detected or not.
     await publish(publisher, outboxMessages(queue, 1)).catch(() => undefined)
     expect(summary(await publish(publisher, outboxMessages(queue, 1)))).toEqual(['accepted'])
   })

@@ -8,7 +8,7 @@ test('a missing exchange is created: durable, of type topic', async () => {
   const exchange = broker.exchangeName()
   const publisher = broker.publisher({ exchange })
   expect(summary(await publish(publisher, outboxMessages('orders.paid', 1)))).toEqual(['rejected for now'])
-  // Declaring it otherwise would be refused.
+  // A declaration with other properties would be refused.
   await broker.channel.assertExchange(exchange, 'topic', { durable: true })
   const queue = await broker.queue()
   await broker.channel.bindQueue(queue, exchange, 'orders.*')

@@ -7,7 +7,7 @@ import { outboxMessage, publish, useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()
 
-/** What arrives when another program publishes this message. */
+/** The delivery that arrives when another program publishes this message. */
 async function delivered(content: Buffer, properties: Options.Publish = {}): Promise<RabbitmqDelivery> {
   const queue = await broker.queue()
   broker.channel.sendToQueue(queue, content, { messageId: 'm-1', ...properties })

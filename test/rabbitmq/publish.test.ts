@@ -6,7 +6,7 @@ import { outboxMessage, outboxMessages, publish, reason, summary, useBroker } fr
 const broker = useBroker()
 
 describe('payloads', () => {
-  // A frame has 131,072 bytes, 8 of which are no payload; below some 2 KiB a message is written in one piece.
+  // A frame has 131,072 bytes, 8 of which are overhead; below some 2 KiB a message is written in one piece.
   const frame = 131_064
   const payloads: Record<string, Buffer> = {
     empty: Buffer.alloc(0),
@@ -211,7 +211,7 @@ describe('one id in several messages in flight', () => {
     expect(await broker.ids(queue)).toEqual(['the same', 'the same', 'the same'])
   })
 
-  // What comes back is named by id and routing key; headers are the only other thing that brokers route by.
+  // A returned message is identified by id and routing key; headers are the only other property that brokers route by.
   test('O11 if messages differ only in headers, the one without a queue is rejected, and does not count as published', async () => {
     const exchange = broker.exchangeName()
     const publisher = broker.publisher({ exchange, exchangeType: 'headers' })

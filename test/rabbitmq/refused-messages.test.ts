@@ -84,8 +84,8 @@ describe('O11 a message that AMQP cannot represent is rejected permanently, befo
   })
 })
 
-// RabbitMQ closes the channel on a text as the header CC, and does not say whose it was. So it does on a message that is
-// larger than its limit, and on a routing key that the user has no permission for.
+// RabbitMQ closes the channel if the header CC is a text, and does not name the message. It does the same for a message
+// that is larger than its limit, and for a routing key for which the user has no permission.
 describe('a message on which the broker closes the channel', () => {
   const offence = { headers: { CC: 'text, where RabbitMQ expects a list' } }
 
@@ -190,7 +190,7 @@ describe('a message on which the broker closes the channel', () => {
     })
   }
 
-  // Simulated: users and their permissions are made by other means than AMQP.
+  // Simulated, because users and their permissions cannot be created with AMQP.
   test('if the user may not write to the exchange, no message is rejected, and publish throws with the reason', async () => {
     const proxy = await broker.frameProxy()
     const exchange = await broker.exchange()

@@ -19,7 +19,7 @@ interface Step {
   n: number
 }
 
-/** Steps of several keys by turns, each key numbered from 1. */
+/** Steps of several keys in turn, each key numbered from 1. */
 function steps(topic: string, keys: number, each: number) {
   return Array.from({ length: keys * each }, (_, index) => {
     const key = `key ${index % keys}`
@@ -27,7 +27,7 @@ function steps(topic: string, keys: number, each: number) {
   })
 }
 
-/** The numbers of a key as one sees them who leaves out what he has seen before. */
+/** The numbers of a key as a consumer that drops duplicates sees them. */
 function numbersOf(key: string, deliveries: readonly GetMessage[]): number[] {
   const seen = deliveries
     .map((delivery) => fromRabbitmq<Step>(delivery))
@@ -46,7 +46,7 @@ test('O1 O2 O3 committed messages arrive in the order of their keys while the co
     ordering: 'per-key',
     publish(messages, options) {
       const results = publisher.publish(messages, options)
-      // Five times, while this call and others are in flight.
+      // The connection is cut five times, while this call and others are in flight.
       calls += 1
       if (calls % 8 === 0 && calls <= 40) setImmediate(() => between.cut())
       return results

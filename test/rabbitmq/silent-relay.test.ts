@@ -13,7 +13,7 @@ const broker = useBroker()
 const root = useRoot(target, mainKind(target))
 
 interface Running {
-  /** Resolves when the process has said so on standard error. */
+  /** Resolves when the process has written this to standard error. */
   says(expected: RegExp): Promise<void>
   said(): string
   stop(): Promise<number | null>

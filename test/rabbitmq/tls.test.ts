@@ -5,7 +5,7 @@ import { failure, outboxMessages, publish, summary, useBroker } from './broker-u
 
 const broker = useBroker()
 
-// Self-signed, for 127.0.0.1 and localhost, until 2126; good for nothing but this test.
+// Self-signed, for 127.0.0.1 and localhost, until 2126; only for this test.
 const cert = `-----BEGIN CERTIFICATE-----
 MIIBnDCCAUOgAwIBAgIUYFj+NiRJNPn6Ke0KURcroVRh7qswCgYIKoZIzj0EAwIw
 FTETMBEGA1UEAwwKdHhib3ggdGVzdDAgFw0yNjExMjExMDMyMzVaGA8yMTI2MTAy
@@ -25,7 +25,7 @@ UTV5oqpF45SEYEVTHGW7PeqbBVzYD6RYiaCR9EZV/DVSyk/J49xD4tBw
 -----END PRIVATE KEY-----
 `
 
-/** TLS before the broker, as a load balancer has it. @returns the port */
+/** TLS in front of the broker, as in a load balancer. @returns the port */
 async function tlsBeforeBroker(options: tls.TlsOptions = {}): Promise<number> {
   const server = tls.createServer({ cert, key, ...options }, (client) => {
     const plain = net.connect(broker.address)

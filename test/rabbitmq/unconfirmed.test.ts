@@ -38,7 +38,7 @@ test('O6 a dead connection that reports no error', async () => {
   const publisher = broker.publisherAt(between, { confirmTimeoutMs: 300 })
   await publish(publisher, outboxMessages(queue, 1))
   between.abandon()
-  // More than the buffers of the sockets take: also who waits for room in them is told.
+  // More than the buffers of the sockets hold: a call that waits for room in them rejects too.
   const messages = Array.from({ length: 40 }, () =>
     outboxMessage({
       topic: queue,
@@ -82,7 +82,7 @@ test('a broker that does not read: memory is bounded', async () => {
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 500 })
   await publish(publisher, outboxMessages(queue, 1))
   proxy.freeze()
-  // One payload for all: what memory is needed beyond it is that of buffers.
+  // All messages share one payload, so any further memory is that of buffers.
   const payload = Buffer.alloc(1_000_000)
   const messages = Array.from({ length: 400 }, () =>
     outboxMessage({ topic: queue, payload, contentType: 'application/octet-stream' }),
@@ -94,7 +94,7 @@ test('a broker that does not read: memory is bounded', async () => {
   expect((await call).message).toContain('left 400 of 400')
 })
 
-// So it is with a quorum queue that has no majority, in a cluster that is well otherwise.
+// This happens with a quorum queue that has no majority, in a cluster that otherwise works.
 test('O4 one message that is not confirmed although others are is the only one that is rejected, for another attempt', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
@@ -106,7 +106,7 @@ test('O4 one message that is not confirmed although others are is the only one t
   expect(reason(results[19])).toContain(
     `Message ${messages[19]?.id} was not confirmed within 300 ms, although others were`,
   )
-  // Its confirm may come yet: it must not be taken for that of another attempt.
+  // Its confirm may still arrive, and must not be treated as the confirm of another attempt.
   expect(summary(await publish(publisher, [messages[19]!]))).toEqual(['accepted'])
   expect(proxy.connections).toBe(2)
 })
@@ -126,7 +126,7 @@ test('O6 a returned message that was not sent: one message is lost, and none cou
   const publisher = broker.publisherAt(proxy)
   const nowhere = outboxMessage({ id: 'message-1', topic: broker.name('queue') })
   proxy.misname('message-1', 'message-2')
-  // The others are confirmed after it.
+  // The other messages are confirmed after it.
   const error = await failure(publish(publisher, [nowhere, ...outboxMessages(queue, 3)]))
   expect(error).toBeInstanceOf(BrokerUnavailableError)
   expect(error.message).toContain('returned a message that is not in flight, with the id "message-2"')
@@ -188,7 +188,7 @@ test('at most 2000 messages are in flight; while others wait to be sent, a silen
   const arrived = async (queue: string): Promise<number> =>
     (await broker.channel.checkQueue(queue)).messageCount
   const messages = outboxMessages(second, 2500)
-  // Ten are confirmed, and make room for ten.
+  // Ten messages are confirmed, and make room for ten others.
   for (let tag = 12; tag <= 2502; tag += 1) proxy.hideConfirm(tag)
   const call = failure(publish(publisher, messages))
   while ((await arrived(second)) < 2010) await pause(10)
@@ -211,7 +211,7 @@ test('O4 a message that is confirmed too late is accepted, but the messages behi
   const call = publish(publisher, [late, behind, ...outboxMessages(queue, 19)])
   while (proxy.acks === 0) await pause(1)
   await pause(200)
-  // When the time is over it asks the broker whether it is there.
+  // After the timeout the publisher checks whether the broker still answers.
   proxy.hold()
   while (proxy.held === 0) await pause(1)
   proxy.releaseConfirm(1)

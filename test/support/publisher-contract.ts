@@ -3,28 +3,28 @@ import { describe, expect, test } from 'vitest'
 import type { OutboxMessage, PublishResult, Publisher } from '@txbox/relay'
 import { failure, outboxMessage, publish, reason, summary } from './publishing.ts'
 
-/** A message as it came out at the other end. */
+/** A message as it arrived. */
 export interface Arrived {
   readonly id: string
   readonly payload: Uint8Array
 }
 
-/** A publisher with what it publishes to, seen from the other end. A new one for each test. */
+/** A publisher and the receiving side of its destination. Each test gets a new one. */
 export interface PublisherUnderTest {
   readonly publisher: Publisher
-  /** What goes there arrives. */
+  /** A topic whose messages arrive. */
   readonly goodTopic: string
-  /** What goes there is refused, to be tried again. */
+  /** A topic whose messages are refused for another attempt. */
   readonly badTopic: string
-  /** What has arrived since it was last asked, in the order of arrival. */
+  /** The messages that have arrived since the last call, in the order of arrival. */
   readonly arrived: () => Promise<readonly Arrived[]>
-  /** Between the publisher and the broker. Only where there is a broker that can be away. */
+  /** The proxy between the publisher and the broker; only if there is a broker that can be unavailable. */
   readonly network?: { cut(): void; down(): Promise<void>; up(): Promise<void> }
 }
 
 const SEED = 4711
 
-/** What every publisher must hold to, so that a relay loses nothing and keeps the order of each key. */
+/** The rules for every publisher, so that a relay loses nothing and keeps the order of each key. */
 export function publisherContract(
   { ordering, canBeAway }: { readonly ordering: 'none' | 'per-key'; readonly canBeAway: boolean },
   open: () => Promise<PublisherUnderTest>,
@@ -172,7 +172,7 @@ function brokerAway(open: () => Promise<PublisherUnderTest>): void {
       let failures = 0
       for (let sent = 0; sent < messages.length;) {
         const batch = messages.slice(sent, sent + 500)
-        // Each batch breaks once, a little later than the one before it.
+        // The connection breaks once in each batch, a little later than in the previous batch.
         const cut = failures * 500 === sent ? setTimeout(() => network!.cut(), failures * 4) : undefined
         const results = await publish(publisher, batch).catch(() => undefined)
         clearTimeout(cut)
@@ -208,7 +208,7 @@ function idsOf(messages: readonly { readonly id: string }[]): string[] {
   return messages.map(({ id }) => id)
 }
 
-/** Of each message its bytes; how often it came, too. */
+/** The bytes of each message, and how often it arrived. */
 function byId(messages: readonly Arrived[]): Map<string, string[]> {
   const found = new Map<string, string[]>()
   for (const { id, payload } of messages) {

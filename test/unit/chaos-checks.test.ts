@@ -22,7 +22,7 @@ function copy(at: number, id: string, more: Partial<Copy> = {}): Copy {
   return { at, id, key: 'a', relay: 'relay-1.1', calledAtMs: ms, recordedAtMs: ms + 5, digest: 'd', ...more }
 }
 
-/** Two messages of one key, published in order, each with its claim and its effect: nothing is wrong. */
+/** A correct run: two messages of one key, published in order, each with its claim and its effect. */
 function evidence(change: Partial<Evidence> = {}): Evidence {
   const copies = change.copies ?? [copy(0, 'one'), copy(1, 'two')]
   const first = new Map<string, Copy>()

@@ -191,7 +191,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
   })
 })
 
-/** What may stand before a parenthesis in our SQL and is no function that the search path finds. */
+/** Words before a parenthesis in SQL that are not functions of the search path. */
 const SYNTAX = new Set(
   (
     'and any array as by cast check coalesce conflict copy distinct exists extract filter from greatest group having identity in ' +

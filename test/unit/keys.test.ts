@@ -28,7 +28,7 @@ const text = fc.oneof(
     '["a"]',
     '[]',
   ),
-  // What another key would be stored as.
+  // The stored form of another key.
   fc.string({ minLength: 1 }).map((key) => inboxKey([key], 'c').stored),
   fc.string({ minLength: 600, maxLength: 700 }).map((key) => inboxKey(key, 'c').stored),
 )

@@ -32,7 +32,7 @@ test('notifications that arrive before the poller waits, or while it gathers, ca
     pace.wake()
     const gathering = pace.wait().then(() => (over = true))
     await new Promise((resolve) => setImmediate(resolve))
-    // On a machine that is slow it may be over by now.
+    // On a slow machine the pause may already be over.
     gathered = !over
     if (gathered) pace.wake()
     await gathering

@@ -71,7 +71,7 @@ test('O15 while other destinations are reached, an unavailable one delays only i
   const publisher = publishEach(({ topic }) => {
     if (topic === 'away' && isAway) throw withCode('ECONNREFUSED')
   })
-  // The first failure may be an outage of everything.
+  // After the first failure, all destinations may be unavailable.
   await expect(publisher.publish(messages('away'), { signal })).rejects.toThrow(BrokerUnavailableError)
   expect(await publisher.publish(messages('b'), { signal })).toEqual([{ status: 'accepted' }])
   expect(await publisher.publish(messages('away', 'b'), { signal })).toMatchObject([
@@ -93,7 +93,7 @@ test('O15 when no message gets through any more, failures are an outage again', 
   await publisher.publish(messages('b'), { signal })
   await publisher.publish(messages('away'), { signal })
   isUp = false
-  // For a while nothing has got through.
+  // For a while no message was accepted.
   vi.advanceTimersByTime(1000)
   await expect(publisher.publish(messages('b'), { signal })).rejects.toThrow(BrokerUnavailableError)
   await expect(publisher.publish(messages('away'), { signal })).rejects.toThrow(BrokerUnavailableError)

@@ -52,7 +52,7 @@ test('behaves like a Map by tag, whatever is confirmed, and forgets the messages
       map.set(last, last)
     }
     const multiple = random(8) === 0
-    // Mostly among the last; now and then one that has long been waiting, or is there no more.
+    // Mostly one of the last messages; sometimes one that has waited for long, or was already removed.
     const tag = Math.max(1, last - random(random(50) === 0 ? 20_000 : 30))
     const expected = multiple ? [...map.keys()].filter((each) => each <= tag) : map.has(tag) ? [tag] : []
     for (const each of expected) map.delete(each)

@@ -34,7 +34,7 @@ const headers = fc
   )
   .map((list) => withOwnMembers(list.map(([name, value]) => [name.toWellFormed().slice(0, 4000), value])))
 
-/** What publish takes, however odd it looks. */
+/** Valid, but unusual messages for publish. */
 const good = fc.record(
   {
     topic: storableText(),
@@ -152,7 +152,7 @@ fuzz('N2 the command accepts any id and any filter', 20, commands, async (args) 
   for (const line of stderr.split('\n')) expect(line.length).toBeLessThanOrEqual(2200)
 })
 
-/** What a publisher may answer that is none. */
+/** Invalid answers of a publisher. */
 const answer = fc.oneof(
   anything(),
   hostileRecord({
