@@ -1,8 +1,8 @@
--- The rights of each role on txbox's tables in MySQL and MariaDB, and no others. For the prefix txbox_. Run this file after
--- 'txbox migrate', in the database of the tables, as a user who may create roles. It is safe to run again; run it again
--- after each upgrade.
+-- This file grants each role the privileges that it needs on txbox's tables in MySQL and MariaDB, and no others. It is for
+-- the prefix txbox_. Run this file after 'txbox migrate', in the database of the tables, as a user who may create roles. It
+-- is safe to run again; run it again after each upgrade.
 --
--- Grant the roles to the users of your services, and make the roles the default there:
+-- Grant the roles to the users of your services, and make the roles the default roles of these users:
 --   MySQL:   grant txbox_app to 'shop'@'%'; set default role all to 'shop'@'%';
 --   MariaDB: grant txbox_app to 'shop'@'%'; set default role txbox_app for 'shop'@'%'; (a user has one default role)
 
@@ -12,14 +12,14 @@ create role if not exists txbox_app, txbox_relay, txbox_gc, txbox_operator, txbo
 grant select on txbox_migrations to txbox_app, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
 
 -- Services: inbox.process and inbox.run, forget, outbox.publish. With the option deduplication, outbox.publish needs the
--- rights on the inbox as well: it remembers ids there.
+-- privileges on the inbox as well, because it stores ids there.
 grant select, insert, update, delete on txbox_inbox to txbox_app;
 -- A message that was stored outside a transaction by mistake is deleted again.
 grant select, insert, delete on txbox_outbox to txbox_app;
 grant insert on txbox_parked to txbox_app;
--- createOutbox({ lockKeys: true }). SELECT … FOR UPDATE needs the right to update.
+-- createOutbox({ lockKeys: true }). SELECT … FOR UPDATE needs the privilege UPDATE.
 grant select, update on txbox_key_locks to txbox_app;
--- … and createVersionBuffer.
+-- createVersionBuffer.
 grant select, insert, update, delete on txbox_versions to txbox_app;
 grant select, insert, update, delete on txbox_waiting to txbox_app;
 
@@ -36,7 +36,7 @@ grant select, delete on txbox_waiting to txbox_gc;
 grant select, update on txbox_collections to txbox_gc;
 
 -- An operator and a viewer read columns by name: never the payload, the headers or a stored result of a message. Earlier
--- editions of this file let them read whole rows; if you ran one, take that back:
+-- versions of this file let both roles read whole rows; if you ran such a version, revoke these privileges:
 --   revoke select, update on txbox_parked from txbox_operator;
 --   revoke select on txbox_inbox from txbox_viewer; (and on txbox_outbox, on txbox_parked)
 
@@ -48,8 +48,8 @@ grant update (due_at, dead_at, attempts, order_key) on txbox_parked to txbox_ope
 grant delete on txbox_parked to txbox_operator;
 grant select, insert on txbox_redrives to txbox_operator;
 
--- txbox status, txbox doctor. With PROCESS, which only an administrator can grant, doctor also sees which transaction keeps
--- deleted rows from going: grant process on *.* to txbox_viewer;
+-- txbox status, txbox doctor. With PROCESS, which only an administrator can grant, doctor also shows which transaction keeps
+-- deleted rows from being purged: grant process on *.* to txbox_viewer;
 grant select (consumer, `key`, processed_at, expires_at, correlation_id) on txbox_inbox to txbox_viewer;
 grant select (seq, created_at, shard, id, topic, `key`, type, content_type, correlation_id) on txbox_outbox to txbox_viewer;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
@@ -58,9 +58,10 @@ grant select on txbox_leases to txbox_viewer;
 grant select on txbox_key_locks to txbox_viewer;
 grant select on txbox_collections to txbox_viewer;
 
--- The server should cancel what txbox no longer waits for. MariaDB sets that for each user (not for a role), in seconds:
---   alter user 'shop_relay'@'%' with max_statement_time 15; (longer than the relay's lease, 10 s unless set; 60 for the
---   collector and operators)
+-- The server should cancel statements that txbox has given up. MariaDB has a limit for each user (not for a role), in
+-- seconds:
+--   alter user 'shop_relay'@'%' with max_statement_time 15; (longer than the relay's lease, which is 10 s by default; 60
+--   for the collector and operators)
 -- MySQL has no such setting for a user. A limit for the whole server bounds how long a statement waits for a locked table,
--- which is a year unless set:
+-- which is a year by default:
 --   set persist lock_wait_timeout = 60;

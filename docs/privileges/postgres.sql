@@ -1,6 +1,6 @@
--- The rights of each role on txbox's tables in PostgreSQL, and no others. For the schema txbox. Run this file after
--- 'txbox migrate', as the owner of the tables with the right to create roles. It is safe to run again; run it again after
--- each upgrade.
+-- This file grants each role the privileges that it needs on txbox's tables in PostgreSQL, and no others. It is for the
+-- schema txbox. Run this file after 'txbox migrate', as the owner of the tables, who must be allowed to create roles. It is
+-- safe to run again; run it again after each upgrade.
 --
 -- The roles cannot log in: grant them to the users of your services, e.g. grant txbox_app to shop;
 
@@ -24,16 +24,16 @@ grant usage on schema txbox to txbox_app, txbox_relay, txbox_gc, txbox_operator,
 grant select on txbox.migrations to txbox_app, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
 
 -- Services: inbox.process and inbox.run, forget, outbox.publish. With the option deduplication, outbox.publish needs the
--- rights on the inbox as well: it remembers ids there.
+-- privileges on the inbox as well, because it stores ids there.
 grant select, insert, update, delete on txbox.inbox to txbox_app;
 grant insert on txbox.outbox, txbox.parked to txbox_app;
--- … and createVersionBuffer.
+-- createVersionBuffer.
 grant select, insert, update, delete on txbox.versions, txbox.waiting to txbox_app;
 
--- txbox relay, createRelay. SELECT … FOR UPDATE needs the right to update.
+-- txbox relay, createRelay. SELECT … FOR UPDATE needs the privilege UPDATE.
 grant select, delete on txbox.outbox to txbox_relay;
 grant select, insert, update, delete on txbox.parked, txbox.leases to txbox_relay;
--- How far the numbers have come: without it a relay finds messages late after somebody has set the sequence back by hand.
+-- The last number of the sequence. Without this privilege, a relay finds messages late if the sequence was reset by hand.
 grant select on sequence txbox.outbox_seq to txbox_relay;
 
 -- txbox gc, createGarbageCollector.
@@ -41,7 +41,7 @@ grant select, update, delete on txbox.inbox, txbox.parked, txbox.redrives, txbox
 grant select, update on txbox.collections to txbox_gc;
 
 -- An operator and a viewer read columns by name: never the payload, the headers or a stored result of a message.
--- Earlier editions of this file let them read whole rows.
+-- Earlier versions of this file let both roles read whole rows.
 revoke select, update on txbox.parked from txbox_operator;
 revoke select on txbox.inbox, txbox.outbox, txbox.parked from txbox_viewer;
 
@@ -52,15 +52,15 @@ grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, o
 grant update (due_at, dead_at, attempts, order_key), delete on txbox.parked to txbox_operator;
 grant select, insert on txbox.redrives to txbox_operator;
 
--- txbox status, txbox doctor. A member of pg_monitor also sees which connection pins the vacuum horizon.
+-- txbox status, txbox doctor. For a member of pg_monitor, doctor also shows which connection holds back the vacuum horizon.
 grant select (consumer, key, processed_at, expires_at, correlation_id) on txbox.inbox to txbox_viewer;
 grant select (seq, created_at, shard, id, topic, key, type, content_type, correlation_id) on txbox.outbox to txbox_viewer;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, key, type,
   content_type, correlation_id, error, errors) on txbox.parked to txbox_viewer;
 grant select on txbox.leases, txbox.collections to txbox_viewer;
 
--- The server cancels what txbox no longer waits for, so that a locked table does not fill the server with waiting
--- connections. The relay's statement_timeout must be longer than its lease (10 s unless set). PostgreSQL applies the
+-- The server cancels statements that txbox has given up, so that a locked table does not fill the server with waiting
+-- connections. The relay's statement_timeout must be longer than its lease (10 s by default). PostgreSQL applies the
 -- settings of the role that logs in, and not those of roles that it is a member of: repeat these statements for the
 -- users that the relay, the collector and your operators log in as, e.g. alter role shop_relay set lock_timeout = '10s';
 alter role txbox_relay set statement_timeout = '15s';

@@ -1,5 +1,5 @@
--- 0001 inbox: one small row a claim. Its primary key is the dedup check.
--- Safe to run again, also after it broke off: every CREATE TABLE commits by itself on MySQL and MariaDB.
+-- 0001 inbox: one small row per claim. Its primary key detects duplicates.
+-- Safe to run again, also after an interruption: every CREATE TABLE commits by itself on MySQL and MariaDB.
 
 create table if not exists txbox_migrations (
   number int unsigned not null,
@@ -8,7 +8,7 @@ create table if not exists txbox_migrations (
   primary key (number)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
--- varbinary: keys compare byte for byte. utf8mb4_bin would not do: it pads spaces.
+-- varbinary: keys are compared byte for byte. utf8mb4_bin is not suitable, because it pads with spaces.
 create table if not exists txbox_inbox (
   processed_at datetime(6) not null,
   expires_at datetime(6) not null,
@@ -17,7 +17,7 @@ create table if not exists txbox_inbox (
   correlation_id varchar(255),
   result longtext,
   content_hash varbinary(32),
-  -- Who wrote the row last, where many are claimed at once.
+  -- Identifies the last writer of the row, when many keys are claimed at once.
   claim_token binary(16),
   primary key (consumer, `key`),
   -- For the collection of expired claims.

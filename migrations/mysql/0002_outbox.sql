@@ -1,5 +1,5 @@
--- 0002 outbox: messages on their way out, and the leases of those who relay them.
--- Safe to run again, also after it broke off. Rows are inserted and deleted, never updated.
+-- 0002 outbox: messages to publish, and the leases of the relays.
+-- Safe to run again, also after an interruption. Rows are inserted and deleted, never updated.
 
 create table if not exists txbox_outbox (
   seq bigint unsigned not null auto_increment,
@@ -15,7 +15,7 @@ create table if not exists txbox_outbox (
   trace_context text,
   payload longblob not null,
   primary key (shard, seq),
-  -- An AUTO_INCREMENT must lead an index.
+  -- An AUTO_INCREMENT column must be the first column of an index.
   key outbox_seq (seq)
 ) engine = InnoDB row_format = dynamic default character set utf8mb4 collate utf8mb4_bin;
 

@@ -1,19 +1,21 @@
--- 0003 parked: messages that may not go now. They were refused, wait behind one that was, are scheduled, or gave up.
--- Safe to run again, also after it broke off.
+-- 0003 parked: messages that must not be published yet: refused ones, messages that wait behind a refused one of
+-- their key, scheduled messages, and dead letters.
+-- Safe to run again, also after an interruption.
 
 create table if not exists txbox_parked (
-  -- Drawn as a message is parked: messages of one key go in the order of their places.
+  -- Assigned when a message is parked: messages of one key are published in the order of their places.
   place bigint unsigned not null auto_increment,
   created_at datetime(6) not null,
-  -- When it is tried; null for one that waits behind another of its key, and for a dead letter.
+  -- When the message is tried; null if it waits behind another message of its key, and for a dead letter.
   due_at datetime(6),
-  -- When it gave up: a dead letter.
+  -- When the message became a dead letter.
   dead_at datetime(6),
-  -- Asked for by its producer: it has no place in the order of its key.
+  -- The time that the producer asked for; a scheduled message has no place in the order of its key.
   deliver_at datetime(6),
   attempts int unsigned not null default 0,
   shard smallint unsigned not null,
-  -- The key that it holds up; null when it holds up none: without a key, scheduled, or dead. Byte for byte, as the id.
+  -- The key that the message blocks; null for a message without a key, a scheduled message, and a dead letter. Compared
+  -- byte for byte, like the id.
   order_key varbinary(1020),
   id varbinary(1020) not null,
   topic varchar(255) not null,
@@ -23,18 +25,18 @@ create table if not exists txbox_parked (
   headers mediumtext not null,
   correlation_id varchar(255),
   trace_context text,
-  -- Why it was refused last.
+  -- The error of the last attempt.
   error text,
   payload longblob not null,
   primary key (place),
   key parked_due (shard, due_at),
   key parked_order (shard, order_key, place),
-  -- Dead letters: by age for their collection, by id for their list and for whoever puts one back.
+  -- Dead letters: by age for the collection, by id for lists and redrives.
   key parked_dead (dead_at),
   key parked_id (id)
 ) engine = InnoDB row_format = dynamic default character set utf8mb4 collate utf8mb4_bin;
 
--- Who put which dead letter back, and when. Stays when the message has gone.
+-- Who redrove which dead letter, and when. A row stays when the message no longer exists.
 create table if not exists txbox_redrives (
   redriven_at datetime(6) not null,
   dead_at datetime(6) not null,

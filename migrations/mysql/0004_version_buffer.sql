@@ -1,9 +1,9 @@
--- 0004 version_buffer: how far each key has come, and the messages that wait for the one before them.
--- Safe to run again, also after it broke off.
+-- 0004 version_buffer: the version that each key has reached, and the messages that wait for their predecessors.
+-- Safe to run again, also after an interruption.
 
 create table if not exists txbox_versions (
   version bigint not null,
-  -- How many messages of the key wait: while it is 0, nobody looks for them.
+  -- The number of waiting messages of the key: while it is 0, they are not read.
   waiting int unsigned not null default 0,
   consumer varbinary(400) not null,
   `key` varbinary(1020) not null,
@@ -14,11 +14,11 @@ create table if not exists txbox_waiting (
   from_version bigint not null,
   to_version bigint not null,
   received_at datetime(6) not null,
-  -- When it was given up: a dead letter, kept until it is redriven or discarded.
+  -- When the message became a dead letter, which is kept until it is redriven or discarded.
   dead_at datetime(6),
   consumer varbinary(400) not null,
   `key` varbinary(1020) not null,
-  -- What its versions were in the program: number, bigint or string.
+  -- The type of the versions in the program: number, bigint or string.
   kind varchar(10) not null,
   reason varchar(20),
   payload longblob not null,

@@ -1,5 +1,5 @@
 -- 0005 collections: what the last garbage collection removed, and when.
--- Safe to run again, also after it broke off. One row, which a collector that finds it locked leaves alone.
+-- Safe to run again, also after an interruption. There is one row; a collector that finds it locked skips it.
 
 create table if not exists txbox_collections (
   id tinyint unsigned not null,

@@ -1,8 +1,8 @@
--- 0007 crashes: what was in flight when a relay died, and which messages may have killed it.
--- Safe to run again, also after it broke off: each table is only changed where its columns are missing.
+-- 0007 crashes: the messages that were in flight when a relay died, and the messages that may have killed it.
+-- Safe to run again, also after an interruption: each table is only changed if its columns are missing.
 
--- crashes: how many owners in a row died, or were cut off, before what they had in flight was through.
--- in_flight: what the owner has in flight, as the relay notes it.
+-- crashes: the number of owners in a row that died, or were cut off, before their messages in flight were settled.
+-- in_flight: the messages that the owner has in flight, as the relay records them.
 set @txbox_step = (
   select case
     when exists (
@@ -17,7 +17,7 @@ set @txbox_step = (
   end
   from information_schema.tables as t
   where t.table_schema = database() and t.table_name = 'txbox_leases'
-  -- Some servers do not tell capitals from small letters here, but do in names of tables.
+  -- Some servers compare names without case here, but with case in the names of tables.
   order by cast(t.table_name as binary) = cast('txbox_leases' as binary) desc
   limit 1
 );
@@ -25,7 +25,7 @@ prepare txbox_step from @txbox_step;
 execute txbox_step;
 deallocate prepare txbox_step;
 
--- suspect: it was in flight at two deaths in a row, and is tried alone.
+-- suspect: whether the message was in flight at two deaths in a row, and is tried alone.
 -- errors: the last errors, as JSON.
 set @txbox_step = (
   select case

@@ -1,5 +1,5 @@
 -- 0008 buffered_dead_letters: the dead letters of version buffers are collected, by age.
--- Safe to run again, also after it broke off: the index is only made where there is none.
+-- Safe to run again, also after an interruption: the index is only created if it does not exist.
 
 set @txbox_step = (
   select case
@@ -12,7 +12,7 @@ set @txbox_step = (
   end
   from information_schema.tables as t
   where t.table_schema = database() and t.table_name = 'txbox_waiting'
-  -- Some servers do not tell capitals from small letters here, but do in names of tables.
+  -- Some servers compare names without case here, but with case in the names of tables.
   order by cast(t.table_name as binary) = cast('txbox_waiting' as binary) desc
   limit 1
 );

@@ -1,4 +1,4 @@
--- 0001 inbox: one small row a claim. Its primary key is the dedup check.
+-- 0001 inbox: one small row per claim. Its primary key detects duplicates.
 -- Safe to run again. CREATE SCHEMA needs the right to create one, even where the schema exists: then leave the statement out.
 
 create schema if not exists txbox;

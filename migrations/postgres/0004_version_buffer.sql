@@ -1,9 +1,9 @@
--- 0004 version_buffer: how far each key has come, and the messages that wait for the one before them.
+-- 0004 version_buffer: the version that each key has reached, and the messages that wait for their predecessors.
 -- Safe to run again.
 
 create table if not exists txbox.versions (
   version bigint not null,
-  -- How many messages of the key wait: while it is 0, nobody looks for them.
+  -- The number of waiting messages of the key: while it is 0, they are not read.
   waiting integer not null default 0,
   consumer text collate "C" not null,
   key text collate "C" not null,
@@ -15,11 +15,11 @@ create table if not exists txbox.waiting (
   from_version bigint not null,
   to_version bigint not null,
   received_at timestamptz not null default pg_catalog.clock_timestamp(),
-  -- When it was given up: a dead letter, kept until it is redriven or discarded.
+  -- When the message became a dead letter, which is kept until it is redriven or discarded.
   dead_at timestamptz,
   consumer text collate "C" not null,
   key text collate "C" not null,
-  -- What its versions were in the program: number, bigint or string.
+  -- The type of the versions in the program: number, bigint or string.
   kind text not null,
   reason text,
   payload text not null,

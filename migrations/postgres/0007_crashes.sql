@@ -1,14 +1,14 @@
--- 0007 crashes: what was in flight when a relay died, and which messages may have killed it.
+-- 0007 crashes: the messages that were in flight when a relay died, and the messages that may have killed it.
 -- Safe to run again.
 
 alter table txbox.leases
-  -- How many owners in a row died, or were cut off, before what they had in flight was through.
+  -- The number of owners in a row that died, or were cut off, before their messages in flight were settled.
   add column if not exists crashes integer not null default 0,
-  -- What the owner has in flight, as the relay notes it.
+  -- The messages that the owner has in flight, as the relay records them.
   add column if not exists in_flight text;
 
 alter table txbox.parked
-  -- It was in flight at two deaths in a row: it is tried alone.
+  -- Whether the message was in flight at two deaths in a row: then it is tried alone.
   add column if not exists suspect boolean not null default false,
   -- The last errors, as JSON.
   add column if not exists errors text;

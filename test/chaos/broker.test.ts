@@ -62,7 +62,7 @@ async function take(queue: string): Promise<string[]> {
   }
 }
 
-test('what was confirmed survives a restart at once, at the same address', async () => {
+test('confirmed messages survive an immediate restart at the same address', async () => {
   await publish('orders', 'order.1', 'one')
   await broker.restart()
   await broken
@@ -70,7 +70,7 @@ test('what was confirmed survives a restart at once, at the same address', async
   expect(await take('a.b')).toEqual(['one'])
 }, 120_000)
 
-test('a limited queue refuses messages, and only that one, until the limit is lifted', async () => {
+test('a limited queue, and no other queue, refuses messages until the limit is lifted', async () => {
   await publish('orders', 'order.1', 'before')
   await broker.limitQueue('a.b', true)
   await expect(publish('orders', 'order.1', 'refused')).rejects.toThrow(/nack/)
@@ -81,7 +81,7 @@ test('a limited queue refuses messages, and only that one, until the limit is li
   expect(await take('aXb')).toEqual(['other'])
 }, 60_000)
 
-test('a limited queue that is restarted keeps what it has, and refuses still', async () => {
+test('a limited queue keeps its messages and its limit after a restart of the broker', async () => {
   await publish('orders', 'order.1', 'before')
   await publish('orders', 'order.1', 'too')
   await broker.limitQueue('a.b', true)
@@ -93,7 +93,7 @@ test('a limited queue that is restarted keeps what it has, and refuses still', a
   expect(await take('a.b')).toEqual(['before', 'too'])
 }, 120_000)
 
-test('a limited queue with a consumer that waits refuses too', async () => {
+test('a limited queue with a waiting consumer refuses messages too', async () => {
   const taken: string[] = []
   await channel.consume('a.b', (message) => void taken.push(String(message?.content)), { noAck: true })
   await broker.limitQueue('a.b', true)
@@ -107,7 +107,7 @@ test('a limited queue with a consumer that waits refuses too', async () => {
   expect(taken).toEqual(['after'])
 }, 60_000)
 
-test('without bindings messages come back as unroutable; the bindings are restored', async () => {
+test('without bindings, messages are returned as unroutable, until the bindings are restored', async () => {
   await channel.assertExchange('by-header', 'headers', { durable: true })
   await channel.bindQueue('aXb', 'by-header', '', { 'x-match': 'all', kind: 'big' })
   await broker.removeBindings(true)
@@ -123,7 +123,7 @@ test('without bindings messages come back as unroutable; the bindings are restor
   expect(await take('aXb')).toEqual(['big'])
 }, 60_000)
 
-test('the proxy is between clients and the broker, and not before the direct address', async () => {
+test('the proxy is in front of the address for clients, and not in front of the direct address', async () => {
   broker.proxy.halt(true)
   const direct = await amqp.connect(broker.directUrl, { timeout: 5000 })
   await direct.close()
@@ -134,7 +134,7 @@ test('the proxy is between clients and the broker, and not before the direct add
   await broken
 })
 
-test('all ends and nothing is left when the process that started it is killed', async () => {
+test('the broker ends, and leaves no files, when the process that started it is killed', async () => {
   const parent = path.join(folder, 'killed')
   const script = `
     const { startChaosBroker } = await import('./chaos/servers/chaos-broker.ts')

@@ -24,10 +24,10 @@ import { until } from '../support/until.ts'
 import { SqlConnection, query } from './sql-connection.ts'
 
 const engine = inject('engine')
-/** So long that the lease of before is still valid on the new primary. */
+/** So long that the old lease is still valid on the new primary. */
 const LEASE_MS = 20_000
 const PREFIX = engine === 'postgres' ? 'txbox.' : 'txbox_'
-/** More than a server has had when it has just been started. */
+/** More connections than a server has had shortly after its start. */
 const CONNECTION = 300
 
 let folder: string
@@ -124,7 +124,7 @@ async function failOverInACall(ordering: 'none' | 'per-key', onNewPrimary?: () =
     () => 'the new primary is reached',
   )
 
-  // The numbers of those in flight are given out again, to messages of the same keys.
+  // The numbers of the messages in flight are assigned again, to messages of the same keys.
   const now = keys.flatMap((key) => messagesOf(key, 40, 1001))
   const ids = await publish(now)
   const startedAt = performance.now()
@@ -147,7 +147,7 @@ async function failOverInACall(ordering: 'none' | 'per-key', onNewPrimary?: () =
 }
 
 test.each(['none', 'per-key'] as const)(
-  'O14 a failover to a standby that is behind, in the middle of a call (%s): what is committed from then on is published in order',
+  'O14 after a failover to a standby that is behind, in the middle of a call (%s), newly committed messages are published in order',
   async (ordering) => {
     await open()
     await failOverInACall(ordering)
@@ -156,13 +156,13 @@ test.each(['none', 'per-key'] as const)(
 
 // PostgreSQL numbers no connections.
 if (engine !== 'postgres') {
-  test('O14 a failover to a server that numbers its connections as the former one did: nothing is lost or out of order', async () => {
+  test('O14 after a failover to a server with the same connection numbers as the former one, nothing is lost or out of order', async () => {
     await connectUpTo(CONNECTION)
     await open()
     await failOverInACall('none', () => connectUpTo(CONNECTION))
   })
 
-  test('O14 another server is noticed by its name, although the number of the connection is that of before', async () => {
+  test('O14 another server is recognized by its name, although the number of the connection is the same as before', async () => {
     await connectUpTo(CONNECTION)
     const pool = poolOf(server.url, { connectionLimit: 1 }).promise()
     end = () => pool.end()

@@ -46,7 +46,7 @@ function names(what: string, count: number): string[] {
   return Array.from({ length: count }, (_, n) => `${what} ${n}`)
 }
 
-test('what is committed survives a restart at once, and the standby continues', async () => {
+test('committed rows survive an immediate restart, and the standby continues', async () => {
   const open = await SqlConnection.to(database.url)
   const lost = open.lost()
   await add(names('kept', 20))
@@ -60,7 +60,7 @@ test('what is committed survives a restart at once, and the standby continues', 
   await database.resumeReplication()
 })
 
-test('two failovers in a row: each loses exactly what was committed since the standby was held, and gives its numbers again', async () => {
+test('each of two failovers loses exactly the rows committed since the standby was held, and assigns their numbers again', async () => {
   for (const round of ['first', 'second']) {
     const before = await itemsAt(database.url)
     await add([`before ${round}`])
@@ -92,7 +92,7 @@ test('two failovers in a row: each loses exactly what was committed since the st
   }
 })
 
-test('a failover without a standby that is held loses nothing that the standby had, and the new standby follows', async () => {
+test('a failover to a standby that was not held loses no row that the standby had, and the new standby follows', async () => {
   await add(['settled'])
   await database.holdReplication()
   await database.resumeReplication()
@@ -100,7 +100,7 @@ test('a failover without a standby that is held loses nothing that the standby h
   const { discardFormer } = await database.failOver()
   await discardFormer()
   expect(await namesAt(database.url)).toEqual(before)
-  // Nothing but the standby of now can have this afterwards.
+  // Afterwards only the current standby can have this row.
   await add(['followed'])
   await database.holdReplication()
   const { formerUrl } = await database.failOver()
@@ -108,7 +108,7 @@ test('a failover without a standby that is held loses nothing that the standby h
   expect(await namesAt(formerUrl)).toEqual([...before, 'followed'])
 })
 
-test('a full connection limit keeps clients out, and not the driver or the standby', async () => {
+test('a connection limit that is reached keeps clients out, but not the driver or the standby', async () => {
   const connections: SqlConnection[] = []
   for (let n = 0; n < MAX_CONNECTIONS; n++) connections.push(await SqlConnection.to(database.url))
   await expect(SqlConnection.to(database.url)).rejects.toThrow(/too many|remaining connection slots/i)
@@ -119,7 +119,7 @@ test('a full connection limit keeps clients out, and not the driver or the stand
   for (const connection of connections) connection.end()
 })
 
-test('all ends and nothing is left when the process that started it is killed', async () => {
+test('the servers end, and leave no files, when the process that started them is killed', async () => {
   const parent = path.join(folder, 'killed')
   const script = `
     const { startChaosDatabase } = await import('./chaos/servers/chaos-database.ts')

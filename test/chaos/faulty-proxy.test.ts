@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startFaultyProxy, type FaultyProxy } from '../../chaos/network/faulty-proxy.ts'
 import { until } from '../support/until.ts'
 
-/** One end of a connection and what it has got. */
+/** One end of a connection and the bytes that it has received. */
 class End {
   readonly socket: net.Socket
   got = Buffer.alloc(0)
@@ -65,7 +65,7 @@ async function pair(): Promise<[End, End]> {
   return [client, accepted[before]!]
 }
 
-/** Bytes that would have passed by now have passed: so have these, on a connection of their own. */
+/** Resolves when bytes on a separate connection have passed, by which time other bytes would have passed too. */
 async function passedElsewhere(): Promise<void> {
   for (let round = 0; round < 5; round++) await new Promise((resolve) => setImmediate(resolve))
   const plain = net.createServer((socket) => void socket.pipe(socket))
@@ -79,7 +79,7 @@ async function passedElsewhere(): Promise<void> {
   plain.close()
 }
 
-test('bytes and the end of each direction pass', async () => {
+test('the proxy forwards the bytes and the end of each direction', async () => {
   const [client, server] = await pair()
   client.socket.end('question')
   await server.has('question')
@@ -109,7 +109,7 @@ test.each([1, 7, 1000, 65_537])('a connection is reset after %i bytes, to the by
   expect(proxy.connections).toBe(0)
 })
 
-test('both directions count, and a connection of later is not cut', async () => {
+test('the bytes of both directions count, and a later connection is not cut', async () => {
   const [client, server] = await pair()
   proxy.cutAfterBytes(5)
   const [later, there] = await pair()
@@ -123,7 +123,7 @@ test('both directions count, and a connection of later is not cut', async () => 
   await there.has('not this one')
 })
 
-test('one direction is silent: the other one flows, and what was held comes in order', async () => {
+test('while one direction is silent, the other one continues; the held bytes are forwarded in order afterwards', async () => {
   const [client, server] = await pair()
   proxy.silence('toClient', true)
   const [later, there] = await pair()
@@ -149,7 +149,7 @@ test('one direction is silent: the other one flows, and what was held comes in o
   )
 })
 
-test('a reset of the server is not seen by the client as long as that direction is silent', async () => {
+test('the client does not see a reset by the server while that direction is silent', async () => {
   const [client, server] = await pair()
   proxy.silence('toClient', true)
   server.socket.resetAndDestroy()
@@ -160,7 +160,7 @@ test('a reset of the server is not seen by the client as long as that direction 
   expect(client.error?.code).toBe('ECONNRESET')
 })
 
-test('a halt accepts and passes nothing; then all that was held passes', async () => {
+test('a halted proxy accepts connections and forwards nothing; afterwards it forwards everything that it held', async () => {
   const [client, server] = await pair()
   proxy.halt(true)
   client.socket.write('held')
@@ -179,7 +179,7 @@ test('a halt accepts and passes nothing; then all that was held passes', async (
   await accepted[1]!.has('held too')
 })
 
-test('latency delays each direction, and keeps the order when it ends', async () => {
+test('latency delays each direction, and the order is kept when the latency ends', async () => {
   const [client, server] = await pair()
   proxy.latencyMs(150)
   const startedAt = performance.now()
@@ -199,7 +199,7 @@ test('latency delays each direction, and keeps the order when it ends', async ()
   await client.has('answer')
 })
 
-test('a refusal is one of the system, leaves open connections alone, and ends', async () => {
+test('a refusal comes from the operating system, does not affect open connections, and ends', async () => {
   const [client, server] = await pair()
   proxy.refuse(true)
   await until(
@@ -225,7 +225,7 @@ test('a refusal is one of the system, leaves open connections alone, and ends', 
   )
 })
 
-test('a cut resets all; a new target is for new connections', async () => {
+test('a cut resets all connections; a new target applies to new connections', async () => {
   const [client, server] = await pair()
   const others: End[] = []
   const other = net.createServer((socket) => void others.push(new End(socket)))
@@ -247,7 +247,7 @@ test('a cut resets all; a new target is for new connections', async () => {
   other.close()
 })
 
-test('where no server listens, the client is reset', async () => {
+test('if no server listens, the connection of the client is reset', async () => {
   listener.close()
   await once(listener, 'close')
   const client = connect()

@@ -29,7 +29,7 @@ async function sql(text: string): Promise<void> {
 }
 
 /** One file, one database: each test continues from the one before it. */
-test('migrate says what it would apply, applies it, and finds nothing to do then', async () => {
+test('migrate lists the migrations that it would apply, applies them, and then finds nothing to do', async () => {
   const { pending } = (await json('migrate', '--dry-run')) as { pending: string[] }
   expect(pending[0]).toBe('0001_inbox')
   expect((await run('migrate')).stdout).toBe(`Applied ${pending.join(', ')}.\n`)
@@ -49,7 +49,7 @@ test('doctor finds fresh tables in order, and names the server', async () => {
   expect((await run('doctor', '--prefix', 'nowhere_')).code).toBe(1)
 })
 
-test('gc removes what has expired, and status tells of it', async () => {
+test('gc removes expired rows, and status reports it', async () => {
   await sql(`insert into txbox_inbox (consumer, \`key\`, processed_at, expires_at) values
     ('c', 'old', utc_timestamp(6), utc_timestamp(6) - interval 1 hour), ('c', 'new', utc_timestamp(6), utc_timestamp(6) + interval 1 hour)`)
   expect((await run('gc', '--dry-run')).stdout).toMatch(/^Would remove 1 expired claim and 0 dead letters/)
@@ -71,7 +71,7 @@ test('dead letters are listed, redriven and discarded', async () => {
   expect(await json('status')).toMatchObject({ dead: { count: 0 }, parked: { count: 1 } })
 })
 
-test('a payload is shown when asked for, and a parked message is discarded', async () => {
+test('--payload shows the payload, and discard --parked deletes a parked message', async () => {
   for (const [id, due, dead] of [
     ['dead', 'null', 'utc_timestamp(6)'],
     ['head', 'utc_timestamp(6)', 'null'],
@@ -91,7 +91,7 @@ test('a payload is shown when asked for, and a parked message is discarded', asy
   )
 })
 
-test('a server that is not there, or refuses, is one line without an address', async () => {
+test('an unreachable or refusing server causes one line of output without an address', async () => {
   for (const wrong of ['mysql://u:secret@127.0.0.1:1/d', url.replace('//root', '//nobody_there:secret')]) {
     const { code, stderr } = await txbox(['status'], { DATABASE_URL: wrong })
     expect(code).toBe(1)

@@ -49,7 +49,7 @@ test('list shows dead letters, a page at a time, by topic, type and key', async 
   expect((await shop.run('dead-letters', 'list', '--topic', 'none')).stdout).toBe('No dead letters.\n')
 })
 
-test('show tells all about one, but not its payload', async () => {
+test('show prints all fields of a dead letter except its payload', async () => {
   const { stdout } = await shop.run('dead-letters', 'show', 'a1')
   expect(stdout).toMatch(/^id +a1$/m)
   expect(stdout).toMatch(/^error +refused$/m)
@@ -83,7 +83,7 @@ test('show lists the last errors, the newest first, and leaves out what is no er
 })
 
 test.for(['redrive', 'discard'])(
-  '%s without --yes says what and how many, and changes nothing in a script',
+  '%s without --yes lists and counts the dead letters, and changes nothing in a script',
   async (command) => {
     const { code, stdout, stderr } = await shop.run('dead-letters', command, '--topic', 'orders')
     expect([code, stdout]).toEqual([2, ''])
@@ -94,7 +94,7 @@ test.for(['redrive', 'discard'])(
   },
 )
 
-test('discard --yes deletes those that are meant, and no others', async () => {
+test('discard --yes deletes the selected dead letters, and no others', async () => {
   const { code, stdout } = await shop.run('dead-letters', 'discard', 'a1', 'alive', '--yes')
   expect([code, stdout]).toEqual([0, 'Deleted 1 dead letter.\n'])
   expect(await dead()).toEqual(['a2', 'b1'])
@@ -106,7 +106,7 @@ test('discard --yes deletes those that are meant, and no others', async () => {
   )
 })
 
-test('redrive --yes puts them back once, and notes who did it', async () => {
+test('redrive --yes redrives the dead letters once, and records who did it', async () => {
   const first = await shop.run('dead-letters', 'redrive', '--topic', 'orders', '--yes')
   expect([first.code, first.stdout]).toEqual([0, 'Put back 2 dead letters.\n'])
   expect(await dead()).toEqual(['b1'])
@@ -117,7 +117,7 @@ test('redrive --yes puts them back once, and notes who did it', async () => {
   ])
 })
 
-test('all of them is never meant by accident', async () => {
+test('a command without a selection never applies to all dead letters', async () => {
   for (const command of ['redrive', 'discard']) {
     const { code, stderr } = await shop.run('dead-letters', command, '--yes')
     expect(code).toBe(2)
@@ -152,7 +152,7 @@ test('O5 several dead letters of one id are all shown, listed and discarded', as
   )
 })
 
-test('O4 discard --parked deletes what waits for another attempt, and lets its key continue', async () => {
+test('O4 discard --parked deletes a message that waits for another attempt, and its key continues', async () => {
   await shop.sql(
     parked('head', { key: "'k'", order_key: "'k'", due_at: "now() + interval '1 hour'", attempts: '2' }),
   )

@@ -92,7 +92,7 @@ const sicknesses: [string, string, string, string, RegExp][] = [
   ],
 ]
 
-test.for(sicknesses)('doctor finds %s, and says what to do', async ([, check, hurt, heal, expected]) => {
+test.for(sicknesses)('doctor reports %s, and says what to do', async ([, check, hurt, heal, expected]) => {
   await shop.sql(hurt)
   const sick = await finding(check)
   await shop.sql(heal)
@@ -102,7 +102,7 @@ test.for(sicknesses)('doctor finds %s, and says what to do', async ([, check, hu
   expect((await finding(check)).verdict).toMatch(/ok|note/)
 })
 
-test('N1 N2 doctor finds a publisher that cannot reach its broker', async () => {
+test('N1 N2 doctor reports a publisher that cannot reach its broker', async () => {
   const { code, findings } = await doctor('--publisher', 'amqp://u:secret@127.0.0.1:1')
   expect(code).toBe(1)
   const publisher = findings.find(({ check }) => check === 'publisher')
@@ -112,7 +112,7 @@ test('N1 N2 doctor finds a publisher that cannot reach its broker', async () => 
   expect((await doctor('--publisher', 'stdout:')).findings.at(-1)).toMatchObject({ verdict: 'note' })
 })
 
-test('a relay that was killed and replaced is no alarm', async () => {
+test('doctor does not report a relay that was killed and replaced', async () => {
   await shop.sql(`insert into txbox.leases (name, owner, expires_at) values
     ('relay/killed', 'killed', now() - interval '10 minutes'), ('outbox/00', 'heir', now() + interval '1 minute')`)
   expect((await finding('leases')).verdict).toBe('ok')
@@ -122,7 +122,7 @@ test('a relay that was killed and replaced is no alarm', async () => {
   await shop.sql('delete from txbox.leases')
 })
 
-test('doctor finds who pins the vacuum horizon', async () => {
+test('doctor reports the connection that holds back the vacuum horizon', async () => {
   const client = new Client({ connectionString: shop.url, application_name: 'nightly report' })
   await client.connect()
   onTestFinished(() => client.end())
@@ -134,7 +134,7 @@ test('doctor finds who pins the vacuum horizon', async () => {
   expect(horizon?.found).toMatch(/\(nightly report\), idle in transaction for \d+ m?s/)
 })
 
-test('doctor finds that notifications do not get through to it', async () => {
+test('doctor reports that it receives no notifications', async () => {
   const url = new URL(shop.url)
   const proxy = await Proxy.to({ host: url.hostname, port: Number(url.port || 5432) })
   onTestFinished(() => proxy.close())

@@ -16,7 +16,7 @@ beforeEach(async () => {
   await shop.sql(parked('young', { dead_at: "now() - interval '2 days'" }))
 })
 
-test('gc says what it removes, removes it, and says what it has removed', async () => {
+test('gc reports which rows it will remove, removes them, and reports how many it removed', async () => {
   const { code, stdout, stderr } = await shop.run('gc')
   expect([code, stderr]).toEqual([0, ''])
   const [before, after] = stdout.trim().split('\n')
@@ -25,7 +25,7 @@ test('gc says what it removes, removes it, and says what it has removed', async 
   expect([await left('inbox'), await left('parked')]).toEqual([10, 1])
 })
 
-test('gc says how many records of redrives it has removed, when there are any', async () => {
+test('gc reports how many records of redrives it has removed, if there are any', async () => {
   const record = `insert into txbox.redrives (redriven_at, dead_at, place, attempts, id, topic, redriven_by)
     values (now() - interval '40 days', now(), 1, 1, 'm', 't', 'me')`
   await shop.sql(record)
@@ -36,7 +36,7 @@ test('gc says how many records of redrives it has removed, when there are any', 
   expect(await left('redrives')).toBe(0)
 })
 
-test('gc says how many dead letters of version buffers it has removed, when there are any', async () => {
+test('gc reports how many dead letters of version buffers it has removed, if there are any', async () => {
   await shop.sql(`insert into txbox.waiting (consumer, key, from_version, to_version, kind, payload, dead_at, reason)
     select 'c', 'k', n, n + 1, 'number', '{}', case when n < 3 then now() - interval '40 days' end, 'too-old'
     from generate_series(1, 3) as n`)
@@ -59,13 +59,13 @@ test('gc --dry-run only counts', async () => {
   expect([await left('inbox'), await left('parked')]).toEqual([1510, 2])
 })
 
-test('gc --json answers with the figures of the run, and nothing else', async () => {
+test('gc --json prints the figures of the run, and nothing else', async () => {
   const { stdout, stderr } = await shop.run('gc', '--json', '--batch-size', '100', '--pause-ms', '0')
   expect(JSON.parse(stdout)).toMatchObject({ inbox: 1500, deadLetters: 1, failures: 0, complete: true })
   expect(stderr).toBe('')
 })
 
-test('gc --interval-ms collects until SIGTERM, and ends by itself then', async () => {
+test('gc --interval-ms collects until SIGTERM, and then ends by itself', async () => {
   const child = startTxbox(['gc', '--interval-ms', '1000', '--database', shop.url])
   const end = ended(child)
   await until(

@@ -17,7 +17,7 @@ interface Running {
   get(path: string): Promise<{ status: number; body: { ok: boolean; reason?: string } }>
 }
 
-/** A relay that answers probes on a port of its own. */
+/** A relay that answers probes on a separate port. */
 async function relay(url: string, publisher = 'stdout:'): Promise<Running> {
   const child = startTxbox([
     ...['relay', '--publisher', publisher, '--database', url],
@@ -54,7 +54,7 @@ async function becomes(running: Running, path: string, status: number): Promise<
   return (await running.get(path)).body
 }
 
-test('a relay that works is alive and ready, and ends with 0', async () => {
+test('a working relay is alive and ready, and exits with 0', async () => {
   const running = await relay(shop.url)
   expect(await running.get('/livez')).toEqual({ status: 200, body: { ok: true } })
   expect(await running.get('/readyz?verbose')).toEqual({ status: 200, body: { ok: true } })
@@ -63,7 +63,7 @@ test('a relay that works is alive and ready, and ends with 0', async () => {
   expect((await running.end).code).toBe(0)
 })
 
-test('a relay whose broker is away from the start is alive, not ready, and says why, without a message to publish', async () => {
+test('a relay whose broker is unavailable from the start is alive and not ready, and reports the reason before any message is published', async () => {
   const running = await relay(shop.url, 'amqp://guest:secret@127.0.0.1:1')
   const { reason } = await becomes(running, '/readyz', 503)
   expect(reason).toBe('the publisher does not accept messages')
@@ -110,12 +110,12 @@ test('without its database a relay is alive, and not ready until it is back', as
   expect((await running.end).code).toBe(0)
 })
 
-test('any number of probes ask the database once at a time', async () => {
+test('concurrent probes send only one query at a time to the database', async () => {
   const running = await relay(shop.url)
   const client = new Client(shop.url)
   await client.connect()
   onTestFinished(() => client.end())
-  // A query for the revision of the tables has to wait.
+  // A query for the revision of the tables must wait.
   await client.query('begin')
   await client.query('lock table txbox.migrations in access exclusive mode')
   const asked = Array.from({ length: 20 }, () => running.get('/readyz'))
@@ -138,7 +138,7 @@ test('any number of probes ask the database once at a time', async () => {
   expect((await running.end).code).toBe(0)
 })
 
-test('a port that is taken is one line, and exit code 1', async () => {
+test('a port that is already in use causes one line of output and exit code 1', async () => {
   const taken = createServer()
   await new Promise<void>((resolve) => void taken.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void taken.close())

@@ -18,7 +18,7 @@ test('migrate creates the tables, and the second time finds nothing to do', asyn
   expect(second).toEqual({ code: 0, stdout: 'The tables are up to date.\n', stderr: '' })
 })
 
-test('migrate takes the database from DATABASE_URL and answers in JSON', async () => {
+test('migrate reads the address of the database from DATABASE_URL and prints JSON', async () => {
   const { code, stdout } = await txbox(['migrate', '--json', '--schema', 'second'], {
     DATABASE_URL: database.url,
   })
@@ -26,7 +26,7 @@ test('migrate takes the database from DATABASE_URL and answers in JSON', async (
   expect(JSON.parse(stdout)).toEqual({ applied: NAMES })
 })
 
-test('migrate --dry-run says what would be applied, and changes nothing', async () => {
+test('migrate --dry-run lists the migrations that would be applied, and changes nothing', async () => {
   const args = ['migrate', '--dry-run', '--database', database.url, '--schema', 'dry']
   expect((await txbox(args)).stdout).toBe(`Would apply ${NAMES.join(', ')}.\n`)
   expect(JSON.parse((await txbox([...args, '--json'])).stdout)).toEqual({ pending: NAMES })
@@ -35,7 +35,7 @@ test('migrate --dry-run says what would be applied, and changes nothing', async 
   expect((await txbox(args)).stdout).toBe('The tables are up to date.\n')
 })
 
-test('a migrate that is killed leaves nothing behind that the next one trips over', async () => {
+test('a killed migrate leaves nothing behind that makes the next one fail', async () => {
   const url = new URL(database.url)
   const proxy = await Proxy.to({ host: url.hostname, port: Number(url.port || 5432) })
   onTestFinished(() => proxy.close())
@@ -43,7 +43,7 @@ test('a migrate that is killed leaves nothing behind that the next one trips ove
   // Each migration is one process that is killed: the quick tier kills the first and the last.
   const killed = inject('tier') === 'all' ? NAMES : [NAMES[0]!, NAMES.at(-1)!]
   for (const name of killed) {
-    // The last statement of a migration, which records that the schema has had it.
+    // The last statement of a migration, which records that the migration was applied.
     const held = proxy.hold(new RegExp(`values \\(${Number(name.slice(0, 4))}, '`))
     const child = startTxbox(['migrate', '--database', url.href, '--schema', `killed ${name}`])
     const end = ended(child)
@@ -96,12 +96,15 @@ const mistakes: [string, string[], number, RegExp][] = [
   ],
 ]
 
-test.for(mistakes)('%s: one line that says what to do', async ([, args, expectedCode, expected]) => {
-  const { code, stderr, stdout } = await txbox(args)
-  expect(code).toBe(expectedCode)
-  expect(stdout).toBe('')
-  expect(stderr).toMatch(expected)
-  expect(stderr).not.toContain('secret')
-  expect(stderr).not.toMatch(/^\s+at /m)
-  if (args.length > 0) expect(stderr.trim().split('\n').length).toBe(1)
-})
+test.for(mistakes)(
+  '%s causes one line of output that says what to do',
+  async ([, args, expectedCode, expected]) => {
+    const { code, stderr, stdout } = await txbox(args)
+    expect(code).toBe(expectedCode)
+    expect(stdout).toBe('')
+    expect(stderr).toMatch(expected)
+    expect(stderr).not.toContain('secret')
+    expect(stderr).not.toMatch(/^\s+at /m)
+    if (args.length > 0) expect(stderr.trim().split('\n').length).toBe(1)
+  },
+)

@@ -4,7 +4,7 @@ import { useShop } from './use-shop.ts'
 
 const shop = useShop()
 
-/** Other tests run the command in their own process, which continues whatever the command leaves open. */
+/** Other tests run the command in their own process, which does not end when the command does. */
 test.for([
   ['migrate'],
   ['relay', '--publisher', 'stdout:', '--drain'],

@@ -24,7 +24,7 @@ beforeAll(async () => {
   await pool.end()
 })
 
-test('relay --drain writes what is due to standard output, in order, and exits', async () => {
+test('relay --drain writes the due messages to standard output, in order, and exits', async () => {
   await publish(
     { topic: 'order.paid', key: '7', payload: { n: 1 }, headers: { a: 'b' } },
     { topic: 'note', key: '7', payload: 'text', contentType: 'text/plain' },
@@ -53,7 +53,7 @@ test('relay --drain writes what is due to standard output, in order, and exits',
 })
 
 test.for(['SIGTERM', 'SIGINT'] as const)(
-  'O10 relay runs until %s, and gives its leases back',
+  'O10 relay runs until %s, and releases its leases',
   async (signal) => {
     const child = startTxbox(['relay', '--publisher', 'stdout:', '--database', database.url])
     const end = ended(child)
@@ -69,7 +69,7 @@ test.for(['SIGTERM', 'SIGINT'] as const)(
   },
 )
 
-test('relay says once in a while what it published and how far behind it is, and nothing of its leases', async () => {
+test('relay regularly logs the number of published messages and the backlog, and logs nothing about its leases', async () => {
   const child = startTxbox([
     ...['relay', '--publisher', 'stdout:', '--database', database.url],
     ...['--wakeup', 'notify', '--batch-bytes', '65536', '--log-interval-ms', '200'],
@@ -93,7 +93,7 @@ test('relay says once in a while what it published and how far behind it is, and
   expect(stderr).toMatch(/The relay .* has stopped\.\n$/)
 })
 
-test('relay --drain --timeout fails when it takes longer, and says how much is left', async () => {
+test('relay --drain --timeout fails if the drain takes longer, and reports how many messages are left', async () => {
   await publish({ topic: 'stays', payload: 1 })
   const { code, stderr } = await txbox([
     ...['relay', '--publisher', 'amqp://u:secret@127.0.0.1:1', '--drain', '--timeout', '1'],
@@ -107,7 +107,7 @@ test('relay --drain --timeout fails when it takes longer, and says how much is l
   await database.sql('delete from txbox.outbox')
 })
 
-test('N1 a reader of standard output that goes away ends the relay quietly; the rest stays in the outbox', async () => {
+test('N1 when the reader of standard output goes away, the relay ends without an error; the other messages stay in the outbox', async () => {
   await publish(...Array.from({ length: 2000 }, (_, n) => ({ topic: 'many', payload: 'x'.repeat(500) + n })))
   const child = startTxbox([
     ...['relay', '--publisher', 'stdout:', '--batch-size', '10', '--database', database.url],
@@ -141,7 +141,7 @@ const mistakes: [string, string[], number, RegExp][] = [
 ]
 
 test.for(mistakes)(
-  'relay with %s: one line that says what to do',
+  'relay with %s prints one line that says what to do',
   async ([, args, expectedCode, expected]) => {
     const { code, stderr } = await txbox(['relay', '--database', database.url, ...args])
     expect(code).toBe(expectedCode)

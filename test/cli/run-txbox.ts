@@ -10,20 +10,20 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** How a process is started differently from how a script starts it. */
+/** The differences from a process that a script starts. */
 interface Circumstances {
-  /** What somebody types, who sits at a terminal. */
+  /** The input that a user types at a terminal. */
   readonly typed?: string
   /** JavaScript that runs in the process before the command. */
   readonly before?: string
 }
 
-/** For the command, standard input and standard error are a terminal then. */
+/** Whether standard input and standard error are a terminal for the command. */
 const TERMINAL =
   "for (const s of [process.stdin, process.stderr]) Object.defineProperty(s, 'isTTY', { value: true })"
 
 /**
- * The command as a user runs it: a process of its own. For signals, for a terminal, and once for each command, to see that
+ * Runs the command as a user does, as a process: for signals, for a terminal, and once for each command, to check that
  * its process ends by itself.
  */
 export function startTxbox(
@@ -40,7 +40,7 @@ export function startTxbox(
   return child
 }
 
-/** Resolves when the process has ended, with all that it said. */
+/** Resolves when the process has ended, with its exit code and its output. */
 export function ended(child: ChildProcess): Promise<Ended> {
   let stdout = ''
   let stderr = ''
@@ -52,7 +52,7 @@ export function ended(child: ChildProcess): Promise<Ended> {
   })
 }
 
-/** Runs the command in a process of its own, to its end. */
+/** Runs the command in a separate process, to its end. */
 export function spawnTxbox(
   args: readonly string[],
   env?: Readonly<Record<string, string>>,

@@ -34,11 +34,11 @@ test('status shows backlog, parked, dead, leases and their owners, the inbox and
   expect(line('relay-1')).toMatch(/^relay-1 +2 +for [78] s/)
   expect(line('relay-2')).toMatch(/^relay-2 +1 +expired 5 min .*ago$/)
   expect(line('o1')).toMatch(/^o1 +orders +head +4 +1 +503 from the broker$/)
-  // No colours, since nobody looks at it on a terminal.
+  // There are no colors, because the output is not a terminal.
   expect(stdout).not.toContain('\u001B')
 })
 
-test('status --json has the same for programs, and tells of the last collection', async () => {
+test('status --json prints the same figures for programs, with the last collection', async () => {
   await shop.run('gc')
   const { stdout } = await shop.run('status', '--json')
   expect(stdout.trim().split('\n').length).toBe(1)
@@ -55,7 +55,7 @@ test('status --json has the same for programs, and tells of the last collection'
   expect((await shop.run('status')).stdout).toMatch(/collected +\d+ m?s ago: 20 claims and 0 dead letters in/)
 })
 
-test('status --watch shows it again and again, until Ctrl-C', async () => {
+test('status --watch repeats the figures until Ctrl-C', async () => {
   const child = startTxbox(['status', '--watch', '0.2', '--json', '--database', shop.url])
   const end = ended(child)
   let lines = 0
@@ -68,7 +68,7 @@ test('status --watch shows it again and again, until Ctrl-C', async () => {
   expect((await end).code).toBe(0)
 })
 
-test('on a terminal that wants them there are colours', async () => {
+test('status prints colors on a terminal that supports them', async () => {
   const { stdout } = await txbox(['status', '--database', shop.url], { NO_COLOR: '', FORCE_COLOR: '1' })
   expect(stdout).toContain('\u001B[31m1 letter')
 })

@@ -33,7 +33,7 @@ async function narrow(columns: number, ...args: string[]): Promise<string> {
   return stdout
 }
 
-/** Every line fits, and every word of the text is there as a whole. */
+/** Checks that every line fits, and that every word of the text is complete. */
 function expectFits(stdout: string, columns: number, text: string): void {
   expect(stdout.split('\n').filter((line) => line.length > columns)).toEqual([])
   const words = new Set(stdout.split(/\s+/))
@@ -41,7 +41,7 @@ function expectFits(stdout: string, columns: number, text: string): void {
 }
 
 test.for([60, 80, 120])(
-  'tables fit a terminal of %i columns, and nothing breaks inside words',
+  'tables fit a terminal of %i columns, and no line breaks inside a word',
   async (columns) => {
     await die('0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60')
     await shop.sql(
@@ -65,7 +65,7 @@ test.for([60, 80, 120])(
   },
 )
 
-test('N2 control characters of messages are shown, and not obeyed', async () => {
+test('N2 control characters of messages are shown escaped, and have no effect on the terminal', async () => {
   const evil = String.raw`E'\u001b]0;owned\u0007\u009b31m\nnext line\u202egpj.exe'`
   await die(`a`, { topic: evil, key: evil, error: evil })
   await shop.sql(parked('b', { key: evil, order_key: evil, topic: evil, due_at: 'now()', error: evil }))
@@ -89,7 +89,7 @@ test('N2 control characters of messages are shown, and not obeyed', async () => 
   )
 })
 
-test('a reader that goes away ends the command quietly', async () => {
+test('when the reader of its output goes away, the command ends without an error', async () => {
   await shop.sql(
     `insert into txbox.parked (shard, id, topic, content_type, headers, payload, dead_at, attempts, error)
      select 0, n::text, 'orders', 'c', '{}', 'x', now(), 1, repeat('x', 2000) from generate_series(1, 1000) as n`,
@@ -101,19 +101,22 @@ test('a reader that goes away ends the command quietly', async () => {
   expect([code, stderr]).toEqual([0, ''])
 })
 
-test.for(['n\n', '\n', ''])('%j at the question changes nothing, and is no failure', async (typed) => {
-  await die('a')
-  const { code, stdout, stderr } = await spawnTxbox(
-    ['dead-letters', 'discard', 'a'],
-    { DATABASE_URL: shop.url },
-    { typed },
-  )
-  expect([code, stdout]).toEqual([0, 'Nothing was changed.\n'])
-  expect(stderr).toContain('Discard? [y/N]')
-  expect((await shop.sql('select 1 from txbox.parked')).rowCount).toBe(1)
-})
+test.for(['n\n', '\n', ''])(
+  'the answer %j to the question changes nothing, and is no failure',
+  async (typed) => {
+    await die('a')
+    const { code, stdout, stderr } = await spawnTxbox(
+      ['dead-letters', 'discard', 'a'],
+      { DATABASE_URL: shop.url },
+      { typed },
+    )
+    expect([code, stdout]).toEqual([0, 'Nothing was changed.\n'])
+    expect(stderr).toContain('Discard? [y/N]')
+    expect((await shop.sql('select 1 from txbox.parked')).rowCount).toBe(1)
+  },
+)
 
-test('y at the question does it', async () => {
+test('the answer y to the question discards the dead letters', async () => {
   await die('a')
   const { code, stdout } = await spawnTxbox(
     ['dead-letters', 'discard', 'a'],

@@ -5,7 +5,7 @@ import { spawnTxbox, txbox } from './run-txbox.ts'
 const SECRET_URL = 'postgres://shop:hidden-word@db.example/shop'
 
 test.for(['18.20.8', '20.19.0', '22.11.0'])(
-  'on Node.js %s one sentence names the version that it needs',
+  'on Node.js %s the command prints one sentence that names the required version',
   async (version) => {
     const before = `Object.defineProperty(process.versions, 'node', { value: '${version}' })`
     const { code, stdout, stderr } = await spawnTxbox(['--help'], {}, { before })
@@ -16,14 +16,14 @@ test.for(['18.20.8', '20.19.0', '22.11.0'])(
 
 const STARTERS = ['cli/dist/main.js', 'txbox/dist/main.js', 'command/dist/start-txbox.js']
 test.for(STARTERS)(
-  'what an old Node.js cannot read is not imported before its version is known: %s',
+  'code that an old Node.js cannot parse is imported only after the check of the version: %s',
   (file) => {
     const url = new URL(`../../packages/${file}`, import.meta.url)
     expect(readFileSync(url, 'utf8')).not.toMatch(/^import /m)
   },
 )
 
-test('--version is that of the package', async () => {
+test('--version prints the version of the package', async () => {
   const manifest = readFileSync(new URL('../../packages/cli/package.json', import.meta.url), 'utf8')
   const { version } = JSON.parse(manifest) as { version: string }
   expect((await txbox(['--version'])).stdout).toBe(`${version}\n`)
@@ -42,12 +42,15 @@ const misplaced: [string, string[]][] = [
   ['an URL without slashes', ['status', '--database', 'postgres:shop:hidden-word@db']],
 ]
 
-test.for(misplaced)('N2 a URL in the place of %s is wrong usage, and not shown', async ([, args]) => {
-  const { code, stdout, stderr } = await txbox(args)
-  expect([code, stdout]).toEqual([2, ''])
-  expect(stderr).toMatch(/^txbox: .*\n$/)
-  expect(stderr).not.toContain('hidden-word')
-})
+test.for(misplaced)(
+  'N2 a URL in the place of %s is wrong usage, and the URL is not shown',
+  async ([, args]) => {
+    const { code, stdout, stderr } = await txbox(args)
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(/^txbox: .*\n$/)
+    expect(stderr).not.toContain('hidden-word')
+  },
+)
 
 test('the hint names the help of the subcommand', async () => {
   expect((await txbox(['relay', '--nonsense'])).stderr).toContain("(see 'npx @txbox/cli relay --help')")
@@ -56,7 +59,7 @@ test('the hint names the help of the subcommand', async () => {
   )
 })
 
-test('a port that is none is wrong usage', async () => {
+test('an invalid port is wrong usage', async () => {
   const { code, stderr } = await txbox(['relay', '--publisher', 'stdout:', '--health-port', '70000'])
   expect([code, stderr]).toEqual([2, expect.stringContaining('Expected a port, from 0 to 65535.')])
 })

@@ -4,11 +4,11 @@ import { createDatabase } from '../support/servers/postgres-databases.ts'
 
 export interface DatabaseUrl {
   readonly url: string
-  /** Runs SQL in it; several statements are fine. */
+  /** Runs SQL in the database; the text may contain several statements. */
   sql(text: string): Promise<QueryResult>
 }
 
-/** Gives a test file a database of its own, empty, by its address. */
+/** Gives a test file the address of a new, empty database. */
 export function useDatabaseUrl(): DatabaseUrl {
   let url = ''
   let pool: Pool | undefined

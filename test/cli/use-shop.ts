@@ -4,7 +4,7 @@ import { migrate } from '@txbox/postgres'
 import { txbox, type Ended } from './run-txbox.ts'
 import { useDatabaseUrl, type DatabaseUrl } from './use-database-url.ts'
 
-/** A database with our tables, and the command on it. */
+/** A database with the tables of txbox, and the command on it. */
 export function useShop(): DatabaseUrl & { run(...args: string[]): Promise<Ended> } {
   const database = useDatabaseUrl()
   beforeAll(async () => {
@@ -21,7 +21,7 @@ export function useShop(): DatabaseUrl & { run(...args: string[]): Promise<Ended
   }
 }
 
-/** Claims of a consumer, the first so many of which have expired. */
+/** Inserts claims of a consumer; the given number of them have expired. */
 export function claims(expired: number, live: number): string {
   return `insert into txbox.inbox (consumer, key, processed_at, expires_at)
     select 'c', n::text, now() - interval '2 days', now() + (case when n <= ${expired} then -1 else 1 end) * interval '1 hour'

@@ -4,7 +4,7 @@ import { InboxUnderTest } from '../support/inbox-under-test.ts'
 import { onEachKind, useRoot, useTarget } from '../support/target.ts'
 
 /*
- * What nodes of a cluster answer, raised by a server that is in none: SIGNAL takes any number.
+ * Errors of the nodes of a cluster, raised by a server that is not in a cluster: SIGNAL accepts any number.
  */
 const target = useTarget()
 
@@ -18,7 +18,7 @@ const NO_PRIMARY_COMPONENT =
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('I5 run makes another attempt after a conflict of the group, and pauses longer than after a deadlock', async () => {
+  test('I5 run makes another attempt after a conflict of the group, after a longer pause than after a deadlock', async () => {
     const subject = new InboxUnderTest(target, root)
     const startedAt = performance.now()
     const outcome = await subject.inbox.run({ id: 'x' }, async (tx, message, context) => {
@@ -63,7 +63,7 @@ onEachKind(target, (kind) => {
     })
     afterEach(() => target.sql('delete from refusing'))
 
-    /** The group refuses every change of a lease for as long. */
+    /** The group refuses every change of a lease for this time. */
     const acquire = async (refusingMs: number): Promise<number> => {
       await target.sql('insert into refusing select sysdate(6) + interval ? microsecond', [refusingMs * 1000])
       const leases = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!.leases()
@@ -75,7 +75,7 @@ onEachKind(target, (kind) => {
       }
     }
 
-    test('O10 a lease is acquired although the group has refused the first attempts', async () => {
+    test('O10 a lease is acquired even if the group refuses the first attempts', async () => {
       // The pauses before the fifth attempt are 375 ms at least.
       expect(await acquire(300)).toBe(1)
     })

@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => pool.end())
 
-/** One key has nearly all that is parked; two others, of its shard too, have a few. */
+/** One key has nearly all parked messages; two other keys of its shard have a few. */
 async function fillTables(): Promise<void> {
   for (let from = 1; from <= ROWS; from += 10_000) {
     const rows = Array.from({ length: 10_000 }, (_, index) => {
@@ -53,7 +53,7 @@ async function fillTables(): Promise<void> {
   named = (rows as { place: string; stamp: string }[]).map(({ place, stamp }) => `[${place},${stamp}]`)
 }
 
-/** Rows that the server has looked at for the statement, which is taken back. */
+/** The number of rows that the server has examined for the statement, which is rolled back. */
 async function looksOf(statement: string): Promise<number> {
   await pool.query('start transaction')
   await pool.query('flush local status')
@@ -64,9 +64,9 @@ async function looksOf(statement: string): Promise<number> {
   return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0)
 }
 
-test('O4 a key with very many parked messages does not slow the statements on others', async () => {
+test('O4 a key with very many parked messages does not slow down statements on other keys', async () => {
   await fillTables()
-  // As the server does by itself after some seconds.
+  // The server does this by itself after some seconds.
   await pool.query('analyze table txbox_parked')
   const list = (numbers: readonly (bigint | string)[]): string => `[${numbers.join()}]`
   const [place, stamp] = JSON.parse(named[900]!) as [number, number]

@@ -13,7 +13,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const NAME = 'outbox/03'
 const lease: Lease = { name: NAME, owner: 'me', term: 7n, crashes: 0, inFlight: undefined }
-/** What nobody has put there: it is looked for. */
+/** An id that does not exist, and is searched for. */
 const refused: Settlement = {
   accepted: [],
   refused: [refusalOf({ seq: 1n, stamp: 1 }, 60_000)],
@@ -53,7 +53,7 @@ beforeEach(() =>
 
 for (const library of ['kysely', 'mysql2'] as const) {
   describe.each([1, 0] as const)(`${library}, autocommit = %s`, (autocommit) => {
-    test('whether a connection commits by itself is told right', async () => {
+    test('the autocommit state of a connection is reported correctly', async () => {
       const { root, ports } = await remote(library, autocommit)
       const transaction = await root.begin()
       const { server } = (await ports.bind(transaction.tx)) as MysqlSession
@@ -62,20 +62,20 @@ for (const library of ['kysely', 'mysql2'] as const) {
     })
 
     test.for(Object.entries(statements))(
-      'O10 a connection that gives no answer to %s is thrown out of its pool',
+      'O10 a connection that gives no answer to %s is removed from its pool',
       async ([, run]) => {
         const { network, root, relay } = await remote(library, autocommit)
         await run(relay)
-        // The only connection is back in its pool, and so are its settings.
+        // The only connection is back in its pool, with its original settings.
         await (await root.begin()).rollback()
         network.abandon()
         await expect(run(relay)).rejects.toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE' })
-        // The pool has no other.
+        // The pool has no other connection.
         await run(relay)
       },
     )
 
-    test('a connection goes back to its pool with the settings that it had', async () => {
+    test('a connection returns to its pool with its original settings', async () => {
       const { root, relay } = await remote(library, autocommit)
       const settings = async (): Promise<unknown> => {
         const transaction = await root.begin()

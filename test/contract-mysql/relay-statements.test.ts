@@ -52,7 +52,7 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
     return other
   }
 
-  test('O7 a settlement waits for a takeover that is in flight, and settles nothing when it was taken', async () => {
+  test('O7 a settlement waits for a takeover that is in flight, and settles nothing when the lease was taken', async () => {
     const other = await takeOver()
     const settling = expect(relay.settle(lease, SHARD, accepted(rows))).rejects.toThrow(LeaseLostError)
     await target.blocked(1)
@@ -61,7 +61,7 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
     expect(await outbox.backlogSize()).toBe(160)
   })
 
-  test('O7 the same when the takeover is rolled back: the settlement goes through', async () => {
+  test('O7 a settlement that waits for a takeover is applied when the takeover is rolled back', async () => {
     const other = await takeOver()
     const settling = relay.settle(lease, SHARD, accepted(rows))
     await target.blocked(1)
@@ -83,14 +83,14 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
     expect(await outbox.backlogSize()).toBe(160)
   })
 
-  test('messages that were deleted by hand are no reason to think the lease lost', async () => {
+  test('messages that were deleted by hand do not make the lease count as lost', async () => {
     await relay.settle(lease, SHARD, accepted(rows.slice(0, 4)))
     await relay.settle(lease, SHARD, accepted(rows.slice(0, 4)))
     await relay.settle(lease, SHARD, accepted(rows))
     expect(await outbox.backlogSize()).toBe(150)
   })
 
-  test("O12 it deletes up to a producer's uncommitted row, and does not wait for it", async () => {
+  test("O12 a settlement deletes rows next to a producer's uncommitted row without waiting for it", async () => {
     const producer = await root.begin()
     await producer.exec(
       "insert into txbox_outbox (shard, id, topic, content_type, headers, payload, created_at) values (?, 'open', 't', 't', '{}', '', utc_timestamp(6))",

@@ -9,7 +9,7 @@ import { useTarget } from '../support/target.ts'
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-/** A relay's store on connections as somebody may have set them up. */
+/** A relay's store on connections with unusual settings. */
 async function startOn(options: PoolOptions, session?: string): Promise<StoreUnderTest> {
   const pool = createPool({ uri: outbox.url(), ...options })
   onTestFinished(() => pool.end())
@@ -25,7 +25,7 @@ async function startOn(options: PoolOptions, session?: string): Promise<StoreUnd
   return relay
 }
 
-/** All that a store writes. */
+/** Calls every operation of a store that writes. */
 async function settleInEveryWay(relay: StoreUnderTest): Promise<void> {
   const { store, lease, leases } = relay
   const ids = await relay.publish('k', 'k', 'k', 'l', undefined)
@@ -90,7 +90,7 @@ test('O18 verdicts that are larger than a packet are settled, those of one key i
   expect(JSON.parse(due[0]!.errors!)).toEqual(JSON.parse(errors))
 })
 
-test('O18 an error whose characters the column cannot hold is stored in others', async () => {
+test('O18 characters of an error that the column cannot hold are replaced', async () => {
   const relay = await startOn({}, "set session sql_mode = 'STRICT_ALL_TABLES'")
   const alter = (charset: string): Promise<unknown> =>
     outbox.sql(
@@ -107,7 +107,7 @@ test('O18 an error whose characters the column cannot hold is stored in others',
   expect(row?.['error']).toBe('\\u{e9} \\u{201c}quoted\\u{201d} \\u{1f600} \\u{d800}')
 })
 
-test('O18 a right that is missing is reported', async () => {
+test('O18 a missing privilege is reported', async () => {
   const relay = await startOn({})
   const ids = await relay.publish('k')
   const read = await relay.read()

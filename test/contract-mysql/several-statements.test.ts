@@ -5,7 +5,7 @@ import { useTarget, type Root } from '../support/target.ts'
 
 const target = useTarget()
 
-describe.each(['mysql2', 'Kysely'])('%s that takes several statements in one text', (library) => {
+describe.each(['mysql2', 'Kysely'])('%s that accepts several statements in one text', (library) => {
   let root: Root
   beforeAll(() => void (root = target.openOdd(`${library} that takes several statements in one text`)))
   afterAll(() => root.close())
@@ -17,7 +17,7 @@ describe.each(['mysql2', 'Kysely'])('%s that takes several statements in one tex
     'savepoint mine; rollback; begin; select 1',
     'insert into effects (name) values (1); commit and chain',
   ])(
-    'I7 fn puts another transaction in place of its own in one text: TransactionAbortedError (%s)',
+    'I7 fn replaces its transaction by another one in one text: TransactionAbortedError (%s)',
     async (text) => {
       const subject = new InboxUnderTest(target, root)
       for (const way of WAYS) {
@@ -27,7 +27,7 @@ describe.each(['mysql2', 'Kysely'])('%s that takes several statements in one tex
     },
   )
 
-  test('I7 several statements that leave the claim where it is, and a semicolon in a text: processed', async () => {
+  test('I7 several statements that do not affect the claim, and a semicolon in a string, are processed', async () => {
     const subject = new InboxUnderTest(target, root)
     for (const way of WAYS) {
       const outcome = await subject.deliver(way, { id: way }, async (tx, message, context) => {
@@ -40,7 +40,7 @@ describe.each(['mysql2', 'Kysely'])('%s that takes several statements in one tex
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([2, ['process', 'run']])
   })
 
-  test('an isolation level that holds SQL reaches no server', async () => {
+  test('an isolation level that contains SQL is never sent to a server', async () => {
     const isolation = 'read committed; drop table effects; -- ' as 'read committed'
     await expect(root.database.transact(() => Promise.resolve(), { isolation })).rejects.toThrow(
       "'isolation'",

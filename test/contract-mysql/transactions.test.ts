@@ -29,14 +29,17 @@ onEachKind(target, (kind) => {
     'commit; start transaction',
     'rollback; begin; select 1',
   ])('I7 fn runs statements that end its transaction: %s', (statements) => {
-    test.for(WAYS)('TransactionAbortedError, and it is not reported as processed (%s)', async (way) => {
-      const subject = new InboxUnderTest(target, root)
-      const delivered = subject.deliver(way, { id: 'x' }, async (tx, message, context) => {
-        await subject.handle(tx, message, context)
-        for (const statement of statements.split(';')) await target.exec(tx, statement)
-      })
-      await expect(delivered).rejects.toThrow(TransactionAbortedError)
-    })
+    test.for(WAYS)(
+      'process rejects with TransactionAbortedError, and does not report processed (%s)',
+      async (way) => {
+        const subject = new InboxUnderTest(target, root)
+        const delivered = subject.deliver(way, { id: 'x' }, async (tx, message, context) => {
+          await subject.handle(tx, message, context)
+          for (const statement of statements.split(';')) await target.exec(tx, statement)
+        })
+        await expect(delivered).rejects.toThrow(TransactionAbortedError)
+      },
+    )
   })
 
   test.for(['commit', 'rollback'])(
@@ -55,7 +58,7 @@ onEachKind(target, (kind) => {
     },
   )
 
-  test('I7 fn runs statements of which nobody can tell what they do, and that leave its transaction alone: processed', async () => {
+  test('I7 fn runs statements with unknown effects that do not affect its transaction: processed', async () => {
     const subject = new InboxUnderTest(target, root)
     await target.sql('drop procedure if exists harmless')
     await target.sql('create procedure harmless() begin do 1; end')
@@ -72,7 +75,7 @@ onEachKind(target, (kind) => {
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([2, ['process', 'run']])
   })
 
-  test('I7 fn does not wait for the statements that put another transaction in place of its own', async () => {
+  test('I7 fn does not wait for the statements that replace its transaction by another one', async () => {
     const subject = new InboxUnderTest(target, root)
     for (let time = 0; time < 20; time += 1) {
       const unawaited: Promise<unknown>[] = []
@@ -84,7 +87,7 @@ onEachKind(target, (kind) => {
     }
   })
 
-  test('I1 outside a transaction a duplicate too is refused as such', async () => {
+  test('I1 outside a transaction a duplicate is refused too, because there is no transaction', async () => {
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'x' })
     const transaction = await root.begin()
@@ -96,7 +99,7 @@ onEachKind(target, (kind) => {
     expect(subject.calls).toBe(1)
   })
 
-  test('a failed statement that ends nothing is no reason to roll back', async () => {
+  test('a failed statement that does not end the transaction is no reason to roll back', async () => {
     const subject = new InboxUnderTest(target, root)
     for (const [what, fail] of Object.entries(target.recoverable)) {
       const outcome = await subject.process({ id: what }, async (tx, message, context) => {
@@ -108,7 +111,7 @@ onEachKind(target, (kind) => {
     expect(await subject.effects()).toBe(Object.keys(target.recoverable).length)
   })
 
-  test('I7 a lock wait that timed out ends the transaction where innodb_rollback_on_timeout is on', async () => {
+  test('I7 a lock wait timeout ends the transaction if innodb_rollback_on_timeout is on', async () => {
     const subject = new InboxUnderTest(target, root)
     const [row] = await target.sql('select cast(@@innodb_rollback_on_timeout + 0 as char) as rolls_back')
     await target.sql('insert into counters (name, n) values (?, 0)', [subject.consumer])
@@ -129,7 +132,7 @@ onEachKind(target, (kind) => {
     expect([await subject.claimedKeys(), await subject.effects()]).toEqual([[], 0])
   })
 
-  test('after a transaction that DDL has ended nothing is written, and the connection serves on', async () => {
+  test('after DDL has ended a transaction nothing is written, and the connection can still be used', async () => {
     const subject = new InboxUnderTest(target, root)
     const transaction = await root.begin()
     await subject.inbox.process(transaction.tx, { id: 'before' }, () => undefined)
@@ -142,7 +145,7 @@ onEachKind(target, (kind) => {
     expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'processed' })
   })
 
-  test('a connection goes back to its pool with the settings that it had', async () => {
+  test('a connection returns to its pool with its original settings', async () => {
     const settings = async (): Promise<unknown> => {
       const transaction = await root.begin()
       const rows = await transaction.exec(
@@ -170,7 +173,7 @@ onEachKind(target, (kind) => {
     expect(await settings()).toEqual(before)
   })
 
-  test('transact refuses to report a transaction as committed that a deadlock has rolled back', async () => {
+  test('transact does not report a transaction as committed that a deadlock has rolled back', async () => {
     const subject = new InboxUnderTest(target, root)
     const [abort] = Object.values(target.abortions)
     const transacted = root.database.transact(async (tx) => {
@@ -183,7 +186,7 @@ onEachKind(target, (kind) => {
 
   describe('after a deadlock the server continues as if the transaction were still open', () => {
     const [abort] = Object.values(target.abortions)
-    // As many releases of MariaDB do by themselves: what comes next opens another transaction.
+    // As in many releases of MariaDB, the next statement opens another transaction.
     const goOn = async (tx: TransactionHandle, name: string): Promise<void> => {
       await expect(abort!(tx)).rejects.toThrow()
       await target.exec(tx, 'set session autocommit = 0')
@@ -192,25 +195,28 @@ onEachKind(target, (kind) => {
     afterEach(async () => {
       const transaction = await root.begin()
       await transaction.exec('set session autocommit = 0')
-      // To what it was.
+      // Restores the setting.
       await transaction.rollback()
     })
 
-    test.for(WAYS)('I7 fn swallows it: TransactionAbortedError, and nothing stays (%s)', async (way) => {
-      const subject = new InboxUnderTest(target, root)
-      const delivered = subject.deliver(way, { id: 'x' }, (tx) => goOn(tx, subject.consumer))
-      await expect(delivered).rejects.toThrow(TransactionAbortedError)
-      expect([await subject.claimedKeys(), await subject.effects()]).toEqual([[], 0])
-    })
+    test.for(WAYS)(
+      'I7 fn swallows the deadlock: TransactionAbortedError, and nothing is stored (%s)',
+      async (way) => {
+        const subject = new InboxUnderTest(target, root)
+        const delivered = subject.deliver(way, { id: 'x' }, (tx) => goOn(tx, subject.consumer))
+        await expect(delivered).rejects.toThrow(TransactionAbortedError)
+        expect([await subject.claimedKeys(), await subject.effects()]).toEqual([[], 0])
+      },
+    )
 
-    test('transact does not commit what comes next', async () => {
+    test('transact does not commit the statements after the deadlock', async () => {
       const subject = new InboxUnderTest(target, root)
       const transacted = root.database.transact((tx) => goOn(tx, subject.consumer))
       await expect(transacted).rejects.toThrow(TransactionAbortedError)
       expect(await subject.effects()).toBe(0)
     })
 
-    test('nothing is claimed or published in what comes next, until it is rolled back', async () => {
+    test('nothing is claimed or published after the deadlock until ROLLBACK', async () => {
       const subject = new InboxUnderTest(target, root)
       const expected = kind.library === 'kysely' ? TransactionAbortedError : NotInTransactionError
       const transaction = await root.begin()
@@ -228,10 +234,10 @@ onEachKind(target, (kind) => {
     })
   })
 
-  test('O13 a packet that the server would refuse is refused before: nothing is written, and the transaction is whole', async () => {
+  test('O13 a packet that the server would refuse is refused before it is sent: nothing is written, and the transaction is intact', async () => {
     const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!
     const transaction = await root.begin()
-    // As if the server took no more: a setting of the whole server is not for a test to change.
+    // As if this were the server's limit: a test must not change a setting of the whole server.
     const session = (await ports.bind(transaction.tx)) as MysqlSession
     session.server = { ...session.server, maxStatementBytes: 1_000_000 }
     const stored = (id: string, bytes: number): StoredMessage => ({
@@ -258,7 +264,7 @@ onEachKind(target, (kind) => {
     expect(rows.map((row) => row['id'])).toEqual(halves.map(({ id }) => id))
   })
 
-  test('I13 a batch that does not fit into one packet is claimed by several statements, and one claim that does not is refused', async () => {
+  test('I13 a batch that does not fit into one packet is claimed by several statements; a single claim that does not fit is refused', async () => {
     const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!
     const consumer = `packets/${kind.name}`
     const claimOf = (n: number): Claim => ({
@@ -288,7 +294,7 @@ onEachKind(target, (kind) => {
     expect((await target.claims(consumer)).length).toBe(100)
   })
 
-  // Kysely does not say that a statement was outside of a transaction.
+  // Kysely does not report that a statement was outside a transaction.
   if (kind.library === 'mysql2')
     test('I13 a batch of several statements whose transaction ends between them leaves no claim behind', async () => {
       const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!

@@ -9,7 +9,7 @@ const target = useTarget()
 const kind = target.kinds.find(({ name }) => name.includes('callback'))!
 const root = useRoot(target, kind)
 
-/** A connection in the hull of some other library: what goes to the server cannot be seen from outside. */
+/** A connection wrapped by another library, so that its statements cannot be observed from outside. */
 async function begin(): Promise<{
   tx: TransactionHandle
   end: (how: 'commit' | 'rollback') => Promise<void>
@@ -27,7 +27,7 @@ async function begin(): Promise<{
   }
 }
 
-test('a connection that cannot be watched serves as well', async () => {
+test('a connection that cannot be monitored can still be used', async () => {
   const subject = new InboxUnderTest(target, root)
   const { tx, end } = await begin()
   const outcomes = [
@@ -40,7 +40,7 @@ test('a connection that cannot be watched serves as well', async () => {
   expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
 })
 
-test('I7 its transaction that DDL has ended is noticed after the handler, and before a message is stored', async () => {
+test('I7 a transaction that DDL has ended is detected after the handler, and before a message is stored', async () => {
   const subject = new InboxUnderTest(target, root)
   const { tx } = await begin()
   const delivered = subject.inbox.process(tx, { id: 'x' }, async () => {
@@ -50,7 +50,7 @@ test('I7 its transaction that DDL has ended is noticed after the handler, and be
   await expect(outboxOf(root).publish(tx, { topic: 't', payload: 1 })).rejects.toThrow(NotInTransactionError)
 })
 
-test('outside a transaction it is refused, and the claim is deleted again', async () => {
+test('outside a transaction such a connection is refused, and the claim is deleted again', async () => {
   const subject = new InboxUnderTest(target, root)
   const { tx } = await begin()
   await target.exec(tx, 'commit')

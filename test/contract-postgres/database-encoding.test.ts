@@ -26,7 +26,7 @@ onEachKind(target, (kind) => {
     await target.sql(`drop database "${database}"`)
   })
 
-  test('K3 O13 text that the encoding of the database does not have is an InvalidMessageError, and nothing is written', async () => {
+  test('K3 O13 text with characters that the encoding of the database lacks is an InvalidMessageError, and nothing is written', async () => {
     const subject = new InboxUnderTest(target, root)
     const outbox = outboxOf(root)
     const euro = '\u20ac'
@@ -43,7 +43,7 @@ onEachKind(target, (kind) => {
       expect(isTxboxError(error) && error.retryable).toBe(false)
     }
     expect(subject.calls).toBe(0)
-    // What it has is stored as it is.
+    // Text that the encoding supports is stored unchanged.
     expect(await subject.inbox.run({ id: '\u00fc' }, subject.handle)).toMatchObject({ status: 'processed' })
     expect(await subject.inbox.run({ id: '\u00fc' }, subject.handle)).toMatchObject({ status: 'duplicate' })
   })

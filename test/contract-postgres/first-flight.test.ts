@@ -46,7 +46,7 @@ for (const pipeline of [false, true]) {
   test(`I2 run on ${kind} continues when its prepared claim has been deallocated`, async () => {
     const { run, effects } = inboxOn({ pipeline })
     expect(await run('1')).toBe('processed')
-    // The first of a pool looks at the tables before it claims.
+    // The first run on a pool checks the revision of the tables before it claims.
     expect(await run('1')).toBe('duplicate')
     expect(await run('2', 'deallocate all')).toBe('processed')
     expect(await run('3')).toBe('processed')
@@ -54,13 +54,13 @@ for (const pipeline of [false, true]) {
     expect(await effects()).toEqual(['1', '2', '3'])
   })
 
-  test(`I2 run on ${kind} continues when a pooler has put another client's prepared claim there`, async () => {
+  test(`I2 run on ${kind} continues when the pooler's connection has another client's prepared claim`, async () => {
     const { pool, run, effects } = inboxOn({ pipeline })
     expect(await run('0')).toBe('processed')
     expect(await run('1')).toBe('processed')
     const { rows } = await pool.query<{ name: string }>('select name from pg_prepared_statements')
     const client = await pool.connect()
-    // Another connection of the same pool: its server already knows the name, for something else.
+    // On another connection of the same pool, the server already has a statement with this name.
     client.release(true)
     for (const { name } of rows) await pool.query(`prepare "${name}" as select 1`)
     expect(rows.length).toBe(1)
@@ -70,7 +70,7 @@ for (const pipeline of [false, true]) {
   })
 }
 
-test('I1 a dialect that does not say how many rows were written is refused, not taken for a duplicate', async () => {
+test('I1 a dialect that does not report how many rows were written is refused, and not treated as a duplicate', async () => {
   class SilentDriver extends PostgresDriver {
     override async acquireConnection() {
       const connection = await super.acquireConnection()

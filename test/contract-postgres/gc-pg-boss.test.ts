@@ -39,7 +39,7 @@ test('pg-boss runs the collector: on schedule, one job at a time, with the figur
   expect(await output()).toMatchObject({ inbox: 5, deadLetters: 0, complete: true })
 })
 
-test('what is no pg-boss is refused', async () => {
+test('a value that is not a pg-boss is refused', async () => {
   const gc = createGarbageCollector({ database: root.database })
   await expect(scheduleWithPgBoss({} as never, gc, '* * * * *')).rejects.toThrow(InvalidOptionError)
 })

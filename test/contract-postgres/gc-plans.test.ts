@@ -38,7 +38,7 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[]
 }
 
-/** Plans it, carries it out, and commits. */
+/** Plans the statement, executes it, and commits. */
 async function planOf(text: string, values: readonly unknown[]): Promise<PlanNode[]> {
   const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
     `explain (analyze, buffers, format json) ${text}`,
@@ -58,7 +58,7 @@ test.for([
     'waiting_dead_at',
   ],
 ] as const)(
-  'G2 an index serves the search for %s, and rows are deleted where they stand',
+  'G2 an index serves the search for %s, and rows are deleted by their addresses',
   async ([, text, values, index]) => {
     const plan = await planOf(text, values)
     const scans = plan.filter(
@@ -71,7 +71,7 @@ test.for([
   },
 )
 
-test('G2 with a pinned vacuum horizon a batch does not walk over all that the run has removed', async () => {
+test('G2 with a pinned vacuum horizon a batch does not scan all rows that the run has removed', async () => {
   const reader = new Client(await databaseUrl(target))
   await reader.connect()
   await reader.query('begin isolation level repeatable read')
@@ -89,6 +89,6 @@ test('G2 with a pinned vacuum horizon a batch does not walk over all that the ru
   }
   await reader.query('rollback')
   await reader.end()
-  // The first and the last batch cost about the same, though thirty-nine thousand dead entries lie before the last.
+  // The first and the last batch cost about the same, although 39,000 dead entries are before the last one.
   expect(blocks.at(-1)! / blocks[0]!).toBeLessThan(2)
 })

@@ -10,7 +10,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const root = useRoot(target, target.kinds[0]!)
 
-test('rows with infinite instants hold up no other, and are listed', async () => {
+test('rows with infinite instants block no other row, and are listed', async () => {
   await publishAll(
     root,
     ['altered', 'beside'].map((id) => ({ topic: 't', key: id, id, payload: {} })),
@@ -26,7 +26,7 @@ test('rows with infinite instants hold up no other, and are listed', async () =>
   expect(letter!.deadAt.toISOString()).toBe('9999-12-31T00:00:00.000Z')
 })
 
-test('a claim that was made at an infinite instant is a claim', async () => {
+test('a claim with an infinite instant is a valid claim', async () => {
   const inbox = createInbox({ database: root.database, consumer: 'c' })
   await inbox.run({ id: 'a' }, () => 1)
   await target.sql("update txbox.inbox set processed_at = 'infinity'")

@@ -13,7 +13,7 @@ const target = useTarget()
 const integer = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 const address = fc.record({ block: fc.nat({ max: 2 ** 32 - 1 }), offset: fc.nat({ max: 2 ** 16 - 1 }) })
 
-test('the server takes numbers and addresses for the same as text and in binary', async () => {
+test('the server reads the same numbers and addresses from text and from binary', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(integer), fc.array(address), async (numbers, places) => {
       const addresses = places.map(({ block, offset }) => block * 2 ** 16 + offset)

@@ -10,7 +10,7 @@ import { useTarget } from '../support/target.ts'
 const target = useTarget({ migrated: false })
 const outbox = useOutboxTarget(target, { migrated: false })
 
-/** Roles are the server's, not the database's: others may test at the same time. */
+/** Roles belong to the server, not to the database, and other tests may run at the same time. */
 const owner = `txbox_owner_${randomBytes(4).toString('hex')}`
 
 function poolOfOwner(): Pool {
@@ -33,7 +33,7 @@ describe('a user who may not create schemas', () => {
     expect((await migrate(pool, { schema: 'mine' })).applied).toEqual([])
   })
 
-  test('does the same with a Migrator of Kysely', async () => {
+  test('migrates that schema with a Migrator of Kysely too', async () => {
     const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: poolOfOwner() }) })
     onTestFinished(() => db.destroy())
     await target.sql(`create schema "also mine" authorization ${owner}`)

@@ -12,7 +12,7 @@ const shards = Array.from({ length: 16 }, (_, shard) => shard)
 const parked = parkedStatements('txbox')
 const inbox = inboxStatements('txbox')
 
-/** A young table has none, or such as its first rows left: the relay must not depend on when the next come. */
+/** A new table has no statistics, or those of its first rows: the relay must not depend on their next update. */
 const STATISTICS = ['never analysed', 'analysed at five rows', 'analysed'] as const
 type Statistics = (typeof STATISTICS)[number]
 
@@ -38,7 +38,7 @@ describe('tables of two hundred thousand rows', () => {
   })
   afterAll(() => client.end())
 
-  /** Plans the statement, carries it out, and takes it back. */
+  /** Plans the statement, executes it, and rolls it back. */
   async function planOf(text: string, values: readonly unknown[]): Promise<PlanNode[]> {
     await client.query('begin')
     const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
@@ -93,17 +93,17 @@ describe('tables of two hundred thousand rows', () => {
   const numbersOf = (shard: number, count: number): ReturnType<typeof rowsOf> =>
     rowsOf('outbox', 'seq', `shard = ${shard}`, count)
 
-  /** As reads name the server. */
+  /** The identity of the server, as reads name it. */
   async function server(): Promise<string> {
     const { rows } = await client.query<{ server: string }>(relay.server)
     return rows[0]!.server
   }
 
-  /** Nothing but the primary key leads to rows of the table. */
+  /** Checks that rows of the table are found only by the primary key. */
   function expectPrimaryKeyOnly(plan: readonly PlanNode[], table: 'outbox' | 'inbox'): void {
     for (const node of plan) {
       const reads = node['Node Type'].includes('Scan') && node['Relation Name'] === table
-      // These two follow what an index has found.
+      // These two nodes follow the result of an index.
       const follows = ['Bitmap Heap Scan', 'Tid Scan'].includes(node['Node Type'])
       if (reads && !follows) expect(node['Index Name']).toBe(`${table}_pkey`)
     }
@@ -111,7 +111,7 @@ describe('tables of two hundred thousand rows', () => {
     expect(indexes).toContain(`${table}_pkey`)
   }
 
-  /** Rows of the table that the statement looked at. */
+  /** The number of rows of the table that the statement examined. */
   function touched(plan: readonly PlanNode[], table: string): number {
     return plan
       .filter((node) => node['Node Type'].includes('Scan') && node['Relation Name'] === table)
@@ -123,9 +123,9 @@ describe('tables of two hundred thousand rows', () => {
   }
 
   describe.each(STATISTICS)('outbox, %s', (statistics) => {
-    // Once for all: no test changes anything that stays.
+    // The tables are filled once, because every test rolls its changes back.
     beforeAll(async () => {
-      // Each shard has its share, one has all the rest, and one has none.
+      // Each shard has a share of the messages, one shard has all the others, and one has none.
       const row =
         "case when n % 2 = 0 then 3 else n % 15 end, 'message-' || n, 't', 'key-' || n % 1000, 'text/plain', '{}', ''"
       await fill('outbox', 'shard, id, topic, key, content_type, headers, payload', row, statistics)
@@ -135,7 +135,7 @@ describe('tables of two hundred thousand rows', () => {
       )
     })
 
-    test('O12 reading a shard walks along the primary key and stops: no sort, no scan', async () => {
+    test('O12 reading a shard follows the primary key and stops early, without a sort or a scan', async () => {
       for (const shard of [3, 4, 15]) {
         for (const limit of [10, 1000]) {
           const plan = await planOf(relay.read, [shard, limit, 16_384, 0, await server(), 0])
@@ -146,7 +146,7 @@ describe('tables of two hundred thousand rows', () => {
       }
     })
 
-    test('O12 copying a shard does the same', async () => {
+    test('O12 copying a shard follows the primary key too', async () => {
       for (const [name, value] of Object.entries({ read_from: '0', server: await server(), last: '0' })) {
         await client.query('select set_config($1, $2, false)', [`txbox.${name}`, value])
       }
@@ -161,7 +161,7 @@ describe('tables of two hundred thousand rows', () => {
       }
     })
 
-    test('O12 settling goes to where each message was read', async () => {
+    test('O12 settling finds each message by the address at which it was read', async () => {
       for (const count of [1, 100, 1000]) {
         const [numbers, stamps, addresses] = await numbersOf(3, count)
         const plan = await planOf(relay.settle, ['outbox/03', 'me', '7', 3, numbers, addresses, stamps])
@@ -177,7 +177,7 @@ describe('tables of two hundred thousand rows', () => {
         const [numbers, stamps] = await numbersOf(3, count)
         const plan = await planOf(relay.settleByNumber, ['outbox/03', 'me', '7', 3, numbers, stamps])
         expectPrimaryKeyOnly(plan, 'outbox')
-        // Once to find it, once to delete it.
+        // Each row is examined once to find it, and once to delete it.
         expect(touched(plan, 'outbox')).toBeLessThanOrEqual(2 * count)
       }
     })
@@ -189,14 +189,14 @@ describe('tables of two hundred thousand rows', () => {
       expect(touched(plan, 'outbox')).toBe(10)
     })
 
-    test('O12 looking for work costs one look at the primary key for each shard', async () => {
+    test('O12 the query for backlogs costs one look-up in the primary key per shard', async () => {
       const plan = await planOf(relay.work, [shards, shards.map(() => 0), await server(), 0])
       expectPrimaryKeyOnly(plan, 'outbox')
       expect(touched(plan, 'outbox')).toBeLessThanOrEqual(16)
     })
   })
 
-  // One key has two hundred thousand parked messages; two others, of its shard too, have a few.
+  // One key has two hundred thousand parked messages; two other keys of its shard have a few.
   describe.each(STATISTICS)('parked, %s', (statistics) => {
     let places: string[]
     let stamps: string[]
@@ -226,7 +226,7 @@ describe('tables of two hundred thousand rows', () => {
     })
     const fence = ['outbox/03', 'me', '7'] as const
 
-    /** Each row of the table that was looked at was found by an index. */
+    /** Checks that each examined row of the table was found by an index. */
     function expectFew(plan: readonly PlanNode[], most: number): void {
       for (const node of plan) {
         if (node['Relation Name'] === 'parked') expect(node['Node Type']).not.toBe('Seq Scan')
@@ -234,14 +234,14 @@ describe('tables of two hundred thousand rows', () => {
       expect(touched(plan, 'parked')).toBeLessThanOrEqual(most)
     }
 
-    test('O4 reading looks up once a message whether its key is blocked', async () => {
+    test('O4 a read looks up once per message whether its key is blocked', async () => {
       const plan = await planOf(relay.read, [3, ...limits, 0, await server(), 0])
       expect(touched(plan, 'outbox')).toBe(1000)
       expectFew(plan, 1001)
     })
 
-    test('O4 what is due is found without those that wait behind it', async () => {
-      // Each with a look at who comes first in its key.
+    test('O4 due messages are found without the messages that wait behind them', async () => {
+      // Each with a look-up of the first message of its key.
       expectFew(await planOf(parked.due, [3, 1000]), 20)
       const work = await planOf(relay.work, [shards, shards.map(() => 0), await server(), 0])
       expectFew(work, 20)
@@ -249,20 +249,20 @@ describe('tables of two hundred thousand rows', () => {
 
     test('O4 a key continues from a place', async () => {
       const values = [3, ['key-0'], [places[500]], ...limits, [stamps[500]]]
-      // One more is the row from which it continues.
+      // One more row is the one from which the read continues.
       expectFew(await planOf(parked.readOnward, values), 1001)
       expectFew(await planOf(parked.readAlone, [[places[500]], [stamps[500]], 16_384]), 1)
     })
 
-    test('O4 settling touches what it settles, and who comes next', async () => {
+    test('O4 settling touches only the settled messages and the next ones of their keys', async () => {
       const accepted = [places.slice(0, 900), stamps.slice(0, 900)]
       const refused = [[places[900]], [stamps[900]], [1], [100], [false], ['no'], [null], [false]]
       const plan = await planOf(parked.settle, [...fence, ...accepted, ...refused, ['key-0', 'key-1'], 3])
-      // Each once to find it, once to change it, and once to find out who comes next.
+      // Each row is examined once to find it, once to change it, and once to find the next message of its key.
       expectFew(plan, 3 * 904)
     })
 
-    test('O4 who is healed is found by one look for each key', async () => {
+    test('O4 keys without a due head are found by one look-up per key', async () => {
       await client.query(
         "update txbox.parked set due_at = null where order_key = 'key-0' and due_at is not null",
       )
@@ -270,7 +270,7 @@ describe('tables of two hundred thousand rows', () => {
       expectFew(plan, 20)
     })
 
-    test('O9 suspects are found and marked without the others', async () => {
+    test('O9 suspects are found and marked without reading other messages', async () => {
       const { rows } = await client.query(
         'select place::text as place from txbox.parked as p where id = $1',
         ['message-7'],
@@ -281,7 +281,7 @@ describe('tables of two hundred thousand rows', () => {
       expectFew(await planOf(parked.readSuspect, [3, 16_384]), 2)
     })
 
-    test('O4 parking behind so many costs what it costs behind none', async () => {
+    test('O4 parking behind many messages costs the same as parking behind none', async () => {
       const [numbers, created] = await numbersOf(3, 500)
       const column = <T>(value: T): T[] => numbers.map(() => value)
       const verdicts = [
@@ -300,7 +300,7 @@ describe('tables of two hundred thousand rows', () => {
     })
   })
 
-  // The inbox is large all the time, so that its statistics come with its first rows.
+  // An inbox is always large, so its statistics exist after its first rows.
   describe('inbox', () => {
     const keys = Array.from({ length: 100 }, (_, n) => `key-${(n + 1) * 2000}`)
     const fresh = keys.map((key) => `new ${key}`)

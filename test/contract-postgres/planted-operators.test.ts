@@ -16,14 +16,14 @@ import { databaseUrl } from '../support/server-outbox-target.ts'
 import { poolOf } from '../support/postgres-pool.ts'
 import { useTarget } from '../support/target.ts'
 
-/** The types that meet in our statements. */
+/** The types that are combined in the statements of txbox. */
 const TYPES =
   'text name bool int2 int4 int8 float8 numeric interval timestamptz oid regclass tid bytea "char" xid regtype text[] int8[] tid[]'.split(
     ' ',
   )
 const OPERATORS = '+ - * / || = <> < <= > >='.split(' ')
 
-/** Somebody else's, in a schema that every role searches. PostgreSQL takes what fits the arguments best. */
+/** Functions of another user, in a schema that every role searches. PostgreSQL chooses the best match. */
 const FUNCTIONS = [
   'hashtextextended(text, integer)',
   'unnest(text[])',
@@ -79,7 +79,7 @@ describe('functions and operators that another user has planted in public', () =
   })
   afterAll(() => client.end())
 
-  /** What a statement takes from public: the server writes down what the body of a function depends on. */
+  /** The dependencies of a statement on public: the server records the dependencies of the body of a function. */
   async function takenFromPublic(text: string): Promise<readonly string[]> {
     await client.query(`prepare probe as ${text}`)
     const { rows: types } = await client.query<{ types: string }>(
@@ -102,17 +102,17 @@ describe('functions and operators that another user has planted in public', () =
     return rows.map(({ taken }) => taken)
   }
 
-  test.for(statements)('%s uses none of them', async ([, text]) => {
+  test.for(statements)('%s uses none of the planted functions and operators', async ([, text]) => {
     expect(await takenFromPublic(text)).toEqual([])
   })
 
-  test('an operator that fits better is found', async () => {
+  test('a planted operator that matches better is detected by this test', async () => {
     expect(await takenFromPublic("select 2::bigint * interval '1 second', unnest($1::text[])")).not.toEqual(
       [],
     )
   })
 
-  test('migrate, processBatch and publish work, and call none of them', async () => {
+  test('migrate, processBatch and publish work, and call none of the planted functions', async () => {
     const pool = poolOf(await databaseUrl(target), { max: 2 })
     onTestFinished(() => pool.end())
     expect((await migrate(pool, { schema: 'beside' })).applied.length).toBeGreaterThan(0)

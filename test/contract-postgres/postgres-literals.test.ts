@@ -7,11 +7,11 @@ import { useTarget } from '../support/target.ts'
 
 const target = useTarget()
 
-/** Settings under which a text between quotes means something else. */
+/** Settings that change the meaning of a quoted text. */
 const SETTINGS: Readonly<Record<string, readonly string[]>> = {
   'as they are': [],
   'with strings of old': ['set standard_conforming_strings = off', 'set backslash_quote = on'],
-  // A byte of UTF-8 may be the first half of a character here, of which a backslash is the other half.
+  // A byte of UTF-8 may be the first half of a character here, and a backslash the other half.
   'in Shift JIS': ["set client_encoding = 'SJIS'"],
   'in Shift JIS with strings of old': [
     "set client_encoding = 'SJIS'",
@@ -85,7 +85,7 @@ async function connected(settings: readonly string[]): Promise<Client> {
 }
 
 describe.each(Object.entries(SETTINGS))('values as literals, with the settings %s', (_, settings) => {
-  test('a text arrives as it is', async () => {
+  test('a text arrives unchanged', async () => {
     const client = await connected(settings)
     for (const value of [...PIECES, ...textsOf(1, 300)]) {
       // In hexadecimal, so that the answer does not depend on the settings.
@@ -98,7 +98,7 @@ describe.each(Object.entries(SETTINGS))('values as literals, with the settings %
     }
   })
 
-  test('bytes, null and lists arrive as they are', async () => {
+  test('bytes, null and lists arrive unchanged', async () => {
     const client = await connected(settings)
     const bytes = Buffer.from(Array.from({ length: 256 }, (__, n) => n))
     const list = [...PIECES, ...textsOf(2, 50), null, 'null', '']
@@ -123,7 +123,7 @@ test('a literal is printable ASCII, whatever the value is', () => {
   for (const value of [...PIECES, ...textsOf(3, 500)]) expect(literal(value)).toMatch(/^[\x20-\x7E]*$/)
 })
 
-test('half a character is replaced, as UTF-8 does', () => {
+test('a lone surrogate is replaced, as in UTF-8', () => {
   expect(literal('\uD83D')).toBe(literal('\uFFFD'))
 })
 
@@ -132,7 +132,7 @@ test('NUL is refused', () => {
   expect(() => withLiterals('select $1', [['\0']])).toThrow(InvalidMessageError)
 })
 
-test('what looks like a parameter is left alone in names, texts and values', () => {
+test('text that looks like a parameter stays unchanged in names, texts and values', () => {
   expect(
     withLiterals(`select $1, '$1''$1', "$1""$1".t, $2, $11`, ['$2', ...Array<string>(10).fill('x')]),
   ).toBe(`select '$2', '$1''$1', "$1""$1".t, 'x', 'x'`)

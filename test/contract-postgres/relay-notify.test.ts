@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-/** So rarely that no test is waiting for it. */
+/** So rarely that no test waits for a poll. */
 const RARELY = { pollIntervalMs: { min: 30_000, max: 30_000 } }
 let pool: Pool
 
@@ -39,7 +39,7 @@ async function publish(
   }
 }
 
-/** What the relay asked last, on the connection that listens; since an instant, since a relay before may be going still. */
+/** The last check on the listening connection since an instant, because an earlier relay may still be stopping. */
 const LISTENERS = `select count(*)::int as n from pg_stat_activity
   where datname = current_database() and backend_start >= ?::timestamptz
     and (query like 'listen "txbox%' or query = 'select 1 as listening')`
@@ -48,7 +48,7 @@ async function listeners(since = '-infinity'): Promise<number> {
   return Number((await outbox.sql(LISTENERS, [since]))[0]!['n'])
 }
 
-/** The poller of a relay has looked since an instant, and has done nothing else since. */
+/** Whether the poller of a relay has polled since an instant, and has done nothing else since then. */
 async function instant(): Promise<string> {
   const [now] = await outbox.sql('select clock_timestamp()::text as at')
   return String(now!['at'])
@@ -63,7 +63,7 @@ async function started(
   const since = await instant()
   const subject = await RelayUnderTest.started({ database }, publisher, {
     ...RARELY,
-    // No lease expires and is taken again, which would make the relay look.
+    // No lease expires and is taken again, because this would make the relay poll.
     leaseMs: 60_000,
     wakeup: 'notify',
     ...options,
@@ -76,7 +76,7 @@ async function started(
   return subject
 }
 
-test('a relay is woken by a commit, long before it would look by itself', async () => {
+test('a commit wakes a relay long before its next poll', async () => {
   const broker = new Broker()
   await started(broker)
   for (let n = 1; n <= 3; n += 1) {
@@ -89,12 +89,12 @@ test('a relay is woken by a commit, long before it would look by itself', async 
   expect(broker.log.length).toBe(7)
 })
 
-test('it finds what was stored before it listened, and connects again when the connection is cut', async () => {
+test('a relay finds messages from before it listened, and connects again when the connection is cut', async () => {
   const broker = new Broker()
   const subject = await started(broker)
   await publish()
   await broker.received(1)
-  // Nobody is told of this one: it is found when the relay listens again.
+  // No notification arrives for this message, which is found when the relay listens again.
   await publish({ notify: false })
   await outbox.cutConnections()
   await broker.received(2)
@@ -103,7 +103,7 @@ test('it finds what was stored before it listened, and connects again when the c
   expect(subject.heard('error').length).toBeGreaterThan(0)
 })
 
-test('a connection that listens and whose other end is gone is noticed and replaced', async () => {
+test('a listening connection whose other end is gone is detected and replaced', async () => {
   const network = await UnreliableNetwork.to(target.address())
   onTestFinished(() => network.down())
   const url = new URL(outbox.url())
@@ -117,7 +117,7 @@ test('a connection that listens and whose other end is gone is noticed and repla
   network.abandon()
   await subject.hears('error')
   const since = await instant()
-  // The connection that has gone silent would bring nothing, and the relay looks by itself in half a minute only.
+  // The silent connection would report nothing, and the next poll is only after half a minute.
   await publish()
   await broker.received(2, 10_000)
   await until(
@@ -128,7 +128,7 @@ test('a connection that listens and whose other end is gone is noticed and repla
   await broker.received(3, 10_000)
 })
 
-test('news that come while their shard is at work are not passed over', async () => {
+test('a notification that arrives while its shard has a turn is not missed', async () => {
   const broker = new Broker()
   const publisher = broker.publisher()
   const gate = new Gate()
@@ -140,14 +140,14 @@ test('news that come while their shard is at work are not passed over', async ()
   await started(broker, {}, publisher)
   await publish()
   await gate.reached()
-  // The call continues. The shard is looked at again: other keys go, and the next message of the same key waits.
+  // The call continues. The shard is read again: other keys are published, and the next message of the same key waits.
   await publish({ count: 30 })
   await gate.reached(2)
   gate.open()
   await broker.received(31, 10_000)
 })
 
-test('many messages are few wake-ups', async () => {
+test('many messages cause few wake-ups', async () => {
   const broker = new Broker()
   const subject = await started(broker)
   await Promise.all(Array.from({ length: 200 }, () => publish()))
@@ -156,7 +156,7 @@ test('many messages are few wake-ups', async () => {
   expect(broker.violations).toEqual([])
 })
 
-test('Kysely hides its clients: it takes a connection string, or a function that gives a client', async () => {
+test('with Kysely, which hides its clients, listen is a connection string or a function that returns a client', async () => {
   const db = new Kysely<unknown>({
     dialect: new PostgresDialect({ pool: new Pool({ connectionString: outbox.url(), max: 5 }) }),
   })

@@ -30,7 +30,7 @@ const stored = fc.record({
   ),
 })
 
-/** In order: the last of a bigint, and those beyond which a number is not exact. */
+/** Numbers in order: the last one of a bigint, and those beyond which a JavaScript number is not exact. */
 const seqs = fc
   .uniqueArray(fc.oneof(fc.bigInt(1n, 2n ** 63n - 1n), fc.bigInt(2n ** 53n - 9n, 2n ** 53n + 9n)), {
     minLength: 30,
@@ -44,7 +44,7 @@ function portsOf(database: object): ConnectedPorts {
   return (database as Record<symbol, ConnectedPorts>)[portsKey]!
 }
 
-test('O12 however a root reads, the messages are the same, and as they were stored', async () => {
+test('O12 every way of reading returns the same messages, as they were stored', async () => {
   const read = async (limits: ReadLimits): Promise<readonly (readonly BacklogMessage[])[]> =>
     Promise.all(
       roots.map(({ database }) =>

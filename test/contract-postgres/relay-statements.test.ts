@@ -36,7 +36,7 @@ onEachKind(target, (kind) => {
     relay.settle(by, SHARD, { accepted, refused: [], behind: [] })
   const left = async (): Promise<readonly bigint[]> => (await relay.read(SHARD, LIMITS)).map(({ seq }) => seq)
 
-  test('O1 what was accepted is deleted, and nothing else', async () => {
+  test('O1 accepted messages are deleted, and no others', async () => {
     const read = await relay.read(SHARD, LIMITS)
     await settle(read.slice(2, 5).toReversed())
     expect(await left()).toEqual([...read.slice(0, 2), ...read.slice(5)].map(({ seq }) => seq))
@@ -57,7 +57,7 @@ onEachKind(target, (kind) => {
     expect(await outbox.backlogSize()).toBe(160)
   })
 
-  test('messages that were deleted by hand are no reason to think the lease lost', async () => {
+  test('messages that were deleted by hand do not make the lease count as lost', async () => {
     const read = await relay.read(SHARD, LIMITS)
     await settle(read.slice(0, 4))
     await settle(read)
@@ -73,9 +73,9 @@ onEachKind(target, (kind) => {
     expect(await outbox.backlogSize()).toBe(154)
   })
 
-  test('O1 a message that has come to lie where an accepted one was is not deleted for it', async () => {
+  test('O1 a message at the former address of an accepted message is not deleted', async () => {
     const read = await relay.read(SHARD, LIMITS)
-    // All have changed places with one another, and one is of a message that nobody has accepted.
+    // All rows have exchanged their addresses, and one is the row of a message that was not accepted.
     const addressOf = (n: number): unknown => Reflect.get(read[n % read.length]!, 'address')
     expect(addressOf(0)).toEqual(expect.any(Number))
     const moved = read.map((message, n) => ({ ...message, address: addressOf(n + 1) }))
@@ -84,7 +84,7 @@ onEachKind(target, (kind) => {
     expect(await outbox.backlogSize()).toBe(156)
   })
 
-  test('O12 payloads come to the byte, whatever their content type says', async () => {
+  test('O12 payloads are read exactly, to the byte, whatever their content type is', async () => {
     const payloads = ['{"ä":"€😀"}', '\ufeff{}', '', 'a\\b\\\\c\n', '\u0000'].map((text) => Buffer.from(text))
     const bytes = [...payloads, Buffer.from([0xff, 0x00, 0x80, 0x5c, 0xc3]), Buffer.alloc(3000, 0xe4)]
     for (const type of ['application/json', 'text/plain; charset=latin1', 'application/protobuf']) {

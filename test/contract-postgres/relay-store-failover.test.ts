@@ -33,10 +33,10 @@ async function sql(
   ).rows
 }
 
-test('O14 after a failover to a standby that was behind nothing is settled by a number of before', async () => {
+test('O14 after a failover to a standby that was behind, nothing is settled by a number from before the failover', async () => {
   const relay = new StoreUnderTest({ database: postgres({ db: pool }) as never }, target, { sql } as never)
   await relay.takeLease()
-  // A read that begins where nothing was found before would find nothing for long.
+  // A read that begins where the last read ended would find no message for long.
   for (let round = 0; round < 30; round++) {
     await relay.publish(...Array.from({ length: 100 }, () => undefined))
     await relay.settle({ accepted: await relay.read() })
@@ -57,7 +57,7 @@ test('O14 after a failover to a standby that was behind nothing is settled by a 
   const rows = await sql('select seq::text as seq from txbox.outbox')
   const again = rows.filter(({ seq }) => inFlight.some((row) => String(row.seq) === seq))
   expect(again.length).toBeGreaterThan(50)
-  // The lease is valid there, and the settlement of before is not refused.
+  // The lease is valid on that server, and the settlement from before the failover is not refused.
   await relay.settle({
     accepted: inFlight.slice(0, 50),
     refused: inFlight.slice(50).map((row) => refusal(row)),
@@ -65,7 +65,7 @@ test('O14 after a failover to a standby that was behind nothing is settled by a 
   expect(await relay.store.work([SHARD])).toEqual([{ shard: SHARD, due: true }])
   expect(idsOf(await relay.read())).toEqual(now)
   expect(relay.store.generation).toBeGreaterThan(generation)
-  // What the standby had is named by the same numbers and stamps.
+  // Messages that the standby had keep their numbers and stamps.
   await relay.store.settleParked(relay.lease, SHARD, {
     accepted: [head!],
     refused: [],

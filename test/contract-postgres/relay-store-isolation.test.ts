@@ -21,7 +21,7 @@ describe.each(['pg', 'kysely'])('%s', (library) => {
   test('O12 a relay whose role is serializable by default takes no part in the conflicts of producers', async () => {
     const db = library === 'pg' ? pool : new Kysely({ dialect: new PostgresDialect({ pool }) })
     const relay = new StoreUnderTest({ database: postgres({ db } as never) as never }, target, outbox)
-    // A serializable transaction that is open keeps the locks of others that were.
+    // An open serializable transaction keeps the locks of other serializable transactions that have ended.
     const producer = await pool.connect()
     await producer.query('begin')
     await producer.query('select 1')

@@ -74,7 +74,7 @@ onEachRoot(target, (kind) => {
     expect(idsOf(await relay.read())).toEqual(ids)
   })
 
-  test('O18 rows that a policy keeps, and a right that is missing, are reported', async () => {
+  test('O18 rows that a policy keeps, and a missing privilege, are reported', async () => {
     await outbox.sql(`create role ${ROLE}`)
     onTestFinished(async () => void (await outbox.sql(`drop owned by ${ROLE}; drop role ${ROLE}`)))
     await outbox.sql(`grant usage on schema txbox to ${ROLE}`)
@@ -87,7 +87,7 @@ onEachRoot(target, (kind) => {
     )
     const pool = new Pool({ connectionString: await databaseUrl(target), options: `-c role=${ROLE}` })
     onTestFinished(() => pool.end())
-    // Nor may this role see how far the sequence has come.
+    // This role may not read the last number of the sequence, either.
     const relay = new StoreUnderTest({ database: postgres({ db: pool }) as never }, target, outbox)
     await relay.takeLease()
     const ids = await relay.publish('k', 'l')
@@ -100,13 +100,13 @@ onEachRoot(target, (kind) => {
   })
 })
 
-test('O18 an error whose characters the database cannot hold is stored in others', async () => {
+test('O18 characters of an error that the database cannot hold are replaced', async () => {
   const name = `txbox_latin1_${process.pid}`
   await outbox.sql(`create database ${name} encoding latin1 locale 'C' template template0`)
   const url = new URL(await databaseUrl(target))
   url.pathname = `/${name}`
   const pool = new Pool({ connectionString: url.href })
-  // The database is dropped before the last connection has gone.
+  // The database is dropped before the last connection is closed.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => void client.on('error', () => undefined))
   onTestFinished(async () => {

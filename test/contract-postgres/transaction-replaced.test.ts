@@ -14,7 +14,7 @@ onEachKind(target, (kind) => {
     'select 1; rollback; begin',
     'savepoint mine; rollback; begin; select 1',
     '/* rollback to mine */ rollback and chain',
-  ])('I7 fn puts another transaction in place of its own in one text: %s', (text) => {
+  ])('I7 fn replaces its transaction by another one in one text: %s', (text) => {
     test.for(WAYS)('TransactionAbortedError (%s)', async (way) => {
       const subject = new InboxUnderTest(target, root)
       const delivered = subject.deliver(way, { id: 'x' }, async (tx) => void (await target.exec(tx, text)))
@@ -23,7 +23,7 @@ onEachKind(target, (kind) => {
     })
   })
 
-  test('I7 several statements in one text that leave the claim where it is: processed', async () => {
+  test('I7 several statements in one text that do not affect the claim: processed', async () => {
     const subject = new InboxUnderTest(target, root)
     for (const way of WAYS) {
       const outcome = await subject.deliver(way, { id: way }, async (tx, message, context) => {

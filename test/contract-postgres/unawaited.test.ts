@@ -15,7 +15,7 @@ let pool: Pool
 beforeAll(async () => {
   pool = new Pool({ connectionString: database.url, max: 8 })
   pool.on('error', () => undefined)
-  // Dropping the database may be faster than the goodbyes.
+  // The database may be dropped before the connections are closed.
   pool.on('connect', (client) => client.on('error', () => undefined))
   await migrate(pool)
 })
@@ -54,7 +54,7 @@ for (const end of ['ROLLBACK', 'COMMIT']) {
     expect([await count('inbox'), ran]).toEqual([0, false])
   })
 
-  test(`I7 a handler that does ${end} and begins again is found out`, async () => {
+  test(`I7 a handler that does ${end} and begins another transaction is detected`, async () => {
     await onClient(async (client) => {
       const done = inbox.process(client, { id: randomUUID() }, async (tx) => {
         await tx.query(end)
@@ -67,7 +67,7 @@ for (const end of ['ROLLBACK', 'COMMIT']) {
   })
 }
 
-test('two drains at once both see everything published, and a relay that is started during a drain continues', async () => {
+test('two concurrent drains both see all messages published, and a relay that starts during a drain continues', async () => {
   const published: string[] = []
   await using relay = createRelay({
     database: postgres({ db: pool }),

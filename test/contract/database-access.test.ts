@@ -18,7 +18,7 @@ onEachKind(target, (kind) => {
       return root
     }
 
-    test('is a DatabaseAccessError that names it and that is not retryable', async () => {
+    test('is a DatabaseAccessError that names the privilege and is not retryable', async () => {
       const root = open()
       const subject = new InboxUnderTest(target, root)
       const relay = new RelayUnderTest(root, new Broker().publisher()).relay

@@ -16,8 +16,8 @@ const garbage = useGarbage(target)
 const root = useRoot(target, mainKind(target))
 
 /**
- * Ten failures in a row take no three seconds then. A server reports an error before it lets the rows of the batch go, and
- * the next batch skips rows that are locked: it may not come at once.
+ * Ten failures in a row then take less than three seconds. A server reports an error before it unlocks the rows of the
+ * batch, and the next batch skips locked rows, so it must not begin at once.
  */
 const SOON = { delayMs: () => 80 }
 
@@ -28,7 +28,7 @@ function collector(options: Partial<GarbageCollectorOptions> = {}): GarbageColle
 }
 
 describe('batches', () => {
-  test('G2 a batch is bounded, and has committed when its progress is told', async () => {
+  test('G2 a batch is bounded, and has committed when its progress is reported', async () => {
     await garbage.expiredClaims('c', 25)
     const left: Promise<number>[] = []
     const told: number[] = []
@@ -50,7 +50,7 @@ describe('batches', () => {
     expect(at[2]! - at[1]!).toBeGreaterThanOrEqual(199)
   })
 
-  test('G2 the oldest go first', async () => {
+  test('G2 the oldest rows are removed first', async () => {
     await garbage.expiredClaims('c', 15)
     const gc = collector({ batchSize: 10 })
     const stopping = new AbortController()
@@ -61,7 +61,7 @@ describe('batches', () => {
 })
 
 describe('stopping', () => {
-  test('G2 a signal stops a run within one batch, which resolves with what it has done', async () => {
+  test('G2 a signal stops a run within one batch, and the run resolves with its figures so far', async () => {
     await garbage.expiredClaims('c', 100)
     const stopping = new AbortController()
     const collected = await collector({ batchSize: 10, pauseMs: 3_600_000 }).runOnce({
@@ -86,7 +86,7 @@ describe('stopping', () => {
     expect(await garbage.claimCount()).toBe(90)
   })
 
-  test('G2 stop resolves by its deadline, though the database does not answer', async () => {
+  test('G2 stop resolves by its deadline even if the database does not answer', async () => {
     const proxy = await Proxy.to(target.address())
     const slow = target.open(mainKind(target), { through: proxy })
     onTestFinished(async () => {
@@ -104,7 +104,7 @@ describe('stopping', () => {
     await running
   })
 
-  test('G2 the signal of the options ends it permanently', async () => {
+  test('G2 the signal of the options ends the collector permanently', async () => {
     const over = new AbortController()
     const gc = collector({ signal: over.signal })
     await gc.start()
@@ -116,7 +116,7 @@ describe('stopping', () => {
   })
 })
 
-test('G2 started, it collects by interval until it is stopped, and can be started again', async () => {
+test('G2 a started collector collects at intervals until it is stopped, and can be started again', async () => {
   const gc = collector({ intervalMs: 1000 })
   const heard: Collected[] = []
   gc.on('collected', (collected) => heard.push(collected))
@@ -142,7 +142,7 @@ test('G2 started, it collects by interval until it is stopped, and can be starte
 })
 
 describe('failures', () => {
-  test('G2 a statement that is cut off for its length halves the batch, and the run continues', async () => {
+  test('G2 a statement that exceeds its time limit halves the batch, and the run continues', async () => {
     await garbage.expiredClaims('c', 40)
     await garbage.onDelete({ sleepMs: 30 })
     const over = garbage.endLongBatches(200)
@@ -154,7 +154,7 @@ describe('failures', () => {
     expect(collected.timeouts).toBeGreaterThanOrEqual(1)
     expect(told[0]).toBeLessThanOrEqual(16)
     expect(await garbage.claimCount()).toBe(0)
-    // The next run begins with twice of what has worked.
+    // The next run begins with twice the size that worked.
     await garbage.onDelete('nothing')
     await garbage.expiredClaims('d', 100)
     const next: number[] = []
@@ -162,7 +162,7 @@ describe('failures', () => {
     expect(next[0]).toBe(Math.min(32, (32 / 2 ** collected.timeouts) * 2))
   })
 
-  test('G2 ten failures in a row are one error from runOnce, and what was removed stays so', async () => {
+  test('G2 ten failures in a row are one error from runOnce, and removed rows stay removed', async () => {
     await garbage.expiredClaims('c', 5)
     await garbage.onDelete('fails')
     const gc = collector()
@@ -178,7 +178,7 @@ describe('failures', () => {
     expect(await gc.runOnce()).toMatchObject({ inbox: 5, failures: 0 })
   })
 
-  test('G2 a failure that passes is no error', async () => {
+  test('G2 a temporary failure is not an error', async () => {
     await garbage.expiredClaims('c', 5)
     await garbage.onDelete('fails')
     const running = collector().runOnce()
@@ -188,7 +188,7 @@ describe('failures', () => {
     expect(collected).toMatchObject({ inbox: 5, complete: true })
   })
 
-  test('G2 started, it tells of ten failures once, continues, and recovers', async () => {
+  test('G2 a started collector reports ten failures once, continues, and recovers', async () => {
     await garbage.expiredClaims('c', 5)
     await garbage.onDelete('fails')
     const gc = collector({ intervalMs: 1000 })
@@ -209,7 +209,7 @@ describe('failures', () => {
     expect(errors.map((error) => (error as Error).name)).toEqual(['GarbageCollectionError'])
   })
 
-  test('G2 N1 an error that nobody listens to is a warning of the process', async () => {
+  test('G2 N1 an error without a listener is a process warning', async () => {
     await garbage.expiredClaims('c', 5)
     const warned = new Promise<Error>((resolve) => process.once('warning', resolve))
     const gc = collector()

@@ -16,20 +16,20 @@ const outbox = useOutboxTarget(target)
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('G1 claims go when they have expired, with the results beside them, and no others', async () => {
+  test('G1 expired claims are removed with their results, and no others', async () => {
     const subject = new InboxUnderTest(target, root)
     for (const id of ['old', 'new']) await subject.process({ id })
     await target.expire(subject.consumer, 'old')
     const gc = createGarbageCollector({ database: root.database })
     expect(await gc.runOnce()).toMatchObject({ inbox: 1, deadLetters: 0, complete: true, failures: 0 })
     expect(await subject.claimedKeys()).toEqual(['new'])
-    // What is gone is new again, as it was before; what is there is a duplicate.
+    // A delivery with a removed claim is new again; a delivery with a remaining claim is a duplicate.
     expect(await subject.process({ id: 'old' })).toMatchObject({ status: 'processed' })
     expect(await subject.process({ id: 'new' })).toMatchObject({ status: 'duplicate' })
     expect(await gc.runOnce()).toMatchObject({ inbox: 0, deadLetters: 0 })
   })
 
-  test('G1 dead letters go when they died longer ago than their retention', async () => {
+  test('G1 dead letters are removed when they are older than their retention', async () => {
     await garbage.park(
       { id: 'a', diedAgo: 29 * DAY },
       { id: 'b', diedAgo: 31 * DAY },
@@ -47,11 +47,11 @@ onEachRoot(target, (kind) => {
     expect(await atOnce.runOnce()).toMatchObject({ deadLetters: 1 })
   })
 
-  test('G1 G2 records of redrives go when they are older than the retention of dead letters, batch by batch', async () => {
+  test('G1 G2 records of redrives are removed batch by batch when they are older than the retention of dead letters', async () => {
     await garbage.park({ id: 'dead', diedAgo: DAY }, { id: 'put back', dueAgo: 100 * DAY })
-    // One of a message that is still there, and several of one instant.
+    // One record of a message that still exists, and several records of one instant.
     const old = ['put back', "it's\\", 'ö', 'B', 'b'].map((id) => ({ id, ago: 40 * DAY }))
-    // … and one that was put back before, too.
+    // … and one that was redriven before, too.
     const before = ['older', 'dead'].map((id) => ({ id, ago: 50 * DAY }))
     await garbage.redriven({ id: 'dead', ago: 29 * DAY }, ...old, ...before)
     const gc = createGarbageCollector({ database: root.database, batchSize: 2, pauseMs: 0 })
@@ -77,7 +77,7 @@ onEachRoot(target, (kind) => {
     expect(await garbage.redrivenIds()).toEqual(['b'])
   })
 
-  test('G1 unsent, parked, scheduled and leased rows never go, however old', async () => {
+  test('G1 unsent, parked, scheduled and leased rows are never removed, however old they are', async () => {
     const ids = await publishAll(root, messagesOf('k', 3))
     await garbage.park(
       { id: 'head', key: 'k', dueAgo: 1000 * DAY },
@@ -100,7 +100,7 @@ onEachRoot(target, (kind) => {
 describe('figures', () => {
   const root = useRoot(target, mainKind(target))
 
-  test('a run tells what it has removed, to its caller, to listeners, and in the table that status reads', async () => {
+  test('a run reports its figures to its caller, to listeners, and in the table that status reads', async () => {
     await garbage.expiredClaims('c', 25)
     await garbage.park({ id: 'a', diedAgo: 31 * DAY })
     const gc = createGarbageCollector({ database: root.database, batchSize: 10, pauseMs: 0 })
@@ -138,7 +138,7 @@ describe('figures', () => {
     expect(heard.length).toBe(1)
   })
 
-  test('an onProgress that throws changes nothing, and is told', async () => {
+  test('an onProgress that throws changes nothing, and its error is reported', async () => {
     await garbage.expiredClaims('c', 3)
     const gc = createGarbageCollector({ database: root.database })
     const errors: unknown[] = []
@@ -176,7 +176,7 @@ describe('options', () => {
     expect(() => createGarbageCollector({ ...database, ...options } as never)).toThrow(InvalidOptionError)
   })
 
-  test('what is undefined counts as left out', async () => {
+  test('an undefined option counts as left out', async () => {
     const gc = createGarbageCollector({ database: root.database, batchSize: undefined, signal: undefined })
     expect(await gc.runOnce({ signal: undefined, onProgress: undefined })).toMatchObject({ complete: true })
   })

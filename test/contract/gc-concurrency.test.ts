@@ -12,7 +12,7 @@ const garbage = useGarbage(target)
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: COLLECTORS + 12 })
 
-  test('G3 of several collectors each row is removed, and counted, by one', async () => {
+  test('G3 each row is removed, and counted, by exactly one of several collectors', async () => {
     await garbage.expiredClaims('c', 3000)
     await garbage.park(...Array.from({ length: 40 }, (_, n) => ({ id: `d${n}`, diedAgo: 100 * 86_400 + n })))
     const all = await Promise.all(
@@ -26,13 +26,13 @@ onEachRoot(target, (kind) => {
     expect([await garbage.claimCount(), await garbage.parkedIds()]).toEqual([0, []])
   })
 
-  test('G3 a collector never waits: what another transaction has locked is left for the next run', async () => {
+  test('G3 a collector never waits: rows that another transaction has locked are left for the next run', async () => {
     const subject = new InboxUnderTest(target, root)
     for (const id of ['a', 'b', 'c']) await subject.process({ id })
     await target.expire(subject.consumer)
     await garbage.park({ id: 'd', diedAgo: 100 * 86_400 }, { id: 'e', diedAgo: 99 * 86_400 })
     const transaction = await root.begin()
-    // It takes over one of the expired claims, and holds one of the dead letters.
+    // The transaction takes over one of the expired claims, and locks one of the dead letters.
     await subject.inbox.process(transaction.tx, { id: 'b' }, subject.handle)
     await transaction.exec(`select place from ${garbage.table('parked')} where id = ? for update`, ['d'])
     const gc = createGarbageCollector({ database: root.database })
@@ -43,14 +43,14 @@ onEachRoot(target, (kind) => {
     expect(await subject.process({ id: 'b' })).toMatchObject({ status: 'duplicate' })
   })
 
-  test('G3 a collector does not wait for another that is writing down its figures', async () => {
+  test('G3 a collector does not wait for another collector that is recording its figures', async () => {
     const transaction = await root.begin()
     await transaction.exec(`update ${garbage.table('collections')} set inbox = 1 where id = 1`)
     expect(await createGarbageCollector({ database: root.database }).runOnce()).toMatchObject({ failures: 0 })
     await transaction.rollback()
   })
 
-  test('G3 deliveries continue beside collectors, without a conflict, and each takes effect once', async () => {
+  test('G3 deliveries continue while collectors run, without a conflict, and each takes effect once', async () => {
     const subject = new InboxUnderTest(target, root)
     await garbage.expiredClaims('other', 2000)
     await garbage.expiredClaims(subject.consumer, 200)
@@ -59,7 +59,7 @@ onEachRoot(target, (kind) => {
         createGarbageCollector({ database: root.database, pauseMs: 0, batchSize: 50 }).runOnce(),
       ),
     )
-    // Keys that have expired, which collectors are about to remove, and new ones.
+    // Expired keys, which collectors are about to remove, and new keys.
     const deliver = async (first: number): Promise<void> => {
       for (let n = first; n <= 200; n += 8) await subject.process({ id: String(n) })
       for (let n = first; n <= 40; n += 8) await subject.process({ id: `new-${n}` })
@@ -87,7 +87,7 @@ describe('a batch that is in flight', () => {
     }
   }
 
-  test('G3 deliveries of other keys, new and duplicate, do not wait for it', async () => {
+  test('G3 deliveries of other keys, new and duplicate, do not wait for the batch', async () => {
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'live' })
     await garbage.expiredClaims(subject.consumer, 100)
@@ -100,7 +100,7 @@ describe('a batch that is in flight', () => {
     expect(await subject.effects()).toBe(21)
   })
 
-  test('G3 a delivery of a key that it removes waits for its end at most, and takes effect', async () => {
+  test('G3 a delivery of a key that the batch removes waits at most for the end of the batch, and takes effect', async () => {
     const subject = new InboxUnderTest(target, root)
     await garbage.expiredClaims(subject.consumer, 100)
     const batch = await openBatch()

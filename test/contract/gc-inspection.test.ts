@@ -17,7 +17,7 @@ onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
   const inspection = (): InspectionStore => connectedPortsOf('test', root.database).inspection()
 
-  test('status counts what there is, and tells of leases and of the last collection', async () => {
+  test('status counts the rows, and reports the leases and the last collection', async () => {
     expect(await inspection().status()).toMatchObject({
       backlog: { count: 0, atLeast: false },
       oldestMs: undefined,
@@ -64,7 +64,7 @@ onEachRoot(target, (kind) => {
     )
   })
 
-  test('blockingKeys names the message at the head of each blocked key, most waiting first', async () => {
+  test('blockingKeys names the head of each blocked key, and lists keys with the most waiting messages first', async () => {
     await garbage.park(
       { id: 'a1', key: 'a', dueAgo: 1 },
       { id: 'a2', key: 'a' },
@@ -80,7 +80,7 @@ onEachRoot(target, (kind) => {
     expect((await inspection().blockingKeys(1)).length).toBe(1)
   })
 
-  test('diagnose finds fresh tables in order, and who keeps deleted rows from going', async () => {
+  test('diagnose finds fresh tables in order, and reports the transaction that keeps deleted rows', async () => {
     const findings = await inspection().diagnose({ longTransactionMs: 3_600_000 })
     expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])
     expect(findings.find(({ check }) => check === 'indexes')?.verdict).toBe('ok')
@@ -88,9 +88,9 @@ onEachRoot(target, (kind) => {
     await old.exec('select count(*) from effects')
     const horizon = async (): Promise<Finding | undefined> =>
       (await inspection().diagnose({ longTransactionMs: 0 })).find(({ check }) => check.endsWith('horizon'))
-    // At READ COMMITTED an idle transaction pins nothing on PostgreSQL.
+    // At READ COMMITTED an idle transaction does not hold back the vacuum horizon on PostgreSQL.
     if (target.engine !== 'postgres') {
-      // InnoDB renews its list of transactions only when nobody has asked for a tenth of a second.
+      // InnoDB refreshes its list of transactions only when it was not queried for a tenth of a second.
       await until(
         async () => {
           await new Promise((resolve) => setTimeout(resolve, 150))
@@ -103,7 +103,7 @@ onEachRoot(target, (kind) => {
     await old.rollback()
   })
 
-  test('none of it waits for, or is in the way of, an open transaction', async () => {
+  test('status and diagnose neither wait for an open transaction nor block it', async () => {
     const subject = new InboxUnderTest(target, root)
     const transaction = await root.begin()
     await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)
@@ -121,7 +121,7 @@ describe('a schema or prefix with capitals, quotes and hyphens', () => {
   const kind = mainKind(target)
   beforeAll(() => target.migrate({ schema: where }))
 
-  test('is inspected like any other', async () => {
+  test('such a schema or prefix is inspected like any other', async () => {
     const root = target.open(kind, { schema: where })
     const inspection = connectedPortsOf('test', root.database).inspection()
     expect(await inspection.status()).toMatchObject({ backlog: { count: 0 }, claims: expect.any(Number) })
@@ -136,7 +136,7 @@ describe('without tables', () => {
   const empty = useTarget({ migrated: false })
   const root = useRoot(empty, mainKind(empty))
 
-  test('diagnose says so, and names the command', async () => {
+  test('diagnose reports the missing tables, and names the command', async () => {
     const findings = await connectedPortsOf('test', root.database)
       .inspection()
       .diagnose({ longTransactionMs: 0 })

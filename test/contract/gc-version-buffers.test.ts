@@ -13,7 +13,7 @@ const garbage = useGarbage(target)
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('G1 G2 dead letters of version buffers go when they died longer ago than their retention, batch by batch', async () => {
+  test('G1 G2 dead letters of version buffers are removed batch by batch when they are older than their retention', async () => {
     const odd = ["it's\\", 'ö', 'B', 'b'].map((key) => ({ key, from: 2 ** 53 - 2, diedAgo: 40 * DAY }))
     await garbage.buffered(
       { key: 'k', from: 1, diedAgo: 31 * DAY },
@@ -35,7 +35,7 @@ onEachRoot(target, (kind) => {
     expect(await garbage.bufferedKeys()).toEqual(['k 3'])
   })
 
-  test('G1 a message that waits never goes, and one that has been collected can come again', async () => {
+  test('G1 a waiting message is never removed, and a removed dead letter can be delivered again', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     await subject.deliver('k', 1)
     await subject.age(2 * DAY * 1000)
@@ -51,7 +51,7 @@ onEachRoot(target, (kind) => {
     expect(await subject.stored()).toBe(0)
   })
 
-  test('G2 the version buffers that the collector is given are swept, each by its own age, and by each run', async () => {
+  test('G2 each run sweeps the version buffers of the collector, each with its own maximum age', async () => {
     const [early, late] = [
       new VersionBufferUnderTest(target, root, { maxAgeMs: 60_000 }),
       new VersionBufferUnderTest(target, root, { maxAgeMs: 7 * DAY * 1000 }),
@@ -72,7 +72,7 @@ onEachRoot(target, (kind) => {
     expect(await gc.runOnce()).toMatchObject({ swept: 0 })
   })
 
-  test('G2 a sweep stops before the next key when the run is stopped', async () => {
+  test('G2 a sweep stops before the next key if the run is stopped', async () => {
     const stopping = new AbortController()
     const subject = new VersionBufferUnderTest(target, root, {
       maxAgeMs: 60_000,
@@ -85,7 +85,7 @@ onEachRoot(target, (kind) => {
     expect((await subject.buffer.deadLetters()).length).toBe(1)
   })
 
-  test('G2 a sweep that fails is tried again, and is one error after ten failures; the rest is collected before', async () => {
+  test('G2 a sweep that fails is tried again, and is one error after ten failures; all else is collected before', async () => {
     await garbage.buffered({ key: 'k', from: 1, diedAgo: 31 * DAY })
     let failures = 0
     const buffer = {

@@ -18,7 +18,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
 
   for (const way of WAYS) {
     test.for(abortions)(
-      `I7 fn swallows the error of %s: TransactionAbortedError, and nothing stays (${way})`,
+      `I7 fn swallows the error of %s: TransactionAbortedError, and nothing is stored (${way})`,
       async ([, abort]) => {
         const subject = new InboxUnderTest(target, root)
         const error: unknown = await subject
@@ -36,7 +36,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
       },
     )
 
-    test(`I7 fn recovers by a savepoint: the transaction is whole, and commits (${way})`, async () => {
+    test(`I7 fn recovers with a savepoint: the transaction is intact, and commits (${way})`, async () => {
       const subject = new InboxUnderTest(target, root)
       const outcome = await subject.deliver(way, { id: 'x' }, async (tx, message, context) => {
         for (const abort of Object.values(target.recoverable)) {
@@ -57,7 +57,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     })
   }
 
-  test('I7 fn swallows the error and has recovered only in its own opinion: a later statement failed too', async () => {
+  test('I7 fn swallows the error, and the error of a later statement: TransactionAbortedError', async () => {
     const subject = new InboxUnderTest(target, root)
     const delivered = subject.process({ id: 'x' }, async (tx, message, context) => {
       await abortWith(tx).catch(() => undefined)
@@ -66,7 +66,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     await expect(delivered).rejects.toThrow(TransactionAbortedError)
   })
 
-  test('I7 fn throws an error of its own after it swallowed one: that very error comes out', async () => {
+  test('I7 fn throws its own error after it swallowed another one: the caller gets exactly the error of fn', async () => {
     const subject = new InboxUnderTest(target, root)
     const mine = new Error('mine')
     for (const way of WAYS) {
@@ -79,7 +79,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await subject.claimedKeys()).toEqual([])
   })
 
-  test('I7 the same in a batch', async () => {
+  test('I7 fn of a batch swallows an error: TransactionAbortedError, and nothing is stored', async () => {
     const subject = new InboxUnderTest(target, root)
     const transaction = await root.begin()
     const delivered = subject.inbox.processBatch(transaction.tx, [{ id: 'x' }, { id: 'y' }], async (tx) => {
@@ -108,7 +108,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('I7 is noticed each of a hundred times: the driver may know of the error before it knows of the abortion', async () => {
+  test('I7 the abortion is detected each of a hundred times, although the driver may report the error before the abortion', async () => {
     const subject = new InboxUnderTest(target, root)
     const swallow: Handler = async (tx) => void (await abortWith(tx).catch(() => undefined))
     for (let time = 0; time < 100; time += 1) {
@@ -125,7 +125,7 @@ onEachKind(target, (kind) => {
         const abort = await target.prepareAbortion(tx)
         abort().catch(() => undefined)
       }
-      // Kysely says so itself, at its COMMIT; a pg client would roll back there silently.
+      // Kysely reports the error itself, at its COMMIT; a pg client would roll back silently there.
       const error = kind.driver === 'kysely' ? Error : TransactionAbortedError
       await expect(subject.process({ id: `m${time}` }, unawaited), `time ${time}`).rejects.toThrow(error)
       await expect(subject.inbox.run({ id: `m${time}` }, unawaited), `time ${time}`).rejects.toThrow(error)
@@ -136,7 +136,7 @@ onEachKind(target, (kind) => {
   const replacements = ['rollback and chain', 'commit and chain', 'rollback | begin', 'commit | begin']
   const withSavepoints = replacements.map((statements) => `savepoint mine | ${statements}`)
   test.for([...replacements, ...withSavepoints])(
-    'I7 fn puts another transaction in place of its own by %s: TransactionAbortedError',
+    'I7 fn replaces its transaction by another one with %s: TransactionAbortedError',
     async (statements) => {
       const subject = new InboxUnderTest(target, root)
       for (const way of WAYS) {
@@ -144,7 +144,7 @@ onEachKind(target, (kind) => {
           for (const statement of statements.split(' | ')) await target.exec(tx, statement)
           return subject.handle(tx, message, context)
         })
-        // An error of the library's own leaves the handler first.
+        // The library's own error leaves the handler first.
         const refused = statements.includes('begin') && libraryUnderTest?.refusesBegin === true
         await expect(delivered, way).rejects.toThrow(refused ? Error : TransactionAbortedError)
       }
@@ -152,7 +152,7 @@ onEachKind(target, (kind) => {
     },
   )
 
-  test('I7 another delivery takes the key after fn has given the claim up: TransactionAbortedError', async () => {
+  test('I7 another delivery claims the key after fn has given up the claim: TransactionAbortedError', async () => {
     const subject = new InboxUnderTest(target, root)
     const delivered = subject.process({ id: 'x' }, async (tx) => {
       await target.exec(tx, 'savepoint mine')
@@ -186,7 +186,7 @@ onEachKind(target, (kind) => {
     },
   )
 
-  test('I7 fn uses savepoints of its own, one of them under the name of a savepoint of its caller: processed', async () => {
+  test('I7 fn uses its own savepoints, one of them with the name of a savepoint of its caller: processed', async () => {
     const subject = new InboxUnderTest(target, root)
     const transaction = await root.begin()
     await transaction.savepoint('outer_one')
@@ -208,7 +208,7 @@ onEachKind(target, (kind) => {
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([2, ['x', 'y', 'z']])
   })
 
-  test('I2 several messages side by side in one transaction: each is processed, and a key that comes twice once', async () => {
+  test('I2 several messages are processed side by side in one transaction, and a key that is delivered twice once', async () => {
     const subject = new InboxUnderTest(target, root)
     for (let time = 0; time < 10; time += 1) {
       const ids = [`a${time}`, `b${time}`, `c${time}`]
@@ -222,7 +222,7 @@ onEachKind(target, (kind) => {
     expect(await subject.effects()).toBe(30)
   })
 
-  test('I7 several handlers side by side in one transaction, of which one uses a savepoint: all are processed', async () => {
+  test('I7 several handlers side by side in one transaction, one of which uses a savepoint, are all processed', async () => {
     const subject = new InboxUnderTest(target, root)
     for (let time = 0; time < 10; time += 1) {
       const ids = ['a', 'b', 'c', 'd'].map((letter) => `${letter}${time}`)

@@ -52,13 +52,13 @@ describe('options', () => {
     } catch (error) {
       expect(isTxboxError(error)).toBe(true)
       expect(error).toMatchObject({ code: 'TXBOX_INVALID_OPTION', retryable: false })
-      // It names the option, so that one can find it.
+      // The error names the option, so that the user can find it.
       const [name] = Object.keys(options)
       expect(Reflect.get(error as object, 'message')).toContain(name)
     }
   })
 
-  test('options that are undefined count as left out, and defaults said aloud are taken', () => {
+  test('undefined options count as left out, and explicit defaults are accepted', () => {
     const undefinedOptions = {
       key: undefined,
       retentionMs: undefined,
@@ -70,7 +70,7 @@ describe('options', () => {
     createInbox({ database: target.detached(), consumer: 'c', retentionMs: 1 })
   })
 
-  test('an inbox without connections of its own has no run', () => {
+  test('an inbox without its own connections has no run', () => {
     const inbox = createInbox({ database: target.detached(), consumer: 'c' })
     expect(Reflect.get(inbox, 'run')).toBeUndefined()
   })
@@ -155,7 +155,7 @@ onEachKind(target, (kind) => {
     })
   })
 
-  test('an fn that is no function is refused before anything is written', async () => {
+  test('an fn that is not a function is refused before anything is written', async () => {
     const subject = new InboxUnderTest(target, root)
     const transaction = await root.begin()
     for (const call of [
@@ -204,7 +204,7 @@ onEachKind(target, (kind) => {
     expect([subject.calls, await subject.claimedKeys()]).toEqual([1, []])
   })
 
-  test('a database that cannot be reached is a DatabaseUnavailableError, which may be tried again', async () => {
+  test('a database that cannot be reached is a retryable DatabaseUnavailableError', async () => {
     // Nothing listens on the port of the discard service.
     const nowhere = target.open(kind, { through: { address: { host: '127.0.0.1', port: 9 } } })
     const subject = new InboxUnderTest(target, nowhere)

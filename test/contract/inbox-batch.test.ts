@@ -16,7 +16,7 @@ import {
 const target = useTarget()
 const NO_EXTRA: ExtraRoundTrips = { perCall: 0, afterHandler: 0 }
 
-/** A batch as a consumer handles it: one effect a fresh message, in a transaction of its own. */
+/** Processes a batch as a consumer does: one effect per new message, in a new transaction. */
 async function processBatch(subject: InboxUnderTest, root: Root, ids: readonly string[]): Promise<Batch> {
   const transaction = await root.begin()
   try {
@@ -55,7 +55,7 @@ interface Batch {
 onEachKindAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: 8 })
 
-  test('I13 a batch gives one outcome a message, in the order given', async () => {
+  test('I13 a batch gives one outcome per message, in the order of the messages', async () => {
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'c' })
     const batch = await processBatch(subject, root, ['e', 'c', 'a', 'e', 'd', 'a'])
@@ -70,7 +70,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([again.statuses, again.fresh]).toEqual([['duplicate', 'processed', 'duplicate'], ['f']])
   })
 
-  test('I13 fn is called once with the fresh messages and their contexts, and not at all if there are none', async () => {
+  test('I13 fn is called once with the new messages and their contexts, and not at all if there are none', async () => {
     const subject = new InboxUnderTest(target, root)
     const calls: { tx: TransactionHandle; fresh: readonly Message[]; contexts: readonly InboxContext[] }[] =
       []
@@ -98,7 +98,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([none.outcomes, none.result]).toEqual([[], undefined])
   })
 
-  test('I13 a duplicate in a batch tells the first time, also when the first is in the same batch', async () => {
+  test('I13 a duplicate in a batch has the time of the first delivery, even if that is in the same batch', async () => {
     const events: DuplicateEvent<Message>[] = []
     const subject = new InboxUnderTest(target, root, { onDuplicate: (event) => void events.push(event) })
     await subject.process({ id: 'old', correlationId: 'first' })
@@ -144,7 +144,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([subject.calls, await subject.claimedKeys()]).toEqual([0, []])
   })
 
-  test('I13 a batch waits for the winners of its keys, and takes over from those that roll back', async () => {
+  test('I13 a batch waits for the winners of its keys, and takes over from winners that roll back', async () => {
     const subject = new InboxUnderTest(target, root)
     const [committing, failing] = [await root.begin(), await root.begin()]
     await subject.inbox.process(committing.tx, { id: 'a' }, () => undefined)
@@ -158,14 +158,14 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.claimedKeys()).toEqual(['a', 'b', 'c'])
   })
 
-  test('I13 batches that share keys in different order do not deadlock, and each key takes effect once', async () => {
+  test('I13 batches that share keys in different orders do not deadlock, and each key takes effect once', async () => {
     const subject = new InboxUnderTest(target, root)
     const ids = Array.from({ length: 200 }, (_, n) => `m${n}`)
     // Some are expired, so that all three ways of a claim are in each batch: new, taken over, duplicate.
     const expired = ids.filter((_, n) => n % 3 === 0)
     await processBatch(subject, root, expired)
     await target.expire(subject.consumer)
-    // Small and large ones, because the database may plan them differently; each in an order of its own,
+    // Small and large batches, because the database may plan them differently; each has its own order,
     // which is the same in every run.
     const batches = Array.from({ length: 24 }, (_, n) => {
       const size = [5, 40, 200][n % 3] ?? 0
@@ -182,13 +182,13 @@ onEachKindAndIsolation(target, (kind, isolation) => {
   })
 
   test.for([40, 200, 2000])(
-    'I13 a small batch and one of %d do not deadlock, though the database may plan them differently',
+    'I13 a small batch and a batch of %d do not deadlock, although the database may plan them differently',
     async (size) => {
       const subject = new InboxUnderTest(target, root)
       await subject.process({ id: 'a expired' })
       await target.expire(subject.consumer)
       const fillers = Array.from({ length: size }, (_, n) => `m${n}`)
-      // The small one stops at its last key, in the middle of its work; they have the first and the second in common.
+      // The small batch stops at its last key, in the middle of its work; both batches contain its first two keys.
       const holder = await root.begin()
       await subject.inbox.process(holder.tx, { id: 'z held' }, () => undefined)
       const small = untilSettled(() => claimBatch(subject, ['a expired', 'n new', 'z held']))
@@ -201,7 +201,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     },
   )
 
-  /** Claims and does nothing. @returns the ids that were fresh */
+  /** Claims and does nothing. @returns the ids that were new */
   async function claimBatch(subject: InboxUnderTest, ids: readonly string[]): Promise<string[]> {
     const transaction = await root.begin()
     try {
@@ -216,7 +216,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     }
   }
 
-  /** Redelivers while the database asks for it. A deadlock is not accepted: sorted batches cannot have one. */
+  /** Redelivers as long as the database reports conflicts. Deadlocks are errors: sorted batches cannot have one. */
   async function untilSettled<T>(deliver: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -267,12 +267,12 @@ onEachKind(target, (kind) => {
     expect(measured).toEqual({
       'all new': Array(3).fill(freshBatch),
       'all duplicates': Array(3).fill(mixedBatch),
-      // Of one message half are none, so that no handler is called.
+      // Half of the batches with one message have no new message, so that no handler is called.
       'half of them new': [mixedBatch, mixedBatch + afterHandler, mixedBatch + afterHandler],
     })
   })
 
-  test('I13 the largest batch that there is, with the longest keys and correlation ids, is claimed like any other', async () => {
+  test('I13 the largest possible batch, with the longest keys and correlation ids, is claimed like any other', async () => {
     const root = target.open(kind)
     await root.ready?.()
     onTestFinished(() => root.close())
@@ -318,7 +318,7 @@ onEachKind(target, (kind) => {
       expect(await subject.process({ id }), id).toMatchObject({ status: 'duplicate', key: id })
   })
 
-  test('I12 idempotencyKey in a batch is that of the single delivery', async () => {
+  test('I12 idempotencyKey in a batch is the same as for a single delivery', async () => {
     const root = target.open(kind)
     await root.ready?.()
     onTestFinished(() => root.close())

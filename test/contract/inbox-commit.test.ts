@@ -13,7 +13,7 @@ const COMMIT = /commit/i
 onEachKindAtUsualIsolation(target, (kind, isolation) => {
   const direct = useRoot(target, kind, { isolation })
 
-  /** A root with one connection, which runs through a proxy, and an inbox on it that is warmed up. */
+  /** A root with one connection through a proxy, and an inbox on it that has already been used. */
   async function throughProxy(): Promise<{ proxy: Proxy; root: Root; subject: InboxUnderTest }> {
     const proxy = await Proxy.to(target.address())
     const root = target.open(kind, { isolation, max: 1, through: proxy })
@@ -28,7 +28,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     return { proxy, root, subject }
   }
 
-  /** What the broker does after a rejection: it delivers again, here to a machine with a better network. */
+  /** Delivers again after a rejection, as a broker does, here to a machine with a better network. */
   async function redeliver(subject: InboxUnderTest): Promise<string> {
     const elsewhere = new InboxUnderTest(target, direct, { consumer: subject.consumer })
     return (await elsewhere.inbox.run({ id: 'x' }, elsewhere.handle)).status
@@ -38,7 +38,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     const { proxy, subject } = await throughProxy()
     proxy.cutAfter(COMMIT)
     await expect(subject.inbox.run({ id: 'x' }, subject.handle)).rejects.toThrow(DatabaseUnavailableError)
-    // It did happen: only the answer was lost. That is for the redelivery to find out.
+    // The COMMIT was applied and only its answer was lost, which the redelivery must find out.
     expect(subject.calls).toBe(1)
     expect(await redeliver(subject)).toBe('duplicate')
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
@@ -52,7 +52,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
   })
 
-  test('I10 a COMMIT that the server refuses is not reported as processed, and nothing of it stays open', async () => {
+  test('I10 a COMMIT that the server refuses is not reported as processed, and no transaction stays open', async () => {
     const { proxy, subject } = await throughProxy()
     proxy.garble(COMMIT)
     await expect(subject.inbox.run({ id: 'x' }, subject.handle)).rejects.toThrow()
@@ -87,12 +87,12 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     proxy.garble(BEGIN)
     await expect(subject.inbox.run({ id: 'x' }, subject.handle)).rejects.toThrow()
     expect([subject.calls, await subject.claimedKeys()]).toEqual([0, []])
-    // The pool's only connection serves on.
+    // The pool's only connection can still be used.
     expect(await subject.inbox.run({ id: 'x' }, subject.handle)).toMatchObject({ status: 'processed' })
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
   })
 
-  test('I10 a BEGIN that was refused takes nothing away from a claim that was there', async (context) => {
+  test('I10 a BEGIN that was refused does not change an existing claim', async (context) => {
     if (kind.losesConnectionAtBegin === true) skipBecause(context, 'connection-lost-at-begin')
     const { proxy, subject } = await throughProxy()
     await subject.inbox.run({ id: 'x' }, subject.handle)
@@ -103,7 +103,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await redeliver(subject)).toBe('duplicate')
   })
 
-  test('I10 a BEGIN that was refused takes nothing away from an expired claim either: it stays expired', async (context) => {
+  test('I10 a BEGIN that was refused does not change an expired claim, which stays expired', async (context) => {
     if (kind.losesConnectionAtBegin === true) skipBecause(context, 'connection-lost-at-begin')
     const { proxy, subject } = await throughProxy()
     await subject.inbox.run({ id: 'x' }, subject.handle)
@@ -125,7 +125,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     })
   }
 
-  test('I10 a connection that breaks while fn works: run rejects, also when fn does not mind', async () => {
+  test('I10 when a connection breaks while fn works, run rejects, even if fn swallows the error', async () => {
     const { proxy, subject } = await throughProxy()
     const carefree: Handler = async (tx, message, context) => {
       await subject.handle(tx, message, context)
@@ -140,7 +140,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await subject.inbox.run({ id: 'y' }, subject.handle)).toMatchObject({ status: 'processed' })
   })
 
-  test('I10 a connection that breaks while the claim waits for a winner: run rejects, and nothing is lost', async () => {
+  test('I10 when a connection breaks while the claim waits for a winner, run rejects, and nothing is lost', async () => {
     const { proxy, subject } = await throughProxy()
     const elsewhere = new InboxUnderTest(target, direct, { consumer: subject.consumer })
     const winner = await direct.begin()

@@ -23,7 +23,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     )
     expect(statuses(outcomes)).toEqual({ processed: 1, duplicate: DELIVERIES - 1 })
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
-    // With a snapshot for each statement nobody has to try again.
+    // With a snapshot for each statement, no delivery has to be repeated.
     if (!target.waitersMustRetry(isolation)) expect(subject.conflicts).toBe(0)
   })
 
@@ -36,7 +36,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['x']])
   })
 
-  test('I4 the others wait, and no delivery gets duplicate before the winner has committed', async () => {
+  test('I4 the other deliveries wait, and none of them gets duplicate before the winner has committed', async () => {
     const subject = new InboxUnderTest(target, root)
     const winner = await root.begin()
     await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)
@@ -64,7 +64,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([subject.calls, await subject.effects()]).toEqual([1, 1])
   })
 
-  test('I4 if the winner rolls back, one of the waiting takes over', async () => {
+  test('I4 if the winner rolls back, one of the waiting deliveries takes over', async () => {
     const subject = new InboxUnderTest(target, root)
     const winner = await root.begin()
     await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)
@@ -75,7 +75,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([subject.calls, await subject.effects()]).toEqual([2, 1])
   })
 
-  test('I4 winner after winner fails: each time one of the waiting takes over, and one effect is left', async () => {
+  test('I4 if several winners fail in a row, a waiting delivery takes over each time, and one effect is left', async () => {
     const subject = new InboxUnderTest(target, root)
     const failures = 6
     const failing: Handler<string> = async (tx, message, context) => {
@@ -105,7 +105,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     await open.commit()
   })
 
-  test('I3 many keys, each delivered twice at the same instant: one effect each', async () => {
+  test('I3 many keys, each delivered twice at the same instant, have one effect each', async () => {
     const subject = new InboxUnderTest(target, root)
     const ids = Array.from({ length: 50 }, (_, n) => `m${n}`)
     const outcomes = await Promise.all([...ids, ...ids].map((id) => subject.processUntilSettled({ id })))
@@ -115,7 +115,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
 })
 
 onEachKind(target, (kind) => {
-  test('I3 one statement decides: a new claim costs one round trip, nothing is read before it', async () => {
+  test('I3 one statement decides: a new claim costs one round trip, and nothing is read before it', async () => {
     const proxy = await Proxy.to(target.address())
     const root = target.open(kind, { through: proxy })
     await root.ready?.()
@@ -139,7 +139,7 @@ onEachKind(target, (kind) => {
     expect(roundTrips).toEqual([fresh, fresh, duplicate, duplicate])
   })
 
-  test('run sends BEGIN and the claim together where the handle can', async () => {
+  test('run sends BEGIN and the claim together if the handle supports it', async () => {
     const proxy = await Proxy.to(target.address())
     const root = target.open(kind, { through: proxy, max: 1 })
     await root.ready?.()

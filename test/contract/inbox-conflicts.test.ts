@@ -16,7 +16,7 @@ const target = useTarget()
 onEachKindAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: 6 })
 
-  test('I5 who waits too long for a lock gets a TransactionConflictError, never a duplicate', async () => {
+  test('I5 a delivery that waits too long for a lock gets a TransactionConflictError, never a duplicate', async () => {
     const subject = new InboxUnderTest(target, root)
     const winner = await root.begin()
     await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)
@@ -29,7 +29,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([subject.calls, await subject.claimedKeys()]).toEqual([1, []])
   })
 
-  test('I5 two transactions that claim two keys in opposite order: one conflict, both take effect in the end', async () => {
+  test('I5 two transactions that claim two keys in opposite order get one conflict, and both take effect in the end', async () => {
     const subject = new InboxUnderTest(target, root)
     const [one, other] = [await root.begin(), await root.begin()]
     await subject.inbox.process(one.tx, { id: 'a' }, subject.handle)
@@ -38,7 +38,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       finish(one, subject.inbox.process(one.tx, { id: 'b' }, subject.handle)),
       finish(other, subject.inbox.process(other.tx, { id: 'a' }, subject.handle)),
     ])
-    // The one that was rolled back by the server had claimed its first key for nothing.
+    // The claim of the first key by the transaction that the server rolled back has no effect.
     expect(attempts.map((attempt) => ('error' in attempt ? 'conflict' : attempt.status)).toSorted()).toEqual([
       'conflict',
       'processed',
@@ -47,7 +47,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([2, ['a', 'b']])
   })
 
-  test('I6 a duplicate leaves the transaction usable: what follows it commits', async () => {
+  test('I6 a duplicate leaves the transaction usable: later statements commit', async () => {
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'x' })
     const transaction = await root.begin()
@@ -70,7 +70,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)
     await subject.inbox.processBatch(transaction.tx, [{ id: 'x' }, { id: 'x' }], () => undefined)
     const wrote = await target.hasWritten(transaction)
-    // The same question of a transaction that has written, to see that it can be answered with yes.
+    // The same query for a transaction that has written, to check that it can return true.
     await subject.inbox.process(transaction.tx, { id: 'y' }, subject.handle)
     const wroteThen = await target.hasWritten(transaction)
     await transaction.commit()
@@ -100,7 +100,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind, { max: 6 })
 
-  test('I5 a conflict of the handler is retried inside run, in a transaction of its own each time', async () => {
+  test('I5 run retries a conflict of the handler, each time in a new transaction', async () => {
     const [one, other] = [new InboxUnderTest(target, root), new InboxUnderTest(target, root)]
     const rows = [`${one.consumer}-1`, `${one.consumer}-2`] as const
     for (const name of rows) await target.sql('insert into counters (name, n) values (?, 0)', [name])
@@ -113,7 +113,7 @@ onEachKind(target, (kind) => {
         attempts.push(context.attempt)
         await subject.handle(tx, message, context)
         await target.exec(tx, 'update counters set n = n + 1 where name = ?', [first])
-        // Both hold their first row before either asks for the other's: a deadlock, surely.
+        // Both lock their first row before either requests the other's row, so there is always a deadlock.
         if ((inside += 1) === 2) both.resolve()
         await both.promise
         await target.exec(tx, 'update counters set n = n + 1 where name = ?', [second])
@@ -124,21 +124,21 @@ onEachKind(target, (kind) => {
       other.inbox.run({ id: 'x' }, incrementing(other, rows[1], rows[0])),
     ])
     expect(outcomes.map((outcome) => outcome.status)).toEqual(['processed', 'processed'])
-    // Who tries again may get its row before the one that waits for it: then there is another deadlock.
+    // The repeated transaction may lock its row before the waiting one does: then there is another deadlock.
     expect(attempts.slice(0, 3)).toEqual([1, 1, 2])
     expect([await one.effects(), await other.effects()]).toEqual([1, 1])
     const counted = await target.sql('select n from counters where name in (?, ?)', [...rows])
     expect(counted).toEqual([{ n: 2 }, { n: 2 }])
   })
 
-  test('I5 the same conflict in process reaches the caller, and nothing stays', async () => {
+  test('I5 a conflict of the handler of process reaches the caller, and nothing is stored', async () => {
     const subject = new InboxUnderTest(target, root)
     const conflict = await aConflict()
     await expect(subject.process({ id: 'x' }, failing(subject, conflict, Infinity))).rejects.toBe(conflict)
     expect([subject.calls, await subject.effects(), await subject.claimedKeys()]).toEqual([1, 0, []])
   })
 
-  test('I5 run gives up after the attempts it was given, with the conflict, and nothing stays', async () => {
+  test('I5 run gives up after its attempts, with the conflict, and nothing is stored', async () => {
     const subject = new InboxUnderTest(target, root)
     const conflict = await aConflict()
     const error = await rejection(
@@ -148,7 +148,7 @@ onEachKind(target, (kind) => {
     expect([subject.calls, await subject.effects(), await subject.claimedKeys()]).toEqual([2, 0, []])
   })
 
-  test('I5 run takes one attempt when it is given one', async () => {
+  test('I5 run makes one attempt with attempts: 1', async () => {
     const subject = new InboxUnderTest(target, root)
     const error = await rejection(
       subject.inbox.run({ id: 'x' }, failing(subject, await aConflict(), Infinity), { attempts: 1 }),
@@ -157,7 +157,7 @@ onEachKind(target, (kind) => {
     expect(subject.calls).toBe(1)
   })
 
-  test('I5 run retries a conflict that the handler has wrapped in an error of its own', async () => {
+  test('I5 run retries a conflict that the handler has wrapped in its own error', async () => {
     const subject = new InboxUnderTest(target, root)
     const wrapped = new Error('charging failed', { cause: await aConflict() })
     expect(await subject.inbox.run({ id: 'x' }, failing(subject, wrapped, 1))).toMatchObject({
@@ -166,7 +166,7 @@ onEachKind(target, (kind) => {
     expect([subject.calls, await subject.effects()]).toEqual([2, 1])
   })
 
-  test('I5 run does not retry errors that are no conflicts', async () => {
+  test('I5 run does not retry errors that are not conflicts', async () => {
     const subject = new InboxUnderTest(target, root)
     const errors = [
       new Error('business'),
@@ -195,7 +195,7 @@ onEachKind(target, (kind) => {
     expect([subject.calls, await subject.claimedKeys()]).toEqual([1, []])
   })
 
-  /** A real conflict of this database, as its driver reports it: a lock that was not to be had in time. */
+  /** A real conflict of this database, as its driver reports it: a lock that was not available in time. */
   async function aConflict(): Promise<unknown> {
     const name = `locked-${Math.random()}`
     await target.sql('insert into counters (name, n) values (?, 0)', [name])
@@ -233,7 +233,7 @@ for (const isolation of ISOLATIONS.filter((level) => target.refusesNewer(level))
       expect(await subject.effects()).toBe(1)
     })
 
-    test('I5 I9 so is one that was taken over, or forgotten, since', async () => {
+    test('I5 I9 a claim that was taken over or forgotten since the snapshot is a conflict too', async () => {
       const subject = new InboxUnderTest(target, root)
       await subject.process({ id: 'renewed' })
       await subject.process({ id: 'forgotten' })
@@ -252,7 +252,7 @@ for (const isolation of ISOLATIONS.filter((level) => target.refusesNewer(level))
       await early.rollback()
       await other.rollback()
       expectConflict(errors[0])
-      // PostgreSQL, which keeps no trace of a row that is gone, lets it be claimed again.
+      // PostgreSQL keeps no trace of a deleted row, so the key can be claimed again.
       if (target.engine === 'mariadb') expectConflict(errors[1])
       expect(await subject.inbox.run({ id: 'renewed' }, subject.handle)).toMatchObject({
         status: 'duplicate',
@@ -262,7 +262,7 @@ for (const isolation of ISOLATIONS.filter((level) => target.refusesNewer(level))
       })
     })
 
-    test('I5 I13 so is one in a batch, and nothing of the batch stays', async () => {
+    test('I5 I13 a newer claim in a batch is a conflict too, and nothing of the batch is stored', async () => {
       const subject = new InboxUnderTest(target, root)
       const early = await withSnapshot()
       await subject.process({ id: 'b' })
@@ -275,7 +275,7 @@ for (const isolation of ISOLATIONS.filter((level) => target.refusesNewer(level))
       expect([await subject.effects(), await subject.claimedKeys()]).toEqual([1, ['b']])
     })
 
-    test('I7 fn swallows a conflict of its own: TransactionAbortedError, and nothing stays', async () => {
+    test('I7 fn swallows its own conflict: TransactionAbortedError, and nothing is stored', async () => {
       const subject = new InboxUnderTest(target, root)
       const name = `changed-${randomUUID()}`
       await target.sql('insert into counters (name, n) values (?, 0)', [name])
@@ -289,7 +289,7 @@ for (const isolation of ISOLATIONS.filter((level) => target.refusesNewer(level))
         await expect(subject.deliver(way, { id: 'x' }, swallow)).rejects.toThrow(TransactionAbortedError)
       }
       expect([subject.calls, await subject.effects(), await subject.claimedKeys()]).toEqual([2, 0, []])
-      // Left alone it is a conflict, and run tries again.
+      // If the handler does not swallow the error, it is a conflict, and run tries again.
       let calls = 0
       const leave: Handler<string> = async (tx, message, context) => {
         await target.exec(tx, 'select n from counters where name = ?', [name])
@@ -337,7 +337,7 @@ async function rejection(promise: Promise<unknown>): Promise<unknown> {
   throw new Error('It should have been rejected.')
 }
 
-/** Ends the transaction as the outcome says. */
+/** Commits or rolls back, depending on the outcome. */
 async function finish<T extends object>(
   transaction: OpenTransaction,
   work: Promise<T>,

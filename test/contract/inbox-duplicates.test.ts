@@ -9,11 +9,11 @@ const IDS = Array.from({ length: 10 }, (_, n) => `m${2 * n}`)
 onEachKindAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: TRANSACTIONS })
 
-  test('I6 many duplicates at once, in opposite orders, in transactions that stay open: none waits, none deadlocks', async () => {
+  test('I6 many concurrent duplicates, in opposite orders and in open transactions, neither wait nor deadlock', async () => {
     const subject = new InboxUnderTest(target, root)
     for (const id of IDS) await subject.process({ id })
     const transactions = await Promise.all(Array.from({ length: TRANSACTIONS }, () => root.begin()))
-    // Nobody commits before all are through: one lock that two cannot share, and they would wait forever.
+    // No transaction commits before all have read their claims: with an exclusive lock, they would wait forever.
     const told = await Promise.all(
       transactions.map(async ({ tx }, index) => {
         const statuses: string[] = []
@@ -23,7 +23,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
         return statuses
       }),
     )
-    // What they hold is in nobody's way who claims the keys between.
+    // Their locks do not block claims of the keys between.
     const between = IDS.map((_, n) => `m${2 * n + 1}`)
     for (const [index, { tx }] of transactions.slice(0, between.length).entries()) {
       const { status } = await subject.inbox.process(tx, { id: between[index]! }, subject.handle)

@@ -11,7 +11,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: DELIVERIES + 2 })
 
   for (const way of WAYS) {
-    test(`I9 an expired claim counts as absent, though it is still in the table (${way})`, async () => {
+    test(`I9 an expired claim counts as absent while it is still in the table (${way})`, async () => {
       const subject = new InboxUnderTest(target, root)
       await subject.deliver(way, { id: 'x', correlationId: 'first' })
       await target.expire(subject.consumer)
@@ -29,7 +29,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       expect(await subject.effects()).toBe(2)
     })
 
-    test(`I9 of ${DELIVERIES} deliveries that find it expired, one wins (${way})`, async () => {
+    test(`I9 of ${DELIVERIES} deliveries that find an expired claim, one wins (${way})`, async () => {
       const subject = new InboxUnderTest(target, root)
       await subject.deliver(way, { id: 'x' })
       await target.expire(subject.consumer)
@@ -44,7 +44,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       const duplicates = outcomes.filter((outcome) => outcome.status === 'duplicate')
       expect([processed.length, duplicates.length]).toEqual([1, DELIVERIES - 1])
       expect(await subject.effects()).toBe(2)
-      // None of them was told of the expired claim.
+      // None of the deliveries got the expired claim as its first delivery.
       const [claim] = await target.claims(subject.consumer)
       for (const duplicate of duplicates) expect(duplicate.firstProcessedAt).toEqual(claim?.processedAt)
     })
@@ -55,7 +55,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     await brief.process({ id: 'x' })
     const [claim] = await target.claims(brief.consumer)
     const long = await root.begin()
-    // Now the transaction has its start, and its snapshot where it keeps one; both are before the expiry.
+    // Now the transaction has begun, and has its snapshot if it keeps one; both are before the expiry.
     expect(await brief.inbox.hasProcessed(long.tx, { id: 'x' })).toBe((await target.now()) < claim!.expiresAt)
     await target.past(claim!.expiresAt)
     expect(await brief.inbox.hasProcessed(long.tx, { id: 'x' })).toBe(false)
@@ -66,7 +66,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await brief.effects()).toBe(2)
   })
 
-  test('I9 the retention of a claim that a long transaction makes begins at its statement', async () => {
+  test('I9 the retention of a claim in a long transaction begins when its statement runs', async () => {
     const subject = new InboxUnderTest(target, root, { retentionMs: 60_000 })
     const long = await root.begin()
     await long.exec('select count(*) from effects')
@@ -79,7 +79,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(claim!.expiresAt.getTime()).toBeGreaterThanOrEqual(begun.getTime() + 60_050)
   })
 
-  test('I9 who takes over an expired claim and rolls back leaves it to one of the waiting', async () => {
+  test('I9 a delivery that takes over an expired claim and rolls back leaves it to a waiting delivery', async () => {
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'x' })
     await target.expire(subject.consumer)
@@ -95,7 +95,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.effects()).toBe(2)
   })
 
-  test('I9 a batch takes over what has expired, and only that', async () => {
+  test('I9 a batch takes over expired claims, and no others', async () => {
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'b' })
     await subject.process({ id: 'd' })
@@ -134,7 +134,7 @@ onEachKind(target, (kind) => {
     })
     const subject = new InboxUnderTest(target, throughProxy)
     await subject.process({ id: 'x' })
-    // Whatever the inbox asks after its insert has found the key taken, it asks it of a table without the claim.
+    // After its insert has found the key claimed, every query of the inbox sees a table without the claim.
     const held = proxy.hold(/select[^;]*inbox/is)
     const delivered = subject.process({ id: 'x' })
     await held.reached
@@ -157,7 +157,7 @@ onEachKind(target, (kind) => {
     const subject = new InboxUnderTest(target, root, { retentionMs: 60_000 })
     await subject.process({ id: 'x' })
     const before = await target.claims(subject.consumer)
-    // Another retention, as after a new release, changes nothing for what was claimed.
+    // Another retention, as after a new release, does not change existing claims.
     const longer = new InboxUnderTest(target, root, { consumer: subject.consumer, retentionMs: days(30) })
     await longer.process({ id: 'x', correlationId: 'other' })
     await longer.inbox.run({ id: 'x' }, longer.handle)
@@ -168,7 +168,7 @@ onEachKind(target, (kind) => {
     expect(await target.claims(subject.consumer)).toEqual(before)
   })
 
-  test('I9 a claim is remembered for retentionMs, which is seven days unless said', async () => {
+  test('I9 a claim is remembered for retentionMs, which is seven days by default', async () => {
     const retentions = [undefined, days(30), 1_000, 0.5 + 1_000]
     for (const retentionMs of retentions) {
       const subject = new InboxUnderTest(target, root, retentionMs === undefined ? {} : { retentionMs })

@@ -5,7 +5,7 @@ import { onEachKind, useRoot, useTarget, type OpenTransaction } from '../support
 
 const target = useTarget()
 
-/** A few keys, so that they meet often; among them some that a careless database takes for one. */
+/** A few keys, so that they collide often; some of them would be equal in a careless database. */
 const key = fc.constantFrom(
   'a',
   'A',
@@ -55,7 +55,7 @@ async function inInbox(
   return JSON.stringify([outcomes.map((outcome) => outcome.status), fresh])
 }
 
-/** The same step in a set of keys. */
+/** The same step in the model, a set of keys. */
 function inModel(claimed: Set<string>, { do: what, keys }: Step): string {
   const claim = (id: string): boolean => !claimed.has(id) && claimed.add(id).has(id)
   const id = keys[0] ?? ''
@@ -71,7 +71,7 @@ function inModel(claimed: Set<string>, { do: what, keys }: Step): string {
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('I1 I2 I8 I13 any course of transactions has the outcomes that a set of keys has', async () => {
+  test('I1 I2 I8 I13 any sequence of transactions has the outcomes of a set of keys', async () => {
     const property = fc.asyncProperty(transactions, async (course) => {
       const subject = new InboxUnderTest(target, root)
       let committed = new Set<string>()

@@ -25,7 +25,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
   })
 
   for (const way of WAYS) {
-    test(`I1 a duplicate is a result: fn is not called, and the first time is told (${way})`, async () => {
+    test(`I1 a duplicate is a result: fn is not called, and the time of the first delivery is reported (${way})`, async () => {
       const subject = new InboxUnderTest(target, root)
       const message = { id: randomUUID() }
       const before = await target.now()
@@ -57,7 +57,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
       ['an error whose properties cannot be read', unreadable()],
     ]
     test.for(thrown)(
-      `I2 fn throws %s: that very value comes out, and nothing stays (${way})`,
+      `I2 fn throws %s: the caller gets exactly this value, and nothing is stored (${way})`,
       async ([, value]) => {
         const subject = new InboxUnderTest(target, root)
         const message = { id: randomUUID() }
@@ -80,7 +80,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
       },
     )
 
-    test(`I2 fn throws before it awaits anything: nothing stays (${way})`, async () => {
+    test(`I2 fn throws before it awaits anything: nothing is stored (${way})`, async () => {
       const subject = new InboxUnderTest(target, root)
       const error = new Error('at once')
       await expect(
@@ -92,7 +92,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     })
   }
 
-  test('I2 the claim is rolled back by the caller, also after process has returned', async () => {
+  test('I2 the caller can roll back the claim after process has returned', async () => {
     const subject = new InboxUnderTest(target, root)
     const transaction = await root.begin()
     expect(await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)).toMatchObject({
@@ -104,7 +104,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await subject.effects()).toBe(1)
   })
 
-  test('I2 nothing is seen from outside before the caller commits', async () => {
+  test('I2 other transactions see nothing before the caller commits', async () => {
     const subject = new InboxUnderTest(target, root)
     const transaction = await root.begin()
     await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)
@@ -154,7 +154,7 @@ onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
 
   describe.each(WAYS)('%s', (way) => {
-    test('I11 onDuplicate is told once a duplicate, with what the first delivery left', async () => {
+    test('I11 onDuplicate is called once per duplicate, with the record of the first delivery', async () => {
       const events: DuplicateEvent<Message>[] = []
       const subject = new InboxUnderTest(target, root, { onDuplicate: (event) => void events.push(event) })
       await subject.deliver(way, { id: 'x', correlationId: 'first' })
@@ -243,11 +243,11 @@ onEachKind(target, (kind) => {
     expect(byProcess?.idempotencyKey).toMatch(/\S{16,}/)
     expect(byRun?.idempotencyKey).toBe(byProcess?.idempotencyKey)
     expect(elsewhere?.idempotencyKey).not.toBe(byProcess?.idempotencyKey)
-    // A handler may pass a copy on.
+    // A handler may pass on a copy.
     expect({ ...byProcess }).toHaveProperty('idempotencyKey', byProcess?.idempotencyKey)
   })
 
-  test('the handler gets the transaction, the message and the context', async () => {
+  test('the handler is called with the transaction, the message and the context', async () => {
     const subject = new InboxUnderTest(target, root, { key: businessKey((m: Message) => [m.id, 'charge']) })
     const message = { id: 'm', payload: { n: 1 } }
     const transaction = await root.begin()
@@ -278,7 +278,7 @@ onEachKind(target, (kind) => {
     })
   })
 
-  test('run hands its signal to the handler, and does not begin when it is aborted already', async () => {
+  test('run passes its signal to the handler, and does not begin if the signal is already aborted', async () => {
     const subject = new InboxUnderTest(target, root)
     const { signal } = new AbortController()
     let seen: AbortSignal | undefined
@@ -291,7 +291,7 @@ onEachKind(target, (kind) => {
     expect([subject.calls, await subject.claimedKeys()]).toEqual([0, ['x']])
   })
 
-  test('the errors that a handler steers by are errors of txbox, and run tries neither again', async () => {
+  test('the errors by which a handler controls redelivery are errors of txbox, and run retries neither', async () => {
     const subject = new InboxUnderTest(target, root)
     for (const error of [new PermanentError('no'), new RetryLaterError({ retryAfterMs: 1 })]) {
       const attempts: number[] = []
@@ -307,7 +307,7 @@ onEachKind(target, (kind) => {
   })
 })
 
-/** An error of which nobody may ask anything. */
+/** An error whose properties must not be read. */
 function unreadable(): Error {
   const error = new Error('from the handler')
   for (const name of ['code', 'errno', 'message', 'name', 'cause', 'sqlState', 'retryable']) {

@@ -18,7 +18,7 @@ describe('without tables', () => {
       })
     }
 
-    test('the same for every call of a database without connections of its own', async () => {
+    test('a missing table is a SchemaError for every call of a database without its own connections', async () => {
       const inbox = createInbox({ database: target.detached(), consumer: 'c' })
       for (const call of [
         (tx: never) => inbox.process(tx, { id: 'x' }, () => undefined),
@@ -40,7 +40,7 @@ describe('while the tables come and go', () => {
   const kind = mainKind(target)
   const root = useRoot(target, kind)
 
-  test('the same inbox works once the tables are there: nothing is lost by having come too early', async () => {
+  test('an inbox that was used too early works as soon as the tables exist, and nothing is lost', async () => {
     const subject = new InboxUnderTest(target, root)
     await expectSchemaError(subject.process({ id: 'x' }))
     await expectSchemaError(subject.inbox.run({ id: 'x' }, subject.handle))
@@ -51,7 +51,7 @@ describe('while the tables come and go', () => {
     expect(await subject.effects()).toBe(1)
   })
 
-  test('another schema has claims of its own, and its absence is told by name', async () => {
+  test('another schema has separate claims, and a missing schema is reported by name', async () => {
     const elsewhere = target.open(kind, { schema: 'Else where' })
     const here = new InboxUnderTest(target, root)
     const there = new InboxUnderTest(target, elsewhere, { consumer: here.consumer })
@@ -76,7 +76,7 @@ describe.each(['later', 'earlier'] as const)('with tables of a revision that is 
   onEachKind(target, (kind) => {
     const root = useRoot(target, kind)
 
-    test('the first use is a SchemaError that says so, and nothing is written', async () => {
+    test('the first use is a SchemaError that names the revision, and nothing is written', async () => {
       const before = new InboxUnderTest(target, root)
       if (kind === kindsOfTier(target)[0]) {
         expect(await before.process({ id: 'x' })).toMatchObject({ status: 'processed' })

@@ -13,7 +13,7 @@ const target = useTarget()
 onEachKindAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
-  test('the tracker on its own: not processed, recorded, processed, duplicate, forgotten', async () => {
+  test('the tracker alone reports not processed, recorded, processed, duplicate and forgotten', async () => {
     const subject = new InboxUnderTest(target, root)
     const { inbox } = subject
     const x = { id: 'x', correlationId: 'c' }
@@ -36,7 +36,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.claimedKeys()).toEqual([])
   })
 
-  test('what is marked is a duplicate for process and run; what is forgotten runs again', async () => {
+  test('a marked message is a duplicate for process and run; a forgotten message runs again', async () => {
     const subject = new InboxUnderTest(target, root)
     await inTransaction(root, ({ tx }) => subject.inbox.markProcessed(tx, { id: 'x' }))
     expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'duplicate' })
@@ -46,7 +46,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.effects()).toBe(1)
   })
 
-  test('I2 a mark and a forgetting roll back with the transaction', async () => {
+  test('I2 mark and forget roll back with the transaction', async () => {
     const subject = new InboxUnderTest(target, root)
     const marking = await root.begin()
     await subject.inbox.markProcessed(marking.tx, { id: 'x' })
@@ -58,7 +58,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'duplicate' })
   })
 
-  test('K1 the tracker keeps to its consumer and its key', async () => {
+  test('K1 the tracker affects only its own consumer and key', async () => {
     const subject = new InboxUnderTest(target, root)
     const other = new InboxUnderTest(target, root)
     for (const id of ['x', 'X']) await subject.process({ id })
@@ -67,7 +67,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect([await subject.claimedKeys(), await other.claimedKeys()]).toEqual([['X'], ['x']])
   })
 
-  test('I4 a mark waits for a winner; a look does not, and does not see what is not committed', async () => {
+  test('I4 a mark waits for a winner; a look-up does not wait, and does not see uncommitted claims', async () => {
     const subject = new InboxUnderTest(target, root)
     const winner = await root.begin()
     await subject.inbox.process(winner.tx, { id: 'x' }, () => undefined)
@@ -92,7 +92,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(course).toEqual([false, 'recorded', true, false])
   })
 
-  test('I6 looking writes nothing', async () => {
+  test('I6 a look-up writes nothing', async () => {
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'x' })
     const wrote = await inTransaction(root, async (transaction) => {

@@ -25,7 +25,7 @@ async function lease(name: string, owner: string, forSeconds: number): Promise<v
   )
 }
 
-test('a relay that was killed and replaced is not in the figures; one that nobody has replaced is', async () => {
+test('a relay that was killed and replaced is not in the figures; a killed relay without a successor is', async () => {
   await lease('relay/replaced', 'replaced', -600)
   await lease('relay/alive', 'alive', 600)
   await lease('outbox/00', 'alive', 600)
@@ -45,11 +45,11 @@ test('lag is the backlog and its age, and nothing else', async () => {
 })
 
 describe('answers', () => {
-  test('resolves where the database answers', async () => {
+  test('resolves if the database answers', async () => {
     await inspectionOf(root).answers(5000)
   })
 
-  test('is given up in time when the pool has no connection left', async () => {
+  test('is given up in time if the pool has no free connection', async () => {
     const small = target.open(kind, { max: 1 })
     const transaction = await small.begin()
     const startedAt = performance.now()
@@ -59,7 +59,7 @@ describe('answers', () => {
     await small.close()
   })
 
-  test('rejects where the tables are of another revision', async () => {
+  test('rejects if the tables have another revision', async () => {
     await target.pretendRevision('later')
     await expect(inspectionOf(root).answers(5000)).rejects.toThrow(SchemaError)
   })

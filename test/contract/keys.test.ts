@@ -10,7 +10,7 @@ onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
 
   for (const way of WAYS) {
-    test(`K1 two consumers each run once for one message (${way})`, async () => {
+    test(`K1 each of two consumers runs once for one message (${way})`, async () => {
       const message = { id: randomUUID() }
       const billing = new InboxUnderTest(target, root)
       const shipping = new InboxUnderTest(target, root)
@@ -19,7 +19,7 @@ onEachKind(target, (kind) => {
     })
   }
 
-  test('K1 a message that arrives by two ways runs once', async () => {
+  test('K1 a message that arrives through two queues runs once', async () => {
     const id = randomUUID()
     const byQueue = new InboxUnderTest(target, root)
     const byPartition = new InboxUnderTest(target, root, { consumer: byQueue.consumer })
@@ -84,7 +84,7 @@ onEachKind(target, (kind) => {
     expect(Math.max(...stored.map((key) => Buffer.byteLength(key)))).toBeLessThanOrEqual(512)
   })
 
-  test('K3 the length that counts is that of the bytes', async () => {
+  test('K3 the length of a key is counted in bytes', async () => {
     const subject = new InboxUnderTest(target, root)
     const statuses = []
     for (const id of ['é'.repeat(256), 'é'.repeat(257), '€'.repeat(300), 'é'.repeat(257) + 'x']) {
@@ -171,7 +171,7 @@ onEachKind(target, (kind) => {
     await expect(
       subject.inbox.process(transaction.tx, { id: 'x', payload: id }, subject.handle),
     ).rejects.toThrow(InvalidMessageError)
-    // The transaction is as usable as before.
+    // The transaction is still usable.
     await target.effect(transaction.tx, subject.consumer)
     await transaction.commit()
     await expect(subject.inbox.run({ id: 'x', payload: id }, subject.handle)).rejects.toThrow(
@@ -182,7 +182,7 @@ onEachKind(target, (kind) => {
     expect(await subject.effects()).toBe(1)
   })
 
-  test('K5 a message without an id is refused: no random key stands in', async () => {
+  test('K5 a message without an id is refused, and gets no random key', async () => {
     const subject = new InboxUnderTest(target, root)
     for (const message of [{ id: '' }, {}, { id: null }, { id: undefined, payload: 1 }]) {
       await expect(subject.process(message as Message)).rejects.toThrow(InvalidMessageError)
@@ -211,7 +211,7 @@ onEachKind(target, (kind) => {
     ])
   })
 
-  test('K6 a correlation id takes part where the user puts it', async () => {
+  test('K6 a correlation id is part of the key if the user includes it', async () => {
     const subject = new InboxUnderTest(target, root, {
       key: businessKey((m: Message) => [m.correlationId ?? '', String(m.payload)]),
     })
@@ -235,7 +235,7 @@ onEachKind(target, (kind) => {
     expect(statuses).toEqual(['processed', 'processed', 'processed', 'duplicate'])
   })
 
-  test('K7 a fingerprint makes two deliveries with other ids and headers one message', async () => {
+  test('K7 with a fingerprint, two deliveries with different ids and headers are one message', async () => {
     const subject = new InboxUnderTest(target, root, { key: fingerprint({ exclude: ['/sentAt'] }) })
     const first = { id: '1', headers: { try: '1' }, payload: { order: 7, lines: [1, 2], sentAt: 'noon' } }
     const again = { id: '2', headers: { try: '2' }, payload: { sentAt: 'one', lines: [1, 2], order: 7 } }

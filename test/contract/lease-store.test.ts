@@ -25,7 +25,7 @@ onEachRoot(target, (kind) => {
     return lease!
   }
 
-  test('O9 each owner who lets a lease expire counts as a crash, until one says that it is through', async () => {
+  test('O9 each owner that lets a lease expire counts as a crash, until an owner reports that its messages are settled', async () => {
     const leases = leaseStore()
     const first = await take(leases, 'a')
     expect([first.crashes, first.inFlight]).toEqual([0, undefined])
@@ -34,7 +34,7 @@ onEachRoot(target, (kind) => {
     const second = await take(leases, 'b')
     expect([second.crashes, second.inFlight]).toEqual([1, '{"seq":"12 é"}'])
     await outbox.expireLeases()
-    // The same owner again is a new term, too.
+    // A new acquisition by the same owner is a new term, too.
     const third = await take(leases, 'b')
     expect([third.crashes, third.inFlight]).toEqual([2, '{"seq":"12 é"}'])
     await relayStore().survived(third)
@@ -43,7 +43,7 @@ onEachRoot(target, (kind) => {
     expect([fourth.crashes, fourth.inFlight]).toEqual([1, undefined])
   })
 
-  test('O9 a lease that is released keeps its crashes, and what was in flight only if that was cut off', async () => {
+  test('O9 a released lease keeps its count of crashes, and its messages in flight only if their calls were cut off', async () => {
     const leases = leaseStore()
     await take(leases, 'a')
     await outbox.expireLeases()
@@ -61,7 +61,7 @@ onEachRoot(target, (kind) => {
     expect((await take(leases, 'e')).inFlight).toBeUndefined()
   })
 
-  test('O9 of several leases that are released only those that were cut off count a crash', async () => {
+  test('O9 of several released leases, only those whose calls were cut off count a crash', async () => {
     const leases = leaseStore()
     const names = ['outbox/01', 'outbox/02', 'outbox/03']
     const request = { owner: 'a', ttlMs: 60_000, limit: 3 }
@@ -81,14 +81,14 @@ onEachRoot(target, (kind) => {
     ])
   })
 
-  test('O7 who has lost a lease notes nothing, and says of nothing that it is through', async () => {
+  test('O7 a relay that has lost a lease records nothing in it', async () => {
     const leases = leaseStore()
     const old = await take(leases, 'a')
     await outbox.expireLeases()
     expect(await relayStore().note(old, 'late')).toBe(false)
     const now = await take(leases, 'b')
     expect(await relayStore().note(now, 'mine')).toBe(true)
-    // The same once more writes nothing new, and is still held.
+    // The same call again changes nothing, and the lease is still held.
     expect(await relayStore().note(now, 'mine')).toBe(true)
     expect(await relayStore().note(old, 'late')).toBe(false)
     await relayStore().survived(old)
@@ -98,7 +98,7 @@ onEachRoot(target, (kind) => {
     expect([next.crashes, next.inFlight]).toEqual([2, 'mine'])
   })
 
-  test('O7 a sweep takes what nobody has held for long, and never waits', async () => {
+  test('O7 a sweep removes leases that have long had no owner, and never waits', async () => {
     const leases = leaseStore()
     const request = { ttlMs: 60_000, limit: 1 }
     const [gone] = await leases.acquire(['relay/gone'], { ...request, owner: 'gone' })

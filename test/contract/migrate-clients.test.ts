@@ -7,7 +7,7 @@ import { useOutboxTarget } from '../support/outbox-target.ts'
 import { skipBecause } from '../support/skips.ts'
 import { useTarget } from '../support/target.ts'
 
-/** A name that a careless quoting does not survive. */
+/** A name that careless quoting breaks. */
 const AWKWARD = `My "Own" - it's; -- \`one\``
 
 const target = useTarget({ migrated: false })
@@ -50,7 +50,7 @@ function runClient(test: Pick<TestContext, 'skip'>, sql: string): void {
   expect([status, stderr]).toEqual([0, expect.not.stringMatching(/\berror\b/i)])
 }
 
-test('the files of migrations/ run under the client program as they are, and again', async (context) => {
+test('the files of migrations/ run unchanged in the client program, and again', async (context) => {
   const folder = path.join(
     import.meta.dirname,
     '../../migrations',
@@ -64,7 +64,7 @@ test('the files of migrations/ run under the client program as they are, and aga
   expect(await target.migrate()).toEqual([])
 })
 
-test('the SQL for a name with capitals, quotes, hyphens and a semicolon runs there too', async (context) => {
+test('the SQL for a name with capitals, quotes, hyphens and a semicolon runs in the client program too', async (context) => {
   runClient(
     context,
     migrationsOf(target, AWKWARD)

@@ -68,7 +68,7 @@ async function cleanShape(): Promise<readonly string[]> {
 }
 
 onEachKind(target, (kind) => {
-  test('pendingMigrations tells what migrate is going to do, and changes nothing', async () => {
+  test('pendingMigrations lists the migrations that migrate would apply, and changes nothing', async () => {
     const where = `pending ${kind.name.length}`
     expect((await pending(open(kind), where)).map(({ name }) => name)).toEqual(NAMES)
     expect(await shapeOf(target, where)).toEqual([])
@@ -79,7 +79,7 @@ onEachKind(target, (kind) => {
 })
 
 test.for([...NAMES.keys()])(
-  'migration %# is applied to tables that the ones before it have made and filled',
+  'migration %# is applied to filled tables of the previous migrations',
   async (index) => {
     const where = `step ${index} `
     const files = migrationsOf(target, where)
@@ -91,7 +91,7 @@ test.for([...NAMES.keys()])(
     const before = await Promise.all(filled.map((table) => contentOf(target, where, table)))
     expect(before.flat().length).toBe(filled.length)
 
-    // Only this one, then all that follow.
+    // First only this migration, then all later ones.
     for (const statement of statementsOf(files[index]!.sql)) await target.sql(statement)
     await fillTables(target, where, numberOf(files[index]!.name))
     expect((await migrate(open(), where)).applied).toEqual(NAMES.slice(index + 1))
@@ -121,7 +121,7 @@ describe('a crash', () => {
   /** Each statement reaches the server on its own. */
   const steps = migrationsOf(target, 'x').flatMap(({ sql }) => statementsOf(sql))
 
-  // The quick tier takes every fourth.
+  // The quick tier tests every fourth step.
   const every = inject('tier') === 'all' ? 1 : 4
 
   test.for([...steps.keys()].filter((index) => index % every === 0))(
@@ -133,7 +133,7 @@ describe('a crash', () => {
         const step = migrationsOf(target, where).flatMap(({ sql }) => statementsOf(sql))[index]!
         const proxy = await Proxy.to(target.address())
         onTestFinished(() => proxy.close())
-        // The beginning tells one statement from all others: it holds the name of a table, or the number of a migration.
+        // The beginning identifies a statement: it contains the name of a table, or the number of a migration.
         proxy[when](new RegExp(step.slice(0, 300).replaceAll(/[^\w\s]/g, '\\$&')))
         await expect(migrate(open(target.kinds[1], proxy), where)).rejects.toThrow()
         await migrate(open(), where)
@@ -150,7 +150,7 @@ test('services that start together share one lock, whatever library they use', a
   expect(applied.map((result) => result.applied).filter((names) => names.length > 0)).toEqual([NAMES])
 })
 
-test('the lock is free again after the one who held it has died', async () => {
+test('the lock is free again after its holder has died', async () => {
   const proxy = await Proxy.to(target.address())
   onTestFinished(() => proxy.close())
   const held = proxy.hold(/create table/)
@@ -193,7 +193,7 @@ describe('a Migrator of Kysely', () => {
     expect(await pending(open(), 'by Kysely ')).toEqual([])
   })
 
-  test('may come after migrate', async () => {
+  test('runs after migrate', async () => {
     await migrate(open(), 'clean')
     const migrator = new Migrator({
       db: ownKysely(),

@@ -34,14 +34,14 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await outbox.backlog()).toMatchObject([{ id, key: 'a' }])
   })
 
-  test('O1 what was rolled back is gone, and stays gone', async () => {
+  test('O1 a message that was rolled back is gone, and stays gone', async () => {
     const transaction = await root.begin()
     await publishIn(root, transaction, [...messagesOf('a', 3), ...messagesOf(undefined, 3)])
     await transaction.rollback()
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O1 the message and the change that it tells of commit, or roll back, together', async () => {
+  test('O1 the message and the change that it reports commit, or roll back, together', async () => {
     for (const end of ['commit', 'rollback'] as const) {
       const transaction = await root.begin()
       await target.effect(transaction.tx, `${kind.name} ${isolation} ${end}`)
@@ -53,7 +53,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect((await outbox.backlog()).map(({ key }) => key)).toEqual(['commit'])
   })
 
-  test('O1 a rollback to a savepoint takes back what was published after it, and no more', async () => {
+  test('O1 a rollback to a savepoint removes the messages published after it, and no others', async () => {
     const transaction = await root.begin()
     await publishIn(root, transaction, messagesOf('before', 1))
     await transaction.savepoint('here')
@@ -77,7 +77,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('O2 publish answers with the id of the message, or the ids in the order of the array', async () => {
+  test('O2 publish returns the id of the message, or the ids in the order of the array', async () => {
     const transaction = await root.begin()
     const publisher = outboxOf(root)
     const one = await publisher.publish(transaction.tx, { topic: 't', payload: 1, key: 'a' })
@@ -94,7 +94,7 @@ onEachKind(target, (kind) => {
     expect([...instants].sort()).toEqual(instants)
   })
 
-  test('O2 the id that the caller gives is kept', async () => {
+  test('O2 the id of the caller is kept', async () => {
     const ids = ['order-17/paid', 'ü'.repeat(255), '0190a8c0-0000-7000-8000-000000000000', ' ']
     const published = await publishAll(
       root,
@@ -104,7 +104,7 @@ onEachKind(target, (kind) => {
     expect((await outbox.backlog()).map(({ id }) => id)).toEqual(ids)
   })
 
-  test('O3 an array is one statement: one round trip, and numbers in the order given', async () => {
+  test('O3 an array is one statement: one round trip, and numbers in the order of the array', async () => {
     const proxy = await Proxy.to(target.address())
     const through = target.open(kind, { through: proxy })
     await through.ready?.()
@@ -142,7 +142,7 @@ onEachKind(target, (kind) => {
     expect((await outbox.backlog()).map(({ id }) => id)).toEqual(messages.map(({ id }) => id))
   })
 
-  test('publish works with a database that has no connections of its own', async () => {
+  test('publish works with a database that has no connections', async () => {
     const detached = createOutbox({ database: target.detached() })
     const transaction = await root.begin()
     const { id } = await detached.publish(transaction.tx, { topic: 't', payload: {} })
@@ -151,11 +151,11 @@ onEachKind(target, (kind) => {
   })
 
   for (const [name, abort] of Object.entries(target.abortions)) {
-    test(`publish in a transaction that ${name} has aborted is refused as such`, async () => {
+    test(`publish is refused in a transaction that ${name} has aborted`, async () => {
       const transaction = await root.begin()
       await abort(transaction.tx).catch(() => undefined)
       const published = outboxOf(root).publish(transaction.tx, { topic: 't', payload: {} })
-      // Where only the server knows, it says no more than that there is no transaction.
+      // If only the server knows the state, it reports only that there is no transaction.
       await expect(published).rejects.toThrow(
         onlyServerKnows(target, kind) ? NotInTransactionError : TransactionAbortedError,
       )
@@ -196,7 +196,7 @@ for (const name of target.strayHandles) {
   }
 }
 
-test('publish refuses what is no transaction of a library that it knows', async () => {
+test('publish refuses a value that is not a transaction of a known library', async () => {
   const publisher = createOutbox({ database: target.detached() })
   for (const handle of [{}, { query: 1 }, new Map(), [], undefined, null, 'tx', 1]) {
     const published = publisher.publish(handle as unknown as TransactionHandle, { topic: 't', payload: {} })

@@ -11,7 +11,7 @@ const outbox = useOutboxTarget(target)
 const root = useRoot(target, target.kinds[0]!)
 const prefix = target.engine === 'postgres' ? 'txbox.' : 'txbox_'
 
-/** What the broker has after a fresh relay has drained. */
+/** Drains with a new relay. @returns the messages that the broker has received */
 async function drained(): Promise<readonly string[]> {
   const broker = new Broker()
   const { relay } = new RelayUnderTest(root, broker.publisher())
@@ -38,7 +38,7 @@ test.for([['null'], ['[]'], ['{"a":1}']])(
   },
 )
 
-test('O5 a dead letter that somebody has made due by hand does not keep drain from ending', async () => {
+test('O5 a dead letter that was made due by hand does not keep drain from ending', async () => {
   await publish('dead')
   await outbox.sql(`update ${prefix}outbox set headers = '{' where id = 'dead'`)
   await drained()
@@ -48,7 +48,7 @@ test('O5 a dead letter that somebody has made due by hand does not keep drain fr
   expect(await createDeadLetters({ database: root.database }).list()).toHaveLength(1)
 })
 
-test('a lease whose count of crashes is at its end can be taken', async () => {
+test('a lease whose count of crashes is at its maximum can be taken', async () => {
   await drained()
   await outbox.sql(
     `update ${prefix}leases set owner = 'gone', expires_at = '2000-01-01', crashes = ${target.engine === 'postgres' ? '2147483647' : '4294967295'}`,

@@ -17,7 +17,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const SHARD = 3
 const LEASE_MS = 300
-/** More than any of the actions needs. */
+/** More statements than any of the actions needs. */
 const MOST_REQUESTS = 16
 
 function portsOf(root: Root): ConnectedPorts {
@@ -31,7 +31,7 @@ interface Owner {
   readonly lease: Lease
 }
 
-/** Somebody who holds a lease, with connections that are open. */
+/** The owner of a lease, with open connections. */
 async function ownerOf(name: string, kind: HandleKind): Promise<Owner> {
   const network = await UnreliableNetwork.to(target.address())
   const root = target.open(kind, { through: network, max: 2 })
@@ -62,7 +62,7 @@ for (const kind of kindsOfRoots(target)) {
   const root = useRoot(target, kind, { max: 4 })
 
   test.for(Object.keys(actions))(
-    `O7 who is cut off between any two statements of %s leaves no lock that keeps others from it (${kind.name})`,
+    `O7 a relay that is cut off between any two statements of %s leaves no lock that blocks other relays (${kind.name})`,
     async (doing) => {
       await outbox.fill(MOST_REQUESTS * 16)
       const successor = portsOf(root).leases()

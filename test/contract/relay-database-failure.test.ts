@@ -17,7 +17,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const KEYS = ['a', 'b', 'c']
 
-/** A relay whose way to the database can fail, and a root with a way that cannot. */
+/** A relay whose network to the database can fail, and a root whose network cannot. */
 async function remoteRelay(
   kind: HandleKind,
   leaseMs: number,
@@ -48,11 +48,11 @@ async function produce(root: Root, signal: AbortSignal): Promise<Map<string, str
 }
 
 onEachRoot(target, (kind) => {
-  test('O10 the relay survives that the server ends all its connections, again and again', async () => {
+  test('O10 the relay continues when the server ends all its connections, again and again', async () => {
     const root = target.open(kind, { max: 6 })
     onTestFinished(() => root.close())
     const broker = new Broker()
-    // Longer than anybody waits here: the shard that was being settled is released, and its lease does not have to expire.
+    // Longer than this test waits: the shard that was being settled is released, and its lease does not have to expire.
     const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }), {
       batchSize: 3,
       leaseMs: 60_000,
@@ -105,7 +105,7 @@ onEachRoot(target, (kind) => {
     expect(subject.heard('error')).toHaveLength(2)
   })
 
-  test('O10 connections that are cut while producers and relay work: nothing lost, order kept', async () => {
+  test('O10 when connections are cut while producers and relay work, nothing is lost and the order is kept', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 1500)
     const closing = new AbortController()
     const producing = produce(direct, closing.signal)
@@ -123,7 +123,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O10 a database that is away for longer than the lease: the relay says so, waits and continues', async () => {
+  test('O10 when the database is unavailable for longer than the lease, the relay reports it, waits and continues', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 700)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
@@ -144,11 +144,11 @@ onEachRoot(target, (kind) => {
     await subject.relay.drain()
     expect(broker.ids('a').slice(3)).toEqual(ids)
     expect(await outbox.backlog()).toEqual([])
-    // Nothing of what happened was the publisher's fault.
+    // No failure was caused by the publisher.
     expect(subject.heard('unavailable')).toEqual([])
   })
 
-  test('O10 a database that gives no answer for a time: the relay continues by itself', async () => {
+  test('O10 when the database does not answer for a time, the relay continues by itself afterwards', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 700)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
@@ -166,7 +166,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O10 a server that breaks its connections and answers no new ones: the relay sees its leases expire, and continues later', async () => {
+  test('O10 when a server breaks its connections and accepts no new ones, the relay sees its leases expire, and continues later', async () => {
     const { network, direct, broker, subject } = await remoteRelay(kind, 700)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
@@ -186,23 +186,23 @@ onEachRoot(target, (kind) => {
   })
 })
 
-// Kysely gives no way to throw a connection of PostgreSQL's away on which a statement is in flight.
+// Kysely cannot discard a connection of PostgreSQL on which a statement is in flight.
 for (const kind of kindsOfRoots(target).filter(
   ({ library }) => library !== 'kysely' || target.engine !== 'postgres',
 )) {
-  test(`O10 connections that never answer again are given up: the relay goes on with new ones (${kind.name})`, async () => {
+  test(`O10 connections that never answer again are given up, and the relay continues with new ones (${kind.name})`, async () => {
     let askedMs = 0
     const { network, direct, broker, subject } = await remoteRelay(kind, 1500, (root) =>
       withStatementTimeout(root, 1000, (ms) => (askedMs = ms)),
     )
-    // A busy database has longer than the lease.
+    // A busy database may take longer than the lease.
     expect(askedMs).toBe(5000)
     await publishAll(direct, messagesOf('a', 3))
     await broker.received(3)
     await outbox.settled()
     const abandoned = network.abandon()
     const ids = await publishAll(direct, messagesOf('a', 5, 4))
-    // It gives a statement without an answer up after a second.
+    // The relay gives up a statement without an answer after a second.
     await until(
       async () => broker.firstIds().length >= 8,
       () => `8 messages. ${subject.describeErrors()}`,
@@ -210,7 +210,7 @@ for (const kind of kindsOfRoots(target).filter(
     )
     await outbox.settled()
     expect(broker.firstIds('a').slice(3)).toEqual(ids)
-    // All of the relay has come back: it finds new messages in every shard, again and again.
+    // The relay has recovered completely: it finds new messages in every shard, again and again.
     for (let round = 1; round <= 3; round += 1) {
       await publishAll(direct, messagesOf(undefined, 64))
       await outbox.settled()

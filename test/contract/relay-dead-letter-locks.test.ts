@@ -32,13 +32,13 @@ onEachRoot(target, (kind) => {
     await again.hears('dead-lettered', 4)
     await again.relay.stop()
     expect((await dead.discard({ topic: 'test' })).length).toBe(4)
-    // Who waits for a lock gives up after 50 seconds, and tries again.
+    // A statement that waits for a lock gives up after 50 seconds, and is repeated.
     expect(performance.now() - begun).toBeLessThan(20_000)
     await open.commit()
     expect((await outbox.parked()).length).toBe(3)
   })
 
-  /** Three dead letters, and no relay that runs. */
+  /** Three dead letters, and no running relay. */
   async function threeDead(key: string | undefined): Promise<readonly string[]> {
     const ids = await publishAll(root, messagesOf(key, 3))
     const publisher = new Broker().publisher({
@@ -50,7 +50,7 @@ onEachRoot(target, (kind) => {
     return ids
   }
 
-  test('O3 O5 redriven while the first of the key is being discarded: the rest continues, in order', async () => {
+  test('O3 O5 a redrive while the head of the key is being discarded: the other messages continue, in order', async () => {
     const ids = await threeDead('k')
     const discarding = await root.begin()
     await discarding.exec(`delete from ${PARKED} where id = ?`, [ids[0]])
@@ -66,7 +66,7 @@ onEachRoot(target, (kind) => {
     expect(broker.ids()).toEqual(ids.slice(1))
   })
 
-  test('O1 O5 discarded while one is being redriven: that one lives', async () => {
+  test('O1 O5 a message that is redriven while it is being discarded stays', async () => {
     const ids = await threeDead(undefined)
     const redriving = await root.begin()
     await redriving.exec(`update ${PARKED} set due_at = dead_at, dead_at = null where id = ?`, [ids[1]])

@@ -37,7 +37,7 @@ describe('dead letters of one id', () => {
   const outbox = useOutboxTarget(target)
   const root = useRoot(target, mainKind(target))
 
-  test('O5 none is lost between two pages of the list', async () => {
+  test('O5 no dead letter is lost between two pages of the list', async () => {
     await kill(root, ['a', 'b', 'b', 'b', 'c', 'c', 'd'])
     const dead = createDeadLetters({ database: root.database })
     const pages: string[][] = []
@@ -50,7 +50,7 @@ describe('dead letters of one id', () => {
     expect(pages).toEqual([['a', 'b', 'b', 'b'], ['c', 'c'], ['d']])
   })
 
-  test('O5 redrive and discard reach all of them, whatever fits on a page', async () => {
+  test('O5 redrive and discard reach all dead letters of the id, whatever fits on a page', async () => {
     const dead = createDeadLetters({ database: root.database })
     const ids = Array.from({ length: 2100 }, () => 'same')
     await kill(root, ids)
@@ -73,7 +73,7 @@ describe('parked messages', () => {
   const root = useRoot(target, mainKind(target))
   const [bad, other] = keysOfOneShard(2) as [string, string]
 
-  test('O4 discarding the parked head of a key lets the key continue; what is scheduled or dead stays', async () => {
+  test('O4 discarding the parked head of a key lets the key continue; scheduled messages and dead letters stay', async () => {
     const store = connectedPortsOf('test', root.database).deadLetters({ statementTimeoutMs: 10_000 })
     await kill(root, ['dead'])
     const [scheduled] = await publishAll(root, [
@@ -104,7 +104,7 @@ describe('parked messages', () => {
       attempts: 1,
       error: expect.stringContaining('refused'),
     })
-    // A message in the middle of its key, then the head: what comes behind them is due then.
+    // Discards a message in the middle of its key, then the head: then the message behind them is due.
     const discard = async (filter: Partial<DeadLetterFilter>): Promise<readonly string[]> =>
       (await store.discardParked({ ...everything, ...filter }, 2)).messages.map(({ id }) => id)
     expect(await discard({ ids: [ids[1]!, 'dead', scheduled!] })).toEqual([ids[1]])

@@ -62,7 +62,7 @@ onEachRoot(target, (kind) => {
     expect(await idsOf({ after: ids[4] })).toEqual([])
   })
 
-  test('O5 nothing is touched without a selection, or by a wrong one', async () => {
+  test('O5 nothing is changed without a selection, or by an invalid one', async () => {
     const dead = createDeadLetters({ database: root.database })
     for (const wrong of [{}, { ids: undefined }, { ids: 'x' }, { id: 'x' }, { topic: '' }] as never[]) {
       await expect(dead.redrive(wrong)).rejects.toThrow(InvalidOptionError)
@@ -78,8 +78,8 @@ onEachRoot(target, (kind) => {
 describe('on one kind of handle', () => {
   const root = useRoot(target, mainKind(target))
 
-  test('O5 any number is redriven and discarded by one call, which tells of them in the order of their ids', async () => {
-    // Of a page there are 1000. Their ids are in another order than their places.
+  test('O5 one call redrives or discards any number of dead letters, and reports them in the order of their ids', async () => {
+    // A page has 1000 dead letters. The order of their ids is not that of their places.
     const ids = Array.from({ length: 2100 }, (_, n) => String(n).padStart(4, '0'))
     const shuffled = ids.map((_, n) => ids[(n * 1009) % ids.length]!)
     await publishTogether(

@@ -57,7 +57,7 @@ onEachRoot(target, (kind) => {
     }
   })
 
-  test('O5 a dead letter tells what it is, and the error of its last attempt', async () => {
+  test('O5 a dead letter shows the fields of its message, and the error of its last attempt', async () => {
     const given = { topic: 'test', key: bad, type: 'placed', correlationId: 'c-1', contentType: 'text/plain' }
     const [id] = await publishAll(root, [{ ...given, payload: 'text' }])
     const publisher = new Broker().publisher({
@@ -85,7 +85,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlogSize()).toBe(3)
   })
 
-  test('O5 a redriven message keeps its id, begins again, and goes before what has come since', async () => {
+  test('O5 a redriven message keeps its id, begins with no attempts, and is published before later messages of its key', async () => {
     const ids = await publishAll(root, messagesOf(bad, 3))
     const broker = new Broker()
     const refused = new Set([ids[0]!, ids[1]!])
@@ -105,7 +105,7 @@ onEachRoot(target, (kind) => {
     expect(broker.ids()).toEqual([ids[2], ids[0], ids[1], ...late])
     expect(broker.log.at(1)!.message).toMatchObject({ attempt: 1, key: bad })
     expect(await dead.list()).toEqual([])
-    // The record stays when the message has gone.
+    // The record stays when the message no longer exists.
     const record = await outbox.sql(`select redriven_by, attempts from ${REDRIVES}`)
     expect(record.map((row) => [row['redriven_by'], Number(row['attempts'])])).toEqual([
       ['the night shift', 1],
@@ -113,14 +113,14 @@ onEachRoot(target, (kind) => {
     ])
   })
 
-  test('O5 O11 scheduled ones of its key are redriven with it, and it waits for none of them', async () => {
+  test('O5 O11 scheduled messages of a key are redriven with it, and the key waits for none of them', async () => {
     const scheduled = { topic: 'test', key: bad, payload: 0, deliverAt: new Date(0) }
     const broker = new Broker()
     const refused = new Set<string>()
     const publisher = broker.publisher({ respond: refusing(refused, FOR_GOOD) })
     const subject = await RelayUnderTest.started(root, publisher)
     const ids: string[] = []
-    // One after the other, so that it is known who died first.
+    // One after the other, so that the order of their deaths is known.
     for (const message of [scheduled, ...messagesOf(bad, 2), scheduled]) {
       const open = await root.begin()
       const [id] = await publishIn(root, open, [message])
@@ -140,7 +140,7 @@ onEachRoot(target, (kind) => {
     expect([...broker.ids()].sort()).toEqual([...ids, ...later].sort())
   })
 
-  test('O5 O11 a scheduled one that is redriven and refused again holds nothing back', async () => {
+  test('O5 O11 a scheduled message that is redriven and refused again blocks no other message', async () => {
     const scheduled = { topic: 'test', key: bad, payload: 0, deliverAt: new Date(0) }
     const refused = new Set(await publishAll(root, [scheduled]))
     const subject = await RelayUnderTest.started(
@@ -164,7 +164,7 @@ onEachRoot(target, (kind) => {
     expect(broker.ids()).toEqual(ids)
   })
 
-  test('O5 however often and by however many it is asked, each is redriven once', async () => {
+  test('O5 concurrent and repeated redrives put each dead letter back once', async () => {
     const ids = await publishAll(root, messagesOf(undefined, 20))
     const broker = new Broker()
     const refused = new Set(ids)
@@ -191,7 +191,7 @@ onEachRoot(target, (kind) => {
     expect(broker.ids().sort()).toEqual([...ids].sort())
   })
 
-  test('O5 it dies again: a dead letter again, which says who put it back last', async () => {
+  test('O5 a redriven message that dies again is a dead letter again, which names the last person who redrove it', async () => {
     const [id] = await publishAll(root, messagesOf(bad, 1))
     const subject = await RelayUnderTest.started(
       root,
@@ -210,7 +210,7 @@ onEachRoot(target, (kind) => {
     expect(await dead.discard({ ids: [id!] })).toMatchObject([{ id, redriven: { by: 'you' } }])
   })
 
-  test('O3 O5 redriven in front of a key that is blocked, and one by one: the order of the key holds', async () => {
+  test('O3 O5 messages that are redriven one by one in front of a blocked key keep the order of the key', async () => {
     const ids = await publishAll(root, messagesOf(bad, 6))
     const broker = new Broker()
     const refused = new Set(ids.slice(0, 3))
@@ -234,14 +234,14 @@ onEachRoot(target, (kind) => {
     blocked = false
     await broker.received(9)
     await outbox.settled()
-    // They had been put back while the key was blocked: each goes before what was parked after it.
+    // They were redriven while the key was blocked: each is published before messages that were parked later.
     const order = broker.ids()
     expect([...order.slice(3, 6)].sort()).toEqual(ids.slice(0, 3))
     expect(order.slice(6)).toEqual([blocking, ...behind])
     expect(broker.violations).toEqual([])
   })
 
-  test('O5 redriven while messages of its key are being published: no two of a key at once, nothing lost', async () => {
+  test('O5 a redrive while messages of the key are being published never puts two of them in flight, and loses nothing', async () => {
     const [id] = await publishAll(root, messagesOf(bad, 1))
     const broker = new Broker()
     const refused = new Set([id!])
@@ -264,7 +264,7 @@ onEachRoot(target, (kind) => {
     expect(broker.violations).toEqual([])
   })
 
-  test('O5 O11 what cannot be read is dead at once, and disturbs nobody', async () => {
+  test('O5 O11 an undecodable message becomes a dead letter at once, and affects no other message', async () => {
     const ids = await publishAll(root, messagesOf(bad, 3))
     await outbox.sql(`update ${OUTBOX} set headers = 'no JSON' where id = ?`, [ids[0]])
     const bytes = await publishAll(root, [

@@ -19,7 +19,7 @@ const NOTHING = { published: 0, parked: 0, deadLettered: 0 }
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: 8 })
 
-  test('drain publishes all that is due, on a relay that is not running, as often as it is called', async () => {
+  test('drain publishes all due messages, on a relay that is not running, as often as it is called', async () => {
     const broker = new Broker()
     const publisher = broker.publisher()
     const subject = new RelayUnderTest(root, publisher, { batchSize: 7 })
@@ -29,7 +29,7 @@ onEachRoot(target, (kind) => {
       expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 100 })
       expect(await outbox.backlog()).toEqual([])
       expect(broker.ids().length).toBe(round * 100)
-      // It holds nothing in between.
+      // Between two drains the relay holds no lease.
       expect(await outbox.heldLeases()).toBe(0)
     }
     expect(publisher.closed).toBe(0)
@@ -37,7 +37,7 @@ onEachRoot(target, (kind) => {
     expect(publisher.closed).toBe(1)
   })
 
-  test('drain on a relay that is running waits until all of it has been settled, and the relay continues', async () => {
+  test('drain on a running relay waits until all messages have been settled, and the relay continues', async () => {
     const broker = new Broker()
     const subject = await RelayUnderTest.started(root, broker.publisher(), { batchSize: 10 })
     for (let round = 1; round <= 5; round += 1) {
@@ -55,7 +55,7 @@ describe('on one kind of handle', () => {
   const kind = mainKind(target)
   const root = useRoot(target, kind, { max: 8 })
 
-  test('drain counts what was parked, and does not wait for what is not due', async () => {
+  test('drain counts parked messages, and does not wait for messages that are not due', async () => {
     await publishAll(root, [...messagesOf('a', 3), ...messagesOf('b', 3)])
     const broker = new Broker()
     const publisher = broker.publisher({
@@ -71,7 +71,7 @@ describe('on one kind of handle', () => {
     ])
   })
 
-  test('drain waits for what is in the hands of another relay', async () => {
+  test('drain waits for messages that another relay is publishing', async () => {
     const broker = new Broker()
     const gate = new Gate()
     const slow = broker.publisher({
@@ -101,7 +101,7 @@ describe('on one kind of handle', () => {
     })
     await subject.hears('lease-acquired', 8)
     expect(drained).toBe(false)
-    // It asks now and then, not all the time.
+    // The relay polls at intervals, not continuously.
     asked = 0
     await pause(400)
     expect(asked).toBeGreaterThan(5)
@@ -113,7 +113,7 @@ describe('on one kind of handle', () => {
     await other.relay.stop()
   })
 
-  test('drain ends when all has been seen, not at the next look', async () => {
+  test('drain ends when all messages have been seen, not at the next poll', async () => {
     await publishAll(root, [...messagesOf('a', 3), ...messagesOf('b', 3)])
     const publisher = new Broker().publisher()
     const subject = new RelayUnderTest(root, publisher, { pollIntervalMs: { min: 5000, max: 5000 } })
@@ -134,7 +134,7 @@ describe('on one kind of handle', () => {
   })
 
   test.for(['kept', 'lost'])(
-    'drain counts a batch that is gone from the outbox, but whose settlement has not answered yet (lease %s)',
+    'drain counts a batch that is no longer in the outbox, but whose settlement is not answered yet (lease %s)',
     async (lease) => {
       await publishAll(root, messagesOf('a', 3))
       const settled = Promise.withResolvers<void>()
@@ -175,7 +175,7 @@ describe('on one kind of handle', () => {
     expect(broker.ids()).toEqual(ids)
   })
 
-  test('O10 stop ends a drain that cannot come to its end', async () => {
+  test('O10 stop ends a drain that cannot complete', async () => {
     await publishAll(root, messagesOf('a', 3))
     const broker = new Broker()
     const down = broker.publisher({
@@ -192,7 +192,7 @@ describe('on one kind of handle', () => {
     expect((await outbox.backlog()).length).toBe(3)
   })
 
-  test('two drains at once are both right', async () => {
+  test('two concurrent drains both report correct figures', async () => {
     await publishAll(root, messagesOf('a', 50))
     const broker = new Broker()
     const subject = new RelayUnderTest(root, broker.publisher({ ordering: 'per-key' }), { batchSize: 5 })

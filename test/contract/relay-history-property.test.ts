@@ -12,17 +12,17 @@ import { kindsOfRoots, useTarget, type OpenTransaction, type Root } from '../sup
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-/** To search for long: TXBOX_TEST_SEED=1 TXBOX_TEST_RUNS=300. */
+/** For a long search: TXBOX_TEST_SEED=1 TXBOX_TEST_RUNS=300. */
 const SEED = Number(process.env['TXBOX_TEST_SEED'] ?? 4711)
 const RUNS = Number(process.env['TXBOX_TEST_RUNS'] ?? 4)
 const ATTEMPTS = 3
-/** Three of one shard, two of others, and none. */
+/** Three keys of one shard, two keys of other shards, and no key. */
 const KEYS = [...keysOfOneShard(3), 'b', 'c', undefined]
 const REDRIVES = target.engine === 'postgres' ? 'txbox.redrives' : 'txbox_redrives'
 
 interface Message {
   readonly key: number
-  /** Scheduled for so long after now. */
+  /** The time until the scheduled delivery. */
   readonly inMs: number | undefined
 }
 
@@ -35,9 +35,9 @@ type Step =
 
 interface History {
   readonly steps: readonly { readonly step: Step; readonly afterMs: number }[]
-  /** What the broker does with message after message, over and over. */
+  /** The behavior of the broker for each message in turn, repeated from the beginning. */
   readonly answers: readonly ('accept' | 'later' | 'much later' | 'never')[]
-  /** The calls of which nothing is known: the broker was down, or its answer was lost. */
+  /** The calls with an unknown result: the broker was unavailable, or its answer was lost. */
   readonly outage: { readonly call: number; readonly how: 'down' | 'lost' }
 }
 
@@ -109,7 +109,7 @@ for (const [n, kind] of kindsOfRoots(target).entries()) {
   }, 600_000)
 }
 
-/** One history, as it is carried out. */
+/** One history that is being executed. */
 class Performance {
   readonly #root: Root
   readonly #case: History
@@ -137,7 +137,7 @@ class Performance {
       if (afterMs > 0) await pause(afterMs)
     }
     for (const session of [...this.#open.keys()]) await this.#end(session, 'commit')
-    // Each may make another, as a relay that dies does.
+    // Each event may cause another one, as the death of a relay does.
     for (const work of this.#underWay) await work
     while (this.#relays.length > 0) await this.#stop()
     for (const work of this.#underWay) await work
@@ -171,7 +171,7 @@ class Performance {
   async #publish({ session, messages, end }: Extract<Step, { do: 'publish' }>): Promise<void> {
     const entry = this.#open.get(session) ?? { transaction: await this.#root.begin(), ids: [] }
     this.#open.set(session, entry)
-    // Keys of a session's own, since transactions that overlap have no order.
+    // Each session has its own keys, because overlapping transactions have no order.
     const chosen = messages
       .filter(({ key }) => KEYS[key] === undefined || key % 3 === session)
       .map(({ key, inMs }) => ({
@@ -238,7 +238,7 @@ class Performance {
     await Promise.race([stopped, oldest.mortal.death])
   }
 
-  /** A relay has died: its leases are held to have expired, so that nobody has to wait for that. */
+  /** Lets the leases of a dead relay expire at once, so that the test does not wait for them. */
   async #bury(owner: string): Promise<void> {
     const place = this.#relays.findIndex(({ mortal }) => mortal.owner === owner)
     // Unless it is being stopped.

@@ -9,12 +9,12 @@ import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-// The publisher's side: what the database's library is makes no difference.
+// This concerns the publisher, so the library of the database makes no difference.
 const root = useRoot(target, mainKind(target))
 const PARKED = target.engine === 'postgres' ? 'txbox.parked' : 'txbox_parked'
 const [away, other] = keysOfOneShard(2) as [string, string]
 
-test('O15 a destination that is away delays its own messages only, costs no attempts, and makes no dead letter', async () => {
+test('O15 an unavailable destination delays only its own messages, costs no attempts, and causes no dead letter', async () => {
   const ids = await publishAll(root, messagesOf(away, 2))
   const broker = new Broker()
   let tries = 0

@@ -10,10 +10,10 @@ const outbox = useOutboxTarget(target)
 const root = useRoot(target, mainKind(target))
 const [mine, other] = keysOfOneShard(2) as [string, string]
 
-/** More than a relay publishes of a shard before it looks where to begin its reads. */
+/** More messages than a relay publishes of a shard before it determines where its reads begin. */
 const MANY = 4000
 
-/** In transactions of a thousand. */
+/** Publishes in transactions of a thousand messages. */
 async function publishMany(from: number): Promise<string[]> {
   const ids: string[] = []
   for (let done = 0; done < MANY; done += 1000)
@@ -21,11 +21,11 @@ async function publishMany(from: number): Promise<string[]> {
   return ids
 }
 
-test('O3 O12 a commit that comes thousands of messages later is not skipped, though others have come and gone', async () => {
+test('O3 O12 a transaction that commits thousands of messages later is not skipped, although others were published meanwhile', async () => {
   const broker = new Broker()
   const publisher = broker.publisher({ ordering: 'per-key' })
   const subject = await RelayUnderTest.started(root, publisher, { batchSize: 500 })
-  // Of the same shard; the first number is drawn before all others.
+  // The messages are in the same shard; the first number is drawn before all others.
   const first = await root.begin()
   const late = await publishIn(root, first, messagesOf(mine, 2))
   const early = await publishMany(1)

@@ -52,7 +52,7 @@ onEachRoot(target, (kind) => {
     await untilShares(16)
     await c.relay.stop()
     expect(await outbox.heldLeases()).toBe(0)
-    // What is released by one who stops is no loss to anybody.
+    // A lease that a stopping relay releases does not count as lost.
     for (const relay of [a, b, c]) {
       expect(relay.heard('error')).toEqual([])
       expect(new Set(relay.heard('lease-lost').map(({ reason }) => reason))).toEqual(new Set(['stopped']))
@@ -61,7 +61,7 @@ onEachRoot(target, (kind) => {
 
   // Owners may have the same name, as a process and the one that replaced it: the term distinguishes them.
   for (const successor of ['b', 'a']) {
-    test(`O7 who has lost his lease, to '${successor}', publishes no further batch, and settles nothing`, async () => {
+    test(`O7 a relay that has lost its lease to '${successor}' publishes no further batch, and settles nothing`, async () => {
       const broker = new Broker()
       const gates = { first: new Gate(), second: new Gate() }
       const publisher = (owner: 'first' | 'second') =>
@@ -83,14 +83,14 @@ onEachRoot(target, (kind) => {
       const first = await RelayUnderTest.started(root, publisher('first'), { ...options, owner: 'a' })
       await gates.first.reached()
       const lost = (await outbox.leases()).find(({ shard }) => shard === busy)!
-      // As if the first had been unreachable for so long. It does not know yet.
+      // As if the first relay had been unreachable for so long. It does not know this yet.
       await outbox.expireLeases()
       const second = await RelayUnderTest.started(root, publisher('second'), { ...options, owner: successor })
       await gates.second.reached()
       const taken = (await outbox.leases()).find(({ shard }) => shard === busy)!
       expect(taken.owner).toBe(successor)
       expect(taken.term).toBeGreaterThan(lost.term)
-      // The second has the very same messages in its hands when the first comes back: one death costs the lease alone.
+      // The second relay has the same messages in flight when the first returns: one death costs only the lease.
       expect(published('second')).toEqual(published('first'))
       gates.first.open()
       await first.hears('lease-lost')
@@ -112,7 +112,7 @@ describe('on one kind of handle', () => {
   const root = useRoot(target, kind, { max: 8 })
   const start = (broker: Broker, owner: string): Promise<RelayUnderTest> => startOn(root, broker, owner)
 
-  test('O7 an idle relay whose leases others have finds out when it renews, also from one of its own name', async () => {
+  test('O7 an idle relay whose leases another relay has taken detects it at the renewal, even if that relay has the same name', async () => {
     const broker = new Broker()
     const subject = await start(broker, 'a')
     await untilShares(16)
@@ -122,14 +122,14 @@ describe('on one kind of handle', () => {
     await subject.hears('lease-lost', 16)
     expect(new Set(subject.heard('lease-lost').map(({ reason }) => reason))).toEqual(new Set(['taken']))
     await publishAll(root, messagesOf(undefined, 32))
-    // It has continued looking for shards since then, and has got none.
+    // The relay has continued looking for shards since then, and got none.
     await target.past(new Date((await target.now()).getTime() + LEASE_MS))
     expect((await outbox.leases()).map(({ term }) => term)).toEqual(before.map(({ term }) => term + 1n))
     expect(broker.log).toEqual([])
     expect((await outbox.backlog()).length).toBe(32)
   })
 
-  test('O7 a lease that has expired is not renewed, although nobody has taken it: it is taken again', async () => {
+  test('O7 an expired lease that no relay has taken is not renewed, but acquired again', async () => {
     const broker = new Broker()
     const subject = await start(broker, 'a')
     await untilShares(16)
@@ -146,7 +146,7 @@ describe('on one kind of handle', () => {
     ['none', [1, 1, 1, 1]],
     ['per-key', [3, 3]],
   ] as const) {
-    test(`O7 a lease that is lost in the middle of a batch: no further call for the rest of it, and its loser is no suspect (${ordering})`, async () => {
+    test(`O7 a lease that is lost in the middle of a batch ends its calls, and does not make its messages suspects (${ordering})`, async () => {
       const [key] = keysOfOneShard(1) as [string]
       const ids = await publishAll(root, messagesOf(key, 3))
       const broker = new Broker()
@@ -160,19 +160,19 @@ describe('on one kind of handle', () => {
       const subject = await RelayUnderTest.started(root, publisher, { leaseMs: LEASE_MS })
       await gate.reached()
       await outbox.expireLeases()
-      // All but this one are taken again at once: nothing of them is in flight.
+      // All shards but this one are taken again at once, because none of their messages is in flight.
       await subject.hears('lease-acquired', 16 + 15)
       expect((await outbox.leases()).length).toBe(15)
       gate.open()
       await outbox.settled()
-      // It has got the shard again, and has begun from the beginning.
+      // The relay has acquired the shard again, and has begun from the beginning.
       expect(broker.ids()).toEqual([...ids.slice(0, sizes[0]), ...ids])
       expect(broker.calls.map(({ messages }) => messages.length)).toEqual(sizes)
       expect(broker.violations).toEqual([])
     })
   }
 
-  test('O7 a relay whose shards are all busy gives away its surplus as soon as nothing of it is in flight', async () => {
+  test('O7 a relay whose shards are all busy gives away its surplus as soon as none of their messages is in flight', async () => {
     const broker = new Broker()
     const gate = new Gate()
     const publisher = broker.publisher({
@@ -186,7 +186,7 @@ describe('on one kind of handle', () => {
     await RelayUnderTest.started(root, publisher, { owner: 'a', leaseMs: LEASE_MS })
     await gate.reached(16)
     const b = await start(broker, 'b')
-    // It sees the other one in one of its rounds, and has nothing to give.
+    // The relay sees the other one in one of its rounds, and has no shard to give away.
     await target.past(new Date((await target.now()).getTime() + LEASE_MS))
     expect(await shares()).toEqual([16])
     gate.open()
@@ -194,7 +194,7 @@ describe('on one kind of handle', () => {
     await untilShares(8, 8)
   })
 
-  test('O7 each shard has one owner at a time, in a turn that grows', async () => {
+  test('O7 each shard has one owner at a time, with a growing term', async () => {
     const broker = new Broker()
     const relays = [await start(broker, 'a')]
     await untilShares(16)
@@ -203,13 +203,13 @@ describe('on one kind of handle', () => {
     await untilShares(8, 8)
     await relays[0]!.relay.stop()
     await untilShares(16)
-    // The database knows it first.
+    // The database shows the change first.
     await relays[1]!.hears('lease-acquired', 16)
     const told = relays.flatMap((relay) => relay.heard('lease-acquired'))
     for (const { shard, owner, term } of await outbox.leases()) {
       expect(owner).toBe('b')
       const turns = told.filter((event) => event.shard === shard).map((event) => event.term)
-      // Each turn has a term of its own, one after the other, and the last one is in force.
+      // Each ownership has its own term, in increasing order, and the last one is current.
       expect(turns).toEqual(turns.map((_, n) => first.get(shard)! + BigInt(n)))
       expect(turns.at(-1)).toBe(term)
     }
@@ -219,7 +219,7 @@ describe('on one kind of handle', () => {
     [0, 1, 2, 3],
     [12, 13, 14, 15],
   ]) {
-    test(`O7 a shard changes hands only when nothing of it is in flight: ${shards.join()}`, async () => {
+    test(`O7 a shard changes its owner only when none of its messages is in flight: ${shards.join()}`, async () => {
       const broker = new Broker()
       const gate = new Gate()
       const hold = broker.publisher({
@@ -241,7 +241,7 @@ describe('on one kind of handle', () => {
       const before = await held()
       const b = await start(broker, 'b')
       await b.hears('lease-acquired', 4)
-      // For longer than a lease: it is renewed while the publisher works.
+      // The call takes longer than a lease, which is renewed while the publisher works.
       await target.past(new Date((await target.now()).getTime() + LEASE_MS + 200))
       expect(await held()).toEqual(before)
       expect(before.length).toBe(4)
@@ -254,7 +254,7 @@ describe('on one kind of handle', () => {
     })
   }
 
-  test('O7 who is cut off from the database is replaced within the lease, and stops publishing', async () => {
+  test('O7 a relay that is cut off from the database is replaced within its lease, and stops publishing', async () => {
     const network = await UnreliableNetwork.to(target.address())
     const remote = target.open(kind, { through: network, max: 6 })
     onTestFinished(async () => {
@@ -268,24 +268,24 @@ describe('on one kind of handle', () => {
     })
     await publishAll(root, messagesOf(undefined, 16))
     await broker.received(16)
-    // Nobody tells `a`: its connections look fine, and nothing comes back.
+    // `a` gets no error: its connections look open, and no answer arrives.
     network.freeze()
     const frozenAt = performance.now()
     await start(broker, 'b')
     const ids = await publishAll(root, messagesOf(undefined, 64))
     await broker.received(16 + 64, 8000)
-    // Within the lease, and the second in which somebody looks; the rest is for a slow machine.
+    // Within the lease and the second until the next round; the remaining time is for a slow machine.
     expect(performance.now() - frozenAt).toBeLessThan(LEASE_MS + 2500)
     expect(new Set(broker.log.slice(16).map(({ owner }) => owner))).toEqual(new Set(['b']))
     expect(broker.firstIds().slice(16).sort()).toEqual([...ids].sort())
     network.thaw()
     network.cut()
-    // It comes back by itself, for its share.
+    // `a` recovers by itself, and takes its share.
     await untilShares(8, 8)
     expect(a.heard('lease-lost').some(({ reason }) => reason !== 'stopped')).toBe(true)
   })
 
-  test('O7 O17 a shard whose last owner hangs in a call is taken by another relay, though that one has its share', async () => {
+  test("O7 O17 a shard whose last owner hangs in a call is taken by another relay, even beyond that relay's share", async () => {
     const [key] = keysOfOneShard(1) as [string]
     const broker = new Broker()
     const gate = new Gate()
@@ -304,7 +304,7 @@ describe('on one kind of handle', () => {
     await outbox.lend(busy!, { owner: 'nobody', term: term + 1n, forMs: 10 })
     await broker.received(2)
     expect(broker.ids(key)).toEqual(ids)
-    // It keeps the shard, and once the call has ended, too.
+    // The other relay keeps the shard, also after the call has ended.
     gate.open()
     await a.relay.drain()
     await target.past(new Date((await target.now()).getTime() + LEASE_MS))
@@ -317,7 +317,7 @@ describe('on one kind of handle', () => {
   })
 
   test('O7 an owner that died is replaced within its lease', async () => {
-    // All that is left of it are its leases.
+    // Only its leases are left.
     const broker = new Broker()
     const dead = await start(broker, 'dead')
     await untilShares(16)

@@ -12,12 +12,12 @@ const root = useRoot(target, mainKind(target), { max: 14 })
 const [slow, other] = keysOfOneShard(2) as [string, string]
 const table = target.engine === 'postgres' ? 'txbox.outbox' : 'txbox_outbox'
 
-/** From then on the same numbers are given out again, as after a failover to a standby that was behind. */
+/** Lets the database assign the same numbers again, as after a failover to a standby that was behind. */
 async function truncate(): Promise<void> {
   await outbox.sql(`truncate ${table} ${target.engine === 'postgres' ? 'restart identity' : ''}`)
 }
 
-test('O14 O3 a message whose number was given out before, to a message that is still in flight, is not overtaken', async () => {
+test('O14 O3 a message that gets the number of a message that is still in flight is not overtaken', async () => {
   await truncate()
   const broker = new Broker()
   const gate = new Gate()

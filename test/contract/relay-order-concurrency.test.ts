@@ -11,12 +11,12 @@ const outbox = useOutboxTarget(target)
 const SEED = 20_260_101
 const AGGREGATES = Array.from({ length: 12 }, (_, n) => `order-${n}`)
 const PRODUCERS = 4
-/** Relays that are started, one after another, while the producers are at work. */
+/** The number of relays that are started, one after another, while the producers work. */
 const RELAYS = 6
 
 for (const isolation of ISOLATIONS) {
   for (const kind of kindsOfRoots(target)) {
-    test(`O3 aggregates are locked first, relays come and go: ${kind.name}, ${isolation}, seed ${SEED}`, async () => {
+    test(`O3 the order holds when aggregates are locked first, while relays come and go: ${kind.name}, ${isolation}, seed ${SEED}`, async () => {
       const producing = target.open(kind, { isolation, max: PRODUCERS })
       const relaying = target.open(kind, { isolation, max: 8 })
       onTestFinished(async () => void (await Promise.all([producing.close(), relaying.close()])))
@@ -29,7 +29,7 @@ for (const isolation of ISOLATIONS) {
       const producers = Array.from({ length: PRODUCERS }, (_, n) =>
         produce(producing, randomFrom(SEED + n + 1), closing.signal),
       )
-      // Three relays at a time. The oldest is stopped when the youngest has got shards.
+      // Three relays at a time. The oldest is stopped when the newest has acquired shards.
       const relays: RelayUnderTest[] = []
       try {
         for (let n = 0; n < RELAYS; n += 1) {
@@ -51,7 +51,7 @@ for (const isolation of ISOLATIONS) {
         await Promise.all(producers)
       }
       await Promise.all(relays.map(({ relay }) => relay.stop()))
-      // What waits for another attempt is not due when drain looks.
+      // A message that waits for another attempt is not due when drain reads.
       const last = await RelayUnderTest.started(relaying, broker.publisher({ owner: 'last' }))
       await outbox.settled()
       await last.relay.stop()
@@ -71,12 +71,12 @@ for (const isolation of ISOLATIONS) {
   }
 }
 
-/** Each transaction changes some aggregates and tells of it; some are rolled back. */
+/** Each transaction changes some aggregates and publishes the changes; some transactions are rolled back. */
 async function produce(root: Root, random: () => number, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const transaction = await root.begin()
     try {
-      // In one order, or they would deadlock.
+      // All transactions use the same order; otherwise they would deadlock.
       const chosen = AGGREGATES.filter(() => random() < 0.15)
       for (const name of chosen) {
         const messages = 1 + Math.floor(random() * 3)
@@ -101,7 +101,7 @@ async function produce(root: Root, random: () => number, signal: AbortSignal): P
   }
 }
 
-/** A broker that refuses some messages, and at times is not there. */
+/** A broker that refuses some messages, and is sometimes unavailable. */
 function unreliable(random: () => number): Respond {
   return (call) => {
     const chance = random()
@@ -118,7 +118,7 @@ function unreliable(random: () => number): Respond {
   }
 }
 
-/** Also of the test's own statements: at REPEATABLE READ who waited for a row is told to try again. */
+/** Repeats the test's own statements too: at REPEATABLE READ a statement that waited for a row gets a conflict. */
 function isConflict(error: unknown): boolean {
   const code = typeof error === 'object' && error !== null ? String(Reflect.get(error, 'code')) : ''
   return (

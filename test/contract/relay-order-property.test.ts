@@ -8,10 +8,10 @@ import { kindsOfRoots, useTarget, type OpenTransaction, type Root } from '../sup
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-/** To search for long: TXBOX_TEST_SEED=1 TXBOX_TEST_RUNS=300. */
+/** For a long search: TXBOX_TEST_SEED=1 TXBOX_TEST_RUNS=300. */
 const SEED = Number(process.env['TXBOX_TEST_SEED'] ?? 4711)
 const RUNS = Number(process.env['TXBOX_TEST_RUNS'] ?? 8)
-/** Three of one shard, two of others, and none. */
+/** Three keys of one shard, two keys of other shards, and no key. */
 const KEYS = [...keysOfOneShard(3), 'b', 'c', undefined]
 
 /** Publishes some messages in one call. */
@@ -30,7 +30,7 @@ interface Step {
 interface Case {
   readonly steps: readonly Step[]
   readonly relays: readonly { readonly ordering: 'none' | 'per-key'; readonly batchSize: number }[]
-  /** What the broker does with message after message. */
+  /** The behavior of the broker for each message in turn. */
   readonly fate: readonly ('accept' | 'reject')[]
   readonly outages: readonly boolean[]
 }
@@ -72,7 +72,7 @@ for (const kind of kindsOfRoots(target)) {
         const committed = await carryOut(root, case_.steps)
         await Promise.all(relays.map(({ relay }) => relay.drain()))
         await Promise.all(relays.map(({ relay }) => relay.stop()))
-        // What waits for another attempt is not due when drain looks.
+        // A message that waits for another attempt is not due when drain reads.
         const last = await RelayUnderTest.started(root, broker.publisher({ owner: 'last' }))
         await outbox.settled()
         await last.relay.stop()
@@ -110,7 +110,7 @@ async function carryOut(root: Root, steps: readonly Step[]): Promise<Sent[]> {
     const { transaction, sent } = open.get(session) ?? { transaction: await root.begin(), sent: [] }
     open.set(session, { transaction, sent })
     for (const { keys } of publish) {
-      // Keys of a session's own, since transactions that overlap have no order.
+      // Each session has its own keys, because overlapping transactions have no order.
       const chosen = keys
         .filter((key) => KEYS[key] === undefined || key % 3 === session)
         .map((key) => KEYS[key])
@@ -124,7 +124,7 @@ async function carryOut(root: Root, steps: readonly Step[]): Promise<Sent[]> {
   return committed
 }
 
-/** A broker that refuses and fails as the case says, and behaves when the case has no more to say. */
+/** A broker that refuses and fails as the case defines, and accepts everything after the end of the case. */
 function following({ fate, outages }: Case): Respond {
   let calls = 0
   let messages = 0

@@ -22,7 +22,7 @@ onEachRoot(target, (kind) => {
 
   for (const ordering of ORDERINGS) {
     for (const batchSize of [1, 3, 1000]) {
-      test(`O3 within a transaction in the order of the calls (${ordering}, batches of ${batchSize})`, async () => {
+      test(`O3 messages of one transaction are published in the order of the calls (${ordering}, batches of ${batchSize})`, async () => {
         const broker = new Broker()
         const transaction = await root.begin()
         const sent: NewMessage[] = []
@@ -48,7 +48,7 @@ onEachRoot(target, (kind) => {
     }
   }
 
-  test("O3 ordering 'none' never gets two messages of one key in one call; unkeyed ones travel together", async () => {
+  test("O3 ordering 'none' never gets two messages of one key in one call, and gets messages without a key together", async () => {
     await publishAll(root, [...messagesOf('a', 20), ...messagesOf(undefined, 160), ...messagesOf('b', 20)])
     const broker = new Broker()
     await new RelayUnderTest(root, broker.publisher({ ordering: 'none' })).relay.drain()
@@ -87,7 +87,7 @@ onEachRoot(target, (kind) => {
     },
   )
 
-  test('O3 O13 a batch holds no more bytes than batchBytes; a larger message goes alone, in its place', async () => {
+  test('O3 O13 a batch has no more bytes than batchBytes; a larger message is published alone, in its place', async () => {
     const sizes = [1000, 1000, 1000, 1000, 1000, 9000, 10, 10, 4090, 10, 3000, 2000]
     const transaction = await root.begin()
     const stored = await outboxOf(root).publish(
@@ -108,7 +108,7 @@ onEachRoot(target, (kind) => {
     expect(batches.length).toBeLessThan(sizes.length)
   })
 
-  test('O3 messages that come while others are on their way follow them', async () => {
+  test('O3 messages that are stored while others of their key are in flight follow them', async () => {
     const broker = new Broker()
     const ids = await publishAll(root, messagesOf('a', 3))
     const publisher = broker.publisher({
@@ -135,7 +135,7 @@ onEachRootAndIsolation(target, (kind, isolation) => {
     const late = await root.begin()
     const first = await publishIn(root, late, messagesOf(k1, 2))
     const early = await publishAll(root, messagesOf(k2, 2))
-    // Of the same key, and neither has waited for the other: they have no order, but both must come.
+    // Both have the same key, and neither has waited for the other: they have no order, but both must be published.
     const concurrent = await publishAll(root, messagesOf(k1, 2, 100))
     await broker.received(4)
     expect(new Set(broker.ids())).toEqual(new Set([...early, ...concurrent]))
@@ -173,7 +173,7 @@ onEachRootAndIsolation(target, (kind, isolation) => {
     const keys = keysOfOneShard(4)
     const subject = await RelayUnderTest.started(root, broker.publisher(), { batchSize: 2 })
     const published = new Map<string, string[]>(keys.map((key) => [key, []]))
-    // Each key has a transaction of its own open all the time; they begin, write and commit in turn.
+    // Each key always has one open transaction; the transactions begin, write and commit in turn.
     const open = await Promise.all(keys.map(() => root.begin()))
     for (let step = 0; step < 40; step += 1) {
       const turn = (step * 7) % keys.length

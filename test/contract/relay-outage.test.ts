@@ -9,7 +9,7 @@ import { mainKind, useRoot, useTarget } from '../support/target.ts'
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-/** What publishers answer that is no answer. The broker got nothing, whatever else they say. */
+/** Invalid answers of publishers. The broker has received no message, whatever the answers contain. */
 const nonsense: Record<string, (results: PublishResult[]) => unknown> = {
   nothing: () => undefined,
   null: () => null,
@@ -34,12 +34,12 @@ const nonsense: Record<string, (results: PublishResult[]) => unknown> = {
   'skipped, and nothing was rejected': (results) => results.map(() => ({ status: 'skipped' })),
 }
 
-// The publisher's side: what the database's library is makes no difference.
+// This concerns the publisher, so the library of the database makes no difference.
 const kind = mainKind(target)
 const root = useRoot(target, kind)
 
 describe('a publisher that throws', () => {
-  test('O6 it is called once before each pause, also when a shard has parked messages and new ones', async () => {
+  test('O6 the publisher is called once before each pause, even if a shard has parked and new messages', async () => {
     const [one, two] = keysOfOneShard(2) as [string, string]
     const scheduled = { topic: 'test', key: one, payload: 1, deliverAt: new Date(0) }
     await publishAll(root, [scheduled, ...messagesOf(two, 1)])
@@ -57,7 +57,7 @@ describe('a publisher that throws', () => {
     }
   })
 
-  test('O6 a publisher that throws for a while: the relay backs off, counts no attempt and comes back', async () => {
+  test('O6 while a publisher throws, the relay backs off and counts no attempt; afterwards it continues', async () => {
     const ids = await publishAll(root, [
       ...messagesOf('a', 3),
       ...messagesOf('b', 3),
@@ -95,7 +95,7 @@ describe('a publisher that throws', () => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O6 between two tries the relay leaves the publisher alone for as long as it has said', async () => {
+  test('O6 between two tries the relay does not call the publisher for the pause that it has reported', async () => {
     await publishAll(root, messagesOf('a', 1))
     const broker = new Broker()
     const respond: Respond = (call) => {
@@ -188,7 +188,7 @@ for (const [name, answer] of Object.entries(nonsense)) {
       retry: { attempts: 1000, delayMs: () => 5 },
     })
     await outbox.settled()
-    // Told of, not passed over in silence.
+    // The invalid answer is reported.
     const told = subject.heard(name.startsWith('a rejection') ? 'parked' : 'unavailable')
     expect(told.length).toBeGreaterThan(0)
     expect(broker.ids(one)).toEqual(ids.slice(0, 3))
@@ -196,7 +196,7 @@ for (const [name, answer] of Object.entries(nonsense)) {
   })
 }
 
-test('O1 a publisher that answers nonsense is told of, not passed over in silence', async () => {
+test('O1 an invalid answer of a publisher is reported', async () => {
   await publishAll(root, messagesOf('a', 1))
   const publisher: Publisher = { publish: async () => [] }
   const subject = await RelayUnderTest.started(root, publisher)

@@ -23,7 +23,7 @@ const SHARD = shardOf(key)
 const LIMITS = { messages: 1000, bytes: 1_000_000 }
 const NAME = `outbox/${String(SHARD).padStart(2, '0')}`
 
-/** What a relay does step by step, so that anything can come in between two of them. */
+/** The steps of a relay, one by one, so that other operations can happen between two of them. */
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
   let relay: RelayStore
@@ -81,7 +81,7 @@ onEachRoot(target, (kind) => {
     expect(await relay.work([SHARD])).toEqual([{ shard: SHARD, due: false }])
   })
 
-  test('O7 of a term that is over, no settlement changes anything', async () => {
+  test('O7 a settlement of a former term changes nothing', async () => {
     const ids = await publishAll(root, messagesOf(key, 3))
     const stale = { ...lease, term: 6n }
     const batch = await read()
@@ -103,7 +103,7 @@ onEachRoot(target, (kind) => {
   })
 
   test.for(['accepted', 'refused'])(
-    'O7 nobody takes a shard while %s messages are being settled',
+    'O7 no relay takes a shard while %s messages are being settled',
     async (how) => {
       const [id] = await publishAll(root, messagesOf(key, 1))
       const batch = await read()
@@ -130,7 +130,7 @@ onEachRoot(target, (kind) => {
     },
   )
 
-  test('O2 what somebody has settled already does not come back by being parked', async () => {
+  test('O2 a message that is already settled does not return by being parked', async () => {
     const ids = await publishAll(root, messagesOf(key, 3))
     const batch = await read()
     await relay.settle(lease, SHARD, { accepted: [batch[0]!], refused: [], behind: [] })
@@ -142,7 +142,7 @@ onEachRoot(target, (kind) => {
     expect(idsOf(await read())).toEqual([ids[2]])
   })
 
-  test('O4 the head of a key comes alone; those that follow it come together, up to one that has to wait longer', async () => {
+  test('O4 the head of a key is read alone; its followers are read together, up to one that has to wait longer', async () => {
     const ids = await publishAll(root, messagesOf(key, 5))
     const batch = await parkAll(0)
     const [head, ...more] = await due()
@@ -152,7 +152,7 @@ onEachRoot(target, (kind) => {
     })
     const following = await due()
     expect(idsOf(following)).toEqual(ids.slice(1))
-    // The second of them is refused, and waits.
+    // The second message is refused, and waits.
     const refused = [refusalOf(following[1]!, 600_000)]
     await relay.settleParked(lease, SHARD, { accepted: [following[0]!], refused, released: [] })
     expect(await due()).toEqual([])
@@ -164,7 +164,7 @@ onEachRoot(target, (kind) => {
     expect(batch.length).toBe(5)
   })
 
-  test('O6 when many keys continue at once, what comes of them is bounded by the batch', async () => {
+  test('O6 when many keys continue at once, the batch bounds the number of their messages that are read', async () => {
     const keys = keysOfOneShard(4)
     for (const one of keys) await publishAll(root, messagesOf(one, 5))
     const batch = await read()
@@ -185,7 +185,7 @@ onEachRoot(target, (kind) => {
     }
   })
 
-  test('O5 a dead head releases the next of its key', async () => {
+  test('O5 a dead head releases the next message of its key', async () => {
     const ids = await publishAll(root, messagesOf(key, 3))
     await parkAll(0)
     const [head] = await due()
@@ -197,7 +197,7 @@ onEachRoot(target, (kind) => {
     expect((await outbox.parked())[0]).toMatchObject({ id: ids[0], dead: true, due: false, attempts: 2 })
   })
 
-  test('O4 O5 one that is put back does not hurry the next of its key, which waits for a time of its own', async () => {
+  test('O4 O5 a redriven message does not shorten the pause of the next message of its key', async () => {
     const ids = await publishAll(root, messagesOf(key, 3))
     await parkAll(0)
     const [head] = await due()
@@ -218,7 +218,7 @@ onEachRoot(target, (kind) => {
     ])
   })
 
-  test('O3 O5 one that is put back goes before those of its key that were due already', async () => {
+  test('O3 O5 a redriven message is read before messages of its key that were already due', async () => {
     const ids = await publishAll(root, messagesOf(key, 3))
     await parkAll(0)
     const [head] = await due()
@@ -228,13 +228,13 @@ onEachRoot(target, (kind) => {
     const [next] = await due()
     await relay.settleParked(lease, SHARD, { accepted: [], refused: [refusalOf(next!, 0)], released: [] })
     await createDeadLetters({ database: root.database }).redrive({ ids: [ids[0]!] })
-    // Also where no more than one is asked for, and another has been due for longer.
+    // This also holds for a read of one message, when another message has been due for longer.
     expect(idsOf(await relay.readDue(lease, SHARD, { ...LIMITS, messages: 1 }))).toEqual(ids.slice(0, 1))
     expect((await outbox.parked()).map(({ due: isDue }) => isDue)).toEqual([true, false, false])
     expect(idsOf(await due())).toEqual(ids)
   })
 
-  test('O12 nothing that is parked waits for a producer whose transaction is open', async () => {
+  test("O12 parking and settling do not wait for a producer's open transaction", async () => {
     await publishAll(root, messagesOf(key, 3))
     const open = await root.begin()
     const scheduled = { topic: 't', key, payload: 1, deliverAt: new Date(0) }

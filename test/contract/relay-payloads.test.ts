@@ -15,7 +15,7 @@ const MIB = 1_048_576
 const TEXT =
   'Grüße, \u{1f680} \u0000 NUL, \u2028, "quotes", \\x00, %s, $1, ?, \r\n\t, e\u0301 and \u00e9, \ufeff, \uffff'
 
-/** Payloads, and the bytes that must come out. */
+/** Payloads, and the bytes that must be delivered. */
 const payloads: Record<string, { message: Partial<NewMessage>; bytes: Uint8Array; contentType: string }> = {
   'no bytes at all': bytesOf(new Uint8Array(0)),
   'every byte there is': bytesOf(Uint8Array.from({ length: 256 }, (_, n) => n)),
@@ -60,7 +60,7 @@ onEachRoot(target, (kind) => {
   let relayed: Promise<OutboxMessage[]> | undefined
 
   test.for(Object.entries(payloads))(
-    'O13 a payload comes out as it went in: %s',
+    'O13 a payload is delivered unchanged: %s',
     async ([name, { bytes, contentType }]) => {
       const messages = Object.entries(payloads).map(([id, { message }]) =>
         Object.assign({ topic: 't', payload: null, id }, message),
@@ -72,7 +72,7 @@ onEachRoot(target, (kind) => {
     },
   )
 
-  test('O13 text() and json() read the payload', async () => {
+  test('O13 text() and json() decode the payload', async () => {
     const [text, json, bytes] = await roundTrip(root, [
       { topic: 't', key: 'a', payload: TEXT, contentType: 'text/plain' },
       { topic: 't', key: 'a', payload: { text: TEXT, n: [1, null, { a: true }] } },
@@ -85,7 +85,7 @@ onEachRoot(target, (kind) => {
     expect(() => bytes!.text()).toThrow(TypeError)
   })
 
-  test('O13 10 MiB go through, alone and several in one batch; so does the smallest of batchBytes', async () => {
+  test('O13 payloads of 10 MiB are delivered, alone and several in one batch, also with the smallest batchBytes', async () => {
     const large = Array.from({ length: 3 }, () => randomBytes(10 * MIB))
     const messages = large.map((payload, n) => ({ topic: 't', key: 'a', payload, id: `m${n}` }))
     const received = await roundTrip(root, messages, { batchBytes: 1024 })
@@ -96,7 +96,7 @@ onEachRoot(target, (kind) => {
     expect(asText!.text() === text).toBe(true)
   })
 
-  test('O13 everything else of a message comes out as it went in', async () => {
+  test('O13 all other fields of a message are delivered unchanged', async () => {
     const long = 'ü'.repeat(255)
     const full: NewMessage = {
       topic: long,
@@ -127,7 +127,7 @@ onEachRoot(target, (kind) => {
     expect(bare!.headers).toEqual({})
   })
 
-  test('O13 any bytes, headers and names come out as they went in', async () => {
+  test('O13 any bytes, headers and names are delivered unchanged', async () => {
     const text = (max: number) =>
       fc
         .string({ unit: 'binary', minLength: 1, maxLength: max })
@@ -173,7 +173,7 @@ onEachRoot(target, (kind) => {
 })
 
 describe('settings of others', () => {
-  test.for(target.oddities)('O13 payloads come out as they went in through %s', async (odd) => {
+  test.for(target.oddities)('O13 payloads are delivered unchanged through %s', async (odd) => {
     const root = target.openOdd(odd)
     try {
       const payload = Uint8Array.from({ length: 256 }, (_, n) => n)
@@ -196,7 +196,7 @@ describe('settings of others', () => {
   })
 })
 
-/** Publishes the messages, by one call unless said, and relays them. */
+/** Publishes the messages, by one call by default, and relays them. */
 async function roundTrip(
   root: Root,
   messages: readonly NewMessage[],

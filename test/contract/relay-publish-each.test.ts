@@ -10,8 +10,8 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const { signal } = new AbortController()
 
-describe('on its own', () => {
-  test('each message is one call, and there is one result each, in order', async () => {
+describe('without a relay', () => {
+  test('each message is one call with one result, in order', async () => {
     const seen: string[] = []
     const done = Array.from({ length: 6 }, () => Promise.withResolvers<void>())
     done[5]!.resolve()
@@ -128,7 +128,7 @@ describe('on its own', () => {
     expect(seen).toEqual(['0', '1'])
   })
 
-  test('no messages, no call', async () => {
+  test('without messages there is no call', async () => {
     const never = (): never => {
       throw new Error('called')
     }
@@ -146,7 +146,7 @@ describe('on its own', () => {
   })
 
   test.for([[undefined], [null], [{}], ['https://example.com']])(
-    'what is no function is refused: %j',
+    'a value that is not a function is refused: %j',
     ([publish]) => {
       expect(() => publishEach(publish as never)).toThrow(InvalidOptionError)
     },
@@ -156,7 +156,7 @@ describe('on its own', () => {
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('O3 a function as a publisher: order per key, refusals of one message at a time, keys side by side', async () => {
+  test('O3 a function as a publisher keeps the order per key, refuses single messages, and gets several keys side by side', async () => {
     const keys = Array.from({ length: 8 }, (_, n) => `key-${n}`)
     const ids = await publishAll(
       root,
@@ -168,7 +168,7 @@ onEachRoot(target, (kind) => {
     const publisher = publishEach(
       async (message: OutboxMessage) => {
         const { key, n } = message.json<{ key: string; n: number }>()
-        // What is thrown here would be a rejection.
+        // An error that is thrown here would be a rejection.
         if (busy.has(key)) overlaps.push(key)
         busy.add(key)
         await Promise.resolve()

@@ -7,7 +7,7 @@ import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-// What the relay does with the database's refusal: what the database's library is makes no difference.
+// This concerns how the relay handles a refusal, so the library of the database makes no difference.
 const root = useRoot(target, mainKind(target))
 const [kept] = keysOfOneShard(1) as [string]
 const [other] = keysOfOneShard(1, 7) as [string]
@@ -36,7 +36,7 @@ async function letRowsGo(): Promise<void> {
   for (const statement of statements) await outbox.sql(statement, [])
 }
 
-test('O18 messages that the database does not let go are published once, and reported with growing pauses; other shards continue', async () => {
+test('O18 messages that the database refuses to delete are published once, and reported with growing pauses; other shards continue', async () => {
   await keepRows(kept)
   try {
     const broker = new Broker()
@@ -83,7 +83,7 @@ test('O7 O18 a shard that was lost while its settlement was refused is taken aga
   }
 })
 
-test('O10 O18 stop makes a refused settlement again until its deadline, and no longer', async () => {
+test('O10 O18 stop repeats a refused settlement until its deadline, and no longer', async () => {
   await keepRows(kept)
   try {
     const broker = new Broker()

@@ -13,7 +13,7 @@ const [bad, good, better] = keysOfOneShard(3) as [string, string, string]
 const soon: RetryPolicy = { attempts: 1000, delayMs: () => 20 }
 const muchLater: RetryPolicy = { attempts: 1000, delayMs: () => 600_000 }
 
-/** Refuses the messages that `refuses` names; what follows in the call, of the same key, is skipped. */
+/** Refuses the messages that `refuses` names; later messages of the same key in the call are skipped. */
 function refusing(refuses: (id: string, attempt: number) => boolean): Respond {
   return (call) => {
     const refused = new Set<string>()
@@ -31,7 +31,7 @@ onEachRoot(target, (kind) => {
 
   for (const ordering of ORDERINGS) {
     test(`O4 a refused message and its successors wait, other keys of its shard continue (${ordering})`, async () => {
-      // More that wait than fit into several batches, in front of those that may go.
+      // More waiting messages than fit into several batches, before the messages that can be published.
       const blocked = await publishAll(root, messagesOf(bad, 50))
       const others = await publishAll(root, [...messagesOf(good, 10), ...messagesOf(better, 10)])
       const unkeyed = await publishAll(root, messagesOf(undefined, 32))
@@ -44,7 +44,7 @@ onEachRoot(target, (kind) => {
       await subject.relay.drain()
       expect(broker.ids().sort()).toEqual([...others, ...unkeyed, ...late].sort())
       expect(await outbox.backlogSize()).toBe(55)
-      // Without a hot loop: it was tried once.
+      // There is no hot loop: the message was tried once.
       const tried = broker.calls.flatMap(({ messages }) => messages.filter(({ key }) => key === bad))
       expect(tried.filter(({ id }) => id === blocked[0]).length).toBe(1)
       expect(subject.heard('parked').length).toBe(1)
@@ -52,11 +52,11 @@ onEachRoot(target, (kind) => {
       expect(subject.heard('unavailable')).toEqual([])
     })
 
-    test(`O4 it succeeds later, and its successors follow in order (${ordering})`, async () => {
+    test(`O4 a refused message is accepted later, and its successors follow in order (${ordering})`, async () => {
       const ids = await publishAll(root, messagesOf(bad, 8))
       const others = await publishAll(root, messagesOf(good, 8))
       const broker = new Broker()
-      // The first one three times, the fourth once.
+      // The first message is refused three times, the fourth once.
       const respond = refusing(
         (id, attempt) => (id === ids[0] && attempt <= 3) || (id === ids[3] && attempt === 1),
       )
@@ -75,13 +75,13 @@ onEachRoot(target, (kind) => {
         [ids[0], 3],
         [ids[3], 1],
       ])
-      // Who was skipped, or waited, has not been tried.
+      // A message that was skipped, or waited, has not been tried.
       const attempts = broker.log.flatMap(({ message }) => (message.key === bad ? [message.attempt] : []))
       expect(attempts).toEqual([4, 1, 1, 2, 1, 1, 1, 1])
     })
   }
 
-  test("O4 the event 'parked' says which message, why, which attempt it was and when the next one is due", async () => {
+  test("O4 the event 'parked' contains the message, the reason, the attempt and the time of the next attempt", async () => {
     const [id] = await publishAll(root, messagesOf(bad, 1))
     const broker = new Broker()
     const attempts: number[] = []
@@ -108,7 +108,7 @@ onEachRoot(target, (kind) => {
     }
   })
 
-  test('O4 retryAfterMs of the publisher says when the next attempt is due', async () => {
+  test('O4 retryAfterMs of the publisher determines when the next attempt is due', async () => {
     await publishAll(root, messagesOf(bad, 2))
     const broker = new Broker()
     const respond: Respond = (call) =>
@@ -126,7 +126,7 @@ onEachRoot(target, (kind) => {
     expect(broker.calls[1]!.startedAt - broker.calls[0]!.startedAt).toBeGreaterThanOrEqual(299)
   })
 
-  test('O4 however long the publisher asks for, the next attempt is due within a day, and what was accepted is settled', async () => {
+  test('O4 the next attempt is due within a day, however long retryAfterMs is, and accepted messages are settled', async () => {
     const [first] = await publishAll(root, messagesOf(bad, 1))
     await publishAll(root, messagesOf(good, 1))
     const respond: Respond = (call) =>
@@ -141,7 +141,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O4 unkeyed messages block nothing: a refused one is alone', async () => {
+  test('O4 a refused message without a key blocks no other message', async () => {
     const ids = await publishAll(root, messagesOf(undefined, 64))
     const broker = new Broker()
     const respond = refusing((id, attempt) => id === ids[0] && attempt === 1)

@@ -12,7 +12,7 @@ const outbox = useOutboxTarget(target)
 onEachRootAtUsualIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
-  test('O1 what has committed is published, once when nothing fails; what was rolled back never is', async () => {
+  test('O1 committed messages are published, once if nothing fails; rolled back messages never are', async () => {
     const broker = new Broker()
     const subject = await RelayUnderTest.started(root, broker.publisher())
     const committed: string[] = []
@@ -89,7 +89,7 @@ onEachRoot(target, (kind) => {
     })
   }
 
-  test('O2 a publisher that throws when it has sent a part sends the rest later', async () => {
+  test('O2 a publisher that throws after it has sent a part sends the other messages later', async () => {
     const ids = await publishAll(root, messages)
     const broker = new Broker()
     const publisher = broker.publisher({
@@ -106,7 +106,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O2 a relay that never learns that it has published is followed by one that sends the same again', async () => {
+  test('O2 if a relay never gets the result of a call, the next relay sends the same messages again', async () => {
     const ids = await publishAll(root, messages)
     const broker = new Broker()
     const gate = new Gate()

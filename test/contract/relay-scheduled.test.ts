@@ -11,7 +11,7 @@ const outbox = useOutboxTarget(target)
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('O11 deliverAt is never early, and holds nothing back', async () => {
+  test('O11 a message with deliverAt is never published early, and blocks no other message', async () => {
     const broker = new Broker()
     await RelayUnderTest.started(root, broker.publisher())
     const deliverAt = new Date(Date.now() + 700)
@@ -22,7 +22,7 @@ onEachRoot(target, (kind) => {
     await broker.received(3)
     expect(broker.ids()).toEqual(others)
     await broker.received(4)
-    // The clock of the database and ours are the same machine's.
+    // The database and this process use the clock of the same machine.
     expect(Date.now()).toBeGreaterThanOrEqual(deliverAt.getTime())
     expect(broker.log[3]!.message).toMatchObject({
       ...{ id: late, key: 'k', headers: { a: 'b' }, type: 't', correlationId: 'c', attempt: 1 },
@@ -31,7 +31,7 @@ onEachRoot(target, (kind) => {
     await outbox.settled()
   })
 
-  test('O1 scheduled in a transaction that is rolled back: never published; in the past: at once', async () => {
+  test('O1 a message scheduled in a rolled back transaction is never published; one scheduled in the past is published at once', async () => {
     const broker = new Broker()
     const subject = await RelayUnderTest.started(root, broker.publisher())
     const rolledBack = await root.begin()
@@ -54,7 +54,7 @@ onEachRoot(target, (kind) => {
     await outbox.settled()
   })
 
-  test('O4 O11 what is due gets its turn while the outbox of its shard is never empty', async () => {
+  test('O4 O11 due messages get a turn while the outbox of their shard is never empty', async () => {
     const keys = keysOfOneShard(60)
     const ids = await publishAll(
       root,
@@ -79,7 +79,7 @@ onEachRoot(target, (kind) => {
     expect(broker.ids().indexOf(scheduled!)).toBeLessThan(60)
   })
 
-  test('O4 O11 a scheduled message that is refused is tried again, and still holds nothing back', async () => {
+  test('O4 O11 a scheduled message that is refused is tried again, and still blocks no other message', async () => {
     const broker = new Broker()
     const [scheduled] = await publishAll(root, [
       { topic: 'test', key: 'k', payload: 1, deliverAt: new Date(0) },

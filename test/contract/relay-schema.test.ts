@@ -42,7 +42,7 @@ describe('while the tables come', () => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('another schema has an outbox and leases of its own', async () => {
+  test('another schema has a separate outbox and separate leases', async () => {
     await target.migrate({ schema: 'Else where' })
     const elsewhere = target.open(kind, { schema: 'Else where' })
     const broker = new Broker()

@@ -10,11 +10,11 @@ import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-// The publisher's side: what the database's library is makes no difference.
+// This concerns the publisher, so the library of the database makes no difference.
 const root = useRoot(target, mainKind(target), { max: 8 })
 const [slow, ...quick] = keysOfOneShard(10) as [string, ...string[]]
 
-test('O4 one slow message of a batch holds up its own key: the others are settled, and later ones of other keys follow', async () => {
+test('O4 a slow message of a batch delays only its own key: the other messages are settled, and later ones of other keys follow', async () => {
   const gate = new Gate()
   const broker = new Broker()
   const inner = broker.publisher()
@@ -77,7 +77,7 @@ test('O4 a slow message that is refused in the end parks its key, in order, and 
   expect(broker.violations).toEqual([])
 })
 
-test('O10 stop settles what has been answered of a call that does not end', async () => {
+test('O10 stop settles the answered messages of a call that does not end', async () => {
   const gate = new Gate()
   const publisher = publishEach(async ({ key }) => {
     if (key === slow) await gate.pass()

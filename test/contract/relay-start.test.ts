@@ -12,7 +12,7 @@ const outbox = useOutboxTarget(target)
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('start of a database that cannot be reached is a DatabaseUnavailableError, and may be tried again', async () => {
+  test('start rejects with a DatabaseUnavailableError if the database cannot be reached, and may be called again', async () => {
     const network = await UnreliableNetwork.to(target.address())
     const remote = target.open(kind, { through: network })
     onTestFinished(async () => {
@@ -34,7 +34,7 @@ onEachRoot(target, (kind) => {
     expect(broker.ids()).toEqual(ids)
   })
 
-  test('start may be called twice: it is one relay', async () => {
+  test('a second call of start starts no second relay', async () => {
     const broker = new Broker()
     const subject = new RelayUnderTest(root, broker.publisher())
     const ids = await publishAll(root, messagesOf('a', 3))
@@ -45,7 +45,7 @@ onEachRoot(target, (kind) => {
     expect(subject.heard('lease-acquired').length).toBe(16)
   })
 
-  test('the events tell what happened', async () => {
+  test('the events report what happened', async () => {
     const broker = new Broker()
     const ids = await publishAll(root, messagesOf('a', 5))
     const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
@@ -111,7 +111,7 @@ describe('on one kind of handle', () => {
     expect(await outbox.heldLeases()).toBe(0)
   })
 
-  test("an unheard 'error' does not throw", async () => {
+  test("an 'error' without a listener does not throw", async () => {
     const network = await UnreliableNetwork.to(target.address())
     const remote = target.open(kind, { through: network })
     onTestFinished(async () => {
@@ -131,7 +131,7 @@ describe('on one kind of handle', () => {
     await broker.received(1)
   })
 
-  test('a listener hears nothing more once it has been taken away; others do', async () => {
+  test('a removed listener is not called any more, and the others still are', async () => {
     const broker = new Broker()
     const subject = new RelayUnderTest(root, broker.publisher())
     let heard = 0
@@ -208,7 +208,7 @@ describe('on one kind of handle', () => {
   })
 })
 
-// A pool tells how many connections it may open.
+// A pool exposes how many connections it may open.
 for (const kind of target.kinds.filter(({ library }) => library === 'pg')) {
   test(`a pool of one connection is refused: ${kind.name}`, async () => {
     const root = target.open(kind, { max: 1 })

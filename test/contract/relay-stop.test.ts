@@ -9,9 +9,9 @@ import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-/** So long that nobody gets a shard by waiting. */
+/** So long that no relay gets a shard by waiting. */
 const LONG_LEASE_MS = 600_000
-/** How much later than its deadline something may be on a busy machine. */
+/** The accepted delay after a deadline, on a busy machine. */
 const SLACK_MS = 500
 
 function holding(gate: Gate): Respond {
@@ -21,7 +21,7 @@ function holding(gate: Gate): Respond {
   }
 }
 
-/** Goes on only when the signal is aborted. */
+/** Resolves only when the signal is aborted. */
 function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
@@ -29,7 +29,7 @@ function untilAborted(signal: AbortSignal): Promise<void> {
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('O10 stop finishes the batch in flight, settles it, begins no other, and gives all leases back', async () => {
+  test('O10 stop finishes the batch in flight, settles it, begins no other, and releases all leases', async () => {
     const ids = await publishAll(root, messagesOf('a', 10))
     const broker = new Broker()
     const gate = new Gate()
@@ -43,7 +43,7 @@ onEachRoot(target, (kind) => {
     const subject = await RelayUnderTest.started(root, publisher, { batchSize: 4 })
     await gate.reached()
     const stopping = subject.relay.stop()
-    // It gives away what is idle at once, and waits for the shard that is not.
+    // The relay releases idle shards at once, and waits for the busy shard.
     await until(
       async () => (await outbox.leases()).length === 1,
       () => 'one shard is left',
@@ -61,7 +61,7 @@ onEachRoot(target, (kind) => {
     await subject.relay.stopped
   })
 
-  test('O10 a publisher that hangs: stop resolves by its deadline with the signal aborted, and nothing stays claimed', async () => {
+  test('O10 if a publisher hangs, stop aborts its signal, resolves by its deadline, and leaves no lease', async () => {
     const ids = await publishAll(root, [...messagesOf('a', 3), ...messagesOf('b', 3)])
     const broker = new Broker()
     const gate = new Gate()
@@ -77,13 +77,13 @@ onEachRoot(target, (kind) => {
     await subject.relay.stopped
     expect(await outbox.heldLeases()).toBe(0)
 
-    // The next one takes over at once, long before the lease would have expired.
+    // The next relay takes over at once, long before the lease would have expired.
     const next = new Broker()
     const nextGate = new Gate()
     const nextPublisher = next.publisher({ owner: 'next', ordering: 'per-key', respond: holding(nextGate) })
     const successor = await RelayUnderTest.started(root, nextPublisher, { leaseMs: LONG_LEASE_MS })
     await nextGate.reached(2)
-    // What the hung publisher answers now counts for nothing.
+    // An answer of the hanging publisher is ignored now.
     gate.open()
     await broker.received(6)
     expect((await outbox.backlog()).length).toBe(6)
@@ -94,7 +94,7 @@ onEachRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
-  test('O10 once the publisher has been told to stop, it is given nothing more of the batch', async () => {
+  test('O10 after its signal is aborted, the publisher gets no more messages of the batch', async () => {
     const ids = await publishAll(root, messagesOf('a', 3))
     const broker = new Broker()
     const gate = new Gate()
@@ -111,7 +111,7 @@ onEachRoot(target, (kind) => {
     expect((await outbox.backlog()).map(({ id }) => id)).toEqual(ids.slice(1))
   })
 
-  test('O10 what a publisher that obeys the signal has published is settled; the rest is for the next relay', async () => {
+  test('O10 messages that a publisher published before it obeyed the signal are settled; the others are left for the next relay', async () => {
     const ids = await publishAll(root, messagesOf('a', 4))
     const broker = new Broker()
     const gate = new Gate()
@@ -136,7 +136,7 @@ onEachRoot(target, (kind) => {
     expect(broker.ids()).toEqual(ids)
   })
 
-  test('O10 nothing is left of a relay that has stopped: no lease, no connection but those of the pool', async () => {
+  test('O10 a stopped relay leaves no lease, and no connection outside its pool', async () => {
     const before = await outbox.connections()
     const own = target.open(kind)
     const subject = await RelayUnderTest.started(own, new Broker().publisher())
@@ -186,7 +186,7 @@ describe('on one kind of handle', () => {
     expect(await outbox.heldLeases()).toBe(0)
   })
 
-  test('O10 stop without time: the signal is aborted and stop resolves at once', async () => {
+  test('O10 stop with a timeout of 0 aborts the signal and resolves at once', async () => {
     await publishAll(root, messagesOf('a', 1))
     const broker = new Broker()
     const gate = new Gate()
@@ -199,7 +199,7 @@ describe('on one kind of handle', () => {
     gate.open()
   })
 
-  test('O10 stop resolves by its deadline also when the database gives no answer', async () => {
+  test('O10 stop resolves by its deadline even if the database does not answer', async () => {
     const network = await UnreliableNetwork.to(target.address())
     const remote = target.open(kind, { through: network })
     onTestFinished(async () => {
@@ -217,7 +217,7 @@ describe('on one kind of handle', () => {
   })
 
   test.for(['hangs', 'throws', 'rejects'] as const)(
-    'O10 a publisher whose close %s does not keep the relay',
+    'O10 a publisher whose close %s does not keep the relay from stopping',
     async (how) => {
       const subject = new RelayUnderTest(root, {
         publish: async () => [],
@@ -237,7 +237,7 @@ describe('on one kind of handle', () => {
     },
   )
 
-  test('O10 stop may be called twice, and before start; a relay that was stopped does not start again', async () => {
+  test('O10 stop may be called twice, and before start; a stopped relay does not start again', async () => {
     const publisher = new Broker().publisher()
     const subject = await RelayUnderTest.started(root, publisher)
     await Promise.all([subject.relay.stop(), subject.relay.stop()])
@@ -251,7 +251,7 @@ describe('on one kind of handle', () => {
     await expect(unused.relay.start()).rejects.toThrow(/stopped/)
   })
 
-  test('O10 stop while it starts: it ends stopped, and holds nothing', async () => {
+  test('O10 a relay that is stopped while it starts ends stopped, and holds no lease', async () => {
     const subject = new RelayUnderTest(root, new Broker().publisher(), { leaseMs: LONG_LEASE_MS })
     const starting = subject.relay.start()
     await subject.relay.stop()
@@ -289,7 +289,7 @@ describe('on one kind of handle', () => {
   })
 
   test.for([[{ timeoutMs: -1 }], [{ timeoutMs: Number.NaN }], [{ timeoutMs: '5' }], [{ timeout: 5 }]])(
-    'O10 stop refuses %j, and stops all the same when it is called well',
+    'O10 stop refuses %j, and a later correct call stops the relay',
     async ([options]) => {
       const subject = await RelayUnderTest.started(root, new Broker().publisher())
       await expect(subject.relay.stop(options as never)).rejects.toThrow(InvalidOptionError)

@@ -11,7 +11,7 @@ const POOL = 6
 // MySQL and MariaDB count the wait for a lock in seconds.
 const TIMEOUT_MS = target.engine === 'postgres' ? 300 : 1200
 
-/** Statements of others that wait for a lock: there is a connection of the server for each. */
+/** Statements of other connections that wait for a lock: each occupies a connection of the server. */
 async function waitingStatements(): Promise<number> {
   const [row] =
     target.engine === 'postgres'
@@ -40,7 +40,7 @@ onEachRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: POOL })
   const other = useRoot(target, kind)
 
-  test('O19 while the outbox is locked, statements that are late are cancelled on the server', async () => {
+  test('O19 while the outbox is locked, statements that exceed their time limit are cancelled on the server', async () => {
     const relay = new StoreUnderTest(root, target, outbox, TIMEOUT_MS)
     const lease = await relay.takeLease()
     await relay.publish('k')
@@ -95,7 +95,7 @@ onEachRoot(target, (kind) => {
       async () => `nothing waits for the row; there are ${await waitingStatements()}`,
     )
     await locker.rollback()
-    // It may be settled again.
+    // The settlement may be repeated.
     await relay.settle({ accepted: read })
     expect(await relay.read()).toEqual([])
   })

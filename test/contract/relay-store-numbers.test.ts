@@ -7,7 +7,7 @@ import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-/** From then on the same numbers, or places, are given out again. */
+/** Lets the database assign the same numbers, or places, again. */
 async function truncate(table: string): Promise<void> {
   await outbox.sql(`truncate ${table} ${target.engine === 'postgres' ? 'restart identity' : ''}`)
 }
@@ -65,11 +65,11 @@ onEachRoot(target, (kind) => {
     expect(idsOf(await relay.readDue())).toEqual(idsOf(now))
   })
 
-  test('O14 a key that continues after a place of another time is neither skipped nor overtaken', async () => {
+  test('O14 a key that is released after a place of another server is neither skipped nor overtaken', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'k', 'k')
     await relay.park(await relay.read(), { retryInMs: 3_600_000 })
-    // Nothing of the key is through: its head stays the only message that will be due.
+    // No message of the key is settled: its head stays the only message that will be due.
     const through = { accepted: [], refused: [], released: [{ key: 'k', after: 10n ** 15n }] }
     await relay.store.settleParked(relay.lease, SHARD, through)
     expect(await relay.readDue()).toEqual([])
@@ -78,13 +78,13 @@ onEachRoot(target, (kind) => {
       [ids[1], false],
       [ids[2], false],
     ])
-    // The head has gone without anybody: the first that is left is due, whatever place is named.
+    // The head was deleted by hand: the first remaining message is due, whatever place is named.
     await outbox.sql(`delete from ${relay.table('parked')} where id = ?`, [ids[0]])
     await relay.store.settleParked(relay.lease, SHARD, through)
     expect(idsOf(await relay.readDue())).toEqual(ids.slice(1))
   })
 
-  test('O14 what is remembered of the outbox is void after a TRUNCATE: new messages are found at once', async () => {
+  test('O14 the remembered start is void after a TRUNCATE: new messages are found at once', async () => {
     const relay = await start()
     const { store } = relay
     await drainMany(relay)
@@ -106,7 +106,7 @@ onEachRoot(target, (kind) => {
       'alter sequence txbox.outbox_seq restart',
       "select setval('txbox.outbox_seq', 1, false)",
       "select setval('txbox.outbox_seq', 5)",
-    ])('O14 what is remembered is void after: %s', async (reset) => {
+    ])('O14 the remembered start is void after: %s', async (reset) => {
       const relay = await start()
       await drainMany(relay)
       const { generation } = relay.store
@@ -118,7 +118,7 @@ onEachRoot(target, (kind) => {
     })
   }
 
-  /** So many that the store remembers from where on it has to read. */
+  /** So many messages that the store remembers where its reads begin. */
   async function drainMany(relay: StoreUnderTest): Promise<void> {
     for (let round = 0; round < 30; round++) {
       await relay.publish(...Array.from({ length: 100 }, () => undefined))
@@ -127,7 +127,10 @@ onEachRoot(target, (kind) => {
     expect(await relay.read()).toEqual([])
   }
 
-  /** A second is what the clocks of two messages may differ in where only their stamps tell. */
+  /**
+   * Moves the stamps two seconds later on MySQL and MariaDB, which recognize numbers that are assigned again by stamps
+   * that differ by more than a second.
+   */
   async function later(relay: StoreUnderTest): Promise<void> {
     if (target.engine === 'postgres') return
     await outbox.sql(`update ${relay.table('outbox')} set created_at = created_at + interval 2 second`)

@@ -27,12 +27,12 @@ onEachRoot(target, (kind) => {
     }
     await relay.settle({ accepted: read.slice(0, 3) })
     expect(idsOf(await relay.read())).toEqual(ids.slice(3))
-    // Without addresses, and together with others that have gone already.
+    // Without addresses, and together with messages that are already deleted.
     await relay.settle({ accepted: read.map(({ seq, stamp }) => ({ seq, stamp, address: undefined })) })
     expect(await relay.read()).toEqual([])
   })
 
-  test('O4 what was refused is parked with its errors, what is behind it waits, and both continue in order', async () => {
+  test('O4 a refused message is parked with its errors, the message behind it waits, and both continue in order', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'k', 'k', 'other')
     const read = await relay.read()
@@ -62,7 +62,7 @@ onEachRoot(target, (kind) => {
     ])
   })
 
-  test('O9 suspects are read one by one and by nothing else, each when it comes first in its key', async () => {
+  test('O9 only readSuspect reads suspects, one by one, each when it comes first in its key', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'k', undefined, 'l')
     const read = await relay.read()
@@ -82,7 +82,7 @@ onEachRoot(target, (kind) => {
     const second = await relay.readSuspect()
     expect(second?.id).toBe(ids[2])
     expect(idsOf(await relay.readDue())).toEqual([ids[1]])
-    // It was rejected, which is an answer: it is no suspect any more.
+    // A rejection is an answer, so the message is no longer a suspect.
     await relay.store.settleParked(relay.lease, SHARD, {
       accepted: [],
       refused: [refusal(second!, { attempts: 2 })],
@@ -92,7 +92,7 @@ onEachRoot(target, (kind) => {
     expect(idsOf(await relay.readDue()).toSorted()).toEqual(ids.slice(1, 3).toSorted())
   })
 
-  test('O9 a range of parked messages becomes suspect, and the run of a key ends before the first of them', async () => {
+  test('O9 a range of parked messages becomes suspect, and a read of their key ends before the first of them', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'k', 'k', 'k')
     await relay.park(await relay.read(), { attempts: 0 })
@@ -125,7 +125,7 @@ onEachRoot(target, (kind) => {
     expect(await relay.store.healKeys(relay.lease, SHARD)).toBe(0)
   })
 
-  test('O7 nothing is settled, marked or healed under the lease of another owner', async () => {
+  test('O7 no message is settled, marked or healed under the lease of another owner', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'k')
     const read = await relay.read()

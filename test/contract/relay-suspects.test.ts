@@ -15,11 +15,11 @@ const prefix = target.engine === 'postgres' ? 'txbox.' : 'txbox_'
 const ATTEMPTS = 2
 const RETRY = { attempts: ATTEMPTS, delayMs: () => 1 }
 
-describe('on one kind of root, since the tests of the store run on all', () => {
+describe('on one kind of root, because the tests of the store run on all kinds', () => {
   // On MySQL and MariaDB each relay keeps one connection for its leases.
   const root = useRoot(target, mainKind(target), { max: 14 })
 
-  /** A publisher that gets no answer for a call with this message, and hangs: for other relays its relay has died. */
+  /** A publisher that hangs in a call with this message: for other relays its relay has died. */
   function stuckOn(id: string, gate: Gate): Respond {
     return async (call) => {
       if (call.messages.some((message) => message.id === id)) await gate.pass()
@@ -44,7 +44,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     return broker
   }
 
-  test('O9 a message that was in flight at two deaths in a row is tried alone and counted; in the end it is dead, and no other', async () => {
+  test('O9 a message that was in flight at two deaths in a row is tried alone and counted, and only it finally becomes a dead letter', async () => {
     const before = await publishAll(root, messagesOf(neighbour, 3))
     const [poison, ...after] = await publishAll(root, messagesOf(poisoned, 3))
     const others = await publishAll(root, [...messagesOf('x', 2), ...messagesOf('y', 2)])
@@ -86,7 +86,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     expect(broker.calls.map(({ messages }) => messages.length)).toEqual([20])
     expect(broker.ids()).toEqual(ids)
     expect(subject.heard('parked')).toEqual([])
-    // The next death is a first one again, once the relay has seen that all is through.
+    // The next death is a first one again, once the relay has seen that all messages are settled.
     await subject.relay.drain()
     await subject.relay.stop()
     await publishAll(root, messagesOf(poisoned, 10))
@@ -128,7 +128,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     expect(most).toBe(1)
     expect(broker.ids(poisoned)).toEqual(suspects.slice(0, 3))
     expect(broker.ids(otherSuspect)).toEqual(suspects.slice(3))
-    // Nothing is suspected any more.
+    // There are no suspects any more.
     const later = await publishAll(root, messagesOf(poisoned, 5))
     await broker.received(21)
     expect(broker.calls.at(-1)!.messages.map(({ id }) => id)).toEqual(later)
@@ -167,7 +167,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     expect(sizes.slice(1, 3)).toEqual([1, 1])
   })
 
-  test('O9 suspects are found behind more late commits than a batch has', async () => {
+  test('O9 suspects are found behind more late commits than fit into a batch', async () => {
     const transaction = await root.begin()
     const late = await publishIn(root, transaction, messagesOf(neighbour, 7))
     const suspects = await publishAll(root, messagesOf(poisoned, 2))
@@ -223,7 +223,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 1])
   })
 
-  test('O9 O6 a publisher that is down while suspects are tried costs them no attempts, and is not called in a hurry', async () => {
+  test('O9 O6 an unavailable publisher costs suspects no attempts, and is called only after pauses', async () => {
     await publishAll(root, [...messagesOf(poisoned, 2), ...messagesOf(neighbour, 2)])
     await die(1)
     await die(1)
@@ -274,7 +274,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     expect(next.ids()).toEqual(ids.slice(1))
   })
 
-  test('O9 a relay that is stopped in the middle of a call has died: a message that hangs is dead in the end, and no other', async () => {
+  test('O9 a relay that is stopped in the middle of a call counts as dead: only the message that hangs finally becomes a dead letter', async () => {
     const [first] = await publishAll(root, messagesOf(neighbour, 1))
     const [poison, after] = await publishAll(root, messagesOf(poisoned, 2))
     for (let stops = 0; stops < ATTEMPTS + 2; stops += 1) {
@@ -310,7 +310,7 @@ describe('on one kind of root, since the tests of the store run on all', () => {
     expect(subject.heard('error')[0]!.error).toMatchObject({ code: 'TXBOX_PUBLISH_TIMEOUT' })
     expect(call.signal.aborted).toBe(true)
     expect(call.signal.reason).toMatchObject({ name: 'TimeoutError' })
-    // Another relay took shards, and died of something.
+    // Another relay took shards, and died of another cause.
     const other = await RelayUnderTest.started(root, new Broker().publisher({ owner: 'other' }), {
       owner: 'other',
       leaseMs: 60_000,

@@ -32,12 +32,12 @@ onEachRoot(target, (kind) => {
     const subject = await RelayUnderTest.started(root, publisher, { leaseMs: 600, batchSize: 1 })
     await broker.received(35)
     await subject.relay.drain()
-    // The publisher throws when it sees one that does not end while it works.
+    // The publisher throws if it sees a transaction that does not end while it works.
     expect(subject.heard('unavailable').map(({ error }) => String(error))).toEqual([])
   })
 })
 
-/** Short ones come and go beside the publisher: other shards are settled, leases are renewed. */
+/** Short transactions begin and end meanwhile: other shards are settled, and leases are renewed. */
 async function untilOver(transactions: readonly ServerTransaction[]): Promise<void> {
   const ids = new Set(transactions.map(({ id }) => id))
   const left = async (): Promise<readonly ServerTransaction[]> =>
@@ -52,17 +52,17 @@ async function untilOver(transactions: readonly ServerTransaction[]): Promise<vo
 onEachRootAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
-  test('O12 an open transaction delays its own messages only: neither reading nor settling waits for it', async () => {
+  test('O12 an open transaction delays only its own messages: neither reading nor settling waits for it', async () => {
     const broker = new Broker()
     const subject = await RelayUnderTest.started(root, broker.publisher())
     const before = await publishAll(root, messagesOf(mine, 2))
-    // Of the same shard and the same key, and its numbers lie between those of others.
+    // It has the same shard and the same key, and its numbers are between those of other messages.
     const somebody = await root.begin()
     const held = await publishIn(root, somebody, messagesOf(mine, 2, 100))
     const during = await publishAll(root, [...messagesOf(mine, 2, 3), ...messagesOf(other, 2)])
     await publishIn(root, somebody, messagesOf(other, 2, 100))
     await broker.received(6)
-    // Settled, too, while that transaction is open.
+    // The messages are settled, too, while that transaction is open.
     await outbox.settled()
     expect(broker.ids().sort()).toEqual([...before, ...during].sort())
     await somebody.commit()
@@ -74,7 +74,7 @@ onEachRootAndIsolation(target, (kind, isolation) => {
     expect(subject.heard('error')).toEqual([])
   })
 
-  test('O12 an open transaction that is rolled back in the end held up nobody', async () => {
+  test('O12 an open transaction that is finally rolled back has delayed no other message', async () => {
     const broker = new Broker()
     const somebody = await root.begin()
     await publishIn(root, somebody, messagesOf(mine, 5))
@@ -94,7 +94,7 @@ for (const isolation of ISOLATIONS) {
     const root = target.open(kind, { isolation })
     onTestFinished(() => root.close())
     await outbox.fill(200)
-    // It has read the outbox, has written, and stays open: rows that were deleted since cannot be cleaned away.
+    // It has read the outbox, has written, and stays open, so that rows deleted since then cannot be vacuumed.
     const old = await root.begin()
     expect((await old.exec(`select count(*) as n from ${target.outboxTable}`)).length).toBe(1)
     await target.effect(old.tx, `pins the horizon, ${isolation}`)

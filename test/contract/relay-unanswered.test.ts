@@ -11,11 +11,11 @@ import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-// What the relay does with an answer that does not come: what the database's library is makes no difference.
+// This concerns how the relay handles a missing answer, so the library of the database makes no difference.
 const root = useRoot(target, mainKind(target))
 const [key] = keysOfOneShard(1) as [string]
 
-/** The database, but that the answers to the first settlements are lost, of which nobody knows what became. */
+/** A database on which the answers to the first settlements are lost, so that their results are unknown. */
 function losing(lost: {
   settle?: 'done' | 'not done'
   settleParked?: 'done' | 'not done'
@@ -36,7 +36,7 @@ function losing(lost: {
 }
 
 for (const how of ['done', 'not done'] as const) {
-  test(`O2 O7 a settlement without an answer (${how}): the shard is given up, so that it is over when the next term begins`, async () => {
+  test(`O2 O7 after a settlement without an answer (${how}) the shard is given up, so that the settlement ends before the next term`, async () => {
     const ids = await publishAll(root, messagesOf(key, 2))
     const broker = new Broker()
     const publisher = broker.publisher({ ordering: 'per-key' })
@@ -52,7 +52,7 @@ for (const how of ['done', 'not done'] as const) {
   })
 }
 
-test('O5 what is dead is told of when it is settled: once, also when the answers were lost', async () => {
+test('O5 a dead letter is reported once, when it is settled, even if the answers were lost', async () => {
   const ids = await publishAll(root, messagesOf(key, 2))
   const broker = new Broker()
   const publisher = broker.publisher({
@@ -79,7 +79,7 @@ const NAME = `outbox/${String(SHARD).padStart(2, '0')}`
 const LEASES = target.engine === 'postgres' ? 'txbox.leases' : 'txbox_leases'
 
 for (const becomes of ['accepted', 'refused'] as const) {
-  test(`O7 while a settlement is in flight (${becomes}) nobody gets the lease, though it has expired`, async () => {
+  test(`O7 while a settlement is in flight (${becomes}) no relay gets the lease, although it has expired`, async () => {
     const ports = root.database[portsKey]
     const store = ports.relay({ statementTimeoutMs: 20_000 })
     const leases = ports.leases()

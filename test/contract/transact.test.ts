@@ -55,7 +55,7 @@ onEachKind(target, (kind) => {
     await expect(transacted).rejects.toBe(reason)
   })
 
-  /** A handler that hangs after an effect, until it is let go on. */
+  /** A handler that hangs after an effect, until it is released. */
   function hanging(subject: InboxUnderTest): {
     readonly handler: Handler<string>
     readonly begun: Promise<void>
@@ -99,14 +99,14 @@ onEachKind(target, (kind) => {
       await begun
       const reason = new Error('took too long')
       controller.abort(reason)
-      // A library that hides its connection might send what comes later on the connection of another transaction.
+      // A library that hides its connection might send later statements on the connection of another transaction.
       if (kind.hidesConnection === true) {
         expect(await Promise.race([given.catch(() => 'given up'), setTimeout(100, 'waits')])).toBe('waits')
         await goOn()
       }
       await expect(given).rejects.toBe(reason)
 
-      // The handler goes on while the next transaction has the only connection of the pool.
+      // The handler continues while the next transaction has the only connection of the pool.
       const next = await single.begin()
       await next.exec('select 1 as one')
       await goOn()
@@ -117,7 +117,7 @@ onEachKind(target, (kind) => {
     })
   }
 
-  test('I2 of a handler that was given up during a statement, no later statement is committed either', async () => {
+  test('I2 no later statement of a handler that was given up during a statement is committed', async () => {
     const subject = new InboxUnderTest(target, root)
     await target.sql(`insert into effects (name) values ('locked ${subject.consumer}')`)
     const holder = await root.begin()
@@ -161,7 +161,7 @@ onEachKind(target, (kind) => {
     expect(await subject.inbox.run({ id: 'y' }, subject.handle)).toMatchObject({ status: 'processed' })
   })
 
-  test('I2 a handler whose statement waits for a lock is given up, and its locks are free in the end', async () => {
+  test('I2 a handler whose statement waits for a lock is given up, and its locks are finally released', async () => {
     const subject = new InboxUnderTest(target, root)
     const winner = await root.begin()
     await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)

@@ -51,7 +51,7 @@ test.for([
   },
 )
 
-test('a sweep passes over what cannot be read, and a redrive of it is refused', async () => {
+test('a sweep skips undecodable messages, and a redrive of such a message is refused', async () => {
   const it = subject(1)
   await it.deliver(1)
   await alter(it, 'payload', '{')
@@ -62,7 +62,7 @@ test('a sweep passes over what cannot be read, and a redrive of it is refused', 
   expect(await it.buffer.deadLetters()).toHaveLength(1)
 })
 
-test('a dead letter that somebody has brought back by hand does not take the count of waiting messages below 0', async () => {
+test('a dead letter that was restored by hand does not take the count of waiting messages below 0', async () => {
   const it = subject(1)
   await it.deliver(1)
   await expect.poll(async () => (await it.buffer.sweep()).deadLettered + it.dead.length).toBeGreaterThan(0)

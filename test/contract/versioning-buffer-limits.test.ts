@@ -9,11 +9,11 @@ const target = useTarget()
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind)
 
-  test('V2 too many waiting: the last of the chain become dead letters, told and listed, never lost', async () => {
+  test('V2 if too many messages wait, the last of the chain become dead letters, which are reported and listed, never lost', async () => {
     const subject = new VersionBufferUnderTest(target, root, { maxWaiting: 2 })
     await subject.deliver('k', 1)
     await subject.deliver('k', 3)
-    // Nearer to its turn than the last one, which makes room for it.
+    // The message comes earlier in the chain than the last one, which is removed to make room.
     expect(await subject.deliver('k', 2)).toEqual({ status: 'waiting', version: 0 })
     expect(await subject.deliver('k', 4)).toEqual({ status: 'dead-lettered', version: 0 })
     expect(await subject.deliver('k', 4)).toEqual({ status: 'dead-lettered', version: 0 })
@@ -21,7 +21,7 @@ onEachKind(target, (kind) => {
       [3, 'too-many'],
       [4, 'too-many'],
     ])
-    // Another key has room of its own.
+    // Another key has a separate limit.
     expect(await subject.deliver('other', 9)).toMatchObject({ status: 'waiting' })
     expect(await subject.deliver('k', 0)).toEqual({ status: 'applied', version: 3, followed: 2 })
 
@@ -46,7 +46,7 @@ onEachKind(target, (kind) => {
     expect(await subject.applied('k')).toEqual(steps(0, 5))
   })
 
-  test('V2 what waited too long becomes a dead letter, by a delivery of its key or by a sweep', async () => {
+  test('V2 a message that waited too long becomes a dead letter, by a delivery of its key or by a sweep', async () => {
     const subject = new VersionBufferUnderTest(target, root, { maxAgeMs: 60_000 })
     await subject.deliver('k', 1)
     await subject.deliver('other', 1)
@@ -69,7 +69,7 @@ onEachKind(target, (kind) => {
     expect(await subject.buffer.deadLetters({ key: 'other' })).toEqual([])
   })
 
-  test('V2 a predecessor that comes late is followed by what waited for it, however old', async () => {
+  test('V2 a late predecessor is followed by the messages that waited for it, however old they are', async () => {
     const subject = new VersionBufferUnderTest(target, root, { maxAgeMs: 60_000 })
     await subject.deliver('k', 1)
     await subject.age(120_000)
@@ -77,13 +77,13 @@ onEachKind(target, (kind) => {
     expect(subject.deadLetters).toEqual([])
   })
 
-  test('V2 resync sets where a key is: below it all is stale, and what has waited follows', async () => {
+  test('V2 resync sets the version of a key: older messages are stale, and waiting messages follow', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     for (const from of [2, 5, 6, 9]) await subject.deliver('k', from)
     await subject.deliver('k', 3, 8)
     expect(await subject.buffer.resync('k', 5)).toEqual({ version: 7, followed: 2 })
     expect(await subject.applied('k')).toEqual(['5-6', '6-7'])
-    // From inside what was repaired: nobody can say what it would do.
+    // The change starts inside the resynchronized range, so its effect is unknown.
     expect(subject.deadLetters.map(({ message, reason }) => [message.from, message.to, reason])).toEqual([
       [3, 8, 'diverged'],
     ])
@@ -91,7 +91,7 @@ onEachKind(target, (kind) => {
       expect(await subject.deliver('k', from)).toEqual({ status: 'stale', version: 7 })
     }
     expect(await subject.deliver('k', 7, 9)).toEqual({ status: 'applied', version: 10, followed: 1 })
-    // A key that nobody has seen yet begins there.
+    // A new key begins at that version.
     expect(await subject.buffer.resync('new', 57)).toEqual({ version: 57, followed: 0 })
     expect(await subject.deliver('new', 56)).toEqual({ status: 'stale', version: 57 })
     expect(await subject.deliver('new', 57)).toEqual({ status: 'applied', version: 58, followed: 0 })
@@ -121,7 +121,7 @@ onEachKind(target, (kind) => {
     ])
   })
 
-  test('V2 a long chain that has waited follows as a whole', async () => {
+  test('V2 a long waiting chain is applied as a whole', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     const transaction = await root.begin()
     for (let from = 60; from >= 1; from--) {

@@ -42,7 +42,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     await fc.assert(property, { numRuns: 3, endOnFailure: true })
   })
 
-  test('V2 one whose snapshot is older than a message that was stored does not leave it behind', async () => {
+  test('V2 a delivery whose snapshot is older than a stored message does not leave that message behind', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     for (const from of [0, 2]) {
       const older = await root.begin()

@@ -44,7 +44,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     return outcomes
   }
 
-  test('V7 one message twice, side by side on one transaction, is applied once', async () => {
+  test('V7 a message that is delivered twice, side by side in one transaction, is applied once', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     const message = { key: 'k', from: 0 }
     const outcomes = await together(subject, [message, message])
@@ -52,7 +52,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.applied('k')).toEqual(['0-1'])
   })
 
-  test('V7 a message and its predecessor, side by side on one transaction: none is left waiting', async () => {
+  test('V7 a message and its predecessor, side by side in one transaction, are both applied', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     const outcomes = await together(
       subject,
@@ -66,12 +66,12 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     ])
     expect(await subject.applied('k')).toEqual(steps(0, 4))
     expect(await subject.stored()).toBe(0)
-    // What waits is counted right afterwards, too.
+    // The count of waiting messages is correct afterwards, too.
     expect(await subject.deliver('k', 5)).toMatchObject({ status: 'waiting' })
     expect(await subject.deliver('k', 4)).toMatchObject({ status: 'applied', followed: 1 })
   })
 
-  test('V7 any calls side by side on one transaction: each change is applied once, in order, and nothing stays behind', async () => {
+  test('V7 after any calls side by side in one transaction, each change is applied once, in order, and no message is left waiting', async () => {
     const property = fc.asyncProperty(transactions, async ({ shuffled, size }) => {
       const subject = new VersionBufferUnderTest(target, root)
       for (let at = 0; at < shuffled.length; at += size)
@@ -83,7 +83,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     await fc.assert(property, { numRuns: 6, endOnFailure: true })
   })
 
-  test('V7 two buffers of one consumer take turns with each other', async () => {
+  test('V7 two buffers of one consumer take turns', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     const twin = createVersionBuffer<TransactionHandle, Payload>({
       database: root.database,
@@ -181,7 +181,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.applied('b')).toEqual(['0-1'])
   })
 
-  test('V7 what waits for its turn when the transaction ends writes nothing', async () => {
+  test('V7 a call that waits for its turn when the transaction ends writes nothing', async () => {
     const subject = new VersionBufferUnderTest(target, root, {
       apply: async (tx, message) => {
         if (message.from === 0) throw new Error('of apply')
@@ -200,7 +200,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.positions()).toEqual({})
   })
 
-  test('V7 a chain that is moved behind the back of a call ends the delivery, and is not overwritten', async () => {
+  test('V7 a chain that changes unnoticed during a call fails the delivery, and is not overwritten', async () => {
     const table = target.engine === 'postgres' ? 'txbox.versions' : 'txbox_versions'
     const subject: VersionBufferUnderTest = new VersionBufferUnderTest(target, root, {
       apply: async (tx, message) => {

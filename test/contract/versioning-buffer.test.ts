@@ -16,7 +16,7 @@ const target = useTarget()
 onEachKindAtUsualIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation })
 
-  test('V2 a message without its predecessor is stored once, and follows when that has come', async () => {
+  test('V2 a message without its predecessor is stored once, and follows when the predecessor has arrived', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     expect(await subject.deliver('k', 2)).toEqual({ status: 'waiting', version: 0 })
     expect(await subject.deliver('k', 1)).toEqual({ status: 'waiting', version: 0 })
@@ -37,7 +37,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await subject.stored()).toBe(0)
   })
 
-  test('V3 versions may jump; keys and consumers have versions of their own', async () => {
+  test('V3 versions may jump; each key of each consumer has its own version', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     const other = new VersionBufferUnderTest(target, root)
     expect(await subject.deliver('k', 7, 9)).toMatchObject({ status: 'waiting' })
@@ -47,7 +47,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await subject.applied('k')).toEqual(['0-7', '7-9'])
   })
 
-  test('V2 a message that starts inside what was applied, or forks a chain, is diverged', async () => {
+  test('V2 a message that starts inside an applied change, or forks a chain, is diverged', async () => {
     const subject = new VersionBufferUnderTest(target, root)
     await subject.deliver('k', 0, 5)
     expect(await failureOf(subject.deliver('k', 3, 7))).toMatchObject({
@@ -58,7 +58,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     })
     await subject.deliver('k', 8, 9)
     expect(await failureOf(subject.deliver('k', 8, 10))).toMatchObject({ code: 'TXBOX_VERSION_DIVERGED' })
-    // One that waits and is passed by another way is no reason to hold up the others.
+    // A waiting message whose version was passed by another message does not block the others.
     await subject.deliver('k', 6, 8)
     expect(await subject.deliver('k', 5, 7)).toEqual({ status: 'applied', version: 7, followed: 0 })
     expect(subject.deadLetters).toEqual([
@@ -71,7 +71,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await subject.deliver('k', 7, 8)).toEqual({ status: 'applied', version: 9, followed: 1 })
   })
 
-  test('V2 I2 what apply throws rolls all of the delivery back, and the next one starts again', async () => {
+  test('V2 I2 an error of apply rolls the whole delivery back, and the next delivery starts from the beginning', async () => {
     const broken = new Error('broken')
     let fails = true
     const subject: VersionBufferUnderTest = new VersionBufferUnderTest(target, root, {
@@ -102,7 +102,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await subject.applied('k')).toEqual(steps(0, 2))
   })
 
-  test('V2 a payload is the same whether it waited or not, and versions keep their kind', async () => {
+  test('V2 a payload is the same whether it waited or not, and versions keep their type', async () => {
     const seen: unknown[] = []
     const buffer = createVersionBuffer<TransactionHandle, unknown, bigint | string>({
       database: root.database,
@@ -132,7 +132,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
   })
 })
 
-test('V3 what is no message, no option or no transaction is refused', async () => {
+test('V3 an invalid message, option or transaction is refused', async () => {
   const root = target.open(mainKind(target))
   try {
     const subject = new VersionBufferUnderTest(target, root)

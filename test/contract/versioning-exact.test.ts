@@ -13,10 +13,10 @@ const root = useRoot(
 )
 const db = () => kyselyOf(target, root)
 
-/** The first that a floating-point number cannot tell from its neighbour. */
+/** The first number that a floating-point number cannot distinguish from its neighbor. */
 const BIG = 2n ** 53n + 1n
 
-test('V1 a version comes out as the kind that went in, exactly', async () => {
+test('V1 a version is returned exactly, with the type that was passed in', async () => {
   const account = await tables.ledger(BIG)
   const update = <V extends bigint | string | number>(expected: V) =>
     updateVersioned(db(), 'ledgers', { where: { account }, versionColumn: 'rev', expected, set: {} })
@@ -24,7 +24,7 @@ test('V1 a version comes out as the kind that went in, exactly', async () => {
   expect(await update(String(BIG + 1n))).toEqual({ version: String(BIG + 2n) })
   expect(await tables.rev(account)).toBe(String(BIG + 2n))
 
-  // Its neighbour is another version, though both are one floating-point number.
+  // Its neighbor is another version, although both are the same floating-point number.
   const neighbour = await failureOf(update(BIG + 1n))
   expect(neighbour).toMatchObject({ code: 'TXBOX_VERSION_CONFLICT', expected: BIG + 1n, actual: BIG + 2n })
   const text = await failureOf(update(String(BIG + 3n)))
@@ -49,7 +49,7 @@ test('V2 a number that would be rounded throws', async () => {
   expect(await tables.rev(account)).toBe(String(BIG))
 })
 
-test('V5 a merge is exact too, whatever the driver makes of the version', async () => {
+test('V5 a merge is exact too, whatever type the driver returns for the version', async () => {
   const account = await tables.ledger(BIG)
   const merge = () => ({ balance: 1 })
   const options = { where: { account }, versionColumn: 'rev', merge } as const
@@ -114,7 +114,7 @@ describe.each(target.oddities)('%s', (odd) => {
   })
 })
 
-test("V1 V4 V5 the user's own names, where a plugin makes others of them", async () => {
+test("V1 V4 V5 the user's own names work when a plugin converts them", async () => {
   const id = await tables.order({ version: 3 })
   type Camel = { orders: Omit<VersionedTables['orders'], 'updated_at'> & { updatedAt: string } }
   const camel = db().withPlugin(new CamelCasePlugin()).withTables<Camel>()

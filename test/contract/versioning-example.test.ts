@@ -7,7 +7,7 @@ import { useTarget } from '../support/target.ts'
 const target = useTarget({ migrated: false })
 const main = path.join(import.meta.dirname, '..', '..', 'examples', 'versioning', 'main.ts')
 
-test('V2 V4 V6 the example ends with every order right, in the three ways that promise it', async () => {
+test('V2 V4 V6 the example ends with every order correct, in the three ways that guarantee it', async () => {
   const url = new URL(inject('servers')[inject('needs')[0]!]!)
   const name = target.engine === 'postgres' ? 'current_database()' : 'database()'
   const [row] = await target.sql(`select ${name} as name`)

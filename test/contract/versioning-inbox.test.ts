@@ -19,7 +19,7 @@ for (const isolation of ISOLATIONS) {
   describe.each(WAYS)(`${isolation}, %s`, (way) => {
     const root = useRoot(target, kysely, { isolation, max: 8 })
 
-    test('V2 I2 an error of a helper takes the claim back, so that a redelivery runs again', async () => {
+    test('V2 I2 an error of a helper rolls the claim back, so that a redelivery runs again', async () => {
       const subject = new InboxUnderTest(target, root)
       const id = await tables.order({ version: 3, status: 'pending' })
       const change = (tx: TransactionHandle) =>
@@ -33,7 +33,7 @@ for (const isolation of ISOLATIONS) {
       expect(await subject.claimedKeys()).toEqual([])
       expect(await subject.effects()).toBe(0)
 
-      // The missing change comes; the redelivery is the first that takes effect.
+      // The missing change arrives; the redelivery is the first delivery that takes effect.
       await updateVersioned(kyselyOf(target, root), 'orders', { where: { id }, expected: 3, set: {} })
       expect(await deliver()).toMatchObject({
         status: 'processed',
@@ -62,7 +62,7 @@ for (const isolation of ISOLATIONS) {
       expect(await tables.read(id)).toMatchObject({ version: '4', status: 'pending' })
     })
 
-    test('V1 I5 deliveries that change one row at once lose nothing: conflicts are redelivered', async () => {
+    test('V1 I5 concurrent deliveries that change one row lose no change: conflicts are redelivered', async () => {
       const subject = new InboxUnderTest(target, root)
       const id = await tables.order({ version: 1 })
       const deliver = async (n: number): Promise<unknown> => {

@@ -55,7 +55,7 @@ describe.each(Object.entries(calls))('%s', (_, call) => {
     'no number': { id: Number.NaN },
   }
   test.each(Object.entries(refused))(
-    'V3 as where it refuses %s, before anything is written',
+    'V3 the option where refuses %s, before anything is written',
     async (_, where) => {
       const id = await tables.order()
       const failure = await failureOf(call(where as Where))
@@ -79,7 +79,7 @@ test('V3 a where that matches several rows is an error, so that the transaction 
   for (const id of ids) expect(await tables.read(id)).toMatchObject({ version: '1' })
 })
 
-test('V3 `to` must be greater than `from`, and versions whole numbers that are exact', async () => {
+test('V3 `to` must be greater than `from`, and versions must be exact whole numbers', async () => {
   const id = await tables.order()
   const apply = (from: number, to: number) =>
     applyVersion(db(), 'orders', { where: { id }, from, to, set: {} })
@@ -134,7 +134,7 @@ test('V3 a function in set that returns no expression is refused, and the column
   expect(await tables.read(id)).toMatchObject({ total: 9, version: '2' })
 })
 
-test('V3 what is no Kysely is refused', async () => {
+test('V3 a value that is not a Kysely is refused', async () => {
   for (const stray of [undefined, null, {}, target, root]) {
     const call = updateVersioned<VersionedTables, 'orders', number>(stray as never, 'orders', {
       where: { id: 'x' },

@@ -67,7 +67,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     expect(await tables.body(id)).toEqual(['a', 'b'])
   })
 
-  test('V5 what merge throws comes out untouched, and is not retried', async () => {
+  test('V5 an error of merge reaches the caller unchanged, and is not retried', async () => {
     const id = await tables.document([])
     for (const thrown of [new TransactionConflictError('mine'), new Error('mine'), undefined]) {
       let calls = 0
@@ -85,7 +85,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     expect(await failureOf(missing)).toMatchObject({ code: 'TXBOX_ROW_NOT_FOUND' })
   })
 
-  test('V5 inside a transaction the current row is read under lock: one attempt, no conflict', async () => {
+  test('V5 inside a transaction the current row is read under a lock: one attempt, no conflict', async () => {
     const id = await tables.document(['a'])
     const outcome = inTransaction(db(), isolation, async (tx) => {
       // The snapshot is older than the row.
@@ -101,7 +101,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     expect(await tables.body(id)).toEqual(['a', 'b'])
   })
 
-  test('V5 inside a transaction others wait for the row', async () => {
+  test('V5 inside a transaction other transactions wait for the row', async () => {
     const id = await tables.document([])
     const inside = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
@@ -132,7 +132,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
 describe('retryOnConflict', () => {
   const conflict = () => new VersionConflictError('moved', { expected: 1, actual: 2 })
 
-  test('V5 calls again on a version conflict, and on nothing else', async () => {
+  test('V5 repeats the call after a version conflict, and after no other error', async () => {
     const attempts: number[] = []
     const result = await retryOnConflict(async (attempt) => {
       attempts.push(attempt)
@@ -152,7 +152,7 @@ describe('retryOnConflict', () => {
     }
   })
 
-  test('V5 gives up after its attempts with the last conflict, or when it is told to', async () => {
+  test('V5 gives up after its attempts with the last conflict, or when its signal is aborted', async () => {
     const thrown: unknown[] = []
     const fail = async (): Promise<never> => {
       thrown.push(conflict())
@@ -176,7 +176,7 @@ describe('retryOnConflict', () => {
 
   const root = useRoot(target, kysely, { isolation: 'read committed', max: 8 })
 
-  test('V1 V5 of N writers that read, decide and write, no update is lost', async () => {
+  test('V1 V5 no update of N writers that read, decide and write is lost', async () => {
     const id = await tables.order({ version: 1 })
     const db = kyselyOf(target, root)
     const add = async (): Promise<VersionedTables['orders']['version']> => {

@@ -25,7 +25,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
       maxAheadMs,
     })
 
-  test('V4 the newer one is applied; equal or older is stale, to the microsecond', async () => {
+  test('V4 a newer change is applied; an equal or older one is stale, to the microsecond', async () => {
     const id = await tables.order()
     expect(await apply(id, '2026-01-31T12:00:00.000002Z', 1)).toEqual({ status: 'applied' })
     expect(await apply(id, '2026-01-31T12:00:00.000002Z', 2)).toEqual({ status: 'stale' })
@@ -39,7 +39,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     expect(await tables.read(id)).toMatchObject({ total: 7, updatedAt: '2026-01-31 12:00:00.001000' })
   })
 
-  test('V4 a row that is not there is told, or inserted by the same statement', async () => {
+  test('V4 a missing row is reported, or inserted by the same statement', async () => {
     expect(await failureOf(apply('nobody', new Date(), 1))).toMatchObject({ code: 'TXBOX_ROW_NOT_FOUND' })
     const id = `new-${isolation}`
     expect(await applyOrInsert(id, '2026-01-31T12:00:00.000002Z', 1)).toEqual({ status: 'applied' })
@@ -50,7 +50,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     expect(await tables.read(id)).toMatchObject({ total: 4, updatedAt: '2026-01-31 12:00:00.000003' })
   })
 
-  test('V4 of many at once the newest stays, whatever the order, and none is lost', async () => {
+  test('V4 of many concurrent changes the newest stays, whatever their order', async () => {
     const id = `race-${isolation}`
     const writes = [5, 2, 8, 1, 7, 3, 6, 4].map(async (n) => {
       for (;;) {
@@ -85,7 +85,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     })
   })
 
-  test('V3 V4 after a stale one the transaction stays usable', async () => {
+  test('V3 V4 after a stale change the transaction stays usable', async () => {
     const id = await tables.order({ updatedAt: '2026-01-31 12:00:00' })
     await inTransaction(db(), isolation, async (tx) => {
       const options = { where: { id }, column: 'updated_at', set: {} } as const
@@ -109,7 +109,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
   })
 })
 
-describe('what is refused', () => {
+describe('refused input', () => {
   const root = useRoot(target, kysely)
   const db = () => kyselyOf(target, root)
 
@@ -126,14 +126,14 @@ describe('what is refused', () => {
     '',
     new Date(Number.NaN),
     1_769_860_800_000 as never,
-  ])('V4 %s is no instant', async (at) => {
+  ])('V4 %s is not a valid instant', async (at) => {
     const id = await tables.order()
     const call = applyIfNewer(db(), 'orders', { where: { id }, column: 'updated_at', at, set: { total: 1 } })
     expect(await failureOf(call)).toBeInstanceOf(InvalidOptionError)
     expect(await tables.read(id)).toMatchObject({ updatedAt: null })
   })
 
-  test('V4 an insert of another key, or one that meets another row by another unique key', async () => {
+  test('V4 an insert with another key, or an insert that conflicts with another row by another unique key', async () => {
     const id = await tables.order()
     const options = { where: { id }, column: 'updated_at', at: new Date(), set: { total: 1 } } as const
     const other = applyIfNewer(db(), 'orders', { ...options, insert: newRow('another') })

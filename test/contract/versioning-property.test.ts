@@ -19,7 +19,7 @@ const chain = fc
   .array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 8 })
   .map((jumps) => [0, ...jumps].map((_, n) => 1 + jumps.slice(0, n).reduce((sum, jump) => sum + jump, 0)))
 
-/** Places in a list, each once or more, in any order. */
+/** Indexes of a list, each once or more, in any order. */
 function shuffled(length: number): fc.Arbitrary<number[]> {
   const places = Array.from({ length }, (_, n) => n)
   return fc
@@ -27,7 +27,7 @@ function shuffled(length: number): fc.Arbitrary<number[]> {
     .chain((more) => fc.shuffledSubarray([...places, ...more], { minLength: length + more.length }))
 }
 
-/** As a broker delivers: what is retryable comes again at the end of the queue. @returns how each message ended */
+/** Delivers as a broker does: after a retryable error again, at the end of the queue. @returns the outcomes */
 async function deliverAll(
   order: readonly number[],
   apply: (n: number) => Promise<string>,
@@ -68,7 +68,7 @@ test('V2 V3 any shuffle with duplicates of a chain ends in the state of the chai
   await fc.assert(property, runs)
 })
 
-test('V4 any shuffle with duplicates ends with the newest', async () => {
+test('V4 any shuffle with duplicates ends with the newest change', async () => {
   const db = kyselyOf(target, root)
   const microseconds = fc.uniqueArray(fc.integer({ min: 0, max: 999_999 }), { minLength: 1, maxLength: 8 })
   const course = microseconds.chain((times) => fc.tuple(fc.constant(times), shuffled(times.length)))
@@ -89,7 +89,7 @@ test('V4 any shuffle with duplicates ends with the newest', async () => {
   await fc.assert(property, runs)
 })
 
-test('V6 any shuffle with duplicates of the moves of a line ends in its last state', async () => {
+test('V6 any shuffle with duplicates of a linear sequence of moves ends in its last state', async () => {
   const db = kyselyOf(target, root)
   const states = ['s0', 's1', 's2', 's3', 's4', 's5']
   const machine: StateMachine<string> = stateMachine(

@@ -25,7 +25,7 @@ const types = postgres
       domain: 'rough_time',
     }
   : { seconds: 'datetime', millis: 'datetime(3)', micros: 'datetime(6)', days: 'date' }
-/** How many decimals of a second each holds; a day is no time at all. */
+/** The number of decimals of a second that each type holds; a date holds no time at all. */
 const DECIMALS: Record<string, number> = { seconds: 0, millis: 3, micros: 6, days: -1, domain: 3 }
 
 describe.each(Object.entries(types))('a column of %s: %s', (name, type) => {
@@ -84,7 +84,7 @@ describe.each(Object.entries(types))('a column of %s: %s', (name, type) => {
   })
 })
 
-test('V4 the column is found in a schema or database that Kysely is told', async () => {
+test('V4 the column is found in the schema or database that Kysely is configured with', async () => {
   const type = postgres ? 'timestamptz(0)' : 'datetime'
   const [[where] = []] = postgres
     ? [['elsewhere']]

@@ -83,7 +83,7 @@ describe('applyIfNewer with insert', () => {
     )
   })
 
-  test('V4 a where that no unique key stands behind is refused, and adds no row', async () => {
+  test('V4 a where without a matching unique key is refused, and adds no row', async () => {
     for (const n of [1, 2, 3]) expect(await failureOf(apply('EUR', n, n))).toBeInstanceOf(InvalidOptionError)
     expect(await count('EUR')).toBe(0)
     await target.sql("insert into rates values (7, 'USD', 'm', 1, '2026-01-31 00:00:00')")
@@ -91,7 +91,7 @@ describe('applyIfNewer with insert', () => {
     expect(await count('USD')).toBe(1)
   })
 
-  test('V4 a unique key of several columns does, and so does one behind the plugins of Kysely', async () => {
+  test('V4 a unique key of several columns is accepted, also with names that Kysely plugins convert', async () => {
     const both = (rate: number, n: number) =>
       applyIfNewer(rates(), 'rates', {
         where: { currency: 'CHF', market: 'm' },

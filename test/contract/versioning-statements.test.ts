@@ -18,7 +18,7 @@ const root = useRoot(
   target.kinds.find((kind) => kind.library === 'kysely')!,
 )
 
-/** How many statements some work sends. */
+/** The number of statements that the work sends. */
 async function statementsOf(work: (db: Kysely<VersionedTables>) => Promise<unknown>): Promise<number> {
   let count = 0
   const counter: KyselyPlugin = {
@@ -36,7 +36,7 @@ const machine = stateMachine({ pending: ['paid'], paid: ['refunded'], refunded: 
 const times = { column: 'updated_at', set: {} } as const
 const old = '2020-01-01T00:00:00Z'
 
-test('V1 V4 V6 one statement when all is well', async () => {
+test('V1 V4 V6 a successful call sends one statement', async () => {
   const id = await tables.order({ version: 1 })
   const where = { id }
   const set = {}
@@ -56,7 +56,7 @@ test('V1 V4 V6 one statement when all is well', async () => {
   expect(await tables.read(id)).toBeUndefined()
 })
 
-test('V2 one more tells why, when nothing was written', async () => {
+test('V2 one more statement finds the reason when nothing was written', async () => {
   const id = await tables.order({ version: 5, status: 'pending', updatedAt: '2026-01-31 12:00:00' })
   const where = { id }
   const set = {}

@@ -16,7 +16,7 @@ const machine: StateMachine<string> = stateMachine({
   refunded: [],
   shipped: [],
   cancelled: [],
-  // A way round: from each of the two the other can still come.
+  // A cycle: from each of the two states the other one can still be reached.
   open: ['closed'],
   closed: ['open'],
   // A move to itself.
@@ -36,7 +36,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
       set: { total: sql<number>`total + 1` },
     })
 
-  test('V6 a direct move applies, and what else is set with it', async () => {
+  test('V6 a direct move is applied, together with the other columns that it sets', async () => {
     const id = await tables.order({ status: 'pending' })
     expect(await move(id, 'paid')).toEqual({ status: 'applied' })
     expect(await tables.read(id)).toMatchObject({ status: 'paid', total: 1 })
@@ -70,14 +70,14 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     expect(await tables.read(id)).toMatchObject({ status: written ? to : from, total: written ? 1 : 0 })
   })
 
-  test('V6 no row, and a row in no state, are told', async () => {
+  test('V6 a missing row, and a row without a state, are reported', async () => {
     expect(await failureOf(move('nobody', 'paid'))).toMatchObject({ code: 'TXBOX_ROW_NOT_FOUND' })
     const id = await tables.order()
     await target.sql('update orders set status = null where id = ?', [id])
     expect(await failureOf(move(id, 'paid'))).toMatchObject({ code: 'TXBOX_TRANSITION_REFUSED', from: null })
   })
 
-  test('V6 of many at once, one applies and the others find it done', async () => {
+  test('V6 of many concurrent moves, one is applied and the others find it done', async () => {
     const id = await tables.order({ status: 'pending' })
     const moves = Array.from({ length: 8 }, () => move(id, 'paid').catch((error: unknown) => error))
     const outcomes = await Promise.all(moves)
@@ -122,7 +122,7 @@ test.each([...target.oddities])('V6 %s', async (odd) => {
   }
 })
 
-test('V6 a machine that is none is refused', async () => {
+test('V6 an invalid state machine is refused', async () => {
   for (const moves of [undefined, {}, { a: ['b'] }, { a: 'a' }, { a: [1] }, { a: ['toString'] }]) {
     expect(() => stateMachine(moves as never)).toThrow(InvalidOptionError)
   }

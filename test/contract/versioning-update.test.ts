@@ -25,7 +25,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
   const root = useRoot(target, kysely, { isolation, max: 8 })
   const db = () => kyselyOf(target, root)
 
-  test('V1 an update at the expected version counts it up by one, in the transaction', async () => {
+  test('V1 an update at the expected version increments the version by one, in the transaction', async () => {
     const id = await tables.order({ total: 5, version: 3 })
     const rolledBack = new Error('rolled back')
     const attempt = inTransaction(db(), isolation, async (tx) => {
@@ -64,7 +64,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     }
   })
 
-  test('V2 a row that is not there is told from one at another version', async () => {
+  test('V2 a missing row is distinguished from a row at another version', async () => {
     const id = await tables.order({ version: 3 })
     const missing = await failureOf(
       updateVersioned(db(), 'orders', { where: { id: 'nobody' }, expected: 3, set: {} }),
@@ -83,7 +83,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     expect(await tables.read(id)).toMatchObject({ version: '3', total: 0 })
   })
 
-  test('V2 a deletion wants the expected version too', async () => {
+  test('V2 a deletion requires the expected version too', async () => {
     const id = await tables.order({ version: 3 })
     const conflict = await failureOf(deleteVersioned(db(), 'orders', { where: { id }, expected: 2 }))
     expect(conflict).toMatchObject({ code: 'TXBOX_VERSION_CONFLICT', expected: 2, actual: 3 })
@@ -119,7 +119,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     expect(await failureOf(missing)).toBeInstanceOf(RowNotFoundError)
   })
 
-  test('V2 the answer is true of the row as it is, not of an older snapshot', async () => {
+  test('V2 the outcome describes the current row, not an older snapshot', async () => {
     const id = await tables.order({ version: 3 })
     const answer = inTransaction(db(), isolation, async (tx) => {
       await tx.selectFrom('orders').select('version').where('id', '=', id).execute()
@@ -134,7 +134,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     }
   })
 
-  test('V2 so is what a conflict or a gap tells', async () => {
+  test('V2 the versions in a conflict or a gap describe the current row too', async () => {
     const id = await tables.order({ version: 3 })
     const told = (work: (tx: Transaction<VersionedTables>) => Promise<unknown>): Promise<unknown> =>
       failureOf(
@@ -157,7 +157,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     }
   })
 
-  test('V2 a predecessor that is being committed is waited for, and is no gap', async () => {
+  test('V2 a change waits for a predecessor that is being committed, and is not a gap', async () => {
     const id = await tables.order({ version: 3 })
     const first = await root.begin()
     await first.exec('update orders set version = 4 where id = ?', [id])
@@ -174,7 +174,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     }
   })
 
-  test('V3 after nothing was written the transaction stays usable', async () => {
+  test('V3 the transaction stays usable when nothing was written', async () => {
     const id = await tables.order({ version: 3 })
     await inTransaction(db(), isolation, async (tx) => {
       await failureOf(updateVersioned(tx, 'orders', { where: { id }, expected: 9, set: {} }))

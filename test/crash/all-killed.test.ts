@@ -15,7 +15,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const KEYS = ['a', 'b', 'c', 'd', 'e']
 const KILLS = 14
-/** They are at work until the last kill, and then killed. */
+/** The programs work until the last kill, and are then killed. */
 const TRANSACTIONS = Number.MAX_SAFE_INTEGER
 
 beforeEach(async () => {
@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 
 for (const seed of target.engine === 'postgres' ? [1, 2] : [1]) {
-  test(`O1 O2 O3 I2 producers, relays and the consumer are killed at random: one effect each, in order (seed ${seed})`, async () => {
+  test(`O1 O2 O3 I2 when producers, relays and the consumer are killed at random, each message has one effect, in order (seed ${seed})`, async () => {
     const random = randomFrom(seed)
     const log = new DeliveryLog()
     const acknowledged = path.join(log.folder, 'acknowledged')
@@ -61,7 +61,7 @@ for (const seed of target.engine === 'postgres' ? [1, 2] : [1]) {
     await Promise.all(running.map((program) => program.tells('started')))
 
     for (let kills = 0; kills < KILLS; kills += 1) {
-      // Not a time but some progress, so that every kill hits programs that are at work.
+      // The test waits for progress and not for a time, so that every kill hits working programs.
       await log.delivered(log.deliveries().length + Math.floor(random() * 60))
       const victim = Math.floor(random() * running.length)
       await running[victim]!.kill()

@@ -34,7 +34,7 @@ const steps: Record<string, Step> = {
 for (const pipeline of target.engine === 'postgres' ? [false, true] : [false]) {
   for (const [when, step] of Object.entries(steps)) {
     const how = pipeline ? ', pipelined' : ''
-    test(`I2 I10 a consumer is killed ${when}: redelivered, and each message takes effect once${how}`, async () => {
+    test(`I2 I10 a consumer is killed ${when}: after redelivery, each message takes effect once${how}`, async () => {
       const log = new DeliveryLog()
       // Messages 2 and 1 come again, as from a relay that was killed.
       for (const n of [1, 2, 2, 1, 3]) {

@@ -30,7 +30,7 @@ const steps: Record<string, Step> = {
 }
 
 for (const [when, step] of Object.entries(steps)) {
-  test(`O1 a producer is killed ${when}: published is what was committed, no more and no less (seed ${SEED})`, async () => {
+  test(`O1 a producer is killed ${when}: exactly the committed messages are published (seed ${SEED})`, async () => {
     const log = new DeliveryLog()
     const config: ProducerConfig = {
       ...{ url: outbox.url(), log: log.file, seed: SEED, keys: KEYS, transactions: 100 },

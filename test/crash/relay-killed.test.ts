@@ -41,7 +41,7 @@ const steps: Record<string, Step> = {
 
 for (const [n, [when, step]] of Object.entries(steps).entries()) {
   const ordering = n % 2 === 0 ? 'none' : 'per-key'
-  test(`O1 O2 O3 O7 a relay is killed ${when}: another takes over within its lease (${ordering})`, async () => {
+  test(`O1 O2 O3 O7 a relay is killed ${when}: another relay takes over within its lease (${ordering})`, async () => {
     const log = new DeliveryLog()
     await publishAll(
       root,
@@ -78,7 +78,7 @@ for (const [n, [when, step]] of Object.entries(steps).entries()) {
       async () => (await outbox.leases()).filter(({ owner }) => owner !== 'first').length === SHARDS,
       () => 'the second relay has all shards',
     )
-    // It looks for shards that are free once a second at least; the rest is for a slow machine.
+    // The relay looks for free shards at least once a second; the remaining time is for a slow machine.
     expect(performance.now() - killedAt).toBeLessThan(LEASE_MS + 3000)
     await outbox.settled()
     expect(second.heard('error')).toEqual([])
@@ -86,7 +86,7 @@ for (const [n, [when, step]] of Object.entries(steps).entries()) {
     for (const key of KEYS) {
       const expected = messagesOf(key, 10).map(({ payload }) => JSON.stringify(payload))
       expect(log.bodiesOf(key)).toEqual(expected)
-      // What was sent again is what had not been settled: no more than one batch of each of the lanes.
+      // Only unsettled messages were sent again: at most one batch of each lane.
       const resent = log.deliveries().slice(before).length - (40 - before)
       expect(resent).toBeLessThanOrEqual(4 * 4)
     }

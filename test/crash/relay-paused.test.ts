@@ -27,7 +27,7 @@ function callsOf(log: DeliveryLog): number {
   return log.entries().filter(({ what }) => what === 'call').length
 }
 
-/** What is still to be published, in the outbox or parked. */
+/** The messages that are still to be published, in the outbox or parked. */
 async function waiting(): Promise<string[]> {
   // A message that is being parked meanwhile is seen twice, and never overlooked.
   const rows = [...(await outbox.backlog()), ...(await outbox.parked())]
@@ -62,7 +62,7 @@ function successor(gate: Gate, broker: Broker): Promise<RelayUnderTest> {
 }
 
 describe('a relay that is paused beyond its lease', () => {
-  test('O7 while it publishes: it finishes that call, begins no other, and what it settles late changes nothing', async () => {
+  test('O7 while it publishes: it finishes that call, begins no other, and its late settlement changes nothing', async () => {
     const log = new DeliveryLog()
     const ids = await publishAll(root, messagesOf('a', 6))
     const sleeper = await Program.started('relay', relayConfig(log, { gated: true }))
@@ -79,7 +79,7 @@ describe('a relay that is paused beyond its lease', () => {
     sleeper.resume()
     await sleeper.tells('lost')
     await log.delivered(2)
-    // All of it is still there, although the sleeper has published two and was told that they are accepted.
+    // All messages are still there, although the sleeper has published two, which were accepted.
     expect(await waiting()).toEqual(ids)
     expect(callsOf(log)).toBe(1)
     gate.open()
@@ -96,7 +96,7 @@ describe('a relay that is paused beyond its lease', () => {
     'when it has got its shards': statements.hasTaken,
   }
   for (const [when, step] of Object.entries(steps)) {
-    test(`O7 ${when}: it begins no call for what its successor has in hand, and settles none of it`, async () => {
+    test(`O7 ${when}: it begins no call for messages of its successor, and settles none of them`, async () => {
       const log = new DeliveryLog()
       const keys = ['a', 'b', 'c']
       await publishAll(
@@ -118,7 +118,7 @@ describe('a relay that is paused beyond its lease', () => {
 
       sleeper.resume()
       await sleeper.tells('lost')
-      // It is back, and has got shards in which there is nothing to do.
+      // The relay continues, and has acquired shards without messages.
       await until(
         async () => (await outbox.leases()).some(({ owner }) => owner === 'sleeper'),
         () => 'the sleeper has shards again',
@@ -128,7 +128,7 @@ describe('a relay that is paused beyond its lease', () => {
       gate.open()
       await outbox.settled()
 
-      // Each of them has kept the order, and together they have all.
+      // Each relay has kept the order, and together they have published all messages.
       for (const key of keys) {
         const bySleeper = log
           .deliveries()
@@ -142,7 +142,7 @@ describe('a relay that is paused beyond its lease', () => {
     })
   }
 
-  test('O7 again and again while it works: nothing is lost, and no shard sees more than the call that had begun', async () => {
+  test('O7 again and again while it works: nothing is lost, and each shard gets at most the call that had begun', async () => {
     const log = new DeliveryLog()
     const sleeper = await Program.started('relay', relayConfig(log, { batchSize: 5 }))
     const other = await Program.started('relay', relayConfig(log, { owner: 'other', batchSize: 5 }))
@@ -155,7 +155,7 @@ describe('a relay that is paused beyond its lease', () => {
       await log.delivered(round * 180 + 20)
       sleeper.pause()
       await sleeper.paused()
-      // The other one takes all that the sleeper had.
+      // The other relay takes all shards of the sleeper.
       await until(
         async () => (await outbox.leases()).filter(({ owner }) => owner === 'other').length === 16,
         () => 'the other relay has all shards',
@@ -189,7 +189,7 @@ test('O7 a relay whose event loop is blocked for longer than its lease: replaced
   await gate.reached()
   expect(log.deliveries()).toEqual([])
   expect(broker.ids()).toEqual(ids.slice(0, 2))
-  // Its event loop continues, and it finds out.
+  // Its event loop continues, and the relay detects the loss.
   await sleeper.tells('lost')
   await log.delivered(2)
   expect(await waiting()).toEqual(ids)

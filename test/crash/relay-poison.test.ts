@@ -18,7 +18,7 @@ const ATTEMPTS = 2
 const LEASE_MS = 1500
 
 for (const ordering of ['none', 'per-key'] as const) {
-  test(`O9 a message that kills its relay again and again becomes a dead letter, and no other does (${ordering})`, async () => {
+  test(`O9 a message that kills its relay again and again becomes a dead letter, and no other message does (${ordering})`, async () => {
     const log = new DeliveryLog()
     const before = await publishAll(root, [...messagesOf(neighbour, 3), ...messagesOf(undefined, 20)])
     const [poison, ...after] = await publishAll(root, messagesOf(poisoned, 4))
@@ -29,7 +29,7 @@ for (const ordering of ['none', 'per-key'] as const) {
     }
     let crashes = 0
     for (; crashes < 7; crashes += 1) {
-      // A supervisor starts it again, under a name of its own.
+      // A supervisor starts the relay again, under a new name.
       const next: RelayConfig = { ...config, owner: `relay-${crashes}` }
       const relay = new Program('relay', next)
       const ended = await Promise.race([
@@ -42,7 +42,7 @@ for (const ordering of ['none', 'per-key'] as const) {
       if (ended === 'settled') break
       expect(ended).toBe('SIGKILL')
     }
-    // Twice in a batch, where nothing is counted, and once for each attempt.
+    // The message was published twice in a batch, where no attempt is counted, and once for each attempt.
     expect(crashes).toBe(ATTEMPTS + 2)
     const dead = await createDeadLetters({ database: root.database }).list()
     expect(dead).toMatchObject([{ id: poison, attempts: ATTEMPTS }])

@@ -77,7 +77,7 @@ async function shapeOf(pool: Pool, prefix: string): Promise<readonly unknown[]> 
 }
 
 describe('migrate', () => {
-  test('services that start together on several nodes all resolve, and make the tables once', async () => {
+  test('migrations that start together on several nodes all resolve, and create the tables once', async () => {
     const clean = await shapeOf(nodes[0]!.pool, 'txbox_')
     for (let round = 1; round <= 5; round++) {
       const prefix = `round${round}_`
@@ -95,7 +95,7 @@ describe('migrate', () => {
     }
   })
 
-  test('a service waits for the lock of another node, and takes over a lock that has expired', async () => {
+  test('migrate waits for the lock of another node, and takes over an expired lock', async () => {
     const prefix = 'held_'
     const [first, second] = nodes as [Node, Node]
     await migrate(first.pool, { prefix })
@@ -113,14 +113,14 @@ describe('migrate', () => {
     expect((await migrate(second.pool, { prefix })).applied).toHaveLength(1)
   })
 
-  test('an error that every attempt meets comes out', async () => {
+  test('an error of every attempt reaches the caller', async () => {
     const { pool } = nodes[0]!
     await pool.query('create view broken_migrations as select 1 as number')
     await expect(migrate(pool, { prefix: 'broken_' })).rejects.toThrow(/broken_migrations|applied_at|title/)
   })
 })
 
-test('I4 deliveries of one message on all nodes at once take effect once', async () => {
+test('I4 concurrent deliveries of one message on all nodes take effect once', async () => {
   const consumer = `consumer-${randomUUID()}`
   const deliveries = Array.from({ length: 20 }, (_, n) => {
     const inbox = createInbox({ database: nodes[n % nodes.length]!.root.database, consumer })
@@ -135,7 +135,7 @@ test('I4 deliveries of one message on all nodes at once take effect once', async
 })
 
 describe('the order of a key', () => {
-  test('O3 a row that is changed orders messages that are published on several nodes', async () => {
+  test('O3 a changed row orders messages that are published on several nodes', async () => {
     const { pool } = nodes[0]!
     await pool.query("insert into counters (name, n) values ('order', 0)")
     await settledRows(nodes.at(-1)!.pool, "select 1 from counters where name = 'order'", 1)
@@ -159,7 +159,7 @@ describe('the order of a key', () => {
     }
   })
 
-  test('O3 a lock keeps nobody on another node out; of two that change the row, one is rolled back', async () => {
+  test('O3 a lock excludes no transaction on another node; of two transactions that change the row, one is rolled back', async () => {
     const [first, second] = nodes as [Node, Node]
     await first.pool.query("insert into counters (name, n) values ('lock', 0)")
     await settledRows(second.pool, "select 1 from counters where name = 'lock'", 1)
@@ -215,7 +215,7 @@ test('O1 O3 relays on several nodes publish every message, and the first copies 
   for (const numbers of relayed()) expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
 })
 
-test('doctor names the cluster and says what it costs', async () => {
+test('doctor names the cluster and its consequences', async () => {
   for (const { root } of nodes) {
     const findings = await root.database[portsKey].inspection().diagnose({ longTransactionMs: 60_000 })
     expect(findings).toContainEqual(
@@ -228,7 +228,7 @@ test('doctor names the cluster and says what it costs', async () => {
   }
 })
 
-/** A change of the counter and a message with what it is then, as often as the cluster asks for another attempt. */
+/** Changes the counter and publishes its new value, and repeats both as long as the cluster reports conflicts. */
 async function publishOne(root: Root, outbox: Outbox): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     let transaction: OpenTransaction | undefined

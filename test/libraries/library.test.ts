@@ -30,7 +30,7 @@ async function stored(id: string): Promise<number> {
   return (await target.sql(`select 1 from ${target.outboxTable} where id = ?`, [id])).length
 }
 
-describe('what is no open transaction', () => {
+describe('a handle that is not an open transaction', () => {
   for (const [name, handleOf] of Object.entries(stray ?? {})) {
     test(`I13 ${name} is refused`, () => refuses(handleOf(libraryRoot(root))))
   }
@@ -67,7 +67,7 @@ test.runIf(nested !== undefined)('I8 a claim in a savepoint that rolls back is f
   expect([await subject.claimedKeys(), await subject.effects()]).toEqual([['m'], 1])
 })
 
-test('a transaction and its savepoints share one connection: calls at once are each answered', async () => {
+test('concurrent calls on a transaction and its savepoints, which share one connection, are all answered', async () => {
   const subject = new InboxUnderTest(target, root)
   const ids = Array.from({ length: 6 }, (_, n) => `m${n}`)
   await libraryRoot(root).transact(async (tx) => {
@@ -100,7 +100,7 @@ describe.runIf(rootFor !== 'none')('a root', () => {
     expect([await subject.claimedKeys(), await subject.effects()]).toEqual([[], 0])
   })
 
-  test('I10 transact never reports a COMMIT that the server made a rollback', async () => {
+  test('I10 transact never reports success when the server turned COMMIT into a rollback', async () => {
     const name = randomUUID()
     const [abort] = Object.values(target.abortions)
     const committing = root.database.transact(async (tx) => {
@@ -111,7 +111,7 @@ describe.runIf(rootFor !== 'none')('a root', () => {
     expect(await target.effects(name)).toBe(0)
   })
 
-  test('transact runs at the level that is asked for', async () => {
+  test('transact runs at the requested isolation level', async () => {
     const { database } = root
     await database.transact(
       async (tx) => {
@@ -137,7 +137,7 @@ describe.runIf(rootFor !== 'none')('a root', () => {
 })
 
 if (rootFor === 'run') {
-  test('a root that lends no connection says what the relay, the collector and migrate need', async () => {
+  test('a root without access to connections reports what the relay, the collector and migrate need', async () => {
     const advice = /Pass a pool of the driver as 'db' for them/
     await expect((target.engine === 'postgres' ? migratePostgres : migrateMysql)(root.db)).rejects.toThrow(
       advice,
@@ -162,7 +162,7 @@ if (rootFor === 'all')
       expect(applied).toEqual([])
     })
 
-    test('the relay publishes, the collector removes, dead letters are listed', async () => {
+    test('the relay publishes, the collector removes, and dead letters are listed', async () => {
       const { database } = root
       const ids = Array.from({ length: 20 }, () => randomUUID())
       const outbox = createOutbox({ database })

@@ -67,7 +67,7 @@ test('I2 O1 a handler that throws leaves neither a claim nor an effect nor a mes
   expect((await deliver('a')).status).toBe('processed')
 })
 
-test('I4 deliveries that begin together take turns, and one of each message takes effect', async () => {
+test('I4 deliveries that begin together take turns, and one delivery of each message takes effect', async () => {
   const statuses = (await Promise.all(['a', 'b', 'a'].map(deliver))).map(({ status }) => status)
   expect(statuses.toSorted()).toEqual(['duplicate', 'processed', 'processed'])
   expect(await effects()).toEqual(['a', 'b'])
@@ -86,7 +86,7 @@ test('I13 a batch gives the handler the new messages', async () => {
   expect(result).toEqual(['b'])
 })
 
-test('O3 O13 messages of a key are published in order, and bytes come out as they went in', async () => {
+test('O3 O13 messages of a key are published in order, and their bytes are unchanged', async () => {
   const payloads = Array.from({ length: 20 }, (_, n) => Uint8Array.of(n, 0, 255, 128))
   await database.transact((tx) =>
     outbox.publish(
@@ -102,7 +102,7 @@ test('O3 O13 messages of a key are published in order, and bytes come out as the
   expect(published).toEqual(payloads)
 })
 
-test('G1 a collector removes what has expired', async () => {
+test('G1 a collector removes expired claims', async () => {
   await deliver('a')
   await sql`update txbox.inbox set expires_at = clock_timestamp() - interval '1 second'`.execute(db)
   expect(await createGarbageCollector({ database }).runOnce()).toMatchObject({ inbox: 1, failures: 0 })

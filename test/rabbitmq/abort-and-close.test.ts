@@ -8,7 +8,7 @@ import type { FrameProxy } from './frame-proxy.ts'
 
 const broker = useBroker()
 
-/** Accepts connections and says nothing. */
+/** Accepts connections and sends nothing. */
 async function silentServer(): Promise<{ url: string; sockets: Set<net.Socket> }> {
   const sockets = new Set<net.Socket>()
   const server = net.createServer((socket) => {
@@ -34,7 +34,7 @@ async function gone(proxy: FrameProxy): Promise<void> {
 describe('aborting', () => {
   const stop = new Error('stop now')
 
-  test('before it begins: the reason is thrown, and nothing happens', async () => {
+  test('before the call begins: the reason is thrown, and nothing is sent', async () => {
     const proxy = await broker.frameProxy()
     const publisher = broker.publisher({ url: broker.urlAt(proxy.address) })
     expect(await failure(publish(publisher, outboxMessages('a', 1), AbortSignal.abort(stop)))).toBe(stop)
@@ -51,7 +51,7 @@ describe('aborting', () => {
     expect(await call).toBe(stop)
   })
 
-  test('while it connects: who waits for the same connection continues', async () => {
+  test('while it connects: another call that waits for the same connection continues', async () => {
     const queue = await broker.queue()
     const publisher = broker.publisher({ exchange: '' })
     const abort = new AbortController()
@@ -62,7 +62,7 @@ describe('aborting', () => {
     expect(summary(await other)).toEqual(['accepted'])
   })
 
-  test('while confirms are outstanding: the connection is dropped, other calls are told, the next one works', async () => {
+  test('while confirms are outstanding: the connection is dropped, other calls reject, and the next call works', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(proxy)
@@ -92,7 +92,7 @@ describe('aborting', () => {
     expect((await broker.ids(queue)).length).toBe(2)
   })
 
-  test('O7 what is still buffered here does not go out afterwards', async () => {
+  test('O7 messages that are still buffered in the process are not sent afterwards', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(proxy)
@@ -111,13 +111,13 @@ describe('aborting', () => {
     expect(await aborted).toBe(stop)
     proxy.thaw()
     await gone(proxy)
-    // What had left the process is in the buffers of the operating system.
+    // Bytes that had left the process are in the buffers of the operating system.
     expect((await broker.ids(queue)).length).toBeLessThan(15)
   })
 })
 
 describe('closing', () => {
-  test('what was published is there, the connection is gone, and closing again does nothing', async () => {
+  test('published messages have arrived, the connection is closed, and a second close does nothing', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(proxy)
@@ -132,13 +132,13 @@ describe('closing', () => {
     expect(proxy.connections).toBe(1)
   })
 
-  test('before it was ever used', async () => {
+  test('before its first use', async () => {
     const publisher = broker.publisher()
     await publisher.close?.()
     expect((await failure(publish(publisher, outboxMessages('a', 1)))).message).toContain('is closed')
   })
 
-  test('while it connects: that ends at once', async () => {
+  test('while it connects: the attempt ends at once', async () => {
     const { url, sockets } = await silentServer()
     const publisher = broker.publisher({ url })
     const call = failure(publish(publisher, outboxMessages('a', 1)))
@@ -171,7 +171,7 @@ describe('closing', () => {
     await gone(proxy)
   })
 
-  test('while confirms are outstanding: who waits is told', async () => {
+  test('while confirms are outstanding: waiting calls reject', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(proxy)
@@ -187,7 +187,7 @@ describe('closing', () => {
     expect(proxy.goodbyes).toBe(1)
   })
 
-  test('when the broker does not answer to goodbye', async () => {
+  test('when the broker does not answer the close', async () => {
     const proxy = await broker.frameProxy()
     const publisher = broker.publisherAt(proxy)
     await publish(publisher, outboxMessages(broker.name('nowhere'), 1))
@@ -218,7 +218,7 @@ describe('closing', () => {
     })
     let output = ''
     child.stdout.on('data', (bytes: Buffer) => (output += bytes.toString()))
-    // What keeps it alive would run into the time-out.
+    // If something keeps the process alive, the test times out.
     const code = await new Promise((resolve) => void child.on('exit', resolve))
     expect({ code, output: output.trim() }).toEqual({ code: 0, output: 'closed' })
   })

@@ -15,7 +15,7 @@ export {
   summary,
 } from '../support/publishing.ts'
 
-/** The RabbitMQ of the run, seen from a connection of the test's own. What a test makes there is gone after its file. */
+/** The RabbitMQ of the run, through a separate connection. Objects of a test are deleted after its file. */
 export class BrokerUnderTest {
   readonly #undo: ((channel: Channel) => Promise<unknown>)[] = []
   #model: ChannelModel | undefined
@@ -75,7 +75,7 @@ export class BrokerUnderTest {
     return name
   }
 
-  /** A name of no exchange yet. What is made by that name is gone after the file. */
+  /** A name of a new exchange. An exchange with this name is deleted after the file. */
   exchangeName(): string {
     const name = this.name('exchange')
     this.#undo.push((channel) => channel.deleteExchange(name))
@@ -86,7 +86,7 @@ export class BrokerUnderTest {
     return `txbox-test-${kind}-${randomUUID()}`
   }
 
-  /** Takes all that is ready in a queue. */
+  /** Takes all ready messages of a queue. */
   async take(queue: string): Promise<GetMessage[]> {
     const taken: GetMessage[] = []
     for (;;) {
@@ -100,7 +100,7 @@ export class BrokerUnderTest {
     return (await this.take(queue)).map(({ properties }) => String(properties.messageId))
   }
 
-  /** A proxy before this broker that is closed at the end of the test. */
+  /** A proxy in front of this broker that is closed at the end of the test. */
   async frameProxy(): Promise<FrameProxy> {
     const proxy = await FrameProxy.to(this.address)
     onTestFinished(() => proxy.close())

@@ -17,7 +17,7 @@ async function rejection(publisher: Publisher): Promise<string> {
 }
 
 describe('check', () => {
-  test('N1 it resolves where messages would be taken, publishes nothing and shares the connection', async () => {
+  test('N1 check resolves if the broker would accept messages, publishes nothing and shares the connection', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(proxy)
@@ -28,7 +28,7 @@ describe('check', () => {
     expect(proxy.connections).toBe(1)
   })
 
-  test('N1 N2 a wrong password is named, and not shown', async () => {
+  test('N1 N2 a wrong password is reported, but not shown', async () => {
     const url = new URL(broker.url)
     url.password = 'hidden-word'
     const message = await rejection(broker.publisher({ url: url.href }))
@@ -36,7 +36,7 @@ describe('check', () => {
     expect(message).not.toContain('hidden-word')
   })
 
-  test('N1 an exchange that is not there is named, and other calls continue', async () => {
+  test('N1 a missing exchange is named, and other calls continue', async () => {
     const publisher = broker.publisher({
       url: broker.url,
       exchange: 'no such exchange',
@@ -46,7 +46,7 @@ describe('check', () => {
     expect(await rejection(publisher)).toMatch(/NOT_FOUND/)
   })
 
-  test('N1 a broker that is away, or comes back', async () => {
+  test('N1 a broker that is unavailable, and later available again', async () => {
     const network = await UnreliableNetwork.to(broker.address)
     onTestFinished(() => network.close())
     const publisher = broker.publisher({
@@ -64,7 +64,7 @@ describe('check', () => {
     expect(await rejection(publisher)).toMatch(/did not answer within 500 ms/)
   })
 
-  test('it does not wait beyond its signal', async () => {
+  test('check does not wait after its signal is aborted', async () => {
     const network = await UnreliableNetwork.to(broker.address)
     onTestFinished(() => network.close())
     network.freeze()

@@ -14,7 +14,7 @@ async function network(): Promise<UnreliableNetwork> {
   return made
 }
 
-test('O6 a connection that an operator closes: it throws and says so; the next call connects again', async () => {
+test('O6 when an operator closes the connection, the call throws with the reason; the next call connects again', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy)
@@ -30,7 +30,7 @@ test('O6 a connection that an operator closes: it throws and says so; the next c
   expect(proxy.connections).toBe(2)
 })
 
-test('O6 a channel that the broker closes while nothing is sent: the next call connects again, and leaves nothing open', async () => {
+test('O6 when the broker closes the channel while nothing is sent, the next call connects again, and leaves nothing open', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy)
@@ -42,7 +42,7 @@ test('O6 a channel that the broker closes while nothing is sent: the next call c
   await expect.poll(() => proxy.open).toBe(1)
 })
 
-test('closing a publisher whose connection broke does not wait for a goodbye', async () => {
+test('closing a publisher whose connection broke does not wait for an answer', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy)
@@ -55,7 +55,7 @@ test('closing a publisher whose connection broke does not wait for a goodbye', a
 })
 
 describe('connecting', () => {
-  test('it connects at the first message, and calls that overlap share one connection', async () => {
+  test('a publisher connects at the first message, and overlapping calls share one connection', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(proxy)
@@ -110,7 +110,7 @@ describe('connecting', () => {
     })
   }
 
-  test('O6 a server that does not answer: it throws when connectTimeoutMs is over, to all who wait', async () => {
+  test('O6 a server that does not answer: all waiting calls throw after connectTimeoutMs', async () => {
     const sockets = new Set<net.Socket>()
     const silent = net.createServer((socket) => void sockets.add(socket))
     await new Promise<void>((resolve) => void silent.listen(0, '127.0.0.1', resolve))
@@ -138,9 +138,9 @@ describe('connecting', () => {
 })
 
 describe('a connection that breaks', () => {
-  // Cut after some of the confirms: the rest has reached the broker, or has not.
+  // The connection is cut after some confirms: the other messages may or may not have reached the broker.
   for (const acks of [0, 1, 3]) {
-    test(`O1 O6 after ${acks} answers with confirms are outstanding: it throws; the next call works; nothing is lost`, async () => {
+    test(`O1 O6 after ${acks} answers with confirms outstanding: the call throws, the next call works, and nothing is lost`, async () => {
       const proxy = await broker.frameProxy()
       const queue = await broker.queue({ type: 'quorum' })
       const publisher = broker.publisherAt(proxy)
@@ -160,7 +160,7 @@ describe('a connection that breaks', () => {
     })
   }
 
-  test('O1 O6 again and again, while several calls are in flight: what was accepted is there', async () => {
+  test('O1 O6 again and again, while several calls are in flight: accepted messages have arrived', async () => {
     const between = await network()
     const queue = await broker.queue({ type: 'quorum' })
     const publisher = broker.publisherAt(between)
@@ -179,7 +179,7 @@ describe('a connection that breaks', () => {
     }
     let over = false
     const cutting = (async () => {
-      // Ever less often: on a busy machine nothing would come through otherwise.
+      // The cuts become less frequent: otherwise no message would get through on a busy machine.
       for (let pauseMs = 30; !over; pauseMs *= 1.05) {
         await pause(pauseMs)
         between.cut()
@@ -198,12 +198,12 @@ describe('a connection that breaks', () => {
     const publisher = broker.publisherAt(between)
     await publish(publisher, outboxMessages(queue, 1))
     between.cut()
-    // Whether it has been noticed already or not, a second call finds a new connection.
+    // A second call opens a new connection, whether the break was already detected or not.
     await publish(publisher, outboxMessages(queue, 1)).catch(() => undefined)
     expect(summary(await publish(publisher, outboxMessages(queue, 1)))).toEqual(['accepted'])
   })
 
-  test('O6 a broker that goes away and comes back', async () => {
+  test('O6 a broker that stops and starts again', async () => {
     const between = await network()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(between)
@@ -215,7 +215,7 @@ describe('a connection that breaks', () => {
     expect(summary(await publish(publisher, outboxMessages(queue, 1)))).toEqual(['accepted'])
   })
 
-  test('large messages that were only half sent do not come back as others', async () => {
+  test('large messages that were only half sent are not returned as other messages', async () => {
     const between = await network()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(between)

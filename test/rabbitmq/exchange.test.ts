@@ -4,11 +4,11 @@ import { failure, outboxMessages, publish, summary, useBroker } from './broker-u
 
 const broker = useBroker()
 
-test('the exchange is made if there is none: durable, of type topic', async () => {
+test('a missing exchange is created: durable, of type topic', async () => {
   const exchange = broker.exchangeName()
   const publisher = broker.publisher({ exchange })
   expect(summary(await publish(publisher, outboxMessages('orders.paid', 1)))).toEqual(['rejected for now'])
-  // Declaring it otherwise would be refused.
+  // A declaration with other properties would be refused.
   await broker.channel.assertExchange(exchange, 'topic', { durable: true })
   const queue = await broker.queue()
   await broker.channel.bindQueue(queue, exchange, 'orders.*')
@@ -27,7 +27,7 @@ for (const exchangeType of ['direct', 'fanout', 'headers'] as const) {
   })
 }
 
-test('O6 without the exchange, and without leave to make it, it throws and says so; once it is there, it works', async () => {
+test('O6 without the exchange and the permission to create it, publish throws with the reason; with the exchange, publish works', async () => {
   const exchange = broker.exchangeName()
   const publisher = broker.publisher({ exchange, assertExchange: false })
   for (let attempt = 0; attempt < 2; attempt += 1) {
@@ -42,7 +42,7 @@ test('O6 without the exchange, and without leave to make it, it throws and says 
   expect(summary(await publish(publisher, outboxMessages('a', 1)))).toEqual(['accepted'])
 })
 
-test('O6 an exchange of another type: it throws, and says which it is and what to set', async () => {
+test('O6 an exchange of another type: publish throws, and names the type and the option to set', async () => {
   const exchange = await broker.exchange('direct')
   const proxy = await broker.frameProxy()
   const asserting = broker.publisher({ url: broker.urlAt(proxy.address), exchange })
@@ -58,7 +58,7 @@ test('O6 an exchange of another type: it throws, and says which it is and what t
   expect(summary(await publish(taking, outboxMessages('a', 1)))).toEqual(['rejected for now'])
 })
 
-test('O6 an exchange that is deleted while connected: it throws; the next call creates it again', async () => {
+test('O6 an exchange that is deleted while connected: publish throws, and the next call creates the exchange again', async () => {
   const exchange = broker.exchangeName()
   const publisher = broker.publisher({ exchange })
   await publish(publisher, outboxMessages('a', 1))

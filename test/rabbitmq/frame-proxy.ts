@@ -4,7 +4,7 @@ import net from 'node:net'
 const HEADER_BYTES = 7
 const END = 0xce
 
-/** The frame with the properties of what comes back. */
+/** The frame with the properties of a returned message. */
 const CONTENT_HEADER = 2
 
 /** basic.ack: class 60, method 80. */
@@ -34,8 +34,8 @@ interface Link {
 }
 
 /**
- * A TCP proxy before RabbitMQ that understands its answers frame by frame: what a broker does that is slow, in trouble
- * or gone, but not one that runs here.
+ * A TCP proxy in front of RabbitMQ that parses its answers frame by frame, to simulate a broker that is slow, faulty
+ * or gone.
  */
 export class FrameProxy {
   readonly #server = net.createServer()
@@ -47,11 +47,11 @@ export class FrameProxy {
   #cutAfterAcks = Infinity
   #holding = false
   #held: (() => void)[] = []
-  /** How many connections have been made. */
+  /** The number of connections that were made. */
   connections = 0
-  /** How many basic.ack frames the broker has sent. */
+  /** The number of basic.ack frames that the broker has sent. */
   acks = 0
-  /** How many connections the broker was asked to close, and did. */
+  /** The number of connections that the broker was asked to close, and closed. */
   goodbyes = 0
 
   static async to(target: { host: string; port: number }): Promise<FrameProxy> {
@@ -77,7 +77,7 @@ export class FrameProxy {
     return [...this.#links].reduce((count, { confirmed }) => count + confirmed.size, 0)
   }
 
-  /** What clients send stays with the operating system until `thaw`. */
+  /** Bytes from clients stay in the operating system until `thaw`. */
   freeze(): void {
     for (const { client } of this.#links) client.pause()
   }
@@ -86,7 +86,7 @@ export class FrameProxy {
     for (const { client } of this.#links) client.resume()
   }
 
-  /** Answers stay here until `release`, each confirm for itself; what clients send continues. */
+  /** Holds answers until `release`, each confirm separately; bytes from clients are forwarded. */
   hold(): void {
     this.#holding = true
   }
@@ -96,7 +96,7 @@ export class FrameProxy {
     for (const pass of this.#held.splice(0)) pass()
   }
 
-  /** Lets one answer go that is held. */
+  /** Forwards one held answer. */
   releaseOne(): void {
     this.#held.shift()?.()
   }
@@ -106,12 +106,12 @@ export class FrameProxy {
     this.#hidden.add(deliveryTag)
   }
 
-  /** A message with this id comes back with another one, as long as it. */
+  /** A message with this id is returned with another id of the same length. */
   misname(id: string, as: string): void {
     this.#misnamed = { id, as }
   }
 
-  /** The confirm of this delivery tag stays here until `releaseConfirm`, whatever else is let through. */
+  /** Holds the confirm of this delivery tag until `releaseConfirm`, whatever else is forwarded. */
   delayConfirm(deliveryTag: number): void {
     this.#delayed.set(deliveryTag, undefined)
   }
@@ -121,12 +121,12 @@ export class FrameProxy {
     this.#delayed.delete(deliveryTag)
   }
 
-  /** How many answers are held. */
+  /** The number of held answers. */
   get held(): number {
     return this.#held.length
   }
 
-  /** A slow line: after each piece of what clients send, at most 64 KiB, it takes nothing for this long. */
+  /** Simulates a slow connection: after each piece from a client, at most 64 KiB, it reads nothing for this long. */
   slowDown(pauseMs: number): void {
     this.#pauseMs = pauseMs
   }
@@ -143,7 +143,7 @@ export class FrameProxy {
     }
   }
 
-  /** Says what a broker says that is short of memory. */
+  /** Sends the frame of a broker that is short of memory. */
   announceBlocked(reason: string): void {
     this.#tell(CONNECTION_BLOCKED, shortString(reason))
   }
@@ -152,12 +152,12 @@ export class FrameProxy {
     this.#tell(CONNECTION_UNBLOCKED, Buffer.alloc(0))
   }
 
-  /** Says what a broker says whose operator closes the connection. */
+  /** Sends the frame of a broker whose operator closes the connection. */
   closeByForce(reason: string): void {
     this.#tell(CONNECTION_CLOSE, closing(320, reason))
   }
 
-  /** Says what a broker says that closes the channel with this number. */
+  /** Sends the frame of a broker that closes the channel with this number. */
   closeChannel(channel: number, code: number, reason: string): void {
     this.#tell(CHANNEL_CLOSE, closing(code, reason), channel)
   }
@@ -221,7 +221,7 @@ export class FrameProxy {
       const at = frame.indexOf(this.#misnamed.id)
       if (at >= 0) frame.write(this.#misnamed.as, at)
     }
-    // A channel that opens has a number that another one may have had before.
+    // A new channel may have the number of an earlier channel.
     const channel = frame.readUInt16BE(1)
     if (isMethod(frame, CHANNEL_OPEN_OK)) link.confirmed.set(channel, new Set())
     if (isMethod(frame, CHANNEL_CLOSE) || isMethod(frame, CHANNEL_CLOSE_OK)) link.confirmed.delete(channel)

@@ -7,7 +7,7 @@ import { outboxMessage, publish, useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()
 
-/** What arrives when another program publishes this message. */
+/** The delivery that arrives when another program publishes this message. */
 async function delivered(content: Buffer, properties: Options.Publish = {}): Promise<RabbitmqDelivery> {
   const queue = await broker.queue()
   broker.channel.sendToQueue(queue, content, { messageId: 'm-1', ...properties })
@@ -18,9 +18,9 @@ async function delivered(content: Buffer, properties: Options.Publish = {}): Pro
 
 const json = Buffer.from('{"orderId":"o-1"}')
 
-describe('what the publisher has sent', () => {
+describe('messages of the publisher', () => {
   for (const type of ['classic', 'quorum'] as const) {
-    test(`comes out of a ${type} queue as it was`, async () => {
+    test(`are read from a ${type} queue unchanged`, async () => {
       const queue = await broker.queue({ type })
       const message = outboxMessage({
         topic: queue,
@@ -52,7 +52,7 @@ describe('what the publisher has sent', () => {
     })
   }
 
-  test('O13 bytes are bytes, to the last one', async () => {
+  test('O13 all bytes of a payload are unchanged', async () => {
     const queue = await broker.queue()
     const payload = randomBytes(1_000_000)
     await publish(broker.publisher({ exchange: '' }), [
@@ -65,7 +65,7 @@ describe('what the publisher has sent', () => {
   })
 })
 
-describe('payloads of others', () => {
+describe('payloads of other publishers', () => {
   const bytes = (hex: string): Buffer => Buffer.from(hex, 'hex')
   const payloads: [string, Buffer, Options.Publish, unknown][] = [
     ['JSON without a content type', json, {}, { orderId: 'o-1' }],
@@ -146,8 +146,8 @@ describe('payloads of others', () => {
   }
 })
 
-describe('properties of others', () => {
-  test('headers: text as it is, numbers and booleans as text, nothing else', async () => {
+describe('properties of other publishers', () => {
+  test('headers: text unchanged, numbers and booleans as text, no other values', async () => {
     const { headers } = fromRabbitmq(
       await delivered(json, {
         headers: {
@@ -167,7 +167,7 @@ describe('properties of others', () => {
     expect(headers).toEqual({ text: 'a', empty: '', number: '42', fraction: '1.5', yes: 'true' })
   })
 
-  test('what is not there is left out', async () => {
+  test('missing properties are left out', async () => {
     expect(fromRabbitmq(await delivered(json))).toEqual({
       id: 'm-1',
       headers: {},
@@ -180,7 +180,7 @@ describe('properties of others', () => {
     })
   })
 
-  test('the time counts seconds; who sends milliseconds is understood', async () => {
+  test('the timestamp is in seconds; a timestamp in milliseconds is recognized', async () => {
     const seconds = fromRabbitmq(await delivered(json, { timestamp: 1_767_225_600 }))
     const milliseconds = fromRabbitmq(await delivered(json, { timestamp: 1_767_225_600_123 }))
     expect(seconds.time).toEqual(new Date('2026-01-01T00:00:00Z'))
@@ -194,7 +194,7 @@ describe('properties of others', () => {
     }
   })
 
-  test('K5 without a message id it is an InvalidMessageError that says what to do', async () => {
+  test('K5 a delivery without a message id is an InvalidMessageError that says what to do', async () => {
     for (const messageId of [undefined, '']) {
       const delivery = await delivered(json, { messageId } as Options.Publish)
       expect(() => fromRabbitmq(delivery)).toThrow(InvalidMessageError)
@@ -202,7 +202,7 @@ describe('properties of others', () => {
     }
   })
 
-  test('what is no delivery is an InvalidMessageError', () => {
+  test('a value that is not a delivery is an InvalidMessageError', () => {
     for (const value of [null, undefined, {}, { content: 'text', properties: {} }, { content: json }]) {
       expect(() => fromRabbitmq(value as unknown as RabbitmqDelivery)).toThrow(InvalidMessageError)
     }

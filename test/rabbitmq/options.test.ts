@@ -8,7 +8,7 @@ import {
 
 const url = 'amqp://127.0.0.1'
 
-test('what it takes', async () => {
+test('accepted options', async () => {
   const options: RabbitmqPublisherOptions[] = [
     { url },
     { url: 'amqps://user:pass%23word@[::1]:5671/a%2Fb?heartbeat=20' },
@@ -70,7 +70,7 @@ const wrong: [string, object, RegExp][] = [
 ]
 
 for (const [name, options, text] of wrong) {
-  test(`${name} is an InvalidOptionError at once`, () => {
+  test(`${name} is an InvalidOptionError when the publisher is created`, () => {
     const make = (): Publisher => rabbitmqPublisher(options as RabbitmqPublisherOptions)
     expect(make).toThrow(InvalidOptionError)
     expect(make).toThrow(text)

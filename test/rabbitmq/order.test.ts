@@ -17,7 +17,7 @@ async function held(queue: string) {
   return { proxy, publisher }
 }
 
-test('O3 one message of each key is in flight; those without a key all are', async () => {
+test('O3 one message of each key is in flight, and all messages without a key', async () => {
   const queue = await broker.queue({ type: 'quorum' })
   const { proxy, publisher } = await held(queue)
   proxy.hold()
@@ -41,7 +41,7 @@ test('O3 one message of each key is in flight; those without a key all are', asy
   }
 })
 
-test('O3 O4 a queue that is full, and is emptied meanwhile: what comes back is published again, and first copies keep their order', async () => {
+test('O3 O4 when a full queue is emptied meanwhile, returned messages are published again, and first copies keep their order', async () => {
   const queue = await broker.queue({ arguments: { 'x-max-length': 20, 'x-overflow': 'reject-publish' } })
   const publisher = broker.publisher({ exchange: '' })
   const there: string[] = []
@@ -69,7 +69,7 @@ test('O3 O4 a queue that is full, and is emptied meanwhile: what comes back is p
   }
 })
 
-test('O4 a message that the broker closes the channel on: the rest of its key is skipped, in whatever way it was sent', async () => {
+test('O4 after a message on which the broker closes the channel, the other messages of its key are skipped, however it was sent', async () => {
   const queue = await broker.queue()
   const messages = keyed(queue, 12, 3)
   messages[4] = outboxMessage({
@@ -92,7 +92,7 @@ test('O4 a message that the broker closes the channel on: the rest of its key is
   }
 })
 
-test('O4 a message that is not confirmed, though others are: the rest of its key is skipped and was not sent', async () => {
+test('O4 after a message that is not confirmed although others are, the other messages of its key are skipped and not sent', async () => {
   const queue = await broker.queue()
   const { proxy, publisher } = await held(queue)
   const messages = keyed(queue, 6, 2)

@@ -17,7 +17,7 @@ for (const ordering of ['per-key', 'none'] as const) {
     [1000, 1000],
     [3000, 2000],
   ] as const) {
-    test(`O15 after an outage of ${outageMs} ms the first message goes within ${withinMs} ms, though every shard was publishing (${ordering})`, async () => {
+    test(`O15 after an outage of ${outageMs} ms the first message is published within ${withinMs} ms, although every shard was publishing (${ordering})`, async () => {
       const between = await UnreliableNetwork.to(broker.address)
       onTestFinished(() => between.close())
       const queue = await broker.queue()

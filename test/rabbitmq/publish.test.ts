@@ -6,7 +6,7 @@ import { outboxMessage, outboxMessages, publish, reason, summary, useBroker } fr
 const broker = useBroker()
 
 describe('payloads', () => {
-  // A frame has 131,072 bytes, 8 of which are no payload; below some 2 KiB a message is written in one piece.
+  // A frame has 131,072 bytes, 8 of which are overhead; below some 2 KiB a message is written in one piece.
   const frame = 131_064
   const payloads: Record<string, Buffer> = {
     empty: Buffer.alloc(0),
@@ -22,7 +22,7 @@ describe('payloads', () => {
   }
 
   for (const type of ['classic', 'quorum'] as const) {
-    test(`O13 they come out of a ${type} queue as they went in, to the byte`, async () => {
+    test(`O13 payloads are read from a ${type} queue unchanged, to the byte`, async () => {
       const queue = await broker.queue({ type })
       const publisher = broker.publisher({ exchange: '' })
       const messages = Object.entries(payloads).map(([id, payload]) =>
@@ -50,7 +50,7 @@ describe('payloads', () => {
   }
 })
 
-describe('what goes with a payload', () => {
+describe('properties of a message', () => {
   const full: Partial<OutboxMessage> = {
     id: '01234567-89ab-7def-8123-456789abcdef',
     type: 'order.paid',
@@ -60,7 +60,7 @@ describe('what goes with a payload', () => {
     headers: { tenant: 'Zoë', empty: '', 日本: '👋', ['x'.repeat(255)]: 'y'.repeat(10_000) },
   }
 
-  test('the message is persistent, and says what it is in the properties of AMQP', async () => {
+  test('the message is persistent, and its fields are properties of AMQP', async () => {
     const exchange = await broker.exchange()
     const queue = await broker.queue()
     await broker.channel.bindQueue(queue, exchange, 'orders.#')
@@ -79,14 +79,14 @@ describe('what goes with a payload', () => {
     expect(taken?.properties.headers).toEqual({ ...full.headers, 'txbox-key': 'order-42' })
   })
 
-  test('what a message does not have is not there', async () => {
+  test('missing fields of a message are left out', async () => {
     const queue = await broker.queue()
     await publish(broker.publisher({ exchange: '' }), outboxMessages(queue, 1))
     const [taken] = await broker.take(queue)
     expect(taken?.properties).toMatchObject({ type: undefined, correlationId: undefined, headers: {} })
   })
 
-  test('each message has its own headers and its own key, however many go together', async () => {
+  test('each message has its own headers and its own key, however many are sent together', async () => {
     const queue = await broker.queue()
     const messages = Array.from({ length: 300 }, (_, n) => {
       const all = { tenant: `tenant ${n}`, trace: `trace ${n}` }
@@ -104,7 +104,7 @@ describe('what goes with a payload', () => {
     }
   })
 
-  test('O2 a resend differs in nothing', async () => {
+  test('O2 a resend is identical', async () => {
     const queue = await broker.queue()
     const message = outboxMessage({ ...full, topic: queue, payload: randomBytes(100) })
     await publish(broker.publisher({ exchange: '' }), [message])
@@ -117,7 +117,7 @@ describe('what goes with a payload', () => {
 })
 
 describe('results', () => {
-  test('O11 a message that no queue takes is rejected, to be tried again, and says what to do; others go', async () => {
+  test('O11 a message without a queue is rejected for another attempt, with advice; the others are published', async () => {
     const exchange = await broker.exchange()
     const queue = await broker.queue()
     await broker.channel.bindQueue(queue, exchange, 'bound')
@@ -132,7 +132,7 @@ describe('results', () => {
     expect(reason(results[1])).toMatch(/Bind one/)
   })
 
-  test('O11 on the default exchange, the topic is the name of a queue; there may be none', async () => {
+  test('O11 on the default exchange, the topic is the name of a queue, which may not exist', async () => {
     const queue = await broker.queue()
     const missing = broker.name('queue')
     const messages = [queue, missing].map((topic) => outboxMessage({ topic }))
@@ -141,7 +141,7 @@ describe('results', () => {
     expect(reason(results[1])).toContain(`no queue '${missing}'`)
   })
 
-  test('O11 an alternate exchange takes what no queue is bound for', async () => {
+  test('O11 an alternate exchange accepts messages without a bound queue', async () => {
     const alternateExchange = await broker.exchange('fanout')
     const exchange = await broker.exchange('topic', { alternateExchange })
     const queue = await broker.queue()
@@ -152,7 +152,7 @@ describe('results', () => {
     expect(await broker.ids(queue)).toEqual(messages.map(({ id }) => id))
   })
 
-  test('O11 what a queue refuses is rejected, to be tried again; others go', async () => {
+  test('O11 a message that a queue refuses is rejected for another attempt; the others are published', async () => {
     const full = await broker.queue({ arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' } })
     const queue = await broker.queue()
     const publisher = broker.publisher({ exchange: '' })
@@ -165,7 +165,7 @@ describe('results', () => {
     expect(reason(results[0])).toContain(`routing key '${full}', is full or failed`)
   })
 
-  test('1,000 messages have their results in the order given, whatever becomes of each', async () => {
+  test('1,000 messages have their results in the order of the messages, whatever the results are', async () => {
     const queue = await broker.queue({ type: 'quorum' })
     const full = await broker.queue({ arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' } })
     const publisher = broker.publisher({ exchange: '' })
@@ -190,13 +190,13 @@ describe('results', () => {
     expect(await broker.ids(queue)).toEqual(accepted)
   })
 
-  test('no messages, no results, and no connection', async () => {
+  test('a call without messages has no results, and opens no connection', async () => {
     expect(await publish(broker.publisher({ url: 'amqp://127.0.0.1:1' }), [])).toEqual([])
   })
 })
 
-describe('one id, several times in flight', () => {
-  test('each has its own result, in one call', async () => {
+describe('one id in several messages in flight', () => {
+  test('each message has its own result, in one call', async () => {
     const queue = await broker.queue()
     const missing = broker.name('queue')
     const publisher = broker.publisher({ exchange: '' })
@@ -211,8 +211,8 @@ describe('one id, several times in flight', () => {
     expect(await broker.ids(queue)).toEqual(['the same', 'the same', 'the same'])
   })
 
-  // What comes back is named by id and routing key; headers are the only other thing that brokers route by.
-  test('O11 where only headers distinguish them, what no queue takes is rejected, and nothing is taken for published', async () => {
+  // A returned message is identified by id and routing key; headers are the only other property that brokers route by.
+  test('O11 if messages differ only in headers, the one without a queue is rejected, and does not count as published', async () => {
     const exchange = broker.exchangeName()
     const publisher = broker.publisher({ exchange, exchangeType: 'headers' })
     await broker.channel.assertExchange(exchange, 'headers', { durable: true })
@@ -230,7 +230,7 @@ describe('one id, several times in flight', () => {
     expect(summary(await publish(publisher, [again]))).toEqual(['accepted'])
   })
 
-  test('each has its own result, in calls that overlap', async () => {
+  test('each message has its own result, in overlapping calls', async () => {
     const queue = await broker.queue()
     const missing = broker.name('queue')
     const publisher = broker.publisher({ exchange: '' })

@@ -13,7 +13,7 @@ import {
 
 const broker = useBroker()
 
-describe('O11 what AMQP cannot carry is rejected permanently, before it is sent; others are published', () => {
+describe('O11 a message that AMQP cannot represent is rejected permanently, before it is sent; the others are published', () => {
   const wrong: Record<string, [Partial<OutboxMessage>, RegExp]> = {
     'an id of 256 bytes': [{ id: 'ü'.repeat(128) }, /its id has 256 bytes in UTF-8; AMQP allows 255/],
     'an id that is no Unicode': [{ id: 'a\uD800' }, /its id contains a lone surrogate/],
@@ -50,7 +50,7 @@ describe('O11 what AMQP cannot carry is rejected permanently, before it is sent;
     })
   }
 
-  test('a call with nothing else ends at once', async () => {
+  test('a call with only such messages ends at once', async () => {
     const publisher = broker.publisher({ exchange: '', maxMessageBytes: 5000 })
     const refused = [{ payload: Buffer.alloc(5001) }, { id: 'a\uD800' }].map((wrong) =>
       outboxMessage({ topic: 'a', ...wrong }),
@@ -60,7 +60,7 @@ describe('O11 what AMQP cannot carry is rejected permanently, before it is sent;
     expect(performance.now() - startedAt).toBeLessThan(5000)
   })
 
-  test('what just fits is accepted', async () => {
+  test('a message of the maximum size is accepted', async () => {
     const queue = await broker.queue()
     const id = `a${'ü'.repeat(127)}`
     const properties = {
@@ -84,12 +84,12 @@ describe('O11 what AMQP cannot carry is rejected permanently, before it is sent;
   })
 })
 
-// RabbitMQ closes the channel on a text as the header CC, and does not say whose it was. So it does on a message that is
-// larger than its limit, and on a routing key that the user has no permission for.
-describe('a message that the broker closes the channel on', () => {
+// RabbitMQ closes the channel if the header CC is a text, and does not name the message. It does the same for a message
+// that is larger than its limit, and for a routing key for which the user has no permission.
+describe('a message on which the broker closes the channel', () => {
   const offence = { headers: { CC: 'text, where RabbitMQ expects a list' } }
 
-  test('O11 it is rejected permanently; the others of the call are published', async () => {
+  test('O11 the message is rejected permanently; the others of the call are published', async () => {
     const queue = await broker.queue()
     const messages = outboxMessages(queue, 200)
     for (const n of [0, 57, 58, 199]) messages[n] = outboxMessage({ topic: queue, ...offence })
@@ -103,7 +103,7 @@ describe('a message that the broker closes the channel on', () => {
     expect(new Set(await broker.ids(queue))).toEqual(new Set(accepted))
   })
 
-  test('calls that are in flight at the same time are published, too', async () => {
+  test('the messages of concurrent calls are published, too', async () => {
     const queue = await broker.queue()
     const publisher = broker.publisher({ exchange: '' })
     const calls = Array.from({ length: 6 }, (_, n) => {
@@ -121,7 +121,7 @@ describe('a message that the broker closes the channel on', () => {
     expect(new Set(await broker.ids(queue))).toEqual(new Set(accepted.map(({ id }) => id)))
   })
 
-  test('what was confirmed before is not sent again', async () => {
+  test('messages that were already confirmed are not sent again', async () => {
     const queue = await broker.queue()
     const messages = [...outboxMessages(queue, 2000), outboxMessage({ topic: queue, ...offence })]
     const results = await publish(broker.publisher({ exchange: '' }), messages)
@@ -131,7 +131,7 @@ describe('a message that the broker closes the channel on', () => {
     expect(there.length).toBeLessThan(4000)
   })
 
-  test('what no queue takes is distinguished all the same', async () => {
+  test('messages without a queue are still distinguished', async () => {
     const queue = await broker.queue()
     const messages = [
       outboxMessage({ topic: queue }),
@@ -148,7 +148,7 @@ describe('a message that the broker closes the channel on', () => {
     ])
   })
 
-  test('the publisher is as good as before: it connects again, and sends all messages together', async () => {
+  test('the publisher connects again afterwards, and sends all messages together', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(proxy)
@@ -166,7 +166,7 @@ describe('a message that the broker closes the channel on', () => {
   })
 
   for (const end of ['is not confirmed', 'is aborted'] as const) {
-    test(`O6 what goes alone and ${end}: it throws, and nothing more goes out`, async () => {
+    test(`O6 when a message is sent alone and ${end}, publish throws, and sends no more messages`, async () => {
       const proxy = await broker.frameProxy()
       const queue = await broker.queue()
       const confirmTimeoutMs = end === 'is aborted' ? 30_000 : 300
@@ -190,8 +190,8 @@ describe('a message that the broker closes the channel on', () => {
     })
   }
 
-  // Simulated: users and their permissions are made by other means than AMQP.
-  test('a user who may not write to the exchange: no message is to blame, it throws and says so', async () => {
+  // Simulated, because users and their permissions cannot be created with AMQP.
+  test('if the user may not write to the exchange, no message is rejected, and publish throws with the reason', async () => {
     const proxy = await broker.frameProxy()
     const exchange = await broker.exchange()
     const publisher = broker.publisher({ url: broker.urlAt(proxy.address), exchange, assertExchange: false })
@@ -204,7 +204,7 @@ describe('a message that the broker closes the channel on', () => {
     expect(message).toContain(`Give the user the permission to write to exchange '${exchange}'`)
   })
 
-  test('a user who may not use some routing key: the others are published', async () => {
+  test('if the user may not use some routing keys, messages with other routing keys are published', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
     const publisher = broker.publisherAt(proxy)

@@ -19,7 +19,7 @@ interface Step {
   n: number
 }
 
-/** Steps of several keys by turns, each key numbered from 1. */
+/** Steps of several keys in turn, each key numbered from 1. */
 function steps(topic: string, keys: number, each: number) {
   return Array.from({ length: keys * each }, (_, index) => {
     const key = `key ${index % keys}`
@@ -27,7 +27,7 @@ function steps(topic: string, keys: number, each: number) {
   })
 }
 
-/** The numbers of a key as one sees them who leaves out what he has seen before. */
+/** The numbers of a key as a consumer that drops duplicates sees them. */
 function numbersOf(key: string, deliveries: readonly GetMessage[]): number[] {
   const seen = deliveries
     .map((delivery) => fromRabbitmq<Step>(delivery))
@@ -35,7 +35,7 @@ function numbersOf(key: string, deliveries: readonly GetMessage[]): number[] {
   return [...new Map(seen.map(({ id, payload }) => [id, payload.n])).values()]
 }
 
-test('O1 O2 O3 what has committed comes, in the order of its key, while the connection breaks; its effect is one', async () => {
+test('O1 O2 O3 committed messages arrive in the order of their keys while the connection breaks, and have one effect each', async () => {
   const between = await UnreliableNetwork.to(broker.address)
   onTestFinished(() => between.close())
   const queue = await broker.queue({ type: 'quorum' })
@@ -46,7 +46,7 @@ test('O1 O2 O3 what has committed comes, in the order of its key, while the conn
     ordering: 'per-key',
     publish(messages, options) {
       const results = publisher.publish(messages, options)
-      // Five times, while this call and others are in flight.
+      // The connection is cut five times, while this call and others are in flight.
       calls += 1
       if (calls % 8 === 0 && calls <= 40) setImmediate(() => between.cut())
       return results
@@ -87,7 +87,7 @@ test('F2 F3 a message that is sent twice arrives once, with its deduplication id
   expect(received).toMatchObject([{ id, payload: 'paid', headers: { 'deduplication-id': 'order-7/paid' } }])
 })
 
-test('O4 O11 what no queue takes is parked and says why; its key waits, others go; then it follows in order', async () => {
+test('O4 O11 a message without a queue is parked with the reason; its key waits, other keys continue; later the key continues in order', async () => {
   const exchange = await broker.exchange()
   const queue = await broker.queue()
   await broker.channel.bindQueue(queue, exchange, 'orders.paid')
@@ -112,7 +112,7 @@ test('O4 O11 what no queue takes is parked and says why; its key waits, others g
   expect(numbersOf('a', deliveries)).toEqual([1, 2])
 })
 
-test('O6 a broker that is down costs no attempt, and is found again', async () => {
+test('O6 an unavailable broker costs no attempts, and is found again', async () => {
   const between = await UnreliableNetwork.to(broker.address)
   onTestFinished(() => between.close())
   const queue = await broker.queue()

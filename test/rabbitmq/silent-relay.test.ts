@@ -13,7 +13,7 @@ const broker = useBroker()
 const root = useRoot(target, mainKind(target))
 
 interface Running {
-  /** Resolves when the process has said so on standard error. */
+  /** Resolves when the process has written this to standard error. */
   says(expected: RegExp): Promise<void>
   said(): string
   stop(): Promise<number | null>
@@ -44,7 +44,7 @@ function run(program: string, env: Record<string, string>): Running {
   }
 }
 
-test('N1 the relay of the README says that its endpoint does not resolve', async () => {
+test('N1 the relay of the README reports that the name of its endpoint does not resolve', async () => {
   const relay = run('readme-relay', { ENDPOINT: 'https://hooks.invalid' })
   await publishAll(root, [{ topic: 'orders', payload: { secret: 'payload' } }])
   await relay.says(/TXBOX_UNHEARD_\w+\] TxboxWarning: .*getaddrinfo (ENOTFOUND|EAI_AGAIN) hooks\.invalid/)
@@ -52,7 +52,7 @@ test('N1 the relay of the README says that its endpoint does not resolve', async
   expect(relay.said()).not.toContain('payload')
 })
 
-test('N1 the relay of the README says that it may not log in to its database', async () => {
+test('N1 the relay of the README reports that it may not log in to its database', async () => {
   const url = new URL(outbox.url())
   url.username = 'nobody_there'
   url.password = 'hidden-word'
@@ -61,7 +61,7 @@ test('N1 the relay of the README says that it may not log in to its database', a
   expect(relay.said()).not.toContain('hidden-word')
 })
 
-test('N1 N2 a relay that nobody listens to says that the password of its broker is wrong, without it', async () => {
+test('N1 N2 a relay without listeners reports that the password of its broker is wrong, without the password', async () => {
   const url = new URL(broker.urlAt(broker.address))
   url.password = 'hidden-word'
   const relay = run('broker-relay', { BROKER_URL: url.href })
@@ -71,7 +71,7 @@ test('N1 N2 a relay that nobody listens to says that the password of its broker 
   expect(relay.said()).not.toMatch(/hidden-word|payload/)
 })
 
-test('N1 a relay that nobody listens to says that no queue is bound', async () => {
+test('N1 a relay without listeners reports that no queue is bound', async () => {
   const relay = run('broker-relay', { BROKER_URL: broker.urlAt(broker.address) })
   await publishAll(root, [{ topic: 'bound-to-nothing', payload: { secret: 'payload' } }])
   await relay.says(/TXBOX_UNHEARD_PARKED\] TxboxWarning: .*no queue is bound to exchange 'txbox'/)

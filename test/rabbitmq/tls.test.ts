@@ -5,7 +5,7 @@ import { failure, outboxMessages, publish, summary, useBroker } from './broker-u
 
 const broker = useBroker()
 
-// Self-signed, for 127.0.0.1 and localhost, until 2126; good for nothing but this test.
+// Self-signed, for 127.0.0.1 and localhost, until 2126; only for this test.
 const cert = `-----BEGIN CERTIFICATE-----
 MIIBnDCCAUOgAwIBAgIUYFj+NiRJNPn6Ke0KURcroVRh7qswCgYIKoZIzj0EAwIw
 FTETMBEGA1UEAwwKdHhib3ggdGVzdDAgFw0yNjExMjExMDMyMzVaGA8yMTI2MTAy
@@ -25,7 +25,7 @@ UTV5oqpF45SEYEVTHGW7PeqbBVzYD6RYiaCR9EZV/DVSyk/J49xD4tBw
 -----END PRIVATE KEY-----
 `
 
-/** TLS before the broker, as a load balancer has it. @returns the port */
+/** TLS in front of the broker, as in a load balancer. @returns the port */
 async function tlsBeforeBroker(options: tls.TlsOptions = {}): Promise<number> {
   const server = tls.createServer({ cert, key, ...options }, (client) => {
     const plain = net.connect(broker.address)
@@ -55,7 +55,7 @@ test('amqps, with a certificate of a private authority', async () => {
   expect(summary(await publish(publisher, outboxMessages(queue, 2)))).toEqual(['accepted', 'accepted'])
 })
 
-test('amqps, to a broker that asks for a certificate', async () => {
+test('amqps, with a broker that requires a certificate', async () => {
   const queue = await broker.queue()
   const port = await tlsBeforeBroker({ requestCert: true, ca: cert })
   const publisher = broker.publisher({ url: urlAt(port), exchange: '', tls: { ca: [cert], cert, key } })
@@ -64,7 +64,7 @@ test('amqps, to a broker that asks for a certificate', async () => {
   expect((await failure(publish(without, outboxMessages(queue, 1)))).message).toMatch(/^Cannot connect/)
 })
 
-test('amqps, with a certificate that nobody trusts: it throws and says so', async () => {
+test('amqps, with an untrusted certificate: publish throws with the reason', async () => {
   const publisher = broker.publisher({ url: urlAt(await tlsBeforeBroker()), exchange: '' })
   const error = await failure(publish(publisher, outboxMessages('a', 1)))
   expect(error.message).toMatch(/^Cannot connect to RabbitMQ at 127.* self-signed certificate/)

@@ -14,7 +14,7 @@ import {
 
 const broker = useBroker()
 
-test('O6 a broker that confirms nothing: it throws when confirmTimeoutMs is over; the next call connects again', async () => {
+test('O6 a broker that confirms nothing: publish throws after confirmTimeoutMs, and the next call connects again', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
@@ -31,14 +31,14 @@ test('O6 a broker that confirms nothing: it throws when confirmTimeoutMs is over
   expect(proxy.connections).toBe(2)
 })
 
-test('O6 a line that is dead and does not say so', async () => {
+test('O6 a dead connection that reports no error', async () => {
   const between = await UnreliableNetwork.to(broker.address)
   onTestFinished(() => between.close())
   const queue = await broker.queue()
   const publisher = broker.publisherAt(between, { confirmTimeoutMs: 300 })
   await publish(publisher, outboxMessages(queue, 1))
   between.abandon()
-  // More than the buffers of the sockets take: also who waits for room in them is told.
+  // More than the buffers of the sockets hold: a call that waits for room in them rejects too.
   const messages = Array.from({ length: 40 }, () =>
     outboxMessage({
       topic: queue,
@@ -52,7 +52,7 @@ test('O6 a line that is dead and does not say so', async () => {
   expect(new Set(summary(await publish(publisher, messages)))).toEqual(new Set(['accepted']))
 })
 
-test('O6 a broker that has blocked publishers: it says why', async () => {
+test('O6 a broker that has blocked publishers: the error contains the reason', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
@@ -63,7 +63,7 @@ test('O6 a broker that has blocked publishers: it says why', async () => {
   expect(message).toContain('It has blocked publishers: low on disk.')
 })
 
-test('a broker that has blocked publishers, and does no more: it does not say so any more', async () => {
+test('a broker that no longer blocks publishers: the error does not report a block', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
@@ -82,7 +82,7 @@ test('a broker that does not read: memory is bounded', async () => {
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 500 })
   await publish(publisher, outboxMessages(queue, 1))
   proxy.freeze()
-  // One payload for all: what memory is needed beyond it is that of buffers.
+  // All messages share one payload, so any further memory is that of buffers.
   const payload = Buffer.alloc(1_000_000)
   const messages = Array.from({ length: 400 }, () =>
     outboxMessage({ topic: queue, payload, contentType: 'application/octet-stream' }),
@@ -94,8 +94,8 @@ test('a broker that does not read: memory is bounded', async () => {
   expect((await call).message).toContain('left 400 of 400')
 })
 
-// So it is with a quorum queue that has no majority, in a cluster that is well otherwise.
-test('O4 one message that is not confirmed, though others are: it alone is rejected, to be tried again', async () => {
+// This happens with a quorum queue that has no majority, in a cluster that otherwise works.
+test('O4 one message that is not confirmed although others are is the only one that is rejected, for another attempt', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
@@ -106,12 +106,12 @@ test('O4 one message that is not confirmed, though others are: it alone is rejec
   expect(reason(results[19])).toContain(
     `Message ${messages[19]?.id} was not confirmed within 300 ms, although others were`,
   )
-  // Its confirm may come yet: it must not be taken for that of another attempt.
+  // Its confirm may still arrive, and must not be treated as the confirm of another attempt.
   expect(summary(await publish(publisher, [messages[19]!]))).toEqual(['accepted'])
   expect(proxy.connections).toBe(2)
 })
 
-test('O6 a broker that answers, but confirms nothing of all there is: it throws', async () => {
+test('O6 a broker that answers, but confirms none of the messages: publish throws', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
@@ -120,13 +120,13 @@ test('O6 a broker that answers, but confirms nothing of all there is: it throws'
   expect(message).toContain('left 3 of 3 messages unconfirmed')
 })
 
-test('O6 a message that comes back and was not sent: one of them is lost, and none is taken for published', async () => {
+test('O6 a returned message that was not sent: one message is lost, and none counts as published', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy)
   const nowhere = outboxMessage({ id: 'message-1', topic: broker.name('queue') })
   proxy.misname('message-1', 'message-2')
-  // The others are confirmed after it.
+  // The other messages are confirmed after it.
   const error = await failure(publish(publisher, [nowhere, ...outboxMessages(queue, 3)]))
   expect(error).toBeInstanceOf(BrokerUnavailableError)
   expect(error.message).toContain('returned a message that is not in flight, with the id "message-2"')
@@ -135,7 +135,7 @@ test('O6 a message that comes back and was not sent: one of them is lost, and no
   expect(proxy.connections).toBe(2)
 })
 
-test('O6 when others were confirmed but the broker answers no more, it throws', async () => {
+test('O6 if other messages were confirmed but the broker stops answering, publish throws', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
@@ -147,7 +147,7 @@ test('O6 when others were confirmed but the broker answers no more, it throws', 
   expect((await call).message).toMatch(/left \d+ of 20 messages unconfirmed/)
 })
 
-test('a slow broker is none that is silent: the clock runs from the last confirm', async () => {
+test('a slow broker does not count as silent: the timeout is counted from the last confirm', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue({ type: 'quorum' })
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 600 })
@@ -161,7 +161,7 @@ test('a slow broker is none that is silent: the clock runs from the last confirm
   expect(performance.now() - startedAt).toBeGreaterThan(1000)
 })
 
-test('a line that is slow is none that is dead: the clock runs from the last message that could be sent, too', async () => {
+test('a slow connection does not count as dead: the timeout is also counted from the last message that could be sent', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 2000 })
@@ -180,7 +180,7 @@ test('a line that is slow is none that is dead: the clock runs from the last mes
   expect(new Set(summary(await call))).toEqual(new Set(['accepted']))
 })
 
-test('no more than 2000 messages are in flight; while some wait for room, silence is no fault of one of them', async () => {
+test('at most 2000 messages are in flight; while others wait to be sent, a silent broker is not blamed on one message', async () => {
   const proxy = await broker.frameProxy()
   const [first, second] = [await broker.queue(), await broker.queue()]
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 1000 })
@@ -188,7 +188,7 @@ test('no more than 2000 messages are in flight; while some wait for room, silenc
   const arrived = async (queue: string): Promise<number> =>
     (await broker.channel.checkQueue(queue)).messageCount
   const messages = outboxMessages(second, 2500)
-  // Ten are confirmed, and make room for ten.
+  // Ten messages are confirmed, and make room for ten others.
   for (let tag = 12; tag <= 2502; tag += 1) proxy.hideConfirm(tag)
   const call = failure(publish(publisher, messages))
   while ((await arrived(second)) < 2010) await pause(10)
@@ -199,7 +199,7 @@ test('no more than 2000 messages are in flight; while some wait for room, silenc
   expect(error.message).toContain('left 2490 of 2500 messages unconfirmed')
 })
 
-test('O4 what is confirmed too late is accepted, but what waits behind it is not sent any more', async () => {
+test('O4 a message that is confirmed too late is accepted, but the messages behind it are not sent any more', async () => {
   const proxy = await broker.frameProxy()
   const queue = await broker.queue()
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 500 })
@@ -211,7 +211,7 @@ test('O4 what is confirmed too late is accepted, but what waits behind it is not
   const call = publish(publisher, [late, behind, ...outboxMessages(queue, 19)])
   while (proxy.acks === 0) await pause(1)
   await pause(200)
-  // When the time is over it asks the broker whether it is there.
+  // After the timeout the publisher checks whether the broker still answers.
   proxy.hold()
   while (proxy.held === 0) await pause(1)
   proxy.releaseConfirm(1)

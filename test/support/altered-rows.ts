@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { storableText } from './hostile-values.ts'
 import type { Target } from './target.ts'
 
-/** SQL for a value that somebody wrote into a column by hand. */
+/** SQL for a value that was written into a column by hand. */
 export interface Altered {
   readonly column: string
   readonly sql: string
@@ -32,7 +32,7 @@ function parameter(column: string, values: fc.Arbitrary<unknown>): fc.Arbitrary<
   return values.map((value) => ({ column, sql: '?', value }))
 }
 
-/** Instants that a column takes, as SQL. */
+/** Instants that a column accepts, as SQL. */
 function instants(target: Target): readonly string[] {
   const common = ["'1000-01-01'", "'1970-01-01'", "'2038-01-19 03:14:08'", "'9999-12-31 23:59:59'"]
   if (target.engine !== 'postgres') return [...common, "'0001-01-01'"]
@@ -46,12 +46,12 @@ function instant(target: Target, column: string, nullable: boolean): fc.Arbitrar
   return fc.constantFrom(...all).map((sql) => ({ column, sql, value: undefined }))
 }
 
-/** Text that the column takes; MySQL's columns have room for 255 characters. */
+/** Text that the column accepts; columns of MySQL hold at most 255 characters. */
 const text = storableText(250)
 const nullableText = fc.option(text)
 const json = fc.oneof(fc.constantFrom(...BROKEN_JSON), fc.json())
 
-/** One or more columns of a message, as the outbox and the parked messages have them, with what nobody of us writes. */
+/** One or more columns of a message in the outbox or parked, with values that txbox never writes. */
 function messageColumns(target: Target): readonly fc.Arbitrary<Altered>[] {
   return [
     parameter('headers', json),

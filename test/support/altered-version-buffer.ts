@@ -6,7 +6,7 @@ import { setOf, type Altered } from './altered-rows.ts'
 import { expectRefusal, outcomeOfAsync } from './refusals.ts'
 import type { Root, Target } from './target.ts'
 
-/** A version buffer with a change that waits, or has died, and that somebody alters; and a neighbour of another key. */
+/** A version buffer with a waiting or dead change that is altered by hand, and a change of another key. */
 export function useVersionBuffer(
   target: Target,
   root: Root,
@@ -42,7 +42,7 @@ export function useVersionBuffer(
         const outcome = await outcomeOfAsync<unknown>(call)
         if ('thrown' in outcome) expectRefusal(outcome.thrown)
       }
-      // The neighbour goes its way.
+      // The change of the other key is applied.
       if (isDead) expect(await buffer.deadLetters({ key: 'beside' })).toHaveLength(1)
       await deliver('beside', 0)
       if (!isDead) expect(applied).toContain('beside/2')

@@ -1,11 +1,11 @@
 import type { OutboxMessage, PublishResult, Publisher } from '@txbox/relay'
 import { until } from './until.ts'
 
-/** A message that the broker has got. A resend is another delivery. */
+/** A message that the broker has received. A resend is another delivery. */
 export interface Delivery {
-  /** Who sent it. */
+  /** The relay that sent the message. */
   readonly owner: string
-  /** By the clock of this process, in milliseconds. */
+  /** The time of the delivery by the clock of this process, in milliseconds. */
   readonly at: number
   readonly message: OutboxMessage
 }
@@ -13,14 +13,14 @@ export interface Delivery {
 /** A call of `publish`, as it happens. */
 export interface PublishCall {
   readonly owner: string
-  /** 1 for the first call of this owner. */
+  /** The number of the call; 1 for the first call of this owner. */
   readonly number: number
   readonly startedAt: number
   readonly messages: readonly OutboxMessage[]
   readonly signal: AbortSignal
-  /** The broker gets this message. */
+  /** The broker receives this message. */
   accept(message: OutboxMessage): PublishResult
-  /** The broker gets all of them. */
+  /** The broker receives all messages of the call. */
   acceptAll(): PublishResult[]
 }
 
@@ -29,10 +29,10 @@ export type Respond = (call: PublishCall) => Promise<readonly PublishResult[]> |
 export const acceptAll: Respond = (call) => call.acceptAll()
 
 /**
- * A broker in memory with an append-only log of what it got. Each relay speaks to it through a publisher of its own.
+ * A broker in memory with an append-only log of the messages that it received. Each relay has a separate publisher.
  *
- * It watches what holds for every publisher: two calls that overlap never hold messages of one key, and with ordering
- * `'none'` no single call does either.
+ * The broker checks every publisher: overlapping calls never contain messages of one key, and with ordering
+ * `'none'` no call contains two messages of one key.
  */
 export class Broker {
   readonly log: Delivery[] = []
@@ -46,7 +46,7 @@ export class Broker {
     return new BrokerPublisher(this, options)
   }
 
-  /** The ids of all deliveries, resends too, in the order in which they came; of one key, if given. */
+  /** The ids of all deliveries, resends included, in the order of arrival; of one key, if given. */
   ids(key?: string): string[] {
     return this.log.flatMap(({ message }) => (key === undefined || message.key === key ? [message.id] : []))
   }
@@ -56,7 +56,7 @@ export class Broker {
     return [...new Set(this.ids(key))]
   }
 
-  /** Resolves when this many different messages have come. */
+  /** Resolves when this many different messages have arrived. */
   async received(count: number, limitMs?: number): Promise<void> {
     await until(
       async () => this.firstIds().length >= count,
@@ -93,7 +93,7 @@ export class Broker {
 export class BrokerPublisher implements Publisher {
   readonly ordering: 'none' | 'per-key'
   readonly owner: string
-  /** What the publisher does; may be changed at any time. */
+  /** The behavior of the publisher, which may be changed at any time. */
   respond: Respond
   closed = 0
   readonly #broker: Broker
@@ -141,13 +141,13 @@ export function rejected(
   return { status: 'rejected', error, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) }
 }
 
-/** Refuses these, for as long as they are in the set, and accepts all others. */
+/** Refuses the messages in the set, as long as they are in it, and accepts all others. */
 export function refusing(ids: ReadonlySet<string>, options: { retryable: boolean }): Respond {
   return (call) =>
     call.messages.map((message) => (ids.has(message.id) ? rejected(options) : call.accept(message)))
 }
 
-/** A gate that is closed until it is opened: how tests hold a publisher in the middle of its work. */
+/** A gate that is closed until it is opened, with which tests stop a publisher in the middle of its work. */
 export class Gate {
   readonly #opened = Promise.withResolvers<void>()
   #waiting = 0
@@ -162,7 +162,7 @@ export class Gate {
     this.#opened.resolve()
   }
 
-  /** Resolves when this many have come to the gate. */
+  /** Resolves when this many calls have reached the gate. */
   async reached(count = 1): Promise<void> {
     await until(
       async () => this.#waiting >= count,

@@ -19,7 +19,7 @@ export class DeliveryLog {
 
   entries(): LogEntry[] {
     if (!existsSync(this.file)) return []
-    // The last line may be on its way.
+    // The last line may be incomplete, because it is being written.
     const lines = readFileSync(this.file, 'utf8').split('\n').slice(0, -1)
     return lines.map((line) => JSON.parse(line) as LogEntry)
   }
@@ -32,7 +32,7 @@ export class DeliveryLog {
     for (const entry of entries) appendFileSync(this.file, `${JSON.stringify(entry)}\n`)
   }
 
-  /** What a consumer that drops duplicates gets of a key. */
+  /** The deliveries of a key that a consumer sees if it drops duplicates. */
   bodiesOf(key: string): string[] {
     const seen = new Map<string, string>()
     for (const entry of this.deliveries())

@@ -3,19 +3,19 @@ import { afterAll, expect, inject, test } from 'vitest'
 import { made } from './hostile-values.ts'
 import './provided.ts'
 
-/** The most time that one case may take: far more than any needs, even on a busy machine. */
+/** The maximum time of one case: far more than any case needs, even on a busy machine. */
 const CASE_MS = 20_000
 
-/** Of each test file: the files share this module, since they are not isolated. */
+/** The state of each test file: the files share this module, because they are not isolated. */
 const ran = new Map<string, number>()
 /** The first case that took too long: the cases after it, in search of a smaller one, are not run. */
 let late: Error | undefined
 
 /**
- * A property as a test. Each run of the suite takes a seed of its own, which is printed; `npm run fuzz -- --seed S` replays
+ * A property as a test. Each run of the suite uses a new seed, which is printed; `npm run fuzz -- --seed S` replays
  * it, and `--long` runs many more cases.
  *
- * Beside what the property itself expects, every case must end in time, and must leave the prototypes of the language as
+ * Besides what the property expects, every case must end in time, and must leave the prototypes of the language as
  * they were. An unhandled rejection or an exception outside of a case fails the run, as in any test.
  *
  * @param cases the number of cases of a short run.
@@ -41,7 +41,7 @@ export function fuzz<T>(
   })
 }
 
-/** Rejects where the case continues for too long. A case without a promise costs no timer. */
+/** Rejects if the case takes too long. A case without a promise costs no timer. */
 async function inTime(outcome: unknown, described: () => string): Promise<void> {
   if (!(outcome instanceof Promise)) return
   let timer: NodeJS.Timeout | undefined

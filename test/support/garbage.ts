@@ -4,7 +4,7 @@ import { openTransactions } from './mysql-status.ts'
 import type { Root, Row, Target } from './target.ts'
 import { until } from './until.ts'
 
-/** What a test puts into the table of parked messages. Instants are seconds ago; negative: ahead. */
+/** A row that a test inserts into the table of parked messages. Instants are seconds ago; negative values are ahead. */
 export interface ParkedRow {
   readonly id: string
   readonly key?: string
@@ -13,10 +13,10 @@ export interface ParkedRow {
   readonly deliverAgo?: number
 }
 
-/** Rows for a collector to find, written as the tables hold them, and what it has left of them. */
+/** Writes rows for a collector as the tables contain them, and reads the rows that the collector has left. */
 export class Garbage {
   readonly #target: Target
-  /** Of the whole server, on MySQL and MariaDB. */
+  /** A setting of the whole server, on MySQL and MariaDB. */
   readonly #lock = `txbox ${randomUUID()}`
   #letGo: (() => Promise<void>) | undefined
 
@@ -24,7 +24,7 @@ export class Garbage {
     this.#target = target
   }
 
-  /** The name of one of our tables. */
+  /** The name of a table of txbox. */
   table(name: string): string {
     return this.#target.outboxTable.replace(/outbox$/, name)
   }
@@ -92,7 +92,7 @@ export class Garbage {
     }
   }
 
-  /** `key from` of all that version buffers hold. */
+  /** `key from` of all messages in version buffers. */
   async bufferedKeys(): Promise<readonly string[]> {
     const rows = await this.#target.sql(
       `select ${this.#name('key')}, from_version from ${this.table('waiting')} order by ${this.#name('key')}, from_version`,
@@ -114,7 +114,7 @@ export class Garbage {
     return row!
   }
 
-  /** Deleting a claim does this first: each row of it, by a trigger. Until the next call. */
+  /** Sets what a trigger does before each claim is deleted, until the next call. */
   async onDelete(what: 'nothing' | 'fails' | 'waits' | { sleepMs: number }): Promise<void> {
     const postgres = this.#target.engine === 'postgres'
     const inbox = this.table('inbox')
@@ -135,7 +135,7 @@ export class Garbage {
     }
   }
 
-  /** The next batch locks its rows and goes no further until it is let go; by a transaction of this root. */
+  /** Stops the next batch after it has locked its rows, until it is released; uses a transaction of this root. */
   async holdBatch(root: Root): Promise<{ letGo(): Promise<void> }> {
     await this.onDelete('waits')
     const holder = await root.begin()
@@ -176,7 +176,7 @@ export class Garbage {
       : `do sleep(${what.sleepMs / 1000})`
   }
 
-  /** Somebody who watches over the server, and ends each batch that takes longer than this. @returns ends the watch */
+  /** Kills each batch that takes longer than this, like an administrator. @returns a function that ends the watch */
   endLongBatches(ms: number): () => Promise<void> {
     let watching = true
     const watch = async (): Promise<void> => {
@@ -197,7 +197,7 @@ export class Garbage {
   }
 
   async clear(): Promise<void> {
-    // Of a test that failed.
+    // A failed test may have left a held batch.
     await this.#letGo?.()
     await this.onDelete('nothing')
     for (const table of ['inbox', 'outbox', 'parked', 'redrives', 'leases', 'waiting', 'versions']) {
@@ -205,7 +205,7 @@ export class Garbage {
     }
   }
 
-  /** Batches of collectors that the server is carrying out: the transactions of all others. */
+  /** Batches of collectors that the server is running: the transactions of all other connections. */
   async runningBatches(): Promise<readonly { id: unknown; transaction: unknown }[]> {
     if (this.#target.engine === 'postgres') {
       const rows = await this.#target.sql(

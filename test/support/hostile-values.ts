@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 
-/** Stands in every generated payload, and must never show in an error or a log. */
+/** A text in every generated payload, which must never appear in an error or a log. */
 export const SECRET = 'correct-horse-battery-staple'
 
-/** What a hostile getter, trap or `toJSON` throws: it may come out as it is, since it is the caller's own. */
+/** The error of a hostile getter, trap or `toJSON`. It may reach the caller unchanged, because the caller threw it. */
 export class Tripwire extends Error {
   constructor() {
     super('tripwire')
@@ -136,12 +136,12 @@ const MAKERS: readonly (() => unknown)[] = [
   () => new Date(Number.NaN),
   () => new Date(8.64e15),
   () => new Date(-8.64e15),
-  // oxlint-disable-next-line no-array-constructor, unicorn/no-new-array -- holes are what is meant
+  // oxlint-disable-next-line no-array-constructor, unicorn/no-new-array -- holes are intended
   () => new Array(3),
   () => Object.assign(['a', 'b'], { toJSON: () => SECRET }),
-  // oxlint-disable-next-line no-new-wrappers -- a boxed text is what is meant
+  // oxlint-disable-next-line no-new-wrappers -- a boxed string is intended
   () => new String('boxed'),
-  // oxlint-disable-next-line no-new-wrappers -- a boxed number is what is meant
+  // oxlint-disable-next-line no-new-wrappers -- a boxed number is intended
   () => new Number(7),
   () => nested(10_000),
   () => Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`m${n}`, n])),
@@ -187,8 +187,8 @@ function revoked<T extends object>(target: T): T {
 }
 
 /**
- * A value that misbehaves when somebody looks at it, as its number: the library that generates and prints the cases looks
- * at values too. `fuzz` puts the value itself in its place.
+ * The number of a value that misbehaves when it is read: the library that generates and prints the cases reads
+ * values too. `fuzz` replaces the number by the value.
  */
 class Misbehaving {
   readonly #index: number
@@ -255,7 +255,7 @@ export function anything(): fc.Arbitrary<unknown> {
   )
 }
 
-/** A value that JSON can hold, with hostile names and texts, and the secret in it. */
+/** A value that JSON can represent, with hostile names and texts, and the secret in it. */
 export function hostileJson(): fc.Arbitrary<unknown> {
   const { value } = fc.letrec<{ value: unknown }>((tie) => ({
     value: fc.oneof(
@@ -278,7 +278,7 @@ export function withOwnMembers<V>(members: readonly (readonly [string, V])[]): R
   return Object.fromEntries(members)
 }
 
-/** An object whose named members are good or hostile, with or without members that there are not. */
+/** An object whose named members are valid or hostile, with or without unknown members. */
 export function hostileRecord(
   good: Readonly<Record<string, fc.Arbitrary<unknown>>>,
 ): fc.Arbitrary<Record<string, unknown>> {

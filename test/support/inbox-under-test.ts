@@ -17,17 +17,17 @@ import type { Root, Target } from './target.ts'
 export type Message = AnyMessage
 export type Handler<R = unknown> = InboxHandler<TransactionHandle, AnyMessage, R>
 
-/** The two ways to deliver a message: in the caller's transaction, and in one that the inbox opens. */
+/** The two ways to deliver a message: in the caller's transaction, and in a transaction that the inbox opens. */
 export const WAYS = ['process', 'run'] as const
 export type Way = (typeof WAYS)[number]
 
-/** An inbox with a consumer of its own, so that tests do not see each other's claims and effects. */
+/** An inbox with its own consumer, so that tests do not see each other's claims and effects. */
 export class InboxUnderTest {
   readonly consumer: string
   readonly inbox: Inbox<TransactionHandle>
   readonly #target: Target
   readonly #root: Root
-  /** How often `handle` was called, in transactions that were rolled back too. */
+  /** The number of calls of `handle`, rolled back transactions included. */
   calls = 0
 
   constructor(target: Target, root: Root, options: Partial<InboxOptions<Message>> = {}) {
@@ -53,7 +53,7 @@ export class InboxUnderTest {
     return way === 'process' ? this.process(message, fn) : this.inbox.run(message, fn)
   }
 
-  /** As a consumer does it by hand: begin, process, commit; roll back whatever was thrown. */
+  /** Processes a message as a consumer does: begin, process, commit; roll back after any error. */
   async process<R = string>(
     message: Message,
     fn: Handler<R> = this.handle as unknown as Handler<R>,
@@ -70,7 +70,7 @@ export class InboxUnderTest {
     return outcome
   }
 
-  /** As `process`, and redelivers while the database asks for it. Conflicts are counted in `conflicts`. */
+  /** Like `process`, but redelivers as long as the database reports conflicts, which `conflicts` counts. */
   async processUntilSettled<R = string>(message: Message, fn?: Handler<R>): Promise<InboxOutcome<R>> {
     for (;;) {
       try {

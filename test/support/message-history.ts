@@ -1,39 +1,39 @@
 import type { BacklogMessage, OutboxMessage } from '@txbox/core'
 import type { RelayWitness } from './mortal-relay.ts'
 
-/** What became of one message so far. Counted, not switched: of two answers from the database either may come first. */
+/** The events of one message so far. They are counted, because two answers of the database may arrive in any order. */
 interface Fate {
   readonly id: string
   readonly key: string | undefined
   readonly deliverAt: Date | undefined
   rolledBack: boolean
   committed: boolean
-  /** The broker has got it. */
+  /** The broker has received the message. */
   accepted: boolean
-  /** It has been taken out of the backlog, as accepted. */
+  /** The message was removed from the backlog as accepted. */
   settled: boolean
   deaths: number
   redrives: number
   discards: number
-  /** When the last redrive of it had been answered. */
+  /** When its last redrive was answered. */
   redrivenAt: number
 }
 
 /**
- * All that happens to some messages, and what of it should not have: a message that is published after it was settled,
+ * Records the events of some messages, and finds violations: a message that is published after it was settled,
  * while it is dead, too early, once too often, or before its predecessor in the order of its key.
  */
 export class MessageHistory implements RelayWitness {
   readonly violations: string[] = []
   readonly died: (owner: string) => void
   readonly #fates = new Map<string, Fate>()
-  /** The fates of a key that have an order, in it. */
+  /** The fates of the ordered messages of a key, in order. */
   readonly #ordered = new Map<string, Fate[]>()
-  /** When the read began by which a relay has a message in its hands, by relay and id. */
+  /** When the read began with which a relay got a message, by relay and id. */
   readonly #inHand = new Map<string, number>()
   readonly #attempts: number
   #instant = 0
-  /** Redrives that are in flight: what they put back may be published before they are answered. */
+  /** Redrives in flight: their messages may be published before the redrives are answered. */
   redriving = 0
 
   constructor(attempts: number, died: (owner: string) => void) {
@@ -45,7 +45,7 @@ export class MessageHistory implements RelayWitness {
     return ++this.#instant
   }
 
-  /** They have been stored, in this order, by a transaction that is open. */
+  /** Must be called for each message that an open transaction has stored, in order. */
   stored(id: string, key: string | undefined, deliverAt: Date | undefined): void {
     const fate: Fate = {
       ...{ id, key, deliverAt, rolledBack: false, committed: false, accepted: false, settled: false },
@@ -84,7 +84,7 @@ export class MessageHistory implements RelayWitness {
     for (const id of ids) this.#fates.get(id)!.discards += 1
   }
 
-  /** A relay hands it to its publisher, behind those of the same call. */
+  /** Must be called when a relay passes the message to its publisher, behind the other messages of the same call. */
   tried(owner: string, { id, attempt }: OutboxMessage, before: readonly OutboxMessage[]): void {
     const fate = this.#fates.get(id)
     if (fate === undefined) return this.#violation(`${id} was never stored`)
@@ -102,7 +102,7 @@ export class MessageHistory implements RelayWitness {
       if (other === fate) break
       if (other.rolledBack || other.accepted || isDead(other)) continue
       if (before.some((message) => message.id === other.id)) continue
-      // Put back while this one was in the relay's hands already.
+      // It was redriven while the relay already had this message.
       if (other.redrives > 0 && other.redrivenAt >= readAt) continue
       this.#violation(`${id} is published before ${other.id} of its key ${fate.key}`)
     }
@@ -113,17 +113,17 @@ export class MessageHistory implements RelayWitness {
     if (fate !== undefined) fate.accepted = true
   }
 
-  /** The ids of those that are dead now. */
+  /** The ids of the current dead letters. */
   dead(): string[] {
     return this.#all((fate) => isDead(fate) && fate.discards === 0)
   }
 
-  /** Those that were committed, and are neither published nor dead nor discarded. */
+  /** The committed messages that are neither published nor dead nor discarded. */
   lost(): string[] {
     return this.#all((fate) => fate.committed && !fate.accepted && !isDead(fate))
   }
 
-  /** Those that were put back or discarded more often than they died. */
+  /** The messages that were redriven or discarded more often than they died. */
   touchedTwice(): string[] {
     return this.#all(({ deaths, redrives, discards }) => redrives + discards > deaths)
   }
@@ -141,7 +141,7 @@ export class MessageHistory implements RelayWitness {
   }
 }
 
-/** Also when it has been discarded. */
+/** Includes discarded messages. */
 function isDead({ deaths, redrives }: Fate): boolean {
   return deaths > redrives
 }

@@ -25,14 +25,14 @@ export function statementsOf(sql: string): readonly string[] {
     .filter((statement) => statement !== '')
 }
 
-/** One of our tables, quoted, in this schema or under this prefix. */
+/** The quoted name of a table of txbox, in this schema or with this prefix. */
 export function tableIn(target: Target, where: string, name: string): string {
   return target.engine === 'postgres'
     ? `"${where.replaceAll('"', '""')}".${name}`
     : `\`${(where + name).replaceAll('`', '``')}\``
 }
 
-/** What the tables look like: columns with their types, defaults and collations, and indexes. Without the schema's name. */
+/** Describes the tables: columns with their types, defaults and collations, and indexes; without the schema's name. */
 export async function shapeOf(target: Target, where: string): Promise<readonly string[]> {
   const rows =
     target.engine === 'postgres'
@@ -59,7 +59,7 @@ export async function shapeOf(target: Target, where: string): Promise<readonly s
     .toSorted()
 }
 
-/** A row of each table that a migration has made, so that the next one meets it. */
+/** A row for each table of a migration, so that the next migration runs on filled tables. */
 const ROWS: Readonly<Record<number, readonly (readonly [table: string, columns: string, values: string])[]>> =
   {
     1: [['inbox', 'consumer, KEY, correlation_id, processed_at, expires_at', "'c', 'k', 'r', NOW, NOW"]],

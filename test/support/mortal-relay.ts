@@ -16,22 +16,22 @@ import {
   type TransactionHandle,
 } from '@txbox/core'
 
-/** What a relay does step by step. */
+/** The steps of a relay. */
 export type RelayStep = 'read' | 'readDue' | 'publish' | 'settle' | 'settleParked'
 export const RELAY_STEPS: readonly RelayStep[] = ['read', 'readDue', 'publish', 'settle', 'settleParked']
 
-/** Where a relay dies: at the n-th time that it comes to a step, before the step is carried out or before its answer. */
+/** Where a relay dies: at the n-th occurrence of a step, before the step is executed or before its answer. */
 export interface Death {
   readonly step: RelayStep
   readonly nth: number
   readonly phase: 'before' | 'answered'
 }
 
-/** What somebody who looks over its shoulder sees of a relay. */
+/** Observes the steps of a relay. */
 export interface RelayWitness {
-  /** It has these in its hands now, by a read that began at this instant. */
+  /** The relay has read these messages, by a read that began at this instant. */
   reads(owner: string, messages: readonly BacklogMessage[], begunAt: number): void
-  /** The database has carried this out. */
+  /** The database has executed this step. */
   settles(accepted: readonly string[], buried: readonly string[]): void
   /** Instants, in order. */
   now(): number
@@ -39,8 +39,8 @@ export interface RelayWitness {
 }
 
 /**
- * A database and a publisher for one relay that dies in this process as it would by SIGKILL: from then on it gets no
- * answer any more and nothing that it asks for happens. What is on its way to the server at that moment still happens.
+ * A database and a publisher for one relay that dies in this process as if by SIGKILL: from then on the relay gets no
+ * answers, and none of its requests is executed. A request that is in flight at that moment is still executed.
  */
 export class MortalRelay {
   readonly owner: string
@@ -51,7 +51,7 @@ export class MortalRelay {
   readonly #die: () => void
   readonly #witness: RelayWitness
   readonly #counts = new Map<RelayStep, number>()
-  /** The ids of what it has read, by table and number. */
+  /** The ids of the messages that it has read, by table and number. */
   readonly #ids = new Map<string, string>()
 
   constructor(
@@ -147,7 +147,7 @@ export class MortalRelay {
       renew: (leases, ttlMs) => this.#alive(() => inner.renew(leases, ttlMs)),
       holders: (prefix) => this.#alive(() => inner.holders(prefix)),
       sweep: (prefix, olderThanMs) => this.#alive(() => inner.sweep(prefix, olderThanMs)),
-      // A dead one gives nothing back; it only has to let go of its connection, which is this process's.
+      // A dead relay releases no lease; it must only close its connection, which belongs to this process.
       release: async (leases, cutOff) =>
         this.#dead ? Promise.reject(new Error('dead')) : inner.release(leases, cutOff),
       close: () => inner.close(),
@@ -169,7 +169,7 @@ export class MortalRelay {
       return await work()
     } finally {
       if (diesOfIt()) this.#die()
-      // oxlint-disable-next-line no-unsafe-finally -- whatever came of it, nobody is told
+      // oxlint-disable-next-line no-unsafe-finally -- a dead relay gets no result and no error
       if (this.#dead) await silence()
     }
   }

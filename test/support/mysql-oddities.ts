@@ -4,7 +4,7 @@ import { poolOf } from './mysql-pool.ts'
 import { kyselyRoot, mysql2Root } from './mysql-roots.ts'
 import type { Root } from './target.ts'
 
-/** Settings of a user's that our statements must not depend on. */
+/** A user's settings on which the statements of txbox must not depend. */
 export const oddRoots: Record<string, (url: string) => Root> = {
   'mysql2 with values as others want them': (url) =>
     mysql2Root(

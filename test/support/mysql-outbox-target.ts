@@ -9,7 +9,7 @@ const OTHERS = 'from information_schema.processlist where db = database() and id
 
 export class MysqlOutboxTarget extends ServerOutboxTarget {
   protected readonly tables = 'txbox_'
-  /** One connection, so that it can leave itself out; a pool, because tests ask in parallel. */
+  /** A pool, because tests query concurrently, with one connection, so that it can exclude itself from the results. */
   #pool: Pool | undefined
 
   protected connect(url: string): void {

@@ -3,7 +3,7 @@ import { inject } from 'vitest'
 import './provided.ts'
 import type { RootOptions } from './target.ts'
 
-/** A pool whose connections tests may kill. `setup`: statements that each new connection begins with. */
+/** A pool whose connections tests may kill. Each new connection first runs the statements `setup`. */
 export function poolOf(url: string, config: PoolOptions, setup: readonly string[] = []): Pool {
   const { hostname, port, username, password, pathname } = new URL(url)
   const pool = createPool({

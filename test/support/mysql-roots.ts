@@ -28,7 +28,7 @@ export function mysql2Root(pool: Pool, options: RootOptions, style: 'promise' | 
     },
     async close() {
       await transactions.rollBackAll()
-      // A connection that a test has cut says so when it is closed.
+      // A connection that a test has cut reports an error when it is closed.
       await db.end().catch(() => undefined)
     },
   }

@@ -4,15 +4,15 @@ import type { Row } from './target.ts'
 export interface TransactionStatus {
   readonly thread: number
   readonly id: string
-  /** It waits for a lock of another. */
+  /** Whether the transaction waits for a lock of another transaction. */
   readonly waits: boolean
   readonly hasWritten: boolean
   readonly text: string
 }
 
 /**
- * The open transactions of the connections to this database. Not from information_schema.innodb_trx: that is a cache,
- * which is not renewed as long as anybody keeps asking.
+ * The open transactions of the connections to this database. information_schema.innodb_trx is not used: it is a cache,
+ * which is not refreshed while it is queried frequently.
  */
 export async function openTransactions(
   sql: (text: string) => Promise<readonly Row[]>,

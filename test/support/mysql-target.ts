@@ -21,7 +21,7 @@ import type {
 } from './target.ts'
 import { until } from './until.ts'
 
-/** The flags and the styles are shared out among the kinds, so that each is there on every rule. */
+/** The flags and the styles are distributed over the kinds, so that every rule is tested with each of them. */
 export const mysqlKinds: readonly HandleKind[] = [
   { name: 'Kysely transaction', library: 'kysely', driver: 'kysely', pipelined: false, joinsBegin: false },
   { name: 'mysql2 connection', library: 'mysql2', driver: 'mysql2', pipelined: false, joinsBegin: false },
@@ -43,7 +43,7 @@ export class MysqlTarget extends ServerTarget {
   readonly costs = { fresh: 1, duplicate: 2, freshBatch: 1, mixedBatch: 2 }
   protected readonly clock = 'utc_timestamp(6)'
   protected readonly usualPort = 3306
-  /** A deadlock: the server rolls the whole transaction back, and what follows commits statement by statement. */
+  /** A deadlock: the server rolls the whole transaction back, and each later statement commits by itself. */
   readonly abortions: Target['abortions'] = {
     'a deadlock': async (tx) => (await this.prepareAbortion(tx))(),
   }
@@ -71,7 +71,7 @@ export class MysqlTarget extends ServerTarget {
   }
 
   waitersMustRetry(): boolean {
-    // The row is read with a lock, which sees what the snapshot does not, and one that waits has no snapshot yet.
+    // The row is read with a lock, which also sees newer rows, and a waiting transaction has no snapshot yet.
     return false
   }
 
@@ -181,7 +181,7 @@ export class MysqlTarget extends ServerTarget {
       const open = await openTransactions((text) => this.sql(text))
       return open.filter(({ waits }) => waits).length
     }
-    // MySQL does not list those that wait before they have changed anything.
+    // MySQL does not list transactions that wait before they have changed anything.
     const [row] = await this.sql(
       `select count(distinct w.requesting_thread_id) as n
        from performance_schema.data_lock_waits as w
@@ -191,11 +191,11 @@ export class MysqlTarget extends ServerTarget {
     return Number(row?.['n'])
   }
 
-  /** A deadlock. The other transaction has written more, so that the server takes this one for the victim. */
+  /** A deadlock. The other transaction has written more, so that the server chooses this one as the victim. */
   async prepareAbortion(tx: TransactionHandle): Promise<() => Promise<unknown>> {
     const [first, second] = [`deadlock-${(this.#deadlocks += 1)}-1`, `deadlock-${this.#deadlocks}-2`]
     await this.sql('insert into counters (name, n) values (?, 0), (?, 0)', [first, second])
-    // Before the other begins: where the snapshot is older than these rows, this is a conflict, and ends here.
+    // Before the other transaction begins: if the snapshot is older than these rows, this is a conflict and ends here.
     await execOn(tx, 'update counters set n = 1 where name = ?', [second])
     const heavy = await this.#pool().getConnection()
     await heavy.beginTransaction()

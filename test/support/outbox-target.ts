@@ -12,14 +12,14 @@ export interface BacklogRow {
   readonly key: string | null
 }
 
-/** A message that may not go now. */
+/** A parked message. */
 export interface ParkedRow {
   readonly shard: number
   readonly id: string
   readonly key: string | null
   readonly attempts: number
   readonly error: string | null
-  /** It will be tried, sooner or later; others wait behind it, or are dead. */
+  /** Whether the message has a time for its next attempt; the others wait behind it, or are dead. */
   readonly due: boolean
   readonly dead: boolean
 }
@@ -31,43 +31,43 @@ export interface ShardLease {
   readonly term: bigint
 }
 
-/** Somebody's open transaction, as the server sees it. Two observations of the same one have the same id. */
+/** An open transaction, as the server sees it. Two observations of the same transaction have the same id. */
 export interface ServerTransaction {
   readonly id: string
-  /** The one that it carries out, or carried out last. */
+  /** The statement that it is running, or ran last. */
   readonly statement: string
 }
 
 /**
- * What tests of the outbox and the relay ask of an engine, beside `Target`. It looks at the database from a connection
- * of its own, in autocommit.
+ * The operations that tests of the outbox and the relay need besides `Target`. They use the database on a separate
+ * connection, in autocommit.
  */
 export interface OutboxTarget {
   /** The outbox as committed, by shard and number. */
   backlog(): Promise<readonly BacklogRow[]>
   /** The parked messages, by shard and place; dead letters too. */
   parked(): Promise<readonly ParkedRow[]>
-  /** How many wait, in the outbox or parked; dead letters do not. */
+  /** The number of waiting messages, in the outbox or parked; dead letters do not count. */
   backlogSize(): Promise<number>
-  /** Resolves when none waits: all have been published and settled, or are dead. */
+  /** Resolves when no message waits: all have been published and settled, or are dead. */
   settled(): Promise<void>
   /** Messages of no interest to the test, in all shards. */
   fill(messages: number): Promise<void>
   leases(): Promise<readonly ShardLease[]>
-  /** All leases that are held, relays' own too, also those that have expired. */
+  /** All leases with an owner, those of relays and expired ones included. */
   heldLeases(): Promise<number>
-  /** Lets all leases expire, or all of one owner, as if he had given no sign of life. */
+  /** Lets all leases expire, or all leases of one owner, as if the owner had not renewed them. */
   expireLeases(owner?: string): Promise<void>
-  /** A shard's lease as one leaves it who got it just now, and will not give it back. */
+  /** Writes a shard's lease as if an owner had just acquired it, and would never release it. */
   lend(shard: number, lease: { owner: string; term: bigint; forMs: number }): Promise<void>
-  /** Open transactions of all others in this database. */
+  /** Open transactions of all other connections to this database. */
   transactions(): Promise<readonly ServerTransaction[]>
-  /** Connections of all others to this database. */
+  /** All other connections to this database. */
   connections(): Promise<number>
-  /** The server ends all connections of others to this database. @returns how many */
+  /** Lets the server end all other connections to this database. @returns how many */
   cutConnections(): Promise<number>
   sql(text: string, parameters?: readonly unknown[]): Promise<readonly Row[]>
-  /** For a process of its own that connects to the same database. */
+  /** The address of the database, for a separate process. */
   url(): string
   /** Empties the outbox and forgets all leases. */
   clear(): Promise<void>

@@ -55,7 +55,7 @@ export class PgliteTarget extends PostgresTarget {
     return this.#pglite
   }
 
-  /** Roots come and go, and the database stays. */
+  /** Closing a root does not close the database. */
   #kysely(): Kysely<object> {
     const pglite = this.#database()
     const shared: DialectPGlite = {
@@ -83,7 +83,7 @@ export class PgliteOutboxTarget extends PostgresOutboxTarget {
   }
 
   override async open(): Promise<void> {
-    // Nothing to connect to.
+    // There is no server to connect to.
   }
 
   override sql(text: string, parameters: readonly unknown[] = []): Promise<readonly Row[]> {

@@ -4,7 +4,7 @@ import { poolOf } from './postgres-pool.ts'
 import { execOn, kyselyRoot, pgRoot } from './postgres-roots.ts'
 import type { Root, Target } from './target.ts'
 
-/** Settings of a user's that our statements must not depend on. */
+/** A user's settings on which the statements of txbox must not depend. */
 export const oddRoots: Record<string, (url: string) => Root> = {
   'pg with type parsers that leave every value text': (url) =>
     pgRoot(poolOf(url, { types: { getTypeParser: () => (text: string) => text } }), {}),
@@ -28,7 +28,7 @@ export const oddRoots: Record<string, (url: string) => Root> = {
     ),
 }
 
-/** PostgreSQL 19 has no other strings any more than those of the standard. */
+/** PostgreSQL 19 supports only strings that conform to the standard. */
 function withOldStrings(pool: Pool): Pool {
   return pool.on('connect', (client) => {
     void client.query(

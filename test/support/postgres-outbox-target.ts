@@ -8,12 +8,12 @@ const OTHERS = "datname = current_database() and pid <> pg_backend_pid() and bac
 
 export class PostgresOutboxTarget extends ServerOutboxTarget {
   protected readonly tables = 'txbox.'
-  /** One connection, so that it can leave itself out; a pool, because tests ask in parallel. */
+  /** A pool, because tests query concurrently, with one connection, so that it can exclude itself from the results. */
   #pool: Pool | undefined
 
   protected connect(url: string): void {
     this.#pool = new Pool({ connectionString: url, max: 1, idleTimeoutMillis: 0 })
-    // The database may be dropped before the connection has gone.
+    // The database may be dropped before the connection is closed.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => void client.on('error', () => undefined))
   }

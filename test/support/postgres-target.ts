@@ -36,7 +36,7 @@ export class PostgresTarget extends ServerTarget {
   async create(serverUrl: string): Promise<void> {
     this.adopt(await createDatabase(serverUrl))
     this.#observer = poolOf(this.url, { max: 2 })
-    // Deadlocks are found after a second; a superuser may have it sooner.
+    // By default deadlocks are found after a second; a superuser may shorten this time.
     const { pathname } = new URL(this.url)
     await this.sql(`alter database ${pathname.slice(1)} set deadlock_timeout = '50ms'`).catch(() => undefined)
     await this.createTables()
@@ -50,7 +50,7 @@ export class PostgresTarget extends ServerTarget {
   }
 
   waitersMustRetry(isolation: Isolation): boolean {
-    // The winner's row is not in the snapshot of one who waited: 40001.
+    // The winner's row is not in the snapshot of a delivery that waited: 40001.
     return isolation === 'repeatable read'
   }
 

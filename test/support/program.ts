@@ -13,7 +13,7 @@ export type ProgramName = 'relay' | 'consumer' | 'producer'
 
 /** A program of test/crash/programs in a process of its own, which can be killed and paused for real. */
 export class Program {
-  /** Of all that were started here, dead or alive. */
+  /** The process ids of all programs that were started here, dead or alive. */
   static readonly #pids: [ProgramName, number][] = []
   readonly #process: ChildProcess
   readonly #told: string[] = []
@@ -38,14 +38,14 @@ export class Program {
     return Program.#pids.flatMap(([other, pid]) => (other === name ? [pid] : []))
   }
 
-  /** One that is at work. */
+  /** Starts a program, and resolves when it works. */
   static async started(name: ProgramName, config: ProgramConfig): Promise<Program> {
     const program = new Program(name, config)
     await program.tells('started')
     return program
   }
 
-  /** Resolves when the program has told this, so many times. */
+  /** Resolves when the program has reported this event, so many times. */
   async tells(text: string, times = 1): Promise<void> {
     await until(
       async () => this.#told.filter((told) => told.startsWith(text)).length >= times,
@@ -89,7 +89,7 @@ export class Program {
     this.#process.kill('SIGCONT')
   }
 
-  /** Resolves when the system says that it is stopped, by whomever. */
+  /** Resolves when the operating system reports that the program is stopped. */
   async paused(): Promise<void> {
     await until(
       async () => (await stateOf(this.#process.pid)).startsWith('T'),
@@ -100,8 +100,8 @@ export class Program {
 }
 
 /**
- * Resolves when the server has found out that all programs of this name are gone: a statement that one of them sent
- * last, COMMIT for instance, may be carried out after its death.
+ * Resolves when the server has detected that all programs of this name are gone: the last statement of a program,
+ * such as COMMIT, may be executed after the program's death.
  */
 export async function disconnected(outbox: OutboxTarget, name: ProgramName): Promise<void> {
   const connections = async (): Promise<readonly Row[]> => {

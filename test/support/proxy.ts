@@ -44,24 +44,24 @@ export class Proxy {
     this.#roundTrips = 0
   }
 
-  /** The next statement that matches never reaches the server: the connection is cut instead. */
+  /** Cuts the connection instead of forwarding the next matching statement. */
   cutBefore(statement: RegExp): void {
     this.#faults.push({ statement, at: 'before' })
   }
 
-  /** The next statement that matches is carried out, but its answer never comes: the connection is cut instead. */
+  /** Forwards the next matching statement, and cuts the connection instead of returning its answer. */
   cutAfter(statement: RegExp): void {
     this.#faults.push({ statement, at: 'after' })
   }
 
-  /** The next statement that matches reaches the server as nonsense of the same length, and is refused. */
+  /** Replaces the next matching statement by invalid text of the same length, which the server refuses. */
   garble(statement: RegExp): void {
     this.#faults.push({ statement, at: 'garble' })
   }
 
   /**
-   * The next statement that matches waits here until it is let go. `reached` resolves when it has come; what the client
-   * sends after it waits too.
+   * Holds the next matching statement until it is released. `reached` resolves when the statement has arrived; later
+   * statements of the client wait too.
    */
   hold(statement: RegExp): { reached: Promise<void>; letGo: () => void } {
     const reached = Promise.withResolvers<void>()
@@ -70,7 +70,7 @@ export class Proxy {
     return { reached: reached.promise, letGo: () => gone.resolve() }
   }
 
-  /** Cuts all connections, and every new one at once, as a server does that is gone. Until it is over. */
+  /** Cuts all connections, and every new one at once, like a server that is gone, until the outage ends. */
   refuse(): { over: () => void } {
     this.#refusing = true
     this.cut()

@@ -3,44 +3,44 @@ import { describe, expect, test } from 'vitest'
 import type { OutboxMessage, PublishResult, Publisher } from '@txbox/relay'
 import { failure, outboxMessage, publish, reason, summary } from './publishing.ts'
 
-/** A message as it came out at the other end. */
+/** A message as it arrived. */
 export interface Arrived {
   readonly id: string
   readonly payload: Uint8Array
 }
 
-/** A publisher with what it publishes to, seen from the other end. A new one for each test. */
+/** A publisher and the receiving side of its destination. Each test gets a new one. */
 export interface PublisherUnderTest {
   readonly publisher: Publisher
-  /** What goes there arrives. */
+  /** A topic whose messages arrive. */
   readonly goodTopic: string
-  /** What goes there is refused, to be tried again. */
+  /** A topic whose messages are refused for another attempt. */
   readonly badTopic: string
-  /** What has arrived since it was last asked, in the order of arrival. */
+  /** The messages that have arrived since the last call, in the order of arrival. */
   readonly arrived: () => Promise<readonly Arrived[]>
-  /** Between the publisher and the broker. Only where there is a broker that can be away. */
+  /** The proxy between the publisher and the broker; only if there is a broker that can be unavailable. */
   readonly network?: { cut(): void; down(): Promise<void>; up(): Promise<void> }
 }
 
 const SEED = 4711
 
-/** What every publisher must hold to, so that a relay loses nothing and keeps the order of each key. */
+/** The rules for every publisher, so that a relay loses nothing and keeps the order of each key. */
 export function publisherContract(
   { ordering, canBeAway }: { readonly ordering: 'none' | 'per-key'; readonly canBeAway: boolean },
   open: () => Promise<PublisherUnderTest>,
 ): void {
   describe('results', () => {
-    test('it says what order it keeps', async () => {
+    test('it declares the order that it keeps', async () => {
       const { publisher } = await open()
       expect(publisher.ordering ?? 'none').toBe(ordering)
     })
 
-    test('no messages, no results', async () => {
+    test('a call without messages has no results', async () => {
       const { publisher } = await open()
       expect(await publish(publisher, [])).toEqual([])
     })
 
-    test('O1 O2 O13 what is accepted has arrived, each once, with its id and its bytes; a resend is the same', async () => {
+    test('O1 O2 O13 accepted messages have arrived, each once, with their ids and bytes; a resend is identical', async () => {
       const { publisher, goodTopic, arrived } = await open()
       const messages = payloads.map((payload) =>
         outboxMessage({ topic: goodTopic, payload, contentType: 'application/octet-stream' }),
@@ -52,7 +52,7 @@ export function publisherContract(
       expect(byId(await arrived())).toEqual(byId(messages))
     })
 
-    test('O11 one result each, in the order given; what is refused is rejected, names its message, and does not arrive', async () => {
+    test('O11 each message has one result, in order; a refused message is rejected by name, and does not arrive', async () => {
       const { publisher, goodTopic, badTopic, arrived } = await open()
       const messages = Array.from({ length: 1000 }, (_, n) =>
         outboxMessage({ topic: n % 7 === 0 ? badTopic : goodTopic, key: `key ${n}` }),
@@ -68,7 +68,7 @@ export function publisherContract(
       expect(idsOf(await arrived()).toSorted()).toEqual(good.toSorted())
     })
 
-    test('calls that overlap have their own results', async () => {
+    test('overlapping calls have separate results', async () => {
       const { publisher, goodTopic, badTopic, arrived } = await open()
       const calls = Array.from({ length: 8 }, (_, n) =>
         callOf(n % 2 === 0 ? goodTopic : badTopic, 50, `${n}`),
@@ -85,7 +85,7 @@ export function publisherContract(
   describe('the order of a key', () => {
     const most = ordering === 'per-key' ? Infinity : 1
 
-    test('O3 O4 whatever is refused: a key continues in order up to its first rejection, the rest of it is skipped', async () => {
+    test('O3 O4 whatever is refused, a key continues in order up to its first rejection, and its other messages are skipped', async () => {
       const { publisher, goodTopic, badTopic, arrived } = await open()
       const call = fc.array(
         fc.record({ key: fc.option(fc.nat({ max: 5 }), { nil: undefined }), good: fc.boolean() }),
@@ -115,14 +115,14 @@ export function publisherContract(
   })
 
   describe('stopping', () => {
-    test('aborted before it begins: it throws, and nothing arrives', async () => {
+    test('a call that is aborted before it begins throws, and nothing arrives', async () => {
       const { publisher, goodTopic, arrived } = await open()
       const aborted = AbortSignal.abort(new Error('stop now'))
       expect((await failure(publish(publisher, callOf(goodTopic, 20), aborted))).message).toBe('stop now')
       expect(await arrived()).toEqual([])
     })
 
-    test('O10 aborted while it works: it ends, and what it says was accepted has arrived; the next call works', async () => {
+    test('O10 a call that is aborted while it works ends, and its accepted messages have arrived; the next call works', async () => {
       const { publisher, goodTopic, arrived } = await open()
       await publish(publisher, callOf(goodTopic, 1))
       await arrived()
@@ -138,7 +138,7 @@ export function publisherContract(
       expect(idsOf(accepted).filter((id) => !there.has(id))).toEqual([])
     })
 
-    test('closing twice is closing once', async () => {
+    test('a second close does nothing', async () => {
       const { publisher, goodTopic } = await open()
       await publish(publisher, callOf(goodTopic, 3))
       await Promise.all([publisher.close?.(), publisher.close?.()])
@@ -152,7 +152,7 @@ export function publisherContract(
 /** For a publisher with a broker behind it: an outage is distinguished from a refusal. */
 function brokerAway(open: () => Promise<PublisherUnderTest>): void {
   describe('a broker that is away', () => {
-    test('O6 it throws and rejects nothing; when the broker is back, it works', async () => {
+    test('O6 an unavailable broker makes calls throw and rejects nothing; when the broker is back, calls work', async () => {
       const { publisher, goodTopic, network, arrived } = await open()
       await network!.down()
       const messages = callOf(goodTopic, 10)
@@ -164,7 +164,7 @@ function brokerAway(open: () => Promise<PublisherUnderTest>): void {
       expect(idsOf(await arrived()).toSorted()).toEqual(idsOf(messages).toSorted())
     })
 
-    test('O1 O3 O6 cut again and again: nothing that was accepted is missing, and first copies keep their order', async () => {
+    test('O1 O3 O6 when connections are cut again and again, no accepted message is missing, and first copies keep their order', async () => {
       const { publisher, goodTopic, network, arrived } = await open()
       const messages = Array.from({ length: 3000 }, (_, n) =>
         outboxMessage({ topic: goodTopic, key: `key ${n % 20}` }),
@@ -172,7 +172,7 @@ function brokerAway(open: () => Promise<PublisherUnderTest>): void {
       let failures = 0
       for (let sent = 0; sent < messages.length;) {
         const batch = messages.slice(sent, sent + 500)
-        // Each batch breaks once, a little later than the one before it.
+        // The connection breaks once in each batch, a little later than in the previous batch.
         const cut = failures * 500 === sent ? setTimeout(() => network!.cut(), failures * 4) : undefined
         const results = await publish(publisher, batch).catch(() => undefined)
         clearTimeout(cut)
@@ -208,7 +208,7 @@ function idsOf(messages: readonly { readonly id: string }[]): string[] {
   return messages.map(({ id }) => id)
 }
 
-/** Of each message its bytes; how often it came, too. */
+/** The bytes of each message, and how often it arrived. */
 function byId(messages: readonly Arrived[]): Map<string, string[]> {
   const found = new Map<string, string[]>()
   for (const { id, payload } of messages) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { OutboxMessage, PublishResult, Publisher } from '@txbox/relay'
 
-/** A message as the relay hands it to a publisher. */
+/** A message as the relay passes it to a publisher. */
 export function outboxMessage(message: Partial<OutboxMessage> & { topic: string }): OutboxMessage {
   const payload = message.payload ?? Buffer.from('{"n":1}')
   const text = (): string => new TextDecoder('utf-8', { fatal: true }).decode(payload)
@@ -35,7 +35,7 @@ export async function publish(
   return await publisher.publish(messages, { signal: abort })
 }
 
-/** Each result in one word: how, and if not accepted, whether another attempt is to be made. */
+/** Each result as text: its status, and for a rejection whether another attempt is made. */
 export function summary(results: readonly PublishResult[]): string[] {
   return results.map((result) => {
     if (result.status !== 'rejected') return result.status
@@ -43,12 +43,12 @@ export function summary(results: readonly PublishResult[]): string[] {
   })
 }
 
-/** What a rejection says. */
+/** The reason of a rejection. */
 export function reason(result: PublishResult | undefined): string {
   return result?.status === 'rejected' && result.error instanceof Error ? result.error.message : ''
 }
 
-/** What a promise is rejected with. */
+/** The error of a rejected promise. */
 export async function failure(promise: Promise<unknown>): Promise<Error> {
   const outcome = await promise.then(
     (value) => new Error(`resolved with ${JSON.stringify(value)}`),

@@ -3,16 +3,16 @@ import { isTxboxError, type TxboxErrorCode } from '@txbox/core'
 import { reasonOf } from '@txbox/core/internal'
 import { SECRET, Tripwire } from './hostile-values.ts'
 
-/** The longest message of an error, whatever came in. */
+/** The maximum length of the message of an error, whatever the input was. */
 export const MESSAGE_CHARACTERS = 2048
 
-/** Characters that move the cursor of a terminal, or reorder what stands around them. */
+/** Characters that move the cursor of a terminal, or reorder the text around them. */
 export const UNSEEN = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
 
-/** What came of a call: its result, or what it threw. */
+/** The outcome of a call: its result, or the error that it threw. */
 export type Outcome<R> = { readonly result: R } | { readonly thrown: unknown }
 
-/** Calls, and says what came of it. */
+/** Calls the function. @returns the outcome */
 export function outcomeOf<R>(call: () => R): Outcome<R> {
   try {
     return { result: call() }
@@ -21,7 +21,7 @@ export function outcomeOf<R>(call: () => R): Outcome<R> {
   }
 }
 
-/** The same for a call that answers with a promise. */
+/** Calls the function, which returns a promise. @returns the outcome */
 export async function outcomeOfAsync<R>(call: () => Promise<R> | R): Promise<Outcome<R>> {
   try {
     return { result: await call() }
@@ -30,7 +30,7 @@ export async function outcomeOfAsync<R>(call: () => Promise<R> | R): Promise<Out
   }
 }
 
-/** What was thrown is one of these errors of txbox, fit to be shown; or it is what the caller's own value threw. */
+/** Checks that the error is one of these errors of txbox, safe to be shown, or the error of the caller's own value. */
 export function expectRefusal(thrown: unknown, ...codes: readonly TxboxErrorCode[]): void {
   if (thrown instanceof Tripwire || isRevoked(thrown)) return
   if (!isTxboxError(thrown)) throw new Error(`Not an error of txbox: ${stackOf(thrown)}`, { cause: thrown })
@@ -40,7 +40,7 @@ export function expectRefusal(thrown: unknown, ...codes: readonly TxboxErrorCode
   expectPresentable(reason)
 }
 
-/** Text for a person: bounded, in one line, without control characters, and without what a payload holds. */
+/** Checks that a text is bounded, in one line, without control characters, and without content of a payload. */
 export function expectPresentable(text: string): void {
   const shown = text.slice(0, 3000)
   if (text.length > MESSAGE_CHARACTERS)
@@ -50,7 +50,7 @@ export function expectPresentable(text: string): void {
   if (text.includes(SECRET)) throw new Error(`The secret shows: ${JSON.stringify(shown)}`)
 }
 
-/** The engine's own error about a proxy that its maker has revoked: nobody can look at such a value. */
+/** The engine's own error about a revoked proxy, whose value nobody can read. */
 function isRevoked(thrown: unknown): boolean {
   return thrown instanceof TypeError && thrown.message.includes('proxy that has been revoked')
 }

@@ -1,14 +1,14 @@
 import type { Step } from '../crash/programs/mortal.ts'
 import type { Target } from './target.ts'
 
-/** The statements by which a relay goes from one step to the next, as patterns of their texts. */
+/** The statements between the steps of a relay, as patterns of their texts. */
 export interface RelayStatements {
-  /** It makes itself known by the first one, and takes shards by the second. */
+  /** With the first statement a relay makes itself known; with the second it takes shards. */
   readonly take: string
   readonly renew: string
   readonly read: string
   readonly settle: string
-  /** It has shards, and every other relay can see that. */
+  /** The relay has shards, which every other relay can see. */
   readonly hasTaken: Step
 }
 

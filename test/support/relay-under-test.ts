@@ -61,8 +61,8 @@ export function withRelayStore(
 }
 
 /**
- * A database on which a statement without an answer counts as failed after this many milliseconds, instead of those that
- * the relay asks for: a test need not wait for them. `asked` receives what the relay asked for.
+ * A database on which a statement without an answer counts as failed after this many milliseconds, not after the time
+ * that the relay requests, so that a test need not wait that long. `asked` receives the requested time.
  */
 export function withStatementTimeout(
   { database }: Pick<Root, 'database'>,
@@ -81,7 +81,7 @@ export function withStatementTimeout(
   return { database: { engine: database.engine, [portsKey]: shorter } as never }
 }
 
-/** A relay that looks often, so that tests are quick, and remembers what it told. Stopped at the end of the test. */
+/** A relay that polls often, so that tests are quick, and records its events. It is stopped at the end of the test. */
 export class RelayUnderTest {
   readonly relay: Relay
   readonly #events = new Map<EventName, unknown[]>()
@@ -102,7 +102,7 @@ export class RelayUnderTest {
     onTestFinished(() => this.relay.stop({ timeoutMs: 500 }))
   }
 
-  /** One that is started. */
+  /** Creates and starts a relay. */
   static async started(
     root: Pick<Root, 'database'>,
     publisher: Publisher,
@@ -113,12 +113,12 @@ export class RelayUnderTest {
     return subject
   }
 
-  /** What has been heard so far. */
+  /** The events so far. */
   heard<E extends EventName>(name: E): readonly RelayEvents[E][] {
     return [...(this.#events.get(name) ?? [])] as RelayEvents[E][]
   }
 
-  /** Resolves when an event has been heard this many times. */
+  /** Resolves when an event has been emitted this many times. */
   async hears(name: EventName, times = 1, limitMs?: number): Promise<void> {
     await until(
       async () => this.heard(name).length >= times,
@@ -132,7 +132,7 @@ export class RelayUnderTest {
   }
 }
 
-/** Publishes each message by a call of its own, all in one transaction. @returns their ids */
+/** Publishes each message by a separate call, all in one transaction. @returns their ids */
 export async function publishAll(root: Root, messages: readonly NewMessage[]): Promise<string[]> {
   const transaction = await root.begin()
   const ids = await publishIn(root, transaction, messages)
@@ -140,7 +140,7 @@ export async function publishAll(root: Root, messages: readonly NewMessage[]): P
   return ids
 }
 
-/** Publishes all messages by one call, for tests with many. → their ids */
+/** Publishes all messages by one call, for tests with many messages. @returns their ids */
 export async function publishTogether(root: Root, messages: readonly NewMessage[]): Promise<string[]> {
   const transaction = await root.begin()
   const stored = await outboxOf(root).publish(transaction.tx, messages)
@@ -148,7 +148,7 @@ export async function publishTogether(root: Root, messages: readonly NewMessage[
   return stored.map(({ id }) => id)
 }
 
-/** As `publishAll`, in a transaction that somebody else ends. */
+/** Like `publishAll`, in a transaction that the caller ends. */
 export async function publishIn(
   root: Root,
   transaction: OpenTransaction,

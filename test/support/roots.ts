@@ -18,11 +18,11 @@ export class RootTransactions {
     this.#execOn = execOn
   }
 
-  /** `finish` ends the transaction and gives its connection back. */
+  /** `finish` ends the transaction and releases its connection. */
   add(tx: TransactionHandle, finish: (how: 'commit' | 'rollback') => Promise<void>): OpenTransaction {
     const settings = new Set<string>()
     const exec: OpenTransaction['exec'] = (sql, parameters = []) => {
-      // A setting is the connection's, not the transaction's: its next user must not find it.
+      // A setting belongs to the connection, not to the transaction: the next user of the connection must not get it.
       const setting = /^set session (\w+) =/.exec(sql)?.[1]
       if (setting !== undefined) settings.add(setting)
       return this.#execOn(tx, sql, parameters)
@@ -90,7 +90,7 @@ export function callbackRoot({ db, database, execOn, ready, transact, close }: C
     },
     async close() {
       await transactions.rollBackAll()
-      // A connection that a test has cut says so when it is closed.
+      // A connection that a test has cut reports an error when it is closed.
       await close().catch(() => undefined)
     },
   }

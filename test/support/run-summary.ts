@@ -4,7 +4,7 @@ import { isDeclared } from './skips.ts'
 import { leftToAll, tierOfRun } from './tier.ts'
 
 /**
- * Ends the run's output: what was left out, skips that the ledger does not know, tests that failed before
+ * Ends the run's output with: what was left out, skips that the ledger does not contain, tests that failed before
  * they passed, how long the run took, and as the very last line `N passed, N failed`, which programs read. With CI=true a
  * project without a server and undeclared skips fail the run; what the quick tier leaves out does not.
  */
@@ -21,7 +21,7 @@ export class RunSummary implements Reporter {
     this.#vitest = vitest
     this.#startedAt = performance.now()
     if (vitest.config.watch) return
-    // Servers are stopped, and may complain, after the reporters are through: only the process's end is the end.
+    // Servers are stopped, and may report errors, after the reporters have finished, so this runs when the process ends.
     process.once('exit', () => this.#print())
   }
 
@@ -51,7 +51,7 @@ export class RunSummary implements Reporter {
       )
       if (ci) this.#failed += undeclared.length
     }
-    // Each of them is a race, in the test or in the code: to be looked into, not to be got used to.
+    // Each flaky test is a race in the test or in the code, which must be investigated.
     if (flaky.length > 0) this.#lines.push('FLAKY: failed, then passed:', ...flaky.map(indent))
     for (const project of this.#vitest?.projects ?? []) {
       const { missing, optional } = project.getProvidedContext()
@@ -73,7 +73,7 @@ export class RunSummary implements Reporter {
 
   #print(): void {
     if (this.#failed > 0) process.exitCode = 1
-    // A run that broke down before or after its tests has failed, whatever they say.
+    // A run that fails before or after its tests has failed, whatever the results of the tests are.
     else if (process.exitCode !== undefined && process.exitCode !== 0) this.#failed = 1
     const skipped = this.#skipped > 0 ? `, ${this.#skipped} skipped` : ''
     const last = `${this.#passed} passed, ${this.#failed} failed${skipped}`

@@ -6,13 +6,13 @@ import type { ClaimRow, OpenTransaction, Root, Target } from './target.ts'
 /** A message to the topic of the sender. */
 export type Sent = Partial<NewMessage>
 
-/** An outbox that deduplicates, with a topic of its own, so that tests do not see each other's ids. */
+/** An outbox that deduplicates, with its own topic, so that tests do not see each other's ids. */
 export class SenderUnderTest {
   readonly topic = `topic-${randomUUID()}`
   readonly outbox: Outbox
   readonly #target: Target
   readonly #root: Pick<Root, 'begin'>
-  /** How often the database asked for another attempt. */
+  /** The number of conflicts that the database reported. */
   conflicts = 0
 
   constructor(
@@ -29,7 +29,7 @@ export class SenderUnderTest {
     return { topic: this.topic, payload: {}, ...sent }
   }
 
-  /** In a transaction that somebody else ends. */
+  /** Sends in a transaction that the caller ends. */
   sendIn(transaction: Pick<OpenTransaction, 'tx'>, sent: Sent): Promise<StoredId> {
     return this.outbox.publish(transaction.tx, this.message(sent))
   }
@@ -41,7 +41,7 @@ export class SenderUnderTest {
     )
   }
 
-  /** In a transaction of its own. */
+  /** Sends in a new transaction. */
   send(sent: Sent): Promise<StoredId> {
     return this.#transact((transaction) => this.sendIn(transaction, sent))
   }
@@ -50,7 +50,7 @@ export class SenderUnderTest {
     return this.#transact((transaction) => this.sendAllIn(transaction, sent))
   }
 
-  /** Sends again while the database asks for it. */
+  /** Sends again as long as the database reports conflicts. */
   async sendUntilSettled(sent: Sent): Promise<StoredId> {
     const [outcome] = await this.sendAllUntilSettled([sent])
     return outcome!

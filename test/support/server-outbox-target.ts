@@ -3,10 +3,10 @@ import type { BacklogRow, OutboxTarget, ParkedRow, ServerTransaction, ShardLease
 import type { Row, Target } from './target.ts'
 import { until } from './until.ts'
 
-/** What the outboxes of all databases under test share. A class for each database holds its SQL and its driver. */
+/** The code for the outboxes of all databases under test. A class for each database contains its SQL and its driver. */
 export abstract class ServerOutboxTarget implements OutboxTarget {
   protected readonly target: Target
-  /** What the names of the tables begin with. */
+  /** The prefix of the names of the tables. */
   protected abstract readonly tables: string
   #url = ''
 
@@ -54,7 +54,7 @@ export abstract class ServerOutboxTarget implements OutboxTarget {
 
   async cutConnections(): Promise<number> {
     const cut = await this.endConnections()
-    // Those of the target itself were cut as well: its pool notices when they are used.
+    // The connections of the target itself were cut as well: its pool detects this when they are used.
     for (let connection = 0; connection < 2; connection += 1) {
       const works = (): Promise<boolean> =>
         this.target.sql('select 1').then(
@@ -74,7 +74,7 @@ export abstract class ServerOutboxTarget implements OutboxTarget {
   protected abstract connect(url: string): void
   /** Name, owner and term of the leases of shards that are in force, by name. */
   protected abstract heldRows(): Promise<readonly Row[]>
-  /** @returns how many connections of others were ended */
+  /** @returns the number of other connections that were ended */
   protected abstract endConnections(): Promise<number>
 
   abstract close(): Promise<void>

@@ -11,7 +11,7 @@ import type {
 } from './target.ts'
 import { until } from './until.ts'
 
-/** How a root opens that somebody else might have set up, and a handle that is no open transaction. */
+/** How to open a root with unusual settings, and a handle that is not an open transaction. */
 interface Strangers {
   readonly oddRoots: Readonly<Record<string, (url: string) => Root>>
   readonly strayHandles: Readonly<
@@ -19,7 +19,7 @@ interface Strangers {
   >
 }
 
-/** What the databases under test share. A class for each database holds what differs: its SQL and its drivers. */
+/** The code for all databases under test. A class for each database contains its SQL and its drivers. */
 export abstract class ServerTarget implements Target {
   abstract readonly engine: Target['engine']
   abstract readonly kinds: readonly HandleKind[]
@@ -30,7 +30,7 @@ export abstract class ServerTarget implements Target {
   abstract readonly recoverable: Target['recoverable']
   readonly oddities: readonly string[]
   readonly strayHandles: readonly string[]
-  /** SQL: the database's clock, and the table of effects from whatever schema. */
+  /** SQL for the database's clock, and for the table of effects from any schema. */
   protected abstract readonly clock: string
   protected readonly effectsTable: string = 'effects'
   protected abstract readonly usualPort: number

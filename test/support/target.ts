@@ -17,13 +17,13 @@ export const ISOLATIONS: readonly Isolation[] = [
 
 export type Row = Readonly<Record<string, unknown>>
 
-/** An open transaction, as a caller of the inbox holds it. SQL in tests writes `?` for a parameter, on every engine. */
+/** An open transaction of a caller of the inbox. SQL in tests uses `?` for a parameter, on every engine. */
 export interface OpenTransaction {
   readonly tx: TransactionHandle
   exec(sql: string, parameters?: readonly unknown[]): Promise<readonly Row[]>
   savepoint(name: string): Promise<void>
   rollbackTo(name: string): Promise<void>
-  /** Ends it and gives its connection back. */
+  /** Ends the transaction and releases its connection. */
   commit(): Promise<void>
   rollback(): Promise<void>
 }
@@ -42,17 +42,17 @@ export interface Root {
 export interface RootOptions {
   /** Of all transactions of this root, also those of `run`. @default the server's: READ COMMITTED or REPEATABLE READ */
   readonly isolation?: Isolation | undefined
-  /** Connections. @default 4 */
+  /** The number of connections. @default 4 */
   readonly max?: number
   /** Connects through this proxy instead of directly. */
   readonly through?: Pick<Proxy, 'address'>
   /** Connects as another user, or to another database of the server. */
   readonly as?: { readonly user?: string; readonly database?: string }
-  /** Of the database object, e.g. another schema. */
+  /** Options of the database object, such as another schema. */
   readonly schema?: string
 }
 
-/** One of the libraries, or ways of using one, whose transactions the inbox must take. */
+/** A library, or a way of using one, whose transactions the inbox must accept. */
 export interface HandleKind {
   readonly name: string
   /** 'kysely', 'pg', 'mysql2', or the name of a library in `test/libraries`. */
@@ -102,7 +102,7 @@ export interface ClaimRow {
  */
 export interface Target {
   readonly engine: 'postgres' | 'mysql' | 'mariadb'
-  /** Where the outbox is, for SQL in tests. */
+  /** The name of the outbox, for SQL in tests. */
   readonly outboxTable: string
   /** Round trips. */
   readonly costs: {
@@ -111,14 +111,14 @@ export interface Target {
     readonly freshBatch: number
     readonly mixedBatch: number
   }
-  /** Whether the database asks those who waited for a winner to try again, instead of telling them that he won. */
+  /** Whether a delivery that waited for a winner gets a conflict instead of a duplicate. */
   waitersMustRetry(isolation: Isolation): boolean
   /** Whether a row that is newer than the transaction's snapshot can be neither changed nor locked. */
   refusesNewer(isolation: Isolation): boolean
-  /** An INSERT that finds its key taken holds the row that it found, so that nobody removes it. */
+  /** Whether an INSERT that finds its key claimed locks the existing row, so that no other transaction removes it. */
   readonly failedInsertLocks: boolean
   readonly kinds: readonly HandleKind[]
-  /** Where the server listens. */
+  /** The address of the server. */
   address(): { host: string; port: number }
   open(kind: HandleKind, options?: RootOptions): Root
   /** A root with unusual settings, which must not matter. */
@@ -127,7 +127,7 @@ export interface Target {
   /** The database without connections: `postgres()`. */
   detached(options?: { schema?: string }): Database
   migrate(options?: { schema?: string }): Promise<readonly string[]>
-  /** Writes down that the tables are of a revision that this version does not know yet, or no longer. */
+  /** Records a revision of the tables that this version does not know yet, or no longer. */
   pretendRevision(revision: 'later' | 'earlier'): Promise<void>
   /** SQL through a handle of any kind, for use in handlers. */
   exec(tx: TransactionHandle, sql: string, parameters?: readonly unknown[]): Promise<readonly Row[]>
@@ -149,18 +149,18 @@ export interface Target {
   /** A statement of the transaction that waits for a lock longer than this fails. */
   limitLockWait(transaction: OpenTransaction, ms: number): Promise<void>
   isolationOf(transaction: OpenTransaction): Promise<string>
-  /** Has the transaction changed anything, by the server's own account? */
+  /** Whether the transaction has changed anything, as the server reports. */
   hasWritten(transaction: OpenTransaction): Promise<boolean>
-  /** Ways in which a statement fails and takes the transaction with it. Each rejects with the driver's error. */
+  /** Ways in which a statement fails and aborts the transaction. Each rejects with the driver's error. */
   readonly abortions: Readonly<Record<string, (tx: TransactionHandle) => Promise<unknown>>>
-  /** Brings things to the point where one statement aborts the transaction. → sends that statement at once */
+  /** Prepares a state in which one statement aborts the transaction. @returns a function that sends it at once */
   prepareAbortion(tx: TransactionHandle): Promise<() => Promise<unknown>>
-  /** Ways in which a statement fails, after which a savepoint saves the transaction. */
+  /** Ways in which a statement fails so that a savepoint can recover the transaction. */
   readonly recoverable: Readonly<Record<string, (tx: TransactionHandle) => Promise<unknown>>>
-  /** Does something that only COMMIT refuses. Absent: the engine checks everything at once. */
+  /** Makes a change that only COMMIT refuses. Absent if the engine checks everything at once. */
   failAtCommit?(tx: TransactionHandle): Promise<void>
   isDeadlock(error: unknown): boolean
-  /** Handles that are no open transaction, as users come by them. */
+  /** Handles that are not an open transaction, as users may pass them. */
   readonly strayHandles: readonly string[]
   withStrayHandle(name: string, work: (handle: object) => Promise<void>): Promise<void>
   /** Kills the connection of an open transaction, from the server's side. */
@@ -169,7 +169,7 @@ export interface Target {
 }
 
 /**
- * The kind of handle with which this project runs every rule, and that tests take which need only one: it rotates, so that
+ * The kind of handle with which this project runs every rule, and which tests use that need only one. It rotates, so that
  * each library is the main one of some database.
  */
 export function mainKind(target: Pick<Target, 'kinds'>): HandleKind {
@@ -185,7 +185,7 @@ function usualIsolation(): Isolation {
   return isolation === 'server default' ? ISOLATIONS.at(-1)! : isolation
 }
 
-/** Gives a test file a database of its own: created before its first test, dropped after the last. */
+/** Gives a test file its own database, which is created before its first test and dropped after the last. */
 export function useTarget(options: { migrated: boolean } = { migrated: true }): Target {
   const target = targetOf(inject('engine'))
   beforeAll(async () => {
@@ -239,12 +239,12 @@ export function onEachKind(target: Target, tests: (kind: HandleKind) => void): v
 
 type IsolationTests = (kind: HandleKind, isolation: Isolation) => void
 
-/** The same tests on every kind of handle, at every isolation level: for what the level can make a difference to. */
+/** Runs the same tests on every kind of handle, at every isolation level: for rules that the level can affect. */
 export function onEachKindAndIsolation(target: Target, tests: IsolationTests): void {
   onEachLevel(target, kindsOfTier(target), ISOLATIONS, tests)
 }
 
-/** The same, but that the quick tier runs them at one level: for what should be the same at every level. */
+/** Like `onEachKindAndIsolation`, but the quick tier uses one level: for rules that the level must not affect. */
 export function onEachKindAtUsualIsolation(target: Target, tests: IsolationTests): void {
   onEachLevel(target, kindsOfTier(target), levelsOfTier(), tests)
 }
@@ -254,7 +254,7 @@ export function onEachRootAndIsolation(target: Target, tests: IsolationTests): v
   onEachLevel(target, kindsOfRoots(target), ISOLATIONS, tests)
 }
 
-/** The same, but that the quick tier runs them at one level. */
+/** Like `onEachRootAndIsolation`, but the quick tier uses one level. */
 export function onEachRootAtUsualIsolation(target: Target, tests: IsolationTests): void {
   onEachLevel(target, kindsOfRoots(target), levelsOfTier(), tests)
 }

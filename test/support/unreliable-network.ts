@@ -12,7 +12,7 @@ export class UnreliableNetwork {
   #listener: net.Server | undefined
   #port = 0
   #frozen = false
-  /** How many more requests pass, and what happens at the next one. */
+  /** The number of requests that still pass, and the action at the next one. */
   #limit: { left: number; readonly reached: () => void } | undefined
 
   private constructor(target: { readonly host: string; readonly port: number }) {
@@ -46,7 +46,7 @@ export class UnreliableNetwork {
     if (listener !== undefined) await closed
   }
 
-  /** Takes connections again, at the same address. */
+  /** Accepts connections again, at the same address. */
   async up(): Promise<void> {
     if (this.#listener !== undefined) return
     const listener = net.createServer((client) => this.#connect(client))
@@ -59,15 +59,15 @@ export class UnreliableNetwork {
     this.#port = typeof address === 'object' && address !== null ? address.port : 0
   }
 
-  /** Nothing passes any more, and nobody is told: connections look open, new ones get no answer. */
+  /** Forwards nothing any more, without an error: connections look open, and new ones get no answer. */
   freeze(): void {
     this.#frozen = true
     for (const link of this.#links) pauseBoth(link)
   }
 
   /**
-   * Freezes as soon as a client speaks after so many requests have passed: between two statements. → when that happens;
-   * it may not.
+   * Freezes between two statements: as soon as a client sends data after so many requests. @returns a promise for that,
+   * which may never resolve.
    */
   freezeAfter(requests: number): Promise<void> {
     const reached = Promise.withResolvers<void>()
@@ -75,7 +75,7 @@ export class UnreliableNetwork {
     return reached.promise
   }
 
-  /** What was held back passes now. */
+  /** Forwards the held bytes. */
   thaw(): void {
     this.#frozen = false
     for (const { client, server } of this.#links) {
@@ -85,8 +85,8 @@ export class UnreliableNetwork {
   }
 
   /**
-   * The connections that exist now never pass anything again, and nobody is told; new ones are as good as ever. So it
-   * is after a firewall has forgotten them. → cuts them
+   * The existing connections never forward anything again, without an error; new connections work. This
+   * happens after a firewall has forgotten them. @returns a function that cuts them
    */
   abandon(): { cut(): void } {
     const abandoned = [...this.#links]

@@ -1,4 +1,4 @@
-/** Polls a condition that only the server knows. Fails with what `describe` says when it does not come true. */
+/** Polls a condition that only the server knows. Fails with the text of `describe` if it does not become true. */
 export async function until(
   condition: () => Promise<boolean>,
   describe: () => Promise<string> | string,

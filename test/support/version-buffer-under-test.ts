@@ -13,7 +13,7 @@ import type { Root, Target } from './target.ts'
 export type Payload = { readonly n: number }
 type Options = VersionBufferOptions<TransactionHandle, Payload, number>
 
-/** A version buffer with a consumer of its own. What it applies is an effect: `consumer key from-to`. */
+/** A version buffer with its own consumer. An applied change is an effect: `consumer key from-to`. */
 export class VersionBufferUnderTest {
   readonly consumer = `buffer-${randomUUID()}`
   readonly buffer: VersionBuffer<TransactionHandle, Payload>
@@ -37,7 +37,7 @@ export class VersionBufferUnderTest {
     return this.#target.effect(tx, `${this.consumer} ${key} ${from}-${to}`)
   }
 
-  /** As a consumer does it by hand: begin, process, commit; roll back whatever was thrown. */
+  /** Delivers as a consumer does: begin, process, commit; roll back after any error. */
   async deliver(key: string, from: number, to = from + 1): Promise<VersionBufferOutcome> {
     const transaction = await this.#root.begin()
     try {
@@ -50,7 +50,7 @@ export class VersionBufferUnderTest {
     }
   }
 
-  /** As a broker does it: again and again, while the database asks for it. */
+  /** Delivers as a broker does: again as long as the database reports conflicts. */
   async deliverUntilSettled(key: string, from: number, to = from + 1): Promise<VersionBufferOutcome> {
     for (;;) {
       try {
@@ -61,7 +61,7 @@ export class VersionBufferUnderTest {
     }
   }
 
-  /** What was applied to a key, in order: `0-1`, `1-2`, … */
+  /** The changes that were applied to a key, in order: `0-1`, `1-2`, … */
   async applied(key: string): Promise<string[]> {
     const prefix = `${this.consumer} ${key} `
     const rows = await this.#target.sql('select name from effects where name like ? order by seq', [
@@ -79,7 +79,7 @@ export class VersionBufferUnderTest {
     return Number(row?.['n'])
   }
 
-  /** How far each key of this consumer has come, and how many of its messages are counted as waiting. */
+  /** The version that each key of this consumer has reached, and its count of waiting messages. */
   async positions(): Promise<Record<string, readonly [version: number, waiting: number]>> {
     const postgres = this.#target.engine === 'postgres'
     const [table, key] = postgres ? ['txbox.versions', 'key'] : ['txbox_versions', 'cast(`key` as char)']
@@ -92,7 +92,7 @@ export class VersionBufferUnderTest {
     )
   }
 
-  /** Makes all that waits older than it is. */
+  /** Makes all waiting messages older. */
   async age(ms: number): Promise<void> {
     if (this.#target.engine === 'postgres') {
       await this.#target.sql(

@@ -5,7 +5,7 @@ import type { Pool as PostgresPool } from 'pg'
 import { beforeAll } from 'vitest'
 import type { Isolation, Root, Target } from './target.ts'
 
-/** Tables of a user's. What a version or a time comes back as depends on his driver. */
+/** Tables of a user, whose driver determines the types of versions and times. */
 export interface VersionedTables {
   orders: {
     id: string
@@ -20,7 +20,7 @@ export interface VersionedTables {
   documents: { id: string; body: string; version: number }
 }
 
-/** An order as it is in the database: the version and the time as text. */
+/** An order in the database, with the version and the time as text. */
 export interface OrderRow {
   readonly status: string | null
   readonly total: number
@@ -112,14 +112,14 @@ export class VersionedTablesUnderTest {
   }
 }
 
-/** The tables of a user, beside those of txbox. */
+/** The tables of a user, in the same database as those of txbox. */
 export function useVersionedTables(target: Target): VersionedTablesUnderTest {
   const tables = new VersionedTablesUnderTest(target)
   beforeAll(() => tables.create())
   return tables
 }
 
-/** Kysely on the root that a user has. */
+/** Kysely on the user's root. */
 export function kyselyOf(target: Target, root: Root): Kysely<VersionedTables> {
   if ('isTransaction' in root.db) return root.db as Kysely<VersionedTables>
   if (target.engine === 'postgres') {
@@ -128,7 +128,7 @@ export function kyselyOf(target: Target, root: Root): Kysely<VersionedTables> {
   return new Kysely({ dialect: new MysqlDialect({ pool: (root.db as MysqlPool).pool }) })
 }
 
-/** One transaction at this level. */
+/** Runs one transaction at this level. */
 export function inTransaction<R>(
   db: Kysely<VersionedTables>,
   isolation: Isolation,
@@ -138,7 +138,7 @@ export function inTransaction<R>(
   return db.transaction().setIsolationLevel(level).execute(work)
 }
 
-/** What a promise rejects with. */
+/** The error of a rejected promise. */
 export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     (value) => {

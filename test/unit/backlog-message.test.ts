@@ -32,8 +32,8 @@ async function lengths(
   return { asked, taken: messages.map(({ id, payload }) => [id, payload.length]) }
 }
 
-describe('of rows with payloads that are only measured', () => {
-  test('O13 as many are taken as fit, to the byte, and no payload of another is read', async () => {
+describe('rows of which only the payload sizes were read', () => {
+  test('O13 as many rows are taken as fit, to the byte, and no other payload is read', async () => {
     const payloads = ['abc', 10, 20, '\\303\\244', 5]
     for (const [mostBytes, fitting] of [
       [12, 1],
@@ -60,11 +60,11 @@ describe('of rows with payloads that are only measured', () => {
     }
   })
 
-  test('O13 the first is taken however large it is', async () => {
+  test('O13 the first row is taken, however large it is', async () => {
     expect((await lengths([50, 1], 10)).taken).toEqual([['0', 50]])
   })
 
-  test('one that has gone before its payload is read is left out', async () => {
+  test('a row that is deleted before its payload is read is left out', async () => {
     expect((await lengths([5, 6, 'abc'], 100, ['0'])).taken).toEqual([
       ['1', 6],
       ['2', 3],

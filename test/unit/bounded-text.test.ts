@@ -5,13 +5,13 @@ import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
 
-/** What a message may hold to fill a log, or to write lines of its own into it. */
+/** Content of a message that would fill a log, or forge lines in it. */
 const HOSTILE = `\r\n2026-01-01 ERROR \u001B[31m${'x'.repeat(1_000_000)}`
 const constructed: unknown = JSON.parse(JSON.stringify({ constructor: { name: HOSTILE } }))
 
 function expectBounded(text: string): void {
   expect(text.length).toBeLessThan(700)
-  // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+  // oxlint-disable-next-line no-control-regex -- control characters are searched for
   expect(text).not.toMatch(/[\u0000-\u001F\u007F-\u009F\u2028\u2029]/)
 }
 
@@ -69,7 +69,7 @@ describe('text from a message in the message of an error is bounded, in one line
 })
 
 describe('nameOf', () => {
-  test('names the class of an object, and not what a message says that it is', () => {
+  test('names the class of an object, and not a class that a message claims', () => {
     expect(nameOf(new Map())).toBe('an object of class Map')
     expect(nameOf(constructed)).toBe('an object')
     expect(nameOf(Object.create(null))).toBe('an object')

@@ -58,7 +58,7 @@ describe('canonicalJson, by RFC 8785', () => {
     expect(canonicalJson(number)).toBe(written)
   })
 
-  test('what it writes is the same value, and writing that again changes nothing', () => {
+  test('the result is the same value, and canonicalizing it again changes nothing', () => {
     const property = fc.property(fc.jsonValue(), (value) => {
       const text = canonicalJson(value)
       expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)))
@@ -67,7 +67,7 @@ describe('canonicalJson, by RFC 8785', () => {
     fc.assert(property)
   })
 
-  test('toJSON is honoured, and undefined members are left out', () => {
+  test('toJSON is called, and undefined members are left out', () => {
     expect(canonicalJson({ at: new Date(0), b: undefined, a: { toJSON: () => [1] } })).toBe(
       '{"a":[1],"at":"1970-01-01T00:00:00.000Z"}',
     )
@@ -77,7 +77,7 @@ describe('canonicalJson, by RFC 8785', () => {
     expect(canonicalJson(JSON.parse('{"__proto__":1,"a":2}'))).toBe('{"__proto__":1,"a":2}')
   })
 
-  test('objects of classes count by their members, also without a prototype', () => {
+  test('objects of classes are written by their members, also without a prototype', () => {
     class Money {
       readonly amount = 1
     }

@@ -22,7 +22,7 @@ function copy(at: number, id: string, more: Partial<Copy> = {}): Copy {
   return { at, id, key: 'a', relay: 'relay-1.1', calledAtMs: ms, recordedAtMs: ms + 5, digest: 'd', ...more }
 }
 
-/** Two messages of one key, published in order, each with its claim and its effect: nothing is wrong. */
+/** A correct run: two messages of one key, published in order, each with its claim and its effect. */
 function evidence(change: Partial<Evidence> = {}): Evidence {
   const copies = change.copies ?? [copy(0, 'one'), copy(1, 'two')]
   const first = new Map<string, Copy>()
@@ -63,7 +63,7 @@ function violated(change: Partial<Evidence>): readonly CheckName[] {
   return judge(evidence(change)).flatMap(({ check, violations }) => (violations.length > 0 ? [check] : []))
 }
 
-test('nothing is wrong: no check is violated', () => {
+test('a correct run violates no check', () => {
   expect(violated({})).toEqual([])
 })
 
@@ -145,7 +145,7 @@ for (const [title, change, checks] of WRONG) {
   })
 }
 
-test('a dead letter that was driven again has no order', () => {
+test('a dead letter that was redriven has no order', () => {
   const copies = [copy(0, 'two'), copy(1, 'one')]
   const queueFull = { kind: 'fault' as const, name: 'queue-full', text: '', fromMs: 0, toMs: 60_000 }
   const deadLetters = [{ id: 'one', error: 'refused' }]
@@ -153,7 +153,7 @@ test('a dead letter that was driven again has no order', () => {
   expect(violated({ copies, timeline: [queueFull] })).toEqual(['order'])
 })
 
-test('a check that looked at nothing is not said to hold', () => {
+test('a check without any observations does not count as passed', () => {
   const verdicts = [
     { looked: 7, violations: [] },
     { looked: 0, violations: [] },
@@ -161,7 +161,7 @@ test('a check that looked at nothing is not said to hold', () => {
   expect(held(verdicts)).toBe('1 checks hold, 1 had nothing to look at')
 })
 
-test('a scheduled message that comes early is found', () => {
+test('a scheduled message that is published early is found', () => {
   const [id, scheduled] = message('one', 1)
   const committed = new Map<string, Committed>([
     [id, { ...scheduled, deliverAtMs: 200_000 }],
@@ -170,7 +170,7 @@ test('a scheduled message that comes early is found', () => {
   expect(violated({ committed })).toEqual(['scheduled'])
 })
 
-test('what a failover lost need not be published, and may be', () => {
+test('a message that a failover lost may be published, but need not be', () => {
   const lost = new Map([message('two', 2)])
   const committed = new Map([message('one', 1)])
   expect(violated({ committed, lost })).toEqual([])

@@ -7,7 +7,7 @@ import type { TimelineEvent } from '../../chaos/driver/timeline.ts'
 const order: Violation = { check: 'order', text: 'Change 2 came after change 5.' }
 const published: Violation = { check: 'published', text: '3 messages are gone.' }
 
-test('a violation that is not sought does not hide one that is', async () => {
+test('a violation of another check does not hide a violation of the sought check', async () => {
   const found = await unlessSought(
     order,
     ({ check }) => check === 'published',
@@ -16,7 +16,7 @@ test('a violation that is not sought does not hide one that is', async () => {
   expect(found).toEqual([order, published])
 })
 
-test('the other checks are not asked when the first one finds what is sought', async () => {
+test('the other checks do not run if the first one finds the sought violation', async () => {
   const rest = (): never => {
     throw new Error('asked')
   }

@@ -15,14 +15,14 @@ for (const plant of PLANTS) {
   }
 }
 
-test('a plant whose text is not there, or is there twice, fails loudly', () => {
+test('a plant whose text is missing, or occurs twice, fails with an error', () => {
   const [plant] = PLANTS
   const replacement = { package: 'relay', file: 'flight.js', find: 'two', replace: 'three' } as const
   expect(() => replaced(plant!, replacement, 'one')).toThrow('0 times, not once')
   expect(() => replaced(plant!, replacement, 'two and two')).toThrow('2 times, not once')
 })
 
-test('each plant has a bug, and faults to show it', () => {
+test('each plant has a bug, and faults that reveal it', () => {
   for (const { replacements, worker, faults } of PLANTS) {
     expect(replacements.length > 0 || worker !== undefined).toBe(true)
     expect(faults.length).toBeGreaterThan(0)

@@ -77,7 +77,7 @@ test('a run without samples or faults has a page too', () => {
   expect(toHtml(result({ events: [], samples: [], durationMs: 0 }))).not.toMatch(/NaN|Infinity|undefined/)
 })
 
-test('a check without anything to look at is not green, in the page and in the table', () => {
+test('a check without observations is not green, in the page and in the table', () => {
   expect(toHtml(result())).toContain('<td class="none">nothing to look at</td>')
   expect(toHtml(result())).toContain(
     `No violation: ${NAMES.length - 1} checks hold, 1 had nothing to look at.`,
@@ -87,7 +87,7 @@ test('a check without anything to look at is not green, in the page and in the t
   )
 })
 
-test('the axis has a few round seconds', () => {
+test('the axis has a few labels at round seconds', () => {
   expect(ticks(61_000)).toEqual([0, 10, 20, 30, 40, 50, 60])
   for (const durationMs of [0, 900, 6000, 61_000, 1_017_000, 86_400_000]) {
     expect(ticks(durationMs).length).toBeLessThanOrEqual(9)

@@ -44,7 +44,7 @@ test('the smallest set of faults is found, and the kinds that were never injecte
   }
 })
 
-test('the command that is printed is one that the command line takes, and repeats the last failing run', async () => {
+test('the printed command is valid on the command line, and repeats the last failing run', async () => {
   for (const plant of [undefined, 'no-fence', 'trust-expired-lease']) {
     const words = ['--database', 'mysql', '--faults', FAULTS.join(',')]
     const given = parseArguments(plant === undefined ? words : [...words, '--plant', plant])
@@ -78,7 +78,7 @@ test('a violation of another check does not count as the same failure', async ()
   expect(lines.join('\n')).toContain('another violation, which does not count. Shard 3 has stood still.')
 })
 
-test('no try begins that would end after the time, and the smallest set until then is the result', async () => {
+test('no try begins that would exceed the time limit, and the smallest set so far is the result', async () => {
   let ms = 0
   const tried: RunOptions[] = []
   const fails = failsWith(['kill'], tried)

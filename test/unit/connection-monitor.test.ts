@@ -28,20 +28,20 @@ test.each(Object.entries(EFFECTS))('I7 %s: %s', (sql, effect) => {
   expect(effectOf(sql, false)).toBe(effect)
 })
 
-test('I7 two statements in one text are open to doubt, where the connection runs both', () => {
+test('I7 two statements in one text count as uncertain if the connection runs both', () => {
   expect(effectOf('select 1; commit', true)).toBe('unknown')
   expect(effectOf('begin; commit', true)).toBe('begins, and more')
   expect(effectOf('select 1; commit', false)).toBe('none')
 })
 
-test('I7 however many comments stand before it, a statement is told in no time', () => {
+test('I7 a statement is recognized quickly, however many comments precede it', () => {
   const startedAt = performance.now()
   expect(effectOf(`${'/* a */ '.repeat(5000)}create table t (a int)`, false)).toBe('unknown')
   expect(performance.now() - startedAt).toBeLessThan(1000)
 })
 
 test.each([1213, 1020, 1206])(
-  'I7 after error %i the transaction is gone until one is begun or ended',
+  'I7 after error %i the transaction is gone until a BEGIN, COMMIT or ROLLBACK',
   (errno) => {
     const monitor = new MonitoredConnection(() => Promise.resolve())
     monitor.sent('begins')
@@ -59,7 +59,7 @@ test.each([1213, 1020, 1206])(
   },
 )
 
-test('I7 after a lock wait that timed out it may be gone; after another error only the server knows', () => {
+test('I7 after a lock wait timeout the transaction may be gone; after another error only the server knows', () => {
   const monitor = new MonitoredConnection(() => Promise.resolve())
   for (const [errno, rolledBack] of [
     [1062, 'no'],

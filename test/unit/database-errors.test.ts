@@ -76,7 +76,7 @@ describe.each([
     expect(text.length).toBeLessThan(700)
   })
 
-  test('that cannot be read is no conflict, and comes out as it is', () => {
+  test('that cannot be read is not a conflict, and is rethrown unchanged', () => {
     const hostile = new Proxy(new Error('mine'), {
       get() {
         throw new Error('A getter threw.')
@@ -90,7 +90,7 @@ describe.each([
   })
 })
 
-test('a conflict with another node of a group lasts longer than others', () => {
+test('a conflict with another node of a group counts as lasting', () => {
   const group = Object.assign(new Error('rolled back'), { errno: 3101 })
   const deadlock = Object.assign(new Error('deadlock'), { errno: 1213 })
   expect(mysql.isLastingConflict(group)).toBe(true)

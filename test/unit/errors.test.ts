@@ -35,7 +35,7 @@ describe.each(classes)('%o', (TheError, code, retryable) => {
   })
 })
 
-test('RetryLaterError says when', () => {
+test('RetryLaterError contains the time of the retry', () => {
   expect(new RetryLaterError({ retryAfterMs: 5000 })).toMatchObject({ retryAfterMs: 5000, retryable: true })
   expect(new RetryLaterError().retryAfterMs).toBe(0)
   for (const retryAfterMs of [-1, Number.NaN, Infinity]) {
@@ -43,7 +43,7 @@ test('RetryLaterError says when', () => {
   }
 })
 
-test('errors are recognised across duplicate installs, and nothing else is', async () => {
+test('errors are recognized across duplicate installs, and no other value is', async () => {
   // A second copy of the module, as a second installation has it.
   const path = import.meta.resolve('@txbox/core').replace(/index\.js$/, 'errors.js')
   const copy = (await import(`${path}?copy`)) as typeof core

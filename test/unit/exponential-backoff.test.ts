@@ -31,7 +31,7 @@ test('defaults: 10 attempts, the first pause half a second to a second', () => {
   expect([policy.delayMs(1, () => 0), policy.delayMs(2, () => 0)]).toEqual([500, 1000])
 })
 
-test('a minMs above the default maxMs moves it', () => {
+test('a minMs above the default maxMs raises maxMs', () => {
   expect(exponentialBackoff({ minMs: 600_000 }).delayMs(5, () => 0)).toBe(300_000)
 })
 

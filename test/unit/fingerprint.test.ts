@@ -14,21 +14,21 @@ function shuffled(value: unknown, swap: () => boolean): unknown {
 }
 
 describe('K7 fingerprint', () => {
-  test('K7 it does not depend on the order of object members', () => {
+  test('K7 the fingerprint does not depend on the order of object members', () => {
     const property = fc.property(fc.jsonValue(), fc.infiniteStream(fc.boolean()), (payload, swaps) => {
       expect(of(shuffled(payload, () => swaps.next().value))).toBe(of(payload))
     })
     fc.assert(property)
   })
 
-  test('K7 it survives a trip through JSON', () => {
+  test('K7 the fingerprint stays the same after a round trip through JSON', () => {
     const property = fc.property(fc.jsonValue(), (payload) => {
       expect(of(JSON.parse(JSON.stringify(payload)))).toBe(of(payload))
     })
     fc.assert(property)
   })
 
-  test('K7 two payloads have the same one exactly when they are equal as JSON', () => {
+  test('K7 two payloads have the same fingerprint exactly when they are equal as JSON', () => {
     const canonical = (value: unknown): string => JSON.stringify(sorted(value))
     const property = fc.property(
       fc.jsonValue({ maxDepth: 2 }),
@@ -53,7 +53,9 @@ describe('K7 fingerprint', () => {
     ['a number and its neighbour', 0.1, 0.1 + Number.EPSILON],
     ['bytes and text', new TextEncoder().encode('a'), 'a'],
   ]
-  test.for(different)('K7 it tells %s', ([, one, other]) => expect(of(one)).not.toBe(of(other)))
+  test.for(different)('K7 the fingerprint distinguishes %s', ([, one, other]) =>
+    expect(of(one)).not.toBe(of(other)),
+  )
 
   const equal: [string, unknown, unknown][] = [
     ['1 and 1.0', JSON.parse('1'), JSON.parse('1.0')],
@@ -63,7 +65,9 @@ describe('K7 fingerprint', () => {
     ['a Date and its text', { at: new Date(0) }, { at: '1970-01-01T00:00:00.000Z' }],
     ['a Buffer and a Uint8Array', Buffer.from('a'), new TextEncoder().encode('a')],
   ]
-  test.for(equal)('K7 it takes %s for equal', ([, one, other]) => expect(of(one)).toBe(of(other)))
+  test.for(equal)('K7 the fingerprint treats %s as equal', ([, one, other]) =>
+    expect(of(one)).toBe(of(other)),
+  )
 
   const cycle: Record<string, unknown> = {}
   cycle['a'] = { b: cycle }
@@ -86,7 +90,7 @@ describe('K7 fingerprint', () => {
     expect(() => of(payload)).toThrow(InvalidMessageError)
   })
 
-  test('K7 the same value twice is no cycle', () => {
+  test('K7 the same value twice is not a cycle', () => {
     const part = { a: 1 }
     expect(of([part, part])).toBe(of([{ a: 1 }, { a: 1 }]))
   })
@@ -105,7 +109,7 @@ describe('K7 selected fields', () => {
     )
   })
 
-  test('K7 what is not selected may be anything, even what JSON cannot express', () => {
+  test('K7 a field that is not selected may have any value, even one that JSON cannot express', () => {
     expect(of({ ...order, trace: 1n }, { include })).toBe(of(order, { include }))
   })
 
@@ -136,7 +140,7 @@ describe('K7 selected fields', () => {
     expect(() => of(payload, { include, exclude })).toThrow('none of the fields')
   })
 
-  test('K7 pointers see an object with toJSON as its JSON', () => {
+  test('K7 pointers apply to the JSON of an object with toJSON', () => {
     const order = { id: 7, internal: { cached: 1 }, toJSON: () => ({ id: 7, total: { cents: 100 } }) }
     const parsed: unknown = JSON.parse(JSON.stringify({ order }))
     for (const options of [
@@ -153,7 +157,7 @@ describe('K7 selected fields', () => {
     expect(() => of({ order }, { include: ['/order/internal/cached'] })).toThrow(InvalidMessageError)
   })
 
-  test('K7 a missing field is not taken for its neighbour', () => {
+  test('K7 a missing field is not confused with its neighbor', () => {
     const both = { include: ['/a', '/b'] }
     expect(of({ a: 1 }, both)).not.toBe(of({ b: 1 }, both))
     expect(of({ a: '1\n2' }, both)).not.toBe(of({ a: '1', b: 2 }, both))

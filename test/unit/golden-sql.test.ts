@@ -173,11 +173,11 @@ describe.each(Object.keys(databases))('%s', (database) => {
     await expect(`${text.trim()}\n`).toMatchFileSnapshot(path.join(approved, file))
   })
 
-  test('no approved text is left of a statement that is gone', () => {
+  test('every approved text belongs to an existing statement', () => {
     expect(readdirSync(approved).sort()).toEqual(statements.map(([file]) => file).sort())
   })
 
-  test('every statement is on the tables of the schema or prefix that it is given', () => {
+  test('every statement uses the tables of the configured schema or prefix', () => {
     for (const [name, text] of statementsOn('Else where')) {
       // A question about the server itself names no table of txbox.
       if (!/\b(from|into|update|join)\b/i.test(text)) continue
@@ -191,7 +191,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
   })
 })
 
-/** What may stand before a parenthesis in our SQL and is no function that the search path finds. */
+/** Words before a parenthesis in SQL that are not functions of the search path. */
 const SYNTAX = new Set(
   (
     'and any array as by cast check coalesce conflict copy distinct exists extract filter from greatest group having identity in ' +

@@ -32,14 +32,14 @@ interface Shop {
   }
 }
 
-/** What the server would answer. MySQL and MariaDB are asked for the unique keys of the table before an INSERT. */
+/** The answers of the server. MySQL and MariaDB get a query for the unique keys of the table before an INSERT. */
 const ANSWERS: readonly (readonly [RegExp, object])[] = [
   [/^show index/, { Key_name: 'PRIMARY', Non_unique: 0, Column_name: 'id' }],
   [/^select \*/, { id: 'o1', status: 'open', total: 1, version: 1, changedAt: null, txboxversion: '1' }],
   [/count\(\*\)/, { reason: 'ahead', rows: 0 }],
 ]
 
-/** Writes down each statement. Nothing is ever written, so that a call also asks why. */
+/** Records each statement. No row is ever written, so that a call also queries the reason. */
 class Recorder implements DatabaseConnection {
   readonly texts: string[] = []
 
@@ -123,7 +123,7 @@ describe.each(['postgres', 'mysql'] as const)('%s', (engine) => {
     await expect(`${texts.join(';\n\n')};\n`).toMatchFileSnapshot(path.join(approved, `${name}.sql`))
   })
 
-  test('no approved text is left of a call that is gone', () => {
+  test('every approved text belongs to an existing call', () => {
     expect(readdirSync(approved).sort()).toEqual(
       Object.keys(CALLS)
         .map((name) => `${name}.sql`)

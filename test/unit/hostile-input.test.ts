@@ -23,7 +23,7 @@ class Named {
 }
 Object.defineProperty(Named, 'name', { value: 7 })
 
-test('a class whose static name is no text does not break the text of an error', () => {
+test('a class whose static name is not a string does not break the text of an error', () => {
   expect(nameOf(new Named())).toBe('an object')
   expect(reasonOf(new Named())).toBe('an object')
 })
@@ -32,7 +32,7 @@ test('oneLine keeps its limit when white space has shrunk to it', () => {
   expect(oneLine(`xxxxx${' '.repeat(20)}`, 5)).toBe('xxxx…')
 })
 
-test('headers of a row are an object of texts, or undecodable', () => {
+test('headers of a row are an object of strings, or undecodable', () => {
   for (const text of ['null', '7', '[]', '{"a":1}', '{"a":null}', '{"a":{}}', '{']) {
     expect(decodeHeaders(text), text).toMatchObject({ headers: {}, undecodable: expect.any(String) })
   }
@@ -44,13 +44,13 @@ test('a list of parts is the key that was checked, whatever its toJSON says', ()
   expect(inboxKey(key, 'c')).toEqual(inboxKey(['a', 'b'], 'c'))
 })
 
-test('K5 an id that is a list is no key of a message with a source', () => {
+test('K5 an id that is a list is not a key of a message with a source', () => {
   const draw = messageId() as (message: unknown) => unknown
   expect(() => draw({ id: ['source', 'x'] })).toThrow(InvalidMessageError)
   expect(draw({ source: 'source', id: 'x' })).toEqual(['source', 'x'])
 })
 
-test('a pointer with a lone surrogate is a wrong option', () => {
+test('a pointer with a lone surrogate is an invalid option', () => {
   expect(() => fingerprint({ include: ['/\uD800'] })).toThrow(InvalidOptionError)
 })
 
@@ -97,7 +97,7 @@ test('a list that is far too long is refused before its elements are looked at',
   await expect(outbox.publish({} as never, messages)).rejects.toThrow(InvalidMessageError)
 })
 
-test('N2 a delivery that is no JSON is refused without showing its body, in one line', () => {
+test('N2 a delivery that is not JSON is refused in one line, without its body', () => {
   const content = Buffer.from('correct-horse-battery')
   const properties = { messageId: ESCAPE, contentType: 'application/json' }
   let refusal: unknown
@@ -111,7 +111,7 @@ test('N2 a delivery that is no JSON is refused without showing its body, in one 
   expect(reasonOf(refusal)).not.toContain('correct')
 })
 
-test('a state machine names a wrong state in a short text', () => {
+test('a state machine names an invalid state in a short text', () => {
   const wrong = { a: [`${ESCAPE}${'x'.repeat(100_000)}`] }
   expect(() => stateMachine(wrong as never)).toThrow(/^\P{Cc}{1,1000}$/u)
 })
@@ -120,7 +120,7 @@ test.for<[string[]]>([
   [['migrate', ESCAPE]],
   [['status', `--${ESCAPE}`]],
   [['gc', '--batch-size', ESCAPE.repeat(1000)]],
-])('N2 an argument with control characters is shown, and not obeyed: %j', async ([args]) => {
+])('N2 control characters of an argument are shown escaped: %j', async ([args]) => {
   const { code, stderr } = await txboxHere(args)
   expect(code).toBe(2)
   expect(stderr).not.toContain('\u001B')

@@ -28,7 +28,7 @@ const text = fc.oneof(
     '["a"]',
     '[]',
   ),
-  // What another key would be stored as.
+  // The stored form of another key.
   fc.string({ minLength: 1 }).map((key) => inboxKey([key], 'c').stored),
   fc.string({ minLength: 600, maxLength: 700 }).map((key) => inboxKey(key, 'c').stored),
 )
@@ -43,7 +43,7 @@ describe('inboxKey', () => {
     fc.assert(property, { numRuns: 2000 })
   })
 
-  test('K4 parts that run into each other make other keys', () => {
+  test('K4 parts that are split differently make different keys', () => {
     const property = fc.property(fc.array(text, { minLength: 2, maxLength: 4 }), fc.nat(), (parts, at) => {
       const cut = 1 + (at % (parts.length - 1))
       const joined = [...parts.slice(0, cut - 1), parts[cut - 1]! + parts[cut]!, ...parts.slice(cut + 1)]
@@ -63,14 +63,14 @@ describe('inboxKey', () => {
     fc.assert(property, { numRuns: 1000 })
   })
 
-  test('the text of a key is what people see: the key itself, or a JSON array', () => {
+  test('the text of a key, for people, is the key itself or a JSON array', () => {
     expect(inboxKey('order-7', 'c')).toEqual({ text: 'order-7', stored: 'order-7' })
     expect(inboxKey(['order-7', 'charge'], 'c').text).toBe('["order-7","charge"]')
     const long = 'x'.repeat(600)
     expect(inboxKey(long, 'c').text).toBe(long)
   })
 
-  test('K3 the stored forms stay as they are: claims that were made before an update continue matching', () => {
+  test('K3 the stored forms never change, so that claims from before an update still match', () => {
     const sha256 = (of: string): string => `sha256:${createHash('sha256').update(of).digest('hex')}`
     const long = 'x'.repeat(513)
     expect(inboxKey('x'.repeat(512), 'c').stored).toBe('x'.repeat(512))
@@ -99,19 +99,19 @@ describe('inboxKey', () => {
     ['a\udc00'],
     [['a', '\ud800']],
     [Array.from({ length: 33 }, () => 'a')],
-  ])('K5 %o is no key', ([given]) => {
+  ])('K5 %o is not a valid key', ([given]) => {
     expect(() => inboxKey(given, 'billing')).toThrow(InvalidMessageError)
     expect(() => inboxKey(given, 'billing')).toThrow(/billing/)
   })
 
-  test('K5 a list with a hole is no key', () => {
+  test('K5 a list with a missing element is not a valid key', () => {
     // oxlint-disable-next-line no-sparse-arrays -- what a careless `new Array(2)` is
     expect(() => inboxKey(['a', , 'b'], 'c')).toThrow(InvalidMessageError)
   })
 })
 
 describe('key extractors', () => {
-  test('K6 messageId is the id, with the source when there is one', () => {
+  test('K6 messageId is the id, with the source if there is one', () => {
     const extract = messageId()
     expect(extract({ id: '1' })).toBe('1')
     expect(extract({ id: '1', source: undefined })).toBe('1')
@@ -119,7 +119,7 @@ describe('key extractors', () => {
     expect(extract({ id: '1', correlationId: 'c', type: 't' })).toBe('1')
   })
 
-  test('K5 an empty source is refused when the key is made, and does not vanish', () => {
+  test('K5 an empty source is refused when the key is extracted, and not dropped', () => {
     expect(() => inboxKey(messageId()({ id: '1', source: '' }), 'c')).toThrow(InvalidMessageError)
   })
 
@@ -143,7 +143,7 @@ describe('key extractors', () => {
 })
 
 describe('idempotencyKey', () => {
-  test('I12 it is one for each pair of consumer and key', () => {
+  test('I12 each pair of consumer and key has one idempotency key', () => {
     const property = fc.property(text, key, text, key, (consumer, one, otherConsumer, other) => {
       const same = consumer === otherConsumer && JSON.stringify(one) === JSON.stringify(other)
       const [mine, theirs] = [
@@ -156,7 +156,7 @@ describe('idempotencyKey', () => {
     fc.assert(property, { numRuns: 1000 })
   })
 
-  test('I12 consumer and key do not run into each other', () => {
+  test('I12 consumer and key are kept apart', () => {
     const [one, other] = [idempotencyKey('a', inboxKey('bc', 'c')), idempotencyKey('ab', inboxKey('c', 'c'))]
     expect(one).not.toBe(other)
   })

@@ -21,7 +21,7 @@ class HandClock implements Clock {
   }
 }
 
-test('O7 trust ends before the lease does, by whichever clock says so first', () => {
+test('O7 trust ends before the lease does, by whichever clock reaches the end first', () => {
   const clock = new HandClock()
   const trust = trustFrom(clock, LEASE_MS)
   clock.pass(899)
@@ -32,16 +32,16 @@ test('O7 trust ends before the lease does, by whichever clock says so first', ()
   const slept = trustFrom(clock, LEASE_MS)
   clock.wall += 900
   expect(slept.holds()).toBe(false)
-  // Somebody sets the wall clock back.
+  // The wall clock is set back.
   const setBack = trustFrom(clock, LEASE_MS)
   clock.wall -= 3_600_000
   clock.monotonic += 900
   expect(setBack.holds()).toBe(false)
 })
 
-test('O7 trust counts from when the lease was asked for, also when it is renewed, and not from the answer', async () => {
+test('O7 trust is counted from the request for the lease or its renewal, and not from the answer', async () => {
   const clock = new HandClock()
-  // What takes time here is the answer; real leases are those of test/contract.
+  // Here the answer takes time; test/contract has tests with real leases.
   const slow = async <R>(answer: R): Promise<R> => {
     clock.pass(600)
     return answer
@@ -62,7 +62,7 @@ test('O7 trust counts from when the lease was asked for, also when it is renewed
     { owner: 'me', leaseMs: LEASE_MS, clock },
     { acquired: (one) => held.push(one), lost: () => undefined, failed: () => undefined },
   )
-  // It makes itself known, and takes a shard, at 600; the answer comes at 1200.
+  // The relay makes itself known, and takes a shard, at 600; the answer arrives at 1200.
   await keeper.round()
   clock.pass(299)
   expect(held[0]!.isTrusted).toBe(true)
@@ -72,7 +72,7 @@ test('O7 trust counts from when the lease was asked for, also when it is renewed
   held.length = 0
   await keeper.round()
   const [renewed] = held
-  // The next round asks for the renewal at once, and has the answer 600 later.
+  // The next round requests the renewal at once, and gets the answer 600 later.
   isFree = false
   await keeper.round()
   clock.pass(299)

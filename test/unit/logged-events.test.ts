@@ -59,7 +59,7 @@ describe('N1 with a logger', () => {
     ])
   })
 
-  test('trouble that continues is told at once and then once in a while, with a count', async () => {
+  test('a lasting failure is logged at once and then at intervals, with a count', async () => {
     const { said, logger } = recorder()
     const { events, end } = loggedEvents(logger, lines, { repeatAfterMs: 50 })
     for (let n = 1; n <= 5; n++) events.emit('trouble', { n })
@@ -78,7 +78,7 @@ describe('N1 with a logger', () => {
     end()
   })
 
-  test('a logger that throws, and one without debug, disturb nothing', () => {
+  test('a logger that throws, and a logger without debug, cause no failure', () => {
     const fail = (): never => {
       throw new Error('full disk')
     }
@@ -98,7 +98,7 @@ describe('N1 with a logger', () => {
 })
 
 describe('N1 without a logger', () => {
-  test('the first failure of each kind that nobody hears is a warning of the process', async () => {
+  test('the first failure of each kind without a listener is a process warning', async () => {
     const told = warnings()
     const { events } = loggedEvents(undefined, lines)
     const heard: unknown[] = []
@@ -123,7 +123,7 @@ describe('N1 without a logger', () => {
     expect(told.map(({ code }) => code)).toEqual(['TXBOX_UNHEARD_TROUBLE', 'TXBOX_UNHEARD_ERROR'])
   })
 
-  test('logger: false is silence', async () => {
+  test('logger: false turns off logs and warnings', async () => {
     const told = warnings()
     const { events } = loggedEvents(false, lines)
     events.emit('trouble', { n: 1 })
@@ -132,7 +132,7 @@ describe('N1 without a logger', () => {
   })
 })
 
-test('a logger that is none is refused by name', () => {
+test('an invalid logger is refused by name', () => {
   const given: unknown[] = [
     null,
     {},

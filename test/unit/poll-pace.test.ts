@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { PollPace } from '../../packages/relay/src/polling/poll-pace.ts'
 
-test('news that come without end are few looks, and the first after a quiet time does not wait', async () => {
+test('continuous notifications cause few polls, and the first one after a quiet time does not wait', async () => {
   const pace = new PollPace({ min: 60_000, max: 60_000 })
   const looks: number[] = []
   const poller = (async () => {
@@ -22,7 +22,7 @@ test('news that come without end are few looks, and the first after a quiet time
   expect(wakes).toBeGreaterThan(looks.length)
 })
 
-test('news that come before the poller waits, or while it gathers, are one look', async () => {
+test('notifications that arrive before the poller waits, or while it gathers, cause one poll', async () => {
   const pace = new PollPace({ min: 60_000, max: 60_000 })
   pace.wake()
   pace.wake()
@@ -32,7 +32,7 @@ test('news that come before the poller waits, or while it gathers, are one look'
     pace.wake()
     const gathering = pace.wait().then(() => (over = true))
     await new Promise((resolve) => setImmediate(resolve))
-    // On a machine that is slow it may be over by now.
+    // On a slow machine the pause may already be over.
     gathered = !over
     if (gathered) pace.wake()
     await gathering
@@ -45,7 +45,7 @@ test('news that come before the poller waits, or while it gathers, are one look'
   await quiet
 })
 
-test('under a steady load looks are further apart, and share more messages; at a hundred a second they are not', async () => {
+test('under a steady load polls are less frequent and find more messages; at a hundred messages per second they are not', async () => {
   const pace = new PollPace({ min: 20, max: 500 })
   pace.moved(100)
   expect(pace.isGathering).toBe(false)

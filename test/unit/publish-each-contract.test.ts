@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import { publishEach } from '@txbox/relay'
 import { publisherContract, type Arrived } from '../support/publisher-contract.ts'
 
-// An HTTP endpoint: the path says whether it takes the message.
+// An HTTP endpoint, whose path determines whether it accepts the message.
 publisherContract({ ordering: 'none', canBeAway: false }, async () => {
   const got: Arrived[] = []
   const server = http.createServer((request, response) => {

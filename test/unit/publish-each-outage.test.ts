@@ -59,19 +59,19 @@ for (const [name, error] of Object.entries({
   })
 }
 
-test('O15 a code that is no failure to connect is a rejection', async () => {
+test('O15 an error code that is not a failure to connect is a rejection', async () => {
   const publisher = publishEach(() => Promise.reject(withCode('ERR_INVALID_URL')))
   expect(await publisher.publish(messages('a'), { signal })).toMatchObject([
     { status: 'rejected', retryable: true },
   ])
 })
 
-test('O15 while others are reached, a destination that is away delays its own messages only', async () => {
+test('O15 while other destinations are reached, an unavailable one delays only its own messages', async () => {
   let isAway = true
   const publisher = publishEach(({ topic }) => {
     if (topic === 'away' && isAway) throw withCode('ECONNREFUSED')
   })
-  // The first failure may be an outage of everything.
+  // After the first failure, all destinations may be unavailable.
   await expect(publisher.publish(messages('away'), { signal })).rejects.toThrow(BrokerUnavailableError)
   expect(await publisher.publish(messages('b'), { signal })).toEqual([{ status: 'accepted' }])
   expect(await publisher.publish(messages('away', 'b'), { signal })).toMatchObject([
@@ -82,7 +82,7 @@ test('O15 while others are reached, a destination that is away delays its own me
   expect(await publisher.publish(messages('away'), { signal })).toEqual([{ status: 'accepted' }])
 })
 
-test('O15 where nothing gets through any more, failures are an outage again', async () => {
+test('O15 when no message gets through any more, failures are an outage again', async () => {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   let isUp = true
@@ -93,7 +93,7 @@ test('O15 where nothing gets through any more, failures are an outage again', as
   await publisher.publish(messages('b'), { signal })
   await publisher.publish(messages('away'), { signal })
   isUp = false
-  // For a while nothing has got through.
+  // For a while no message was accepted.
   vi.advanceTimersByTime(1000)
   await expect(publisher.publish(messages('b'), { signal })).rejects.toThrow(BrokerUnavailableError)
   await expect(publisher.publish(messages('away'), { signal })).rejects.toThrow(BrokerUnavailableError)

@@ -3,7 +3,7 @@ import { PublisherOutage } from '../../packages/relay/src/turns/publisher-outage
 
 const latest = (): number => 1
 
-test('O15 calls that were in flight side by side are one failure', () => {
+test('O15 concurrent calls that fail count as one failure', () => {
   const outage = new PublisherOutage()
   expect(outage.admits(0)).toBe(true)
   const pauseMs = outage.failed(0, 10, latest)!
@@ -11,7 +11,7 @@ test('O15 calls that were in flight side by side are one failure', () => {
   expect(outage.waitMs(10)).toBeCloseTo(pauseMs)
 })
 
-test('O15 when a pause ends one call is the probe, and the others wait for its result', () => {
+test('O15 when a pause ends, one call is the probe, and the others wait for its result', () => {
   const outage = new PublisherOutage()
   const pauseMs = outage.failed(0, 10, latest)!
   expect(outage.admits(10 + pauseMs - 1)).toBe(false)
@@ -23,7 +23,7 @@ test('O15 when a pause ends one call is the probe, and the others wait for its r
   expect(outage.admits(probedAt + 2)).toBe(true)
 })
 
-test('O17 a probe that does not end holds up the others for a second at most', () => {
+test('O17 a probe that does not end delays the others for at most a second', () => {
   const outage = new PublisherOutage()
   const probedAt = 10 + outage.failed(0, 10, latest)!
   expect(outage.admits(probedAt)).toBe(true)
@@ -31,7 +31,7 @@ test('O17 a probe that does not end holds up the others for a second at most', (
   expect(outage.admits(probedAt + 1000)).toBe(true)
 })
 
-test('O15 the broker is found again within half of the length of the outage, or 0.5 s, and after 3 s at most', () => {
+test('O15 the broker is found again within half of the outage, at least 0.5 s and at most 3 s', () => {
   for (const lengthMs of [100, 300, 1000, 3000, 10_000, 60_000, 600_000]) {
     const outage = new PublisherOutage()
     // Each probe fails after 5 ms, until the broker is back.

@@ -24,7 +24,7 @@ describe('reasonOf', () => {
     expect(reasonOf(error)).toBe(`fetch failed: connect ECONNREFUSED 127.0.0.1:${port}`)
   })
 
-  test('names what every address of a host answered, once each, and five at most', () => {
+  test('lists each distinct answer of the addresses of a host once, and at most five', () => {
     const cause = new AggregateError(
       [new Error('connect ECONNREFUSED ::1:9'), new Error('connect ECONNREFUSED 127.0.0.1:9')],
       '',
@@ -43,7 +43,7 @@ describe('reasonOf', () => {
     expect(reasonOf(new Error('no answer: connect', { cause }))).toBe('no answer: connect: refused')
   })
 
-  test('follows three levels of causes, and ends in a circle', () => {
+  test('follows three levels of causes, and ends with a circular chain', () => {
     let error = new Error('level 5')
     for (const level of [4, 3, 2, 1, 0]) error = new Error(`level ${level}`, { cause: error })
     expect(reasonOf(error)).toBe('level 0: level 1: level 2: level 3')
@@ -52,7 +52,7 @@ describe('reasonOf', () => {
     expect(reasonOf(circle)).toBe('round: and round')
   })
 
-  test('says something of whatever was thrown', () => {
+  test('describes any thrown value', () => {
     expect(reasonOf('text')).toBe('text')
     expect(reasonOf(undefined)).toBe('undefined')
     expect(reasonOf(null)).toBe('null')
@@ -117,7 +117,7 @@ describe('reasonOf', () => {
 })
 
 describe('oneLine', () => {
-  test('cuts text off, between characters', () => {
+  test('truncates text between characters', () => {
     expect(oneLine('short')).toBe('short')
     expect(oneLine('x'.repeat(200))).toBe('x'.repeat(200))
     expect(oneLine('x'.repeat(201))).toBe(`${'x'.repeat(199)}…`)
@@ -126,7 +126,7 @@ describe('oneLine', () => {
     expect(oneLine('\0'.repeat(1000), 20)).toBe(String.raw`\u0000\u0000\u0000\…`)
   })
 
-  test('shows characters that change the direction of text', () => {
+  test('escapes characters that change the direction of text', () => {
     expect(oneLine('a\u202Eb')).toBe(String.raw`a\u202eb`)
   })
 })

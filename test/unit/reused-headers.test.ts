@@ -37,7 +37,7 @@ for (const [name, messages] of Object.entries(cases)) {
   })
 }
 
-test('it is one object as long as the names are the same, and never that of the message', () => {
+test('the object is reused as long as the names are the same, and is never the object of the message', () => {
   const reused = new ReusedHeaders()
   const [first, second] = [{ a: '1' }, { a: '2' }]
   const object = reused.of(first, undefined)

@@ -2,9 +2,9 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ScanStart, ScanStarts, type OpenWriter, type Scan } from '../../packages/postgres/src/scan-start.ts'
 
-/** What a read takes at most. */
+/** The maximum number of messages of a read. */
 const BATCH = 3
-/** Enough of them that it is worth a look at the writers each time. */
+/** So many deleted rows that a query for open writers is worth its cost each time. */
 const DELETED = 1000
 
 interface Drawn {
@@ -52,7 +52,7 @@ class Table {
     return this.open.map(({ name, prepared }) => ({ writer: name, prepared }))
   }
 
-  /** As a read with a snapshot of now. */
+  /** Reads with a new snapshot. */
   from(shard: number, from: bigint): Drawn[] {
     return [...this.visible]
       .filter((drawn) => drawn.shard === shard && drawn.seq >= from)
@@ -64,7 +64,7 @@ class Table {
   }
 }
 
-/** Who is writing is asked of a server that sees it at one time, and whose answer comes at another. */
+/** A query for open writers, which the server evaluates at one time and answers at a later time. */
 class Server {
   readonly #table: Table
   readonly #asked: { readonly tell: (writers: OpenWriter[]) => void; seen?: OpenWriter[] }[] = []
@@ -95,7 +95,7 @@ class Server {
   }
 }
 
-/** A turn with a shard, step by step, so that anything can come between. */
+/** A turn with a shard, step by step, so that other events can happen in between. */
 class Turn {
   readonly #table: Table
   readonly #starts: ScanStarts
@@ -148,7 +148,7 @@ test('O12 a start of scan never skips a message, however late its transaction co
       const table = new Table()
       const server = new Server(table)
       const starts = new ScanStarts(server.openWriters)
-      // Two of one shard: the old turn of a lease that was lost may still be in flight.
+      // Two turns of one shard: the turn of a lost lease may still be in flight.
       const turns = {
         'turn 1': new Turn(table, starts, 0),
         'turn 2': new Turn(table, starts, 0),
@@ -177,10 +177,10 @@ test('O12 a start of scan never skips a message, however late its transaction co
   expect(moved).toBeGreaterThan(500)
 })
 
-test('O12 what is read while the answer is in flight may have been drawn after a number that is still to come', () => {
+test('O12 a number that is read while the query is in flight may be greater than a number that has not appeared yet', () => {
   const start = new ScanStart()
   const answered = start.look()
-  // Meanwhile somebody draws 5 and waits, another session draws 6 and commits, and 6 is read.
+  // Meanwhile one session draws 5 and waits, another session draws 6 and commits, and 6 is read.
   start.end({ from: 0n, certain: undefined, life: 0 }, 6n, 6n)
   answered([])
   start.end(start.begin(), undefined, undefined)
@@ -190,7 +190,7 @@ test('O12 what is read while the answer is in flight may have been drawn after a
   expect(start.from()).toBeLessThan(5n)
 })
 
-test('O12 who is writing is asked once for all shards, and nobody waits while another asks', async () => {
+test('O12 one query for open writers serves all shards, and no shard waits while another one sends it', async () => {
   const server = new Server(new Table())
   const starts = new ScanStarts(server.openWriters)
   for (const shard of [0, 1, 2]) starts.of(shard).deleted(DELETED)
@@ -206,7 +206,7 @@ test('O12 who is writing is asked once for all shards, and nobody waits while an
   expect(server.questions).toBe(1)
 })
 
-test('O12 after a question that failed another one is asked', async () => {
+test('O12 after a failed query for open writers another query is sent', async () => {
   let questions = 0
   const starts = new ScanStarts(async () => {
     if (++questions === 1) throw new Error('no answer')

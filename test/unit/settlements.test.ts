@@ -12,7 +12,7 @@ function refused(what: BacklogMessage, retryInMs: number | undefined): Refused {
   return { message: what, error: 'no', refusal }
 }
 
-test('O4 a key continues after the last of it that is through, in whatever order they come', () => {
+test('O4 a key continues after its last settled message, in whatever order the results arrive', () => {
   const accepted = [message(7, 'a'), message(3, 'b'), message(9, 'a'), message(8, 'a')]
   expect(parkedSettlement(accepted, [])).toEqual({
     accepted,
@@ -34,12 +34,12 @@ test('O4 a key with a message that is tried again does not continue', () => {
   })
 })
 
-test('O5 a dead message is through', () => {
+test('O5 a dead message counts as settled', () => {
   const dead = refused(message(8, 'a'), undefined)
   expect(parkedSettlement([message(7, 'a')], [dead]).released).toEqual([{ key: 'a', after: 8n }])
 })
 
-test('O11 a scheduled message, and one without a key, lets no key continue, and keeps none from it', () => {
+test('O11 a scheduled message, or one without a key, neither releases nor blocks a key', () => {
   const scheduled = message(5, 'a', false)
   expect(parkedSettlement([scheduled, message(6, undefined)], []).released).toEqual([])
   expect(parkedSettlement([message(4, 'a')], [refused(scheduled, 5)]).released).toEqual([

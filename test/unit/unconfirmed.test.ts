@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Unconfirmed } from '../../packages/rabbitmq/src/unconfirmed.ts'
 
-test('takes out what has a tag, or all up to it, in their order, and each once', () => {
+test('takes out the message with a tag, or all messages up to it, in order, each once', () => {
   const unconfirmed = new Unconfirmed<string>()
   for (const entry of ['one', 'two', 'three', 'four', 'five']) unconfirmed.add(entry)
   expect(unconfirmed.take(3, false)).toEqual(['three'])
@@ -14,7 +14,7 @@ test('takes out what has a tag, or all up to it, in their order, and each once',
   expect(unconfirmed.size).toBe(0)
 })
 
-test('finds those that are like what is asked for, as long as they are there', () => {
+test('finds matching messages while they are present', () => {
   const unconfirmed = new Unconfirmed<string>()
   for (const entry of ['one', 'two', 'three', 'four', 'five']) unconfirmed.add(entry)
   const withO = (entry: string): boolean => entry.includes('o')
@@ -27,7 +27,7 @@ test('finds those that are like what is asked for, as long as they are there', (
   expect(unconfirmed.matching(() => true)).toEqual([])
 })
 
-test('counts tags on when it is cleared', () => {
+test('continues counting tags after it is cleared', () => {
   const unconfirmed = new Unconfirmed<string>()
   unconfirmed.add('one')
   unconfirmed.clear()
@@ -37,7 +37,7 @@ test('counts tags on when it is cleared', () => {
   expect(unconfirmed.take(2, false)).toEqual(['two'])
 })
 
-test('is a Map by tag, whatever is confirmed, and forgets what it has given', () => {
+test('behaves like a Map by tag, whatever is confirmed, and forgets the messages that it has returned', () => {
   const unconfirmed = new Unconfirmed<number>()
   const map = new Map<number, number>()
   let seed = 4711
@@ -52,7 +52,7 @@ test('is a Map by tag, whatever is confirmed, and forgets what it has given', ()
       map.set(last, last)
     }
     const multiple = random(8) === 0
-    // Mostly among the last; now and then one that has long been waiting, or is there no more.
+    // Mostly one of the last messages; sometimes one that has waited for long, or was already removed.
     const tag = Math.max(1, last - random(random(50) === 0 ? 20_000 : 30))
     const expected = multiple ? [...map.keys()].filter((each) => each <= tag) : map.has(tag) ? [tag] : []
     for (const each of expected) map.delete(each)

@@ -27,7 +27,7 @@ test('it has the version and variant of a UUIDv7, and begins with the time in mi
   await fc.assert(property, { numRuns: 50 })
 })
 
-test('by default the time is now', async () => {
+test('the default time is now', async () => {
   const uuidV7 = await freshUuidV7()
   const before = Date.now()
   const time = timeOf(uuidV7())

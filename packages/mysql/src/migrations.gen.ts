@@ -5,8 +5,8 @@ export const MIGRATIONS: readonly { readonly number: number; readonly name: stri
   {
     number: 1,
     name: '0001_inbox',
-    sql: `-- 0001 inbox: one small row a claim. Its primary key is the dedup check.
--- Safe to run again, also after it broke off: every CREATE TABLE commits by itself on MySQL and MariaDB.
+    sql: `-- 0001 inbox: one small row per claim. Its primary key detects duplicates.
+-- Safe to run again, also after an interruption: every CREATE TABLE commits by itself on MySQL and MariaDB.
 
 create table if not exists txbox_migrations (
   number int unsigned not null,
@@ -15,7 +15,7 @@ create table if not exists txbox_migrations (
   primary key (number)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
--- varbinary: keys compare byte for byte. utf8mb4_bin would not do: it pads spaces.
+-- varbinary: keys are compared byte for byte. utf8mb4_bin is not suitable, because it pads with spaces.
 create table if not exists txbox_inbox (
   processed_at datetime(6) not null,
   expires_at datetime(6) not null,
@@ -24,7 +24,7 @@ create table if not exists txbox_inbox (
   correlation_id varchar(255),
   result longtext,
   content_hash varbinary(32),
-  -- Who wrote the row last, where many are claimed at once.
+  -- Identifies the last writer of the row, when many keys are claimed at once.
   claim_token binary(16),
   primary key (consumer, \`key\`),
   -- For the collection of expired claims.
@@ -38,8 +38,8 @@ insert into txbox_migrations (number, title, applied_at) values (1, 'inbox', utc
   {
     number: 2,
     name: '0002_outbox',
-    sql: `-- 0002 outbox: messages on their way out, and the leases of those who relay them.
--- Safe to run again, also after it broke off. Rows are inserted and deleted, never updated.
+    sql: `-- 0002 outbox: messages to publish, and the leases of the relays.
+-- Safe to run again, also after an interruption. Rows are inserted and deleted, never updated.
 
 create table if not exists txbox_outbox (
   seq bigint unsigned not null auto_increment,
@@ -55,7 +55,7 @@ create table if not exists txbox_outbox (
   trace_context text,
   payload longblob not null,
   primary key (shard, seq),
-  -- An AUTO_INCREMENT must lead an index.
+  -- An AUTO_INCREMENT column must be the first column of an index.
   key outbox_seq (seq)
 ) engine = InnoDB row_format = dynamic default character set utf8mb4 collate utf8mb4_bin;
 
@@ -74,22 +74,24 @@ insert into txbox_migrations (number, title, applied_at) values (2, 'outbox', ut
   {
     number: 3,
     name: '0003_parked',
-    sql: `-- 0003 parked: messages that may not go now. They were refused, wait behind one that was, are scheduled, or gave up.
--- Safe to run again, also after it broke off.
+    sql: `-- 0003 parked: messages that must not be published yet: refused ones, messages that wait behind a refused one of
+-- their key, scheduled messages, and dead letters.
+-- Safe to run again, also after an interruption.
 
 create table if not exists txbox_parked (
-  -- Drawn as a message is parked: messages of one key go in the order of their places.
+  -- Assigned when a message is parked: messages of one key are published in the order of their places.
   place bigint unsigned not null auto_increment,
   created_at datetime(6) not null,
-  -- When it is tried; null for one that waits behind another of its key, and for a dead letter.
+  -- When the message is tried; null if it waits behind another message of its key, and for a dead letter.
   due_at datetime(6),
-  -- When it gave up: a dead letter.
+  -- When the message became a dead letter.
   dead_at datetime(6),
-  -- Asked for by its producer: it has no place in the order of its key.
+  -- The time that the producer asked for; a scheduled message has no place in the order of its key.
   deliver_at datetime(6),
   attempts int unsigned not null default 0,
   shard smallint unsigned not null,
-  -- The key that it holds up; null when it holds up none: without a key, scheduled, or dead. Byte for byte, as the id.
+  -- The key that the message blocks; null for a message without a key, a scheduled message, and a dead letter. Compared
+  -- byte for byte, like the id.
   order_key varbinary(1020),
   id varbinary(1020) not null,
   topic varchar(255) not null,
@@ -99,18 +101,18 @@ create table if not exists txbox_parked (
   headers mediumtext not null,
   correlation_id varchar(255),
   trace_context text,
-  -- Why it was refused last.
+  -- The error of the last attempt.
   error text,
   payload longblob not null,
   primary key (place),
   key parked_due (shard, due_at),
   key parked_order (shard, order_key, place),
-  -- Dead letters: by age for their collection, by id for their list and for whoever puts one back.
+  -- Dead letters: by age for the collection, by id for lists and redrives.
   key parked_dead (dead_at),
   key parked_id (id)
 ) engine = InnoDB row_format = dynamic default character set utf8mb4 collate utf8mb4_bin;
 
--- Who put which dead letter back, and when. Stays when the message has gone.
+-- Who redrove which dead letter, and when. A row stays when the message no longer exists.
 create table if not exists txbox_redrives (
   redriven_at datetime(6) not null,
   dead_at datetime(6) not null,
@@ -131,12 +133,12 @@ insert into txbox_migrations (number, title, applied_at) values (3, 'parked', ut
   {
     number: 4,
     name: '0004_version_buffer',
-    sql: `-- 0004 version_buffer: how far each key has come, and the messages that wait for the one before them.
--- Safe to run again, also after it broke off.
+    sql: `-- 0004 version_buffer: the version that each key has reached, and the messages that wait for their predecessors.
+-- Safe to run again, also after an interruption.
 
 create table if not exists txbox_versions (
   version bigint not null,
-  -- How many messages of the key wait: while it is 0, nobody looks for them.
+  -- The number of waiting messages of the key: while it is 0, they are not read.
   waiting int unsigned not null default 0,
   consumer varbinary(400) not null,
   \`key\` varbinary(1020) not null,
@@ -147,11 +149,11 @@ create table if not exists txbox_waiting (
   from_version bigint not null,
   to_version bigint not null,
   received_at datetime(6) not null,
-  -- When it was given up: a dead letter, kept until it is redriven or discarded.
+  -- When the message became a dead letter, which is kept until it is redriven or discarded.
   dead_at datetime(6),
   consumer varbinary(400) not null,
   \`key\` varbinary(1020) not null,
-  -- What its versions were in the program: number, bigint or string.
+  -- The type of the versions in the program: number, bigint or string.
   kind varchar(10) not null,
   reason varchar(20),
   payload longblob not null,
@@ -167,7 +169,7 @@ insert into txbox_migrations (number, title, applied_at) values (4, 'version_buf
     number: 5,
     name: '0005_collections',
     sql: `-- 0005 collections: what the last garbage collection removed, and when.
--- Safe to run again, also after it broke off. One row, which a collector that finds it locked leaves alone.
+-- Safe to run again, also after an interruption. There is one row; a collector that finds it locked skips it.
 
 create table if not exists txbox_collections (
   id tinyint unsigned not null,
@@ -188,7 +190,7 @@ insert into txbox_migrations (number, title, applied_at) values (5, 'collections
     number: 6,
     name: '0006_redrives',
     sql: `-- 0006 redrives: the records of redrives are collected, by age.
--- Safe to run again, also after it broke off: the index is only made where there is none.
+-- Safe to run again, also after an interruption: the index is only created if it does not exist.
 
 set @txbox_step = (
   select case
@@ -201,7 +203,7 @@ set @txbox_step = (
   end
   from information_schema.tables as t
   where t.table_schema = database() and t.table_name = 'txbox_redrives'
-  -- Some servers do not tell capitals from small letters here, but do in names of tables.
+  -- Some servers compare names without case here, but with case in the names of tables.
   order by cast(t.table_name as binary) = cast('txbox_redrives' as binary) desc
   limit 1
 );
@@ -216,11 +218,11 @@ insert into txbox_migrations (number, title, applied_at) values (6, 'redrives', 
   {
     number: 7,
     name: '0007_crashes',
-    sql: `-- 0007 crashes: what was in flight when a relay died, and which messages may have killed it.
--- Safe to run again, also after it broke off: each table is only changed where its columns are missing.
+    sql: `-- 0007 crashes: the messages that were in flight when a relay died, and the messages that may have killed it.
+-- Safe to run again, also after an interruption: each table is only changed if its columns are missing.
 
--- crashes: how many owners in a row died, or were cut off, before what they had in flight was through.
--- in_flight: what the owner has in flight, as the relay notes it.
+-- crashes: the number of owners in a row that died, or were cut off, before their messages in flight were settled.
+-- in_flight: the messages that the owner has in flight, as the relay records them.
 set @txbox_step = (
   select case
     when exists (
@@ -235,7 +237,7 @@ set @txbox_step = (
   end
   from information_schema.tables as t
   where t.table_schema = database() and t.table_name = 'txbox_leases'
-  -- Some servers do not tell capitals from small letters here, but do in names of tables.
+  -- Some servers compare names without case here, but with case in the names of tables.
   order by cast(t.table_name as binary) = cast('txbox_leases' as binary) desc
   limit 1
 );
@@ -243,7 +245,7 @@ prepare txbox_step from @txbox_step;
 execute txbox_step;
 deallocate prepare txbox_step;
 
--- suspect: it was in flight at two deaths in a row, and is tried alone.
+-- suspect: whether the message was in flight at two deaths in a row, and is tried alone.
 -- errors: the last errors, as JSON.
 set @txbox_step = (
   select case
@@ -274,7 +276,7 @@ insert into txbox_migrations (number, title, applied_at) values (7, 'crashes', u
     number: 8,
     name: '0008_buffered_dead_letters',
     sql: `-- 0008 buffered_dead_letters: the dead letters of version buffers are collected, by age.
--- Safe to run again, also after it broke off: the index is only made where there is none.
+-- Safe to run again, also after an interruption: the index is only created if it does not exist.
 
 set @txbox_step = (
   select case
@@ -287,7 +289,7 @@ set @txbox_step = (
   end
   from information_schema.tables as t
   where t.table_schema = database() and t.table_name = 'txbox_waiting'
-  -- Some servers do not tell capitals from small letters here, but do in names of tables.
+  -- Some servers compare names without case here, but with case in the names of tables.
   order by cast(t.table_name as binary) = cast('txbox_waiting' as binary) desc
   limit 1
 );

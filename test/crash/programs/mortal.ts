@@ -27,7 +27,7 @@ export function configOf<C extends ProgramConfig>(): C {
   return JSON.parse(process.argv[2] ?? '{}') as C
 }
 
-/** Tells the test something. */
+/** Reports an event to the test. */
 export function tell(text: string): void {
   process.send?.(text)
 }
@@ -43,7 +43,7 @@ export class Mortal {
     this.#fate = fate
   }
 
-  /** The program is at this point. */
+  /** Must be called when the program reaches this step. */
   reach(point: string): void {
     const step = this.#fate?.step
     if (step !== undefined && 'point' in step && step.point === point) this.#meet(step.nth)
@@ -79,7 +79,7 @@ export class Mortal {
     }
     const options: PoolConfig & { pipeline: boolean } = {
       connectionString: config.url,
-      // By this name a test finds what the server still does for a program that is dead.
+      // By this name a test finds the statements that the server still runs for a dead program.
       application_name: path.basename(process.argv[1] ?? '', '.ts'),
       max,
       pipeline: config.pipeline ?? false,

@@ -11,7 +11,7 @@ import { configOf, Mortal, tell, type ProgramConfig } from './mortal.ts'
 export interface ProducerConfig extends ProgramConfig {
   readonly seed: number
   readonly keys: readonly string[]
-  /** It ends after so many transactions. */
+  /** The number of transactions after which the program ends. */
   readonly transactions: number
   /** Between two of them, so that relays keep up. @default 0 */
   readonly pauseMs?: number
@@ -53,7 +53,7 @@ function onPostgres(): Produce {
 
 async function onMysql(): Promise<Produce> {
   const connection = await mortalMysqlPool(mortal, config, 1).getConnection()
-  // By this lock a test finds out whether the server still does something for a program that is dead.
+  // By this lock a test finds out whether the server still runs a statement of a dead program.
   await connection.query('select get_lock(?, 0)', [`producer ${process.pid}`])
   const outbox = createOutbox({ database: mysql() })
   return async (key) => {

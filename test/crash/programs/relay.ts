@@ -1,4 +1,4 @@
-// A relay whose broker is a file. It tells the file of its leases, of the calls that it begins and of what it delivers.
+// A relay whose broker is a file. It writes to the file its leases, the calls that it begins and the messages.
 import { appendFileSync } from 'node:fs'
 import { createRelay, exponentialBackoff, type OutboxMessage, type Publisher } from '@txbox/relay'
 import { mysql } from '@txbox/mysql'

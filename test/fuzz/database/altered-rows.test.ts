@@ -42,7 +42,7 @@ async function alter(table: string, where: string, altered: readonly Altered[]):
   await outbox.sql(`update ${prefix}${table} set ${text} where ${where}`, values)
 }
 
-/** Drains with a fresh relay. @returns the ids that were published, and the log lines */
+/** Drains with a new relay. @returns the ids that were published, and the log lines */
 async function drain(
   publish: (message: OutboxMessage) => unknown = () => 1,
 ): Promise<{ published: readonly string[]; lines: readonly string[]; errors: RelayEvents['error'][] }> {

@@ -34,7 +34,7 @@ const headers = fc
   )
   .map((list) => withOwnMembers(list.map(([name, value]) => [name.toWellFormed().slice(0, 4000), value])))
 
-/** What publish takes, however odd it looks. */
+/** Valid, but unusual messages for publish. */
 const good = fc.record(
   {
     topic: storableText(),
@@ -54,7 +54,7 @@ const hostile = hostileRecord({
 })
 
 fuzz(
-  'O13 a list is stored as a whole, or not at all; what is stored comes out as it went in',
+  'O13 a list is stored as a whole, or not at all; stored messages are delivered unchanged',
   25,
   fc.tuple(fc.array(good, { maxLength: 6 }), fc.option(hostile)),
   async ([messages, odd]) => {
@@ -144,7 +144,7 @@ const commands = fc.oneof(
     .map((all) => ['dead-letters', 'discard', '--yes', '--'].concat(all)),
 )
 
-fuzz('N2 the command takes any id and any filter', 20, commands, async (args) => {
+fuzz('N2 the command accepts any id and any filter', 20, commands, async (args) => {
   const { code, stdout, stderr } = await txboxHere(args, outbox.url())
   expect([0, 1, 2]).toContain(code)
   expect(OBEYED.test(stdout + stderr), JSON.stringify(stdout + stderr)).toBe(false)
@@ -152,7 +152,7 @@ fuzz('N2 the command takes any id and any filter', 20, commands, async (args) =>
   for (const line of stderr.split('\n')) expect(line.length).toBeLessThanOrEqual(2200)
 })
 
-/** What a publisher may answer that is none. */
+/** Invalid answers of a publisher. */
 const answer = fc.oneof(
   anything(),
   hostileRecord({

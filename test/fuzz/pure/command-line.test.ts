@@ -6,7 +6,7 @@ import { OBEYED, txboxHere } from '../../support/txbox-in-process.ts'
 
 const PASSWORD = 's3cr3t'
 
-/** What the shell can pass: no NUL, and nothing that no UTF-8 is. */
+/** An argument that the shell can pass: valid UTF-8 without NUL. */
 const word = hostileText().map((text) => text.replaceAll('\0', '').toWellFormed())
 
 const COMMANDS = ['migrate', 'relay', 'gc', 'status', 'dead-letters', 'doctor', 'help']
@@ -55,7 +55,7 @@ const args = fc
   )
 
 fuzz(
-  'N2 the command answers any arguments with an exit code and one line',
+  'N2 the command answers any arguments with an exit code and one line of output',
   300,
   fc.tuple(args, fc.option(url)),
   async ([words, database]) => {

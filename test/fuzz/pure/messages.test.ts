@@ -16,12 +16,12 @@ import { expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/refusals
 
 const outbox = createOutbox({ database: postgres() })
 
-/** Without a transaction a good message gets as far as the check of the transaction. */
+/** Without a transaction, a valid message reaches the check of the transaction. */
 const REFUSALS: readonly TxboxErrorCode[] = ['TXBOX_INVALID_MESSAGE', 'TXBOX_UNSUPPORTED_TRANSACTION']
 
 const payload = fc.oneof(hostileJson(), fc.uint8Array(), hostileText())
 
-/** A message to publish, of good and of hostile members. */
+/** A message to publish, with valid and hostile members. */
 const newMessage = hostileRecord({
   topic: hostileText(),
   type: hostileText(),

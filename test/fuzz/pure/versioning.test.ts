@@ -124,7 +124,7 @@ for (const [title, [call, members]] of Object.entries(calls)) {
   )
 }
 
-/** What Kysely says of a column with more than two dots in its name; names are the program's own. */
+/** The error of Kysely for a column with more than two dots in its name; names are the program's own. */
 function isOfKysely(thrown: unknown): boolean {
   return thrown instanceof Error && thrown.message.startsWith('invalid column reference')
 }

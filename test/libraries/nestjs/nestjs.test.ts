@@ -182,14 +182,17 @@ describe.each(LIBRARIES)('NestJS with $name', (library) => {
     },
   )
 
-  test.each(['pay', 'payThroughProxy'] as const)('I3 %s: all of them roll back together', async (way) => {
-    const payments = service()
-    await expect(payments.payAndFail('m', way)).rejects.toThrow('of the caller')
-    expect(await committed(payments)).toEqual({ claims: 0, effects: 0, messages: 0 })
-    expect(await payments[way]('m')).toBe('processed')
-  })
+  test.each(['pay', 'payThroughProxy'] as const)(
+    'I3 %s: claim, effect and message roll back together',
+    async (way) => {
+      const payments = service()
+      await expect(payments.payAndFail('m', way)).rejects.toThrow('of the caller')
+      expect(await committed(payments)).toEqual({ claims: 0, effects: 0, messages: 0 })
+      expect(await payments[way]('m')).toBe('processed')
+    },
+  )
 
-  test('requests at once share the proxy, and each has its own transaction', async () => {
+  test('concurrent requests share the proxy, and each has its own transaction', async () => {
     const payments = service()
     const ids = ['m1', 'm2', 'm3', 'm1', 'm2', 'm3']
     const statuses = await Promise.all(ids.map((id) => payments.payThroughProxy(id)))

@@ -1,4 +1,4 @@
-// The same relay with RabbitMQ, and nobody who listens.
+// The same relay with RabbitMQ, and without listeners.
 import { Pool } from 'pg'
 import { postgres } from '@txbox/postgres'
 import { rabbitmqPublisher } from '@txbox/rabbitmq'

@@ -4,7 +4,7 @@ import { createConnection, type Connection, type RowDataPacket } from 'mysql2/pr
 const PREFIX = 'txbox_test_'
 const HOUR_MS = 3_600_000
 
-/** Creates a database of its own for one test file. Its name tells when, so that leftovers can be recognised. */
+/** Creates a database for one test file. Its name contains the time, so that leftovers can be recognized. */
 export async function createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }> {
   const name = `${PREFIX}${Date.now().toString(36)}_${randomBytes(4).toString('hex')}`
   await onServer(serverUrl, (connection) => connection.query(`create database ${name} character set utf8mb4`))
@@ -16,7 +16,7 @@ export async function createDatabase(serverUrl: string): Promise<{ url: string; 
   }
 }
 
-/** Drops the databases of runs that died. What is younger than an hour may belong to a run beside this one. */
+/** Drops the databases of runs that died. A database younger than an hour may belong to a concurrent run. */
 export async function dropLeftovers(serverUrl: string): Promise<void> {
   await onServer(serverUrl, async (connection) => {
     const [rows] = await connection.query<RowDataPacket[]>(
@@ -27,13 +27,13 @@ export async function dropLeftovers(serverUrl: string): Promise<void> {
       const name = String(row['name'])
       const createdAt = Number.parseInt(name.slice(PREFIX.length), 36)
       if (Number.isNaN(createdAt) || Date.now() - createdAt < HOUR_MS) continue
-      // Somebody else's run may be dropping it too, or it is another user's: then it is his to drop.
+      // Another run may be dropping it too, or it belongs to another user, who must drop it.
       await dropDatabase(connection, name).catch(() => null)
     }
   })
 }
 
-/** Can MariaDB's REPEATABLE READ refuse what is newer than the snapshot? No release before 2024 can. */
+/** Whether MariaDB's REPEATABLE READ can refuse rows newer than the snapshot. No release before 2024 can. */
 export async function hasSnapshotIsolation(serverUrl: string): Promise<boolean> {
   return onServer(serverUrl, async (connection) => {
     const [rows] = await connection.query<RowDataPacket[]>("show variables like 'innodb_snapshot_isolation'")

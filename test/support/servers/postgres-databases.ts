@@ -4,7 +4,7 @@ import { Client } from 'pg'
 const PREFIX = 'txbox_test_'
 const HOUR_MS = 3_600_000
 
-/** Creates a database of its own for one test file. Its name tells when, so that leftovers can be recognised. */
+/** Creates a database for one test file. Its name contains the time, so that leftovers can be recognized. */
 export async function createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }> {
   const name = `${PREFIX}${Date.now().toString(36)}_${randomBytes(4).toString('hex')}`
   await onServer(serverUrl, (client) => client.query(`create database ${name}`))
@@ -34,7 +34,7 @@ async function connectionsClosed(client: Client, database: string): Promise<void
   }
 }
 
-/** Drops the databases of runs that died. What is younger than an hour may belong to a run beside this one. */
+/** Drops the databases of runs that died. A database younger than an hour may belong to a concurrent run. */
 export async function dropLeftovers(serverUrl: string): Promise<void> {
   await onServer(serverUrl, async (client) => {
     const { rows } = await client.query<{ datname: string }>(
@@ -44,7 +44,7 @@ export async function dropLeftovers(serverUrl: string): Promise<void> {
     for (const { datname } of rows) {
       const createdAt = Number.parseInt(datname.slice(PREFIX.length), 36)
       if (Number.isNaN(createdAt) || Date.now() - createdAt < HOUR_MS) continue
-      // Somebody else's run may be dropping it too, or it is another user's: then it is his to drop.
+      // Another run may be dropping it too, or it belongs to another user, who must drop it.
       await client
         .query(`drop database if exists ${client.escapeIdentifier(datname)} with (force)`)
         .catch(() => null)

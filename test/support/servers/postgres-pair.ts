@@ -59,12 +59,12 @@ export class PostgresPair {
     return new PostgresPair(folder, primary, standby, link, await Proxy.to(target), target)
   }
 
-  /** Of the one that is the primary now. */
+  /** The URL of the current primary. */
   get url(): string {
     return `postgres://postgres@127.0.0.1:${this.#proxy.address.port}/postgres`
   }
 
-  /** Resolves when the standby has everything, and lets it fall behind from then on. */
+  /** Resolves when the standby has all rows, and lets it fall behind from then on. */
   async fallBehind(): Promise<void> {
     const [row] = await queryPostgres(this.#primary.port, 'select pg_current_wal_lsn()::text as at')
     const replayed = async (): Promise<boolean> => {
@@ -78,7 +78,7 @@ export class PostgresPair {
     this.#link.refuse()
   }
 
-  /** The primary is gone, and the standby takes its place at the same address. What it has not got is lost. */
+  /** Stops the primary; the standby takes its place at the same address. Rows that the standby does not have are lost. */
   async failOver(): Promise<void> {
     await this.#primary.process.stop()
     await queryPostgres(this.#standby.port, 'select pg_promote(true, 30)')

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import os from 'node:os'
 
-/** Whom a server runs as. */
+/** The user who runs a server. */
 export interface SystemUser {
   readonly uid: number
   readonly gid: number

@@ -17,13 +17,13 @@ export interface ServerSource {
 export interface ServerKind {
   readonly title: string
   readonly sources: readonly ServerSource[]
-  /** What to install when all of them come to nothing. */
+  /** What to install if no source has a server. */
   readonly remedy: string
 }
 
 export type Search = { readonly found: FoundServer } | { readonly missing: string }
 
-/** The first server that a source has. A source that fails is named, and the next one is asked. */
+/** Finds the first server that a source has. A source that fails is named, and the next one is tried. */
 export async function findServer(kind: ServerKind): Promise<Search> {
   const tried: string[] = []
   for (const source of kind.sources) {
@@ -32,7 +32,7 @@ export async function findServer(kind: ServerKind): Promise<Search> {
       if (found !== undefined) return { found }
       tried.push(`${source.name}: none`)
     } catch (error) {
-      // An address that somebody gave by hand must work: another server is not what he asked for.
+      // An address that was set by hand must work: no other server may replace it.
       if (error instanceof AddressUnusableError) throw error
       tried.push(`${source.name}: ${firstLine(error)}`)
     }
