@@ -26,7 +26,7 @@ export function recordedBatches<T>({
     process: (batch, { channel, signal }) => {
       const { promise, resolve, reject } = Promise.withResolvers<void>()
       const end = async (): Promise<void> => (resolve(), turnEnd())
-      const fail = async (error: unknown): Promise<void> => (reject(error as Error), turnEnd())
+      const fail = async (error: unknown): Promise<void> => (reject(error), turnEnd())
       calls.push({ batch, channel, signal, end, fail })
       return isManual ? promise : Promise.resolve()
     },

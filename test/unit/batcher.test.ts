@@ -264,7 +264,7 @@ test('B9 a batch is of one channel and says which', async () => {
 
 test('B9 the channel -0 is the channel 0', async () => {
   const { calls, process } = recordedBatches<number>()
-  const batcher = createBatcher({ process, maxSize: 3, channels: 2, channelOf: (n) => n * 0 })
+  const batcher = createBatcher({ process, maxSize: 3, channels: 2, channelOf: (n) => (n < 0 ? -0 : 0) })
   batcher.add(-1)
   batcher.add(1)
   await batcher.flush()

@@ -1,5 +1,5 @@
 import { hours, type Logger } from '@txbox/core'
-import { OptionChecker } from '@txbox/core/internal'
+import type { OptionChecker } from '@txbox/core/internal'
 import type { BatcherOptions } from './batcher.ts'
 
 export const MAX_BATCH_SIZE = 100_000
