@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createBatcher, InvalidOptionError, type BatcherOptions } from '@txbox/consumer'
 import { runProgram } from '../support/batcher-program.ts'
@@ -5,6 +7,14 @@ import { isSettled, recordedBatches, turnEnd } from '../support/recorded-batches
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
+
+/** The bytes of the heap that are in use after a garbage collection. */
+function heapBytes(): number {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  return process.memoryUsage().heapUsed
+}
 
 const byTens = { channels: 3, channelOf: (n: number) => Math.trunc(n / 10) }
 
@@ -76,6 +86,24 @@ test('B10 a full channel lets others in', async () => {
   expect([0, 1, 10, 11].map((n) => batcher.add(n))).toEqual([true, false, true, false])
   expect(await isSettled(batcher.added(2)), 'the item 0 is being processed').toBe(true)
   expect(await isSettled(batcher.added(12))).toBe(false)
+})
+
+test('B10 a channel without items takes no memory', async () => {
+  vi.useRealTimers()
+  const channels = 20_000
+  const batcher = createBatcher({
+    process: () => undefined,
+    maxSize: 1,
+    channels,
+    channelOf: (n: number) => n,
+  })
+  const before = heapBytes()
+  for (let n = 0; n < channels; n += 1) batcher.add(n)
+  const filledBytes = heapBytes() - before
+  await batcher.flush()
+  const emptyBytes = heapBytes() - before
+  expect(emptyBytes).toBeLessThan(filledBytes / 5)
+  expect(batcher.size).toBe(0)
 })
 
 test.for([-1, 3, 0.5, Number.NaN, Infinity, '0', undefined, null])(
