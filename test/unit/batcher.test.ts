@@ -71,6 +71,16 @@ test('B3 at most concurrency batches are processed at a time', async () => {
   expect(batches()).toEqual([[0], [1], [2], [3]])
 })
 
+test('B3 at most concurrency batches are processed at a time, in all channels together', async () => {
+  const { calls, batches, process } = recordedBatches<number>({ isManual: true })
+  const batcher = createBatcher({ process, maxSize: 1, concurrency: 2, channels: 4, channelOf: (n) => n })
+  for (const n of numbers(4)) batcher.add(n)
+  await turnEnd()
+  expect(batches()).toEqual([[0], [1]])
+  await calls[0]?.end()
+  expect(batches()).toEqual([[0], [1], [2]])
+})
+
 test.for<[string, () => Promise<void>]>([
   ['rejects', () => Promise.reject(new Error('failed'))],
   [

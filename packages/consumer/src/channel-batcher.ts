@@ -220,7 +220,6 @@ export class ChannelBatcher<T> implements Batcher<T> {
     if (this.#isAborted) controller.abort(closingTakesTooLong())
     this.#inFlight.add(controller)
     channel.batchesInFlight += 1
-    channel.stopTimer()
     this.#update(channel)
     const startedAt = performance.now()
     const about = { channel: channel.number, signal: controller.signal }
