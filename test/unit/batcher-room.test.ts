@@ -121,6 +121,14 @@ test('B8 after close add is false, and the rest is processed without lingering',
   expect([batcher.add(4), batcher.size, vi.getTimerCount()]).toEqual([false, 0, 0])
 })
 
+test('B8 close does not wait for the linger time of an item that waits alone', async () => {
+  const { batches, process } = recordedBatches<number>()
+  const batcher = createBatcher({ process, maxSize: 2, lingerMs: 3_600_000 })
+  batcher.add(0)
+  expect(await isSettled(batcher.close())).toBe(true)
+  expect(batches()).toEqual([[0]])
+})
+
 test('B8 close may be called again, and resolves when the first call does', async () => {
   const { calls, process } = recordedBatches<number>({ isManual: true })
   const batcher = createBatcher({ process, maxSize: 2 })
