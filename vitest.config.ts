@@ -32,6 +32,7 @@ function contractOn(
 const SLOW_TESTS = [
   'test/contract/relay-{cut-off,database-failure,dead-letter-selections,drain,history-property,leases,order}.test.ts',
   'test/contract/relay-{order-concurrency,order-property,outage,payloads,rejections,resend,stop}.test.ts',
+  'test/contract/outbox-lock-keys-order.test.ts',
   'test/contract/relay-{suspects,unanswered,refused-settlement,slow-messages,kept-errors,store-locked}.test.ts',
   'test/contract/versioning-buffer-{stress,turns}.test.ts',
   'test/contract/gc-{batches,concurrency}.test.ts',
@@ -50,7 +51,7 @@ const ONE_CONNECTION = [
 /** The rules that depend on the library whose transactions a caller passes. */
 const LIBRARY_RULES = [
   'test/contract/inbox-{aborted,batch,commit,concurrency,conflicts,duplicates,outcome}.test.ts',
-  'test/contract/{outbox-deduplication,outbox-publish,transact}.test.ts',
+  'test/contract/{outbox-deduplication,outbox-lock-keys,outbox-publish,transact}.test.ts',
   'test/libraries/*.test.ts',
 ]
 
@@ -69,16 +70,20 @@ type Engine = 'postgres' | 'mysql' | 'mariadb'
  */
 const LIBRARIES: Readonly<Record<string, readonly [Engine, ...Engine[]]>> = {
   drizzle: ['postgres', 'mysql', 'mariadb'],
+  'drizzle-postgres-js': ['postgres'],
   'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
   knex: ['postgres', 'mysql', 'mariadb'],
   mariadb: ['mariadb', 'mysql'],
+  mikroorm: ['postgres', 'mysql', 'mariadb'],
+  'mikroorm@oldest': ['postgres', 'mysql', 'mariadb'],
+  neon: ['postgres'],
   'pg-promise': ['postgres'],
   'postgres-js': ['postgres'],
   prisma: ['postgres'],
   'sequelize-7': ['postgres', 'mysql', 'mariadb'],
   'sequelize@oldest': ['postgres', 'mysql', 'mariadb'],
-  'sql-transaction': ['postgres'],
-  'sql-transaction-is-open': ['postgres'],
+  'sql-transaction': ['postgres', 'mysql', 'mariadb'],
+  'sql-transaction-is-open': ['mysql', 'mariadb', 'postgres'],
   typeorm: ['postgres', 'mysql', 'mariadb'],
   'typeorm@oldest': ['postgres', 'mysql', 'mariadb'],
 }
@@ -139,10 +144,12 @@ const projects: TestProjectInlineConfiguration[] = [
     provide: DATABASES.pglite,
   }),
   // The helpers of versioned tables take transactions of pg and of Kysely.
-  onServers('library-pglite', ['pglite'], {
-    include: ['test/libraries/*.test.ts', ...ONE_CONNECTION.filter((file) => !file.includes('versioning'))],
-    provide: { ...DATABASES.pglite, library: 'pglite' },
-  }),
+  ...['pglite', 'drizzle-pglite'].map((library) =>
+    onServers(`library-${library}`, ['pglite'], {
+      include: ['test/libraries/*.test.ts', ...ONE_CONNECTION.filter((file) => !file.includes('versioning'))],
+      provide: { ...DATABASES.pglite, library },
+    }),
+  ),
   contractOn('mysql'),
   contractOn('mariadb'),
   ...(['mysql', 'mariadb'] as const).flatMap((engine) => [

@@ -38,7 +38,9 @@ end a checker holds what was committed against what arrived.
   --plant NAME      runs a copy of the packages with a known bug, which the run must find
   --shrink          when the run fails: repeats it with fewer kinds of faults, and prints
                     the command with the smallest set that still fails
-  --shrink-minutes N  how long all these tries may take, 1 to 1440 (default 30)
+  --shrink-minutes N
+                    no try begins that would end after so many minutes, 1 to 1440
+                    (default 30); on a busy machine the last one may end later
   --json FILE       writes the report as JSON
   --html FILE       writes the report as one page with a timeline
   --check           only says whether the programs of the servers are on this machine

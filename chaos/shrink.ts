@@ -2,7 +2,8 @@ import { runChaos, type RunOptions } from './driver/chaos-run.ts'
 import type { RunResult } from './driver/finish.ts'
 import type { FaultName } from './faults/fault-names.ts'
 
-/** How much longer than the failing run a try may take, in minutes: timing differs from run to run. */
+/** A try may take so many times the time that the failing run took, and some minutes more: races do not show each time. */
+const TIMES = 2
 const SPARE_MINUTES = 0.5
 /** The time that a try takes beside its faults, in minutes: the servers start, and the workers finish what is left. */
 const OVERHEAD_MINUTES = 0.5
@@ -37,7 +38,7 @@ export async function shrink(
   const drawn = options.faults.filter((name) => seen.has(name))
   const minutes = Math.min(
     options.minutes,
-    Math.ceil(((failed.foundAfterMs ?? failed.durationMs) / 60_000 + SPARE_MINUTES) * 10) / 10,
+    Math.ceil((((failed.foundAfterMs ?? failed.durationMs) / 60_000) * TIMES + SPARE_MINUTES) * 10) / 10,
   )
   const until = now() + (mostMinutes - minutes - OVERHEAD_MINUTES) * 60_000
   print(
@@ -55,7 +56,10 @@ export async function shrink(
     const without = new Set(options.faults.filter((name) => !kinds.includes(name)))
     const { first } = await run({ ...options, minutes, without, tell: () => undefined })
     const isSame = first !== undefined && first.check === failed.first?.check
-    print(`  try ${tries}, only ${kinds.join(', ')}: ${told(first, isSame)}`)
+    // A try that Ctrl-C has cut short has shown something only if it failed.
+    if (options.signal.aborted) isOver = 'It was interrupted'
+    const outcome = first === undefined && isOver !== undefined ? 'interrupted' : told(first, isSame)
+    print(`  try ${tries}, only ${kinds.join(', ')}: ${outcome}`)
     return isSame
   }
   const kinds = await smallest(drawn, stillFails)

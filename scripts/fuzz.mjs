@@ -9,7 +9,7 @@ const HELP = `npm run fuzz -- [options] [test files]
 
 Runs hostile input against everything that txbox takes from outside.
 
-  --long       about a million cases, without a server
+  --long       about a million cases, without a server: half an hour on two busy cores
   --database   also on the servers that are found
   --seed S     repeats a run; without it the seed is random, and printed
   --help       this text`

@@ -12,6 +12,7 @@ export function mysqlPublishSuite(database: BenchDatabase): Suite {
       publishMysql2: { title: 'outbox.publish, mysql2', byHand: 'byHandMysql2' },
       onceByHandMysql2: { title: 'the same, an id remembered by hand' },
       publishOnceMysql2: { title: 'outbox.publish, deduplication', byHand: 'onceByHandMysql2' },
+      publishLockedMysql2: { title: 'outbox.publish, lockKeys, mysql2', byHand: 'byHandMysql2' },
       byHandKysely: { title: 'INSERT by hand, Kysely sql' },
       publishKysely: { title: 'outbox.publish, Kysely', byHand: 'byHandKysely' },
     },

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { uuidV7 } from '@txbox/core/internal'
 import { mysql } from '@txbox/mysql'
-import { createOutbox } from '@txbox/outbox'
+import { createOutbox, type Outbox } from '@txbox/outbox'
 import { sql } from 'kysely'
 import type { Pool } from 'mysql2/promise'
 import type { Variant } from '../measure/interleaved-rates.ts'
@@ -22,6 +22,7 @@ export const PUBLISH_VARIANTS = {
   publishMysql2,
   onceByHandMysql2,
   publishOnceMysql2,
+  publishLockedMysql2,
   byHandKysely,
   publishKysely,
 }
@@ -56,8 +57,15 @@ function byHandMysql2(prefix: string, pool: Pool): Variant['transaction'] {
 }
 
 function publishMysql2(prefix: string, pool: Pool): Variant['transaction'] {
+  return publishBy(createOutbox({ database: mysql({ prefix }) }), prefix, pool)
+}
+
+function publishLockedMysql2(prefix: string, pool: Pool): Variant['transaction'] {
+  return publishBy(createOutbox({ database: mysql({ prefix }), lockKeys: true }), prefix, pool)
+}
+
+function publishBy(outbox: Outbox, prefix: string, pool: Pool): Variant['transaction'] {
   const credit = creditStatement(prefix)
-  const outbox = createOutbox({ database: mysql({ prefix }) })
   return () =>
     transaction(pool, async (connection) => {
       await connection.query(credit, [anyAccount()])

@@ -12,6 +12,7 @@ export function postgresPublishSuite(database: BenchDatabase): Suite {
       publishPg: { title: 'outbox.publish, pg', byHand: 'byHandPg' },
       onceByHandPg: { title: 'the same, an id remembered by hand' },
       publishOncePg: { title: 'outbox.publish, deduplication', byHand: 'onceByHandPg' },
+      publishLockedPg: { title: 'outbox.publish, lockKeys, pg', byHand: 'byHandPg' },
       byHandKysely: { title: 'INSERT by hand, Kysely sql' },
       publishKysely: { title: 'outbox.publish, Kysely', byHand: 'byHandKysely' },
     },

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { uuidV7 } from '@txbox/core/internal'
-import { createOutbox } from '@txbox/outbox'
+import { createOutbox, type Outbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import type { Pool } from 'pg'
@@ -21,6 +21,7 @@ export const PUBLISH_VARIANTS = {
   publishPg,
   onceByHandPg,
   publishOncePg,
+  publishLockedPg,
   byHandKysely,
   publishKysely,
 }
@@ -55,8 +56,15 @@ function byHandPg(schema: string, pool: Pool): Variant['transaction'] {
 }
 
 function publishPg(schema: string, pool: Pool): Variant['transaction'] {
+  return publishBy(createOutbox({ database: postgres({ schema }) }), schema, pool)
+}
+
+function publishLockedPg(schema: string, pool: Pool): Variant['transaction'] {
+  return publishBy(createOutbox({ database: postgres({ schema }), lockKeys: true }), schema, pool)
+}
+
+function publishBy(outbox: Outbox, schema: string, pool: Pool): Variant['transaction'] {
   const credit = creditStatement(schema)
-  const outbox = createOutbox({ database: postgres({ schema }) })
   return () =>
     transaction(pool, async (client) => {
       await client.query(credit, [anyAccount()])

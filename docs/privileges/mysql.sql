@@ -43,7 +43,7 @@ grant select, update on txbox_collections to txbox_gc;
 -- txbox dead-letters, createDeadLetters. To let an operator see payloads as well:
 --   grant select (payload, headers) on txbox_parked to 'alice'@'%';
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
-  content_type, correlation_id, error) on txbox_parked to txbox_operator;
+  content_type, correlation_id, error, errors) on txbox_parked to txbox_operator;
 grant update (due_at, dead_at, attempts, order_key) on txbox_parked to txbox_operator;
 grant delete on txbox_parked to txbox_operator;
 grant select, insert on txbox_redrives to txbox_operator;
@@ -53,7 +53,7 @@ grant select, insert on txbox_redrives to txbox_operator;
 grant select (consumer, `key`, processed_at, expires_at, correlation_id) on txbox_inbox to txbox_viewer;
 grant select (seq, created_at, shard, id, topic, `key`, type, content_type, correlation_id) on txbox_outbox to txbox_viewer;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
-  content_type, correlation_id, error) on txbox_parked to txbox_viewer;
+  content_type, correlation_id, error, errors) on txbox_parked to txbox_viewer;
 grant select on txbox_leases to txbox_viewer;
 grant select on txbox_key_locks to txbox_viewer;
 grant select on txbox_collections to txbox_viewer;

@@ -48,7 +48,7 @@ revoke select on txbox.inbox, txbox.outbox, txbox.parked from txbox_viewer;
 -- txbox dead-letters, createDeadLetters. To let an operator see payloads as well:
 --   grant select (payload, headers) on txbox.parked to alice;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, key, type,
-  content_type, correlation_id, error) on txbox.parked to txbox_operator;
+  content_type, correlation_id, error, errors) on txbox.parked to txbox_operator;
 grant update (due_at, dead_at, attempts, order_key), delete on txbox.parked to txbox_operator;
 grant select, insert on txbox.redrives to txbox_operator;
 
@@ -56,7 +56,7 @@ grant select, insert on txbox.redrives to txbox_operator;
 grant select (consumer, key, processed_at, expires_at, correlation_id) on txbox.inbox to txbox_viewer;
 grant select (seq, created_at, shard, id, topic, key, type, content_type, correlation_id) on txbox.outbox to txbox_viewer;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, key, type,
-  content_type, correlation_id, error) on txbox.parked to txbox_viewer;
+  content_type, correlation_id, error, errors) on txbox.parked to txbox_viewer;
 grant select on txbox.leases, txbox.collections to txbox_viewer;
 
 -- The server cancels what txbox no longer waits for, so that a locked table does not fill the server with waiting

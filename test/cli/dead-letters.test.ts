@@ -62,6 +62,26 @@ test('show tells all about one, but not its payload', async () => {
   expect([missing.code, missing.stderr]).toEqual([1, "txbox: There is no dead letter with the id 'alive'.\n"])
 })
 
+test('show lists the last errors, the newest first, and leaves out what is no error', async () => {
+  const at = '2026-01-31T10:00:00.000Z'
+  const errors = [
+    { at, attempt: 6, error: 'busy: connect ECONNREFUSED\n127.0.0.1:9' },
+    { at: 'yesterday', attempt: 7, error: 'x' },
+    null,
+    { at, attempt: 7, error: 'refused' },
+  ]
+  await shop.sql(`update txbox.parked set errors = '${JSON.stringify(errors)}' where id = 'a1'`)
+  const { stdout } = await shop.run('dead-letters', 'show', 'a1')
+  const lines = stdout.split('\n').filter((line) => line.startsWith('attempt '))
+  expect(lines.map((line) => line.split(/ {2,}/)[0])).toEqual(['attempt 7', 'attempt 6'])
+  expect(lines[0]).toContain(`${at} refused`)
+  expect(lines[1]).toMatch(/ECONNREFUSED\S* ?127\.0\.0\.1:9$/)
+  const json = JSON.parse((await shop.run('dead-letters', 'show', 'a1', '--json')).stdout) as object
+  expect(json).toMatchObject({ errors: [errors[0], errors[3]] })
+  await shop.sql(`update txbox.parked set errors = '{broken' where id = 'a2'`)
+  expect((await shop.run('dead-letters', 'show', 'a2')).code).toBe(0)
+})
+
 test.for(['redrive', 'discard'])(
   '%s without --yes says what and how many, and changes nothing in a script',
   async (command) => {

@@ -174,7 +174,7 @@ describe('with the rights of docs/privileges and no others', () => {
     const producer = createOutbox({ database, deduplication: { contentBased: true } })
     const send = (...messages: readonly object[]): Promise<boolean[]> =>
       database.transact(async (tx) => {
-        const news = messages.map((message) => ({ topic: 'once', payload: 1, ...message }))
+        const news = messages.map((message) => Object.assign({ topic: 'once', payload: 1 }, message))
         return (await producer.publish(tx, news)).map(({ duplicate }) => duplicate)
       })
     expect(await send({ deduplicationId: 'x' }, { deduplicationId: 'y' })).toEqual([false, false])

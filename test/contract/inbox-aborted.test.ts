@@ -2,7 +2,13 @@ import { expect, test } from 'vitest'
 import { NotInTransactionError, TransactionAbortedError, type TransactionHandle } from '@txbox/core'
 import { InboxUnderTest, WAYS, type Handler } from '../support/inbox-under-test.ts'
 import { libraryUnderTest } from '../support/library-roots.ts'
-import { onEachKind, onEachKindAtUsualIsolation, useRoot, useTarget } from '../support/target.ts'
+import {
+  onEachKind,
+  onEachKindAtUsualIsolation,
+  onlyServerKnows,
+  useRoot,
+  useTarget,
+} from '../support/target.ts'
 
 const target = useTarget()
 const abortions = Object.entries(target.abortions)
@@ -89,7 +95,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     const transaction = await root.begin()
     await abortWith(transaction.tx).catch(() => undefined)
     // Where only the server knows, it says no more than that there is no transaction.
-    const expected = kind.driver === 'mysql2' ? NotInTransactionError : TransactionAbortedError
+    const expected = onlyServerKnows(target, kind) ? NotInTransactionError : TransactionAbortedError
     await expect(subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)).rejects.toThrow(expected)
     await expect(subject.inbox.processBatch(transaction.tx, [{ id: 'x' }], () => undefined)).rejects.toThrow(
       expected,

@@ -4,9 +4,17 @@ import { InvalidMessageError, LIMITS, TransactionConflictError, type Transaction
 import type { DuplicateEvent, InboxContext } from '@txbox/inbox'
 import { InboxUnderTest, type Message } from '../support/inbox-under-test.ts'
 import { Proxy } from '../support/proxy.ts'
-import { onEachKind, onEachKindAndIsolation, useRoot, useTarget, type Root } from '../support/target.ts'
+import {
+  onEachKind,
+  onEachKindAndIsolation,
+  useRoot,
+  useTarget,
+  type Root,
+  type ExtraRoundTrips,
+} from '../support/target.ts'
 
 const target = useTarget()
+const NO_EXTRA: ExtraRoundTrips = { perCall: 0, afterHandler: 0 }
 
 /** A batch as a consumer handles it: one effect a fresh message, in a transaction of its own. */
 async function processBatch(subject: InboxUnderTest, root: Root, ids: readonly string[]): Promise<Batch> {
@@ -247,9 +255,15 @@ onEachKind(target, (kind) => {
       await count('half of them new', half)
       await transaction.commit()
     }
-    const { perCall, afterHandler } = kind.extraRoundTrips ?? { perCall: 0, afterHandler: 0 }
-    const freshBatch = target.costs.freshBatch + perCall + afterHandler
-    const mixedBatch = target.costs.mixedBatch + perCall
+    const { perCall, perWrite = 0, afterHandler } = kind.extraRoundTrips ?? NO_EXTRA
+    // Only the answer of a driver shows that all claims of a batch are new.
+    const { freshBatch: seen, mixedBatch: read } = target.costs
+    const freshBatch =
+      (kind.driver === 'hidden' && target.engine !== 'postgres' ? read : seen) +
+      perCall +
+      perWrite +
+      afterHandler
+    const mixedBatch = target.costs.mixedBatch + perCall + perWrite
     expect(measured).toEqual({
       'all new': Array(3).fill(freshBatch),
       'all duplicates': Array(3).fill(mixedBatch),

@@ -2,7 +2,13 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { InboxOutcome } from '@txbox/inbox'
 import { InboxUnderTest, type Handler } from '../support/inbox-under-test.ts'
 import { Proxy } from '../support/proxy.ts'
-import { onEachKind, onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
+import {
+  onEachKind,
+  onEachKindAndIsolation,
+  useRoot,
+  useTarget,
+  type ExtraRoundTrips,
+} from '../support/target.ts'
 
 const target = useTarget()
 const DELIVERIES = 20
@@ -127,8 +133,8 @@ onEachKind(target, (kind) => {
       roundTrips.push(proxy.roundTrips)
     }
     await transaction.commit()
-    const { perCall, afterHandler } = kind.extraRoundTrips ?? NO_EXTRA
-    const fresh = target.costs.fresh + perCall + afterHandler
+    const { perCall, perWrite = 0, afterHandler } = kind.extraRoundTrips ?? NO_EXTRA
+    const fresh = target.costs.fresh + perCall + perWrite + afterHandler
     const duplicate = target.costs.duplicate + perCall
     expect(roundTrips).toEqual([fresh, fresh, duplicate, duplicate])
   })
@@ -146,12 +152,12 @@ onEachKind(target, (kind) => {
     proxy.countFromHere()
     await subject.inbox.run({ id: 'x' }, () => undefined)
     // txbox does not check that a transaction is open if it has opened the transaction itself.
-    const { afterHandler } = kind.extraRoundTrips ?? NO_EXTRA
-    expect(proxy.roundTrips).toBe(target.costs.fresh + afterHandler + (kind.joinsBegin ? 1 : 2))
+    const { perWrite = 0, afterHandler } = kind.extraRoundTrips ?? NO_EXTRA
+    expect(proxy.roundTrips).toBe(target.costs.fresh + perWrite + afterHandler + (kind.joinsBegin ? 1 : 2))
   })
 })
 
-const NO_EXTRA = { perCall: 0, afterHandler: 0 }
+const NO_EXTRA: ExtraRoundTrips = { perCall: 0, afterHandler: 0 }
 
 function statuses(outcomes: readonly InboxOutcome[]): Record<string, number> {
   const counts: Record<string, number> = {}

@@ -90,6 +90,25 @@ onEachKind(target, (kind) => {
     expect([(await outbox.backlog()).length, (await outbox.parked()).length]).toEqual([1, 1])
   })
 
+  test('F2 an outbox with lockKeys and deduplication stores and refuses as usual', async () => {
+    const both = createOutbox({ database: root.database, deduplication: {}, lockKeys: true })
+    const { topic } = new SenderUnderTest(target, root)
+    const transaction = await root.begin()
+    const message = (deduplicationId: string, key: string) => ({ topic, payload: 1, deduplicationId, key })
+    const outcomes = await both.publish(transaction.tx, [
+      message('x', 'a'),
+      message('y', 'b'),
+      message('x', 'c'),
+    ])
+    expect(await both.publish(transaction.tx, message('y', 'd'))).toEqual({
+      id: outcomes[1]!.id,
+      duplicate: true,
+    })
+    await transaction.commit()
+    expect(outcomes.map(({ duplicate }) => duplicate)).toEqual([false, false, true])
+    expect((await outbox.backlog()).map(({ key }) => key ?? '').toSorted()).toEqual(['a', 'b'])
+  })
+
   test('F6 a message that cannot be stored leaves no history, if the sender commits all the same', async () => {
     const real = root.database[portsKey]
     const failing: Partial<DatabasePorts> = {

@@ -18,7 +18,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 /** To search for long: TXBOX_TEST_SEED=1 TXBOX_TEST_RUNS=500. */
 const SEED = Number(process.env['TXBOX_TEST_SEED'] ?? 20_261_123)
-const RUNS = Number(process.env['TXBOX_TEST_RUNS'] ?? 25)
+const RUNS = Number(process.env['TXBOX_TEST_RUNS'] ?? 12)
 const INBOX = target.outboxTable.replace(/outbox$/, 'inbox')
 
 /** Pauses are multiples of 20 s, so that no sum of pauses comes near the window while the machine is slow. */

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { InvalidMessageError, LIMITS, TransactionConflictError, type NewMessage } from '@txbox/core'
+import { connectedPortsOf } from '@txbox/core/internal'
 import { createOutbox, type Outbox } from '@txbox/outbox'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { Proxy } from '../support/proxy.ts'
@@ -107,6 +108,29 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await idsByNumber()).toEqual(['kept', 'later'])
   })
 
+  test('O3 with lockKeys a row of the other transaction can be changed after the wait, unless the snapshot is older', async () => {
+    await target.sql('delete from counters')
+    await target.sql('insert into counters (name, n) values (?, 0)', ['hot'])
+    const [first, second] = [await root.begin(), await root.begin()]
+    const change = (transaction: OpenTransaction): Promise<unknown> =>
+      transaction.exec('update counters set n = n + 1 where name = ?', ['hot'])
+    await lockingOutboxOf(root).publish(first.tx, named('1', 'hot'))
+    await change(first)
+    const { published } = await waitingFor(second, named('2', 'hot'))
+    await first.commit()
+    await published
+    if (onPostgres && isolation === 'repeatable read') {
+      const error: unknown = await change(second).catch((thrown: unknown) => thrown)
+      expect(connectedPortsOf('test', root.database).isConflict(error)).toBe(true)
+      await second.rollback()
+    } else {
+      await change(second)
+      await second.commit()
+    }
+    const [row] = await target.sql('select n from counters where name = ?', ['hot'])
+    expect(await idsByNumber()).toHaveLength(Number(row?.['n']))
+  })
+
   test('O3 with lockKeys two transactions that lock two keys in opposite order: one is a conflict, nothing is lost', async () => {
     const publisher = lockingOutboxOf(root)
     const conflicts: unknown[] = []
@@ -170,6 +194,17 @@ onEachKind(target, (kind) => {
     await first.commit()
     expect((await idsByNumber()).sort()).toEqual(['1', '2', '3', '6', '7', '8'])
     expect((await outbox.parked()).map(({ id }) => id).sort()).toEqual(['4', '5'])
+  })
+
+  test('O3 with lockKeys a wait that the server ends is a TransactionConflictError', async () => {
+    const [first, second] = [await root.begin(), await root.begin()]
+    await target.limitLockWait(second, 1000)
+    await lockingOutboxOf(root).publish(first.tx, named('1', 'hot'))
+    const published = lockingOutboxOf(root).publish(second.tx, named('2', 'hot'))
+    await expect(published).rejects.toThrow(TransactionConflictError)
+    await second.rollback()
+    await first.commit()
+    expect(await idsByNumber()).toEqual(['1'])
   })
 
   test('O3 with lockKeys the outboxes of two schemas or prefixes do not wait for each other', async () => {

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import type { ConnectedPorts } from '@txbox/core'
+import { portsOf } from '@txbox/core/internal'
 import { Broker, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
@@ -42,7 +44,7 @@ test('O15 a destination that is away delays its own messages only, costs no atte
 })
 
 test('N1 a parked message keeps its last ten errors with their causes, the newest last', async () => {
-  await publishAll(root, messagesOf(away, 1))
+  const [id] = await publishAll(root, messagesOf(away, 1))
   const broker = new Broker()
   const publisher = broker.publisher({
     respond: (call) =>
@@ -58,6 +60,10 @@ test('N1 a parked message keeps its last ten errors with their causes, the newes
   expect(errors.at(-1)!.error).toBe('attempt 12: the reason behind it')
   expect(String(row!['error'])).toBe('attempt 12: the reason behind it')
   expect(new Date(errors[0]!.at).getTime()).toBeGreaterThan(Date.now() - 60_000)
+  const store = (portsOf('test', root.database) as ConnectedPorts).deadLetters({ statementTimeoutMs: 5000 })
+  const [kept] = await store.errors(id!, false, 10)
+  expect(kept).toEqual(errors.map(({ at, attempt, error }) => ({ at: new Date(at), attempt, error })))
+  expect(await store.errors(id!, true, 10)).toEqual([])
 })
 
 test('O4 a key whose head was deleted by hand continues when its shard is taken', async () => {

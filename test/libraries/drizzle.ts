@@ -6,13 +6,13 @@ import type { LibraryModule, LibraryOptions, LibraryRoot } from './library-under
 interface DrizzleModule {
   readonly drizzle: (options: { client: object }) => Database
 }
-interface Database {
+export interface Database {
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
 }
-interface Transaction extends Database {
+export interface Transaction extends Database {
   execute(query: unknown): Promise<unknown>
 }
-interface Sql {
+export interface Sql {
   readonly sql: {
     raw(text: string): unknown
     join(parts: unknown[]): unknown
@@ -26,12 +26,6 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
   const { drizzle } = (await load(`drizzle-orm/${driver}`)) as DrizzleModule
   const { sql } = (await load('drizzle-orm')) as Sql
 
-  /** Drizzle numbers the parameters by itself. */
-  function query(text: string, parameters: readonly unknown[]): unknown {
-    const parts = text.split(/\$\d+|\?/).map((part) => sql.raw(part))
-    return sql.join(parts.flatMap((part, n) => (n === 0 ? [part] : [sql.param(parameters[n - 1]), part])))
-  }
-
   return {
     name: `Drizzle on ${engine === 'postgres' ? 'pg' : 'mysql2'}`,
     driver: engine === 'postgres' ? 'pg' : 'mysql2',
@@ -44,7 +38,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
       return { db, transact: (work) => db.transaction(work), close } satisfies LibraryRoot
     },
     async exec(tx, text, parameters) {
-      const answer = await (tx as Transaction).execute(query(text, parameters))
+      const answer = await (tx as Transaction).execute(drizzleQuery(sql, text, parameters))
       if (engine === 'postgres') return (answer as { rows: Row[] }).rows
       const [rows] = answer as [unknown]
       return Array.isArray(rows) ? (rows as Row[]) : []
@@ -54,6 +48,12 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
       'a database of Drizzle': ({ db }) => db,
     },
   }
+}
+
+/** Drizzle numbers the parameters by itself. */
+export function drizzleQuery(sql: Sql['sql'], text: string, parameters: readonly unknown[]): unknown {
+  const parts = text.split(/\$\d+|\?/).map((part) => sql.raw(part))
+  return sql.join(parts.flatMap((part, n) => (n === 0 ? [part] : [sql.param(parameters[n - 1]), part])))
 }
 
 function openClient(options: LibraryOptions): { client: object; close: () => Promise<void> } {

@@ -1,5 +1,5 @@
 import type { TransactionLibrary } from '@txbox/core'
-import type { Isolation, Row } from '../support/target.ts'
+import type { ExtraRoundTrips, Isolation, Row } from '../support/target.ts'
 import { load as loadNewest } from './newest/load.ts'
 import { load as loadOldest } from './oldest/load.ts'
 
@@ -50,6 +50,8 @@ export interface LibraryUnderTest {
   readonly knowsItsEnd?: boolean
   /** What the root can be used for. `'run'`: `inbox.run` and `database.transact`; `'all'`: also the relay and migrate. */
   readonly rootFor: 'all' | 'run' | 'none'
+  /** `run` sends BEGIN and the claim together. @default false */
+  readonly joinsBegin?: boolean
   /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. @default false */
   readonly losesConnectionAtBegin?: boolean
   /** The library hides its connection, so that a handler that hangs cannot be given up. */
@@ -68,8 +70,10 @@ export interface LibraryUnderTest {
    * taken, or in the pool with that transaction. @default false
    */
   readonly losesConnectionAtCommit?: boolean
+  /** A defect of the library: a connection that breaks in a transaction stays taken. @default false */
+  readonly losesBrokenConnection?: boolean
   /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */
-  readonly extraRoundTrips?: { readonly perCall: number; readonly afterHandler: number }
+  readonly extraRoundTrips?: ExtraRoundTrips
   /**
    * A defect of the library: a connection whose COMMIT was refused goes back to the pool in the failed transaction, where
    * the next BEGIN fails, too. @default false

@@ -34,8 +34,12 @@ export function wrapping(
     name: `sqlTransaction ${tellsEnd ? 'with' : 'without'} isOpen`,
     driver: 'hidden',
     rootFor: 'all',
-    // Without isOpen the server is asked by a savepoint, and by its release.
-    extraRoundTrips: { perCall: tellsEnd ? 0 : 2, afterHandler: 1 },
+    // PostgreSQL is asked by a savepoint, and by its release, unless isOpen answers. MySQL and MariaDB are asked by one
+    // statement, also after a write; and a savepoint marks the transaction, until its release after the handler.
+    extraRoundTrips:
+      engine === 'postgres'
+        ? { perCall: tellsEnd ? 0 : 2, afterHandler: 1 }
+        : { perCall: 1, perWrite: 1, afterHandler: 3 },
     open(options) {
       const { pool, connect, close } = engine === 'postgres' ? onPg(options) : onMysql(options)
       const transact = async <T>(

@@ -25,7 +25,7 @@ export const libraryKinds: readonly HandleKind[] | undefined =
           library: inject('library'),
           driver: libraryUnderTest.driver,
           pipelined: false,
-          joinsBegin: false,
+          joinsBegin: libraryUnderTest.joinsBegin ?? false,
           losesConnectionAtBegin: libraryUnderTest.losesConnectionAtBegin ?? false,
           hidesConnection: libraryUnderTest.hidesConnection ?? false,
           endsProcessWhenBroken: libraryUnderTest.endsProcessWhenBroken ?? false,

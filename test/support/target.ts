@@ -70,7 +70,22 @@ export interface HandleKind {
   /** `run` sends BEGIN and the claim together. */
   readonly joinsBegin: boolean
   /** Round trips where the state of a transaction is hidden. @default none */
-  readonly extraRoundTrips?: { readonly perCall: number; readonly afterHandler: number }
+  readonly extraRoundTrips?: ExtraRoundTrips
+}
+
+/** Whether an error that has aborted a transaction before txbox has met it is known to the server alone. */
+export function onlyServerKnows(target: Pick<Target, 'engine'>, { driver }: HandleKind): boolean {
+  return driver === 'mysql2' || (driver === 'hidden' && target.engine !== 'postgres')
+}
+
+/** Statements by which txbox asks the server for the state of a transaction that a library hides. */
+export interface ExtraRoundTrips {
+  /** In a transaction that txbox has not opened. */
+  readonly perCall: number
+  /** After a message has been stored, or a claim. @default 0 */
+  readonly perWrite?: number
+  /** For each handler, around it. */
+  readonly afterHandler: number
 }
 
 /** A row of the inbox table. */

@@ -25,7 +25,7 @@ export function tierOfRun(): Tier {
 
 /** The quick tier runs each library in its newest version, on one driver. */
 const LIBRARY_ONLY_IN_ALL =
-  /^library-(?:.*@oldest.*|.*-is-open-.*|slonik-.*|nestjs-.*|mariadb-mysql|(?!mariadb-).*-(?:mysql|mariadb))$/
+  /^library-(?:.*@oldest.*|.*-is-open-.*|slonik-.*|nestjs-.*|drizzle-p.*|neon-.*|mariadb-mysql|(?!mariadb-).*-(?:mysql|mariadb))$/
 
 /** Does this tier leave the project of this name to `npm run test:all`? */
 export function isLeftToAll(project: unknown): boolean {

@@ -40,7 +40,7 @@ test('the smallest set of faults is found, and the kinds that were never injecte
   for (const one of tried) {
     expect(one.without).toContain('queue-full')
     expect(one.faults).toEqual(FAULTS)
-    expect(one.minutes).toBe(1)
+    expect(one.minutes).toBe(1.5)
   }
 })
 
@@ -56,7 +56,7 @@ test('the command that is printed is one that the command line takes, and repeat
       expect(again).toMatchObject({
         database: 'mysql',
         seed: 7,
-        minutes: 1,
+        minutes: 1.5,
         plant: given.plant,
         faults: FAULTS,
       })
@@ -83,14 +83,14 @@ test('no try begins that would end after the time, and the smallest set until th
   const tried: RunOptions[] = []
   const fails = failsWith(['kill'], tried)
   const run = async (one: RunOptions): ReturnType<typeof fails> => {
-    ms += 90_000
+    ms += 120_000
     return fails(one)
   }
   const lines: string[] = []
-  const tools = { mostMinutes: 4, run, now: () => ms, print: (line: string) => lines.push(line) }
+  const tools = { mostMinutes: 5, run, now: () => ms, print: (line: string) => lines.push(line) }
   const { kinds } = await shrink(options(), failed, tools)
   expect(tried.length).toBe(2)
-  expect(ms).toBeLessThanOrEqual(4 * 60_000)
+  expect(ms).toBeLessThanOrEqual(5 * 60_000)
   expect(kinds).toEqual(['kill', 'terminate', 'latency'].slice(0, kinds.length))
   expect(kinds.length).toBeLessThan(INJECTED.length)
   expect(lines.join('\n')).toContain('Its time is over: a smaller set may fail as well.')
@@ -102,4 +102,20 @@ test('Ctrl-C ends the shrinking', async () => {
   const signal = AbortSignal.abort()
   await shrink(options({ signal }), failed, { mostMinutes: 1000, run, print })
   expect(tried).toEqual([])
+})
+
+test('a try that Ctrl-C has cut short is not said to have no violation', async () => {
+  const controller = new AbortController()
+  const lines: string[] = []
+  const run = async (): Promise<{ first: undefined }> => {
+    controller.abort()
+    return { first: undefined }
+  }
+  const tools = { mostMinutes: 1000, run, print: (line: string) => lines.push(line) }
+  const { kinds, tries } = await shrink(options({ signal: controller.signal }), failed, tools)
+  expect([kinds, tries]).toEqual([INJECTED, 1])
+  const text = lines.join('\n')
+  expect(text).toContain(': interrupted')
+  expect(text).toContain('It was interrupted: a smaller set may fail as well.')
+  expect(text).not.toContain('no violation')
 })

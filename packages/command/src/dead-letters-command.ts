@@ -1,4 +1,4 @@
-import type { DeadLetter, ParkedMessage, StoredPayload } from '@txbox/core'
+import type { DeadLetter, KeptError, ParkedMessage, StoredPayload } from '@txbox/core'
 import { readableNumber } from '@txbox/core/internal'
 import {
   everything,
@@ -70,9 +70,14 @@ export async function showDeadLetter(id: string, options: ShowOptions): Promise<
     }
     const payloads =
       options.payload === true ? await store.payloads(id, options.parked === true, MAX_SAME_ID) : []
+    const errors = await store.errors(id, options.parked === true, MAX_SAME_ID)
     for (const [n, message] of messages.entries()) {
-      if (options.json === true) writeJson({ ...message, ...(payloads[n] && contentOf(payloads[n])) })
-      else write((n > 0 ? '\n' : '') + detailsOf(message, payloads[n]))
+      const earlier = errors[n] ?? []
+      if (options.json === true) {
+        writeJson({ ...message, errors: earlier, ...(payloads[n] && contentOf(payloads[n])) })
+      } else {
+        write((n > 0 ? '\n' : '') + detailsOf(message, earlier, payloads[n]))
+      }
     }
   })
 }
@@ -90,15 +95,29 @@ function headersOf(headers: string): Record<string, unknown> {
   }
 }
 
-function detailsOf(message: Message, content: StoredPayload | undefined): string {
+function detailsOf(
+  message: Message,
+  errors: readonly KeptError[],
+  content: StoredPayload | undefined,
+): string {
   const { error, ...rest } = message
-  const pairs = Object.entries({ ...rest, error }).flatMap(([name, value]): (readonly [string, string])[] => {
-    if (value === undefined) return []
-    if (typeof value === 'string') return [[name, visible(value)]]
-    if (typeof value === 'number') return [[name, readableNumber(value)]]
-    if (value instanceof Date) return [[name, value.toISOString()]]
-    return [[name, `${value.at.toISOString()} by ${visible(value.by)}`]]
-  })
+  const fields = Object.entries({ ...rest, error }).flatMap(
+    ([name, value]): (readonly [string, string])[] => {
+      if (value === undefined) return []
+      if (typeof value === 'string') return [[name, visible(value)]]
+      if (typeof value === 'number') return [[name, readableNumber(value)]]
+      if (value instanceof Date) return [[name, value.toISOString()]]
+      return [[name, `${value.at.toISOString()} by ${visible(value.by)}`]]
+    },
+  )
+  // The newest first; the field `error` repeats it.
+  const attempts = errors
+    .toReversed()
+    .map(({ at, attempt, error: text }): readonly [string, string] => [
+      `attempt ${attempt}`,
+      `${at.toISOString()} ${visible(shortened(text, ERROR_CHARACTERS))}`,
+    ])
+  const pairs = [...fields, ...attempts]
   if (content === undefined) return listed(pairs)
   const { contentType, headers, payload } = content
   return `${listed([...pairs, ['headers', visible(headers)]])}\n\n${textOf(contentType, payload)}`

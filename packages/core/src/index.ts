@@ -36,6 +36,7 @@ export type {
   DeadLetterPosition,
   DeadLetterStore,
   ParkedMessage,
+  KeptError,
   StoredPayload,
 } from './ports/dead-letter-store.ts'
 export type { CollectionRecord, GarbageStore, Removal } from './ports/garbage-store.ts'

@@ -139,7 +139,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
     serverBehind,
     ports: {
       async bind(handle) {
-        const session = await bind(resolver, handle)
+        const session = await bind(resolver, handle, known.server)
         session.server = await serverBehind(session)
         return session
       },

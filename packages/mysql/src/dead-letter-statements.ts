@@ -121,6 +121,14 @@ where d.id = ? and case when ? then ${notDead} else d.dead_at is not null end
 order by d.place
 limit ?`,
 
+    /** The last errors of the same messages, as JSON. */
+    errors: `
+select cast(d.errors as binary) as errors
+from ${parked} as d
+where d.id = ? and case when ? then ${notDead} else d.dead_at is not null end
+order by d.place
+limit ?`,
+
     /** Records the redrive, before the messages are put back. */
     record: `
 insert into ${redrives} (redriven_at, place, dead_at, attempts, id, topic, \`key\`, error, redriven_by)

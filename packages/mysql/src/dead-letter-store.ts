@@ -7,9 +7,10 @@ import type {
   DeadLetterPage,
   DeadLetterStore,
   ParkedMessage,
+  KeptError,
   StoredPayload,
 } from '@txbox/core'
-import { DeadLetterRows, lastOfFull, type Row } from '@txbox/sql'
+import { DeadLetterRows, keptErrors, lastOfFull, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { bytesOf, fill } from './literals.ts'
@@ -113,6 +114,12 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
       headers: columns.text(row, 'headers'),
       payload: bytesOf(row['payload']),
     }))
+  }
+
+  async errors(id: string, parked: boolean, limit: number): Promise<readonly (readonly KeptError[])[]> {
+    const values = [Buffer.from(id), parked ? 1 : 0, limit]
+    const { rows } = await runAlone(this.#source, 'reading errors', (await this.#sql()).errors, values)
+    return rows.map((row) => keptErrors(columns.optionalText(row, 'errors')))
   }
 
   /**

@@ -33,6 +33,9 @@ export const TABLE_ACCESS_DENIED = 1142
 /** SAVEPOINT does not exist. */
 export const NO_SAVEPOINT = 1305
 
+/** The statement cannot be prepared. */
+export const NOT_PREPARED = 1295
+
 /** The level of a transaction cannot change while the transaction is in progress. */
 export const IN_PROGRESS = 1568
 

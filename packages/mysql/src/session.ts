@@ -2,9 +2,14 @@
  * MySQL and MariaDB hide the state of a transaction, so that savepoints must reveal it; PostgreSQL shows the state, and
  * whether a claim exists.
  */
-import { NotInTransactionError, TransactionAbortedError, type Session } from '@txbox/core'
+import {
+  NotInTransactionError,
+  TransactionAbortedError,
+  UnsupportedTransactionError,
+  type Session,
+} from '@txbox/core'
 import type { ConnectionMonitor, Resolved, Resolver, SqlResult } from '@txbox/sql'
-import { IN_PROGRESS, NO_SAVEPOINT, numberOf, translate } from './errors.ts'
+import { IN_PROGRESS, NOT_PREPARED, NO_SAVEPOINT, numberOf, translate } from './errors.ts'
 import { fill, textOf, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'
 import { NOT_MARIADB, sessionStatements } from './session-statements.ts'
@@ -19,7 +24,11 @@ export interface MysqlSession extends Session, Resolved {
 }
 
 /** See `DatabasePorts.bind`. */
-export async function bind(resolver: Resolver, handle: unknown): Promise<MysqlSession> {
+export async function bind(
+  resolver: Resolver,
+  handle: unknown,
+  server: ServerTraits | undefined,
+): Promise<MysqlSession> {
   const resolved = await resolver.transaction(handle)
   const { driver, connection, name } = resolved
   const monitor = await driver.monitor(connection)
@@ -30,7 +39,7 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<MysqlSe
         'connection after beginTransaction(), and not the pool or root. Nothing was written.',
     )
   }
-  const session = { ...resolved, monitor, open: state === 'open' } as MysqlSession
+  const session = { ...resolved, monitor, open: state === 'open', server } as MysqlSession
   const tracker = monitor?.tracker
   if (tracker === undefined) {
     // The answer to the first write shows whether a transaction is open, unless the driver hides that, too.
@@ -58,6 +67,8 @@ export async function sessionOf(resolver: Resolver, handle: unknown): Promise<My
   return { ...resolved, monitor, open: true } as MysqlSession
 }
 
+const WRITES = /^\s*(?:insert|update)\b/
+
 /** Runs a statement of txbox in the caller's transaction. */
 export async function execute(
   session: Session,
@@ -68,7 +79,10 @@ export async function execute(
   const { driver, connection, isOpen } = session as MysqlSession
   // In the same tick in which the statement is sent: a caller who does not await txbox may have ended the transaction.
   if (!isOpen() || driver.stateNow?.(connection) === 'none') throw notOpen()
-  return executeAnywhere(session, doing, text, values)
+  const result = await executeAnywhere(session, doing, text, values)
+  if (driver.hidesState !== true || !WRITES.test(text)) return result
+  // A caller who does not await txbox may have ended the transaction where txbox cannot see it.
+  return { ...result, inTransaction: await isInTransaction(session) }
 }
 
 /** Like `execute`, but also after the transaction has ended: for statements that delete rows written outside of it. */
@@ -90,6 +104,7 @@ export async function executeAnywhere(
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
   const snapshot = (session as MysqlSession).monitor?.checkedSnapshot?.()
   try {
+    await snapshot?.marked?.catch(cannotMark)
     const result = await handler()
     const { isOpen, settled } = session as MysqlSession
     await settled?.()
@@ -101,6 +116,16 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   } finally {
     snapshot?.end()
   }
+}
+
+function cannotMark(error: unknown): never {
+  const cause = translate(error, 'setting a savepoint')
+  if (numberOf(error) !== NOT_PREPARED) throw cause
+  throw new UnsupportedTransactionError(
+    'The statements of txbox were sent as prepared statements, among which MySQL knows no savepoints. Send them as text in ' +
+      "'query' of sqlTransaction (with mysql2: query, not execute), and roll back.",
+    { cause },
+  )
 }
 
 /**
@@ -124,7 +149,7 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       const answer = textOf(rows[0]?.['answer'])
       if (answer !== NOT_MARIADB) return answer === '1'
     }
-    if (driver.prepares === true) {
+    if (driver.hidesState === true) {
       await driver.query(connection, sessionStatements.refusedInTransaction, [])
       return false
     }

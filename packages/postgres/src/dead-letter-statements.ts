@@ -150,5 +150,14 @@ where p.id = $1 and case when $2::boolean then p.dead_at is null and (p.deliver_
   else p.dead_at is not null end
 order by p.place
 limit $3`,
+
+    /** The last errors of the same messages, as JSON. */
+    errors: `
+select p.errors
+from ${parked} as p
+where p.id = $1 and case when $2::boolean then p.dead_at is null and (p.deliver_at is null or p.attempts > 0)
+  else p.dead_at is not null end
+order by p.place
+limit $3`,
   } as const
 }

@@ -4,9 +4,10 @@ import type {
   DeadLetterPage,
   DeadLetterStore,
   ParkedMessage,
+  KeptError,
   StoredPayload,
 } from '@txbox/core'
-import { DeadLetterRows, lastOfFull, type Row, type Source } from '@txbox/sql'
+import { DeadLetterRows, keptErrors, lastOfFull, type Row, type Source } from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { deadLetterStatements } from './dead-letter-statements.ts'
 import { runAlone } from './run-alone.ts'
@@ -59,6 +60,11 @@ export class PostgresDeadLetterStore implements DeadLetterStore {
       headers: columns.text(row, 'headers'),
       payload: Buffer.from(columns.text(row, 'payload'), 'hex'),
     }))
+  }
+
+  async errors(id: string, parked: boolean, limit: number): Promise<readonly (readonly KeptError[])[]> {
+    const { rows } = await runAlone(this.#source, 'reading errors', this.#sql.errors, [id, parked, limit])
+    return rows.map((row) => keptErrors(columns.optionalText(row, 'errors')))
   }
 
   async #run(

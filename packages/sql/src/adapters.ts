@@ -40,6 +40,8 @@ export interface CheckedSnapshot extends Snapshot {
    * only if a statement was sent that may have changed this. Must be called at most once.
    */
   isIntact(): Promise<boolean>
+  /** Settles once the server can tell. The handler must not begin before. Absent if that is so at once. */
+  readonly marked?: Promise<unknown>
   end(): void
 }
 
@@ -106,8 +108,8 @@ export interface DriverAdapter<H = unknown> {
   query(handle: H, text: string, values: readonly unknown[]): Promise<SqlResult>
   /** Whether the answer to a write has `inTransaction` (MySQL). */
   readonly tellsTransaction?: boolean
-  /** Whether statements may be sent as prepared ones, among which MySQL knows no savepoints. */
-  readonly prepares?: boolean
+  /** Whether neither the statements of a handler nor the state of the transaction can be seen (MySQL): ask the server. */
+  readonly hidesState?: boolean
   /**
    * Returns the monitor of the handle's connection; `undefined` if the connection cannot be monitored, or no
    * transaction is open.

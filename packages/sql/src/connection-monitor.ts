@@ -59,6 +59,9 @@ class ConnectionSnapshot implements Snapshot {
   }
 }
 
+/** Of all connections: several monitors may follow one connection where txbox cannot see that it is one. */
+let lastSavepoint = 0
+
 /** A savepoint of txbox. The savepoint exists until the transaction ends, or rolls back to an earlier savepoint. */
 interface Savepoint {
   readonly name: string
@@ -121,7 +124,6 @@ export class MonitoredConnection implements ConnectionMonitor {
   readonly #send: Send
   readonly #snapshots = new Set<CheckedConnectionSnapshot>()
   #savepoints: Savepoint[] = []
-  #lastSavepoint = 0
 
   constructor(send: Send) {
     this.#send = send
@@ -213,7 +215,7 @@ export class MonitoredConnection implements ConnectionMonitor {
    */
   #setSavepoint(snapshots: readonly CheckedConnectionSnapshot[]): void {
     if (snapshots.length === 0) return
-    const savepoint: Savepoint = { name: `txbox_mark_${++this.#lastSavepoint}`, isIntact: undefined }
+    const savepoint: Savepoint = { name: `txbox_mark_${++lastSavepoint}`, isIntact: undefined }
     // A savepoint that cannot be set cannot be released either.
     this.#send(savepointStatements.set(savepoint.name)).catch(() => undefined)
     this.#savepoints.push(savepoint)

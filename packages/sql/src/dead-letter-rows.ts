@@ -1,4 +1,5 @@
-import type { DeadLetter, DeadLetterPage, ParkedMessage } from '@txbox/core'
+import type { DeadLetter, DeadLetterPage, KeptError, ParkedMessage } from '@txbox/core'
+import { propertyOf } from '@txbox/core/internal'
 import type { Row, RowReader } from './row-reader.ts'
 
 /** Converts rows to dead letters and parked messages. */
@@ -62,4 +63,21 @@ export class DeadLetterRows {
 /** Returns the row after which the next page begins; `undefined` if this page is the last. */
 export function lastOfFull(rows: readonly Row[], limit: number): Row | undefined {
   return rows.length < limit ? undefined : rows.at(-1)
+}
+
+/** Reads the column `errors`. What is not an error there was written by hand, and is left out. */
+export function keptErrors(json: string | undefined): readonly KeptError[] {
+  let list: unknown
+  try {
+    list = JSON.parse(json ?? '[]')
+  } catch {
+    return []
+  }
+  if (!Array.isArray(list)) return []
+  return list.flatMap((entry: unknown): KeptError[] => {
+    const [at, attempt, error] = ['at', 'attempt', 'error'].map((name) => propertyOf(entry, name))
+    const date = new Date(typeof at === 'string' ? at : NaN)
+    if (Number.isNaN(date.getTime()) || typeof attempt !== 'number' || typeof error !== 'string') return []
+    return [{ at: date, attempt, error }]
+  })
 }

@@ -19,7 +19,7 @@ export {
   type DatabaseErrors,
   type Meaning,
 } from './database-errors.ts'
-export { DeadLetterRows, lastOfFull } from './dead-letter-rows.ts'
+export { DeadLetterRows, lastOfFull, keptErrors } from './dead-letter-rows.ts'
 export { CHECK_TIMEOUT_MS, GARBAGE_TIMEOUT_MS, cancelAfterMs, tooLate, type Source } from './deadline.ts'
 export { listeningOn } from './drivers/pg.ts'
 export { judged, listed, revisionFinding } from './findings.ts'

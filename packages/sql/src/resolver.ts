@@ -14,11 +14,12 @@ import { sqlTransactionOn } from './drivers/sql-transaction.ts'
 import { drizzle } from './libraries/drizzle.ts'
 import { LibraryRoot } from './library-root.ts'
 import { pgPromise } from './libraries/pg-promise.ts'
-import { prisma, prismaOn } from './drivers/prisma.ts'
+import { prisma, prismaHandle } from './drivers/prisma.ts'
 import { pgPromiseHandle } from './drivers/pg-promise.ts'
 import { pgliteHandle, pgliteRoot } from './drivers/pglite.ts'
 import { postgresJsHandle, postgresJsRoot } from './drivers/postgres-js.ts'
 import { knex } from './libraries/knex.ts'
+import { mikroorm } from './libraries/mikroorm.ts'
 import { sequelize } from './libraries/sequelize.ts'
 import { typeorm } from './libraries/typeorm.ts'
 import { hasFunction } from './members.ts'
@@ -31,10 +32,11 @@ const DRIVERS = {
     pgliteHandle,
     pgPromiseHandle,
     pgHandle,
-    prismaOn('postgres'),
+    prismaHandle,
   ],
   // A connection of mariadb has all that one of mysql2 has, so that it comes before.
-  // Not Prisma: nothing shows whether a handler has replaced its transaction (BEGIN, ROLLBACK AND CHAIN) in raw SQL.
+  // Not Prisma, which hides the connection: of statements at once of which one failed, the others ran as if outside the
+  // transaction (7.10).
   mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle],
 } as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
 const ROOTS = {
@@ -43,7 +45,15 @@ const ROOTS = {
 } as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
 
 /** Libraries come before the drivers: some of their objects look like those of a driver. */
-const LIBRARIES: readonly TransactionLibrary[] = [drizzle, knex, pgPromise, prisma, sequelize, typeorm]
+const LIBRARIES: readonly TransactionLibrary[] = [
+  drizzle,
+  knex,
+  mikroorm,
+  pgPromise,
+  prisma,
+  sequelize,
+  typeorm,
+]
 
 const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string }> = {
   postgres: { handle: 'a connected pg client after BEGIN', root: 'a pg.Pool' },
@@ -53,7 +63,7 @@ const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string 
   },
 }
 const SUPPORTED =
-  'an open transaction of Kysely, Drizzle, Knex, TypeORM, Sequelize, Prisma, postgres.js, pg-promise, PGlite or mariadb'
+  'an open transaction of Kysely, Drizzle, Knex, TypeORM, Sequelize, MikroORM, Prisma, postgres.js, pg-promise, PGlite or mariadb'
 
 /** A library may hold a transaction of another library, which holds a driver's connection. */
 const MOST_LEVELS = 4
@@ -119,7 +129,7 @@ export class Resolver {
     if (adapter !== undefined) return adapter
     throw new InvalidOptionError(
       `${where}: the option 'db' must be ${EXPECTED[this.#engine].root}, or the root of a library such as Kysely, Drizzle, ` +
-        `Knex, TypeORM, Sequelize or Prisma, not ${nameOf(root)}. Pass the root, not a transaction or a single client. For another library see defineLibrary.`,
+        `Knex, TypeORM, Sequelize, MikroORM or Prisma, not ${nameOf(root)}. Pass the root, not a transaction or a single client. For another library see defineLibrary.`,
     )
   }
 

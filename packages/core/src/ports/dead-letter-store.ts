@@ -82,6 +82,7 @@ export interface DeadLetterPage<M = DeadLetter> {
  *   touched.
  * - `payloads` reads the payloads of the dead letters with one id, or of the parked messages with that id that are not
  *   dead letters, in the order of their places.
+ * - `errors` reads the last errors of the same messages, in the same order.
  */
 export interface DeadLetterStore {
   list(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage>
@@ -90,4 +91,12 @@ export interface DeadLetterStore {
   listParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>>
   discardParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>>
   payloads(id: string, parked: boolean, limit: number): Promise<readonly StoredPayload[]>
+  errors(id: string, parked: boolean, limit: number): Promise<readonly (readonly KeptError[])[]>
+}
+
+/** The error of one attempt. A message keeps its last ten. */
+export interface KeptError {
+  readonly at: Date
+  readonly attempt: number
+  readonly error: string
 }

@@ -16,6 +16,8 @@ export const hiddenStatements = {
   repeatableRead: 'isolation level repeatable read',
   serializable: 'isolation level serializable',
   rollback: 'rollback',
+  /** Finds the connection of a driver under Kysely. Harmless, since it is sent if that fails. */
+  unsent: 'select 1',
 } as const
 
 export const LEVELS: Readonly<Record<Isolation, string>> = {

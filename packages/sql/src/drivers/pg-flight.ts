@@ -3,6 +3,7 @@ import { pgStatements } from './pg-statements.ts'
 
 /** A `Query` of `pg`, which can write to the wire by itself. */
 export interface FlyingQuery {
+  callback: (error: unknown, results: unknown) => void
   query_timeout: number
   submit: (wire: Wire) => null
   prepare(wire: Wire): void
@@ -62,4 +63,18 @@ function send(wire: Wire, text: string): void {
   wire.parse({ name: '', text, types: [] })
   wire.bind({ portal: '', statement: '', values: [] })
   wire.execute({ portal: '', rows: 0 })
+}
+
+/** Sends a query on a client, and returns its results. */
+export function answerTo(
+  client: { query(query: never): unknown },
+  query: Pick<FlyingQuery, 'callback'>,
+): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    query.callback = (error, results) => {
+      if (error !== null && error !== undefined) reject(error)
+      else resolve(results)
+    }
+    void client.query(query as never)
+  })
 }

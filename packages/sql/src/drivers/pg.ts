@@ -8,7 +8,7 @@ import type {
   SqlResult,
   TransactionState,
 } from '../adapters.ts'
-import { asFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
+import { answerTo, asFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
 import { pgOpening } from './pg-opening.ts'
 import { COMMAND_TAGS, beginAt, pgStatements } from './pg-statements.ts'
 
@@ -37,7 +37,7 @@ interface PgResult {
 }
 interface PgPool {
   connect(): Promise<PgClient & { release(destroy?: boolean): void }>
-  query(config: { text: string; values: unknown[]; query_timeout: number } | PgQuery): Promise<PgResult>
+  query(config: { text: string; values: unknown[]; query_timeout: number }): Promise<PgResult>
   readonly totalCount: number
   readonly options?: {
     readonly max?: number
@@ -54,7 +54,6 @@ interface PgPool {
 }
 /** The query of `pg.native` has none of these methods. */
 interface PgQuery extends FlyingQuery {
-  callback: (error: unknown, results: unknown) => void
   handleCopyData: (message: { readonly chunk: Buffer }) => void
 }
 
@@ -173,16 +172,15 @@ export const pgRoot: RootAdapter<PgPool> = {
           failure = { error }
         }
       }
-      await pool.query(query)
+      await queryOn(pool, query)
       if (failure !== undefined) throw failure.error
     }
   },
   queryAlone(pool) {
     const Query = pool.Client?.Query
     if (Query?.prototype.prepare === undefined) return undefined
-    // The pool discards a connection on which a query has failed.
     return async (text, values, limits) =>
-      resultOfFlight(await pool.query(asFlight(new Query({ text, values }), limits)))
+      resultOfFlight(await queryOn(pool, asFlight(new Query({ text, values }), limits)))
   },
   async connect(pool) {
     const { client, release } = await checkOut(pool)
@@ -241,13 +239,8 @@ export const pgRoot: RootAdapter<PgPool> = {
 /** Runs a statement in a new transaction. */
 async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promise<SqlResult> {
   try {
-    return await new Promise<SqlResult>((resolve, reject) => {
-      query.callback = (error, results) => {
-        if (error !== null && error !== undefined) reject(error)
-        else resolve(resultOfFlight(results))
-      }
-      void client.query(asFlight(query, { timeoutMs, cancelAfterMs: timeoutMs * SERVER_SHARE }) as never)
-    })
+    const limits = { timeoutMs, cancelAfterMs: timeoutMs * SERVER_SHARE }
+    return resultOfFlight(await answerTo(client, asFlight(query, limits)))
   } catch (error) {
     // Without an answer of the server the connection is no longer usable.
     if (typeof Reflect.get(Object(error), 'severity') === 'string') await client.query(pgStatements.rollback)
@@ -299,6 +292,22 @@ async function checkOut(pool: PgPool): Promise<{ client: PgClient; release: (bro
       client.off('error', ignore)
       client.release(broken)
     },
+  }
+}
+
+/**
+ * Runs a query on any connection, and discards a connection on which it has failed. Not by the pool, whose callback the
+ * client of Neon's driver does not take for a query of this kind.
+ */
+async function queryOn(pool: PgPool, query: PgQuery): Promise<unknown> {
+  const { client, release } = await checkOut(pool)
+  let failed = true
+  try {
+    const results = await answerTo(client, query)
+    failed = false
+    return results
+  } finally {
+    release(failed)
   }
 }
 

@@ -6,7 +6,7 @@ import {
   type TransactionLibrary,
 } from '@txbox/core'
 import { oneLine, propertyOf, reasonOf } from '@txbox/core/internal'
-import type { DriverAdapter, Engine, SqlResult } from '../adapters.ts'
+import type { DriverAdapter, SqlResult } from '../adapters.ts'
 import { plainValues } from '../array-text.ts'
 import { hasFunction } from '../members.ts'
 
@@ -26,39 +26,30 @@ interface PrismaClient extends PrismaTransaction {
   ): Promise<T>
 }
 
-/**
- * Prisma runs a statement either for its rows or for their number. The text says which of the two a statement of txbox
- * is for: on PostgreSQL it holds no values, and on MySQL, where it does, its first word decides.
- */
-const RETURNS_ROWS: Readonly<Record<Engine, RegExp>> = {
-  postgres: /^\s*(?:select|with)\b|\breturning\b/i,
-  mysql: /^\s*select\b/i,
-}
+/** Prisma runs a statement either for its rows or for their number. The text, which holds no values, says which. */
+const RETURNS_ROWS = /^\s*(?:select|with)\b|\breturning\b/i
 
 /**
- * An interactive transaction of Prisma 7 on a driver adapter. Prisma hides the connection, so that nothing can be
- * monitored. Prisma itself refuses statements in a transaction that has ended.
+ * An interactive transaction of Prisma 7 on adapter-pg. Prisma hides the connection, so that nothing can be monitored.
+ * Prisma itself refuses statements in a transaction that has ended.
  */
-export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
-  return {
-    name: 'Prisma',
-    recognises: (handle): handle is PrismaTransaction => isPrisma(handle),
-    // PostgreSQL refuses statements in an aborted transaction. MySQL runs them after a deadlock, without a transaction.
-    state: () => (engine === 'postgres' ? 'open' : 'unknown'),
-    monitor: () => undefined,
-    prepares: true,
-    async query(tx, text, values) {
-      const plain = engine === 'postgres' ? plainValues(values) : []
-      try {
-        if (RETURNS_ROWS[engine].test(text)) {
-          return { rows: withBuffers(await tx.$queryRawUnsafe(text, ...plain)), affected: Number.NaN }
-        }
-        return { rows: [], affected: await tx.$executeRawUnsafe(text, ...plain) }
-      } catch (error) {
-        throw driverError(error, engine)
+export const prismaHandle: DriverAdapter<PrismaTransaction> = {
+  name: 'Prisma',
+  recognises: (handle): handle is PrismaTransaction => isPrisma(handle),
+  // PostgreSQL refuses statements in an aborted transaction.
+  state: () => 'open',
+  monitor: () => undefined,
+  async query(tx, text, values) {
+    const plain = plainValues(values)
+    try {
+      if (RETURNS_ROWS.test(text)) {
+        return { rows: withBuffers(await tx.$queryRawUnsafe(text, ...plain)), affected: Number.NaN }
       }
-    },
-  }
+      return { rows: [], affected: await tx.$executeRawUnsafe(text, ...plain) }
+    } catch (error) {
+      throw driverError(error)
+    }
+  },
 }
 
 /** A `PrismaClient`, for `inbox.run` and `transact`. It lends no connection. */
@@ -125,7 +116,7 @@ function transactionError(error: unknown): unknown {
 }
 
 /** The error as the driver would have thrown it: Prisma keeps the server's code in the error's details. */
-function driverError(error: unknown, engine: Engine): unknown {
+function driverError(error: unknown): unknown {
   if (propertyOf(error, 'code') === TRANSACTION_API) {
     return new NotInTransactionError(
       `The Prisma transaction has ended (${oneLine(reasonOf(error))}). Await everything that uses it before it ends, and ` +
@@ -138,7 +129,7 @@ function driverError(error: unknown, engine: Engine): unknown {
   if (typeof code !== 'string') return error
   const message = propertyOf(details, 'originalMessage')
   const original = new Error(typeof message === 'string' ? message : reasonOf(error), { cause: error })
-  return Object.assign(original, engine === 'postgres' ? { code } : { errno: Number(code) })
+  return Object.assign(original, { code })
 }
 
 /** Prisma returns bytes as an Uint8Array. */

@@ -2,15 +2,30 @@ import type { SqlAnswer, SqlTransaction } from '@txbox/core'
 import { isSqlTransaction } from '@txbox/core/internal'
 import type { DriverAdapter, Engine, SqlResult } from '../adapters.ts'
 import { plainValues } from '../array-text.ts'
+import { HiddenMonitor } from './hidden-monitor.ts'
 
-/** Transactions of libraries that txbox does not know, wrapped by `sqlTransaction`: nothing can be monitored. */
+/**
+ * Transactions of libraries that txbox does not know, wrapped by `sqlTransaction`: nothing can be seen of a handler's
+ * statements. `isOpen` says that a transaction has ended by a COMMIT or ROLLBACK of the library. Only the server knows of
+ * an error that has rolled back a transaction of MySQL, while PostgreSQL refuses all statements after an error.
+ */
 export function sqlTransactionOn(engine: Engine): DriverAdapter<SqlTransaction> {
+  const monitors = new WeakMap<SqlTransaction, HiddenMonitor>()
+  const monitorOf = (tx: SqlTransaction): HiddenMonitor => {
+    const monitor = monitors.get(tx) ?? new HiddenMonitor(async (sql) => tx.query(sql, []))
+    monitors.set(tx, monitor)
+    return monitor
+  }
   return {
     name: 'sqlTransaction',
     recognises: isSqlTransaction,
-    state: (tx) => (tx.isOpen === undefined ? 'unknown' : tx.isOpen() ? 'open' : 'none'),
+    hidesState: true,
+    state(tx) {
+      if (tx.isOpen?.() === false) return 'none'
+      return tx.isOpen === undefined || engine === 'mysql' ? 'unknown' : 'open'
+    },
     stateNow: (tx) => (tx.isOpen?.() === false ? 'none' : 'open'),
-    monitor: () => undefined,
+    monitor: (tx) => (engine === 'mysql' ? monitorOf(tx) : undefined),
     sever: (tx) => tx.close?.(),
     canSever: (tx) => tx.close !== undefined,
     async query(tx, text, values) {

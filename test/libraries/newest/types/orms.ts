@@ -1,5 +1,6 @@
 // Open transactions of ORMs compile, roots do not, and handlers receive exactly the library's own type.
 import type { Transaction as SequelizeTransaction, Sequelize } from '@sequelize/core'
+import type { MikroORM as MariadbOrm } from '@mikro-orm/mariadb'
 import type { MikroORM as MysqlOrm } from '@mikro-orm/mysql'
 import type { EntityManager as CoreEntityManager } from '@mikro-orm/core'
 import type { EntityManager as MikroormEntityManager, MikroORM } from '@mikro-orm/postgresql'
@@ -78,6 +79,7 @@ export async function sequelize7(): Promise<void> {
 declare const orm: MikroORM
 declare const injected: MikroormEntityManager
 declare const mysqlOrm: MysqlOrm
+declare const mariadbOrm: MariadbOrm
 declare const coreEntityManager: CoreEntityManager
 export async function mikroorm(): Promise<void> {
   const database = postgres({ db: orm.em })
@@ -86,6 +88,8 @@ export async function mikroorm(): Promise<void> {
   await own.run(message, (tx) => assertType<Same<typeof tx, MikroormEntityManager>>())
   const onMysql = createInbox({ database: mysql({ db: mysqlOrm.em }), consumer: 'c' })
   await onMysql.run(message, (tx) => assertType<Same<typeof tx, typeof mysqlOrm.em>>())
+  const onMariadb = createInbox({ database: mysql({ db: mariadbOrm.em }), consumer: 'c' })
+  await onMariadb.run(message, (tx) => assertType<Same<typeof tx, typeof mariadbOrm.em>>())
   await orm.em.transactional((em) =>
     inbox.process(em, message, (tx) => assertType<Same<typeof tx, typeof em>>()),
   )

@@ -1,0 +1,81 @@
+import { propertyOf } from '@txbox/core/internal'
+import { hiddenStatements } from '../drivers/hidden-statements.ts'
+import { hasFunction } from '../members.ts'
+
+export interface KyselyTransaction {
+  getExecutor(): { provideConnection<T>(consumer: (connection: KyselyConnection) => Promise<T>): Promise<T> }
+}
+interface KyselyConnection {
+  executeQuery(query: {
+    readonly sql: string
+    readonly parameters: readonly unknown[]
+    readonly query: object
+    readonly queryId: object
+  }): Promise<unknown>
+}
+type Done = (error: null, result: readonly unknown[]) => void
+
+/** A connection of Kysely belongs to one of the driver, for as long as that exists. */
+const found = new WeakMap<KyselyConnection, object>()
+
+/**
+ * Returns the connection of `pg` or `mysql2` under a transaction of Kysely, which hides the connection in a private field;
+ * `undefined` if it is not one of this pool, or the pool does not list its connections. Sends nothing.
+ *
+ * @param pool the pool of the driver. Its list of connections is undocumented.
+ */
+export async function driverConnectionOf(
+  transaction: KyselyTransaction,
+  pool: object | undefined,
+): Promise<object | undefined> {
+  return transaction.getExecutor().provideConnection(async (held) => {
+    const known = found.get(held)
+    if (known !== undefined) return known
+    const connection = whichAnswers(held, connectionsOf(pool))
+    if (connection !== undefined) found.set(held, connection)
+    return connection
+  })
+}
+
+/**
+ * All connections of the pool answer themselves for the time of one call, in which Kysely calls the one that it holds: the
+ * call returns before anything else runs.
+ */
+function whichAnswers(held: KyselyConnection, connections: readonly object[]): object | undefined {
+  let called: object | undefined
+  const restore = connections.map((connection) => {
+    const own = Object.getOwnPropertyDescriptor(connection, 'query')
+    const query = (_sql: unknown, _values: unknown, done?: Done): Promise<object> => {
+      called = connection
+      if (typeof done === 'function') queueMicrotask(() => done(null, []))
+      return Promise.resolve({ rows: [] })
+    }
+    Object.defineProperty(connection, 'query', { value: query, configurable: true, writable: true })
+    return () => {
+      if (own === undefined) Reflect.deleteProperty(connection, 'query')
+      else Object.defineProperty(connection, 'query', own)
+    }
+  })
+  try {
+    const sql = hiddenStatements.unsent
+    const answer = held.executeQuery({ sql, parameters: [], query: { kind: 'RawNode' }, queryId: OWN })
+    // If the connection was not found, the statement was sent.
+    answer.catch(() => undefined)
+  } finally {
+    for (const undo of restore) undo()
+  }
+  return called
+}
+
+const OWN = { queryId: 'txbox' }
+
+function connectionsOf(pool: object | undefined): readonly object[] {
+  const ofPg = propertyOf(pool, '_clients')
+  if (Array.isArray(ofPg)) return ofPg.filter((each) => hasFunction(each, 'query')) as object[]
+  const ofMysql2 = propertyOf(pool, '_allConnections')
+  const length = propertyOf(ofMysql2, 'length')
+  if (typeof length !== 'number' || !hasFunction(ofMysql2, 'get')) return []
+  const queue = ofMysql2 as { get(index: number): unknown }
+  const all = Array.from({ length }, (_, index) => queue.get(index))
+  return all.filter((each) => hasFunction(each, 'query')) as object[]
+}
