@@ -207,7 +207,10 @@ test('flush does not linger, and resolves when what was added before it has been
   await turnEnd()
   expect(batches()).toEqual([[0], [1]])
   await calls[1]?.end()
-  expect(await isSettled(second), 'an earlier batch is in flight').toBe(false)
+  expect([await isSettled(first), await isSettled(second)], 'the first batch is in flight').toEqual([
+    false,
+    false,
+  ])
   await calls[0]?.fail(new Error('a failed batch has been processed'))
   expect([await isSettled(first), await isSettled(second)]).toEqual([true, true])
   expect(batcher.size, 'an item that was added later lingers').toBe(1)
