@@ -20,6 +20,7 @@ const MAY_IMPORT = {
   outbox: ['node:', ...CORE],
   relay: ['node:', ...CORE],
   gc: ['node:', ...CORE],
+  consumer: ['node:', ...CORE],
   versioning: ['node:', ...CORE, 'kysely'],
   sql: ['node:', ...CORE],
   postgres: ['node:', ...CORE, '@txbox/sql'],

@@ -13,6 +13,7 @@ const packages = globSync('packages/*/package.json', { cwd: root }).map((file) =
 /** Where the tests of a package are whose name its contract tests do not begin with. */
 const SUITES = {
   core: { projects: ['postgres'], files: ['test/contract/keys', 'test/contract/database-access'] },
+  consumer: { projects: [], files: [] },
   sql: { projects: ['postgres'], files: ['test/contract/transact', 'test/contract/database-access'] },
   relay: { projects: ['postgres'], files: ['test/contract/relay-', 'test/contract/lease-store'] },
   postgres: { projects: ['postgres-only'], files: ['test/contract-postgres/'] },

@@ -5,6 +5,7 @@ const ALIASES: [string, string[]][] = [
   ['txbox/postgres', ['@txbox/postgres']],
   ['txbox/mysql', ['@txbox/mysql']],
   ['txbox/versioning', ['@txbox/versioning']],
+  ['txbox/consumer', ['@txbox/consumer']],
 ]
 
 test.for(ALIASES)('%s has every name of %j, and the same objects', async ([short, packages]) => {

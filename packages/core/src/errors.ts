@@ -26,6 +26,7 @@ export type TxboxErrorCode =
   | 'TXBOX_TRANSITION_REFUSED'
   | 'TXBOX_EDIT_CONFLICT'
   | 'TXBOX_REENTRANT_CALL'
+  | 'TXBOX_BATCHER_CLOSED'
 
 /** The symbol is registered, so that an error is recognized across two installed copies of this package. */
 const brand = Symbol.for('txbox.error')

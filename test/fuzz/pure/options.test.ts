@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { afterAll, expect } from 'vitest'
+import { createBatcher } from '@txbox/consumer'
 import { consoleLogger, exponentialBackoff } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import { createGarbageCollector } from '@txbox/gc'
@@ -95,6 +96,19 @@ const makers: Record<string, readonly [(options: never) => unknown, Record<strin
         firstVersion: fc.oneof(number, fc.bigInt(), hostileText()),
         maxWaiting: number,
         maxAgeMs: number,
+      },
+    ],
+    createBatcher: [
+      createBatcher,
+      {
+        process: callback,
+        maxSize: number,
+        lingerMs: number,
+        capacity: number,
+        concurrency: number,
+        channels: number,
+        channelOf: callback,
+        logger,
       },
     ],
     rabbitmqPublisher: [

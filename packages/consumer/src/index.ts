@@ -1,0 +1,5 @@
+export type { BatchContext, Batcher, BatcherEvents, BatcherOptions, CloseOptions } from './batcher.ts'
+export { createBatcher } from './create-batcher.ts'
+export { BatcherClosedError } from './errors.ts'
+export { InvalidOptionError, TxboxError, consoleLogger, isTxboxError } from '@txbox/core'
+export type { Logger } from '@txbox/core'
