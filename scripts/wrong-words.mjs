@@ -6,7 +6,10 @@ const WRONG_WORDS = [
   { pattern: /\bdear(?:er|est)\b/i, instead: 'expensive' },
   { pattern: /\bunder way\b/i, instead: 'in flight' },
   { pattern: /\bfor ever\b/i, instead: 'forever' },
-  { pattern: /\bwhoever\b/i, instead: 'the noun' },
+  { pattern: /\b(?:whoever|somebody|anybody)\b/i, instead: 'the noun' },
+  { pattern: /\bin (?:the|its|his) hands\b/i, instead: 'in flight' },
+  { pattern: /\bunless said\b/i, instead: 'by default' },
+  { pattern: /\bof his own\b/i, instead: 'the noun' },
   { pattern: /\bof (?:ours|theirs)\b/i, instead: 'the noun' },
   { pattern: /^\s*(?:\/\*)?\*+ →/, instead: '@returns' },
 ]

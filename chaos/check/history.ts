@@ -21,7 +21,7 @@ export interface LeaseChange {
   readonly owner: string | undefined
 }
 
-/** A settlement by somebody who did not hold the lease, found by a trigger. */
+/** A settlement by a relay that did not hold the lease, found by a trigger. */
 export interface Unfenced {
   readonly atMs: number
   readonly shard: number

@@ -121,7 +121,7 @@ export class Recorder {
     }
   }
 
-  /** Messages that wait in the two queues, ready or in the hands of a consumer that has not acknowledged. */
+  /** Messages that wait in the two queues, ready or delivered to a consumer that has not acknowledged them. */
   async backlog(): Promise<number> {
     const channel = await this.#connection!.createChannel()
     const record = await channel.checkQueue(RECORD_QUEUE)

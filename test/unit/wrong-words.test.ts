@@ -15,8 +15,9 @@ test('wrong words in comments are found, and code is not examined', () => {
 })
 
 test('wrong words in the prose of a page are found, and code blocks are not examined', () => {
-  expect(words('a.md', 'Whoever waits.\n\n```ts\nanew()\n```\n\nIt waits for ever.')).toEqual([
+  expect(words('a.md', 'Whoever waits\nfor somebody.\n\n```ts\nanew()\n```\n\nIt waits for ever.')).toEqual([
     'Whoever',
+    'somebody',
     'for ever',
   ])
 })

@@ -86,7 +86,7 @@ function contentOf({ contentType, headers, payload }: StoredPayload): object {
   return { ...headersOf(headers), ...payloadOf(contentType, payload) }
 }
 
-/** The headers as JSON; as text, when somebody has written a row whose headers are none. */
+/** The headers as JSON; as text, if the headers of a row that was written by hand are invalid. */
 function headersOf(headers: string): Record<string, unknown> {
   try {
     return { headers: shownJson(headers) }

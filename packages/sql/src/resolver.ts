@@ -197,5 +197,5 @@ function membersOf(value: unknown): string {
   }
 }
 
-/** Neither private members nor text that somebody else has chosen. */
+/** Neither private members nor text that other code has chosen. */
 const NAME = /^(?!constructor$|length$|name$|prototype$)[$a-zA-Z][$\w]{0,39}$/

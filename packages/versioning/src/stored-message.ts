@@ -11,7 +11,7 @@ const SAMPLES = new Map<string, Version>([
 /**
  * Restores a message from its stored form; the payload has been converted to JSON and back.
  *
- * @returns `undefined` when somebody has altered the row by hand, so that it holds no message.
+ * @returns `undefined` if the row was altered by hand, so that it holds no message.
  */
 export function readMessage(
   key: string,
