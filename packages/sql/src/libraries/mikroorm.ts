@@ -72,7 +72,7 @@ function isOpen(em: EntityManager): boolean {
   return propertyOf(transaction, 'isCommitted') !== true && propertyOf(transaction, 'isRolledBack') !== true
 }
 
-/** Returns the pool of `pg` or `mysql2`, unless the user has passed a Kysely of his own. */
+/** Returns the pool of `pg` or `mysql2`, unless the user has passed another Kysely. */
 async function poolOf(em: EntityManager): Promise<object | undefined> {
   try {
     return await em.getConnection('write').getNativeClient?.()
