@@ -5,23 +5,33 @@ import { BatcherModel, type ModelSettings, type TestItem } from '../support/batc
 
 type Command =
   | { readonly kind: 'add'; readonly channel: number; readonly count: number }
-  | { readonly kind: 'added'; readonly channel: number; readonly isAborted: boolean }
+  | {
+      readonly kind: 'added'
+      readonly channel: number
+      readonly count: number
+      readonly isAborted: boolean
+    }
   | { readonly kind: 'abort' | 'end' | 'fail'; readonly which: number }
   | { readonly kind: 'advance'; readonly ms: number }
   | { readonly kind: 'maxSize' | 'lingerMs'; readonly value: number }
   | { readonly kind: 'flush' | 'close' }
 
 const which = fc.nat(5)
-/** One channel more than there ever are, and one less. */
-const channel = fc.integer({ min: -1, max: 4 })
+/** The numbers -1 and 4 are never channels; any other is taken modulo the number of channels. */
+const channel = fc.oneof(
+  { weight: 20, arbitrary: fc.nat(3) },
+  { weight: 1, arbitrary: fc.constantFrom(-1, 4) },
+)
+const count = fc.integer({ min: 1, max: 6 })
+const isAborted = fc.nat(7).map((n) => n === 0)
 const lingerMs = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 9 }))
 const commands: fc.Arbitrary<Command[]> = fc.array(
   fc.oneof(
     {
       weight: 8,
-      arbitrary: fc.record({ kind: fc.constant('add'), channel, count: fc.integer({ min: 1, max: 6 }) }),
+      arbitrary: fc.record({ kind: fc.constant('add'), channel, count }),
     },
-    { weight: 4, arbitrary: fc.record({ kind: fc.constant('added'), channel, isAborted: fc.boolean() }) },
+    { weight: 4, arbitrary: fc.record({ kind: fc.constant('added'), channel, count, isAborted }) },
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('abort'), which }) },
     { weight: 6, arbitrary: fc.record({ kind: fc.constantFrom('end', 'end', 'fail'), which }) },
     {
@@ -97,7 +107,7 @@ class Comparison {
         for (let n = 0; n < command.count; n += 1) this.#add(command.channel)
         break
       case 'added':
-        this.#added(command.channel, command.isAborted)
+        for (let n = 0; n < command.count; n += 1) this.#added(command.channel, command.isAborted)
         break
       case 'abort':
         this.#abort(command.which)
@@ -137,16 +147,21 @@ class Comparison {
     expect(vi.getTimerCount()).toBe(0)
   }
 
+  #newItem(channel: number): TestItem {
+    const isWrong = channel < 0 || channel > 3
+    return { id: (this.#items += 1), channel: isWrong ? channel : channel % this.#settings.channels }
+  }
+
   #add(channel: number): void {
-    const item = { id: (this.#items += 1), channel }
+    const item = this.#newItem(channel)
     const expected = this.#model.add(item)
     if (expected === undefined) expect(() => this.#batcher.add(item)).toThrow(InvalidOptionError)
     else expect(this.#batcher.add(item), 'add').toBe(expected)
   }
 
   #added(channel: number, isAborted: boolean): void {
-    const item = { id: (this.#items += 1), channel }
-    const isWrong = channel < 0 || channel >= this.#settings.channels
+    const item = this.#newItem(channel)
+    const isWrong = channel < 0 || channel > 3
     const controller = isAborted || !isWrong ? new AbortController() : undefined
     if (isAborted) controller?.abort(new Error('aborted before'))
     const added = watched(this.#batcher.added(item, { signal: controller?.signal }))
