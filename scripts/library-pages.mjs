@@ -65,7 +65,9 @@ export async function installLibraries(project) {
   await run('npm', ['init', '-y'], project, process.env)
   await run('npm', ['pkg', 'set', 'type=module'], project, process.env)
   const install = ['install', '--ignore-scripts', ...new Set(names)]
-  await run('npm', install, project, process.env, LONGEST_INSTALL_MS)
+  // `npm run --silent` would silence the errors of this one, too.
+  const env = { ...process.env, npm_config_loglevel: 'error' }
+  await run('npm', install, project, env, LONGEST_INSTALL_MS)
   say(`npm install of ${new Set(names).size} packages`)
 }
 
