@@ -117,7 +117,6 @@ function onPg(options: LibraryOptions): Clients {
     async connect() {
       const client = await pool.connect()
       const run: Run = (text, values) => client.query<Row>(text, [...values])
-      client.on('error', () => undefined)
       return {
         run,
         exec: run,
