@@ -48,6 +48,7 @@ export async function boundLockWait<R>(
   try {
     result = await work({ send, canProbe })
   } catch (error) {
+    // If this fails as well, the connection is broken, and the first error says so.
     await restore(session, before, seconds).catch(() => undefined)
     throw error
   }

@@ -67,7 +67,8 @@ export async function sessionOf(resolver: Resolver, handle: unknown): Promise<My
   return { ...resolved, monitor, open: true } as MysqlSession
 }
 
-const WRITES = /^\s*(?:insert|update)\b/
+/** Also behind the prefix by which MariaDB bounds one statement. */
+const WRITES = /^\s*(?:set statement \w+ = \d+ for\s+)?(?:insert|update)\b/
 
 /** Runs a statement of txbox in the caller's transaction. */
 export async function execute(

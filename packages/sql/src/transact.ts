@@ -5,7 +5,7 @@ import {
   type Session,
   type TransactOptions,
 } from '@txbox/core'
-import { OptionChecker } from '@txbox/core/internal'
+import { OptionChecker, reasonOf } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
 import type { Opening, Resolved, RootAdapter } from './adapters.ts'
 
@@ -40,9 +40,9 @@ export function transactOn(
           try {
             signal?.throwIfAborted()
             const session = await sessionOn(tx, opening)
-            const { driver, connection } = session
-            const sever = driver.canSever?.(connection) === false ? undefined : driver.sever
-            const result = await orAborted(work(tx, session), signal, sever && (() => sever(connection)))
+            const result = await (signal === undefined
+              ? work(tx, session)
+              : untilAborted(() => work(tx, session), signal, await severing(session)))
             doing = 'committing the transaction (without an answer, the transaction may have committed)'
             return result
           } catch (error) {
@@ -59,33 +59,46 @@ export function transactOn(
   }
 }
 
+/** Returns a function that closes the session's connection; `undefined` if the library hides the connection. */
+async function severing({ driver, connection }: Resolved): Promise<(() => void) | undefined> {
+  const { sever } = driver
+  if (sever === undefined || driver.canSever?.(connection) === false) return undefined
+  // Kysely's connection can be severed only if it is monitored.
+  await driver.monitor(connection)
+  return () => sever(connection)
+}
+
 /**
- * Rejects with the signal's reason as soon as the signal is aborted, unless the work has ended before. Without `sever`,
- * waits for the work.
+ * Rejects with the signal's reason as soon as the signal is aborted, unless the work has ended before. Waits for the work
+ * if the connection cannot be severed: the work could still write.
  */
-async function orAborted<R>(
-  work: Promise<R>,
-  signal: AbortSignal | undefined,
+async function untilAborted<R>(
+  work: () => Promise<R>,
+  signal: AbortSignal,
   sever: (() => void) | undefined,
 ): Promise<R> {
-  if (signal === undefined) return work
-  if (sever === undefined) {
-    const result = await work
+  signal.throwIfAborted()
+  const aborted = Promise.withResolvers<never>()
+  const abort = (): void => {
+    try {
+      sever!()
+      aborted.reject(signal.reason)
+    } catch (error) {
+      // The user's own `close` has failed. The work is waited for, as if the connection were hidden.
+      process.emitWarning(
+        `A transaction was aborted, but its connection could not be closed (${reasonOf(error)}). The rollback waits for the handler.`,
+        { type: 'TxboxWarning', code: 'TXBOX_CLOSE_FAILED' },
+      )
+    }
+  }
+  if (sever !== undefined) signal.addEventListener('abort', abort, { once: true })
+  try {
+    const result = await Promise.race([work(), aborted.promise])
     signal.throwIfAborted()
     return result
+  } finally {
+    signal.removeEventListener('abort', abort)
   }
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      try {
-        sever()
-      } finally {
-        reject(signal.reason as Error)
-      }
-    }
-    if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort, { once: true })
-    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }
 
 /**
