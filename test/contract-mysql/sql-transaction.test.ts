@@ -50,30 +50,33 @@ test('one transaction that is wrapped anew for each call is one transaction', as
   expect([status, await subject.claimedKeys()]).toEqual(['processed', ['inner', 'outer']])
 })
 
-test('a transaction that ends after it was found open: what was written outside of it is deleted again', async () => {
-  const subject = new InboxUnderTest(target, root)
-  const { send } = await begin()
-  const endBefore = (pattern: RegExp): SqlTransaction =>
-    wrapped(async (text) => {
-      if (pattern.test(text)) await send('rollback')
-      return send(text)
+test.for([[{}], [{ inFlight: 'report' }], [{ lockTimeoutMs: 1000 }]] as const)(
+  'a transaction that ends after it was found open: what was written outside of it is deleted again (%o)',
+  async ([options]) => {
+    const subject = new InboxUnderTest(target, root, options)
+    const { send } = await begin()
+    const endBefore = (pattern: RegExp): SqlTransaction =>
+      wrapped(async (text) => {
+        if (pattern.test(text)) await send('rollback')
+        return send(text)
+      })
+    const ended = endBefore(/^\s*(?:set statement .* for\s+)?insert into \S*inbox/i)
+    await expect(subject.inbox.process(ended, { id: 'x' }, subject.handle)).rejects.toThrow(
+      NotInTransactionError,
+    )
+    await send('start transaction')
+    const batch = subject.inbox.processBatch(ended, [{ id: 'x' }, { id: 'y' }], () => undefined)
+    await expect(batch).rejects.toThrow(NotInTransactionError)
+    await send('start transaction')
+    const publishing = outboxOf(root).publish(endBefore(/^\s*insert into \S*outbox/i), {
+      topic: 't',
+      payload: 1,
     })
-  const ended = endBefore(/^\s*insert into \S*inbox/i)
-  await expect(subject.inbox.process(ended, { id: 'x' }, subject.handle)).rejects.toThrow(
-    NotInTransactionError,
-  )
-  await send('start transaction')
-  const batch = subject.inbox.processBatch(ended, [{ id: 'x' }, { id: 'y' }], () => undefined)
-  await expect(batch).rejects.toThrow(NotInTransactionError)
-  await send('start transaction')
-  const publishing = outboxOf(root).publish(endBefore(/^\s*insert into \S*outbox/i), {
-    topic: 't',
-    payload: 1,
-  })
-  await expect(publishing).rejects.toThrow(NotInTransactionError)
-  const stored = await target.sql(`select 1 from ${target.outboxTable}`)
-  expect([subject.calls, await subject.claimedKeys(), stored]).toEqual([0, [], []])
-})
+    await expect(publishing).rejects.toThrow(NotInTransactionError)
+    const stored = await target.sql(`select 1 from ${target.outboxTable}`)
+    expect([subject.calls, await subject.claimedKeys(), stored]).toEqual([0, [], []])
+  },
+)
 
 test('statements that are sent as prepared ones are refused where the server prepares no savepoints', async () => {
   const subject = new InboxUnderTest(target, root)
