@@ -38,7 +38,7 @@ export class BenchDatabase {
     return this.#dropping
   }
 
-  /** Of this database, for libraries that open their connections themselves. */
+  /** The address of this database, for libraries that open their connections themselves. */
   get url(): string {
     const url = new URL(this.#serverUrl)
     url.pathname = `/${this.name}`

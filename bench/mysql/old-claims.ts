@@ -1,4 +1,5 @@
 import type { Pool } from 'mysql2/promise'
+import type { IdOrder } from '../deduplication-variants.ts'
 
 const AT_ONCE = 10_000
 
@@ -26,9 +27,6 @@ export async function fillClaims(pool: Pool, prefix: string, count: number): Pro
   }
   await pool.query(`analyze table ${prefix}inbox`)
 }
-
-/** How ids of sends look: in the order of their time, such as UUIDv7, or in none. */
-export type IdOrder = 'ordered' | 'random'
 
 /** Live ids of deduplicated sends to the topic `orders`, as many as a long window leaves. */
 export async function fillSends(pool: Pool, prefix: string, count: number, order: IdOrder): Promise<void> {

@@ -8,7 +8,7 @@ export class BenchDatabase {
   readonly name: string
   /** Of the maintenance database, for what must be asked from outside. */
   readonly #serverUrl: string
-  /** Of this database, for libraries that open their connections themselves. */
+  /** The address of this database, for libraries that open their connections themselves. */
   readonly url: string
   readonly #pools = new Set<Pool>()
   #dropping: Promise<void> | undefined

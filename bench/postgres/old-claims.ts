@@ -1,4 +1,5 @@
 import type { Pool } from 'pg'
+import type { IdOrder } from '../deduplication-variants.ts'
 
 /**
  * Live claims of the last days, inserted in the order of their time, under keys that look like UUIDv7: what a table
@@ -22,9 +23,6 @@ export async function fillClaims(pool: Pool, schema: string, count: number): Pro
   )
   await pool.query(`vacuum analyze ${schema}.inbox`)
 }
-
-/** How ids of sends look: in the order of their time, such as UUIDv7, or in none. */
-export type IdOrder = 'ordered' | 'random'
 
 /** Live ids of deduplicated sends to the topic `orders`, as many as a long window leaves. */
 export async function fillSends(pool: Pool, schema: string, count: number, order: IdOrder): Promise<void> {

@@ -154,15 +154,15 @@ class ChaosRun implements RunParts {
   async #disturb(): Promise<Violation | undefined> {
     const { minutes, seed, faults, without, plant, signal } = this.options
     const until = performance.now() + minutes * 60_000
-    const told = new Set<string>()
+    const reported = new Set<string>()
     while (performance.now() < until && !signal.aborted) {
       this.#steps += 1
       await this.#inject(stepAt(seed, this.#steps, faults, without))
       const violations = await this.#quiet()
       for (const { check, text } of violations) {
-        // What stays in the tables is found again at every look.
-        if (!told.has(text)) this.timeline.now('violation', check, text)
-        told.add(text)
+        // A violation that stays in the tables is found again by each look.
+        if (!reported.has(text)) this.timeline.now('violation', check, text)
+        reported.add(text)
       }
       const shown = violations.find((violation) => showsPlant(plant, violation))
       if (shown !== undefined) return shown

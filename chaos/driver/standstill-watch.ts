@@ -7,8 +7,8 @@ import type { Engine } from '../database/engine.ts'
 const LOOK_INTERVAL_MS = 300
 
 /**
- * What a shard has to do next: the first message of the outbox, or all parked messages that are due. The time counts from
- * the moment since which none of them has moved, while the database and the broker were well.
+ * The messages of a shard that are next: the first message of the outbox, or all parked messages that are due. The time
+ * is counted from the moment since which none of these messages has moved while the database and the broker were well.
  */
 interface Head {
   readonly what: string

@@ -3,7 +3,7 @@ import { InvalidMessageError, LIMITS, TransactionConflictError, type NewMessage 
 import { connectedPortsOf } from '@txbox/core/internal'
 import { createOutbox, type Outbox } from '@txbox/outbox'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import { Proxy } from '../support/proxy.ts'
+import { rootThroughProxy } from '../support/root-through-proxy.ts'
 import { randomFrom } from '../support/random.ts'
 import { messagesOf, outboxOf, publishAll } from '../support/relay-under-test.ts'
 import { onEachKind, onEachKindAndIsolation, useRoot, useTarget } from '../support/target.ts'
@@ -224,13 +224,7 @@ onEachKind(target, (kind) => {
   })
 
   test('O3 with lockKeys publish needs no further round trip', async () => {
-    const proxy = await Proxy.to(target.address())
-    const through = target.open(kind, { through: proxy })
-    await through.ready?.()
-    onTestFinished(async () => {
-      await through.close()
-      await proxy.close()
-    })
+    const { proxy, through } = await rootThroughProxy(target, kind)
     await publishAll(through, messagesOf('warm up', 1))
     const transaction = await through.begin()
     await outboxOf(through).publish(transaction.tx, messagesOf('warm up', 2))

@@ -9,7 +9,7 @@ import {
 import { createOutbox } from '@txbox/outbox'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, outboxOf, publishAll, publishIn } from '../support/relay-under-test.ts'
-import { Proxy } from '../support/proxy.ts'
+import { rootThroughProxy } from '../support/root-through-proxy.ts'
 import { skipBecause } from '../support/skips.ts'
 import {
   onEachKind,
@@ -105,13 +105,7 @@ onEachKind(target, (kind) => {
   })
 
   test('O3 an array is one statement: one round trip, and numbers in the order of the array', async () => {
-    const proxy = await Proxy.to(target.address())
-    const through = target.open(kind, { through: proxy })
-    await through.ready?.()
-    onTestFinished(async () => {
-      await through.close()
-      await proxy.close()
-    })
+    const { proxy, through } = await rootThroughProxy(target, kind)
     await publishAll(through, messagesOf('warm up', 1))
     const transaction = await through.begin()
     await outboxOf(through).publish(transaction.tx, messagesOf('warm up', 2))

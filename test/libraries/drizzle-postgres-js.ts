@@ -1,6 +1,7 @@
 import type { Row } from '../support/target.ts'
 import { drizzleQuery, type Database, type Sql, type Transaction } from './drizzle.ts'
 import type { LibraryModule, LibraryRoot } from './library-under-test.ts'
+import { clientOptions } from './postgres-js.ts'
 
 interface PostgresModule {
   readonly default: (url: string, options: object) => { end(options: { timeout: number }): Promise<void> }
@@ -27,12 +28,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     // postgres.js sends the statements of the broken transaction again on the connection that replaces it.
     losesBrokenConnection: true,
     open({ url, max, isolation }) {
-      const client = postgres(url, {
-        max,
-        prepare: false,
-        onnotice: () => undefined,
-        connection: isolation === undefined ? {} : { default_transaction_isolation: isolation },
-      })
+      const client = postgres(url, clientOptions({ max, isolation }))
       const db = drizzle({ client })
       return {
         db,

@@ -1,5 +1,5 @@
 import type { Row } from '../support/target.ts'
-import type { LibraryModule } from './library-under-test.ts'
+import type { LibraryModule, LibraryOptions } from './library-under-test.ts'
 
 interface PostgresModule {
   readonly default: (url: string, options: object) => Sql
@@ -13,6 +13,17 @@ interface Sql {
 }
 interface Transaction extends Sql {
   savepoint<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
+}
+
+/** The options of an instance of postgres.js under test. */
+export function clientOptions({ max, isolation }: Pick<LibraryOptions, 'max' | 'isolation'>): object {
+  return {
+    max,
+    // The tests look for COMMIT in what is sent, where a prepared statement is only a number.
+    prepare: false,
+    onnotice: () => undefined,
+    connection: isolation === undefined ? {} : { default_transaction_isolation: isolation },
+  }
 }
 
 /** postgres.js, with the option by which most of its users rename columns. */
@@ -29,14 +40,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     // postgres.js 3.4.9 writes to a socket that is null, in a callback of its own.
     endsProcessWhenBroken: true,
     open({ url, max, isolation }) {
-      const db = postgres(url, {
-        max,
-        transform: camel,
-        // The tests look for COMMIT in what is sent, where a prepared statement is only a number.
-        prepare: false,
-        onnotice: () => undefined,
-        connection: isolation === undefined ? {} : { default_transaction_isolation: isolation },
-      })
+      const db = postgres(url, { ...clientOptions({ max, isolation }), transform: camel })
       return { db, transact: (work) => db.begin(work), close: () => db.end({ timeout: 5 }) }
     },
     exec: (tx, text, parameters) => (tx as Transaction).unsafe(text, parameters),
