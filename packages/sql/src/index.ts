@@ -21,7 +21,7 @@ export {
 } from './database-errors.ts'
 export { DeadLetterRows, lastOfFull, keptErrors } from './dead-letter-rows.ts'
 export { CHECK_TIMEOUT_MS, GARBAGE_TIMEOUT_MS, cancelAfterMs, tooLate, type Source } from './deadline.ts'
-export { listeningOn } from './drivers/pg.ts'
+export { listeningOn } from './drivers/pg-root.ts'
 export { judged, listed, revisionFinding } from './findings.ts'
 export type {
   CheckedSnapshot,

@@ -1,19 +1,8 @@
-import { TransactionAbortedError } from '@txbox/core'
-import type {
-  DriverAdapter,
-  ListeningConnection,
-  OwnConnection,
-  RootAdapter,
-  Snapshot,
-  SqlResult,
-  TransactionState,
-} from '../adapters.ts'
-import { answerTo, asFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
-import { pgOpening } from './pg-opening.ts'
-import { COMMAND_TAGS, beginAt, pgStatements } from './pg-statements.ts'
+import type { DriverAdapter, Snapshot, SqlResult, TransactionState } from '../adapters.ts'
+import { COMMAND_TAGS } from './pg-statements.ts'
 
 /** The part of a `pg` client that txbox uses; `pg` itself is not imported. */
-interface PgClient {
+export interface PgClient {
   query(text: string, values?: unknown[]): Promise<PgResult>
   escapeIdentifier(text: string): string
   /** Since pg 8.21; also absent from `pg.native`. */
@@ -30,39 +19,11 @@ interface AnswerEvents {
   on(event: 'readyForQuery', listener: (message: { status?: string }) => void): unknown
   on(event: 'commandComplete', listener: (message: { text?: string }) => void): unknown
 }
-interface PgResult {
+export interface PgResult {
   readonly rows: Record<string, unknown>[]
   readonly rowCount: number | null
   readonly command: string
 }
-interface PgPool {
-  connect(): Promise<PgClient & { release(destroy?: boolean): void }>
-  query(config: { text: string; values: unknown[]; query_timeout: number }): Promise<PgResult>
-  readonly totalCount: number
-  readonly options?: {
-    readonly max?: number
-    readonly password?: unknown
-    readonly connectionTimeoutMillis?: number
-  }
-  readonly Client: {
-    new (config: object): PgClient & { connect(): Promise<unknown>; end(): Promise<void> }
-    readonly Query?: {
-      new (config: { text: string; values?: readonly unknown[] }): PgQuery
-      readonly prototype: Partial<PgQuery>
-    }
-  }
-}
-/** The query of `pg.native` has none of these methods. */
-interface PgQuery extends FlyingQuery {
-  handleCopyData: (message: { readonly chunk: Buffer }) => void
-}
-
-/**
- * The share of the timeout after which the server cancels a late statement, so that the answer still reaches the
- * client.
- */
-const SERVER_SHARE = 0.9
-
 const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
 
 /** A `pg` client, which itself knows the state of its transaction. */
@@ -146,180 +107,11 @@ function stateOf(status: 'I' | 'T' | 'E' | null): TransactionState {
   return status === null ? 'none' : STATES[status]
 }
 
-/** A `pg.Pool`. */
-export const pgRoot: RootAdapter<PgPool> = {
-  name: 'pg',
-  checksCommit: true,
-  opensConnections: true,
-  recognises: isPool,
-  maxConnections: (pool) => pool.options?.max,
-  async query(pool, text, values, timeoutMs) {
-    // After `query_timeout` pg destroys the connection, so that the pool opens another.
-    return toSqlResult(await pool.query({ text, values: values as unknown[], query_timeout: timeoutMs }))
-  },
-  copyOut(pool) {
-    const Query = pool.Client?.Query
-    if (Query?.prototype.handleCopyData === undefined) return undefined
-    return async (text, timeoutMs, row) => {
-      const query = new Query({ text })
-      let failure: { readonly error: unknown } | undefined
-      query.query_timeout = timeoutMs
-      query.handleCopyData = ({ chunk }) => {
-        try {
-          if (failure === undefined) row(chunk)
-        } catch (error) {
-          // An error that is thrown here would end the process.
-          failure = { error }
-        }
-      }
-      await queryOn(pool, query)
-      if (failure !== undefined) throw failure.error
-    }
-  },
-  queryAlone(pool) {
-    const Query = pool.Client?.Query
-    if (Query?.prototype.prepare === undefined) return undefined
-    return async (text, values, limits) =>
-      resultOfFlight(await queryOn(pool, asFlight(new Query({ text, values }), limits)))
-  },
-  async connect(pool) {
-    const { client, release } = await checkOut(pool)
-    return {
-      query: async (text, values) => toSqlResult(await client.query(text, values as unknown[])),
-      release,
-    } satisfies OwnConnection
-  },
-  async connectApart(pool, timeoutMs) {
-    const client = new pool.Client(apart(pool, timeoutMs))
-    client.on('error', () => undefined)
-    await client.connect()
-    const Query = pool.Client.Query
-    return {
-      query:
-        Query?.prototype.prepare === undefined
-          ? async (text, values) => toSqlResult(await client.query(text, values as unknown[]))
-          : (text, values) => flyOn(client, new Query({ text, values }), timeoutMs),
-      release: () => void client.end().catch(() => undefined),
-    } satisfies OwnConnection
-  },
-  async connectListening(pool, timeoutMs, on) {
-    const client = new pool.Client(apart(pool, timeoutMs))
-    client.on('error', on.ended)
-    await client.connect()
-    return listeningOn(client, on)
-  },
-  async transact(pool, work, isolation) {
-    const { client, release } = await checkOut(pool)
-    const begin = beginAt(isolation)
-    const opening = pgOpening(pool, client, begin)
-    let broken = false
-    try {
-      if (opening === undefined) await client.query(begin)
-      const result = await work(client, opening)
-      if (opening?.used === false) return result
-      const { command } = await client.query(pgStatements.commit)
-      if (command !== COMMAND_TAGS.commit) {
-        throw new TransactionAbortedError(
-          'the server answered COMMIT with a rollback, because a statement of the transaction had failed. Nothing was written.',
-        )
-      }
-      return result
-    } catch (error) {
-      broken = await rolledBack(client).then(
-        () => false,
-        () => true,
-      )
-      throw error
-    } finally {
-      release(broken)
-    }
-  },
-}
-
-/** Runs a statement in a new transaction. */
-async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promise<SqlResult> {
-  try {
-    const limits = { timeoutMs, cancelAfterMs: timeoutMs * SERVER_SHARE }
-    return resultOfFlight(await answerTo(client, asFlight(query, limits)))
-  } catch (error) {
-    // Without an answer of the server the connection is no longer usable.
-    if (typeof Reflect.get(Object(error), 'severity') === 'string') await client.query(pgStatements.rollback)
-    throw error
-  }
-}
-
-/** Returns the options for a client outside the pool. The password is not among the pool's enumerable options. */
-function apart(pool: PgPool, timeoutMs: number): object {
-  return {
-    ...pool.options,
-    password: pool.options?.password,
-    pipeline: false,
-    keepAlive: true,
-    query_timeout: timeoutMs,
-    connectionTimeoutMillis: timeoutMs,
-  }
-}
-
-/** Turns a connected `pg` client into a connection for LISTEN. */
-export function listeningOn(
-  client: object,
-  on: { readonly notified: () => void; readonly ended: (error: unknown) => void },
-): ListeningConnection {
-  const connected = client as PgClient & {
-    on(event: string, listener: (value: unknown) => void): unknown
-    end(): Promise<void>
-  }
-  connected.on('notification', on.notified)
-  connected.on('error', on.ended)
-  connected.on('end', () => on.ended(new Error('The listening connection was closed.')))
-  return {
-    query: (text) => connected.query(text),
-    close: () => void connected.end().catch(() => undefined),
-  }
-}
-
-/**
- * Checks out a client and adds a listener for its 'error' event: otherwise a client that breaks while idle would end
- * the process.
- */
-async function checkOut(pool: PgPool): Promise<{ client: PgClient; release: (broken: boolean) => void }> {
-  const client = await pool.connect()
-  const ignore = (): void => undefined
-  client.on('error', ignore)
-  return {
-    client,
-    release(broken) {
-      client.off('error', ignore)
-      client.release(broken)
-    },
-  }
-}
-
-/**
- * Runs a query on any connection, and discards a connection on which it has failed. Not by the pool, whose callback the
- * client of Neon's driver does not take for a query of this kind.
- */
-async function queryOn(pool: PgPool, query: PgQuery): Promise<unknown> {
-  const { client, release } = await checkOut(pool)
-  let failed = true
-  try {
-    const results = await answerTo(client, query)
-    failed = false
-    return results
-  } finally {
-    release(failed)
-  }
-}
-
-async function rolledBack(client: PgClient): Promise<void> {
-  if ((await pgHandle.state(client)) !== 'none') await client.query(pgStatements.rollback)
-}
-
-function toSqlResult(result: PgResult): SqlResult {
+export function toSqlResult(result: PgResult): SqlResult {
   return { rows: result.rows, affected: result.rowCount ?? 0 }
 }
 
-function isPool(value: unknown): value is PgPool {
+export function isPool(value: unknown): boolean {
   return has(value, 'totalCount', 'number') && has(value, 'connect', 'function')
 }
 
