@@ -7,9 +7,12 @@ import { ratioOf, summarise } from '../measure/statistics.ts'
 import { formatTable, ratioSpread, whole } from '../report/table.ts'
 import type { Suite } from '../suite.ts'
 
+/** What the bench calls of a library. */
+export type BenchLibrary = Omit<LibraryUnderTest, 'nested'>
+
 /** A library that is measured. */
 export interface MeasuredLibrary {
-  readonly library: LibraryUnderTest
+  readonly library: BenchLibrary
   /** Whether txbox has the driver's connection, so that the target applies. */
   readonly reachesDriver: boolean
 }
@@ -70,7 +73,7 @@ type Side = 'byHand' | 'process'
 
 async function measure(
   on: HandlesOn,
-  library: LibraryUnderTest,
+  library: BenchLibrary,
   number: number,
   options: Pick<RateOptions, 'rounds' | 'secondsPerRound'>,
 ): ReturnType<typeof interleavedRates<Side>> {
@@ -93,7 +96,7 @@ async function measure(
 
 function byHand(
   { work, anyAccount }: HandlesOn,
-  { exec }: LibraryUnderTest,
+  { exec }: BenchLibrary,
   root: LibraryRoot,
   workspace: string,
 ): () => Promise<void> {
@@ -107,7 +110,7 @@ function byHand(
 
 function processed(
   { work, anyAccount }: HandlesOn,
-  { exec }: LibraryUnderTest,
+  { exec }: BenchLibrary,
   root: LibraryRoot,
   workspace: string,
 ): () => Promise<void> {

@@ -1,10 +1,10 @@
 import { mysql } from '@txbox/mysql'
 import { createPool, type PoolConnection } from 'mysql2/promise'
-import { importLibrary, type LibraryUnderTest } from '../../test/libraries/library-under-test.ts'
+import { importLibrary } from '../../test/libraries/library-under-test.ts'
 import type { BenchDatabase } from '../mysql/bench-database.ts'
 import { transaction } from '../mysql/transaction.ts'
 import { anyAccount, assertWorkDone, createWorkspace, creditStatement } from '../mysql/workspace.ts'
-import type { HandlesOn } from './handles-suite.ts'
+import type { BenchLibrary, HandlesOn } from './handles-suite.ts'
 
 export function handlesOnMysql(database: BenchDatabase, engine: 'mysql' | 'mariadb'): HandlesOn {
   const pool = database.pool(1)
@@ -31,7 +31,7 @@ export function handlesOnMysql(database: BenchDatabase, engine: 'mysql' | 'maria
   }
 }
 
-const MYSQL2: LibraryUnderTest = {
+const MYSQL2: BenchLibrary = {
   name: 'mysql2',
   driver: 'mysql2',
   rootFor: 'all',

@@ -1,7 +1,7 @@
 import { postgres } from '@txbox/postgres'
 import { CompiledQuery, Kysely, PostgresDialect, type Transaction } from 'kysely'
 import { Pool, type PoolClient } from 'pg'
-import { importLibrary, type LibraryUnderTest } from '../../test/libraries/library-under-test.ts'
+import { importLibrary } from '../../test/libraries/library-under-test.ts'
 import type { BenchDatabase } from '../postgres/bench-database.ts'
 import { transaction } from '../postgres/transaction.ts'
 import {
@@ -11,7 +11,7 @@ import {
   createWorkspace,
   creditStatement,
 } from '../postgres/workspace.ts'
-import type { HandlesOn, MeasuredLibrary } from './handles-suite.ts'
+import type { BenchLibrary, HandlesOn, MeasuredLibrary } from './handles-suite.ts'
 
 const REACHING = ['drizzle', 'knex', 'typeorm', 'sequelize-7', 'mikroorm']
 const HIDING = ['prisma', 'postgres-js', 'pg-promise']
@@ -53,7 +53,7 @@ async function librariesOf(names: readonly string[], reachesDriver: boolean): Pr
   return libraries
 }
 
-const PG: LibraryUnderTest = {
+const PG: BenchLibrary = {
   name: 'pg',
   driver: 'pg',
   rootFor: 'all',
@@ -72,7 +72,7 @@ const PG: LibraryUnderTest = {
   exec: async (tx, text, parameters) => (await (tx as PoolClient).query(text, [...parameters])).rows as never,
 }
 
-const KYSELY: LibraryUnderTest = {
+const KYSELY: BenchLibrary = {
   name: 'Kysely',
   driver: 'kysely',
   rootFor: 'all',

@@ -18,6 +18,7 @@ const target = useTarget()
 
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind, { max: 1 })
+  const otherRoot = useRoot(target, kind, { max: 1 })
 
   describe.each([
     'create table if not exists side_effect (n int)',
@@ -292,6 +293,27 @@ onEachKind(target, (kind) => {
     expect(await claimed(5000, claims.slice(0, 50))).toEqual(Array(50).fill('won'))
     expect(await claimed(5000, claims)).toEqual([...Array(50).fill('taken'), ...Array(50).fill('won')])
     expect((await target.claims(consumer)).length).toBe(100)
+  })
+
+  test("I4 I13 with 'report' a batch of several statements whose last one finds a claim in flight wins the others", async () => {
+    const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!
+    const consumer = `reported/${kind.name}`
+    const claims = Array.from({ length: 20 }, (_, n) => ({
+      consumer,
+      key: `${String(n).padStart(2, '0')} ${'ü'.repeat(100)}`,
+      correlationId: undefined,
+      retentionMs: 60_000,
+    }))
+    const winner = await otherRoot.begin()
+    await ports.inbox.claim(await ports.bind(winner.tx), claims.at(-1)!)
+    const transaction = await root.begin()
+    const session = (await ports.bind(transaction.tx)) as MysqlSession
+    session.server = { ...session.server, maxStatementBytes: 3000 }
+    const results = await ports.inbox.claimBatch(session, claims, { times: false, inFlight: 'report' })
+    expect(results.map(({ status }) => status)).toEqual([...Array<string>(19).fill('won'), 'in-flight'])
+    await transaction.commit()
+    await winner.rollback()
+    expect((await target.claims(consumer)).length).toBe(19)
   })
 
   // Kysely does not report that a statement was outside a transaction.

@@ -41,9 +41,9 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
       const outcome = await subject.deliver(way, { id: 'x' }, async (tx, message, context) => {
         for (const abort of Object.values(target.recoverable)) {
           if (libraryUnderTest?.takesSavepoints === false) {
-            await libraryUnderTest.nested!(tx, async (inner) => void (await abort(inner as never))).catch(
-              () => undefined,
-            )
+            await libraryUnderTest
+              .nested(tx, async (inner) => void (await abort(inner as never)))
+              .catch(() => undefined)
             continue
           }
           await target.exec(tx, 'savepoint attempt')

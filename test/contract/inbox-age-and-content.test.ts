@@ -88,6 +88,11 @@ onEachKind(target, (kind) => {
     await expect(batch({ id: 'c', payload: 3 }, { id: 'a', payload: 4 })).rejects.toThrow(InvalidMessageError)
     await expect(batch({ id: 'd', payload: 3 }, { id: 'd', payload: 4 })).rejects.toThrow(InvalidMessageError)
     expect(await subject.claimedKeys()).toEqual(['a', 'b'])
+    // An expired claim that a batch takes over has the hash of the new content.
+    await target.expire(subject.consumer)
+    expect(await batch({ id: 'a', payload: 5 }, b)).toEqual(['processed', 'processed'])
+    expect(await batch({ id: 'a', payload: 5 }, b)).toEqual(['duplicate', 'duplicate'])
+    await expect(batch(b, a)).rejects.toThrow(InvalidMessageError)
   })
 
   test("onMismatch 'error': a claim without a hash matches every payload, and an expired one is forgotten", async () => {

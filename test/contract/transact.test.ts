@@ -179,6 +179,8 @@ onEachKind(target, (kind) => {
     const rejected = expect(given).rejects.toBe(reason)
     await winner.rollback()
     await rejected
+    // The claim may have been won by then, but the handler does not begin.
+    expect(subject.calls).toBe(1)
     expect(await subject.inbox.run({ id: 'x' }, subject.handle)).toMatchObject({ status: 'processed' })
     expect(await subject.effects()).toBe(1)
   })

@@ -40,16 +40,14 @@ export interface LibraryUnderTest {
   /** Runs SQL through the library's own API in a transaction. Parameters are `$1` on PostgreSQL, and `?` elsewhere. */
   readonly exec: (tx: object, sql: string, parameters: readonly unknown[]) => Promise<readonly Row[]>
   /** Runs `work` in a savepoint, as users of the library do; a throw rolls back to the savepoint. */
-  readonly nested?: (tx: object, work: (tx: object) => Promise<void>) => Promise<void>
+  readonly nested: (tx: object, work: (tx: object) => Promise<void>) => Promise<void>
   /**
    * Handles that are no open transaction, as users come by them, by name: roots, pools, connections. An ended
    * transaction is tested for every library.
    */
   readonly stray?: Readonly<Record<string, (root: LibraryRoot) => object>>
-  /** Whether an ended transaction is refused by the library's own flag; otherwise only the driver knows the state. */
-  readonly knowsItsEnd?: boolean
   /** What the root can be used for. `'run'`: `inbox.run` and `database.transact`; `'all'`: also the relay and migrate. */
-  readonly rootFor: 'all' | 'run' | 'none'
+  readonly rootFor: 'all' | 'run'
   /** `run` sends BEGIN and the claim together. @default false */
   readonly joinsBegin?: boolean
   /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. @default false */

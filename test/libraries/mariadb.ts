@@ -2,6 +2,7 @@ import { promisify } from 'node:util'
 import { setupOf } from '../support/mysql-pool.ts'
 import type { Row } from '../support/target.ts'
 import type { LibraryModule, LibraryOptions, LibraryRoot } from './library-under-test.ts'
+import { inSavepoint } from './savepoint.ts'
 
 interface Connector {
   readonly createPool: (options: object) => Pool
@@ -61,16 +62,11 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
       const rows = await call(tx, 'query', text, [...parameters])
       return Array.isArray(rows) ? (rows as Row[]) : []
     },
-    async nested(tx, work) {
-      await call(tx, 'query', 'savepoint nested')
-      try {
-        await work(tx)
-      } catch (error) {
-        await call(tx, 'query', 'rollback to savepoint nested')
-        throw error
-      }
-      await call(tx, 'query', 'release savepoint nested')
-    },
+    nested: (tx, work) =>
+      inSavepoint(
+        (sql) => call(tx, 'query', sql),
+        () => work(tx),
+      ),
     stray: {
       'a pool of mariadb': ({ db }) => db,
     },

@@ -1,6 +1,7 @@
 import { settingsOf } from '../support/postgres-pool.ts'
 import type { Row } from '../support/target.ts'
 import type { LibraryModule, LibraryRoot } from './library-under-test.ts'
+import { inSavepoint } from './savepoint.ts'
 import { SocketOverTcp } from './socket-over-tcp.ts'
 
 interface Neon {
@@ -66,6 +67,11 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
       } satisfies LibraryRoot
     },
     exec: async (tx, text, parameters) => (await (tx as Client).query(text, parameters)).rows,
+    nested: (tx, work) =>
+      inSavepoint(
+        (sql) => (tx as Client).query(sql, []),
+        () => work(tx),
+      ),
     stray: { "Neon's pool": ({ db }) => db },
   }
 }

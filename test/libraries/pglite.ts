@@ -1,5 +1,6 @@
 import type { Row } from '../support/target.ts'
 import type { LibraryModule } from './library-under-test.ts'
+import { inSavepoint } from './savepoint.ts'
 
 interface Pglite {
   transaction<T>(work: (tx: object) => Promise<T>): Promise<T>
@@ -18,17 +19,10 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async () => (
     return { db, transact: (work) => db.transaction(work), close: async () => undefined }
   },
   exec: async (tx, text, parameters) => (await (tx as Transaction).query(text, parameters)).rows,
-  nested: async (tx, work) => {
-    // PGlite has no savepoints but those of SQL.
-    const query = (text: string, parameters: readonly unknown[]): Promise<unknown> =>
-      (tx as Transaction).query(text, parameters)
-    await query('savepoint nested', [])
-    try {
-      await work(tx)
-    } catch (error) {
-      await query('rollback to savepoint nested', [])
-      throw error
-    }
-  },
+  nested: (tx, work) =>
+    inSavepoint(
+      (sql) => (tx as Transaction).query(sql, []),
+      () => work(tx),
+    ),
   stray: { 'a database of PGlite': ({ db }) => db },
 })

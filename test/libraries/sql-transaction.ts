@@ -3,6 +3,7 @@ import { poolOf as mysqlPoolOf, setupOf } from '../support/mysql-pool.ts'
 import { poolOf as pgPoolOf, settingsOf } from '../support/postgres-pool.ts'
 import type { Row } from '../support/target.ts'
 import type { LibraryModule, LibraryOptions, LibraryUnderTest } from './library-under-test.ts'
+import { inSavepoint } from './savepoint.ts'
 
 type Run = (text: string, values: readonly unknown[]) => Promise<{ rows?: Row[]; rowCount?: number | null }>
 
@@ -96,16 +97,11 @@ export function wrapping(
       return { db, libraries: [mine], transact, close }
     },
     exec: async (tx, text, parameters) => (await clients.get(tx)!.exec(text, parameters)).rows ?? [],
-    nested: async (tx, work) => {
-      const { exec } = clients.get(tx)!
-      await exec('savepoint nested', [])
-      try {
-        await work(tx)
-      } catch (error) {
-        await exec('rollback to savepoint nested', [])
-        throw error
-      }
-    },
+    nested: (tx, work) =>
+      inSavepoint(
+        (sql) => clients.get(tx)!.exec(sql, []),
+        () => work(tx),
+      ),
     stray: { 'a root that the user has described': ({ db }) => db },
   }
 }
