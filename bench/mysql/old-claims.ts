@@ -3,6 +3,14 @@ import type { IdOrder } from '../deduplication-variants.ts'
 
 const AT_ONCE = 10_000
 
+/** {@link AT_ONCE} numbers from its one parameter on. Recursion would end at the servers' limit of a thousand. */
+const NUMBERS = `
+  with digits (d) as (
+    select 0 union all select 1 union all select 2 union all select 3 union all select 4
+    union all select 5 union all select 6 union all select 7 union all select 8 union all select 9)
+  select ? + a.d * 1000 + b.d * 100 + c.d * 10 + e.d as n
+  from digits as a cross join digits as b cross join digits as c cross join digits as e`
+
 /**
  * Live claims of the last days, inserted in the order of their time, under keys that look like UUIDv7: what a table
  * holds that has been in use for a while.
@@ -16,13 +24,13 @@ export async function fillClaims(pool: Pool, prefix: string, count: number): Pro
            substr(random, 7, 12)),
          at, at + interval 7 day
        from (
-         select at, lpad(hex(timestampdiff(microsecond, '1970-01-01', at) div 1000), 12, '0') as ms, md5(n) as random
+         select at, lpad(hex(timestampdiff(microsecond, '1970-01-01', at) div 1000), 12, '0') as ms, left(sha2(n, 256), 32) as random
          from (
-           with recursive numbers (n) as (select ? union all select n + 1 from numbers where n + 1 < ?)
-           select n, utc_timestamp(6) - interval 6 day + interval (n * ?) microsecond as at from numbers
+           select n, utc_timestamp(6) - interval 6 day + interval (n * ?) microsecond as at
+           from (${NUMBERS}) as numbers where n < ? order by n
          ) as times
        ) as parts`,
-      [from, Math.min(count, from + AT_ONCE), Math.floor((6 * 86_400_000_000) / Math.max(1, count))],
+      [Math.floor((6 * 86_400_000_000) / count), from, count],
     )
   }
   await pool.query(`analyze table ${prefix}inbox`)
@@ -30,16 +38,16 @@ export async function fillClaims(pool: Pool, prefix: string, count: number): Pro
 
 /** Live ids of deduplicated sends to the topic `orders`, as many as a long window leaves. */
 export async function fillSends(pool: Pool, prefix: string, count: number, order: IdOrder): Promise<void> {
-  const id = order === 'ordered' ? "lpad(n, 32, '0')" : 'md5(n)'
+  const id = order === 'ordered' ? "lpad(n, 32, '0')" : 'left(sha2(n, 256), 32)'
   for (let from = 0; from < count; from += AT_ONCE) {
     await pool.query(
       `insert into ${prefix}inbox (consumer, \`key\`, processed_at, expires_at, result)
-       select '@publish', concat('["orders","', ${id}, '"]'), at, at + interval 15 day, md5(n)
+       select '@publish', concat('["orders","', ${id}, '"]'), at, at + interval 15 day, left(sha2(n, 256), 32)
        from (
-         with recursive numbers (n) as (select ? union all select n + 1 from numbers where n + 1 < ?)
-         select n, utc_timestamp(6) - interval 6 day + interval (n * ?) microsecond as at from numbers
+         select n, utc_timestamp(6) - interval 6 day + interval (n * ?) microsecond as at
+         from (${NUMBERS}) as numbers where n < ? order by n
        ) as times`,
-      [from, Math.min(count, from + AT_ONCE), Math.floor((6 * 86_400_000_000) / Math.max(1, count))],
+      [Math.floor((6 * 86_400_000_000) / count), from, count],
     )
   }
   await pool.query(`analyze table ${prefix}inbox`)

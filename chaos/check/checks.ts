@@ -18,6 +18,7 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     'same bytes': checkSameBytes,
     order: checkOrder,
     scheduled: checkScheduled,
+    deduplicated: checkDeduplicated,
     'one effect': checkOneEffect,
     'claim and effect': checkClaims,
     'version order': checkVersions,
@@ -90,6 +91,29 @@ function checkScheduled({ committed, lost, first }: Evidence): Omit<Verdict, 'ch
       text: `The message ${id} came ${Math.round(deliverAtMs! - first.get(id)!.recordedAtMs)} ms before it was due.`,
     })),
   )
+}
+
+function checkDeduplicated({ sends }: Evidence): Omit<Verdict, 'check'> {
+  const stored = new Map<string, string>()
+  const violations: Omit<Violation, 'check'>[] = []
+  for (const { request, id, newId } of sends) {
+    if (id !== newId) continue
+    const other = stored.get(request)
+    if (other === undefined) stored.set(request, id)
+    else violations.push({ id, text: `The request ${request} has two messages: ${other} and ${id}.` })
+  }
+  for (const { request, id } of sends) {
+    const first = stored.get(request)
+    if (first === undefined) {
+      violations.push({
+        id,
+        text: `A send of the request ${request} named ${id}, and no send stored a message.`,
+      })
+    } else if (id !== first && !violations.some((violation) => violation.id === id)) {
+      violations.push({ id, text: `A send of the request ${request} named ${id}; the message is ${first}.` })
+    }
+  }
+  return found('deduplicated', sends.length, violations)
 }
 
 function checkOneEffect({ first, effects }: Evidence): Omit<Verdict, 'check'> {

@@ -10,6 +10,8 @@ export interface Evidence {
   readonly committed: ReadonlyMap<string, Committed>
   /** Rows that a former primary had committed and the failover lost. */
   readonly lost: ReadonlyMap<string, Committed>
+  /** Every committed send of a request. The ids are the same if the send stored the message. */
+  readonly sends: readonly { readonly request: string; readonly id: string; readonly newId: string }[]
   readonly copies: readonly Copy[]
   readonly first: ReadonlyMap<string, Copy>
   readonly effects: readonly Effect[]

@@ -8,7 +8,7 @@ import { readCommitted, readEffects, readLeaseChanges, readUnfenced, textOf } fr
 
 type FromDatabase = Pick<
   Evidence,
-  'committed' | 'effects' | 'claims' | 'applied' | 'balances' | 'left' | 'leaseChanges' | 'unfenced'
+  'committed' | 'sends' | 'effects' | 'claims' | 'applied' | 'balances' | 'left' | 'leaseChanges' | 'unfenced'
 >
 
 /** Reads the final state of the database, after all workers have ended. */
@@ -20,7 +20,13 @@ export async function gatherFromDatabase(engine: Engine, sql: Sql): Promise<From
     'select version_key, from_version, message_id from chaos_applied order by serial',
   )
   const balances = await sql.query('select version_key, version, total from chaos_balances')
+  const sends = await sql.query('select request, message_id, new_id from chaos_sends order by serial')
   return {
+    sends: sends.map((row) => ({
+      request: String(row['request']),
+      id: String(row['message_id']),
+      newId: String(row['new_id']),
+    })),
     committed: new Map((await readCommitted(sql)).map((message) => [message.id, message])),
     effects: await readEffects(sql),
     claims: claims.map((row) => textOf(row['id'])!),

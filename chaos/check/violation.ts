@@ -14,6 +14,7 @@ export const CHECKS = {
   'same bytes': 'all copies of a message are the same',
   order: 'the first copies of each key come in the order of the commits',
   scheduled: 'no scheduled message comes early',
+  deduplicated: 'each request has one message, which all its sends name',
   'one effect': 'each published message has one effect',
   'claim and effect': 'there is no claim without its effect, and no effect without its claim',
   'version order': 'the version buffer applies each key in order, without a gap',

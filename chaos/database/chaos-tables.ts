@@ -21,11 +21,16 @@ export type TxboxTable = keyof ReturnType<typeof txboxTables>
 /** The names of the aggregates, which are also the ordering keys. */
 export const KEYS: readonly string[] = Array.from({ length: 48 }, (_, n) => `account-${n}`)
 
+/** Ordering keys without an aggregate, which producers lock by `lockKeys`. */
+export const LOCKED_KEYS: readonly string[] = Array.from({ length: 8 }, (_, n) => `counter-${n}`)
+
 /**
  * Creates the tables of the business and of the checker.
  *
  * - `chaos_aggregates`: one row a key; a producer locks the row before it publishes.
  * - `chaos_committed`: one row a message, written in the transaction that publishes the message.
+ * - `chaos_sends`: one row each time a request was sent with its deduplication id, with the id of the message that is
+ *   stored for the request, and the id that a new message would have had.
  * - `chaos_effects`: one row each time a message took effect. Nothing is unique there, so that a second effect shows.
  * - `chaos_applied`: what the version buffer applied, in order.
  * - `chaos_balances`: versioned rows, one for each key and epoch.
@@ -46,6 +51,9 @@ function columns(serial: string): readonly string[] {
     'create table chaos_aggregates (name varchar(100) primary key, epoch varchar(60) not null, n bigint not null)',
     `create table chaos_committed (serial ${serial}, message_id varchar(64) not null, name varchar(100),
       epoch varchar(60) not null, place bigint, deliver_at_ms bigint, ill varchar(20), producer varchar(40) not null)`,
+    'create index chaos_committed_place on chaos_committed (name, epoch, place)',
+    `create table chaos_sends (serial ${serial}, request varchar(40) not null, message_id varchar(64) not null,
+      new_id varchar(64) not null)`,
     `create table chaos_effects (serial ${serial}, message_id varchar(64) not null, worker varchar(40) not null)`,
     'create index chaos_effects_message_id on chaos_effects (message_id)',
     `create table chaos_applied (serial ${serial}, version_key varchar(160) not null, from_version bigint not null,

@@ -1,7 +1,7 @@
-import type { NewMessage } from '@txbox/core'
+import type { Database, Mysql2ConnectionLike, NewMessage, PgClientLike } from '@txbox/core'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
-import { createOutbox } from '@txbox/outbox'
+import { createOutbox, type StoredId } from '@txbox/outbox'
 import { Kysely, MysqlDialect, PostgresDialect } from 'kysely'
 import { createPool as createCallbackPool } from 'mysql2'
 import { createPool } from 'mysql2/promise'
@@ -64,10 +64,16 @@ export function kyselyRoot(worker: Worker, max: number) {
 
 type Published = NewMessage<Change> | readonly NewMessage<Change>[]
 
-/** A transaction of a producer. */
-export interface ProducerTransaction extends Sql {
+interface Publishing {
   publish(messages: Published): Promise<void>
+  /** Publishes unless a message with the same deduplication id was published. */
+  publishOnce(message: NewMessage<Change>): Promise<StoredId>
+  /** Locks the key until the transaction ends, and publishes. */
+  publishLocked(message: NewMessage<Change>): Promise<void>
 }
+
+/** A transaction of a producer. */
+export type ProducerTransaction = Sql & Publishing
 
 /** Runs `work` in a transaction and commits, unless it returns `'rollback'`. What fails is thrown. */
 export type Transact = (
@@ -79,18 +85,30 @@ export function transactor(worker: Worker, max: number): Transact {
   return worker.config.engine === 'postgres' ? postgresTransactor(worker, max) : mysqlTransactor(worker, max)
 }
 
+/** One outbox for each way to publish, on one database. */
+function publishingBy(options: {
+  database: Database
+  notify?: boolean
+}): (tx: PgClientLike | Mysql2ConnectionLike) => Publishing {
+  const plain = createOutbox(options)
+  const once = createOutbox({ ...options, deduplication: {} })
+  const locked = createOutbox({ ...options, lockKeys: true })
+  return (tx) => ({
+    publish: async (messages) => void (await plain.publish(tx, messages as never)),
+    publishOnce: (message) => once.publish(tx, message),
+    publishLocked: async (message) => void (await locked.publish(tx, message)),
+  })
+}
+
 function postgresTransactor(worker: Worker, max: number): Transact {
   const pool = pgPool(worker, max)
-  const outbox = createOutbox({ database: postgres(), notify: true })
+  const publishing = publishingBy({ database: postgres(), notify: true })
   return async (isolation, work) => {
     const client = await pool.connect()
     let failure: Error | undefined
     try {
       await client.query(`begin isolation level ${isolation}`)
-      const publish = async (messages: Published): Promise<void> => {
-        await outbox.publish(client, messages as never)
-      }
-      await client.query(await work({ ...sqlOfPg(client), publish }))
+      await client.query(await work({ ...sqlOfPg(client), ...publishing(client) }))
     } catch (error) {
       failure = error as Error
       await client.query('rollback').catch((second: unknown) => (failure = second as Error))
@@ -108,16 +126,13 @@ function isServerError(error: Error): boolean {
 
 function mysqlTransactor(worker: Worker, max: number): Transact {
   const pool = createPool(mysqlSettings(worker, max))
-  const outbox = createOutbox({ database: mysql() })
+  const publishing = publishingBy({ database: mysql() })
   return async (isolation, work) => {
     const connection = await pool.getConnection()
     try {
       await connection.query(`set transaction isolation level ${isolation}`)
       await connection.query('begin')
-      const publish = async (messages: Published): Promise<void> => {
-        await outbox.publish(connection, messages as never)
-      }
-      await connection.query(await work({ ...sqlOfMysql(connection), publish }))
+      await connection.query(await work({ ...sqlOfMysql(connection), ...publishing(connection) }))
     } catch (error) {
       // Whatever state it is in: another connection is cheap.
       connection.destroy()

@@ -1,7 +1,7 @@
 // A producer: each transaction raises some aggregates, writes what it publishes into the ledger, and publishes it.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { KEYS, epochExpression } from '../database/chaos-tables.ts'
+import { KEYS, LOCKED_KEYS, epochExpression } from '../database/chaos-tables.ts'
 import { transactor, type ProducerTransaction } from './database-pool.ts'
 import { Worker } from './worker.ts'
 import type { Change, Illness } from './worker-protocol.ts'
@@ -21,8 +21,7 @@ await worker.end()
 async function lane(): Promise<void> {
   while (!worker.ending.aborted) {
     try {
-      const isolation = draw.chance(0.2) ? 'repeatable read' : 'read committed'
-      await transact(isolation, oneTransaction)
+      await oneTransaction()
       worker.count('transactions')
     } catch (error) {
       worker.failed(error)
@@ -32,7 +31,14 @@ async function lane(): Promise<void> {
   }
 }
 
-async function oneTransaction(tx: ProducerTransaction): Promise<'commit' | 'rollback'> {
+async function oneTransaction(): Promise<void> {
+  // Who has locked a key reads what others have committed meanwhile.
+  if (draw.chance(0.1)) return transact('read committed', (tx) => publishNumbered(tx).then(ending))
+  const isolation = draw.chance(0.2) ? 'repeatable read' : 'read committed'
+  await transact(isolation, draw.chance(0.1) ? (tx) => sendRequest(tx).then(ending) : changeAggregates)
+}
+
+async function changeAggregates(tx: ProducerTransaction): Promise<'commit' | 'rollback'> {
   const { mode } = worker
   const many = draw.integer(1, mode.unordered ? 4 : 3)
   const keys = [
@@ -44,12 +50,16 @@ async function oneTransaction(tx: ProducerTransaction): Promise<'commit' | 'roll
     if (mode.unordered) await pause(draw.integer(0, 20))
   }
   if (draw.chance(0.1)) await publishScheduled(tx)
+  return ending()
+}
+
+/** Ends a transaction: perhaps late, perhaps by a rollback. */
+async function ending(): Promise<'commit' | 'rollback'> {
+  const { mode } = worker
   if (mode.late) await pause(draw.integer(100, 1500))
-  if (draw.chance(mode.rollback)) {
-    worker.count('rollbacks')
-    return 'rollback'
-  }
-  return 'commit'
+  if (!draw.chance(mode.rollback)) return 'commit'
+  worker.count('rollbacks')
+  return 'rollback'
 }
 
 /** Locks the aggregate first, publishes after it: then the messages of a key have the order of the commits. */
@@ -83,9 +93,53 @@ async function changeAggregate(tx: ProducerTransaction, name: string): Promise<v
   await tx.publish(count === 1 && draw.chance(0.5) ? messages[0]! : messages)
 }
 
+/** Publishes without an aggregate to lock: the lock of the key alone gives the messages the order of the commits. */
+async function publishNumbered(tx: ProducerTransaction): Promise<void> {
+  const name = draw.pick(LOCKED_KEYS)
+  const id = randomUUID()
+  await tx.publishLocked({ id, topic: 'chaos.numbered', key: name, payload: { padding: '' } })
+  const [row] = await tx.query(
+    `select coalesce(max(place), 0) as place, ${epochOf} as here from chaos_committed where name = ? and epoch = ${epochOf}`,
+    [name],
+  )
+  await tx.query(
+    'insert into chaos_committed (message_id, name, epoch, place, producer) values (?, ?, ?, ?, ?)',
+    [id, name, String(row?.['here']), Number(row?.['place']) + 1, worker.name],
+  )
+}
+
+/** Sends what the other producers send as well, as after an answer that was lost: one message of all is stored. */
+async function sendRequest(tx: ProducerTransaction): Promise<void> {
+  const request = `request-${Math.floor(unshiftedNowMs() / 1000)}-${draw.integer(0, 1)}`
+  const newId = randomUUID()
+  const payload: Change = { padding: '' }
+  const { id, duplicate } = await tx.publishOnce({
+    id: newId,
+    topic: 'chaos.request',
+    payload,
+    deduplicationId: request,
+  })
+  await tx.query('insert into chaos_sends (request, message_id, new_id) values (?, ?, ?)', [
+    request,
+    id,
+    newId,
+  ])
+  worker.count(duplicate ? 'duplicate sends' : 'first sends')
+  if (duplicate) return
+  await tx.query(`insert into chaos_committed (message_id, epoch, producer) values (?, '', ?)`, [
+    id,
+    worker.name,
+  ])
+}
+
+/** By the clock that is never shifted. */
+function unshiftedNowMs(): number {
+  return performance.timeOrigin + performance.now()
+}
+
 async function publishScheduled(tx: ProducerTransaction): Promise<void> {
-  // By the clock that is never shifted: the ledger says when the message may go at the earliest.
-  const deliverAtMs = Math.round(performance.timeOrigin + performance.now()) + draw.integer(200, 4000)
+  // The ledger says when the message may go at the earliest.
+  const deliverAtMs = Math.round(unshiftedNowMs()) + draw.integer(200, 4000)
   const id = randomUUID()
   const payload: Change = { padding: '' }
   await tx.query(

@@ -33,7 +33,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
       return {
         db,
         transact: (work) => db.transaction(work),
-        close: () => client.end({ timeout: 5 }),
+        close: () => client.end({ timeout: 0.1 }),
       } satisfies LibraryRoot
     },
     exec: async (tx, text, parameters) =>

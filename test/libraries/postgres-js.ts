@@ -41,7 +41,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     endsProcessWhenBroken: true,
     open({ url, max, isolation }) {
       const db = postgres(url, { ...clientOptions({ max, isolation }), transform: camel })
-      return { db, transact: (work) => db.begin(work), close: () => db.end({ timeout: 5 }) }
+      return { db, transact: (work) => db.begin(work), close: () => db.end({ timeout: 0.1 }) }
     },
     exec: (tx, text, parameters) => (tx as Transaction).unsafe(text, parameters),
     nested: (tx, work) => (tx as Transaction).savepoint(work),

@@ -32,6 +32,10 @@ function evidence(change: Partial<Evidence> = {}): Evidence {
     batchSize: 20,
     committed: new Map([message('one', 1), message('two', 2)]),
     lost: new Map(),
+    sends: [
+      { request: 'r', id: 'one', newId: 'one' },
+      { request: 'r', id: 'one', newId: 'other' },
+    ],
     effects: [
       { serial: 1, id: 'one', worker: 'c' },
       { serial: 2, id: 'two', worker: 'c' },
@@ -74,6 +78,31 @@ const WRONG: readonly (readonly [string, Partial<Evidence>, readonly CheckName[]
     ['published'],
   ],
   ['a message was rolled back', { committed: new Map([message('one', 1)]) }, ['rolled back']],
+  [
+    'a request is stored twice',
+    {
+      sends: [
+        { request: 'r', id: 'one', newId: 'one' },
+        { request: 'r', id: 'two', newId: 'two' },
+      ],
+    },
+    ['deduplicated'],
+  ],
+  [
+    'a duplicate send names another message',
+    {
+      sends: [
+        { request: 'r', id: 'one', newId: 'one' },
+        { request: 'r', id: 'two', newId: 'other' },
+      ],
+    },
+    ['deduplicated'],
+  ],
+  [
+    'a send is called a duplicate of a message that nobody stored',
+    { sends: [{ request: 'r', id: 'one', newId: 'other' }] },
+    ['deduplicated'],
+  ],
   [
     'a copy has other bytes',
     { copies: [copy(0, 'one'), copy(1, 'two'), copy(2, 'one', { digest: 'x' })] },
