@@ -38,7 +38,7 @@ export function checkOrder({ first, committed, lost, deadLetters }: Evidence): C
     looked += 1
     const chain = `${message.key}@${message.epoch}`
     const before = last.get(chain)
-    if (before !== undefined && before.place > message.place) {
+    if (before !== undefined && before.place >= message.place) {
       violations.push({
         id: copy.id,
         key: message.key,

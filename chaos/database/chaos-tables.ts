@@ -22,7 +22,7 @@ export type TxboxTable = keyof ReturnType<typeof txboxTables>
 export const KEYS: readonly string[] = Array.from({ length: 48 }, (_, n) => `account-${n}`)
 
 /** Ordering keys without an aggregate, which producers lock by `lockKeys`. */
-export const LOCKED_KEYS: readonly string[] = Array.from({ length: 8 }, (_, n) => `counter-${n}`)
+export const LOCKED_KEYS: readonly string[] = Array.from({ length: 3 }, (_, n) => `counter-${n}`)
 
 /**
  * Creates the tables of the business and of the checker.

@@ -6,7 +6,7 @@ import type { FaultName } from '../faults/fault-names.ts'
 /** A textual change of a built file. `find` must be there exactly once, or the plant fails loudly. */
 export interface Replacement {
   /** The package, and the name of the built file in whichever folder of `dist` it is. */
-  readonly package: 'relay' | 'postgres' | 'mysql'
+  readonly package: 'relay' | 'outbox' | 'core' | 'postgres' | 'mysql'
   readonly file: string
   readonly find: string
   readonly replace: string
@@ -137,6 +137,34 @@ where \${isHolder}`,
     checks: ['killing message'],
     faults: ['poison-relay', 'late-commits'],
     settings: { leaseMs: 1500 },
+  },
+  {
+    name: 'no-key-lock',
+    about: 'lockKeys locks nothing, so that numbers of a key have not the order of the commits',
+    replacements: [
+      {
+        package: 'outbox',
+        file: 'create-outbox.js',
+        find: 'await ports.outbox.append(session, messages, { notify, lockKeys });',
+        replace: 'await ports.outbox.append(session, messages, { notify });',
+      },
+    ],
+    checks: ['order'],
+    faults: ['late-commits', 'settlement-delayed'],
+  },
+  {
+    name: 'store-duplicates',
+    about: 'a send whose deduplication id is remembered stores its message all the same',
+    replacements: [
+      {
+        package: 'core',
+        file: 'deduplicated-sends.js',
+        find: `if (result.status === 'taken')`,
+        replace: `if (result.status === 'taken' && result.result === undefined)`,
+      },
+    ],
+    checks: ['deduplicated'],
+    faults: ['late-commits'],
   },
 ]
 

@@ -98,6 +98,7 @@ async function publishNumbered(tx: ProducerTransaction): Promise<void> {
   const name = draw.pick(LOCKED_KEYS)
   const id = randomUUID()
   await tx.publishLocked({ id, topic: 'chaos.numbered', key: name, payload: { padding: '' } })
+  await pause(draw.integer(0, 100))
   const [row] = await tx.query(
     `select coalesce(max(place), 0) as place, ${epochOf} as here from chaos_committed where name = ? and epoch = ${epochOf}`,
     [name],
