@@ -201,9 +201,9 @@ const projects: TestProjectInlineConfiguration[] = [
 
 export default defineConfig({
   test: {
-    // Tests wait more than they work, so that three workers keep two cores busy. Each opens some thirty connections at the
+    // Tests wait more than they work, so that four workers keep two cores busy. Each opens some thirty connections at the
     // most, and a server takes a hundred.
-    maxWorkers: 3,
+    maxWorkers: 4,
     pool: 'forks',
     // A process for each file would spend as long on loading as on testing. What the files share is loaded code alone: each
     // has a database of its own.
