@@ -27,6 +27,9 @@ export type TxboxErrorCode =
   | 'TXBOX_EDIT_CONFLICT'
   | 'TXBOX_REENTRANT_CALL'
   | 'TXBOX_BATCHER_CLOSED'
+  | 'TXBOX_RECEIPT_EXPIRED'
+  | 'TXBOX_RECEIVE_ATTEMPT'
+  | 'TXBOX_DEDUP_STORE_UNAVAILABLE'
 
 /** The symbol is registered, so that an error is recognized across two installed copies of this package. */
 const brand = Symbol.for('txbox.error')

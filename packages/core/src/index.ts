@@ -1,5 +1,6 @@
 export { portsKey, type ConnectedDatabase, type Database } from './database.ts'
 export { decodeHeaders } from './decode-headers.ts'
+export type { DedupResult, DedupStore } from './dedup-store.ts'
 export type { DeduplicationOptions } from './deduplication.ts'
 export { days, hours } from './durations.ts'
 export {
@@ -53,6 +54,15 @@ export type {
 export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './ports/lease-store.ts'
 export type { NewStoredMessage, OutboxStore, StoredMessage } from './ports/outbox-store.ts'
 export type {
+  Giveback,
+  QueueReceipt,
+  QueueSender,
+  QueueStore,
+  ReceiveAttempt,
+  ReceiveRequest,
+  ReceivedMessage,
+} from './ports/queue-store.ts'
+export type {
   BacklogMessage,
   BacklogRow,
   ParkedSettlement,
@@ -72,6 +82,7 @@ export type {
   VersionChain,
   WaitingChange,
 } from './ports/version-buffer-store.ts'
+export type { Delivery, OpenSource, Source, SourceTraits } from './source.ts'
 export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
 export {
   sqlTransaction,
