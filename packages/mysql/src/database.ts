@@ -149,6 +149,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
       inbox: new MysqlInboxStore(inboxStatementsByEngine(tables)),
       outbox: new MysqlOutboxStore(outboxStatements(tables)),
       versions: new MysqlVersionBufferStore(versionBufferStatements(tables), resolver),
+      queueSender: undefined as never, // PLACEHOLDER of the branch, to be replaced
     },
   }
 }
@@ -187,6 +188,9 @@ function connectedPorts(
         })
       },
       inspection: () => inspectionStore(inspectionStatements(tables), { root, db, tables }),
+      queue: () => {
+        throw new Error('PLACEHOLDER')
+      },
       garbage: () =>
         new MysqlGarbageStore(garbageStatementsByEngine(tables), {
           root,

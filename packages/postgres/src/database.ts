@@ -148,6 +148,7 @@ function detachedPorts(
     inbox: new PostgresInboxStore(inboxStatements(schema)),
     outbox: new PostgresOutboxStore(outboxStatements(schema), { schema, channel: channelOf(schema) }),
     versions: new PostgresVersionBufferStore(versionBufferStatements(schema), resolver),
+    queueSender: undefined as never, // PLACEHOLDER of the branch, to be replaced
   }
 }
 
@@ -188,6 +189,9 @@ function connectedPorts(
     deadLetters: ({ statementTimeoutMs }) =>
       new PostgresDeadLetterStore(deadLetterStatements(schema), { root, db, statementTimeoutMs }),
     inspection: () => inspectionStore(inspectionStatements(schema), { root, db, schema }),
+    queue: () => {
+      throw new Error('PLACEHOLDER')
+    },
     garbage: () =>
       new PostgresGarbageStore(garbageStatements(schema), {
         root,
