@@ -188,6 +188,27 @@ export class BrokerUnavailableError extends TxboxError {
   }
 }
 
+/**
+ * The receipt is no longer valid: the visibility timeout of the message has passed, the message was handled, given back or
+ * received again, or the receipt belongs to another queue. Nothing was changed. Not retryable: roll back the work, because
+ * another receiver may have the message.
+ */
+export class ReceiptExpiredError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_RECEIPT_EXPIRED', message, options)
+  }
+}
+
+/**
+ * A receive was repeated with its `attemptId`, but at least one of its messages was meanwhile handled, given back or
+ * received again, so that the same answer cannot be given. Nothing was received. Receive with another id.
+ */
+export class ReceiveAttemptError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_RECEIVE_ATTEMPT', message, options)
+  }
+}
+
 /** Handlers and publishers throw this error for a message that can never succeed. The message is not tried again. */
 export class PermanentError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {

@@ -14,6 +14,8 @@ export {
   NotInTransactionError,
   PermanentError,
   PublishTimeoutError,
+  ReceiptExpiredError,
+  ReceiveAttemptError,
   RetryLaterError,
   SchemaError,
   SettlementError,
