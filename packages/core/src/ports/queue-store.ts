@@ -71,7 +71,7 @@ export interface Giveback {
  * - `settle` with a session is part of the caller's transaction and is rolled back with it. Of two concurrent calls with
  *   one receipt, the second waits for the first. While the transaction is open, nobody receives the message, even when its
  *   visibility timeout is over.
- * - Only receivers decide which message of a key is visible: senders insert visible messages, and whoever handles a
+ * - Only receivers decide which message of a key is visible: senders insert visible messages, and a settlement of a
  *   message changes no other row. A key that has messages always has one that a receiver will look at.
  */
 export interface QueueStore {
