@@ -27,6 +27,8 @@ import { MIGRATIONS } from '../../packages/postgres/src/migrations.gen.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox-statements.ts'
 import { ownTransactionStatements, together } from '../../packages/postgres/src/own-transaction-statements.ts'
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
+import { queueReceiveStatements } from '../../packages/postgres/src/queue-receive-statements.ts'
+import { queueStatements } from '../../packages/postgres/src/queue-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
 import { sessionStatements } from '../../packages/postgres/src/session-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/version-buffer-statements.ts'
@@ -47,6 +49,8 @@ const databases: Record<string, (where: string) => Areas> = {
       outbox: outboxStatements(schema),
       relay: relayStatements(schema),
       parked: parkedStatements(schema),
+      queue: queueStatements(schema),
+      'queue-receive': queueReceiveStatements(schema),
       'dead-letter': deadLetterStatements(schema),
       lease: leaseStatements(schema),
       garbage: garbageStatements(schema),
@@ -185,7 +189,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
         continue
       expect(text, name).toContain('Else where')
       expect(text, name).not.toMatch(
-        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|redrives|versions|waiting|collections|key_locks|migrations)\b)/i,
+        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|queue|redrives|versions|waiting|collections|key_locks|migrations)\b)/i,
       )
     }
   })

@@ -19,6 +19,13 @@ export interface ReceivedMessage extends StoredMessage, QueueReceipt {
   readonly createdAt: Date
   /** When the message becomes visible again, by the database's clock. */
   readonly visibleAt: Date
+  /**
+   * Whether its visibility timeout has passed twice in a row without an answer: the message may end the process that
+   * handles it. It is alone in its answer, and must be handled alone.
+   */
+  readonly suspect: boolean
+  /** The last ten errors as JSON, as with `Refusal.errors`. */
+  readonly errors: string | undefined
   /** Why the row cannot be decoded, if it cannot: it was written by hand. */
   readonly undecodable: string | undefined
 }
