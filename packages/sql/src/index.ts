@@ -53,6 +53,17 @@ export {
 } from './migrations.ts'
 export { Resolver, resolverOption } from './resolver.ts'
 export {
+  NEVER_ANSWERED,
+  byOrder,
+  expiredFlights,
+  firstLook,
+  isSuspect,
+  nextLook,
+  queueRound,
+  type QueueCandidate,
+  type QueueRound,
+} from './queue-rounds.ts'
+export {
   NOT_ASCII,
   SETTLING,
   asPermitted,
