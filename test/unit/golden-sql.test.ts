@@ -30,6 +30,8 @@ import { MIGRATIONS } from '../../packages/postgres/src/migrations.gen.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox-statements.ts'
 import { ownTransactionStatements, together } from '../../packages/postgres/src/own-transaction-statements.ts'
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
+import { queueReceiveStatements } from '../../packages/postgres/src/queue-receive-statements.ts'
+import { queueStatements } from '../../packages/postgres/src/queue-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
 import { sessionStatements } from '../../packages/postgres/src/session-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/version-buffer-statements.ts'
@@ -50,6 +52,8 @@ const databases: Record<string, (where: string) => Areas> = {
       outbox: outboxStatements(schema),
       relay: relayStatements(schema),
       parked: parkedStatements(schema),
+      queue: queueStatements(schema),
+      'queue-receive': queueReceiveStatements(schema),
       'dead-letter': deadLetterStatements(schema),
       lease: leaseStatements(schema),
       garbage: garbageStatements(schema),

@@ -1,4 +1,5 @@
 export { portsKey, type ConnectedDatabase, type Database } from './database.ts'
+export type { DeadLetterSelection, DeadLetters } from './dead-letters.ts'
 export { decodeHeaders } from './decode-headers.ts'
 export type { DedupResult, DedupStore } from './dedup-store.ts'
 export type { DeduplicationOptions } from './deduplication.ts'
@@ -99,6 +100,7 @@ export {
   type TransactionLibrary,
   type TransactionLibraryRoot,
 } from './transaction-library.ts'
+export type { StoredId } from './stored-id.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export type { IsolationLevel, TransactOptions } from './transact-options.ts'
 export type {

@@ -43,6 +43,11 @@ import { NotificationListener } from './notification-listener.ts'
 import { outboxStatements } from './outbox-statements.ts'
 import { PostgresOutboxStore } from './outbox-store.ts'
 import { parkedStatements } from './parked-statements.ts'
+import { queueReceiveStatements } from './queue-receive-statements.ts'
+import { QueueReceiver } from './queue-receiver.ts'
+import { PostgresQueueSender } from './queue-sender.ts'
+import { queueStatements } from './queue-statements.ts'
+import { PostgresQueueStore } from './queue-store.ts'
 import { relayStatements } from './relay-statements.ts'
 import { PostgresRelayStore } from './relay-store.ts'
 import { checkRevision } from './schema-revision.ts'
@@ -148,7 +153,7 @@ function detachedPorts(
     inbox: new PostgresInboxStore(inboxStatements(schema)),
     outbox: new PostgresOutboxStore(outboxStatements(schema), { schema, channel: channelOf(schema) }),
     versions: new PostgresVersionBufferStore(versionBufferStatements(schema), resolver),
-    queueSender: undefined as never, // PLACEHOLDER of the branch, to be replaced
+    queueSender: new PostgresQueueSender(queueStatements(schema), queueChannelOf(schema)),
   }
 }
 
@@ -189,8 +194,11 @@ function connectedPorts(
     deadLetters: ({ statementTimeoutMs }) =>
       new PostgresDeadLetterStore(deadLetterStatements(schema), { root, db, statementTimeoutMs }),
     inspection: () => inspectionStore(inspectionStatements(schema), { root, db, schema }),
-    queue: () => {
-      throw new Error('PLACEHOLDER')
+    queue({ statementTimeoutMs }) {
+      const source = { root, db, statementTimeoutMs }
+      const { seed } = leaseStatements(schema)
+      const receiver = new QueueReceiver(queueReceiveStatements(schema), seed, source)
+      return new PostgresQueueStore(queueStatements(schema), receiver, source)
     },
     garbage: () =>
       new PostgresGarbageStore(garbageStatements(schema), {
@@ -212,4 +220,9 @@ function connectedPorts(
 /** Returns the name of the channel; its length limit is lower than that of a schema's name. `schema` is quoted. */
 function channelOf(schema: string): string {
   return `txbox_outbox_${crc32(schema).toString(16)}`
+}
+
+/** Returns the name of the channel of all stored queues; the payload of a notification is the queue's name. */
+function queueChannelOf(schema: string): string {
+  return `txbox_queue_${crc32(schema).toString(16)}`
 }

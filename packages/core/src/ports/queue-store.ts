@@ -19,6 +19,13 @@ export interface ReceivedMessage extends StoredMessage, QueueReceipt {
   readonly createdAt: Date
   /** When the message becomes visible again, by the database's clock. */
   readonly visibleAt: Date
+  /**
+   * Whether its visibility timeout has passed twice in a row without an answer: the message may end the process that
+   * handles it. It is alone in its answer, and must be handled alone.
+   */
+  readonly suspect: boolean
+  /** The last ten errors as JSON, as with `Refusal.errors`. */
+  readonly errors: string | undefined
   /** Why the row cannot be decoded, if it cannot: it was written by hand. */
   readonly undecodable: string | undefined
 }
@@ -64,7 +71,7 @@ export interface Giveback {
  * - `settle` with a session is part of the caller's transaction and is rolled back with it. Of two concurrent calls with
  *   one receipt, the second waits for the first. While the transaction is open, nobody receives the message, even when its
  *   visibility timeout is over.
- * - Only receivers decide which message of a key is visible: senders insert visible messages, and whoever handles a
+ * - Only receivers decide which message of a key is visible: senders insert visible messages, and a settlement of a
  *   message changes no other row. A key that has messages always has one that a receiver will look at.
  */
 export interface QueueStore {
