@@ -11,6 +11,9 @@ import { lockWaitStatements } from '../../packages/mysql/src/lock-wait-statement
 import * as mysqlMigration from '../../packages/mysql/src/migration-statements.ts'
 import * as mysqlOutbox from '../../packages/mysql/src/outbox-statements.ts'
 import * as mysqlParked from '../../packages/mysql/src/parked-statements.ts'
+import * as mysqlQueuePurge from '../../packages/mysql/src/queue-purge-statements.ts'
+import * as mysqlQueueReceive from '../../packages/mysql/src/queue-receive-statements.ts'
+import * as mysqlQueue from '../../packages/mysql/src/queue-statements.ts'
 import * as mysqlRelay from '../../packages/mysql/src/relay-statements.ts'
 import * as mysqlSession from '../../packages/mysql/src/session-statements.ts'
 import { shortTransactionStatements } from '../../packages/mysql/src/short-transaction-statements.ts'
@@ -79,6 +82,9 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     outbox: mysqlOutbox.outboxStatements(tables),
     relay: mysqlRelay.relayStatements(tables, engine),
     parked: mysqlParked.parkedStatements(tables),
+    queue: mysqlQueue.queueStatements(tables),
+    'queue-receive': mysqlQueueReceive.queueReceiveStatements(tables, engine),
+    'queue-purge': mysqlQueuePurge.queuePurgeStatements(tables, engine),
     'dead-letter': mysqlDeadLetter.deadLetterStatements(tables, engine),
     lease: leases,
     garbage: mysqlGarbage.garbageStatements(tables, engine),
@@ -122,6 +128,14 @@ const PARTS: Record<string, readonly unknown[]> = {
   'dead-letter.firstOfKeys': [['firstOfKey', 'firstOfKey']],
   'parked.nextOfAll': [['next', 'next']],
   'parked.readAllOnward': [['readOnward', 'readOnward']],
+  'queue.send': [['sendRow', 'sendRow']],
+  'queue.schedule': [['scheduleRow']],
+  'queue.holdValid': [['pair', 'pair']],
+  'queue.settle': [['pair', 'pair']],
+  'queue.settleUnordered': [['pair', 'pair']],
+  'queue.find': [['pair', 'pair']],
+  'queue-receive.ready': [['shardRows', 'readyShard']],
+  'queue-receive.seedShards': [['seedShard', 'seedShard']],
   'relay.work': [['onServer', 'hasBacklog', 'hasDue']],
   'savepoint.set': ['txbox_1'],
   'savepoint.release': ['txbox_1'],

@@ -36,6 +36,13 @@ import { migrationStatements } from './migration-statements.ts'
 import { outboxStatements } from './outbox-statements.ts'
 import { MysqlOutboxStore } from './outbox-store.ts'
 import { parkedStatements } from './parked-statements.ts'
+import { QueuePurge } from './queue-purge.ts'
+import { queuePurgeStatementsByEngine } from './queue-purge-statements.ts'
+import { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
+import { QueueReceiver } from './queue-receiver.ts'
+import { MysqlQueueSender } from './queue-sender.ts'
+import { queueStatements } from './queue-statements.ts'
+import { MysqlQueueStore } from './queue-store.ts'
 import { relayStatementsByEngine } from './relay-statements.ts'
 import { MysqlRelayStore } from './relay-store.ts'
 import { checkRevision } from './schema-revision.ts'
@@ -149,7 +156,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
       inbox: new MysqlInboxStore(inboxStatementsByEngine(tables)),
       outbox: new MysqlOutboxStore(outboxStatements(tables)),
       versions: new MysqlVersionBufferStore(versionBufferStatements(tables), resolver),
-      queueSender: undefined as never, // PLACEHOLDER of the branch, to be replaced
+      queueSender: new MysqlQueueSender(queueStatements(tables)),
     },
   }
 }
@@ -188,8 +195,11 @@ function connectedPorts(
         })
       },
       inspection: () => inspectionStore(inspectionStatements(tables), { root, db, tables }),
-      queue: () => {
-        throw new Error('PLACEHOLDER')
+      queue({ statementTimeoutMs }) {
+        const source = { root, db, statementTimeoutMs, server: askServer }
+        const receiver = new QueueReceiver(queueReceiveStatementsByEngine(tables), source)
+        const purge = new QueuePurge(queuePurgeStatementsByEngine(tables), source, receiver)
+        return new MysqlQueueStore(queueStatements(tables), source, { receiver, purge })
       },
       garbage: () =>
         new MysqlGarbageStore(garbageStatementsByEngine(tables), {
