@@ -55,6 +55,7 @@ const databases: Record<string, (where: string) => Areas> = {
       queue: queueStatements(schema),
       'queue-receive': queueReceiveStatements(schema),
       'dead-letter': deadLetterStatements(schema),
+      'queue-dead-letter': deadLetterStatements(schema, 'queue'),
       lease: leaseStatements(schema),
       garbage: garbageStatements(schema),
       inspection: inspectionStatements(schema),

@@ -43,6 +43,7 @@ import { NotificationListener } from './notification-listener.ts'
 import { outboxStatements } from './outbox-statements.ts'
 import { PostgresOutboxStore } from './outbox-store.ts'
 import { parkedStatements } from './parked-statements.ts'
+import { QueueAttempts } from './queue-attempts.ts'
 import { queueReceiveStatements } from './queue-receive-statements.ts'
 import { QueueReceiver } from './queue-receiver.ts'
 import { PostgresQueueSender } from './queue-sender.ts'
@@ -191,14 +192,18 @@ function connectedPorts(
         db,
         statementTimeoutMs,
       }),
-    deadLetters: ({ statementTimeoutMs }) =>
-      new PostgresDeadLetterStore(deadLetterStatements(schema), { root, db, statementTimeoutMs }),
+    deadLetters({ statementTimeoutMs, queue }) {
+      const statements = deadLetterStatements(schema, queue === undefined ? 'parked' : 'queue')
+      return new PostgresDeadLetterStore(statements, { root, db, statementTimeoutMs }, queue)
+    },
     inspection: () => inspectionStore(inspectionStatements(schema), { root, db, schema }),
     queue({ statementTimeoutMs }) {
       const source = { root, db, statementTimeoutMs }
       const { seed } = leaseStatements(schema)
       const receiver = new QueueReceiver(queueReceiveStatements(schema), seed, source)
-      return new PostgresQueueStore(queueStatements(schema), receiver, source)
+      const statements = queueStatements(schema)
+      const attempts = new QueueAttempts(statements, inboxStatements(schema), receiver)
+      return new PostgresQueueStore(statements, receiver, attempts, source)
     },
     garbage: () =>
       new PostgresGarbageStore(garbageStatements(schema), {

@@ -25,7 +25,7 @@ import { runAtReadCommitted, serverTimeoutMs } from './run-alone.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
 
-const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard)
+export const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard)
 
 /** What a receive looks for in the shards that it visits. */
 export interface Search extends ReceiveRequest {
@@ -70,24 +70,36 @@ export class QueueReceiver {
     let seeded = false
     for (let look = firstLook(request.limit); ; look = nextLook(look)) {
       const shards = shuffled(await this.#ready(request.queue))
-      if (shards.length === 0) return []
+      if (shards.length === 0 && request.attempt === undefined) return []
       const { received, locked, moved } = await visit(shards, { ...request, receipt, look })
       if (received.length > 0) return received
-      if (!locked && !seeded) {
-        await this.seed(request.queue)
-        seeded = true
-      } else if (!moved) return []
+      if (shards.length === 0 || (!moved && (locked || seeded))) return []
+      if (!locked) await this.#addLocks(request.queue)
+      seeded ||= !locked
     }
   }
 
   /** Each visit is a transaction of its own, so that no receiver keeps a shard for longer than it needs. */
-  async visitEach(shards: readonly number[], search: Search): Promise<Visit> {
+  visitEach(shards: readonly number[], search: Search): Promise<Visit> {
+    return this.#visit(shards, search, (work) => this.transaction(work))
+  }
+
+  /** Visits all shards in one transaction. */
+  visitWithin(query: Query, shards: readonly number[], search: Search): Promise<Visit> {
+    return this.#visit(shards, search, (work) => work(query))
+  }
+
+  async #visit(
+    shards: readonly number[],
+    search: Search,
+    run: (work: (query: Query) => Promise<Visit>) => Promise<Visit>,
+  ): Promise<Visit> {
     const received: ReceivedMessage[] = []
     let [locked, moved] = [false, false]
     for (const shard of shards) {
       const rest = { ...search, limit: search.limit - received.length }
       const alone = received.length === 0
-      const visit = await this.transaction((query) => this.visit(query, shard, rest, alone))
+      const visit = await run((query) => this.#visitShard(query, shard, rest, alone))
       received.push(...visit.received)
       locked ||= visit.locked
       moved ||= visit.moved
@@ -101,7 +113,7 @@ export class QueueReceiver {
    *
    * @param alone nothing was received yet, so that a suspect may be.
    */
-  async visit(query: Query, shard: number, search: Search, alone: boolean): Promise<Visit> {
+  async #visitShard(query: Query, shard: number, search: Search, alone: boolean): Promise<Visit> {
     const { queue, limit, maxReceives, look } = search
     const locks = await query(this.#sql.lockShard, [shardLock(queue, shard)])
     if (locks.rows.length === 0) return { received: [], locked: false, moved: false }
@@ -137,7 +149,7 @@ export class QueueReceiver {
     )
   }
 
-  async seed(queue: string): Promise<void> {
+  async #addLocks(queue: string): Promise<void> {
     const names = ALL_SHARDS.map((shard) => shardLock(queue, shard))
     await runAtReadCommitted(this.#source, RECEIVING, this.#seed, [names])
   }

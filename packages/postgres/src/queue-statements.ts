@@ -20,6 +20,9 @@ export function queueStatements(schema: string) {
   and due_at > pg_catalog.clock_timestamp()`
   const one = 'place = $1::bigint and receipt = $2::uuid and due_at > pg_catalog.clock_timestamp()'
   const handled = `due_at = ${EPOCH}, receipt = null, payload = ''`
+  const purged = `(select pg_catalog.count(*) from gone where gone.due_at is distinct from ${EPOCH})::text as removed,
+  (select pg_catalog.count(*) from gone)::text as deleted,
+  pg_catalog.to_json(array(select distinct gone.order_key from gone where gone.order_key is not null))::text as keys`
   return {
     /** Messages are visible at once. A scheduled message has no order. */
     send: `
@@ -94,7 +97,8 @@ where found.place in (select extended.place from extended) or found.place not in
 update ${queue}
 set receipt = null, due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
   error = coalesce($4, error), errors = coalesce($5, errors), attempts = attempts - $6::integer, timeouts = 0
-where ${one}`,
+where ${one}
+returning place::text as place`,
 
     /**
      * Makes the message a dead letter. A row that stands for a handled message takes its place in the key, so that the key
@@ -120,24 +124,36 @@ with chosen as materialized (
 select place::text as place from buried`,
 
     /**
-     * Removes messages of a shard ($2) that are not in flight, and returns their keys. Rows that stand for handled messages
-     * are not counted.
+     * Removes visible messages of a shard ($2), scheduled ones, and ones that wait for a retry, and returns the keys whose
+     * first remaining message must become visible. Handled messages are not counted.
      */
     purge: `
 with gone as (
   delete from ${queue}
   where ctid = any (array(
     select q.ctid from ${queue} as q
-    where q.topic = $1 and q.shard = $2 and q.dead_at is null
+    where q.topic = $1 and q.shard = $2 and q.due_at is not null
       and (q.receipt is null or q.due_at <= pg_catalog.clock_timestamp())
     limit $3
     for update skip locked
   ))
   returning order_key, due_at
 )
-select (select pg_catalog.count(*) from gone where gone.due_at is distinct from ${EPOCH})::text as removed,
-  (select pg_catalog.count(*) from gone)::text as deleted,
-  array(select distinct gone.order_key from gone where gone.order_key is not null) as keys`,
+select ${purged}`,
+
+    /** Removes messages that wait behind others. */
+    purgeWaiting: `
+with gone as (
+  delete from ${queue}
+  where ctid = any (array(
+    select q.ctid from ${queue} as q
+    where q.topic = $1 and q.shard = $2 and q.order_key is not null and q.due_at is null
+    limit $3
+    for update skip locked
+  ))
+  returning order_key, due_at
+)
+select ${purged}`,
 
     /** Forgets ids: those that an open transaction holds stay. */
     forget: `
@@ -147,7 +163,23 @@ where ctid = any (array(
   where i.consumer = $1
   limit $2
   for update skip locked
-))`,
+))
+returning 'true' as forgotten`,
+
+    /** Claims a receive that may be repeated. Waits for an open claim of the same one. */
+    claimAttempt: `
+insert into ${schema}.inbox (consumer, key, processed_at, expires_at)
+values ($1, $2, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond')
+on conflict (consumer, key) do nothing
+returning key`,
+
+    /** The claim that remembers the answer of a receive. Concurrent repetitions wait for each other. */
+    remembered: `
+select (expires_at > pg_catalog.clock_timestamp())::text as live, result,
+  ${microseconds('pg_catalog.clock_timestamp()')} as now_us
+from ${schema}.inbox
+where consumer = $1 and key = $2
+for update`,
 
     /** Reads the messages of a receive that is repeated, and locks them. Those that are locked already are not returned. */
     recall: `

@@ -20,8 +20,10 @@ import {
   type SqlResult,
 } from '@txbox/sql'
 import { UNTRANSLATABLE, hasCode } from './errors.ts'
+import { columns } from './columns.ts'
 import { textArray } from './integer-arrays.ts'
-import type { QueueReceiver } from './queue-receiver.ts'
+import type { QueueAttempts } from './queue-attempts.ts'
+import { ALL_SHARDS, type QueueReceiver } from './queue-receiver.ts'
 import type { queueStatements } from './queue-statements.ts'
 import { runAtReadCommitted } from './run-alone.ts'
 import { execute, write } from './session.ts'
@@ -32,15 +34,24 @@ const SETTLING = 'settling messages of a queue'
 export class PostgresQueueStore implements QueueStore {
   readonly #sql: ReturnType<typeof queueStatements>
   readonly #receiver: QueueReceiver
+  readonly #attempts: QueueAttempts
   readonly #source: Source
 
-  constructor(statements: ReturnType<typeof queueStatements>, receiver: QueueReceiver, source: Source) {
+  constructor(
+    statements: ReturnType<typeof queueStatements>,
+    receiver: QueueReceiver,
+    attempts: QueueAttempts,
+    source: Source,
+  ) {
     this.#sql = statements
+    this.#attempts = attempts
     this.#receiver = receiver
     this.#source = source
   }
 
   receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
+    const { attempt } = request
+    if (attempt !== undefined) return this.#attempts.receive(request, attempt)
     const receiver = this.#receiver
     return receiver.receive(request, (shards, search) => receiver.visitEach(shards, search))
   }
@@ -63,12 +74,8 @@ export class PostgresQueueStore implements QueueStore {
   ): Promise<readonly bigint[]> {
     const [only, ...more] = receipts
     if (only === undefined) return []
-    if (more.length === 0) {
-      const values = [String(only.place), only.receipt]
-      const affected =
-        session === undefined
-          ? (await this.#run(one, values)).affected
-          : await write(session, SETTLING, one, values)
+    if (session !== undefined && more.length === 0) {
+      const affected = await write(session, SETTLING, one, [String(only.place), only.receipt])
       return affected > 0 ? [only.place] : []
     }
     const values = arraysOf(receipts)
@@ -88,13 +95,13 @@ export class PostgresQueueStore implements QueueStore {
     { place, receipt }: QueueReceipt,
     { delayMs, error, errors, counted }: Giveback,
   ): Promise<boolean> {
-    const { affected } = await this.#runWithTexts(this.#sql.giveBack, (ascii) => [
+    const { rows } = await this.#runWithTexts(this.#sql.giveBack, (ascii) => [
       ...[String(place), receipt, delayMs],
       error === undefined ? null : storable(error, ascii),
       errors === undefined ? null : ascii ? asciiJson(errors) : errors,
       counted ? 0 : 1,
     ])
-    return affected > 0
+    return rows.length > 0
   }
 
   async bury(_queue: string, { place, receipt }: QueueReceipt, error: string): Promise<boolean> {
@@ -105,8 +112,31 @@ export class PostgresQueueStore implements QueueStore {
     return rows.length > 0
   }
 
-  async purge(_queue: string, _limit: number): Promise<{ removed: number; more: boolean }> {
-    throw new Error('PLACEHOLDER')
+  async purge(queue: string, limit: number): Promise<{ removed: number; more: boolean }> {
+    let [removed, deleted] = [0, 0]
+    for (const shard of ALL_SHARDS) {
+      const gone = await this.#purgeShard(queue, shard, limit - deleted)
+      removed += gone.removed
+      deleted += gone.deleted
+      if (deleted >= limit) return { removed, more: true }
+    }
+    const { rows } = await this.#run(this.#sql.forget, [`@queue/${queue}`, limit])
+    return { removed, more: rows.length >= limit }
+  }
+
+  /** As the only receiver of the shard, so that the keys of what is removed go on. */
+  #purgeShard(queue: string, shard: number, limit: number): Promise<{ removed: number; deleted: number }> {
+    return this.#receiver.transaction(async (query) => {
+      await this.#receiver.lock(query, queue, shard)
+      let [removed, deleted] = [0, 0]
+      for (const text of [this.#sql.purgeWaiting, this.#sql.purge]) {
+        const [row] = (await query(text, [queue, shard, limit - deleted])).rows
+        removed += columns.number(row, 'removed')
+        deleted += columns.number(row, 'deleted')
+        await this.#receiver.release(query, queue, shard, JSON.parse(columns.text(row, 'keys')) as string[])
+      }
+      return { removed, deleted }
+    })
   }
 
   /** Every statement runs on a connection of the root. */

@@ -51,6 +51,14 @@ export {
   type MigratedDatabase,
   type RunStatement,
 } from './migrations.ts'
+export {
+  answerOf,
+  assertUnchanged,
+  attemptClaim,
+  isAnswerOver,
+  storedAnswer,
+  type AnsweredMessage,
+} from './receive-attempts.ts'
 export { Resolver, resolverOption } from './resolver.ts'
 export {
   NEVER_ANSWERED,

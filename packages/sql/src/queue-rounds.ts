@@ -44,7 +44,7 @@ export function nextLook(look: number): number {
   return Math.min(look * 10, MOST_CANDIDATES)
 }
 
-/** The error of a message that became a dead letter without an error: whoever received it has never answered. */
+/** The error of a message that became a dead letter without an error: no receiver has answered. */
 export const NEVER_ANSWERED =
   'The message was received as often as maxReceives allows, and no receiver has ever answered.'
 

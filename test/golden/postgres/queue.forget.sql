@@ -5,3 +5,4 @@ where ctid = any (array(
   limit $2
   for update skip locked
 ))
+returning 'true' as forgotten
