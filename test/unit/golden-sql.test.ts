@@ -86,6 +86,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     'queue-receive': mysqlQueueReceive.queueReceiveStatements(tables, engine),
     'queue-purge': mysqlQueuePurge.queuePurgeStatements(tables, engine),
     'dead-letter': mysqlDeadLetter.deadLetterStatements(tables, engine),
+    'queue-dead-letter': mysqlDeadLetter.queueDeadLetterStatements(tables, engine),
     lease: leases,
     garbage: mysqlGarbage.garbageStatements(tables, engine),
     inspection: mysqlInspection.inspectionStatements(tables),

@@ -20,7 +20,7 @@ import {
   type RootAdapter,
   type SqlResult,
 } from '@txbox/sql'
-import { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
+import { deadLetterStatementsByEngine, queueDeadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { MysqlDeadLetterStore } from './dead-letter-store.ts'
 import { TABLE_ACCESS_DENIED, errors, numberOf } from './errors.ts'
 import { garbageStatementsByEngine } from './garbage-statements.ts'
@@ -208,9 +208,11 @@ function connectedPorts(
           server: askServer,
           statementTimeoutMs: GARBAGE_TIMEOUT_MS,
         }),
-      deadLetters({ statementTimeoutMs }) {
+      deadLetters({ statementTimeoutMs, queue }) {
         const source = { root, db, statementTimeoutMs, server: askServer }
-        return new MysqlDeadLetterStore(deadLetterStatementsByEngine(tables), source)
+        const statements =
+          queue === undefined ? deadLetterStatementsByEngine : queueDeadLetterStatementsByEngine
+        return new MysqlDeadLetterStore(statements(tables), source, queue)
       },
       leases({ statementTimeoutMs } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')

@@ -4,7 +4,7 @@ import type { Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { queuePurgeStatementsByEngine } from './queue-purge-statements.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
-import { json, keyOf, placeOf, shardRow } from './queue-rows.ts'
+import { json, keyOf, lockRows, placeOf } from './queue-rows.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
 
 const PURGING = 'purging a queue'
@@ -40,12 +40,13 @@ export class QueuePurge {
 
   #purgeShard(queue: string, shard: number, places: readonly string[]): Promise<number> {
     return runTogether(this.#source, PURGING, async (run) => {
-      const { waitForShard, remove } = await this.#receiver.sql()
-      await run(waitForShard, [shardRow(queue, shard)])
-      const idle = (await this.#receiver.lock(run, places)).filter(isIdle)
+      const sql = await this.#receiver.sql()
+      const locked = await this.#receiver.shard(run, queue, shard)
+      await locked.wait()
+      const idle = (await lockRows(run, sql, places)).filter(isIdle)
       if (idle.length === 0) return 0
-      await run(remove, [json(idle.map(placeOf))])
-      await this.#receiver.release(run, queue, shard, idle.map(keyOf))
+      await run(sql.remove, [json(idle.map(placeOf))])
+      await locked.release(idle.map(keyOf))
       return idle.length
     })
   }

@@ -61,7 +61,7 @@ for update`,
 select cast(q.place as char) as place, hex(q.order_key) as order_key
 from ${queue} as q force index (queue_due)
 where q.topic = ? and q.shard = ? and q.due_at = ${EPOCH}
-limit 1000`,
+limit ?`,
 
     removeHandled: `
 delete q
@@ -147,11 +147,10 @@ set q.receipt = ?, q.attempts = q.attempts + 1, q.timeouts = j.timeouts,
     /** Reads messages that this transaction has locked. The first value bounds the size of their payloads. */
     read: `
 select ${messageColumns('q', 'place')},
-  cast(q.shard as char) as shard, cast(q.attempts as char) as attempts, cast(q.order_key is not null as char) as ordered,
-  cast(q.errors as binary) as errors, cast(${MICROSECONDS}, q.due_at) as char) as due_us
+  cast(q.shard as char) as shard, cast(q.attempts as char) as attempts, cast(q.timeouts as char) as timeouts,
+  cast(q.order_key is not null as char) as ordered, cast(q.errors as binary) as errors, cast(${MICROSECONDS}, q.due_at) as char) as due_us
 from ${PLACES}
-straight_join ${queue} as q force index (primary) on q.place = j.place
-order by q.place`,
+straight_join ${queue} as q force index (primary) on q.place = j.place`,
 
     /** Removes messages that this transaction has locked. */
     remove: `

@@ -1,8 +1,10 @@
 /* MySQL and MariaDB return one value of bytes with all fields of a message, and binary receipts; PostgreSQL returns columns of text. */
 import { decodeHeaders, type QueueReceipt, type ReceivedMessage } from '@txbox/core'
-import type { Row } from '@txbox/sql'
+import { isSuspect, type Row } from '@txbox/sql'
 import { toStored } from './backlog-message.ts'
 import { columns } from './columns.ts'
+import type { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
+import type { Run } from './short-transaction.ts'
 import { bytesOf, fill, type Value } from './literals.ts'
 
 /** The bound on a payload that is read with its message: every payload of the table. */
@@ -27,6 +29,8 @@ export function toReceived(row: Row, receipt: string): ReceivedMessage {
     receives: columns.number(row, 'attempts'),
     createdAt: new Date(Math.floor(microseconds / 1000)),
     visibleAt: columns.date(row, 'due_us'),
+    suspect: isSuspect({ timeouts: columns.number(row, 'timeouts') }),
+    errors: columns.optionalText(row, 'errors'),
   }
 }
 
@@ -67,4 +71,29 @@ export function keyOf(row: Row): string | undefined {
 /** Numbers, or lists of them, as JSON. */
 export function json(values: readonly string[]): string {
   return `[${values.join(',')}]`
+}
+
+type Statements = ReturnType<typeof queueReceiveStatementsByEngine>['mysql']
+
+/** Locks rows, and returns them, except those that another transaction has locked. */
+export async function lockRows(
+  run: Run,
+  { lock }: Statements,
+  places: readonly string[],
+): Promise<readonly Row[]> {
+  return (await run(lock, [json(places)])).rows
+}
+
+/** Reads messages that the transaction has locked, in the order in which they are asked for. */
+export async function readMessages(
+  run: Run,
+  { read }: Statements,
+  places: readonly string[],
+  receipt: string,
+): Promise<readonly ReceivedMessage[]> {
+  const { rows } = await run(read, [ANY_SIZE, json(places)])
+  const byPlace = new Map(
+    rows.map((row) => toReceived(row, receipt)).map((message) => [String(message.place), message]),
+  )
+  return places.flatMap((place) => byPlace.get(place) ?? [])
 }

@@ -2,7 +2,6 @@
  * MySQL and MariaDB change messages in short transactions of several statements, and count what they have changed. PostgreSQL
  * does each in one statement, and returns what it has changed.
  */
-import { randomUUID } from 'node:crypto'
 import {
   NotInTransactionError,
   type Giveback,
@@ -12,20 +11,19 @@ import {
   type ReceivedMessage,
   type Session,
 } from '@txbox/core'
-import { byOrder, firstLook, nextLook, withStorableTexts, type Row } from '@txbox/sql'
+import { byOrder, withStorableTexts, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { hasNumber, UNTRANSLATABLE } from './errors.ts'
 import { bytesOf } from './literals.ts'
 import type { QueuePurge } from './queue-purge.ts'
-import { FIRST_DUE, type Found, type QueueReceiver, type Taking } from './queue-receiver.ts'
-import { json, microseconds, pairsOf, placeOf, uuidBytes } from './queue-rows.ts'
+import type { QueueReceiver } from './queue-receiver.ts'
+import { json, lockRows, microseconds, pairsOf, placeOf, uuidBytes } from './queue-rows.ts'
 import type { queueStatements } from './queue-statements.ts'
 import { MAX_ERROR_BYTES, storable, storableJson } from './relay-verdicts.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
 import { assertInTransaction, execute } from './session.ts'
 import type { Run } from './short-transaction.ts'
 
-const RECEIVING = 'receiving messages'
 const SETTLING = 'settling messages of a queue'
 
 type Statements = ReturnType<typeof queueStatements>
@@ -50,22 +48,9 @@ export class MysqlQueueStore implements QueueStore {
     this.#purge = parts.purge
   }
 
-  async receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
-    const taking = { ...request, receipt: randomUUID() }
-    const received: ReceivedMessage[] = []
-    try {
-      for (const shard of shuffled(await this.#receiver.ready(request.queue))) {
-        const limit = request.limit - received.length
-        if (limit === 0) break
-        const found = await this.#receiveFrom(shard, taking, { limit, alone: received.length === 0 })
-        received.push(...found.messages)
-        if (found.alone) break
-      }
-    } catch (error) {
-      // What was received is committed. If the error lasts, the next receive reports it.
-      if (received.length === 0) throw error
-    }
-    return received
+  receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
+    const receiver = this.#receiver
+    return receiver.receive(request, (...search) => receiver.visitEach(...search))
   }
 
   async settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]> {
@@ -88,17 +73,15 @@ export class MysqlQueueStore implements QueueStore {
   async extend(receipts: readonly QueueReceipt[], visibilityTimeoutMs: number): Promise<readonly boolean[]> {
     if (receipts.length === 0) return []
     const extended = await runTogether(this.#source, 'extending visibility timeouts', async (run) => {
-      const rows = await this.#receiver.lock(
-        run,
-        receipts.map(({ place }) => String(place)),
-      )
+      const sql = await this.#receiver.sql()
+      const asked = receipts.map(({ place }) => String(place))
+      const rows = await lockRows(run, sql, asked)
       const live = named(rows.filter((row) => columns.flag(row, 'live')))
       const valid = receipts.filter((receipt) => live.has(nameOf(receipt)))
       const places = valid.map(({ place }) => place)
       if (places.length > 0 && visibilityTimeoutMs === 0) await run(this.#sql.giveUp, [places])
       else if (places.length > 0) {
-        const { extend } = await this.#receiver.sql()
-        await run(extend, [json(places.map(String)), microseconds(visibilityTimeoutMs)])
+        await run(sql.extend, [json(places.map(String)), microseconds(visibilityTimeoutMs)])
       }
       const locked = new Set(rows.map(placeOf))
       const others = receipts.filter(({ place }) => !locked.has(String(place)))
@@ -145,24 +128,6 @@ export class MysqlQueueStore implements QueueStore {
   /** Every statement runs on a connection of the root. */
   async close(): Promise<void> {}
 
-  async #receiveFrom(
-    shard: number,
-    taking: Taking,
-    how: { readonly limit: number; readonly alone: boolean },
-  ): Promise<Found> {
-    let found: Found = { messages: [], alone: false, next: FIRST_DUE }
-    // A transaction for each round, so that a round that only puts messages back is not lost with a later one.
-    for (let look = firstLook(how.limit); found.messages.length === 0 && found.next; look = nextLook(look)) {
-      const from = found.next
-      found = await runTogether(this.#source, RECEIVING, async (run) => {
-        if (!(await this.#receiver.lockShard(run, taking.queue, shard))) return NOTHING
-        await this.#receiver.sweep(run, taking.queue, shard)
-        return this.#receiver.takeFrom(run, shard, taking, { ...how, from, look })
-      })
-    }
-    return found
-  }
-
   /** @returns the receipts that were valid. */
   async #settle(
     run: Run,
@@ -204,8 +169,6 @@ export class MysqlQueueStore implements QueueStore {
   }
 }
 
-const NOTHING: Found = { messages: [], alone: false, next: undefined }
-
 /** Runs statements in the caller's transaction. */
 function inSession(session: Session): Run {
   return async (text, values) => {
@@ -225,12 +188,4 @@ function nameOf({ place, receipt }: QueueReceipt): string {
 /** The names of the receipts that rows have. */
 function named(rows: readonly Row[]): ReadonlySet<string> {
   return new Set(rows.map((row) => `${placeOf(row)} ${columns.text(row, 'receipt').toLowerCase()}`))
-}
-
-/** In random order, so that receivers spread over the shards. */
-function shuffled(list: readonly number[]): readonly number[] {
-  return list
-    .map((one) => ({ one, at: Math.random() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ one }) => one)
 }
