@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
 import {
   InvalidOptionError,
   ReceiptExpiredError,
@@ -14,6 +14,7 @@ import { until } from '../support/until.ts'
 const target = useTarget()
 const root = useRoot(target, mainKind(target), { max: 8 })
 const NEVER = new AbortController().signal
+const MANY = inject('tier') === 'all' ? 1000 : 250
 const WHY = new Error('busy')
 
 async function opened(
@@ -212,10 +213,10 @@ test('what is no queue, and options out of their bounds, are refused', () => {
   expect(() => queueSource(queue, { poll: 1 } as never)).toThrow(/there is no option 'poll'/)
 })
 
-test('1,000 deliveries with random verdicts end where they should', async () => {
+test('many deliveries with random verdicts end where they should', async () => {
   const { subject, source } = await opened({ maxReceives: 1000 })
   const ids = await subject.sendTogether(
-    Array.from({ length: 1000 }, (_, n) => (n % 2 ? {} : { key: `k${n % 60}` })),
+    Array.from({ length: MANY }, (_, n) => (n % 2 ? {} : { key: `k${n % 60}` })),
   )
   const accepted: string[] = []
   const rejected: string[] = []

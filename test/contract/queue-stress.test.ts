@@ -7,7 +7,7 @@ const target = useTarget()
 /** To repeat a run: TXBOX_TEST_SEED=1. What happens at the same time differs between runs of one seed. */
 const SEED = Number(process.env['TXBOX_TEST_SEED'] ?? Math.trunc(Math.random() * 2 ** 31))
 const RECEIVERS = 5
-const MESSAGES = Number(process.env['TXBOX_TEST_MESSAGES'] ?? (inject('tier') === 'all' ? 400 : 120))
+const MESSAGES = Number(process.env['TXBOX_TEST_MESSAGES'] ?? (inject('tier') === 'all' ? 400 : 150))
 
 const root = useRoot(target, mainKind(target), { max: 16 })
 
