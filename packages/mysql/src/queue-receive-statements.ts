@@ -33,6 +33,11 @@ where q.topic = ? and q.shard = ? and q.due_at <= utc_timestamp(6) limit 1)`,
     /** All branches in one statement. */
     ready: unionAll,
 
+    knownShards: `
+select hex(name) as name
+from ${leases}
+where name in (?)`,
+
     /** One row of `seedShards`. */
     seedShard: '(?)',
 
@@ -163,9 +168,6 @@ straight_join ${queue} as q force index (primary) on q.place = j.place`,
 update ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 set q.due_at = utc_timestamp(6) + interval ? microsecond`,
-
-    now: `
-select cast(${MICROSECONDS}, utc_timestamp(6)) as char) as now_us`,
   } as const
 }
 
