@@ -11,6 +11,7 @@ import { lockWaitStatements } from '../../packages/mysql/src/lock-wait-statement
 import * as mysqlMigration from '../../packages/mysql/src/migration-statements.ts'
 import * as mysqlOutbox from '../../packages/mysql/src/outbox-statements.ts'
 import * as mysqlParked from '../../packages/mysql/src/parked-statements.ts'
+import * as mysqlQueueAttempt from '../../packages/mysql/src/queue-attempt-statements.ts'
 import * as mysqlQueuePurge from '../../packages/mysql/src/queue-purge-statements.ts'
 import * as mysqlQueueReceive from '../../packages/mysql/src/queue-receive-statements.ts'
 import * as mysqlQueue from '../../packages/mysql/src/queue-statements.ts'
@@ -84,6 +85,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     parked: mysqlParked.parkedStatements(tables),
     queue: mysqlQueue.queueStatements(tables),
     'queue-receive': mysqlQueueReceive.queueReceiveStatements(tables, engine),
+    'queue-attempt': mysqlQueueAttempt.queueAttemptStatements(tables),
     'queue-purge': mysqlQueuePurge.queuePurgeStatements(tables, engine),
     'dead-letter': mysqlDeadLetter.deadLetterStatements(tables, engine),
     'queue-dead-letter': mysqlDeadLetter.queueDeadLetterStatements(tables, engine),
@@ -127,6 +129,10 @@ const PARTS: Record<string, readonly unknown[]> = {
   'dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'behind']],
   'dead-letter.findParked': [['behind']],
   'dead-letter.firstOfKeys': [['firstOfKey', 'firstOfKey']],
+  'queue-dead-letter.list': [['ids', 'topic', 'type', 'key', 'afterPlace']],
+  'queue-dead-letter.find': [['topic', 'after']],
+  'queue-dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'behind']],
+  'queue-dead-letter.findParked': [['topic', 'behind']],
   'parked.nextOfAll': [['next', 'next']],
   'parked.readAllOnward': [['readOnward', 'readOnward']],
   'queue.send': [['sendRow', 'sendRow']],

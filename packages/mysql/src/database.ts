@@ -36,6 +36,8 @@ import { migrationStatements } from './migration-statements.ts'
 import { outboxStatements } from './outbox-statements.ts'
 import { MysqlOutboxStore } from './outbox-store.ts'
 import { parkedStatements } from './parked-statements.ts'
+import { queueAttemptStatements } from './queue-attempt-statements.ts'
+import { QueueAttempts } from './queue-attempts.ts'
 import { QueuePurge } from './queue-purge.ts'
 import { queuePurgeStatementsByEngine } from './queue-purge-statements.ts'
 import { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
@@ -199,7 +201,9 @@ function connectedPorts(
         const source = { root, db, statementTimeoutMs, server: askServer }
         const receiver = new QueueReceiver(queueReceiveStatementsByEngine(tables), source)
         const purge = new QueuePurge(queuePurgeStatementsByEngine(tables), source, receiver)
-        return new MysqlQueueStore(queueStatements(tables), source, { receiver, purge })
+        const claims = inboxStatementsByEngine(tables).mysql
+        const attempts = new QueueAttempts(queueAttemptStatements(tables), claims, receiver)
+        return new MysqlQueueStore(queueStatements(tables), source, { receiver, attempts, purge })
       },
       garbage: () =>
         new MysqlGarbageStore(garbageStatementsByEngine(tables), {

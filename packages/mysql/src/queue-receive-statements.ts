@@ -163,9 +163,6 @@ straight_join ${queue} as q force index (primary) on q.place = j.place`,
 update ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 set q.due_at = utc_timestamp(6) + interval ? microsecond`,
-
-    now: `
-select cast(${MICROSECONDS}, utc_timestamp(6)) as char) as now_us`,
   } as const
 }
 

@@ -15,6 +15,7 @@ import { byOrder, withStorableTexts, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { hasNumber, UNTRANSLATABLE } from './errors.ts'
 import { bytesOf } from './literals.ts'
+import type { QueueAttempts } from './queue-attempts.ts'
 import type { QueuePurge } from './queue-purge.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
 import { json, lockRows, microseconds, pairsOf, placeOf, uuidBytes } from './queue-rows.ts'
@@ -39,16 +40,24 @@ export class MysqlQueueStore implements QueueStore {
   readonly #sql: Statements
   readonly #source: Source
   readonly #receiver: QueueReceiver
+  readonly #attempts: QueueAttempts
   readonly #purge: QueuePurge
 
-  constructor(statements: Statements, source: Source, parts: { receiver: QueueReceiver; purge: QueuePurge }) {
+  constructor(
+    statements: Statements,
+    source: Source,
+    parts: { receiver: QueueReceiver; attempts: QueueAttempts; purge: QueuePurge },
+  ) {
     this.#sql = statements
     this.#source = source
     this.#receiver = parts.receiver
+    this.#attempts = parts.attempts
     this.#purge = parts.purge
   }
 
   receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
+    const { attempt } = request
+    if (attempt !== undefined) return this.#attempts.receive(request, attempt)
     const receiver = this.#receiver
     return receiver.receive(request, (...search) => receiver.visitEach(...search))
   }
