@@ -229,11 +229,12 @@ describe('with the rights of docs/privileges and no others', () => {
   test('a service sends, receives, settles and purges, and an operator redrives and discards what a queue has buried', async () => {
     const database = as('app')
     const queue = createQueue({ database, name: 'q', deduplication: {} })
-    const messages = ['a', 'a', 'b', undefined].map((key, n) => ({
-      payload: n,
-      deduplicationId: String(n),
-      ...(key !== undefined && { key }),
-    }))
+    const messages = [
+      { payload: 0, deduplicationId: '0', key: 'a' },
+      { payload: 1, deduplicationId: '1', key: 'a' },
+      { payload: 2, deduplicationId: '2', key: 'b' },
+      { payload: 3, deduplicationId: '3' },
+    ]
     await database.transact((tx) => queue.send(tx, messages))
     const received = await queue.receive({ attemptId: 'x' })
     expect(await queue.receive({ attemptId: 'x' })).toHaveLength(3)
