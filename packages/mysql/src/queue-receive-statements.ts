@@ -33,6 +33,11 @@ where q.topic = ? and q.shard = ? and q.due_at <= utc_timestamp(6) limit 1)`,
     /** All branches in one statement. */
     ready: unionAll,
 
+    knownShards: `
+select hex(name) as name
+from ${leases}
+where name in (?)`,
+
     /** One row of `seedShards`. */
     seedShard: '(?)',
 

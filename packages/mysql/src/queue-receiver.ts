@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import { SHARDS } from '@txbox/core/internal'
-import { firstLook, nextLook, type Row } from '@txbox/sql'
+import { firstLook, nextLook } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { fill } from './literals.ts'
 import type { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
@@ -121,19 +121,27 @@ export class QueueReceiver {
 
   /** The shards that have something to do. */
   async #ready(queue: string): Promise<readonly number[]> {
-    const { shardRows, readyShard, ready, seedShard, seedShards } = await this.sql()
+    const { shardRows, readyShard, ready } = await this.sql()
     const names = ALL_SHARDS.map((shard) => shardRow(queue, shard))
     const branches = ALL_SHARDS.map((shard) => fill(readyShard, [shard, { utf8: queue }, shard]))
-    const run = (text: string): Promise<{ readonly rows: readonly Row[] }> =>
-      runBounded(this.#source, RECEIVING, text, [])
-    const { rows } = await run(ready([fill(shardRows, [names]), ...branches]))
+    const text = ready([fill(shardRows, [names]), ...branches])
+    const { rows } = await runBounded(this.#source, RECEIVING, text, [])
     const found = rows.filter((row) => row['shard'] !== null).map((row) => columns.number(row, 'shard'))
     const locks = rows.find((row) => row['shard'] === null)
     // Counted each time: a row that is missing would keep the messages of its shard from all receivers.
-    if (found.length > 0 && columns.number(locks, 'locks') < SHARDS) {
-      await run(seedShards(names.map((name) => fill(seedShard, [name]))))
-    }
+    if (found.length > 0 && columns.number(locks, 'locks') < SHARDS) await this.#seed(names)
     return found
+  }
+
+  /** Adds the rows that are missing. Those that are there stay unlocked, because another receiver would skip them. */
+  #seed(names: readonly Buffer[]): Promise<void> {
+    return this.transaction(async (run) => {
+      const { knownShards, seedShard, seedShards } = await this.sql()
+      const { rows } = await run(knownShards, [names])
+      const known = new Set(rows.map((row) => columns.key(row, 'name')))
+      const missing = names.filter((name) => !known.has(name.toString()))
+      if (missing.length > 0) await run(seedShards(missing.map((name) => fill(seedShard, [name]))), [])
+    })
   }
 }
 
