@@ -17,6 +17,7 @@ interface SentMessage {
   readonly key: string | undefined
   readonly before: number
   readonly after: number
+  readonly transaction: object
 }
 
 /** What a receiver holds of a key, and until when no other may receive of that key. */
@@ -81,7 +82,7 @@ export class QueueStorm {
     }
     for (const earlier of this.sent) {
       for (const later of this.sent) {
-        if (earlier.key === undefined || earlier.key !== later.key || earlier.after > later.before) continue
+        if (earlier.key === undefined || earlier.key !== later.key || !isBefore(earlier, later)) continue
         const [one, other] = [position.get(earlier.id), position.get(later.id)]
         if (one !== undefined && other !== undefined && one > other) {
           this.violations.push(`out of order: ${later.id} before ${earlier.id} of ${earlier.key}`)
@@ -93,7 +94,7 @@ export class QueueStorm {
   async #send(root: Root, random: () => number, messages: number): Promise<void> {
     for (let left = messages; left > 0;) {
       const transaction = await root.begin()
-      const committed: Omit<SentMessage, 'after'>[] = []
+      const committed: Omit<SentMessage, 'after' | 'transaction'>[] = []
       for (let n = Math.min(left, 1 + Math.floor(random() * 3)); n > 0; n -= 1) {
         const key = keyOf(random)
         const before = performance.now()
@@ -107,10 +108,7 @@ export class QueueStorm {
       }
       await transaction.commit()
       const after = performance.now()
-      // Within a transaction the order is that of the calls.
-      for (const [n, each] of committed.entries()) {
-        this.sent.push({ ...each, after: committed[n + 1]?.before ?? after })
-      }
+      for (const each of committed) this.sent.push({ ...each, after, transaction })
       left -= committed.length
       await pause(random() * 20)
     }
@@ -224,6 +222,13 @@ export class QueueStorm {
   #count(what: string): void {
     this.counts[what] = (this.counts[what] ?? 0) + 1
   }
+}
+
+/** Within a transaction the order is that of the calls; a transaction is before another if it has committed before. */
+function isBefore(earlier: SentMessage, later: SentMessage): boolean {
+  return earlier.transaction === later.transaction
+    ? earlier.before < later.before
+    : earlier.after < later.before
 }
 
 /** A quarter of the messages have the hot key, and a tenth have none. */

@@ -68,8 +68,10 @@ export class QueueAttempts {
       // The other receive was empty, or was collected, since the claim was refused.
       if (found === undefined) continue
       const answer = answerOf(columns.text(found, 'result'))
-      if (columns.flag(found, 'live') && !isAnswerOver(answer, columns.text(found, 'now_us'))) {
-        return this.#again(query, claim, queue, answer, visibilityTimeoutMs)
+      const messages = await this.#recall(query, answer)
+      if (columns.flag(found, 'live') && !isAnswerOver(answer, messages, columns.text(found, 'now_us'))) {
+        assertUnchanged(queue, answer, messages)
+        return this.#again(query, claim, answer, visibilityTimeoutMs)
       }
       await query(this.#claims.remove, claim)
     }
@@ -80,13 +82,10 @@ export class QueueAttempts {
   async #again(
     query: Query,
     claim: readonly [consumer: string, key: string],
-    queue: string,
     answer: readonly AnsweredMessage[],
     visibilityTimeoutMs: number,
   ): Promise<readonly ReceivedMessage[]> {
     const places = textArray(answer.map(({ place }) => place))
-    const found = (await query(this.#sql.recall, [places])).rows
-    assertUnchanged(queue, answer, found.map(answeredOf))
     const { rows } = await query(this.#sql.extendRecalled, [places, visibilityTimeoutMs])
     const byPlace = new Map(rows.map((row) => [columns.text(row, 'place'), row]))
     const repeated = answer.map(({ place, receipt }) => receivedOf(byPlace.get(place)!, receipt))
@@ -94,15 +93,22 @@ export class QueueAttempts {
     return repeated
   }
 
+  async #recall(
+    query: Query,
+    messages: readonly { readonly place: string }[],
+  ): Promise<readonly AnsweredMessage[]> {
+    const { rows } = await query(this.#sql.recall, [textArray(messages.map(({ place }) => place))])
+    return rows.map(answeredOf)
+  }
+
   async #remember(
     query: Query,
     claim: readonly [consumer: string, key: string],
     received: readonly ReceivedMessage[],
   ): Promise<void> {
-    const places = textArray(received.map(({ place }) => place))
-    const { rows } = await query(this.#sql.recall, [places])
-    const byPlace = new Map(rows.map((row) => [columns.bigint(row, 'place'), answeredOf(row)]))
-    const answer = received.map(({ place }) => byPlace.get(place)!)
+    const places = received.map(({ place }) => ({ place: String(place) }))
+    const stored = new Map((await this.#recall(query, places)).map((message) => [message.place, message]))
+    const answer = places.map(({ place }) => stored.get(place)!)
     await query(this.#claims.saveResult, [...claim, storedAnswer(answer)])
   }
 }

@@ -36,12 +36,13 @@ export function queueReceiveStatements(schema: string) {
     ${inOrder('f')}
     limit 1
   `
-  /** The message of a key that has a receipt: there is at most one. */
+  /** The message of a key that has a receipt: there is at most one. In order, which only the index gives. */
   const flightOf = (what: string, key: string): string => `
     select ${what} from ${queue} as g
     where g.receipt is not null and g.order_key is not null
       and (g.topic, g.shard, g.order_key) >= ($1::text, $2::smallint, ${key})
       and (g.topic, g.shard, g.order_key) <= ($1::text, $2::smallint, ${key})
+    order by g.topic, g.shard, g.order_key
     limit 1
   `
   /**
@@ -54,7 +55,7 @@ export function queueReceiveStatements(schema: string) {
     select next.place
     from ${freed}
     cross join lateral (${firstOf('f.place, f.due_at', 'freed.order_key')}) as next
-    where next.due_at is null and not exists (${flightOf('true', 'freed.order_key')})
+    where next.due_at is null and (${flightOf('true', 'freed.order_key')}) is null
   )) and q.due_at is null and q.dead_at is null`
   /** Rows that are due, from an instant on. */
   const due = (shard: string, from: string): string => `q.due_at is not null
@@ -94,6 +95,7 @@ with swept as (
     where q.due_at is not null
       and (q.topic, q.shard, q.due_at) >= ($1::text, $2::smallint, ${EPOCH})
       and (q.topic, q.shard, q.due_at) <= ($1::text, $2::smallint, ${EPOCH})
+    order by q.topic, q.shard, q.due_at, q.place
     limit 1000
     for update skip locked
   )) and due_at = ${EPOCH}

@@ -52,6 +52,8 @@ export class QueueReceiver {
   readonly #source: Source
   /** Adds the rows that stand for the shards, where they are missing. */
   readonly #seed: string
+  /** The queues whose shards are known to have such rows. */
+  readonly #seeded = new Set<string>()
 
   constructor(statements: ReturnType<typeof queueReceiveStatements>, seed: string, source: Source) {
     this.#sql = statements
@@ -67,15 +69,15 @@ export class QueueReceiver {
    */
   async receive(request: ReceiveRequest, visit: VisitShards): Promise<readonly ReceivedMessage[]> {
     const receipt = randomUUID()
-    let seeded = false
     for (let look = firstLook(request.limit); ; look = nextLook(look)) {
       const shards = shuffled(await this.#ready(request.queue))
       if (shards.length === 0 && request.attempt === undefined) return []
+      if (!this.#seeded.has(request.queue)) await this.#addLocks(request.queue)
       const { received, locked, moved } = await visit(shards, { ...request, receipt, look })
       if (received.length > 0) return received
-      if (shards.length === 0 || (!moved && (locked || seeded))) return []
-      if (!locked) await this.#addLocks(request.queue)
-      seeded ||= !locked
+      // If every shard is locked, the locks may have been deleted.
+      if (!locked) this.#seeded.delete(request.queue)
+      if (shards.length === 0 || !moved) return []
     }
   }
 
@@ -152,6 +154,7 @@ export class QueueReceiver {
   async #addLocks(queue: string): Promise<void> {
     const names = ALL_SHARDS.map((shard) => shardLock(queue, shard))
     await runAtReadCommitted(this.#source, RECEIVING, this.#seed, [names])
+    this.#seeded.add(queue)
   }
 
   async #ready(queue: string): Promise<number[]> {

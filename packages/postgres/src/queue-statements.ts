@@ -50,22 +50,22 @@ cross join lateral pg_catalog.to_timestamp(given.at_ms / 1000::double precision)
     settle: `
 update ${queue}
 set ${handled}
-where ${one}`,
+where ${one} and order_key is not null`,
 
     settleBatch: `
 update ${queue}
 set ${handled}
-where ${valid('$1', '$2')}
+where ${valid('$1', '$2')} and order_key is not null
 returning place::text as place`,
 
     /** A message without an order leaves nothing that has to go on. */
     settleUnordered: `
 delete from ${queue}
-where ${one}`,
+where ${one} and order_key is null`,
 
     settleUnorderedBatch: `
 delete from ${queue}
-where ${valid('$1', '$2')}
+where ${valid('$1', '$2')} and order_key is null
 returning place::text as place`,
 
     /**

@@ -28,9 +28,19 @@ export function answerOf(result: string): readonly AnsweredMessage[] {
   return list.map(([place, receipt, dueUs]) => ({ place, receipt, dueUs }))
 }
 
-/** Whether all messages of an answer became visible again by themselves: then the id is as good as new. */
-export function isAnswerOver(answer: readonly AnsweredMessage[], nowUs: string): boolean {
-  return answer.every(({ dueUs }) => BigInt(dueUs) <= BigInt(nowUs))
+/**
+ * Whether all messages of an answer became visible again by themselves: then the id is as good as new.
+ *
+ * @param found the messages that still have a receipt, except those that a transaction has locked.
+ */
+export function isAnswerOver(
+  answer: readonly AnsweredMessage[],
+  found: readonly AnsweredMessage[],
+  nowUs: string,
+): boolean {
+  const isOver = ({ dueUs }: AnsweredMessage): boolean => BigInt(dueUs) <= BigInt(nowUs)
+  const over = new Map(found.filter(isOver).map(({ place, receipt }) => [place, receipt]))
+  return answer.every((message) => isOver(message) || over.get(message.place) === message.receipt)
 }
 
 /**
