@@ -80,8 +80,11 @@ export class QueueAttempts {
       const [found] = (await run(this.#sql.remembered, claim)).rows
       if (found !== undefined) {
         const answer = answerOf(columns.text(found, 'result'))
-        if (columns.flag(found, 'live') && !isAnswerOver(answer, columns.text(found, 'now_us'))) {
-          return this.#again(run, claim, queue, answer, visibilityTimeoutMs)
+        const messages = await this.#recall(run, answer)
+        const isLive = columns.flag(found, 'live')
+        if (isLive && !isAnswerOver(answer, messages, columns.text(found, 'now_us'))) {
+          assertUnchanged(queue, answer, messages)
+          return this.#again(run, claim, answer, visibilityTimeoutMs)
         }
         await run(this.#claims.removeExpired, claim)
       }
@@ -99,14 +102,11 @@ export class QueueAttempts {
   async #again(
     run: Run,
     claim: AttemptClaim,
-    queue: string,
     answer: readonly AnsweredMessage[],
     visibilityTimeoutMs: number,
   ): Promise<readonly ReceivedMessage[]> {
     const sql = await this.#receiver.sql()
     const places = answer.map(({ place }) => place)
-    const found = (await lockRows(run, sql, places)).filter((row) => row['receipt'] !== null)
-    assertUnchanged(queue, answer, found.map(answeredOf))
     await run(sql.extend, [json(places), microseconds(visibilityTimeoutMs)])
     const repeated: ReceivedMessage[] = []
     for (const { place, receipt } of answer) {
@@ -116,11 +116,24 @@ export class QueueAttempts {
     return repeated
   }
 
-  async #remember(run: Run, claim: AttemptClaim, received: readonly ReceivedMessage[]): Promise<void> {
+  /** The messages that still have a receipt, except those that another transaction has locked. */
+  async #recall(
+    run: Run,
+    messages: readonly { readonly place: string }[],
+  ): Promise<readonly AnsweredMessage[]> {
     const sql = await this.#receiver.sql()
-    const places = received.map(({ place }) => String(place))
-    const rows = new Map((await lockRows(run, sql, places)).map((row) => [placeOf(row), answeredOf(row)]))
-    const answer = places.map((place) => rows.get(place)!)
+    const rows = await lockRows(
+      run,
+      sql,
+      messages.map(({ place }) => place),
+    )
+    return rows.filter((row) => row['receipt'] !== null).map(answeredOf)
+  }
+
+  async #remember(run: Run, claim: AttemptClaim, received: readonly ReceivedMessage[]): Promise<void> {
+    const places = received.map(({ place }) => ({ place: String(place) }))
+    const stored = new Map((await this.#recall(run, places)).map((message) => [message.place, message]))
+    const answer = places.map(({ place }) => stored.get(place)!)
     await run(this.#claims.saveResult, [storedAnswer(answer), ...claim])
   }
 }
