@@ -200,7 +200,7 @@ test('options out of their bounds are refused, with the bound, before anything i
     [{ signal: {} }, /an AbortSignal/],
     [{ max: 10 }, /there is no option 'max'/],
   ]
-  for (const [options, text] of received) await refuses(queue.receive(options as never), text)
+  for (const [options, text] of received) await refuses(queue.receive(options), text)
   const receipt = { receipt: 'x' }
   await refuses(queue.changeVisibility(receipt, 43_200_001), /from 0 to 43200000/)
   await refuses(queue.changeVisibility(receipt, -1), /from 0 to 43200000/)

@@ -124,3 +124,8 @@ export class QueueUnderTest {
 export function idsOf(received: readonly Received[]): string[] {
   return received.map(({ message }) => message.id)
 }
+
+/** The ids in one order, for messages that have none. */
+export function sortedIds(ids: readonly (string | undefined)[]): string[] {
+  return ids.map(String).toSorted()
+}

@@ -12,7 +12,7 @@ import {
   type StoredId,
 } from '@txbox/queue'
 import type { Pool, PoolClient } from 'pg'
-import * as short from 'txbox/queue'
+import type * as short from 'txbox/queue'
 import { assertType, type Same } from './same.ts'
 
 interface Order {
