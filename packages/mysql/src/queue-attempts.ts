@@ -80,8 +80,10 @@ export class QueueAttempts {
       const [found] = (await run(this.#sql.remembered, claim)).rows
       if (found !== undefined) {
         const answer = answerOf(columns.text(found, 'result'))
-        if (columns.flag(found, 'live') && !isAnswerOver(answer, columns.text(found, 'now_us'))) {
-          return this.#again(run, claim, queue, answer, visibilityTimeoutMs)
+        const messages = await this.#recall(run, answer)
+        if (columns.flag(found, 'live') && !isAnswerOver(answer, messages, columns.text(found, 'now_us'))) {
+          assertUnchanged(queue, answer, messages)
+          return this.#again(run, claim, answer, visibilityTimeoutMs)
         }
         await run(this.#claims.removeExpired, claim)
       }
@@ -99,14 +101,11 @@ export class QueueAttempts {
   async #again(
     run: Run,
     claim: AttemptClaim,
-    queue: string,
     answer: readonly AnsweredMessage[],
     visibilityTimeoutMs: number,
   ): Promise<readonly ReceivedMessage[]> {
     const sql = await this.#receiver.sql()
     const places = answer.map(({ place }) => place)
-    const found = (await lockRows(run, sql, places)).filter((row) => row['receipt'] !== null)
-    assertUnchanged(queue, answer, found.map(answeredOf))
     await run(sql.extend, [json(places), microseconds(visibilityTimeoutMs)])
     const repeated: ReceivedMessage[] = []
     for (const { place, receipt } of answer) {
@@ -114,6 +113,12 @@ export class QueueAttempts {
     }
     await this.#remember(run, claim, repeated)
     return repeated
+  }
+
+  async #recall(run: Run, answer: readonly AnsweredMessage[]): Promise<readonly AnsweredMessage[]> {
+    const places = answer.map(({ place }) => place)
+    const rows = await lockRows(run, await this.#receiver.sql(), places)
+    return rows.filter((row) => row['receipt'] !== null).map(answeredOf)
   }
 
   async #remember(run: Run, claim: AttemptClaim, received: readonly ReceivedMessage[]): Promise<void> {

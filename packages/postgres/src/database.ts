@@ -214,6 +214,11 @@ function connectedPorts(
     ...(connect !== undefined && {
       listen: (sleeper: Sleeper) =>
         new NotificationListener({ connect, channel: channelOf(schema), checkIntervalMs }, sleeper),
+      listenToQueue: (payload: string, sleeper: Sleeper) =>
+        new NotificationListener(
+          { connect, channel: queueChannelOf(schema), payload, checkIntervalMs },
+          sleeper,
+        ),
     }),
     leases({ statementTimeoutMs } = {}) {
       assertTwoConnections(root, db, 'Set max: 6.')

@@ -88,7 +88,7 @@ with chosen as materialized (
   for update skip locked
 ), handled as (
   update ${parked} as p
-  set due_at = ${EPOCH}, receipt = null, payload = ''
+  set due_at = ${EPOCH}, receipt = null
   from chosen
   where p.place = chosen.place and p.order_key is not null and p.dead_at is null
   returning p.place

@@ -11,7 +11,7 @@ limit $7
   for update skip locked
 ), handled as (
   update "txbox".queue as p
-  set due_at = timestamptz 'epoch', receipt = null, payload = ''
+  set due_at = timestamptz 'epoch', receipt = null
   from chosen
   where p.place = chosen.place and p.order_key is not null and p.dead_at is null
   returning p.place

@@ -15,6 +15,7 @@ left join lateral (
     where g.receipt is not null and g.order_key is not null
       and (g.topic, g.shard, g.order_key) >= ($1::text, $2::smallint, q.order_key)
       and (g.topic, g.shard, g.order_key) <= ($1::text, $2::smallint, q.order_key)
+    order by g.topic, g.shard, g.order_key
     limit 1
   ) as flight on true
 where q.due_at is not null

@@ -11,11 +11,12 @@ update "txbox".queue as q
     order by f.topic, f.shard, f.order_key, f.place
     limit 1
   ) as next
-    where next.due_at is null and not exists (
+    where next.due_at is null and (
     select true from "txbox".queue as g
     where g.receipt is not null and g.order_key is not null
       and (g.topic, g.shard, g.order_key) >= ($1::text, $2::smallint, freed.order_key)
       and (g.topic, g.shard, g.order_key) <= ($1::text, $2::smallint, freed.order_key)
+    order by g.topic, g.shard, g.order_key
     limit 1
-  )
+  ) is null
   )) and q.due_at is null and q.dead_at is null
