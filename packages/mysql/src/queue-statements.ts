@@ -7,7 +7,8 @@ import { EPOCH } from './queue-receive-statements.ts'
 
 /**
  * Every statement on the stored queues but those of a receive. `?` is replaced by a value as a literal. Messages are found
- * by their places: no statement of a handler's transaction locks another row, or a gap between rows.
+ * by their places: a settlement in a handler's transaction locks no other row. Only if the message is gone does it lock, at
+ * REPEATABLE READ, the gap in which the message was, until the caller rolls back.
  */
 export function queueStatements({ queue }: Tables) {
   const rows = (pairs: readonly string[]): string =>
