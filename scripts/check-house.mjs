@@ -15,12 +15,13 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const CORE = ['@txbox/core', '@txbox/core/internal']
 
 const MAY_IMPORT = {
-  core: ['node:crypto', 'node:zlib'],
+  core: ['node:crypto', 'node:os', 'node:zlib'],
   inbox: ['node:', ...CORE],
   outbox: ['node:', ...CORE],
   relay: ['node:', ...CORE],
   gc: ['node:', ...CORE],
   consumer: ['node:', ...CORE],
+  queue: ['node:', ...CORE],
   versioning: ['node:', ...CORE, 'kysely'],
   sql: ['node:', ...CORE],
   postgres: ['node:', ...CORE, '@txbox/sql'],

@@ -21,7 +21,7 @@ import { findServer } from '../test/support/servers/server.ts'
 
 const PAGES = ['README.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md', 'docs/deduplication.md']
 /** Pages whose blocks are one program, each with what its `console.log` prints in a comment behind. */
-const GUIDES = ['docs/inbox.md']
+const GUIDES = ['docs/inbox.md', 'docs/queue.md']
 /** Where the programs of the README listen. */
 const PORTS = [8710, 8711]
 /** How long to wait for what a program has to print or do. */

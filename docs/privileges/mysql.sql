@@ -23,6 +23,11 @@ grant select, update on txbox_key_locks to txbox_app;
 grant select, insert, update, delete on txbox_versions to txbox_app;
 grant select, insert, update, delete on txbox_waiting to txbox_app;
 
+-- createQueue: send, receive and settle. Rows of the table of leases are the locks of a queue's shards; SELECT … FOR UPDATE
+-- needs the privilege UPDATE. The options deduplication and attemptId, and purge, need the privileges on the inbox as well.
+grant select, insert, update, delete on txbox_queue to txbox_app;
+grant select, insert, update on txbox_leases to txbox_app;
+
 -- txbox relay, createRelay.
 grant select, delete on txbox_outbox to txbox_relay;
 grant select, insert, update, delete on txbox_parked to txbox_relay;
@@ -31,6 +36,7 @@ grant select, insert, update, delete on txbox_leases to txbox_relay;
 -- txbox gc, createGarbageCollector.
 grant select, delete on txbox_inbox to txbox_gc;
 grant select, delete on txbox_parked to txbox_gc;
+grant select, delete on txbox_queue to txbox_gc;
 grant select, delete on txbox_redrives to txbox_gc;
 grant select, delete on txbox_waiting to txbox_gc;
 grant select, update on txbox_collections to txbox_gc;
@@ -41,11 +47,15 @@ grant select, update on txbox_collections to txbox_gc;
 --   revoke select on txbox_inbox from txbox_viewer; (and on txbox_outbox, on txbox_parked)
 
 -- txbox dead-letters, createDeadLetters. To let an operator see payloads as well:
---   grant select (payload, headers) on txbox_parked to 'alice'@'%';
+--   grant select (payload, headers) on txbox_parked to 'alice'@'%'; (and on txbox_queue)
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
   content_type, correlation_id, error, errors) on txbox_parked to txbox_operator;
 grant update (due_at, dead_at, attempts, order_key) on txbox_parked to txbox_operator;
 grant delete on txbox_parked to txbox_operator;
+grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, topic, order_key, id, `key`,
+  type, content_type, correlation_id, error, errors) on txbox_queue to txbox_operator;
+grant update (due_at, dead_at, attempts, timeouts, receipt, order_key) on txbox_queue to txbox_operator;
+grant delete on txbox_queue to txbox_operator;
 grant select, insert on txbox_redrives to txbox_operator;
 
 -- txbox status, txbox doctor. With PROCESS, which only an administrator can grant, doctor also shows which transaction keeps
@@ -54,6 +64,8 @@ grant select (consumer, `key`, processed_at, expires_at, correlation_id) on txbo
 grant select (seq, created_at, shard, id, topic, `key`, type, content_type, correlation_id) on txbox_outbox to txbox_viewer;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
   content_type, correlation_id, error, errors) on txbox_parked to txbox_viewer;
+grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, topic, order_key, id, `key`,
+  type, content_type, correlation_id, error, errors) on txbox_queue to txbox_viewer;
 grant select on txbox_leases to txbox_viewer;
 grant select on txbox_key_locks to txbox_viewer;
 grant select on txbox_collections to txbox_viewer;

@@ -29,6 +29,10 @@ grant select, insert, update, delete on txbox.inbox to txbox_app;
 grant insert on txbox.outbox, txbox.parked to txbox_app;
 -- createVersionBuffer.
 grant select, insert, update, delete on txbox.versions, txbox.waiting to txbox_app;
+-- createQueue: send, receive and settle. Rows of the table of leases are the locks of a queue's shards. The options
+-- deduplication and attemptId, and purge, need the privileges on the inbox as well.
+grant select, insert, update, delete on txbox.queue to txbox_app;
+grant select (name), insert (name), update (name) on txbox.leases to txbox_app;
 
 -- txbox relay, createRelay. SELECT … FOR UPDATE needs the privilege UPDATE.
 grant select, delete on txbox.outbox to txbox_relay;
@@ -37,7 +41,7 @@ grant select, insert, update, delete on txbox.parked, txbox.leases to txbox_rela
 grant select on sequence txbox.outbox_seq to txbox_relay;
 
 -- txbox gc, createGarbageCollector.
-grant select, update, delete on txbox.inbox, txbox.parked, txbox.redrives, txbox.waiting to txbox_gc;
+grant select, update, delete on txbox.inbox, txbox.parked, txbox.queue, txbox.redrives, txbox.waiting to txbox_gc;
 grant select, update on txbox.collections to txbox_gc;
 
 -- An operator and a viewer read columns by name: never the payload, the headers or a stored result of a message.
@@ -46,10 +50,13 @@ revoke select, update on txbox.parked from txbox_operator;
 revoke select on txbox.inbox, txbox.outbox, txbox.parked from txbox_viewer;
 
 -- txbox dead-letters, createDeadLetters. To let an operator see payloads as well:
---   grant select (payload, headers) on txbox.parked to alice;
+--   grant select (payload, headers) on txbox.parked, txbox.queue to alice;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, key, type,
   content_type, correlation_id, error, errors) on txbox.parked to txbox_operator;
 grant update (due_at, dead_at, attempts, order_key), delete on txbox.parked to txbox_operator;
+grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, topic, order_key, id, key,
+  type, content_type, correlation_id, error, errors) on txbox.queue to txbox_operator;
+grant update (due_at, dead_at, attempts, timeouts, receipt, order_key), delete on txbox.queue to txbox_operator;
 grant select, insert on txbox.redrives to txbox_operator;
 
 -- txbox status, txbox doctor. For a member of pg_monitor, doctor also shows which connection holds back the vacuum horizon.
@@ -57,6 +64,8 @@ grant select (consumer, key, processed_at, expires_at, correlation_id) on txbox.
 grant select (seq, created_at, shard, id, topic, key, type, content_type, correlation_id) on txbox.outbox to txbox_viewer;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, key, type,
   content_type, correlation_id, error, errors) on txbox.parked to txbox_viewer;
+grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, topic, order_key, id, key,
+  type, content_type, correlation_id, error, errors) on txbox.queue to txbox_viewer;
 grant select on txbox.leases, txbox.collections to txbox_viewer;
 
 -- The server cancels statements that txbox has given up, so that a locked table does not fill the server with waiting

@@ -12,6 +12,7 @@ import { createInbox } from '@txbox/inbox'
 import { mysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
+import { createQueue } from '@txbox/queue'
 import { createDeadLetters, createRelay, PermanentError, publishEach } from '@txbox/relay'
 import { Broker } from '../support/broker.ts'
 import { useGarbage } from '../support/garbage.ts'
@@ -225,6 +226,36 @@ describe('with the rights of docs/privileges and no others', () => {
     await probed.answers(10_000)
   })
 
+  test('a service sends, receives, settles and purges, and an operator redrives and discards what a queue has buried', async () => {
+    const database = as('app')
+    const queue = createQueue({ database, name: 'q', deduplication: {} })
+    const messages = [
+      { payload: 0, deduplicationId: '0', key: 'a' },
+      { payload: 1, deduplicationId: '1', key: 'a' },
+      { payload: 2, deduplicationId: '2', key: 'b' },
+      { payload: 3, deduplicationId: '3' },
+    ]
+    await database.transact((tx) => queue.send(tx, messages))
+    const received = await queue.receive({ attemptId: 'x' })
+    expect(await queue.receive({ attemptId: 'x' })).toHaveLength(3)
+    await database.transact((tx) => queue.delete(received[0]!, { tx }))
+    await queue.changeVisibility(received[1]!, 60_000)
+    await queue.release(received[1]!, { error: 'no' })
+    await queue.bury(received[2]!, { error: 'never' })
+    for (const again of await queue.receive()) await queue.bury(again, { error: 'never' })
+
+    const operator = connectedPortsOf('test', as('operator'))
+    const letters = operator.deadLetters({ statementTimeoutMs: 10_000, queue: 'q' })
+    const filter = { ids: undefined, topic: undefined, type: undefined, key: undefined, after: undefined }
+    expect((await letters.list(filter, 10)).messages.length).toBeGreaterThan(1)
+    expect((await letters.redrive(filter, 1, 'me')).messages).toHaveLength(1)
+    expect((await letters.discard(filter, 1)).messages).toHaveLength(1)
+    const parked = (await letters.listParked(filter, 10)).messages.length
+    expect((await letters.discardParked(filter, 10)).messages).toHaveLength(parked)
+    await queue.purge()
+    expect(await queue.receive()).toEqual([])
+  })
+
   test('an operator and a viewer read no payload, no headers and no stored result', async () => {
     const table = (name: string): string => `${onPostgres ? 'txbox.' : 'txbox_'}${name}`
     await target.sql(`delete from ${table('parked')}`)
@@ -241,6 +272,8 @@ describe('with the rights of docs/privileges and no others', () => {
       ['viewer', 'headers', 'outbox'],
       ['viewer', 'result', 'inbox'],
       ['viewer', 'payload', 'waiting'],
+      ['operator', 'payload', 'queue'],
+      ['viewer', 'headers', 'queue'],
     ] as const) {
       await expect(sqlAs(role, `select ${column} from ${table(of)}`)).rejects.toThrow(/denied/)
     }

@@ -4,6 +4,7 @@ import { InvalidMessageError, InvalidOptionError, days } from '@txbox/core'
 import { deduplicationRules, inboxKey, sendIdentity, type SendIdentity } from '@txbox/core/internal'
 
 const DEFAULTS = deduplicationRules('createOutbox', {})
+const HISTORY = { where: 'publish', consumer: '@publish' } as const
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 function identity(
@@ -12,7 +13,7 @@ function identity(
   { topic = 't', key, payload = 'p' }: { topic?: string; key?: string; payload?: string } = {},
 ): SendIdentity {
   const message = { topic, key, deduplicationId }
-  return sendIdentity(deduplicationRules('createOutbox', options), message, Buffer.from(payload))
+  return sendIdentity(HISTORY, deduplicationRules('createOutbox', options), message, Buffer.from(payload))
 }
 /** As the table has the hash of a content, or an id that spells one: after all other ids. */
 const content = (text: string): string => `§${sha256(text)}`

@@ -19,6 +19,8 @@ const classes: [new (message: string, options?: { cause?: unknown }) => TxboxErr
   [core.DatabaseUnavailableError, 'TXBOX_DATABASE_UNAVAILABLE', true],
   [core.DatabaseAccessError, 'TXBOX_DATABASE_ACCESS', false],
   [core.LeaseLostError, 'TXBOX_LEASE_LOST', false],
+  [core.ReceiptExpiredError, 'TXBOX_RECEIPT_EXPIRED', false],
+  [core.ReceiveAttemptError, 'TXBOX_RECEIVE_ATTEMPT', false],
   [core.BrokerUnavailableError, 'TXBOX_BROKER_UNAVAILABLE', true],
   [core.PermanentError, 'TXBOX_PERMANENT', false],
 ]

@@ -11,6 +11,10 @@ import { lockWaitStatements } from '../../packages/mysql/src/lock-wait-statement
 import * as mysqlMigration from '../../packages/mysql/src/migration-statements.ts'
 import * as mysqlOutbox from '../../packages/mysql/src/outbox-statements.ts'
 import * as mysqlParked from '../../packages/mysql/src/parked-statements.ts'
+import * as mysqlQueueAttempt from '../../packages/mysql/src/queue-attempt-statements.ts'
+import * as mysqlQueuePurge from '../../packages/mysql/src/queue-purge-statements.ts'
+import * as mysqlQueueReceive from '../../packages/mysql/src/queue-receive-statements.ts'
+import * as mysqlQueue from '../../packages/mysql/src/queue-statements.ts'
 import * as mysqlRelay from '../../packages/mysql/src/relay-statements.ts'
 import * as mysqlSession from '../../packages/mysql/src/session-statements.ts'
 import { shortTransactionStatements } from '../../packages/mysql/src/short-transaction-statements.ts'
@@ -27,6 +31,8 @@ import { MIGRATIONS } from '../../packages/postgres/src/migrations.gen.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox-statements.ts'
 import { ownTransactionStatements, together } from '../../packages/postgres/src/own-transaction-statements.ts'
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
+import { queueReceiveStatements } from '../../packages/postgres/src/queue-receive-statements.ts'
+import { queueStatements } from '../../packages/postgres/src/queue-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
 import { sessionStatements } from '../../packages/postgres/src/session-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/version-buffer-statements.ts'
@@ -47,7 +53,10 @@ const databases: Record<string, (where: string) => Areas> = {
       outbox: outboxStatements(schema),
       relay: relayStatements(schema),
       parked: parkedStatements(schema),
+      queue: queueStatements(schema),
+      'queue-receive': queueReceiveStatements(schema),
       'dead-letter': deadLetterStatements(schema),
+      'queue-dead-letter': deadLetterStatements(schema, 'queue'),
       lease: leaseStatements(schema),
       garbage: garbageStatements(schema),
       inspection: inspectionStatements(schema),
@@ -74,7 +83,12 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     outbox: mysqlOutbox.outboxStatements(tables),
     relay: mysqlRelay.relayStatements(tables, engine),
     parked: mysqlParked.parkedStatements(tables),
+    queue: mysqlQueue.queueStatements(tables),
+    'queue-receive': mysqlQueueReceive.queueReceiveStatements(tables, engine),
+    'queue-attempt': mysqlQueueAttempt.queueAttemptStatements(tables),
+    'queue-purge': mysqlQueuePurge.queuePurgeStatements(tables, engine),
     'dead-letter': mysqlDeadLetter.deadLetterStatements(tables, engine),
+    'queue-dead-letter': mysqlDeadLetter.queueDeadLetterStatements(tables, engine),
     lease: leases,
     garbage: mysqlGarbage.garbageStatements(tables, engine),
     inspection: mysqlInspection.inspectionStatements(tables),
@@ -115,8 +129,20 @@ const PARTS: Record<string, readonly unknown[]> = {
   'dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'behind']],
   'dead-letter.findParked': [['behind']],
   'dead-letter.firstOfKeys': [['firstOfKey', 'firstOfKey']],
+  'queue-dead-letter.list': [['ids', 'topic', 'type', 'key', 'afterPlace']],
+  'queue-dead-letter.find': [['topic', 'after']],
+  'queue-dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'behind']],
+  'queue-dead-letter.findParked': [['topic', 'behind']],
   'parked.nextOfAll': [['next', 'next']],
   'parked.readAllOnward': [['readOnward', 'readOnward']],
+  'queue.send': [['sendRow', 'sendRow']],
+  'queue.schedule': [['scheduleRow']],
+  'queue.holdValid': [['pair', 'pair']],
+  'queue.settle': [['pair', 'pair']],
+  'queue.settleUnordered': [['pair', 'pair']],
+  'queue.find': [['pair', 'pair']],
+  'queue-receive.ready': [['shardRows', 'readyShard']],
+  'queue-receive.seedShards': [['seedShard', 'seedShard']],
   'relay.work': [['onServer', 'hasBacklog', 'hasDue']],
   'savepoint.set': ['txbox_1'],
   'savepoint.release': ['txbox_1'],
@@ -185,7 +211,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
         continue
       expect(text, name).toContain('Else where')
       expect(text, name).not.toMatch(
-        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|redrives|versions|waiting|collections|key_locks|migrations)\b)/i,
+        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|queue|redrives|versions|waiting|collections|key_locks|migrations)\b)/i,
       )
     }
   })

@@ -6,6 +6,7 @@ const ALIASES: [string, string[]][] = [
   ['txbox/mysql', ['@txbox/mysql']],
   ['txbox/versioning', ['@txbox/versioning']],
   ['txbox/consumer', ['@txbox/consumer']],
+  ['txbox/queue', ['@txbox/queue']],
 ]
 
 test.for(ALIASES)('%s has every name of %j, and the same objects', async ([short, packages]) => {

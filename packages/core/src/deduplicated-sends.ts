@@ -1,4 +1,4 @@
-import { SENDS_CONSUMER, type SendIdentity } from './deduplication.ts'
+import type { SendHistory, SendIdentity } from './deduplication.ts'
 import {
   NotInTransactionError,
   SchemaError,
@@ -43,14 +43,15 @@ export async function claimSends(
   inbox: InboxStore,
   session: Session,
   sends: readonly Send[],
-  windowMs: number,
+  history: SendHistory & { readonly windowMs: number },
 ): Promise<SendClaims> {
+  const { consumer, windowMs } = history
   // The result of a claim is written with the claim, before it is known which other claims are taken.
   const decided = replay(sends, NONE)
   const keys = new Set(sends.flatMap(({ identity: { key, mustBeFree } }) => [key, mustBeFree ?? key]))
   const claims = [...keys].map((key): Claim => {
     const result = decided.kept.get(key)
-    return { consumer: SENDS_CONSUMER, key, correlationId: undefined, retentionMs: windowMs, result }
+    return { consumer, key, correlationId: undefined, retentionMs: windowMs, result }
   })
   const [only] = claims
   const results =
@@ -63,18 +64,18 @@ export async function claimSends(
     const taken = new Map<string, string>()
     for (const [index, { key }] of claims.entries()) {
       const result = results[index]!
-      if (result.status === 'taken') taken.set(key, firstMessageOf(result))
+      if (result.status === 'taken') taken.set(key, firstMessageOf(result, consumer))
     }
     const { outcomes, kept } = taken.size === 0 ? decided : replay(sends, taken)
     const unneeded = won.filter((key) => !kept.has(key))
-    if (unneeded.length > 0) await inbox.removeBatch(session, SENDS_CONSUMER, unneeded)
+    if (unneeded.length > 0) await inbox.removeBatch(session, consumer, unneeded)
     for (const [key, messageId] of kept) {
       if (decided.kept.get(key) === messageId) continue
-      await inbox.saveResult(session, { consumer: SENDS_CONSUMER, key }, messageId)
+      await inbox.saveResult(session, { consumer, key }, messageId)
     }
     return { outcomes, keys: [...kept.keys()] }
   } catch (error) {
-    throw await afterForgetting(inbox, session, won, error)
+    throw await afterForgetting(inbox, session, { ...history, keys: won }, error)
   }
 }
 
@@ -94,19 +95,19 @@ const ENDS_WITHOUT_COMMIT: ReadonlySet<string> = new Set<TxboxErrorCode>([
 export async function afterForgetting(
   inbox: InboxStore,
   session: Session,
-  keys: readonly string[],
+  { where, consumer, keys }: SendHistory & { readonly keys: readonly string[] },
   cause: unknown,
 ): Promise<unknown> {
   try {
-    if (keys.length > 0) await inbox.removeBatch(session, SENDS_CONSUMER, keys)
+    if (keys.length > 0) await inbox.removeBatch(session, consumer, keys)
     return cause
   } catch (error) {
     if (isTxboxError(error) && ENDS_WITHOUT_COMMIT.has(error.code)) return cause
     if (isTxboxError(error) && error.code === 'TXBOX_NOT_IN_TRANSACTION') {
       return new NotInTransactionError(
-        'The transaction ended while publish was in flight, and no message was stored. If the transaction committed, the ' +
+        `The transaction ended while ${where} was in flight, and no message was stored. If the transaction committed, the ` +
           'deduplication ids are remembered all the same, and a resend within the window is reported as a duplicate. Await ' +
-          'publish before the transaction commits.',
+          `${where} before the transaction commits.`,
         { cause },
       )
     }
@@ -135,10 +136,10 @@ function replay(
   return { outcomes, kept }
 }
 
-function firstMessageOf({ result }: Extract<ClaimResult, { status: 'taken' }>): string {
+function firstMessageOf({ result }: Extract<ClaimResult, { status: 'taken' }>, consumer: string): string {
   if (result !== undefined) return result
   throw new SchemaError(
-    `The inbox table has a claim of the consumer '${SENDS_CONSUMER}' without a message id, so it was not written by txbox. ` +
-      `Delete the claims of '${SENDS_CONSUMER}' whose result is null.`,
+    `The inbox table has a claim of the consumer '${consumer}' without a message id, so it was not written by txbox. ` +
+      `Delete the claims of '${consumer}' whose result is null.`,
   )
 }

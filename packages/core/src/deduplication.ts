@@ -39,8 +39,19 @@ export type DeduplicationRules = {
 /** The header that carries a message's deduplication id to its consumer. */
 export const DEDUPLICATION_HEADER = 'deduplication-id'
 
-/** The consumer whose claims are the history of deduplicated sends. Consumers that begin with `@` are txbox's own. */
+/**
+ * The consumer whose claims are the history of the deduplicated sends of outboxes. Consumers that begin with `@` are
+ * txbox's own.
+ */
 export const SENDS_CONSUMER = '@publish'
+
+/** Where sends are made, and where their history is. */
+export interface SendHistory {
+  /** The name of the method, with which every error begins. */
+  readonly where: 'publish' | 'send'
+  /** The consumer whose claims are the history. */
+  readonly consumer: string
+}
 
 /** @throws {InvalidOptionError} for an unknown, wrong or unbounded option. */
 export function deduplicationRules(where: string, options: DeduplicationOptions): DeduplicationRules {
@@ -74,14 +85,15 @@ export interface SendIdentity {
  * @throws {InvalidMessageError} for an id that is not allowed, and for a message that has no id and gets none.
  */
 export function sendIdentity(
+  { where, consumer }: SendHistory,
   rules: DeduplicationRules,
   message: { readonly topic: string; readonly key: string | undefined; readonly deduplicationId: unknown },
   payload: Uint8Array,
 ): SendIdentity {
-  const given = checkDeduplicationId(message.deduplicationId)
+  const given = checkDeduplicationId(where, message.deduplicationId)
   if (given === undefined && !rules.contentBased) {
     throw new InvalidMessageError(
-      "publish: the message has no 'deduplicationId', which the option 'deduplication' requires. Give each message an id, or set " +
+      `${where}: the message has no 'deduplicationId', which the option 'deduplication' requires. Give each message an id, or set ` +
         "'contentBased' to use the SHA-256 of the payload. Nothing was written.",
     )
   }
@@ -89,7 +101,7 @@ export function sendIdentity(
     const marked = SHA_256.test(value) ? CONTENT_MARK + value : value
     const inKey = rules.scope === 'key' && message.key !== undefined
     const parts = inKey ? [message.topic, message.key, marked] : [message.topic, marked]
-    return inboxKey(parts, SENDS_CONSUMER).stored
+    return inboxKey(parts, consumer).stored
   }
   if (given !== undefined && !(rules.contentBased && rules.contentMatch === 'content')) {
     return { id: given, key: keyOf(given), mustBeFree: undefined }
@@ -114,11 +126,11 @@ const CONTENT_MARK = '§'
 const DEDUPLICATION_ID = new RegExp(`^[!-~]{1,${LIMITS.deduplicationIdCharacters}}$`)
 
 /** @throws {InvalidMessageError} for an id that is not allowed. @returns `undefined` for a missing id. */
-function checkDeduplicationId(id: unknown): string | undefined {
+function checkDeduplicationId(where: string, id: unknown): string | undefined {
   if (id === undefined || id === null) return undefined
   if (typeof id === 'string' && DEDUPLICATION_ID.test(id)) return id
   throw new InvalidMessageError(
-    `publish: 'deduplicationId' must be text of 1 to ${LIMITS.deduplicationIdCharacters} visible ASCII characters (! to ~, ` +
+    `${where}: 'deduplicationId' must be text of 1 to ${LIMITS.deduplicationIdCharacters} visible ASCII characters (! to ~, ` +
       `no spaces), not ${nameOf(id)}. Nothing was written.`,
   )
 }

@@ -27,6 +27,9 @@ export type TxboxErrorCode =
   | 'TXBOX_EDIT_CONFLICT'
   | 'TXBOX_REENTRANT_CALL'
   | 'TXBOX_BATCHER_CLOSED'
+  | 'TXBOX_RECEIPT_EXPIRED'
+  | 'TXBOX_RECEIVE_ATTEMPT'
+  | 'TXBOX_DEDUP_STORE_UNAVAILABLE'
 
 /** The symbol is registered, so that an error is recognized across two installed copies of this package. */
 const brand = Symbol.for('txbox.error')
@@ -182,6 +185,27 @@ export class GarbageCollectionError extends TxboxError {
 export class BrokerUnavailableError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super('TXBOX_BROKER_UNAVAILABLE', message, { ...options, retryable: true })
+  }
+}
+
+/**
+ * The receipt is no longer valid: the visibility timeout of the message has passed, the message was handled, given back or
+ * received again, or the receipt belongs to another queue. Nothing was changed. Not retryable: roll back the work, because
+ * another receiver may have the message.
+ */
+export class ReceiptExpiredError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_RECEIPT_EXPIRED', message, options)
+  }
+}
+
+/**
+ * A receive was repeated with its `attemptId`, but at least one of its messages was meanwhile handled, given back or
+ * received again, so that the same answer cannot be given. Nothing was received. Receive with another id.
+ */
+export class ReceiveAttemptError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_RECEIVE_ATTEMPT', message, options)
   }
 }
 

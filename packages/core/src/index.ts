@@ -1,5 +1,7 @@
 export { portsKey, type ConnectedDatabase, type Database } from './database.ts'
+export type { DeadLetterSelection, DeadLetters } from './dead-letters.ts'
 export { decodeHeaders } from './decode-headers.ts'
+export type { DedupResult, DedupStore } from './dedup-store.ts'
 export type { DeduplicationOptions } from './deduplication.ts'
 export { days, hours } from './durations.ts'
 export {
@@ -13,6 +15,8 @@ export {
   NotInTransactionError,
   PermanentError,
   PublishTimeoutError,
+  ReceiptExpiredError,
+  ReceiveAttemptError,
   RetryLaterError,
   SchemaError,
   SettlementError,
@@ -53,6 +57,15 @@ export type {
 export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './ports/lease-store.ts'
 export type { NewStoredMessage, OutboxStore, StoredMessage } from './ports/outbox-store.ts'
 export type {
+  Giveback,
+  QueueReceipt,
+  QueueSender,
+  QueueStore,
+  ReceiveAttempt,
+  ReceiveRequest,
+  ReceivedMessage,
+} from './ports/queue-store.ts'
+export type {
   BacklogMessage,
   BacklogRow,
   ParkedSettlement,
@@ -72,6 +85,7 @@ export type {
   VersionChain,
   WaitingChange,
 } from './ports/version-buffer-store.ts'
+export type { Delivery, OpenSource, Source, SourceTraits } from './source.ts'
 export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
 export {
   sqlTransaction,
@@ -86,6 +100,7 @@ export {
   type TransactionLibrary,
   type TransactionLibraryRoot,
 } from './transaction-library.ts'
+export type { StoredId } from './stored-id.ts'
 export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
 export type { IsolationLevel, TransactOptions } from './transact-options.ts'
 export type {

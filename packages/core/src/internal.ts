@@ -6,21 +6,22 @@ export { answerWithin } from './answer-within.ts'
 export { canonicalJson } from './canonical-json.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './conflict-errors.ts'
 export { connectedPortsOf, isConnected, portsOf } from './database.ts'
+export { deadLettersOf } from './dead-letters.ts'
+export {
+  DeduplicatedMessages,
+  refuseDeduplicationIds,
+  type IdentifiedMessage,
+} from './deduplicated-messages.ts'
 export {
   DEDUPLICATION_HEADER,
   SENDS_CONSUMER,
   deduplicationRules,
   sendIdentity,
   type DeduplicationRules,
+  type SendHistory,
   type SendIdentity,
 } from './deduplication.ts'
-export {
-  afterForgetting,
-  claimSends,
-  type Send,
-  type SendClaims,
-  type SendOutcome,
-} from './deduplicated-sends.ts'
+export { encodeMessages, isJson, type SendingCall } from './encode-messages.ts'
 export { EventListeners } from './event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './keys.ts'
 export { keyLocksOf } from './key-locks.ts'

@@ -20,7 +20,7 @@ import {
   type RootAdapter,
   type SqlResult,
 } from '@txbox/sql'
-import { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
+import { deadLetterStatementsByEngine, queueDeadLetterStatementsByEngine } from './dead-letter-statements.ts'
 import { MysqlDeadLetterStore } from './dead-letter-store.ts'
 import { TABLE_ACCESS_DENIED, errors, numberOf } from './errors.ts'
 import { garbageStatementsByEngine } from './garbage-statements.ts'
@@ -36,6 +36,15 @@ import { migrationStatements } from './migration-statements.ts'
 import { outboxStatements } from './outbox-statements.ts'
 import { MysqlOutboxStore } from './outbox-store.ts'
 import { parkedStatements } from './parked-statements.ts'
+import { queueAttemptStatements } from './queue-attempt-statements.ts'
+import { QueueAttempts } from './queue-attempts.ts'
+import { QueuePurge } from './queue-purge.ts'
+import { queuePurgeStatementsByEngine } from './queue-purge-statements.ts'
+import { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
+import { QueueReceiver } from './queue-receiver.ts'
+import { MysqlQueueSender } from './queue-sender.ts'
+import { queueStatements } from './queue-statements.ts'
+import { MysqlQueueStore } from './queue-store.ts'
 import { relayStatementsByEngine } from './relay-statements.ts'
 import { MysqlRelayStore } from './relay-store.ts'
 import { checkRevision } from './schema-revision.ts'
@@ -149,6 +158,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
       inbox: new MysqlInboxStore(inboxStatementsByEngine(tables)),
       outbox: new MysqlOutboxStore(outboxStatements(tables)),
       versions: new MysqlVersionBufferStore(versionBufferStatements(tables), resolver),
+      queueSender: new MysqlQueueSender(queueStatements(tables)),
     },
   }
 }
@@ -187,6 +197,14 @@ function connectedPorts(
         })
       },
       inspection: () => inspectionStore(inspectionStatements(tables), { root, db, tables }),
+      queue({ statementTimeoutMs }) {
+        const source = { root, db, statementTimeoutMs, server: askServer }
+        const receiver = new QueueReceiver(queueReceiveStatementsByEngine(tables), source)
+        const purge = new QueuePurge(queuePurgeStatementsByEngine(tables), source, receiver)
+        const claims = inboxStatementsByEngine(tables).mysql
+        const attempts = new QueueAttempts(queueAttemptStatements(tables), claims, receiver)
+        return new MysqlQueueStore(queueStatements(tables), source, { receiver, attempts, purge })
+      },
       garbage: () =>
         new MysqlGarbageStore(garbageStatementsByEngine(tables), {
           root,
@@ -194,9 +212,11 @@ function connectedPorts(
           server: askServer,
           statementTimeoutMs: GARBAGE_TIMEOUT_MS,
         }),
-      deadLetters({ statementTimeoutMs }) {
+      deadLetters({ statementTimeoutMs, queue }) {
         const source = { root, db, statementTimeoutMs, server: askServer }
-        return new MysqlDeadLetterStore(deadLetterStatementsByEngine(tables), source)
+        const statements =
+          queue === undefined ? deadLetterStatementsByEngine : queueDeadLetterStatementsByEngine
+        return new MysqlDeadLetterStore(statements(tables), source, queue)
       },
       leases({ statementTimeoutMs } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')

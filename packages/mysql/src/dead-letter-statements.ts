@@ -3,30 +3,104 @@
  * each part of a filter. PostgreSQL selects, changes and returns in one statement.
  */
 import type { Tables } from './identifiers.ts'
+import { EPOCH } from './queue-receive-statements.ts'
 import { unionAll } from './relay-statements.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
- * Every statement on parked messages that an operator runs. `?` is replaced by a value as a literal. Messages to change
+ * Every statement on parked messages that an operator runs, or on those of the stored queues, where the topic is the queue,
+ * and messages that are handled or in flight are left alone. `?` is replaced by a value as a literal. Messages to change
  * are found without a lock, and then locked by their primary keys: a search that locks would wait for every producer
  * whose open transaction has scheduled a message.
  */
-export function deadLetterStatements({ parked, redrives }: Tables, engine: ServerTraits['engine']) {
-  const binary = (column: string): string => `cast(d.\`${column}\` as binary) as \`${column}\``
-  const microseconds = (column: string): string =>
-    `cast(timestampdiff(microsecond, '1970-01-01', ${column}) as char)`
+export function deadLetterStatements(tables: Tables, engine: ServerTraits['engine']) {
+  const { parked } = tables
+  return {
+    ...statementsOn(tables, engine, 'parked'),
+    lockParked: lockParked(parked, NOT_DEAD, forUpdate(engine)),
+
+    /** The first remaining message of a key. A branch for each key. */
+    firstOfKey: `
+(select cast(p.place as char) as place
+from ${parked} as p force index (parked_order)
+where p.shard = ? and p.order_key = ?
+order by p.place
+limit 1)`,
+
+    /** The branches of several keys in one statement. */
+    firstOfKeys: unionAll,
+
+    /** Makes messages due that would otherwise wait forever behind a deleted one. */
+    release: `
+update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+straight_join ${parked} as p force index (primary) on p.place = j.place
+set p.due_at = utc_timestamp(6)
+where p.due_at is null and p.dead_at is null`,
+  } as const
+}
+
+/** The same on the table of the stored queues. */
+export function queueDeadLetterStatements(tables: Tables, engine: ServerTraits['engine']) {
+  const idle = `${NOT_HANDLED} and (d.receipt is null or d.due_at <= utc_timestamp(6))`
+  return {
+    ...statementsOn(tables, engine, 'queue'),
+
+    topic: '\n  and d.topic = ?',
+
+    /** Skips messages that a transaction has settled without having committed. */
+    lockParked: lockParked(tables.queue, idle, `${forUpdate(engine)} skip locked`),
+
+    /** Messages with an order count as handled, because only receivers let a key of a queue go on. */
+    handleParked: `
+update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+straight_join ${tables.queue} as p force index (primary) on p.place = j.place
+set p.due_at = ${EPOCH}, p.receipt = null
+where p.dead_at is null and p.order_key is not null`,
+  } as const
+}
+
+const NOT_DEAD = 'd.dead_at is null and (d.deliver_at is null or d.attempts > 0)'
+const NOT_HANDLED = `${NOT_DEAD} and (d.due_at is null or d.due_at > ${EPOCH})`
+
+function forUpdate(engine: ServerTraits['engine']): string {
+  return engine === 'mysql' ? 'for update of d' : 'for update'
+}
+
+const MESSAGE = `cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
+  ${['id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'].map(binary).join(', ')},
+  cast(d.attempts as char) as attempts, ${microseconds('d.created_at')} as created_at`
+const WAITING = `${MESSAGE}, d.order_key as order_key, ${microseconds('d.due_at')} as due_at`
+
+function binary(column: string): string {
+  return `cast(d.\`${column}\` as binary) as \`${column}\``
+}
+
+function microseconds(column: string): string {
+  return `cast(timestampdiff(microsecond, '1970-01-01', ${column}) as char)`
+}
+
+function lockParked(table: string, condition: string, lock: string): string {
+  return `
+select ${WAITING}
+from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+straight_join ${table} as d force index (primary) on d.place = j.place
+where ${condition}
+order by d.place
+${lock}`
+}
+
+/** The statements that are the same on both tables. */
+function statementsOn(tables: Tables, engine: ServerTraits['engine'], table: 'parked' | 'queue') {
+  const { [table]: parked, redrives } = tables
+  const isQueue = table === 'queue'
   const last = (column: string): string => `(
     select ${column} from ${redrives} as r where r.id = d.id order by r.redriven_at desc limit 1
   )`
-  const message = `cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
-  ${['id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'].map(binary).join(', ')},
-  cast(d.attempts as char) as attempts, ${microseconds('d.created_at')} as created_at`
-  const waiting = `${message}, d.order_key as order_key, ${microseconds('d.due_at')} as due_at`
-  const columns = `${message}, ${microseconds('d.dead_at')} as dead_at,
+  const columns = `${MESSAGE}, ${microseconds('d.dead_at')} as dead_at,
   ${microseconds(last('r.redriven_at'))} as redriven_at,
   ${last('cast(r.redriven_by as binary)')} as redriven_by`
-  const notDead = 'd.dead_at is null and (d.deliver_at is null or d.attempts > 0)'
-  const forUpdate = engine === 'mysql' ? 'for update of d' : 'for update'
+  const notDead = isQueue ? NOT_HANDLED : NOT_DEAD
+  const ofId = isQueue ? 'd.id = ? and d.topic = ?' : 'd.id = ?'
   return {
     /** The conditions are those below, in their order. */
     list: (conditions: readonly string[]) => `
@@ -53,7 +127,7 @@ from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
 straight_join ${parked} as d force index (primary) on d.place = j.place
 where d.dead_at is not null
 order by d.id, d.place
-${forUpdate}`,
+${forUpdate(engine)}`,
 
     ids: '\n  and d.id in (?)',
     topic: '\n  and cast(d.topic as binary) = ?',
@@ -66,7 +140,7 @@ ${forUpdate}`,
 
     /** In the order of the primary key. */
     listParked: (conditions: readonly string[]) => `
-select ${waiting}
+select ${WAITING}
 from ${parked} as d force index (primary)
 where ${notDead}${conditions.join('')}
 order by d.place
@@ -79,45 +153,19 @@ where ${notDead}${conditions.join('')}
 order by d.place
 limit ?`,
 
-    lockParked: `
-select ${waiting}
-from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
-straight_join ${parked} as d force index (primary) on d.place = j.place
-where ${notDead}
-order by d.place
-${forUpdate}`,
-
     behind: '\n  and d.place > ?',
 
     discardParked: `
 delete p
 from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
-where p.dead_at is null`,
-
-    /** The first remaining message of a key. A branch for each key. */
-    firstOfKey: `
-(select cast(p.place as char) as place
-from ${parked} as p force index (parked_order)
-where p.shard = ? and p.order_key = ?
-order by p.place
-limit 1)`,
-
-    /** The branches of several keys in one statement. */
-    firstOfKeys: unionAll,
-
-    /** Makes messages due that would otherwise wait forever behind a deleted one. */
-    release: `
-update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
-straight_join ${parked} as p force index (primary) on p.place = j.place
-set p.due_at = utc_timestamp(6)
-where p.due_at is null and p.dead_at is null`,
+where p.dead_at is null${isQueue ? ' and p.order_key is null' : ''}`,
 
     /** The payloads of the messages with one id: of dead letters, or of other parked messages. */
     payloads: `
 select cast(d.content_type as binary) as content_type, cast(d.headers as binary) as headers, d.payload as payload
 from ${parked} as d
-where d.id = ? and case when ? then ${notDead} else d.dead_at is not null end
+where ${ofId} and case when ? then ${notDead} else d.dead_at is not null end
 order by d.place
 limit ?`,
 
@@ -125,7 +173,7 @@ limit ?`,
     errors: `
 select cast(d.errors as binary) as errors
 from ${parked} as d
-where d.id = ? and case when ? then ${notDead} else d.dead_at is not null end
+where ${ofId} and case when ? then ${notDead} else d.dead_at is not null end
 order by d.place
 limit ?`,
 
@@ -142,7 +190,7 @@ straight_join ${parked} as p force index (primary) on p.place = j.place`,
     redrive: `
 update json_table(?, '$[*]' columns (place bigint unsigned path '$[0]', first tinyint path '$[1]')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
-set p.dead_at = null, p.attempts = 0,
+set p.dead_at = null, p.attempts = 0,${isQueue ? ' p.timeouts = 0,' : ''}
   p.order_key = case when p.deliver_at is null then cast(p.\`key\` as binary) end,
   p.due_at = case when j.first then utc_timestamp(6) end
 where p.dead_at is not null`,
@@ -153,6 +201,14 @@ from json_table(?, '$[*]' columns (place bigint unsigned path '$[0]')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 where p.dead_at is not null`,
   } as const
+}
+
+/** For both engines; which of them the server is shows at the first use. */
+export function queueDeadLetterStatementsByEngine(tables: Tables) {
+  return {
+    mysql: queueDeadLetterStatements(tables, 'mysql'),
+    mariadb: queueDeadLetterStatements(tables, 'mariadb'),
+  }
 }
 
 /** The same for both engines; which of them the server is shows at the first use. */

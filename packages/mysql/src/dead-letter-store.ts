@@ -12,12 +12,15 @@ import type {
 } from '@txbox/core'
 import { DeadLetterRows, keptErrors, lastOfFull, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
-import type { deadLetterStatementsByEngine } from './dead-letter-statements.ts'
-import { bytesOf, fill } from './literals.ts'
+import type {
+  deadLetterStatementsByEngine,
+  queueDeadLetterStatementsByEngine,
+} from './dead-letter-statements.ts'
+import { bytesOf, fill, type Value } from './literals.ts'
 import { runAlone, runTogether, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
-type Statements = ReturnType<typeof deadLetterStatementsByEngine>
+type Statements = ReturnType<typeof deadLetterStatementsByEngine | typeof queueDeadLetterStatementsByEngine>
 type Sql = Statements['mysql']
 
 const pages = new DeadLetterRows(columns)
@@ -42,15 +45,18 @@ interface Search {
 export class MysqlDeadLetterStore implements DeadLetterStore {
   readonly #statements: Statements
   readonly #source: Source
+  readonly #queue: string | undefined
 
-  constructor(statements: Statements, source: Source) {
+  /** @param queue the stored queue whose dead letters these are; the statements must be those of its table. */
+  constructor(statements: Statements, source: Source, queue?: string) {
     this.#statements = statements
     this.#source = source
+    this.#queue = queue
   }
 
   async list(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage> {
     const sql = await this.#sql()
-    const text = chosen(sql, sql.list, filter, behindId)
+    const text = chosen(sql, sql.list, this.#within(filter), behindId)
     const { rows } = await runAlone(this.#source, 'listing dead letters', text, [limit])
     return pages.deadLetters(rows, lastOfFull(rows, limit))
   }
@@ -77,7 +83,7 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
 
   async listParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>> {
     const sql = await this.#sql()
-    const text = chosen(sql, sql.listParked, filter, behindPlace)
+    const text = chosen(sql, sql.listParked, this.#within(filter), behindPlace)
     const { rows } = await runAlone(this.#source, 'listing parked messages', text, [limit])
     return pages.parked(rows, lastOfFull(rows, limit))
   }
@@ -92,6 +98,10 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
       limit,
       async (run, rows) => {
         await run(sql.discardParked, [json(rows)])
+        if ('handleParked' in sql) {
+          await run(sql.handleParked, [json(rows)])
+          return
+        }
         const keys = keysOf(rows)
         for (let from = 0; from < keys.length; from += KEYS_AT_ONCE) {
           const branches = keys
@@ -107,7 +117,7 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
 
   async payloads(id: string, parked: boolean, limit: number): Promise<readonly StoredPayload[]> {
     const sql = await this.#sql()
-    const values = [Buffer.from(id), parked ? 1 : 0, limit]
+    const values = this.#ofId(id, parked, limit)
     const { rows } = await runAlone(this.#source, 'reading a payload', sql.payloads, values)
     return rows.map((row) => ({
       contentType: columns.text(row, 'content_type'),
@@ -117,7 +127,7 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
   }
 
   async errors(id: string, parked: boolean, limit: number): Promise<readonly (readonly KeptError[])[]> {
-    const values = [Buffer.from(id), parked ? 1 : 0, limit]
+    const values = this.#ofId(id, parked, limit)
     const { rows } = await runAlone(this.#source, 'reading errors', (await this.#sql()).errors, values)
     return rows.map((row) => keptErrors(columns.optionalText(row, 'errors')))
   }
@@ -138,12 +148,13 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
     return runTogether(this.#source, doing, async (run) => {
       const rows: Row[] = []
       let { after } = filter
+      const within = this.#within(filter)
       let last: Row | undefined
       // A page that is not full means that there are no more messages, so messages that another caller has taken are
       // replaced.
       for (let more = true; more && rows.length < limit;) {
         const most = limit - rows.length
-        const { rows: found } = await run(chosen(sql, search.find, { ...filter, after }, search.behind), [
+        const { rows: found } = await run(chosen(sql, search.find, { ...within, after }, search.behind), [
           most,
         ])
         more = found.length === most
@@ -155,6 +166,19 @@ export class MysqlDeadLetterStore implements DeadLetterStore {
       if (rows.length > 0) await work(run, rows)
       return { rows, last }
     })
+  }
+
+  /** The filter, within the queue. The topic of a message in a queue is the queue. */
+  #within(filter: DeadLetterFilter): DeadLetterFilter {
+    const queue = this.#queue
+    if (queue === undefined) return filter
+    const isOther = filter.topic !== undefined && filter.topic !== queue
+    return { ...filter, topic: queue, ...(isOther && { ids: [] }) }
+  }
+
+  #ofId(id: string, parked: boolean, limit: number): readonly Value[] {
+    const ofQueue = this.#queue === undefined ? [] : [Buffer.from(this.#queue)]
+    return [Buffer.from(id), ...ofQueue, parked ? 1 : 0, limit]
   }
 
   async #sql(): Promise<Sql> {

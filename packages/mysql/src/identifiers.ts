@@ -26,6 +26,7 @@ export interface Tables {
   readonly keyLocks: string
   readonly leases: string
   readonly parked: string
+  readonly queue: string
   readonly redrives: string
   readonly collections: string
   readonly versions: string
@@ -59,6 +60,7 @@ export function tablesOf(where: string, prefix: unknown): Tables {
     keyLocks: quoted('key_locks'),
     leases: quoted('leases'),
     parked: quoted('parked'),
+    queue: quoted('queue'),
     redrives: quoted('redrives'),
     collections: quoted('collections'),
     versions: quoted('versions'),

@@ -3,7 +3,7 @@ import type { BacklogRow } from '@txbox/core'
 import { NOT_ASCII, asciiJson, escapeCharacters, type Verdict } from '@txbox/sql'
 
 /** A little less than the maximum size of a TEXT column. */
-const MAX_ERROR_BYTES = 60_000
+export const MAX_ERROR_BYTES = 60_000
 
 /** A row of `rowsTable`. */
 export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string {
@@ -31,7 +31,8 @@ export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): 
   return `{"number":${row.seq},${JSON.stringify(rest).slice(1)}`
 }
 
-function storable(error: string, ascii: boolean, mostBytes: number): string {
+/** An error that the column can hold. */
+export function storable(error: string, ascii: boolean, mostBytes: number): string {
   const text = ascii ? escapeCharacters(error, NOT_ASCII) : error.toWellFormed()
   return Buffer.byteLength(text) <= mostBytes ? text : cut(text, mostBytes)
 }
@@ -42,7 +43,7 @@ function cut(text: string, bytes: number): string {
 }
 
 /** Returns as many of the newest errors as fit. */
-function storableJson(errors: string, ascii: boolean, mostBytes: number): string | undefined {
+export function storableJson(errors: string, ascii: boolean, mostBytes: number): string | undefined {
   const text = ascii ? asciiJson(errors) : errors.toWellFormed()
   if (Buffer.byteLength(text) <= mostBytes) return text
   const list = JSON.parse(text) as readonly unknown[]

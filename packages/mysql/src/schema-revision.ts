@@ -26,7 +26,7 @@ export const migrated: MigratedDatabase<Tables> = {
   // The files use the default prefix. Text between quotes must not change.
   on: (sql, tables) =>
     sql.replaceAll(
-      /('?)\btxbox_(inbox|outbox|leases|parked|redrives|versions|waiting|collections|key_locks|migrations)\b\1/g,
+      /('?)\btxbox_(inbox|outbox|leases|parked|queue|redrives|versions|waiting|collections|key_locks|migrations)\b\1/g,
       (_, quote: string, name: string) =>
         quote === '' ? quotedName(tables.prefix + name) : literal(tables.prefix + name),
     ),

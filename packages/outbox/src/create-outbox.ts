@@ -1,26 +1,25 @@
 import {
-  InvalidMessageError,
   InvalidOptionError,
-  LIMITS,
   type Database,
   type DeduplicationOptions,
   type InTransaction,
   type NewMessage,
   type NewStoredMessage,
   type Session,
+  type StoredId,
 } from '@txbox/core'
-import { OptionChecker, deduplicationRules, portsOf } from '@txbox/core/internal'
-import { DeduplicatedPublish, refuseDeduplicationIds } from './deduplicated-publish.ts'
-import { encodeMessage } from './encode-message.ts'
+import {
+  DeduplicatedMessages,
+  OptionChecker,
+  SENDS_CONSUMER,
+  deduplicationRules,
+  encodeMessages,
+  portsOf,
+  refuseDeduplicationIds,
+} from '@txbox/core/internal'
 import { refuseTooManyKeys } from './refuse-too-many-keys.ts'
 
-/** What became of a message that was published. */
-export interface StoredId {
-  /** The id of the stored message; for a duplicate, the id of the first message. */
-  readonly id: string
-  /** A message with the same deduplication id was stored before, so this message was not. Only with `deduplication`. */
-  readonly duplicate: boolean
-}
+const CALL = { where: 'publish', consumer: SENDS_CONSUMER } as const
 
 /** The messages that an outbox accepts. `Topics` maps each topic to the type of its payload. */
 export type MessageOf<Topics> = {
@@ -113,28 +112,24 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
   const deduplicated =
     options.deduplication === undefined
       ? undefined
-      : new DeduplicatedPublish(ports, deduplicationRules('createOutbox', options.deduplication))
+      : new DeduplicatedMessages(ports.inbox, deduplicationRules('createOutbox', options.deduplication), CALL)
 
   async function publish(
     tx: object,
     message: NewMessage | readonly NewMessage[],
   ): Promise<StoredId | readonly StoredId[]> {
-    const messages: readonly unknown[] = Array.isArray(message) ? message : [message]
-    refuseTooMuch(messages.length, 0)
-    // Unlike `map`, this does not pass over missing elements.
-    const stored = Array.from(messages, (one) => encodeMessage(one as NewMessage))
-    refuseTooMuch(
-      stored.length,
-      stored.reduce((sum, { payload }) => sum + payload.byteLength, 0),
-    )
+    const messages: readonly NewMessage[] = Array.isArray(message) ? message : [message as NewMessage]
+    const stored = encodeMessages(CALL, messages)
     if (lockKeys) refuseTooManyKeys(stored)
-    const identified = deduplicated?.identify(messages as readonly NewMessage[], stored)
-    if (identified === undefined) refuseDeduplicationIds(messages as readonly NewMessage[])
+    const identified = deduplicated?.identify(messages, stored)
+    if (identified === undefined) refuseDeduplicationIds(CALL, messages)
     const session = await ports.bind(tx)
     const ids =
       deduplicated === undefined || identified === undefined
         ? await append(session, stored)
-        : await deduplicated.store(session, identified, { notify, lockKeys })
+        : await deduplicated.store(session, identified, (first) =>
+            ports.outbox.append(session, first, { notify, lockKeys }),
+          )
     return Array.isArray(message) ? ids : ids[0]!
   }
 
@@ -146,13 +141,4 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
     return messages.map(({ id }) => ({ id, duplicate: false }))
   }
   return { publish: publish as Outbox<Topics>['publish'] }
-}
-
-function refuseTooMuch(messages: number, bytes: number): void {
-  if (messages <= LIMITS.batchMessages && bytes <= LIMITS.batchPayloadBytes) return
-  const size = bytes === 0 ? '' : ` of ${bytes} bytes`
-  throw new InvalidMessageError(
-    `publish: ${messages} messages${size} are too many for one call; at most ${LIMITS.batchMessages} ` +
-      `messages and ${LIMITS.batchPayloadBytes} bytes are allowed. Publish them in several calls. Nothing was written.`,
-  )
 }

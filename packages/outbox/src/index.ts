@@ -1,4 +1,4 @@
-export { createOutbox, type MessageOf, type Outbox, type StoredId } from './create-outbox.ts'
+export { createOutbox, type MessageOf, type Outbox } from './create-outbox.ts'
 export {
   InvalidMessageError,
   InvalidOptionError,
@@ -7,4 +7,4 @@ export {
   UnsupportedTransactionError,
   isTxboxError,
 } from '@txbox/core'
-export type { Database, DeduplicationOptions, NewMessage } from '@txbox/core'
+export type { Database, DeduplicationOptions, NewMessage, StoredId } from '@txbox/core'

@@ -14,7 +14,8 @@ export async function toMessages(
   readLarge: (seqs: readonly string[], stamps: readonly number[]) => Promise<readonly Row[]>,
 ): Promise<readonly BacklogMessage[]> {
   // Payloads that the read returned are so small that all of them fit.
-  if (!rows.some(isLarge)) return rows.map((row) => toMessage(row, shard, unescape(row['payload'] as string)))
+  if (!rows.some(isLarge))
+    return rows.map((row) => toMessage(row, shard, unescapeBytes(row['payload'] as string)))
 
   const fitting = withinBytes(rows, mostBytes, bytesOf)
   const large = fitting.filter(isLarge)
@@ -27,7 +28,7 @@ export async function toMessages(
         )
   const payloads = new Map(found.map((row) => [row['seq'], Buffer.from(row['payload'] as string, 'hex')]))
   return fitting.flatMap((row) => {
-    const payload = isLarge(row) ? payloads.get(row['seq']) : unescape(row['payload'] as string)
+    const payload = isLarge(row) ? payloads.get(row['seq']) : unescapeBytes(row['payload'] as string)
     return payload === undefined ? [] : [toMessage(row, shard, payload)]
   })
 }
@@ -43,11 +44,11 @@ export function isLarge(row: Row): boolean {
 }
 
 function bytesOf(row: Row): number {
-  return isLarge(row) ? Number(row['payload_bytes']) : unescape(row['payload'] as string).length
+  return isLarge(row) ? Number(row['payload_bytes']) : unescapeBytes(row['payload'] as string).length
 }
 
 /** Decodes PostgreSQL's format 'escape': ASCII is unchanged, `\\` is a backslash, `\ooo` is any other byte. */
-function unescape(text: string): Buffer {
+export function unescapeBytes(text: string): Buffer {
   if (!text.includes('\\')) return Buffer.from(text, 'latin1')
   return Buffer.from(
     text.replaceAll(/\\(\\|\d{3})/g, (_, escaped: string) =>

@@ -43,6 +43,12 @@ import { NotificationListener } from './notification-listener.ts'
 import { outboxStatements } from './outbox-statements.ts'
 import { PostgresOutboxStore } from './outbox-store.ts'
 import { parkedStatements } from './parked-statements.ts'
+import { QueueAttempts } from './queue-attempts.ts'
+import { queueReceiveStatements } from './queue-receive-statements.ts'
+import { QueueReceiver } from './queue-receiver.ts'
+import { PostgresQueueSender } from './queue-sender.ts'
+import { queueStatements } from './queue-statements.ts'
+import { PostgresQueueStore } from './queue-store.ts'
 import { relayStatements } from './relay-statements.ts'
 import { PostgresRelayStore } from './relay-store.ts'
 import { checkRevision } from './schema-revision.ts'
@@ -148,6 +154,7 @@ function detachedPorts(
     inbox: new PostgresInboxStore(inboxStatements(schema)),
     outbox: new PostgresOutboxStore(outboxStatements(schema), { schema, channel: channelOf(schema) }),
     versions: new PostgresVersionBufferStore(versionBufferStatements(schema), resolver),
+    queueSender: new PostgresQueueSender(queueStatements(schema), queueChannelOf(schema)),
   }
 }
 
@@ -185,9 +192,19 @@ function connectedPorts(
         db,
         statementTimeoutMs,
       }),
-    deadLetters: ({ statementTimeoutMs }) =>
-      new PostgresDeadLetterStore(deadLetterStatements(schema), { root, db, statementTimeoutMs }),
+    deadLetters({ statementTimeoutMs, queue }) {
+      const statements = deadLetterStatements(schema, queue === undefined ? 'parked' : 'queue')
+      return new PostgresDeadLetterStore(statements, { root, db, statementTimeoutMs }, queue)
+    },
     inspection: () => inspectionStore(inspectionStatements(schema), { root, db, schema }),
+    queue({ statementTimeoutMs }) {
+      const source = { root, db, statementTimeoutMs }
+      const { seed } = leaseStatements(schema)
+      const receiver = new QueueReceiver(queueReceiveStatements(schema), seed, source)
+      const statements = queueStatements(schema)
+      const attempts = new QueueAttempts(statements, inboxStatements(schema), receiver)
+      return new PostgresQueueStore(statements, receiver, attempts, source)
+    },
     garbage: () =>
       new PostgresGarbageStore(garbageStatements(schema), {
         root,
@@ -197,6 +214,11 @@ function connectedPorts(
     ...(connect !== undefined && {
       listen: (sleeper: Sleeper) =>
         new NotificationListener({ connect, channel: channelOf(schema), checkIntervalMs }, sleeper),
+      listenToQueue: (payload: string, sleeper: Sleeper) =>
+        new NotificationListener(
+          { connect, channel: queueChannelOf(schema), payload, checkIntervalMs },
+          sleeper,
+        ),
     }),
     leases({ statementTimeoutMs } = {}) {
       assertTwoConnections(root, db, 'Set max: 6.')
@@ -208,4 +230,9 @@ function connectedPorts(
 /** Returns the name of the channel; its length limit is lower than that of a schema's name. `schema` is quoted. */
 function channelOf(schema: string): string {
   return `txbox_outbox_${crc32(schema).toString(16)}`
+}
+
+/** Returns the name of the channel of all stored queues; the payload of a notification is the queue's name. */
+function queueChannelOf(schema: string): string {
+  return `txbox_queue_${crc32(schema).toString(16)}`
 }

@@ -2,15 +2,21 @@
  * PostgreSQL selects, changes and returns in one statement; MySQL and MariaDB find without a lock first, and lock by
  * places.
  */
+import { EPOCH } from './queue-receive-statements.ts'
+
 /** The columns of a parked message that an operator may read: neither the payload nor the headers. */
 const COLUMNS = [
   ...['place', 'shard', 'order_key', 'created_at', 'due_at', 'dead_at', 'deliver_at'],
   ...['attempts', 'id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'],
 ] as const
 
-/** Every statement on parked messages that an operator runs. `schema` is quoted. */
-export function deadLetterStatements(schema: string) {
-  const parked = `${schema}.parked`
+/**
+ * Every statement on parked messages that an operator runs. `schema` is quoted. In the table of the stored queues, the topic
+ * is the queue, and messages that are handled or in flight are left alone.
+ */
+export function deadLetterStatements(schema: string, table: 'parked' | 'queue' = 'parked') {
+  const parked = `${schema}.${table}`
+  const isQueue = table === 'queue'
   const milliseconds = (column: string): string =>
     `pg_catalog.floor(pg_catalog.date_part('epoch', ${column}) * 1000::double precision)::text`
   const named = (table: string): string => COLUMNS.map((column) => `${table}.${column}`).join(', ')
@@ -27,11 +33,11 @@ export function deadLetterStatements(schema: string) {
 ) as r on true`
   /**
    * `$1` to `$4`: ids, topic, type, key; null means any. `$5`, `$6`: the page begins after this id and place. `$7`: the
-   * limit.
+   * limit. A queue is always given.
    */
   const matching = `
   and ($1::text[] is null or p.id = any ($1::text[]))
-  and ($2::text is null or p.topic = $2)
+  and ${isQueue ? 'p.topic = $2' : '($2::text is null or p.topic = $2)'}
   and ($3::text is null or p.type = $3)
   and ($4::text is null or p.key = $4)`
   const dead = `where p.dead_at is not null${matching}
@@ -39,10 +45,66 @@ export function deadLetterStatements(schema: string) {
 order by p.id, p.place
 limit $7`
   // In the order of the primary key: there is no index on the ids of messages that are not dead.
-  const notDead = `where p.dead_at is null and (p.deliver_at is null or p.attempts > 0)${matching}
+  const parkedOnly = `p.dead_at is null and (p.deliver_at is null or p.attempts > 0)`
+  const alive = isQueue ? `${parkedOnly} and p.due_at is distinct from ${EPOCH}` : parkedOnly
+  const notDead = (more = ''): string => `where ${alive}${more}${matching}
   and ($5::text is null or p.place > $6::bigint)
 order by p.place
 limit $7`
+  // Makes the first remaining message of each key due: otherwise a message behind a deleted one would wait forever.
+  const discardParked = `
+with chosen as materialized (
+  select ${named('p')} from ${parked} as p
+  ${notDead()}
+  for update
+), gone as (
+  delete from ${parked} as p
+  using chosen
+  where p.place = chosen.place and p.dead_at is null
+  returning p.place
+), released as (
+  update ${parked} as p
+  set due_at = pg_catalog.clock_timestamp()
+  where p.due_at is null and p.dead_at is null and p.place = any (array(
+    select next.place
+    from (select distinct c.shard, c.order_key from chosen as c where c.order_key is not null) as touched
+    cross join lateral (
+      select f.place from ${parked} as f
+      where f.order_key is not null and f.shard = touched.shard and f.order_key = touched.order_key
+        and f.place not in (select c.place from chosen as c)
+      order by f.shard, f.order_key, f.place
+      limit 1
+    ) as next
+  ))
+)
+select ${waiting}
+from chosen as d join gone using (place)
+order by d.place`
+  // Messages count as handled, because only receivers let a key of a queue go on.
+  const discardQueued = `
+with chosen as materialized (
+  select ${named('p')} from ${parked} as p
+  ${notDead(' and (p.receipt is null or p.due_at <= pg_catalog.clock_timestamp())')}
+  for update skip locked
+), handled as (
+  update ${parked} as p
+  set due_at = ${EPOCH}, receipt = null
+  from chosen
+  where p.place = chosen.place and p.order_key is not null and p.dead_at is null
+  returning p.place
+), gone as (
+  delete from ${parked} as p
+  using chosen
+  where p.place = chosen.place and p.order_key is null and p.dead_at is null
+  returning p.place
+)
+select ${waiting}
+from chosen as d
+where d.place in (select handled.place from handled) or d.place in (select gone.place from gone)
+order by d.place`
+  // $4 is the queue.
+  const ofId = isQueue ? 'p.id = $1 and p.topic = $4' : 'p.id = $1'
+  const deadOrParked = `${ofId} and case when $2::boolean then ${alive} else p.dead_at is not null end`
   return {
     list: `
 select ${letter}
@@ -69,7 +131,7 @@ with chosen as materialized (
   from chosen as c
 ), redriven as (
   update ${parked} as p
-  set dead_at = null, attempts = 0, order_key = ranked.order_key,
+  set dead_at = null, attempts = 0,${isQueue ? ' timeouts = 0,' : ''} order_key = ranked.order_key,
     due_at = case when ranked.order_key is null or ranked.n = 1 then pg_catalog.clock_timestamp() end
   from ranked
   where p.place = ranked.place and p.dead_at is not null
@@ -103,41 +165,11 @@ order by d.id, d.place`,
 select ${waiting}
 from (
   select ${named('p')} from ${parked} as p
-  ${notDead}
+  ${notDead()}
 ) as d
 order by d.place`,
 
-    /**
-     * Makes the first remaining message of each key due: otherwise a message behind a deleted one would wait forever.
-     */
-    discardParked: `
-with chosen as materialized (
-  select ${named('p')} from ${parked} as p
-  ${notDead}
-  for update
-), gone as (
-  delete from ${parked} as p
-  using chosen
-  where p.place = chosen.place and p.dead_at is null
-  returning p.place
-), released as (
-  update ${parked} as p
-  set due_at = pg_catalog.clock_timestamp()
-  where p.due_at is null and p.dead_at is null and p.place = any (array(
-    select next.place
-    from (select distinct c.shard, c.order_key from chosen as c where c.order_key is not null) as touched
-    cross join lateral (
-      select f.place from ${parked} as f
-      where f.order_key is not null and f.shard = touched.shard and f.order_key = touched.order_key
-        and f.place not in (select c.place from chosen as c)
-      order by f.shard, f.order_key, f.place
-      limit 1
-    ) as next
-  ))
-)
-select ${waiting}
-from chosen as d join gone using (place)
-order by d.place`,
+    discardParked: isQueue ? discardQueued : discardParked,
 
     /**
      * The payloads of the messages with one id ($1): of dead letters, or of other parked messages ($2). $3 is the
@@ -146,8 +178,7 @@ order by d.place`,
     payloads: `
 select p.content_type, p.headers, pg_catalog.encode(p.payload, 'hex') as payload
 from ${parked} as p
-where p.id = $1 and case when $2::boolean then p.dead_at is null and (p.deliver_at is null or p.attempts > 0)
-  else p.dead_at is not null end
+where ${deadOrParked}
 order by p.place
 limit $3`,
 
@@ -155,8 +186,7 @@ limit $3`,
     errors: `
 select p.errors
 from ${parked} as p
-where p.id = $1 and case when $2::boolean then p.dead_at is null and (p.deliver_at is null or p.attempts > 0)
-  else p.dead_at is not null end
+where ${deadOrParked}
 order by p.place
 limit $3`,
   } as const

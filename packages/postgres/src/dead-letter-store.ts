@@ -21,10 +21,13 @@ const pages = new DeadLetterRows(columns)
 export class PostgresDeadLetterStore implements DeadLetterStore {
   readonly #sql: ReturnType<typeof deadLetterStatements>
   readonly #source: Source
+  readonly #queue: string | undefined
 
-  constructor(statements: ReturnType<typeof deadLetterStatements>, source: Source) {
+  /** @param queue the stored queue whose dead letters these are; the statements must be those of its table. */
+  constructor(statements: ReturnType<typeof deadLetterStatements>, source: Source, queue?: string) {
     this.#sql = statements
     this.#source = source
+    this.#queue = queue
   }
 
   async list(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage> {
@@ -53,7 +56,7 @@ export class PostgresDeadLetterStore implements DeadLetterStore {
   }
 
   async payloads(id: string, parked: boolean, limit: number): Promise<readonly StoredPayload[]> {
-    const values = [id, parked, limit]
+    const values = this.#ofId(id, parked, limit)
     const { rows } = await runAlone(this.#source, 'reading a payload', this.#sql.payloads, values)
     return rows.map((row) => ({
       contentType: columns.text(row, 'content_type'),
@@ -63,8 +66,17 @@ export class PostgresDeadLetterStore implements DeadLetterStore {
   }
 
   async errors(id: string, parked: boolean, limit: number): Promise<readonly (readonly KeptError[])[]> {
-    const { rows } = await runAlone(this.#source, 'reading errors', this.#sql.errors, [id, parked, limit])
+    const { rows } = await runAlone(
+      this.#source,
+      'reading errors',
+      this.#sql.errors,
+      this.#ofId(id, parked, limit),
+    )
     return rows.map((row) => keptErrors(columns.optionalText(row, 'errors')))
+  }
+
+  #ofId(...values: readonly [id: string, parked: boolean, limit: number]): readonly unknown[] {
+    return this.#queue === undefined ? values : [...values, this.#queue]
   }
 
   async #run(
@@ -74,8 +86,18 @@ export class PostgresDeadLetterStore implements DeadLetterStore {
     limit: number,
     ...more: readonly string[]
   ): Promise<readonly Row[]> {
+    // The topic of a message in a queue is the queue.
+    if (this.#queue !== undefined && topic !== undefined && topic !== this.#queue) return []
     const position = [after?.id ?? null, after === undefined ? null : (after.place ?? LAST_PLACE)]
-    const values = [ids ?? null, topic ?? null, type ?? null, key ?? null, ...position, limit, ...more]
+    const values = [
+      ids ?? null,
+      this.#queue ?? topic ?? null,
+      type ?? null,
+      key ?? null,
+      ...position,
+      limit,
+      ...more,
+    ]
     return (await runAlone(this.#source, doing, text, values)).rows
   }
 }

@@ -19,13 +19,15 @@ const ASKED = 'The connection that listens for new messages'
 
 /** Opens a connection for LISTEN. */
 export type ConnectListening = (on: {
-  readonly notified: () => void
+  readonly notified: (payload: unknown) => void
   readonly ended: (error: unknown) => void
 }) => Promise<ListeningConnection>
 
 export interface ListenerSettings {
   readonly connect: ConnectListening
   readonly channel: string
+  /** The payload that notifications must have. @default any */
+  readonly payload?: string
   /** How often the connection is checked: a connection whose other end is gone may never report that. */
   readonly checkIntervalMs: number
 }
@@ -83,7 +85,11 @@ export class NotificationListener implements WakeUps {
   }
 
   async #connect(ended: (error: unknown) => void): Promise<ListeningConnection> {
-    const connecting = this.#settings.connect({ notified: this.#sleeper.woken, ended })
+    const { connect, payload: wanted } = this.#settings
+    const notified = (payload: unknown): void => {
+      if (wanted === undefined || payload === wanted) this.#sleeper.woken()
+    }
+    const connecting = connect({ notified, ended })
     try {
       return await answerWithin(CONNECT_TIMEOUT_MS, connecting, ASKED)
     } catch (error) {

@@ -35,7 +35,7 @@ export class PostgresOutboxStore implements OutboxStore {
     if (scheduled.length > 0) await this.#schedule(session, scheduled)
     const now =
       scheduled.length === 0 ? messages : messages.filter(({ deliverAt }) => deliverAt === undefined)
-    const rows = now.map(toRow)
+    const rows = now.map(storedValues)
     const [only, ...more] = rows
     if (only === undefined) return
     const locks = options?.lockKeys === true ? keyLocksOf(now, this.#schema).map(String) : []
@@ -44,23 +44,25 @@ export class PostgresOutboxStore implements OutboxStore {
       if (lock === undefined) await execute(session, STORING, this.#sql.append, only)
       else await execute(session, STORING, this.#sql.appendLocked, [...only, lock])
     } else if (locks.length === 0) {
-      await execute(session, STORING, this.#sql.appendBatch, columnsOf(rows))
+      await execute(session, STORING, this.#sql.appendBatch, valuesByColumn(rows))
     } else {
-      await execute(session, STORING, this.#sql.appendBatchLocked, [...columnsOf(rows), locks])
+      await execute(session, STORING, this.#sql.appendBatchLocked, [...valuesByColumn(rows), locks])
     }
   }
 
   async #schedule(session: Session, messages: readonly NewStoredMessage[]): Promise<void> {
-    const rows = messages.map((message) => [...toRow(message), message.deliverAt!.getTime()])
-    await execute(session, STORING, this.#sql.schedule, columnsOf(rows))
+    const rows = messages.map((message) => [...storedValues(message), message.deliverAt!.getTime()])
+    await execute(session, STORING, this.#sql.schedule, valuesByColumn(rows))
   }
 }
 
-function columnsOf(rows: readonly (readonly unknown[])[]): readonly unknown[] {
+/** The columns of rows, each as an array. */
+export function valuesByColumn(rows: readonly (readonly unknown[])[]): readonly unknown[] {
   return rows[0]!.map((_, column) => rows.map((row) => row[column]))
 }
 
-function toRow(message: StoredMessage): readonly unknown[] {
+/** Shard, id, topic, key, type, content type, headers, correlation id and payload. */
+export function storedValues(message: StoredMessage): readonly unknown[] {
   return [
     message.shard,
     message.id,

@@ -1,30 +1,35 @@
-/* Only PostgreSQL bounds a single statement by a transaction of its own; MySQL and MariaDB have hints for that. */
+/*
+ * Only PostgreSQL bounds statements by a transaction of its own; MySQL and MariaDB have hints for that, and short
+ * transactions.
+ */
 import { answerWithin } from '@txbox/core/internal'
-import { tooLate, type OwnConnection, type Source, type SqlResult } from '@txbox/sql'
+import { tooLate, type OwnConnection, type Source } from '@txbox/sql'
 import { hasCode } from './errors.ts'
 import { ownTransactionStatements, together } from './own-transaction-statements.ts'
 
+export type Query = OwnConnection['query']
+
 /**
- * Runs one statement in a new READ COMMITTED transaction, for a library that sends one statement after the other. The
- * server cancels a late statement. If the answer is late, the connection stays in use until the server has canceled the
- * statement, because such a library cannot discard a connection.
+ * Runs work in a new READ COMMITTED transaction, for several statements, or for a library that sends one statement after the
+ * other. The server cancels a late statement. If the whole is late, it is rolled back. The connection stays in use until
+ * the server has canceled the statement, because such a library cannot discard a connection.
  */
-export async function inOwnTransaction(
+export async function inOwnTransaction<R>(
   { root, db, statementTimeoutMs }: Source,
   mostMs: number,
-  text: string,
-  values: readonly unknown[],
-): Promise<SqlResult> {
+  work: (query: Query) => Promise<R>,
+): Promise<R> {
   const { commit, rollback } = ownTransactionStatements
   let late = false
-  const run = async (): Promise<SqlResult> => {
+  const run = async (): Promise<R> => {
     const { query, release } = await root.connect(db)
     let broken = false
     try {
       // The connection arrived too late, but is still usable.
       if (late) throw tooLate()
       await begin(db as object, query, mostMs)
-      const result = await query(text, values)
+      const result = await work(query)
+      if (late) throw tooLate()
       await query(commit, [])
       return result
     } catch (error) {

@@ -50,7 +50,7 @@ export async function atReadCommitted(
   const { root, db, statementTimeoutMs } = source
   const mostMs = serverTimeoutMs(source)
   const queryAlone = root.queryAlone?.(db)
-  if (queryAlone === undefined) return inOwnTransaction(source, mostMs, text, values)
+  if (queryAlone === undefined) return inOwnTransaction(source, mostMs, (query) => query(text, values))
   const limits = { timeoutMs: statementTimeoutMs, cancelAfterMs: mostMs }
   return answerWithin(statementTimeoutMs, queryAlone(text, values, limits))
 }

@@ -1,4 +1,4 @@
-export { createDeadLetters, type DeadLetterSelection, type DeadLetters } from './create-dead-letters.ts'
+export { createDeadLetters } from './create-dead-letters.ts'
 export { createRelay } from './create-relay.ts'
 export { publishEach } from './publish-each.ts'
 export type { Relay, RelayEvents, RelayOptions } from './relay.ts'
@@ -18,6 +18,8 @@ export {
 export type {
   ConnectedDatabase,
   DeadLetter,
+  DeadLetterSelection,
+  DeadLetters,
   Logger,
   OutboxMessage,
   PublishResult,

@@ -208,13 +208,13 @@ export interface RootAdapter<R = unknown> {
    */
   connectApart(root: R, timeoutMs: number): Promise<OwnConnection>
   /**
-   * Opens a connection outside the pool for LISTEN. `notified` is called for each notification, and `ended` when the
-   * connection has failed. Absent if the library cannot open such a connection.
+   * Opens a connection outside the pool for LISTEN. `notified` is called with the payload of each notification, and `ended`
+   * when the connection has failed. Absent if the library cannot open such a connection.
    */
   connectListening?(
     root: R,
     timeoutMs: number,
-    on: { readonly notified: () => void; readonly ended: (error: unknown) => void },
+    on: { readonly notified: (payload: unknown) => void; readonly ended: (error: unknown) => void },
   ): Promise<ListeningConnection>
   /**
    * Runs one transaction: COMMIT when `work` returns, ROLLBACK when it throws. A COMMIT that the server answers with a

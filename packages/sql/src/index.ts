@@ -51,7 +51,26 @@ export {
   type MigratedDatabase,
   type RunStatement,
 } from './migrations.ts'
+export {
+  answerOf,
+  assertUnchanged,
+  attemptClaim,
+  isAnswerOver,
+  storedAnswer,
+  type AnsweredMessage,
+} from './receive-attempts.ts'
 export { Resolver, resolverOption } from './resolver.ts'
+export {
+  NEVER_ANSWERED,
+  byOrder,
+  expiredFlights,
+  firstLook,
+  isSuspect,
+  nextLook,
+  queueRound,
+  type QueueCandidate,
+  type QueueRound,
+} from './queue-rounds.ts'
 export {
   NOT_ASCII,
   SETTLING,

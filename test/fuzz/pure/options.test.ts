@@ -10,6 +10,7 @@ import { createInbox } from '@txbox/inbox'
 import { migrationSql as mysqlSql, mysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
 import { migrationSql as postgresSql, postgres } from '@txbox/postgres'
+import { createQueue } from '@txbox/queue'
 import { rabbitmqPublisher } from '@txbox/rabbitmq'
 import { createDeadLetters, createRelay, publishEach } from '@txbox/relay'
 import { createVersionBuffer, retryOnConflict, stateMachine } from '@txbox/versioning'
@@ -58,6 +59,17 @@ const makers: Record<string, readonly [(options: never) => unknown, Record<strin
       },
     ],
     createOutbox: [createOutbox, { database: databases, notify: fc.boolean(), lockKeys: fc.boolean() }],
+    createQueue: [
+      createQueue,
+      {
+        database: databases,
+        name: hostileText(),
+        visibilityTimeoutMs: number,
+        maxReceives: number,
+        notify: fc.boolean(),
+        deduplication: hostileRecord({ windowMs: number, contentBased: fc.boolean() }),
+      },
+    ],
     createRelay: [
       createRelay,
       {

@@ -5,6 +5,7 @@ import type { InboxStore } from './inbox-store.ts'
 import type { InspectionStore } from './inspection-store.ts'
 import type { LeaseStore } from './lease-store.ts'
 import type { OutboxStore } from './outbox-store.ts'
+import type { QueueSender, QueueStore } from './queue-store.ts'
 import type { RelayStore } from './relay-store.ts'
 import type { Session } from './session.ts'
 import type { Sleeper, WakeUps } from './wake-ups.ts'
@@ -41,6 +42,7 @@ export interface DatabasePorts {
   isLastingConflict(error: unknown): boolean
   readonly inbox: InboxStore
   readonly outbox: OutboxStore
+  readonly queueSender: QueueSender
   readonly versions: VersionBufferStore
 }
 
@@ -68,13 +70,18 @@ export interface ConnectedPorts extends DatabasePorts {
    * unnoticed.
    */
   relay(options: { readonly statementTimeoutMs: number }): RelayStore
-  deadLetters(options: { readonly statementTimeoutMs: number }): DeadLetterStore
+  /** The dead letters of the outbox; with `queue`, those of a stored queue. */
+  deadLetters(options: { readonly statementTimeoutMs: number; readonly queue?: string }): DeadLetterStore
+  /** Returns the store of the queues. */
+  queue(options: { readonly statementTimeoutMs: number }): QueueStore
   /** Returns the store of the rows that a garbage collector removes. */
   garbage(): GarbageStore
   /** Returns the figures and checks for operators. */
   inspection(): InspectionStore
   /** Listens for new messages. Absent when the database cannot notify, or has no connection to listen on. */
   listen?(sleeper: Sleeper): WakeUps
+  /** Listens for new messages of a queue, as `listen` does. */
+  listenToQueue?(queue: string, sleeper: Sleeper): WakeUps
   /**
    * Returns a lease store with its own connection; the caller must `close` the store. A statement without an answer within
    * `statementTimeoutMs` counts as failed. @default 5000

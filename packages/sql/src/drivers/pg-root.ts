@@ -1,4 +1,5 @@
 import { TransactionAbortedError } from '@txbox/core'
+import { propertyOf } from '@txbox/core/internal'
 import type { ListeningConnection, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
 import { answerTo, asFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
 import { pgOpening } from './pg-opening.ts'
@@ -150,13 +151,13 @@ function apart(pool: PgPool, timeoutMs: number): object {
 /** Turns a connected `pg` client into a connection for LISTEN. */
 export function listeningOn(
   client: object,
-  on: { readonly notified: () => void; readonly ended: (error: unknown) => void },
+  on: { readonly notified: (payload: unknown) => void; readonly ended: (error: unknown) => void },
 ): ListeningConnection {
   const connected = client as PgClient & {
     on(event: string, listener: (value: unknown) => void): unknown
     end(): Promise<void>
   }
-  connected.on('notification', on.notified)
+  connected.on('notification', (notification) => on.notified(propertyOf(notification, 'payload')))
   connected.on('error', on.ended)
   connected.on('end', () => on.ended(new Error('The listening connection was closed.')))
   return {

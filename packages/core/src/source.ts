@@ -1,0 +1,78 @@
+import type { InboxMessage } from './messages.ts'
+
+/**
+ * Where a consumer takes its deliveries from: a queue of a broker, or a stored queue. One implementation a broker;
+ * everything else, such as retries, order and stop, is the consumer's.
+ */
+export interface Source<P = unknown> {
+  /** The name in logs and events, such as `'rabbitmq orders'`. Never an address. */
+  readonly name: string
+  readonly traits: SourceTraits
+  /**
+   * Connects, and returns when deliveries can be received.
+   *
+   * @param how `prefetch` bounds the deliveries that are out at a time. `failed` is called with errors that no call
+   *   reports, such as a lost connection.
+   * @throws {BrokerUnavailableError | DatabaseUnavailableError} when it cannot connect; the consumer tries again.
+   */
+  open(how: { readonly prefetch: number; readonly failed: (error: unknown) => void }): Promise<OpenSource<P>>
+}
+
+/** What a broker does by itself. */
+export interface SourceTraits {
+  /** Whether `retry` keeps the delay itself. Otherwise the consumer waits with the delivery in hand. */
+  readonly delays: boolean
+  /** Whether deliveries are counted across processes, so that a message that kills its process is recognized. */
+  readonly countsDeliveries: boolean
+  /** Whether `reject` puts the message where people can find it. Otherwise the consumer needs `deadLetters`. */
+  readonly keepsRejected: boolean
+  /** Whether no other message of a key is delivered while one of them is out, also after `retry`. */
+  readonly ordersKeys: boolean
+  /** Whether deliveries have `settleIn`. */
+  readonly settlesInTransaction: boolean
+  /** How long a delivery is out before the broker takes it back. `undefined`: while the connection lasts. */
+  readonly leaseMs: number | undefined
+}
+
+/** An open connection to a source. */
+export interface OpenSource<P = unknown> {
+  /**
+   * Waits for at least one delivery and returns at most `limit` of them. Resolves with none when the signal is aborted.
+   *
+   * @throws when the connection is lost; the consumer then opens the source again.
+   */
+  receive(limit: number, how: { readonly signal: AbortSignal }): Promise<readonly Delivery<P>[]>
+  /** Gives back what is not settled, uncounted where the broker can, and disconnects. */
+  close(): Promise<void>
+}
+
+/**
+ * A message on loan, which is accepted, retried or rejected, once. Of several settlements only the first counts. After
+ * `lost`, a settlement resolves and changes nothing.
+ */
+export interface Delivery<P = unknown> {
+  readonly message: InboxMessage<P>
+  /** Why the message cannot be decoded, if it cannot; `message` then has only what could be read. */
+  readonly undecodable?: unknown
+  /** The ordering key. */
+  readonly key: string | undefined
+  /** The number of deliveries, this one included. 2 where the broker knows only that it delivers again. */
+  readonly deliveries: number
+  /** Aborted when the broker has taken the delivery back. */
+  readonly lost: AbortSignal
+  /** Handled: the message is not delivered again. Resolves when the broker knows. */
+  accept(): Promise<void>
+  /** Not handled: the message is delivered again after `delayMs`. `counted` says whether this delivery counts. */
+  retry(how: { readonly delayMs: number; readonly error: unknown; readonly counted: boolean }): Promise<void>
+  /** Never to be handled: the message goes where the broker keeps such messages. */
+  reject(how: { readonly error: unknown }): Promise<void>
+  /** Extends the lease to `leaseMs` from now. Present where `leaseMs` is a trait. */
+  extend?(leaseMs: number): Promise<void>
+  /**
+   * Accepts the delivery in a transaction: when the transaction commits. Present where the source settles in a
+   * transaction.
+   *
+   * @throws {ReceiptExpiredError} when another consumer may have the message; the transaction must roll back.
+   */
+  settleIn?(tx: unknown): Promise<void>
+}

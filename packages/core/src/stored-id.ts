@@ -1,0 +1,7 @@
+/** What became of a message that was published or sent. */
+export interface StoredId {
+  /** The id of the stored message; for a duplicate, the id of the first message. */
+  readonly id: string
+  /** A message with the same deduplication id was stored before, so this message was not. Only with `deduplication`. */
+  readonly duplicate: boolean
+}

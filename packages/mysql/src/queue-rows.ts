@@ -1,0 +1,99 @@
+/* MySQL and MariaDB return one value of bytes with all fields of a message, and binary receipts; PostgreSQL returns columns of text. */
+import { decodeHeaders, type QueueReceipt, type ReceivedMessage } from '@txbox/core'
+import { isSuspect, type Row } from '@txbox/sql'
+import { toStored } from './backlog-message.ts'
+import { columns } from './columns.ts'
+import type { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
+import type { Run } from './short-transaction.ts'
+import { bytesOf, fill, type Value } from './literals.ts'
+
+/** The bound on a payload that is read with its message: every payload of the table. */
+export const ANY_SIZE = 4_294_967_295
+
+/** A message as the statement `read` returns it. */
+export function toReceived(row: Row, receipt: string): ReceivedMessage {
+  const { seq, microseconds, id, topic, key, type, contentType, headers, correlationId } = toStored(row)
+  return {
+    place: seq,
+    receipt,
+    ordered: columns.flag(row, 'ordered'),
+    id,
+    shard: columns.number(row, 'shard'),
+    topic,
+    key,
+    type,
+    contentType,
+    ...decodeHeaders(headers),
+    correlationId,
+    payload: bytesOf(row['payload']),
+    receives: columns.number(row, 'attempts'),
+    createdAt: new Date(Math.floor(microseconds / 1000)),
+    visibleAt: columns.date(row, 'due_us'),
+    suspect: isSuspect({ timeouts: columns.number(row, 'timeouts') }),
+    errors: columns.optionalText(row, 'errors'),
+  }
+}
+
+/** The bytes of a UUID. */
+export function uuidBytes(uuid: string): Buffer {
+  return Buffer.from(uuid.replaceAll('-', ''), 'hex')
+}
+
+/** The values by which a statement finds messages by their receipts: the places, and pairs for the text. */
+export function pairsOf(
+  pair: string,
+  receipts: readonly QueueReceipt[],
+): { readonly pairs: readonly string[]; readonly places: readonly Value[] } {
+  return {
+    pairs: receipts.map(({ place, receipt }) => fill(pair, [place, uuidBytes(receipt)])),
+    places: receipts.map(({ place }) => place),
+  }
+}
+
+/** The names of the rows of the table of leases that stand for the shards of a queue. */
+export function shardRow(queue: string, shard: number): Buffer {
+  return Buffer.from(`queue/${queue}/${String(shard).padStart(2, '0')}`)
+}
+
+export function microseconds(ms: number): number {
+  return Math.round(ms * 1000)
+}
+
+export function placeOf(row: Row): string {
+  return columns.text(row, 'place')
+}
+
+/** The key of a row in hexadecimal. */
+export function keyOf(row: Row): string | undefined {
+  return columns.optionalText(row, 'order_key')
+}
+
+/** Numbers, or lists of them, as JSON. */
+export function json(values: readonly string[]): string {
+  return `[${values.join(',')}]`
+}
+
+type Statements = ReturnType<typeof queueReceiveStatementsByEngine>['mysql']
+
+/** Locks rows, and returns them, except those that another transaction has locked. */
+export async function lockRows(
+  run: Run,
+  { lock }: Statements,
+  places: readonly string[],
+): Promise<readonly Row[]> {
+  return (await run(lock, [json(places)])).rows
+}
+
+/** Reads messages that the transaction has locked, in the order in which they are asked for. */
+export async function readMessages(
+  run: Run,
+  { read }: Statements,
+  places: readonly string[],
+  receipt: string,
+): Promise<readonly ReceivedMessage[]> {
+  const { rows } = await run(read, [ANY_SIZE, json(places)])
+  const byPlace = new Map(
+    rows.map((row) => toReceived(row, receipt)).map((message) => [String(message.place), message]),
+  )
+  return places.flatMap((place) => byPlace.get(place) ?? [])
+}

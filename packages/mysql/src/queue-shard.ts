@@ -1,0 +1,246 @@
+/*
+ * A round of a receive on MySQL and MariaDB finds by plain reads, locks by primary keys, and changes in statements of their
+ * own. PostgreSQL finds, locks and changes in one statement.
+ */
+import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
+import {
+  NEVER_ANSWERED,
+  expiredFlights,
+  queueRound,
+  type QueueCandidate,
+  type QueueRound,
+  type Row,
+} from '@txbox/sql'
+import { columns } from './columns.ts'
+import type { Value } from './literals.ts'
+import type { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
+import {
+  json,
+  keyOf,
+  lockRows,
+  microseconds,
+  placeOf,
+  readMessages,
+  shardRow,
+  uuidBytes,
+} from './queue-rows.ts'
+import type { Run } from './short-transaction.ts'
+
+/** The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
+const KEYS_AT_ONCE = 100
+
+/** The maximum number of handled messages that one transaction removes. */
+const SWEPT_AT_ONCE = 1000
+
+/** A position among the visible messages of a shard: those before it have been looked at. */
+export interface DuePosition {
+  readonly dueUs: bigint
+  readonly place: bigint
+}
+
+/** A receive, whose messages get this receipt. */
+export interface Search extends ReceiveRequest {
+  readonly receipt: string
+}
+
+/** What a round looks at. */
+export interface Look {
+  readonly limit: number
+  /** Nothing was received yet, so that a suspect may be. */
+  readonly alone: boolean
+  readonly from: DuePosition
+  /** How many visible messages the round looks at. */
+  readonly look: number
+}
+
+/** What a round has found. */
+export interface Found {
+  readonly messages: readonly ReceivedMessage[]
+  /** Whether the receive ends here, because the message is handed out alone. */
+  readonly alone: boolean
+  /** Where the next round goes on, if there may be more. */
+  readonly next: DuePosition | undefined
+}
+
+/** The first message of a key, and the message that has a receipt. */
+interface Head {
+  readonly first: string | undefined
+  readonly waits: boolean
+  readonly flight: string | undefined
+  readonly live: boolean
+}
+
+/** A shard of a queue, within a transaction. */
+export class QueueShard {
+  readonly #sql: ReturnType<typeof queueReceiveStatementsByEngine>['mysql']
+  readonly #run: Run
+  /** The values by which statements find the shard. */
+  readonly #shard: readonly Value[]
+  readonly #name: Buffer
+
+  constructor(
+    sql: ReturnType<typeof queueReceiveStatementsByEngine>['mysql'],
+    run: Run,
+    queue: string,
+    shard: number,
+  ) {
+    this.#sql = sql
+    this.#run = run
+    this.#shard = [{ utf8: queue }, shard]
+    this.#name = shardRow(queue, shard)
+  }
+
+  /** Locks the shard for the rest of the transaction. @returns whether no other receiver has it. */
+  async lock(): Promise<boolean> {
+    return (await this.#run(this.#sql.lockShard, [this.#name])).rows.length > 0
+  }
+
+  /** The same, but waits for other receivers. */
+  async wait(): Promise<void> {
+    await this.#run(this.#sql.waitForShard, [this.#name])
+  }
+
+  /** Lets the keys of handled messages go on. @returns whether there are more of them. */
+  async sweep(): Promise<boolean> {
+    const { rows: handled } = await this.#run(this.#sql.findHandled, [...this.#shard, SWEPT_AT_ONCE])
+    if (handled.length === 0) return false
+    // A transaction that holds an old receipt may have locked a row: the next receive removes it.
+    const unlocked = await this.#lockRows(handled.map(placeOf))
+    if (unlocked.length > 0) await this.#run(this.#sql.removeHandled, [json(unlocked.map(placeOf))])
+    await this.release(handled.map(keyOf))
+    return handled.length === SWEPT_AT_ONCE && unlocked.length > 0
+  }
+
+  /** Takes visible messages. */
+  async take(search: Search, how: Look): Promise<Found> {
+    const { dueUs, place } = how.from
+    const { rows: due } = await this.#run(this.#sql.findDue, [...this.#shard, dueUs, dueUs, place, how.look])
+    const last = due.at(-1)
+    if (last === undefined) return { messages: [], alone: false, next: undefined }
+
+    const candidates = await this.#candidates(due.map(placeOf))
+    const unlocked = await this.#lockExpired(candidates)
+    const { maxReceives } = search
+    const round = queueRound(candidates, new Set(unlocked.keys()), { ...how, maxReceives })
+    await this.#settle(round, new Map([...unlocked, ...candidates.map(timeoutsOf)]))
+    const messages = await this.#handOut(search, round.taken)
+    // What was released is visible from now on, behind the last one.
+    const hasMore = due.length === how.look || round.released.length > 0
+    return {
+      messages,
+      alone: messages.some(({ suspect }) => suspect),
+      next: hasMore
+        ? { dueUs: columns.bigint(last, 'due_us'), place: columns.bigint(last, 'place') }
+        : undefined,
+    }
+  }
+
+  /** Makes the first message of each key visible if it waits, unless one of the key has a receipt. */
+  async release(keys: readonly (string | undefined)[]): Promise<void> {
+    const heads = await this.#heads(keys)
+    const waiting = [...heads.values()].flatMap(({ first, waits, flight }) =>
+      waits && flight === undefined ? [first!] : [],
+    )
+    if (waiting.length > 0) await this.#run(this.#sql.release, [json(waiting)])
+  }
+
+  /** Locks what is still visible, and asks what else there is of the keys. */
+  async #candidates(places: readonly string[]): Promise<readonly QueueCandidate[]> {
+    const locked = new Map((await this.#lockRows(places)).map((row) => [placeOf(row), row] as const))
+    const visible = places
+      .map((place) => locked.get(place))
+      .filter((row) => row !== undefined && columns.flag(row, 'visible'))
+      .map((row) => row!)
+    const heads = await this.#heads(visible.map(keyOf))
+    return visible.map((row) => {
+      const orderKey = keyOf(row)
+      const head = orderKey === undefined ? undefined : heads.get(orderKey)
+      return {
+        place: placeOf(row),
+        orderKey,
+        attempts: columns.number(row, 'attempts'),
+        timeouts: timeoutsSoFar(row),
+        first: head?.first,
+        flight: head?.flight,
+        isFlightLive: head?.live === true,
+      }
+    })
+  }
+
+  async #heads(keys: readonly (string | undefined)[]): Promise<ReadonlyMap<string, Head>> {
+    const all = [...new Set(keys)].filter((key) => key !== undefined)
+    const found = new Map<string, Head>()
+    for (let from = 0; from < all.length; from += KEYS_AT_ONCE) {
+      const asked = JSON.stringify(all.slice(from, from + KEYS_AT_ONCE))
+      const { rows } = await this.#run(this.#sql.heads, [...this.#shard, ...this.#shard, asked])
+      for (const row of rows) {
+        found.set(columns.text(row, 'order_key'), {
+          first: columns.optionalText(row, 'first'),
+          waits: columns.flag(row, 'waits'),
+          flight: columns.optionalText(row, 'flight'),
+          live: columns.flag(row, 'live'),
+        })
+      }
+    }
+    return found
+  }
+
+  /**
+   * Locks messages whose receipts have expired, although their keys have another message to receive. One that a transaction
+   * has settled without having committed is locked, and left out.
+   *
+   * @returns how often their visibility timeouts have passed.
+   */
+  async #lockExpired(candidates: readonly QueueCandidate[]): Promise<ReadonlyMap<string, number>> {
+    const places = expiredFlights(candidates)
+    if (places.length === 0) return new Map()
+    // One that has been settled since is handled, and must not be put back.
+    const rows = (await this.#lockRows(places)).filter(
+      (row) => row['receipt'] !== null && columns.flag(row, 'visible'),
+    )
+    return new Map(rows.map((row) => [placeOf(row), timeoutsSoFar(row)]))
+  }
+
+  async #settle(
+    { buried, putBack, released }: QueueRound,
+    timeouts: ReadonlyMap<string, number>,
+  ): Promise<void> {
+    if (buried.length > 0) {
+      await this.#run(this.#sql.buryAll, [json(buried.map(({ place }) => place)), NEVER_ANSWERED])
+    }
+    if (putBack.length > 0) {
+      const counted = putBack.map((place) => `[${place},${timeouts.get(place)!}]`)
+      await this.#run(this.#sql.putBack, [json(counted)])
+    }
+    await this.release(released)
+  }
+
+  async #handOut(
+    { receipt, visibilityTimeoutMs, remove }: Search,
+    taken: readonly QueueCandidate[],
+  ): Promise<readonly ReceivedMessage[]> {
+    if (taken.length === 0) return []
+    const counted = json(taken.map(({ place, timeouts }) => `[${place},${timeouts}]`))
+    await this.#run(this.#sql.take, [counted, uuidBytes(receipt), microseconds(visibilityTimeoutMs)])
+    const places = taken.map(({ place }) => place)
+    const messages = await readMessages(this.#run, this.#sql, places, receipt)
+    if (remove) {
+      await this.#run(this.#sql.remove, [json(places)])
+      await this.release(taken.map(({ orderKey }) => orderKey))
+    }
+    return messages
+  }
+
+  #lockRows(places: readonly string[]): Promise<readonly Row[]> {
+    return lockRows(this.#run, this.#sql, places)
+  }
+}
+
+/** How often in a row the visibility timeout has passed without an answer, this time included. */
+function timeoutsSoFar(row: Row): number {
+  return columns.number(row, 'timeouts') + (row['receipt'] === null ? 0 : 1)
+}
+
+function timeoutsOf({ place, timeouts }: QueueCandidate): readonly [string, number] {
+  return [place, timeouts]
+}

@@ -1,0 +1,200 @@
+/*
+ * MySQL and MariaDB change messages in short transactions of several statements, and count what they have changed. PostgreSQL
+ * does each in one statement, and returns what it has changed.
+ */
+import {
+  NotInTransactionError,
+  type Giveback,
+  type QueueReceipt,
+  type QueueStore,
+  type ReceiveRequest,
+  type ReceivedMessage,
+  type Session,
+} from '@txbox/core'
+import { byOrder, withStorableTexts, type Row } from '@txbox/sql'
+import { columns } from './columns.ts'
+import { hasNumber, UNTRANSLATABLE } from './errors.ts'
+import { bytesOf } from './literals.ts'
+import type { QueueAttempts } from './queue-attempts.ts'
+import type { QueuePurge } from './queue-purge.ts'
+import type { QueueReceiver } from './queue-receiver.ts'
+import { json, lockRows, microseconds, pairsOf, placeOf, uuidBytes } from './queue-rows.ts'
+import type { queueStatements } from './queue-statements.ts'
+import { MAX_ERROR_BYTES, storable, storableJson } from './relay-verdicts.ts'
+import { runBounded, runTogether, type Source } from './run-alone.ts'
+import { assertInTransaction, execute } from './session.ts'
+import type { Run } from './short-transaction.ts'
+
+const SETTLING = 'settling messages of a queue'
+
+type Statements = ReturnType<typeof queueStatements>
+
+/** Texts in the form in which the columns can hold them. */
+interface Texts {
+  readonly text: (error: string) => string
+  readonly jsonText: (errors: string) => string | undefined
+}
+
+/** The queues of MySQL and MariaDB. {@link QueueStore} documents the methods. */
+export class MysqlQueueStore implements QueueStore {
+  readonly #sql: Statements
+  readonly #source: Source
+  readonly #receiver: QueueReceiver
+  readonly #attempts: QueueAttempts
+  readonly #purge: QueuePurge
+
+  constructor(
+    statements: Statements,
+    source: Source,
+    parts: { receiver: QueueReceiver; attempts: QueueAttempts; purge: QueuePurge },
+  ) {
+    this.#sql = statements
+    this.#source = source
+    this.#receiver = parts.receiver
+    this.#attempts = parts.attempts
+    this.#purge = parts.purge
+  }
+
+  receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
+    const { attempt } = request
+    if (attempt !== undefined) return this.#attempts.receive(request, attempt)
+    const receiver = this.#receiver
+    return receiver.receive(request, (...search) => receiver.visitEach(...search))
+  }
+
+  async settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]> {
+    if (receipts.length === 0) return []
+    const { ordered, unordered } = byOrder(receipts)
+    const settleAll = async (run: Run): Promise<ReadonlySet<QueueReceipt>> =>
+      new Set([
+        ...(await this.#settle(run, ordered, this.#sql.settle)),
+        ...(await this.#settle(run, unordered, this.#sql.settleUnordered)),
+      ])
+    if (session !== undefined) await assertInTransaction(session)
+    const settled = await (session !== undefined
+      ? settleAll(inSession(session))
+      : receipts.length === 1
+        ? settleAll((text, values) => runBounded(this.#source, SETTLING, text, values))
+        : runTogether(this.#source, SETTLING, settleAll))
+    return receipts.map((receipt) => settled.has(receipt))
+  }
+
+  async extend(receipts: readonly QueueReceipt[], visibilityTimeoutMs: number): Promise<readonly boolean[]> {
+    if (receipts.length === 0) return []
+    const extended = await runTogether(this.#source, 'extending visibility timeouts', async (run) => {
+      const sql = await this.#receiver.sql()
+      const asked = receipts.map(({ place }) => String(place))
+      const rows = await lockRows(run, sql, asked)
+      const live = named(rows.filter((row) => columns.flag(row, 'live')))
+      const valid = receipts.filter((receipt) => live.has(nameOf(receipt)))
+      const places = valid.map(({ place }) => place)
+      if (places.length > 0 && visibilityTimeoutMs === 0) await run(this.#sql.giveUp, [places])
+      else if (places.length > 0) {
+        await run(sql.extend, [json(places.map(String)), microseconds(visibilityTimeoutMs)])
+      }
+      const locked = new Set(rows.map(placeOf))
+      const others = receipts.filter(({ place }) => !locked.has(String(place)))
+      return new Set([...valid, ...(await this.#locked(run, others))])
+    })
+    return receipts.map((receipt) => extended.has(receipt))
+  }
+
+  async giveBack({ place, receipt }: QueueReceipt, giveback: Giveback): Promise<boolean> {
+    const { delayMs, error, errors, counted } = giveback
+    const { affected } = await this.#withTexts(({ text, jsonText }) =>
+      runBounded(this.#source, SETTLING, this.#sql.giveBack, [
+        microseconds(delayMs),
+        error === undefined ? null : text(error),
+        errors === undefined ? null : (jsonText(errors) ?? null),
+        counted ? 0 : 1,
+        place,
+        uuidBytes(receipt),
+      ]),
+    )
+    return affected > 0
+  }
+
+  async bury(_queue: string, receipt: QueueReceipt, error: string): Promise<boolean> {
+    const { pairs, places } = pairsOf(this.#sql.pair, [receipt])
+    return this.#withTexts(({ text }) =>
+      runTogether(this.#source, SETTLING, async (run) => {
+        const [row] = (await run(this.#sql.holdValid(pairs), [places])).rows
+        if (row === undefined) return false
+        await run(this.#sql.bury, [text(error), receipt.place])
+        if (row['order_key'] !== null) {
+          const of = [bytesOf(row['topic']), columns.number(row, 'shard'), bytesOf(row['order_key'])]
+          await run(this.#sql.free, of)
+        }
+        return true
+      }),
+    )
+  }
+
+  purge(queue: string, limit: number): Promise<{ readonly removed: number; readonly more: boolean }> {
+    return this.#purge.purge(queue, limit)
+  }
+
+  /** Every statement runs on a connection of the root. */
+  async close(): Promise<void> {}
+
+  /** @returns the receipts that were valid. */
+  async #settle(
+    run: Run,
+    receipts: readonly QueueReceipt[],
+    settle: (pairs: readonly string[]) => string,
+  ): Promise<readonly QueueReceipt[]> {
+    if (receipts.length === 0) return []
+    const { pair, holdValid } = this.#sql
+    const { pairs, places } = pairsOf(pair, receipts)
+    // The count shows which receipts were valid if there is one of them, or if all were; otherwise it is too late to ask.
+    if (receipts.length === 1) return (await run(settle(pairs), [places])).affected > 0 ? receipts : []
+    const held = named((await run(holdValid(pairs), [places])).rows)
+    const valid = receipts.filter((receipt) => held.has(nameOf(receipt)))
+    const found = pairsOf(pair, valid)
+    if (valid.length > 0) await run(settle(found.pairs), [found.places])
+    return valid
+  }
+
+  /** Of messages that could not be locked, those that have their receipts as long as another transaction is open. */
+  async #locked(run: Run, receipts: readonly QueueReceipt[]): Promise<readonly QueueReceipt[]> {
+    if (receipts.length === 0) return []
+    const { pairs, places } = pairsOf(this.#sql.pair, receipts)
+    const found = named((await run(this.#sql.find(pairs), [places])).rows)
+    return receipts.filter((receipt) => found.has(nameOf(receipt)))
+  }
+
+  /** Runs work with texts that a column may not be able to hold unchanged. */
+  async #withTexts<R>(work: (texts: Texts) => Promise<R>): Promise<R> {
+    // In hexadecimal a text has twice its size, and quotes are escaped; a row has two.
+    const mostBytes = Math.floor((await this.#source.server()).maxStatementBytes / 16)
+    return withStorableTexts(
+      (ascii) =>
+        work({
+          text: (error) => storable(error, ascii, Math.min(mostBytes, MAX_ERROR_BYTES)),
+          jsonText: (errors) => storableJson(errors, ascii, mostBytes),
+        }),
+      (error) => hasNumber(error, UNTRANSLATABLE),
+    )
+  }
+}
+
+/** Runs statements in the caller's transaction. */
+function inSession(session: Session): Run {
+  return async (text, values) => {
+    const result = await execute(session, SETTLING, text, values)
+    if (result.inTransaction !== false || result.affected === 0) return result
+    throw new NotInTransactionError(
+      'The transaction ended while a message was being settled: await the call before the transaction commits. The message is ' +
+        'settled.',
+    )
+  }
+}
+
+function nameOf({ place, receipt }: QueueReceipt): string {
+  return `${place} ${uuidBytes(receipt).toString('hex')}`
+}
+
+/** The names of the receipts that rows have. */
+function named(rows: readonly Row[]): ReadonlySet<string> {
+  return new Set(rows.map((row) => `${placeOf(row)} ${columns.text(row, 'receipt').toLowerCase()}`))
+}

@@ -1,0 +1,162 @@
+/*
+ * PostgreSQL finds and locks in one statement, and takes lists as arrays; MySQL and MariaDB find without a lock first, and
+ * take lists as JSON.
+ */
+import { messageColumns } from './relay-statements.ts'
+
+/** The instant from which handled messages are visible, whose keys have to go on. */
+export const EPOCH = "timestamptz 'epoch'"
+
+/** The columns of a message that is received. 'escape' leaves ASCII unchanged. */
+export function queueColumns(table: string): string {
+  return `${table}.place::text as place, ${table}.receipt::text as receipt, ${table}.shard::text as shard,
+  ${table}.attempts::text as attempts, ${table}.timeouts::text as timeouts, ${table}.errors,
+  (${table}.order_key is not null)::text as ordered, ${messageColumns(table)},
+  ${microseconds(`${table}.due_at`)} as due_us,
+  pg_catalog.encode(${table}.payload, 'escape') as payload`
+}
+
+/**
+ * Every statement of a receive. `schema` is quoted. $1 is the queue, $2 the shard. Receivers alone decide which message of a
+ * key is visible, one receiver at a time: each has locked the row of the shard. Each statement begins after that, at READ
+ * COMMITTED, so that it sees what the receiver before has done.
+ */
+export function queueReceiveStatements(schema: string) {
+  const queue = `${schema}.queue`
+  /** A range of the index: with equalities, the planner may scan the queue, or sort the whole key, if statistics are missing. */
+  const ofKey = (table: string, key: string): string => `${table}.order_key is not null
+      and (${table}.topic, ${table}.shard, ${table}.order_key, ${table}.place) > ($1::text, $2::smallint, ${key}, 0)
+      and (${table}.topic, ${table}.shard, ${table}.order_key) <= ($1::text, $2::smallint, ${key})`
+  const inOrder = (table: string): string =>
+    `order by ${table}.topic, ${table}.shard, ${table}.order_key, ${table}.place`
+  /** The first message of a key. */
+  const firstOf = (what: string, key: string): string => `
+    select ${what} from ${queue} as f
+    where ${ofKey('f', key)} and f.due_at is distinct from ${EPOCH}
+    ${inOrder('f')}
+    limit 1
+  `
+  /** The message of a key that has a receipt: there is at most one. In order, which only the index gives. */
+  const flightOf = (what: string, key: string): string => `
+    select ${what} from ${queue} as g
+    where g.receipt is not null and g.order_key is not null
+      and (g.topic, g.shard, g.order_key) >= ($1::text, $2::smallint, ${key})
+      and (g.topic, g.shard, g.order_key) <= ($1::text, $2::smallint, ${key})
+    order by g.topic, g.shard, g.order_key
+    limit 1
+  `
+  /**
+   * Makes the first message of each key visible if it waits, unless one of the key has a receipt, which will be visible
+   * itself.
+   */
+  const release = (freed: string): string => `update ${queue} as q
+  set due_at = pg_catalog.clock_timestamp()
+  where q.place = any (array(
+    select next.place
+    from ${freed}
+    cross join lateral (${firstOf('f.place, f.due_at', 'freed.order_key')}) as next
+    where next.due_at is null and (${flightOf('true', 'freed.order_key')}) is null
+  )) and q.due_at is null and q.dead_at is null`
+  /** Rows that are due, from an instant on. */
+  const due = (shard: string, from: string): string => `q.due_at is not null
+    and (q.topic, q.shard, q.due_at) ${from} ($1::text, ${shard}, ${EPOCH})
+    and (q.topic, q.shard, q.due_at) <= ($1::text, ${shard}, pg_catalog.statement_timestamp())`
+  const timeouts = 'timeouts + case when q.receipt is null then 0 else 1 end'
+  return {
+    /** The shards ($2) that have something visible, or a handled message whose key has to go on. */
+    ready: `
+select asked.shard::text as shard
+from pg_catalog.unnest($2::smallint[]) as asked (shard)
+cross join lateral (
+  select true from ${queue} as q
+  where ${due('asked.shard', '>=')}
+  order by q.topic, q.shard, q.due_at
+  limit 1
+) as found`,
+
+    /** The row that stands for a shard; nothing if another receiver has it, or there is no such row. */
+    lockShard: `
+select name from ${schema}.leases
+where name = $1
+for update skip locked`,
+
+    /** The same, but waits for other receivers. */
+    waitForShard: `
+select name from ${schema}.leases
+where name = $1
+for update`,
+
+    /** Deletes handled messages, and lets their keys go on. */
+    sweep: `
+with swept as (
+  delete from ${queue}
+  where ctid = any (array(
+    select q.ctid from ${queue} as q
+    where q.due_at is not null
+      and (q.topic, q.shard, q.due_at) >= ($1::text, $2::smallint, ${EPOCH})
+      and (q.topic, q.shard, q.due_at) <= ($1::text, $2::smallint, ${EPOCH})
+    order by q.topic, q.shard, q.due_at, q.place
+    limit 1000
+    for update skip locked
+  )) and due_at = ${EPOCH}
+  returning order_key
+), released as (
+  ${release('(select distinct s.order_key from swept as s where s.order_key is not null) as freed')}
+)
+select pg_catalog.count(*)::text as swept from swept`,
+
+    /** $3: the keys. */
+    release: `
+${release('pg_catalog.unnest($3::text[]) as freed (order_key)')}`,
+
+    /** The visible messages, those that have been visible the longest first. $3 is the limit. Skips what is locked. */
+    candidates: `
+select q.place::text as place, q.order_key, q.attempts::text as attempts, (q.${timeouts})::text as timeouts,
+  first.place::text as first, flight.place::text as flight,
+  (flight.due_at > pg_catalog.clock_timestamp())::text as live
+from ${queue} as q
+left join lateral (${firstOf('f.place', 'q.order_key')}) as first on true
+left join lateral (${flightOf('g.place, g.due_at', 'q.order_key')}) as flight on true
+where ${due('$2::smallint', '>')}
+order by q.topic, q.shard, q.due_at, q.place
+limit $3
+for update of q skip locked`,
+
+    /** Of messages whose receipt is not valid anymore ($1), those that no transaction has settled without having committed. */
+    lockExpired: `
+select q.place::text as place from ${queue} as q
+where q.place = any ($1::bigint[]) and q.receipt is not null and q.due_at <= pg_catalog.clock_timestamp()
+for update skip locked`,
+
+    /** Lets messages ($1) wait behind another of their key. */
+    putBack: `
+update ${queue} as q
+set due_at = null, receipt = null, timeouts = q.${timeouts}
+where q.place = any ($1::bigint[])`,
+
+    /** Makes messages ($1) dead letters. $2 is the error of those that have none. */
+    bury: `
+update ${queue}
+set dead_at = pg_catalog.clock_timestamp(), due_at = null, receipt = null, order_key = null, error = coalesce(error, $2)
+where place = any ($1::bigint[])`,
+
+    /** $2: the receipt; $3: the visibility timeout in milliseconds. */
+    take: `
+update ${queue} as q
+set receipt = $2::uuid, attempts = q.attempts + 1, timeouts = q.${timeouts},
+  due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond'
+where q.place = any ($1::bigint[])
+returning ${queueColumns('q')}`,
+
+    /** Removes messages instead. */
+    takeAway: `
+delete from ${queue} as q
+where q.place = any ($1::bigint[])
+returning ${queueColumns('q')}`,
+  } as const
+}
+
+/** Microseconds since 1970, exact, as text. */
+export function microseconds(instant: string): string {
+  return `(extract(epoch from ${instant}) * 1000000::numeric)::bigint::text`
+}

@@ -1,0 +1,45 @@
+/* PostgreSQL returns a message as columns of text; MySQL and MariaDB return one value of bytes with all of its fields. */
+import { decodeHeaders, type ReceivedMessage } from '@txbox/core'
+import { isSuspect, type QueueCandidate, type Row } from '@txbox/sql'
+import { stampOf, unescapeBytes } from './backlog-message.ts'
+import { columns } from './columns.ts'
+import { COMMON } from './relay-statements.ts'
+
+/** Reads a row of `candidates`. */
+export function candidateOf(row: Row): QueueCandidate {
+  return {
+    place: columns.text(row, 'place'),
+    orderKey: columns.optionalText(row, 'order_key'),
+    attempts: columns.number(row, 'attempts'),
+    timeouts: columns.number(row, 'timeouts'),
+    first: columns.optionalText(row, 'first'),
+    flight: columns.optionalText(row, 'flight'),
+    isFlightLive: columns.flag(row, 'live'),
+  }
+}
+
+/** Reads a row with the columns of a message that is received. */
+export function receivedOf(row: Row, receipt: string): ReceivedMessage {
+  const text = (name: string): string | undefined => columns.optionalText(row, name)
+  const { headers, undecodable } = decodeHeaders(text('headers') ?? COMMON.headers)
+  return {
+    place: columns.bigint(row, 'place'),
+    receipt,
+    ordered: columns.flag(row, 'ordered'),
+    receives: columns.number(row, 'attempts'),
+    suspect: isSuspect({ timeouts: columns.number(row, 'timeouts') }),
+    createdAt: new Date(Math.floor(stampOf(row) / 1000)),
+    visibleAt: new Date(Math.floor(columns.number(row, 'due_us') / 1000)),
+    shard: columns.number(row, 'shard'),
+    id: columns.text(row, 'id'),
+    topic: columns.text(row, 'topic'),
+    key: text('key'),
+    type: text('type'),
+    contentType: text('content_type') ?? COMMON.contentType,
+    headers,
+    correlationId: text('correlation_id'),
+    payload: unescapeBytes(columns.text(row, 'payload')),
+    errors: text('errors'),
+    undecodable,
+  }
+}

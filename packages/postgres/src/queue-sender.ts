@@ -1,0 +1,41 @@
+/* PostgreSQL takes a batch as arrays, and can notify; MySQL and MariaDB cut a batch into packets. */
+import type { NewStoredMessage, QueueSender, Session } from '@txbox/core'
+import { storedValues, valuesByColumn } from './outbox-store.ts'
+import type { queueStatements } from './queue-statements.ts'
+import { execute } from './session.ts'
+
+const SENDING = 'sending messages to a queue'
+
+/** The stored queues of PostgreSQL, for senders. {@link QueueSender} documents the methods. */
+export class PostgresQueueSender implements QueueSender {
+  readonly #sql: ReturnType<typeof queueStatements>
+  readonly #channel: string
+
+  constructor(statements: ReturnType<typeof queueStatements>, channel: string) {
+    this.#sql = statements
+    this.#channel = channel
+  }
+
+  async send(
+    session: Session,
+    messages: readonly NewStoredMessage[],
+    options?: { readonly notify?: boolean },
+  ): Promise<void> {
+    if (options?.notify === true) {
+      for (const queue of new Set(messages.map(({ topic }) => topic))) {
+        await execute(session, SENDING, this.#sql.notify, [this.#channel, queue])
+      }
+    }
+    const scheduled = messages.filter(({ deliverAt }) => deliverAt !== undefined)
+    if (scheduled.length > 0) {
+      const instants = scheduled.map(({ deliverAt }) => deliverAt!.getTime())
+      const values = [...valuesByColumn(scheduled.map(storedValues)), instants]
+      await execute(session, SENDING, this.#sql.schedule, values)
+    }
+    const rows = messages.filter(({ deliverAt }) => deliverAt === undefined).map(storedValues)
+    const [only, ...more] = rows
+    if (only === undefined) return
+    if (more.length === 0) await execute(session, SENDING, this.#sql.send, only)
+    else await execute(session, SENDING, this.#sql.sendBatch, valuesByColumn(rows))
+  }
+}

@@ -1,0 +1,198 @@
+/*
+ * PostgreSQL changes and returns rows in one statement, on arrays; MySQL and MariaDB take lists as JSON, and read what they
+ * have changed.
+ */
+import { EPOCH, microseconds, queueColumns } from './queue-receive-statements.ts'
+
+/** Every statement on the stored queues but those of a receive. `schema` is quoted. */
+export function queueStatements(schema: string) {
+  const queue = `${schema}.queue`
+  const columns = 'shard, id, topic, key, type, content_type, headers, correlation_id, payload'
+  const given = (more = ''): string => `rows from (
+  pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
+  pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
+  pg_catalog.unnest($9::bytea[])${more}
+)`
+  /** Messages of a receive, by the primary key. A subquery on its own, which is hashed: a join may scan. */
+  const received = (places: string, receipts: string): string => `place = any (${places}::bigint[])
+  and case when (place, receipt) in (select pg_catalog.unnest(${places}::bigint[]), pg_catalog.unnest(${receipts}::uuid[])) then true end`
+  const valid = (places: string, receipts: string): string => `${received(places, receipts)}
+  and due_at > pg_catalog.clock_timestamp()`
+  const one = 'place = $1::bigint and receipt = $2::uuid and due_at > pg_catalog.clock_timestamp()'
+  const handled = `due_at = ${EPOCH}, receipt = null, payload = ''`
+  const purged = `(select pg_catalog.count(*) from gone where gone.due_at is distinct from ${EPOCH})::text as removed,
+  (select pg_catalog.count(*) from gone)::text as deleted,
+  pg_catalog.to_json(array(select distinct gone.order_key from gone where gone.order_key is not null))::text as keys`
+  return {
+    /** Messages are visible at once. A scheduled message has no order. */
+    send: `
+insert into ${queue} (${columns}, order_key, due_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $4, pg_catalog.clock_timestamp())`,
+
+    /** Sends many messages, numbered in the order given: the default of place is evaluated after the sort. */
+    sendBatch: `
+insert into ${queue} (${columns}, order_key, due_at)
+select ${columns}, key, pg_catalog.clock_timestamp()
+from ${given()} with ordinality as given (${columns}, n)
+order by n`,
+
+    /** Sends messages that are not visible before an instant ($10, in milliseconds). */
+    schedule: `
+insert into ${queue} (${columns}, deliver_at, due_at)
+select ${columns}, instant.at, instant.at
+from ${given(', pg_catalog.unnest($10::double precision[])')} as given (${columns}, at_ms)
+cross join lateral pg_catalog.to_timestamp(given.at_ms / 1000::double precision) as instant (at)`,
+
+    /** Notifies when the transaction commits, and only once per transaction and queue. */
+    notify: 'select pg_catalog.pg_notify($1, $2)',
+
+    /** Marks a message as handled, and its key as one that has to go on. Returns nothing, which is faster. */
+    settle: `
+update ${queue}
+set ${handled}
+where ${one} and order_key is not null`,
+
+    settleBatch: `
+update ${queue}
+set ${handled}
+where ${valid('$1', '$2')} and order_key is not null
+returning place::text as place`,
+
+    /** A message without an order leaves nothing that has to go on. */
+    settleUnordered: `
+delete from ${queue}
+where ${one} and order_key is null`,
+
+    settleUnorderedBatch: `
+delete from ${queue}
+where ${valid('$1', '$2')} and order_key is null
+returning place::text as place`,
+
+    /**
+     * Skips messages that a transaction has settled without having committed, and returns them as well: nobody else can
+     * receive them. A message that becomes visible at once ($3 is 0) has no receipt anymore.
+     */
+    extend: `
+with found as materialized (
+  select place from ${queue}
+  where ${received('$1', '$2')}
+), locked as materialized (
+  select place from ${queue}
+  where ${received('$1', '$2')}
+  order by place
+  for update skip locked
+), extended as (
+  update ${queue} as q
+  set due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
+    receipt = case when $3::double precision > 0 then q.receipt end
+  where q.place = any (array(select locked.place from locked)) and q.due_at > pg_catalog.clock_timestamp()
+  returning q.place
+)
+select found.place::text as place
+from found
+where found.place in (select extended.place from extended) or found.place not in (select locked.place from locked)`,
+
+    /** $3: the pause; $4, $5: the error and the last errors, which stay when these are null; $6: 1 takes the receive back. */
+    giveBack: `
+update ${queue}
+set receipt = null, due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
+  error = coalesce($4, error), errors = coalesce($5, errors), attempts = attempts - $6::integer, timeouts = 0
+where ${one}
+returning place::text as place`,
+
+    /**
+     * Makes the message a dead letter. A row that stands for a handled message takes its place in the key, so that the key
+     * goes on: only receivers release messages.
+     */
+    bury: `
+with chosen as materialized (
+  select place, topic, shard, order_key from ${queue}
+  where ${one}
+  for update
+), buried as (
+  update ${queue} as q
+  set dead_at = pg_catalog.clock_timestamp(), due_at = null, receipt = null, order_key = null, error = $3
+  from chosen
+  where q.place = chosen.place
+  returning q.place
+), freed as (
+  insert into ${queue} (topic, shard, order_key, due_at, id, content_type, headers, payload)
+  select chosen.topic, chosen.shard, chosen.order_key, ${EPOCH}, '', '', '', ''
+  from chosen join buried using (place)
+  where chosen.order_key is not null
+)
+select place::text as place from buried`,
+
+    /**
+     * Removes visible messages of a shard ($2), scheduled ones, and ones that wait for a retry, and returns the keys whose
+     * first remaining message must become visible. Handled messages are not counted.
+     */
+    purge: `
+with gone as (
+  delete from ${queue}
+  where ctid = any (array(
+    select q.ctid from ${queue} as q
+    where q.topic = $1 and q.shard = $2 and q.due_at is not null
+      and (q.receipt is null or q.due_at <= pg_catalog.clock_timestamp())
+    limit $3
+    for update skip locked
+  ))
+  returning order_key, due_at
+)
+select ${purged}`,
+
+    /** Removes messages that wait behind others. */
+    purgeWaiting: `
+with gone as (
+  delete from ${queue}
+  where ctid = any (array(
+    select q.ctid from ${queue} as q
+    where q.topic = $1 and q.shard = $2 and q.order_key is not null and q.due_at is null
+    limit $3
+    for update skip locked
+  ))
+  returning order_key, due_at
+)
+select ${purged}`,
+
+    /** Forgets ids: those that an open transaction holds stay. */
+    forget: `
+delete from ${schema}.inbox
+where ctid = any (array(
+  select i.ctid from ${schema}.inbox as i
+  where i.consumer = $1
+  limit $2
+  for update skip locked
+))
+returning 'true' as forgotten`,
+
+    /** Claims a receive that may be repeated. Waits for an open claim of the same one. */
+    claimAttempt: `
+insert into ${schema}.inbox (consumer, key, processed_at, expires_at)
+values ($1, $2, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond')
+on conflict (consumer, key) do nothing
+returning key`,
+
+    /** The claim that remembers the answer of a receive. Concurrent repetitions wait for each other. */
+    remembered: `
+select (expires_at > pg_catalog.clock_timestamp())::text as live, result,
+  ${microseconds('pg_catalog.clock_timestamp()')} as now_us
+from ${schema}.inbox
+where consumer = $1 and key = $2
+for update`,
+
+    /** Reads the messages of a receive that is repeated, and locks them. Those that are locked already are not returned. */
+    recall: `
+select q.place::text as place, q.receipt::text as receipt, ${microseconds('q.due_at')} as due_us
+from ${queue} as q
+where q.place = any ($1::bigint[]) and q.receipt is not null
+for update skip locked`,
+
+    /** Begins the visibility timeout again. */
+    extendRecalled: `
+update ${queue} as q
+set due_at = pg_catalog.clock_timestamp() + $2::double precision * interval '1 millisecond'
+where q.place = any ($1::bigint[])
+returning ${queueColumns('q')}`,
+  } as const
+}

@@ -1,0 +1,49 @@
+import { InvalidOptionError, hours, type ConnectedDatabase, type Database } from '@txbox/core'
+import { OptionChecker, isConnected, portsOf } from '@txbox/core/internal'
+import { MessageSender } from './message-sender.ts'
+import type { Queue, QueueOptions, SendingQueue } from './queue.ts'
+import { StoredQueue } from './stored-queue.ts'
+
+/**
+ * Creates a queue in the user's database. Messages are sent in the transaction of the change that they report, and a
+ * message can be deleted in the transaction of its effect. Without a `db`, the database is enough to send.
+ *
+ * A queue is created by its first message: all objects with the same name and the same tables are the same queue.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option.
+ */
+export function createQueue<Tx, P = unknown>(
+  options: QueueOptions & { database: ConnectedDatabase<Tx> },
+): Queue<Tx, P>
+export function createQueue<P = unknown>(options: QueueOptions & { database: Database }): SendingQueue<P>
+export function createQueue(options: QueueOptions & { database: Database }): SendingQueue {
+  const where = 'createQueue'
+  const check = new OptionChecker(where, options).known(
+    'database',
+    'name',
+    'visibilityTimeoutMs',
+    'maxReceives',
+    'deduplication',
+    'notify',
+  )
+  const ports = portsOf(where, options.database)
+  const name = check.text('name', { max: 80 })
+  const notify = check.flag('notify', false)
+  if (notify && options.database.engine !== 'postgres') {
+    throw new InvalidOptionError(
+      `${where}: the option 'notify' requires PostgreSQL; on other databases, receivers poll. Remove the option.`,
+    )
+  }
+  const settings = {
+    name,
+    notify,
+    deduplication: options.deduplication,
+    visibilityTimeoutMs: check.milliseconds('visibilityTimeoutMs', {
+      min: 1000,
+      max: hours(12),
+      default: 30_000,
+    }),
+    maxReceives: check.integer('maxReceives', { min: 1, max: 1000, default: 10 }),
+  }
+  return isConnected(ports) ? new StoredQueue(ports, settings) : new MessageSender(ports, settings)
+}

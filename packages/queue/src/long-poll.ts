@@ -1,0 +1,49 @@
+import type { WakeUpCall } from './wake-up-call.ts'
+
+/** How often to look while there is nothing: first at intervals of `min` milliseconds, then longer ones up to `max`. */
+export interface PollIntervals {
+  readonly min: number
+  readonly max: number
+}
+
+export const POLL_INTERVALS: PollIntervals = { min: 20, max: 500 }
+const GROWTH = 1.5
+
+/** How long to wait, and how often to look. */
+export interface Waiting extends PollIntervals {
+  /** Milliseconds. */
+  readonly waitMs: number
+  readonly signal: AbortSignal | undefined
+  /** Called when the connection that listens fails: the poll goes on without it. */
+  readonly failed: (error: unknown) => void
+}
+
+/**
+ * Looks until there is something, at growing intervals and when the database notifies.
+ *
+ * @returns what was found; nothing when the time is over, or the signal was aborted.
+ */
+export async function longPoll<T>(
+  look: () => Promise<readonly T[]>,
+  wakeUpCall: WakeUpCall,
+  { waitMs, signal, failed, min, max }: Waiting,
+): Promise<readonly T[]> {
+  const isAborted = (): boolean => signal?.aborted === true
+  if (isAborted()) return []
+  const deadline = performance.now() + waitMs
+  let listens = false
+  try {
+    for (let pauseMs = min; ; pauseMs = Math.min(max, pauseMs * GROWTH)) {
+      const { calls } = wakeUpCall
+      const found = await look()
+      const leftMs = deadline - performance.now()
+      if (found.length > 0 || leftMs <= 0 || isAborted()) return found
+      if (!listens) wakeUpCall.use(failed)
+      listens = true
+      await wakeUpCall.pause(Math.min(pauseMs, leftMs), calls, signal)
+      if (isAborted()) return []
+    }
+  } finally {
+    if (listens) wakeUpCall.release(failed)
+  }
+}

@@ -1,0 +1,118 @@
+import { ReceiptExpiredError, type Delivery, type InboxMessage, type ReceivedMessage } from '@txbox/core'
+import { reasonOf } from '@txbox/core/internal'
+import { expired } from './receipts.ts'
+import { receivedMessage } from './received-message.ts'
+import type { StoredQueue } from './stored-queue.ts'
+
+/** The longest time that a timer of Node.js takes. */
+const MAX_TIMER_MS = 2_147_483_647
+
+interface DeliveryLease {
+  /** When the visibility timeout ends at the earliest, on the monotonic clock of this process. */
+  readonly until: number
+  /** Called once, when the delivery is not out anymore. */
+  readonly ended: () => void
+}
+
+/** A received message as a consumer settles it. */
+export class QueueDelivery<Tx, P> implements Delivery<P> {
+  readonly message: InboxMessage<P>
+  declare readonly undecodable?: Error
+  readonly key: string | undefined
+  readonly deliveries: number
+  readonly #queue: StoredQueue<Tx, P>
+  readonly #stored: ReceivedMessage
+  readonly #ended: () => void
+  readonly #lost = new AbortController()
+  #state: 'out' | 'settling' | 'settled' = 'out'
+  /** A transaction has settled the message, and may roll back. */
+  #settledIn = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(queue: StoredQueue<Tx, P>, stored: ReceivedMessage, { until, ended }: DeliveryLease) {
+    const { message, key, undecodable } = receivedMessage<P>(queue.name, stored)
+    this.message = message
+    if (undecodable !== undefined) this.undecodable = undecodable
+    this.key = key
+    this.deliveries = stored.receives
+    this.#queue = queue
+    this.#stored = stored
+    this.#ended = ended
+    this.#expireAt(until)
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  accept(): Promise<void> {
+    return this.#settle(async ({ store }) => (await store.settle(undefined, [this.#stored]))[0] === true)
+  }
+
+  retry({ delayMs, error, counted }: { delayMs: number; error: unknown; counted: boolean }): Promise<void> {
+    const giveback = { delayMs, counted, error: error === undefined ? undefined : reasonOf(error) }
+    return this.#settle(({ store }) => store.giveBack(this.#stored, giveback))
+  }
+
+  reject({ error }: { error: unknown }): Promise<void> {
+    return this.#settle(({ store, name }) => store.bury(name, this.#stored, reasonOf(error)))
+  }
+
+  async extend(leaseMs: number): Promise<void> {
+    if (this.#state !== 'out' || this.lost.aborted) return
+    const extendedAt = performance.now()
+    const [valid] = await this.#queue.store.extend([this.#stored], leaseMs)
+    if (this.#state !== 'out') return
+    if (valid === true) this.#expireAt(extendedAt + leaseMs)
+    else this.#lose()
+  }
+
+  async settleIn(tx: unknown): Promise<void> {
+    const [valid] = this.#state === 'out' ? await this.#queue.settleIn(tx, this.#stored) : [false]
+    if (valid !== true) {
+      this.#lose()
+      throw expired('settleIn', this.#queue.name)
+    }
+    // The row is locked until the transaction ends: nobody receives the message before.
+    this.#settledIn = true
+    clearTimeout(this.#timer)
+  }
+
+  /** Gives the message back, uncounted, unless it is settled. */
+  async giveBack(): Promise<void> {
+    // A transaction that holds the row decides about the message.
+    if (this.#settledIn) return
+    await this.retry({ delayMs: 0, error: undefined, counted: false })
+  }
+
+  /** Only the first settlement counts, unless it fails. A settlement after `lost` changes nothing. */
+  async #settle(settle: (queue: StoredQueue<Tx, P>) => Promise<boolean>): Promise<void> {
+    if (this.#state !== 'out' || this.lost.aborted) return
+    this.#state = 'settling'
+    try {
+      const valid = await settle(this.#queue)
+      this.#state = 'settled'
+      if (!valid && !this.#settledIn) this.#lose()
+    } catch (error) {
+      this.#state = 'out'
+      throw error
+    }
+    clearTimeout(this.#timer)
+    this.#ended()
+  }
+
+  #expireAt(at: number): void {
+    clearTimeout(this.#timer)
+    if (this.#settledIn) return
+    const leftMs = Math.min(Math.max(0, at - performance.now()), MAX_TIMER_MS)
+    this.#timer = setTimeout(() => this.#lose(), leftMs).unref()
+  }
+
+  #lose(): void {
+    clearTimeout(this.#timer)
+    this.#ended()
+    this.#lost.abort(
+      new ReceiptExpiredError(`The message is no longer held: its visibility timeout is over.`),
+    )
+  }
+}

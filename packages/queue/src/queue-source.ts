@@ -1,0 +1,50 @@
+import { InvalidOptionError, hours, type Source } from '@txbox/core'
+import { OptionChecker, nameOf, oneLine } from '@txbox/core/internal'
+import { POLL_INTERVALS } from './long-poll.ts'
+import { OpenQueue } from './open-queue.ts'
+import type { Queue } from './queue.ts'
+import { StoredQueue } from './stored-queue.ts'
+
+export interface QueueSourceOptions {
+  /**
+   * How often an idle consumer looks for messages: first at intervals of `min` milliseconds, then longer ones up to
+   * `max`. 1 ms to 1 hour. @default { min: 20, max: 500 }
+   */
+  readonly pollIntervalMs?: { readonly min?: number; readonly max?: number } | undefined
+}
+
+/**
+ * Makes a stored queue the source of a consumer. A delivery can be accepted in the transaction of its effect, which makes
+ * the effect happen once.
+ *
+ * @param queue a queue of `createQueue` whose database has a `db`.
+ * @throws {InvalidOptionError} for another queue, or a wrong option.
+ */
+export function queueSource<Tx, P>(queue: Queue<Tx, P>, options: QueueSourceOptions = {}): Source<P> {
+  const where = 'queueSource'
+  if (!(queue instanceof StoredQueue)) {
+    throw new InvalidOptionError(
+      `${where}: expected a queue that createQueue has made on a database with a 'db', not ${nameOf(queue)}.`,
+    )
+  }
+  const stored = queue as StoredQueue<Tx, P>
+  new OptionChecker(where, options).known('pollIntervalMs')
+  const poll = new OptionChecker(`${where}: pollIntervalMs`, options.pollIntervalMs ?? {}).known('min', 'max')
+  const min = poll.milliseconds('min', { min: 1, max: hours(1), default: POLL_INTERVALS.min })
+  const max = poll.milliseconds('max', { min, max: hours(1), default: Math.max(min, POLL_INTERVALS.max) })
+  return {
+    name: `queue ${oneLine(queue.name)}`,
+    traits: {
+      delays: true,
+      countsDeliveries: true,
+      keepsRejected: true,
+      ordersKeys: true,
+      settlesInTransaction: true,
+      leaseMs: stored.settings.visibilityTimeoutMs,
+    },
+    async open({ prefetch, failed }) {
+      await stored.ready()
+      return new OpenQueue(stored, { prefetch, failed, pollIntervals: { min, max } })
+    },
+  }
+}

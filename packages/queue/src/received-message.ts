@@ -1,0 +1,49 @@
+import { InvalidMessageError, type InboxMessage, type ReceivedMessage } from '@txbox/core'
+import { DEDUPLICATION_HEADER, isJson, oneLine, reasonOf } from '@txbox/core/internal'
+import type { Received } from './queue.ts'
+import { receiptText } from './receipts.ts'
+
+const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+/** Senders of text without a charset, and with this one, have encoded it as UTF-8. */
+const TEXT = /^text\/[^;]*(?:;\s*charset="?utf-?8"?\s*)?$/i
+
+/** Converts a stored message to the form in which receivers get it. */
+export function receivedMessage<P>(queue: string, stored: ReceivedMessage): Received<P> {
+  const { id, key, type, headers, correlationId, createdAt, receives, visibleAt } = stored
+  const { payload, undecodable } = decoded(stored)
+  const message: InboxMessage = {
+    id,
+    ...(type === undefined ? {} : { type }),
+    headers,
+    ...(correlationId === undefined ? {} : { correlationId }),
+    time: createdAt,
+    payload,
+  }
+  const deduplicationId = headers[DEDUPLICATION_HEADER]
+  return {
+    receipt: receiptText(queue, stored),
+    message: message as InboxMessage<P>,
+    ...(key === undefined ? {} : { key }),
+    ...(deduplicationId === undefined ? {} : { deduplicationId }),
+    receives,
+    visibleAt,
+    ...(undecodable === undefined ? {} : { undecodable }),
+  }
+}
+
+function decoded({ id, payload, contentType, undecodable }: ReceivedMessage): {
+  readonly payload: unknown
+  readonly undecodable?: Error
+} {
+  if (undecodable !== undefined) return { payload, undecodable: new InvalidMessageError(undecodable) }
+  try {
+    if (isJson(contentType)) return { payload: JSON.parse(UTF_8.decode(payload)) as unknown }
+    return { payload: TEXT.test(contentType) ? UTF_8.decode(payload) : payload }
+  } catch (error) {
+    const text =
+      `The payload of the message '${oneLine(id)}' is not what its content type '${oneLine(contentType)}' says: ` +
+      // The error of JSON.parse quotes the payload.
+      (error instanceof SyntaxError ? 'it is not valid JSON.' : `${reasonOf(error, 200)}.`)
+    return { payload, undecodable: new InvalidMessageError(text) }
+  }
+}

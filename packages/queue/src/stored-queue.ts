@@ -1,0 +1,169 @@
+import {
+  InvalidOptionError,
+  LIMITS,
+  hours,
+  type ConnectedPorts,
+  type DeadLetters,
+  type QueueReceipt,
+  type QueueStore,
+  type ReceivedMessage,
+  type ReceiveRequest,
+} from '@txbox/core'
+import { OptionChecker, deadLettersOf, oneLine, reasonOf } from '@txbox/core/internal'
+import { POLL_INTERVALS, longPoll } from './long-poll.ts'
+import { MessageSender, type SenderSettings } from './message-sender.ts'
+import type { Queue, Receipt, ReceiveOptions, Received, ReleaseOptions } from './queue.ts'
+import { expired, readReceipt } from './receipts.ts'
+import { checkReceiveOptions } from './receive-options.ts'
+import { receivedMessage } from './received-message.ts'
+import { WakeUpCall } from './wake-up-call.ts'
+
+/** A statement without an answer within this time has failed; a settlement may wait for a twin's transaction. */
+const STATEMENT_TIMEOUT_MS = 60_000
+const PURGE_ROWS = 1000
+const MAX_VISIBILITY_MS = hours(12)
+
+export interface StoredQueueSettings extends SenderSettings {
+  readonly visibilityTimeoutMs: number
+  readonly maxReceives: number
+}
+
+/** The queue that also receives. {@link Queue} documents its methods. */
+export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P> {
+  readonly deadLetters: DeadLetters
+  readonly store: QueueStore
+  readonly wakeUpCall: WakeUpCall
+  readonly settings: StoredQueueSettings
+  readonly #ports: ConnectedPorts
+  #checked = false
+  #warned = false
+
+  constructor(ports: ConnectedPorts, settings: StoredQueueSettings) {
+    super(ports, settings)
+    this.settings = settings
+    this.#ports = ports
+    this.store = ports.queue({ statementTimeoutMs: STATEMENT_TIMEOUT_MS })
+    this.deadLetters = deadLettersOf(ports, { queue: settings.name })
+    const listens = settings.notify && ports.listenToQueue !== undefined
+    this.wakeUpCall = new WakeUpCall(
+      listens ? (sleeper) => ports.listenToQueue!(settings.name, sleeper) : undefined,
+    )
+  }
+
+  async receive(options: ReceiveOptions = {}): Promise<readonly Received<P>[]> {
+    const { waitMs, signal, ...request } = checkReceiveOptions(options, this.settings.visibilityTimeoutMs)
+    if (signal?.aborted === true) return []
+    const waiting = { waitMs, signal, failed: this.#failed, ...POLL_INTERVALS }
+    const received = await longPoll(() => this.look(request), this.wakeUpCall, waiting)
+    return received.map((stored) => receivedMessage<P>(this.name, stored))
+  }
+
+  async delete(received: Receipt, options: { readonly tx?: Tx } = {}): Promise<void> {
+    const where = 'delete'
+    new OptionChecker(where, options).known('tx')
+    const receipt = readReceipt(where, this.name, received)
+    if (!('tx' in options))
+      return this.#settled(
+        where,
+        this.#alone((store) => store.settle(undefined, [receipt])),
+      )
+    if (options.tx === undefined) {
+      throw new InvalidOptionError(
+        `${where}: the option 'tx' is undefined, so the message would be deleted although the work may roll back. Pass the open ` +
+          'transaction, or leave the option out.',
+      )
+    }
+    await this.#settled(where, this.settleIn(options.tx, receipt))
+  }
+
+  async changeVisibility(received: Receipt, visibilityTimeoutMs: number): Promise<void> {
+    const where = 'changeVisibility'
+    const check = new OptionChecker(where, { visibilityTimeoutMs })
+    const ms = check.milliseconds('visibilityTimeoutMs', { min: 0, max: MAX_VISIBILITY_MS, default: NaN })
+    const receipt = readReceipt(where, this.name, received)
+    const giveback = { delayMs: 0, error: undefined, counted: true }
+    await this.#settled(
+      where,
+      this.#alone((store) =>
+        ms === 0 ? store.giveBack(receipt, giveback).then((valid) => [valid]) : store.extend([receipt], ms),
+      ),
+    )
+  }
+
+  async release(received: Receipt, options: ReleaseOptions = {}): Promise<void> {
+    const where = 'release'
+    const check = new OptionChecker(where, options).known('delayMs', 'error', 'counted')
+    const giveback = {
+      delayMs: check.milliseconds('delayMs', { min: 0, max: LIMITS.durationMs, default: 0 }),
+      counted: check.flag('counted', true),
+      error: options.error === undefined ? undefined : reasonOf(options.error),
+    }
+    const receipt = readReceipt(where, this.name, received)
+    await this.#settled(
+      where,
+      this.#alone(async (store) => [await store.giveBack(receipt, giveback)]),
+    )
+  }
+
+  async bury(received: Receipt, options: { readonly error: unknown }): Promise<void> {
+    const where = 'bury'
+    const check = new OptionChecker(where, options).known('error')
+    if (options.error === undefined) throw check.wrong('error', 'the reason, which the dead letter shows')
+    const receipt = readReceipt(where, this.name, received)
+    const error = reasonOf(options.error)
+    await this.#settled(
+      where,
+      this.#alone(async (store) => [await store.bury(this.name, receipt, error)]),
+    )
+  }
+
+  async purge(): Promise<{ readonly removed: number }> {
+    await this.ready()
+    let removed = 0
+    for (let more = true; more;) {
+      const step = await this.store.purge(this.name, PURGE_ROWS)
+      removed += step.removed
+      more = step.more
+    }
+    return { removed }
+  }
+
+  /** Receives once, without waiting. */
+  async look(request: Omit<ReceiveRequest, 'queue' | 'maxReceives'>): Promise<readonly ReceivedMessage[]> {
+    await this.ready()
+    return this.store.receive({ ...request, queue: this.name, maxReceives: this.settings.maxReceives })
+  }
+
+  /** Settles in the caller's transaction. @returns whether the receipt was valid. */
+  async settleIn(tx: unknown, receipt: QueueReceipt): Promise<readonly boolean[]> {
+    return this.store.settle(await this.#ports.bind(tx), [receipt])
+  }
+
+  /** Checks, once for each object, that the tables have this revision. */
+  async ready(): Promise<void> {
+    if (!this.#checked) await this.#ports.checkSchema()
+    this.#checked = true
+  }
+
+  async #alone(work: (store: QueueStore) => Promise<readonly boolean[]>): Promise<readonly boolean[]> {
+    await this.ready()
+    return work(this.store)
+  }
+
+  /** @throws {ReceiptExpiredError} when the receipt was not valid. */
+  async #settled(where: string, settlement: Promise<readonly boolean[]>): Promise<void> {
+    const [valid] = await settlement
+    if (valid !== true) throw expired(where, this.name)
+  }
+
+  /** Reports the first failure of the connection that listens. */
+  readonly #failed = (error: unknown): void => {
+    if (this.#warned) return
+    this.#warned = true
+    process.emitWarning(
+      `The connection that listens for messages of the queue '${oneLine(this.name)}' has failed. It is replaced; until then, ` +
+        `receivers only poll: ${reasonOf(error)}`,
+      { type: 'TxboxWarning', code: 'TXBOX_QUEUE_NOT_LISTENING' },
+    )
+  }
+}

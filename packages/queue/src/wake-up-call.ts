@@ -1,0 +1,69 @@
+import type { Sleeper, WakeUps } from '@txbox/core'
+
+/** How long the connection that listens stays open after the last waiting receive, which is often followed by another. */
+const LINGER_MS = 1000
+
+/** Ends the pauses of waiting receives early when the database notifies of new messages. */
+export class WakeUpCall {
+  readonly #listen: ((sleeper: Sleeper) => WakeUps) | undefined
+  readonly #sleepers = new Set<() => void>()
+  /** Those who listen, with what each does when listening fails. */
+  readonly #users: ((error: unknown) => void)[] = []
+  #open: WakeUps | undefined
+  #closing: NodeJS.Timeout | undefined
+  /** Counts the notifications, so that none is missed between a look and the pause after it. */
+  #calls = 0
+
+  /** @param listen absent where there are no notifications. */
+  constructor(listen: ((sleeper: Sleeper) => WakeUps) | undefined) {
+    this.#listen = listen
+  }
+
+  /** The number of notifications so far. */
+  get calls(): number {
+    return this.#calls
+  }
+
+  /**
+   * Listens until `release` is called with the same function.
+   *
+   * @param failed is called when the connection fails. Another one is opened after a pause.
+   */
+  use(failed: (error: unknown) => void): void {
+    this.#users.push(failed)
+    clearTimeout(this.#closing)
+    this.#open ??= this.#listen?.({
+      woken: () => {
+        this.#calls += 1
+        for (const wake of this.#sleepers) wake()
+      },
+      failed: (error) => {
+        for (const failed of new Set(this.#users)) failed(error)
+      },
+    })
+  }
+
+  release(failed: (error: unknown) => void): void {
+    const index = this.#users.indexOf(failed)
+    if (index >= 0) this.#users.splice(index, 1)
+    if (this.#users.length > 0 || this.#open === undefined) return
+    this.#closing = setTimeout(() => {
+      this.#open?.close()
+      this.#open = undefined
+    }, LINGER_MS)
+  }
+
+  /** Resolves after this time, or earlier when the signal is aborted or there was a notification since `calls`. */
+  async pause(ms: number, calls: number, signal: AbortSignal | undefined): Promise<void> {
+    if (signal?.aborted === true || this.#calls !== calls) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, ms)
+    this.#sleepers.add(resolve)
+    const onAbort = (): void => resolve()
+    signal?.addEventListener('abort', onAbort, { once: true })
+    await promise
+    clearTimeout(timer)
+    this.#sleepers.delete(resolve)
+    signal?.removeEventListener('abort', onAbort)
+  }
+}

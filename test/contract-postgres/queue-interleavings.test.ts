@@ -1,0 +1,139 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { ReceivedMessage } from '@txbox/core'
+import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/queue-store-under-test.ts'
+import { mainKind, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+
+const KEYS = ['hot', 'a', 'b', 'c', 'd', 'e', 'f', undefined] as const
+const RECEIVERS = 5
+const RUN_MS = 5000
+
+const chance = (share: number): boolean => Math.random() < share
+const oneOf = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)]!
+
+/** Keys that have messages, none of which a receiver would look at. */
+const STUCK = `select topic, shard, order_key from txbox.queue where order_key is not null
+  group by topic, shard, order_key having count(due_at) = 0`
+
+test('Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each message has one effect, in order, and no key is stuck', async () => {
+  const roots = Array.from({ length: RECEIVERS }, () => target.open(mainKind(target), { max: 6 }))
+  const queues = roots.map((root) => new QueueStoreUnderTest(root))
+  await target.sql('create table handled (n bigserial, id text primary key, key text)')
+  let sending = true
+  const sent = new Map<string, { readonly key: string | undefined; readonly inOrder: boolean }>()
+  const buried = new Set<string>()
+  /** The keys whose work is in an open transaction. */
+  const working = new Map<string, string>()
+  const problems: string[] = []
+
+  /** One sender for each key, so that the order of its messages is known. */
+  async function send(key: string | undefined): Promise<void> {
+    const root = roots[0]!
+    const { ports } = queues[0]!
+    for (let n = 0; sending; n++) {
+      const inOrder = chance(0.8)
+      const messages = Array.from({ length: oneOf([1, 1, 3]) }, (_, m) =>
+        messageOf(key, { id: `${key}-${n}-${m}` }),
+      )
+      for (const { id } of messages) sent.set(id, { key, inOrder })
+      if (inOrder) {
+        await ports.transact((_, session) => ports.queueSender.send(session, messages), {})
+      } else {
+        // A number that commits late, after higher ones.
+        const late = await root.begin()
+        await ports.queueSender.send(await ports.bind(late.tx), messages)
+        const [next] = [messageOf(key, { id: `${key}-${n}-next` })]
+        sent.set(next.id, { key, inOrder: true })
+        await ports.transact((_, session) => ports.queueSender.send(session, [next]), {})
+        await pause(Math.random() * 80)
+        if (chance(0.2)) {
+          for (const { id } of messages) sent.delete(id)
+          await late.rollback()
+        } else {
+          await late.commit()
+        }
+      }
+      await pause(Math.random() * (key === 'hot' ? 70 : 150))
+    }
+  }
+
+  /** Settles in a transaction with the effect, which may last longer than the visibility timeout. */
+  async function work(index: number, message: ReceivedMessage): Promise<void> {
+    const transaction = await roots[index]!.begin()
+    const session = await queues[index]!.ports.bind(transaction.tx)
+    const [valid] = await queues[index]!.store.settle(session, [message])
+    if (valid !== true) return transaction.rollback()
+    if (message.ordered) {
+      const other = working.get(message.key!)
+      if (other !== undefined) problems.push(`${message.id} is handled while ${other} is`)
+      working.set(message.key!, message.id)
+    }
+    await transaction.exec('insert into handled (id, key) values (?, ?)', [message.id, message.key ?? null])
+    if (chance(0.5)) await pause(Math.random() * 150)
+    if (message.ordered) working.delete(message.key!)
+    await (chance(0.15) ? transaction.rollback() : transaction.commit())
+  }
+
+  async function handle(index: number, message: ReceivedMessage): Promise<void> {
+    const { store } = queues[index]!
+    const dice = Math.random()
+    if (dice < 0.06) return
+    if (dice < 0.12) await pause(90)
+    if (dice > 0.96) {
+      if (await store.bury(QUEUE, message, 'buried')) buried.add(message.id)
+    } else if (dice > 0.86) {
+      const giveback = { delayMs: oneOf([0, 0, 40]), error: 'again', counted: chance(0.5) }
+      await store.giveBack(message, giveback)
+    } else {
+      if (chance(0.3)) await store.extend([message], 60)
+      await work(index, message)
+    }
+  }
+
+  async function receive(index: number): Promise<void> {
+    while (
+      sending ||
+      (await target.sql('select from txbox.queue where dead_at is null limit 1')).length > 0
+    ) {
+      const attempt = chance(0.1) ? { id: `${index}-${Math.random()}`, retentionMs: 1000 } : undefined
+      const how = { limit: oneOf([1, 2, 4]), visibilityTimeoutMs: 80, maxReceives: 1000, attempt }
+      const received = await queues[index]!.receive(how)
+      if (received.length === 0) await pause(5)
+      if (chance(0.5)) await Promise.all(received.map((message) => handle(index, message)))
+      else for (const message of received) await handle(index, message)
+    }
+  }
+
+  async function watch(): Promise<void> {
+    while (sending) {
+      for (const { order_key } of await target.sql(STUCK)) problems.push(`${String(order_key)} is stuck`)
+      await pause(20)
+    }
+  }
+
+  const all = Promise.all([
+    ...KEYS.map(send),
+    ...roots.map((_, index) => receive(index)),
+    watch(),
+    pause(RUN_MS).then(() => (sending = false)),
+  ])
+  await all.finally(() => (sending = false))
+
+  const handled = await target.sql('select id, key from handled order by n')
+  const ids = handled.map(({ id }) => id as string)
+  expect(problems).toEqual([])
+  expect(new Set([...ids, ...buried])).toEqual(new Set(sent.keys()))
+  expect(ids.length + buried.size).toBe(sent.size)
+  // The order of the effects is that of the sends, except for what was committed late.
+  for (const key of KEYS) {
+    if (key === undefined) continue
+    const expected = [...sent].flatMap(([id, message]) =>
+      message.key === key && message.inOrder && !buried.has(id) ? [id] : [],
+    )
+    expect(ids.filter((id) => expected.includes(id))).toEqual(expected)
+  }
+  expect(ids.length).toBeGreaterThan(100)
+  await Promise.all(roots.map((root) => root.close()))
+})

@@ -1,0 +1,138 @@
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { deadLetterStatements } from '../../packages/postgres/src/dead-letter-statements.ts'
+import { queueReceiveStatements } from '../../packages/postgres/src/queue-receive-statements.ts'
+import { queueStatements } from '../../packages/postgres/src/queue-statements.ts'
+import { databaseUrl } from '../support/server-outbox-target.ts'
+import { useTarget } from '../support/target.ts'
+
+/** A million rows, if the environment asks for as many. */
+const ROWS = Number(process.env['TXBOX_TEST_ROWS'] ?? 200_000)
+const KEYS = 1000
+const receive = queueReceiveStatements('txbox')
+const queue = queueStatements('txbox')
+const letters = deadLetterStatements('txbox', 'queue')
+const ALL_SHARDS = Array.from({ length: 16 }, (_, shard) => shard)
+
+/** A new table has no statistics, or those of its first rows: receivers must not depend on their next update. */
+const STATISTICS = ['never analysed', 'analysed at five rows', 'analysed'] as const
+
+interface PlanNode {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Actual Rows': number
+  readonly 'Actual Loops': number
+  readonly 'Rows Removed by Filter'?: number
+  readonly 'Rows Removed by Index Recheck'?: number
+  readonly Plans?: readonly PlanNode[]
+}
+
+describe.each(STATISTICS)('a queue with many messages behind a thousand blocked keys, %s', (statistics) => {
+  const target = useTarget()
+  let client: Client
+
+  beforeAll(async () => {
+    client = new Client(await databaseUrl(target))
+    client.on('error', () => undefined)
+    await client.connect()
+    await client.query('alter table txbox.queue set (autovacuum_enabled = false)')
+    // The first of each key is in flight, for an hour; the others of the key wait. One shard has all of them.
+    const insert = (from: number, to: number): Promise<unknown> =>
+      client.query(
+        `insert into txbox.queue (shard, id, topic, key, order_key, due_at, receipt, content_type, headers, payload)
+         select 3, 'message-' || n, 'orders', 'key-' || n % ${KEYS}, 'key-' || n % ${KEYS},
+           case when n <= ${KEYS} then clock_timestamp() + interval '1 hour' end,
+           case when n <= ${KEYS} then 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid end, 'text/plain', '{}', 'payload'
+         from generate_series(${from}, ${to}) as n`,
+      )
+    await insert(1, 5)
+    if (statistics === 'analysed at five rows') await client.query('analyze txbox.queue')
+    await insert(6, ROWS)
+    // Forty new messages of blocked keys, ten of other keys, ten handled ones, and dead letters.
+    await client.query(
+      `insert into txbox.queue (shard, id, topic, key, order_key, due_at, dead_at, content_type, headers, payload)
+       select 3, 'new-' || n, 'orders', 'key-' || n, case when n <= 60 then case when n <= 40 then 'key-' || n else 'other-' || n end end,
+         case when n <= 50 then clock_timestamp() when n <= 60 then 'epoch' end, case when n > 60 then clock_timestamp() end,
+         'text/plain', '{}', 'payload'
+       from generate_series(1, 90) as n`,
+    )
+    await client.query(`insert into txbox.leases (name) values ('queue/orders/03')`)
+    if (statistics === 'analysed') await client.query('analyze txbox.queue')
+  }, 300_000)
+  afterAll(() => client.end())
+
+  /** Runs the statement, and rolls it back. @returns the number of rows of the table that the statement examined */
+  async function examined(text: string, values: readonly unknown[]): Promise<number> {
+    await client.query('begin')
+    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
+      `explain (analyze, format json) ${text}`,
+      [...values],
+    )
+    await client.query('rollback')
+    const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)]
+    return flatten(rows[0]!['QUERY PLAN'][0].Plan)
+      .filter((node) => node['Node Type'].includes('Scan') && node['Relation Name'] === 'queue')
+      .reduce((sum, node) => sum + examinedBy(node), 0)
+  }
+
+  async function placesOf(where: string): Promise<readonly [places: string[], receipts: string[]]> {
+    const { rows } = await client.query<{ place: string; receipt: string }>(
+      `select place::text as place, coalesce(receipt, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')::text as receipt
+       from txbox.queue where ${where} order by place limit 10`,
+    )
+    return [rows.map(({ place }) => place), rows.map(({ receipt }) => receipt)]
+  }
+
+  test('Q13 a receive examines what is visible, and not what waits', async () => {
+    expect(await examined(receive.ready, ['orders', ALL_SHARDS])).toBeLessThanOrEqual(16)
+    expect(await examined(receive.ready, ['nothing', ALL_SHARDS])).toBe(0)
+    // The row, the first of its key, and the one in flight.
+    for (const limit of [10, 50]) {
+      expect(await examined(receive.candidates, ['orders', 3, limit])).toBeLessThanOrEqual(3 * limit)
+    }
+    expect(await examined(receive.candidates, ['orders', 4, 10])).toBe(0)
+    // The row twice, as it is deleted by its address; the first of its key, and the one in flight.
+    expect(await examined(receive.sweep, ['orders', 3])).toBeLessThanOrEqual(40)
+    expect(await examined(receive.sweep, ['orders', 4])).toBe(0)
+  })
+
+  test('Q13 moving messages examines the messages themselves, and one or two others of their keys', async () => {
+    const [places] = await placesOf('due_at > now()')
+    const keys = Array.from({ length: 10 }, (_, n) => `key-${n}`)
+    expect(await examined(receive.release, ['orders', 3, keys])).toBeLessThanOrEqual(30)
+    expect(await examined(receive.putBack, [places])).toBe(10)
+    expect(await examined(receive.bury, [places, 'error'])).toBe(10)
+    expect(await examined(receive.lockExpired, [places])).toBe(10)
+    expect(await examined(receive.takeAway, [places])).toBe(10)
+    const waiting = await placesOf(`due_at <= now() and order_key like 'other-%' and due_at > 'epoch'`)
+    const receipt = '00000000-0000-4000-8000-000000000000'
+    expect(await examined(receive.take, [waiting[0], receipt, 1000])).toBe(waiting[0].length)
+  })
+
+  test('Q13 settling and extending follow the primary key', async () => {
+    const [places, receipts] = await placesOf('due_at > now()')
+    for (const text of [queue.settle, queue.settleUnordered]) {
+      expect(await examined(text, [places[0], receipts[0]])).toBe(1)
+    }
+    for (const text of [queue.settleBatch, queue.settleUnorderedBatch]) {
+      expect(await examined(text, [places, receipts])).toBe(10)
+    }
+    // Found, locked and changed.
+    expect(await examined(queue.extend, [places, receipts, 1000])).toBe(30)
+    expect(await examined(queue.giveBack, [places[0], receipts[0], 1000, null, null, 0])).toBe(1)
+    expect(await examined(queue.bury, [places[0], receipts[0], 'error'])).toBe(2)
+    expect(await examined(queue.recall, [places])).toBe(10)
+    expect(await examined(queue.extendRecalled, [places, 1000])).toBe(10)
+  })
+
+  test('Q12 dead letters of a queue are found by their index', async () => {
+    const any = [null, 'orders', null, null, null, null]
+    expect(await examined(letters.list, [...any, 20])).toBeLessThanOrEqual(30)
+    expect(await examined(letters.redrive, [...any, 20, 'me'])).toBeLessThanOrEqual(60)
+  })
+})
+
+function examinedBy(node: PlanNode): number {
+  const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
+  return (node['Actual Rows'] + removed) * node['Actual Loops']
+}

@@ -1,0 +1,152 @@
+import { expect, test } from 'vitest'
+import { ReceiptExpiredError } from '@txbox/core'
+import { keysOfOneShard } from '../support/keys.ts'
+import { QueueUnderTest, idsOf, sortedIds } from '../support/queue-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const root = useRoot(target, mainKind(target), { max: 8 })
+const [one, other] = keysOfOneShard(2) as [string, string]
+
+test('Q13 receive waits for no lock: of a work transaction, of a sender, of another receiver', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const [held] = await subject.send({ key: one }, { key: one }, {})
+  const received = await subject.receive({ limit: 2 })
+  const work = await root.begin()
+  for (const each of received) await subject.queue.delete(each, { tx: work.tx })
+  const sending = await root.begin()
+  await subject.sendIn(sending, { key: other })
+  const [id] = await subject.send({ key: other }, { key: other })
+  const began = performance.now()
+  expect(idsOf(await subject.receive())).toEqual([id])
+  expect(performance.now() - began).toBeLessThan(2000)
+  await sending.commit()
+  await work.rollback()
+  expect(held).toBeDefined()
+})
+
+test('Q13 receive holds no lock while a message is handled: others write its key, and receive', async () => {
+  const subject = new QueueUnderTest(target, root)
+  await subject.send({ key: one }, { key: other })
+  const received = await subject.receive({ limit: 1 })
+  await subject.send({ key: one })
+  expect(await subject.receive()).toHaveLength(1)
+  await subject.queue.delete(received[0]!)
+  expect(await subject.receive()).toHaveLength(1)
+})
+
+test('Q18 with remove, messages are deleted by the receive that hands them out', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const ids = await subject.send({ key: one }, { key: one }, {}, { key: other })
+  const first = await subject.receive({ remove: true })
+  expect(idsOf(first).toSorted()).toEqual(sortedIds([ids[0], ids[2], ids[3]]))
+  expect(await subject.size()).toBe(1)
+  for (const each of first) await expect(subject.queue.release(each)).rejects.toThrow(ReceiptExpiredError)
+  expect(idsOf(await subject.receive({ remove: true }))).toEqual([ids[1]])
+  expect(await subject.size()).toBe(0)
+  expect(await subject.receive({ remove: true })).toEqual([])
+})
+
+test('Q18 removed messages are handed out once, also to concurrent receivers', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const ids = await subject.sendTogether(
+    Array.from({ length: 40 }, (_, n) => ({ key: n % 2 === 0 ? one : other })),
+  )
+  const seen: string[] = []
+  const work = async (): Promise<void> => {
+    for (let empty = 0; empty < 3;) {
+      const received = await subject.twin(root).receive({ remove: true, limit: 3, waitMs: 30 })
+      empty = received.length === 0 ? empty + 1 : 0
+      seen.push(...idsOf(received))
+    }
+  }
+  await Promise.all([work(), work(), work()])
+  expect(seen.toSorted()).toEqual(ids.toSorted())
+})
+
+test('Q19 any number of receivers share the messages: each goes to one of them', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const ids = await subject.sendTogether(
+    Array.from({ length: 300 }, (_, n) => (n % 3 === 0 ? {} : { key: `k${n % 31}` })),
+  )
+  const handled: string[] = []
+  const work = async (): Promise<void> => {
+    const queue = subject.twin(root)
+    while (handled.length < ids.length) {
+      for (const each of await queue.receive({ limit: 4, waitMs: 20 })) {
+        handled.push(each.message.id)
+        await queue.delete(each)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: 6 }, work))
+  expect(handled.toSorted()).toEqual(ids.toSorted())
+  expect(await subject.size()).toBe(0)
+})
+
+test('Q19 the loss of a receiver costs its messages the timeout, and the others go on', async () => {
+  const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 1000 })
+  const [first, second] = await subject.send({ key: one }, { key: one })
+  const lost = await subject.receiveOne()
+  expect(lost.message.id).toBe(first)
+  const others = await subject.send({ key: other }, {})
+  const rest = await subject.receive()
+  expect(idsOf(rest).toSorted()).toEqual(others.toSorted())
+  for (const each of rest) await subject.queue.delete(each)
+  await target.past(lost.visibleAt)
+  expect(await subject.drain()).toEqual([first, second])
+  expect(await subject.size()).toBe(0)
+})
+
+test('Q20 the first of a key waits and its follower loses its lease: both are received, in order', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const late = await root.begin()
+  const { id: lower } = await subject.sendIn(late, { key: one })
+  const [higher] = await subject.send({ key: one })
+  expect(idsOf(await subject.receive())).toEqual([higher])
+  await late.commit()
+  // The lower one is put back behind the higher one, which is in flight.
+  expect(await subject.receive()).toEqual([])
+  await subject.expire()
+  expect(await subject.drain()).toEqual([lower, higher])
+})
+
+test.for(['deleted', 'released', 'buried', 'dead by its receives'] as const)(
+  'Q20 the next of a key that waits is received when the one before it was %s',
+  async (how) => {
+    const subject = new QueueUnderTest(target, root, { maxReceives: 1 })
+    const [first, second, last] = await subject.send({ key: one }, { key: one }, { key: one })
+    const received = await subject.receiveOne()
+    expect(await subject.receive()).toEqual([])
+    if (how === 'deleted') await subject.queue.delete(received)
+    if (how === 'released') await subject.queue.release(received, { counted: false })
+    if (how === 'buried') await subject.queue.bury(received, { error: 'x' })
+    if (how === 'dead by its receives') await subject.expire()
+    expect(await subject.drain()).toEqual(how === 'released' ? [first, second, last] : [second, last])
+    expect(await subject.size()).toBe(0)
+  },
+)
+
+test('Q20 a redriven dead letter and a waiting message of its key are both received', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const [first, second] = await subject.send({ key: one }, { key: one })
+  await subject.queue.bury(await subject.receiveOne(), { error: 'x' })
+  const held = await subject.receiveOne()
+  expect(held.message.id).toBe(second)
+  await subject.queue.deadLetters.redrive({ ids: [first!] })
+  expect(await subject.receive()).toEqual([])
+  await subject.queue.release(held)
+  expect(await subject.drain()).toEqual([first, second])
+})
+
+test('Q20 discarding or purging what stands first leaves no key stuck', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const [, second] = await subject.send({ key: one }, { key: one }, { key: one })
+  const held = await subject.receiveOne()
+  expect(await subject.receive()).toEqual([])
+  expect(await subject.queue.purge()).toEqual({ removed: 2 })
+  await subject.queue.delete(held)
+  const [next] = await subject.send({ key: one })
+  expect(await subject.drain()).toEqual([next])
+  expect(second).toBeDefined()
+})

@@ -1,0 +1,3 @@
+select hex(name) as name
+from `txbox_leases`
+where name in (?)

@@ -1,0 +1,4 @@
+delete q
+from json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j
+straight_join `txbox_queue` as q force index (primary) on q.place = j.place
+where q.due_at = '1970-01-01'

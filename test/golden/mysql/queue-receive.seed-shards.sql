@@ -1,0 +1,3 @@
+insert into `txbox_leases` (name)
+values (?), (?)
+on duplicate key update term = `txbox_leases`.term

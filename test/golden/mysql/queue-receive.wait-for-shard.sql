@@ -1,0 +1,4 @@
+select 1 as locked
+from `txbox_leases`
+where name = ?
+for update

@@ -1,0 +1,2 @@
+delete from `txbox_queue`
+where place >= ? and id in (?)

@@ -1,0 +1,37 @@
+with swept as (
+  delete from "txbox".queue
+  where ctid = any (array(
+    select q.ctid from "txbox".queue as q
+    where q.due_at is not null
+      and (q.topic, q.shard, q.due_at) >= ($1::text, $2::smallint, timestamptz 'epoch')
+      and (q.topic, q.shard, q.due_at) <= ($1::text, $2::smallint, timestamptz 'epoch')
+    order by q.topic, q.shard, q.due_at, q.place
+    limit 1000
+    for update skip locked
+  )) and due_at = timestamptz 'epoch'
+  returning order_key
+), released as (
+  update "txbox".queue as q
+  set due_at = pg_catalog.clock_timestamp()
+  where q.place = any (array(
+    select next.place
+    from (select distinct s.order_key from swept as s where s.order_key is not null) as freed
+    cross join lateral (
+    select f.place, f.due_at from "txbox".queue as f
+    where f.order_key is not null
+      and (f.topic, f.shard, f.order_key, f.place) > ($1::text, $2::smallint, freed.order_key, 0)
+      and (f.topic, f.shard, f.order_key) <= ($1::text, $2::smallint, freed.order_key) and f.due_at is distinct from timestamptz 'epoch'
+    order by f.topic, f.shard, f.order_key, f.place
+    limit 1
+  ) as next
+    where next.due_at is null and (
+    select true from "txbox".queue as g
+    where g.receipt is not null and g.order_key is not null
+      and (g.topic, g.shard, g.order_key) >= ($1::text, $2::smallint, freed.order_key)
+      and (g.topic, g.shard, g.order_key) <= ($1::text, $2::smallint, freed.order_key)
+    order by g.topic, g.shard, g.order_key
+    limit 1
+  ) is null
+  )) and q.due_at is null and q.dead_at is null
+)
+select pg_catalog.count(*)::text as swept from swept

@@ -1,0 +1,11 @@
+update "txbox".queue as q
+set receipt = $2::uuid, attempts = q.attempts + 1, timeouts = q.timeouts + case when q.receipt is null then 0 else 1 end,
+  due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond'
+where q.place = any ($1::bigint[])
+returning q.place::text as place, q.receipt::text as receipt, q.shard::text as shard,
+  q.attempts::text as attempts, q.timeouts::text as timeouts, q.errors,
+  (q.order_key is not null)::text as ordered, q.id, q.topic, q.key, q.type, q.correlation_id,
+  nullif(q.content_type, 'application/json') as content_type, nullif(q.headers, '{}') as headers,
+  (extract(epoch from least(greatest(q.created_at, '0001-01-01Z'::timestamptz), '9999-12-31Z'::timestamptz)) * 1000000::numeric)::bigint::text as stamp,
+  (extract(epoch from q.due_at) * 1000000::numeric)::bigint::text as due_us,
+  pg_catalog.encode(q.payload, 'escape') as payload

@@ -1,0 +1,3 @@
+select name from "txbox".leases
+where name = $1
+for update

@@ -1,0 +1,20 @@
+with found as materialized (
+  select place from "txbox".queue
+  where place = any ($1::bigint[])
+  and case when (place, receipt) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::uuid[])) then true end
+), locked as materialized (
+  select place from "txbox".queue
+  where place = any ($1::bigint[])
+  and case when (place, receipt) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::uuid[])) then true end
+  order by place
+  for update skip locked
+), extended as (
+  update "txbox".queue as q
+  set due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
+    receipt = case when $3::double precision > 0 then q.receipt end
+  where q.place = any (array(select locked.place from locked)) and q.due_at > pg_catalog.clock_timestamp()
+  returning q.place
+)
+select found.place::text as place
+from found
+where found.place in (select extended.place from extended) or found.place not in (select locked.place from locked)
