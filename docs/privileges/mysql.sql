@@ -36,6 +36,7 @@ grant select, insert, update, delete on txbox_leases to txbox_relay;
 -- txbox gc, createGarbageCollector.
 grant select, delete on txbox_inbox to txbox_gc;
 grant select, delete on txbox_parked to txbox_gc;
+grant select, delete on txbox_queue to txbox_gc;
 grant select, delete on txbox_redrives to txbox_gc;
 grant select, delete on txbox_waiting to txbox_gc;
 grant select, update on txbox_collections to txbox_gc;
@@ -53,7 +54,7 @@ grant update (due_at, dead_at, attempts, order_key) on txbox_parked to txbox_ope
 grant delete on txbox_parked to txbox_operator;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, topic, order_key, id, `key`,
   type, content_type, correlation_id, error, errors) on txbox_queue to txbox_operator;
-grant update (due_at, dead_at, attempts, timeouts, receipt, order_key, payload) on txbox_queue to txbox_operator;
+grant update (due_at, dead_at, attempts, timeouts, receipt, order_key) on txbox_queue to txbox_operator;
 grant delete on txbox_queue to txbox_operator;
 grant select, insert on txbox_redrives to txbox_operator;
 

@@ -211,3 +211,44 @@ test('Q18 a receive that removes leaves nothing, and the key goes on', async () 
   expect(idsOf(await queue.receive({ remove: true }))).toEqual([ids[1]])
   expect(await target.sql('select * from txbox.queue')).toEqual([])
 })
+
+test('Q8 Q13 an expired receipt is withdrawn although its message is beyond those that the receive looks at', async () => {
+  const queue = await start()
+  const late = await root.begin()
+  const first = messageOf('a', { id: 'first' })
+  await queue.ports.queueSender.send(await queue.ports.bind(late.tx), [first])
+  const [second] = await queue.send('a')
+  const held = await queue.receive()
+  await late.commit()
+  await queue.send(...Array.from({ length: 20 }, () => undefined))
+  await target.sql(
+    `update txbox.queue set shard = ?, due_at = clock_timestamp() - case id when 'first' then interval '3 s' when ? then interval '1 s' else interval '2 s' end`,
+    [first.shard, second],
+  )
+  expect(idsOf(await queue.receive({ limit: 1 }))).toEqual(['first'])
+  expect(await queue.store.settle(undefined, held)).toEqual([false])
+  expect(
+    await target.sql('select receipt, due_at, timeouts from txbox.queue where id = ?', [second]),
+  ).toEqual([{ receipt: null, due_at: null, timeouts: 1 }])
+})
+
+test('Q10 an answer ends a row of timeouts', async () => {
+  const queue = await start()
+  await queue.send('a')
+  await expire(await queue.receive())
+  const [again] = await queue.receive()
+  await queue.store.giveBack(again!, { delayMs: 0, error: undefined, counted: true })
+  await expire(await queue.receive())
+  expect((await queue.receive()).map(({ receives, suspect }) => [receives, suspect])).toEqual([[4, false]])
+})
+
+test('Q13 a receive finds the one message behind hundreds that must wait for their key', async () => {
+  const queue = await start()
+  await queue.send('a')
+  await queue.receive()
+  await queue.send(...Array.from({ length: 300 }, () => 'a'))
+  const other = messageOf('b', { shard: messageOf('a').shard })
+  await queue.ports.transact((_, session) => queue.ports.queueSender.send(session, [other]), {})
+  expect(idsOf(await queue.receive({ limit: 1 }))).toEqual([other.id])
+  expect(await queue.receive()).toEqual([])
+})

@@ -54,7 +54,7 @@ export function queueDeadLetterStatements(tables: Tables, engine: ServerTraits['
     handleParked: `
 update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
 straight_join ${tables.queue} as p force index (primary) on p.place = j.place
-set p.due_at = ${EPOCH}, p.receipt = null, p.payload = ''
+set p.due_at = ${EPOCH}, p.receipt = null
 where p.dead_at is null and p.order_key is not null`,
   } as const
 }

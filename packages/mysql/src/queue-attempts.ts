@@ -81,7 +81,8 @@ export class QueueAttempts {
       if (found !== undefined) {
         const answer = answerOf(columns.text(found, 'result'))
         const messages = await this.#recall(run, answer)
-        if (columns.flag(found, 'live') && !isAnswerOver(answer, messages, columns.text(found, 'now_us'))) {
+        const isLive = columns.flag(found, 'live')
+        if (isLive && !isAnswerOver(answer, messages, columns.text(found, 'now_us'))) {
           assertUnchanged(queue, answer, messages)
           return this.#again(run, claim, answer, visibilityTimeoutMs)
         }
@@ -115,17 +116,24 @@ export class QueueAttempts {
     return repeated
   }
 
-  async #recall(run: Run, answer: readonly AnsweredMessage[]): Promise<readonly AnsweredMessage[]> {
-    const places = answer.map(({ place }) => place)
-    const rows = await lockRows(run, await this.#receiver.sql(), places)
+  /** The messages that still have a receipt, except those that another transaction has locked. */
+  async #recall(
+    run: Run,
+    messages: readonly { readonly place: string }[],
+  ): Promise<readonly AnsweredMessage[]> {
+    const sql = await this.#receiver.sql()
+    const rows = await lockRows(
+      run,
+      sql,
+      messages.map(({ place }) => place),
+    )
     return rows.filter((row) => row['receipt'] !== null).map(answeredOf)
   }
 
   async #remember(run: Run, claim: AttemptClaim, received: readonly ReceivedMessage[]): Promise<void> {
-    const sql = await this.#receiver.sql()
-    const places = received.map(({ place }) => String(place))
-    const rows = new Map((await lockRows(run, sql, places)).map((row) => [placeOf(row), answeredOf(row)]))
-    const answer = places.map((place) => rows.get(place)!)
+    const places = received.map(({ place }) => ({ place: String(place) }))
+    const stored = new Map((await this.#recall(run, places)).map((message) => [message.place, message]))
+    const answer = places.map(({ place }) => stored.get(place)!)
     await run(this.#claims.saveResult, [storedAnswer(answer), ...claim])
   }
 }

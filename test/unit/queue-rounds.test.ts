@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import {
+  expiredFlights,
+  firstLook,
+  nextLook,
+  queueRound,
+  type QueueCandidate,
+} from '../../packages/sql/src/queue-rounds.ts'
+
+const HOW = { limit: 10, maxReceives: 3, alone: true }
+
+/** A message that comes first in its key, of which none is in flight. */
+function candidate(place: string, how: Partial<QueueCandidate> = {}): QueueCandidate {
+  return {
+    place,
+    orderKey: `key of ${place}`,
+    attempts: 0,
+    timeouts: 0,
+    first: place,
+    flight: undefined,
+    isFlightLive: false,
+    ...how,
+  }
+}
+
+const round = (candidates: readonly QueueCandidate[], unlocked: readonly string[] = [], how = HOW) => {
+  const { taken, buried, putBack, released } = queueRound(candidates, new Set(unlocked), how)
+  const places = (of: readonly QueueCandidate[]): readonly string[] => of.map(({ place }) => place)
+  return { taken: places(taken), buried: places(buried), putBack, released }
+}
+
+test('Q3 what is not first in its key, or whose key is in flight, waits behind it', () => {
+  const head = candidate('1', { orderKey: 'a', first: '1' })
+  const follower = candidate('2', { orderKey: 'a', first: '1' })
+  expect(round([head, follower])).toEqual({ taken: ['1'], buried: [], putBack: ['2'], released: [] })
+  expect(round([follower])).toEqual({ taken: [], buried: [], putBack: ['2'], released: ['a'] })
+  const busy = candidate('1', { orderKey: 'a', flight: '2', isFlightLive: true })
+  expect(round([busy])).toEqual({ taken: [], buried: [], putBack: ['1'], released: ['a'] })
+  const none = candidate('3', { orderKey: undefined, first: undefined })
+  expect(round([none]).taken).toEqual(['3'])
+})
+
+test('Q8 a receipt that has expired blocks its key while its row is locked, and is withdrawn before the key goes on', () => {
+  const head = candidate('1', { orderKey: 'a', flight: '2' })
+  const itself = candidate('3', { flight: '3', timeouts: 1 })
+  expect(expiredFlights([head, itself, candidate('4', { flight: '5', isFlightLive: true })])).toEqual(['2'])
+  expect(round([head])).toEqual({ taken: [], buried: [], putBack: ['1'], released: ['a'] })
+  expect(round([head], ['2'])).toEqual({ taken: ['1'], buried: [], putBack: ['2'], released: [] })
+  expect(round([itself]).taken).toEqual(['3'])
+})
+
+test('Q10 what was received too often is buried, and a suspect is handed out alone', () => {
+  const often = candidate('1', { attempts: 3 })
+  const suspect = candidate('2', { timeouts: 2 })
+  const other = candidate('3', { timeouts: 1, attempts: 2 })
+  expect(round([often, other])).toEqual({ taken: ['3'], buried: ['1'], putBack: [], released: ['key of 1'] })
+  expect(round([suspect, other]).taken).toEqual(['2'])
+  expect(round([other, suspect]).taken).toEqual(['3'])
+  expect(round([suspect, other], [], { ...HOW, alone: false }).taken).toEqual(['3'])
+  expect(round([suspect], [], { ...HOW, alone: false }).taken).toEqual([])
+})
+
+test('Q13 a receive looks at ten messages or as many as it may receive, and then at ten times as many, up to a thousand', () => {
+  expect([firstLook(1), firstLook(50), firstLook(5000)]).toEqual([10, 50, 1000])
+  expect([nextLook(10), nextLook(200)]).toEqual([100, 1000])
+  expect(round([candidate('1'), candidate('2')], [], { ...HOW, limit: 1 }).taken).toEqual(['1'])
+})
