@@ -96,6 +96,13 @@ const ROWS: Readonly<Record<number, readonly (readonly [table: string, columns: 
     7: [],
     8: [],
     9: [],
+    10: [
+      [
+        'queue',
+        'shard, id, topic, KEY, order_key, content_type, headers, payload, created_at, due_at',
+        "3, 'm', 'q', 'k', 'k', 'text/plain', '{}', 'p', NOW, NOW",
+      ],
+    ],
   }
 
 /** Puts a row into each table of this migration. @returns the tables */
