@@ -41,11 +41,10 @@ where name in (?)`,
     /** One row of `seedShards`. */
     seedShard: '(?)',
 
-    /** Adds the rows that stand for shards. If another receiver interferes, it has added them itself. */
+    /** Adds the rows that stand for shards, or fails with 1062 if another receiver has added one of them. */
     seedShards: (rows: readonly string[]) => `
 insert into ${leases} (name)
-values ${rows.join(', ')}
-on duplicate key update term = ${leases}.term`,
+values ${rows.join(', ')}`,
 
     /** The row that stands for a shard; nothing if another receiver has it. */
     lockShard: `

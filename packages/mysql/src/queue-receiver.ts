@@ -7,6 +7,7 @@ import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import { SHARDS } from '@txbox/core/internal'
 import { firstLook, nextLook } from '@txbox/sql'
 import { columns } from './columns.ts'
+import { DUPLICATE_KEY, hasNumber } from './errors.ts'
 import { fill } from './literals.ts'
 import type { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
 import { shardRow } from './queue-rows.ts'
@@ -133,15 +134,22 @@ export class QueueReceiver {
     return found
   }
 
-  /** Adds the rows that are missing. Those that are there stay unlocked, because another receiver would skip them. */
-  #seed(names: readonly Buffer[]): Promise<void> {
-    return this.transaction(async (run) => {
-      const { knownShards, seedShard, seedShards } = await this.sql()
-      const { rows } = await run(knownShards, [names])
-      const known = new Set(rows.map((row) => columns.key(row, 'name')))
-      const missing = names.filter((name) => !known.has(name.toString()))
-      if (missing.length > 0) await run(seedShards(missing.map((name) => fill(seedShard, [name]))), [])
-    })
+  /**
+   * Adds the rows that are missing, by a statement that keeps no lock: another receiver skips a shard whose row is locked. If
+   * another receiver adds them at the same time, the statement fails at once.
+   */
+  async #seed(names: readonly Buffer[]): Promise<void> {
+    const { knownShards, seedShard, seedShards } = await this.sql()
+    const { rows } = await runBounded(this.#source, RECEIVING, knownShards, [names])
+    const known = new Set(rows.map((row) => columns.key(row, 'name')))
+    const missing = names.filter((name) => !known.has(name.toString()))
+    if (missing.length === 0) return
+    const text = seedShards(missing.map((name) => fill(seedShard, [name])))
+    try {
+      await runBounded(this.#source, RECEIVING, text, [])
+    } catch (error) {
+      if (!hasNumber(error, DUPLICATE_KEY)) throw error
+    }
   }
 }
 

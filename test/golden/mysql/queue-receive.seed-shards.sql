@@ -1,3 +1,2 @@
 insert into `txbox_leases` (name)
 values (?), (?)
-on duplicate key update term = `txbox_leases`.term
