@@ -25,6 +25,23 @@ test('Q13 receive waits for no lock: of a work transaction, of a sender, of anot
   expect(held).toBeDefined()
 })
 
+test('Q3 Q8 a message with an expired lease whose work transaction is open keeps an earlier one of its key waiting', async () => {
+  const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 1000 })
+  const late = await root.begin()
+  const { id: lower } = await subject.sendIn(late, { key: one })
+  await subject.send({ key: one })
+  const higher = await subject.receiveOne()
+  const work = await root.begin()
+  await subject.queue.delete(higher, { tx: work.tx })
+  await target.past(higher.visibleAt)
+  await late.commit()
+  expect(await subject.receive()).toEqual([])
+  expect(await subject.receive({ waitMs: 100 })).toEqual([])
+  await work.commit()
+  expect(await subject.drain()).toEqual([lower])
+  expect(await subject.size()).toBe(0)
+})
+
 test('Q13 receive holds no lock while a message is handled: others write its key, and receive', async () => {
   const subject = new QueueUnderTest(target, root)
   await subject.send({ key: one }, { key: other })

@@ -75,6 +75,14 @@ for (const key of [undefined, 'a']) {
   })
 }
 
+test('Q6 Q10 changeVisibility of 0 is no timeout that ran out: the message is not suspected of killing its consumers', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const ids = await subject.send({ key: 'a' })
+  for (let n = 0; n < 3; n += 1) await subject.queue.changeVisibility(await subject.receiveOne(), 0)
+  ids.push(...(await subject.send({ key: 'b' }, {})))
+  expect(idsOf(await subject.receive()).toSorted()).toEqual(ids.toSorted())
+})
+
 test('Q4 the timeout of one receive is its own', async () => {
   const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 60_000 })
   await subject.send({})

@@ -1,5 +1,4 @@
 import type {
-  ConnectedDatabase,
   DeadLetters,
   DeduplicationOptions,
   InTransaction,
@@ -168,6 +167,3 @@ export interface ReleaseOptions {
   /** Whether the receive counts towards `maxReceives`; otherwise it is taken back. @default true */
   readonly counted?: boolean | undefined
 }
-
-/** The options of a queue that can also receive. */
-export type ConnectedQueueOptions<Tx> = QueueOptions & { database: ConnectedDatabase<Tx> }
