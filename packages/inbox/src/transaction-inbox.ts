@@ -8,11 +8,12 @@ import {
   type ClaimOptions,
   type ClaimResult,
   type DatabasePorts,
+  type InboxContext,
   type KeyExtractor,
   type Session,
 } from '@txbox/core'
 import { idempotencyKey, inboxKey, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
-import type { DetachedInbox, DuplicateEvent, InboxContext, InboxHandler } from './inbox.ts'
+import type { DetachedInbox, DuplicateEvent, InboxHandler } from './inbox.ts'
 import { ageMs, contentHash } from './message-checks.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { parseResult, resultText } from './stored-result.ts'
