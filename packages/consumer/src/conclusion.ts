@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { PermanentError, type PublishResult } from '@txbox/core'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import { deadLetterMessage } from './dead-letter-message.ts'
@@ -7,6 +6,7 @@ import { isPermanent, isRetryLater, isStopped, isUnavailable } from './failure-k
 import type { Hand } from './hand.ts'
 import type { Verdict } from './handling.ts'
 import { Outage } from './outage.ts'
+import { wait } from './wait.ts'
 
 /** What follows from a verdict: accept, retry here, go back, or become a dead letter. */
 export class Conclusion {
@@ -65,8 +65,18 @@ export class Conclusion {
     }
     if (this.#isLocal(slot, error)) return this.#retryHere(slot, error)
     if (slot.deliveries >= retry.attempts) return this.bury(slot, error)
-    const delayMs = isRetryLater(error) ? error.retryAfterMs : retry.delayMs(slot.deliveries, Math.random)
+    const delayMs = isRetryLater(error) ? error.retryAfterMs : this.#delayMs(slot)
     return this.#retryLater(slot, { delayMs, counted: true, error })
+  }
+
+  /** The pause that the retry policy names. A policy that throws must not keep the delivery in hand forever. */
+  #delayMs(slot: DeliverySlot): number {
+    try {
+      return this.#settings.retry.delayMs(slot.deliveries, Math.random)
+    } catch (error) {
+      this.#events.emit('error', { error, source: slot.source, message: slot.message })
+      return 1000
+    }
   }
 
   /** The delivery waits here with all others; no attempt is counted. */
@@ -176,7 +186,7 @@ export class Conclusion {
       const { retryInMs } = outage.failed(performance.now())
       if (!this.#stopping.aborted) {
         this.#events.emit('unavailable', { source: slot.source, error: failure.error, retryInMs })
-        await pause(retryInMs, undefined, { signal: this.#stopping }).catch(() => undefined)
+        await wait(retryInMs, this.#stopping)
       }
       if (this.#stopping.aborted) {
         await this.#settle(slot, () => slot.delivery.retry({ delayMs: 0, counted: false, error }))

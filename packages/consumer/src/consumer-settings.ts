@@ -5,6 +5,7 @@ import {
   exponentialBackoff,
   hours,
   messageId,
+  type ConnectedDatabase,
   type ConnectedPorts,
   type DedupStore,
   type InboxMessage,
@@ -47,7 +48,12 @@ export type WorkSettings =
       readonly inbox: RunsMessages<unknown>
       readonly guard: Guard<unknown> | undefined
     }
-  | { readonly kind: 'database'; readonly ports: ConnectedPorts; readonly guard: Guard<unknown> | undefined }
+  | {
+      readonly kind: 'database'
+      readonly database: ConnectedDatabase<unknown>
+      readonly ports: ConnectedPorts
+      readonly guard: Guard<unknown> | undefined
+    }
   | { readonly kind: 'none'; readonly atMostOnce: boolean; readonly isManual: boolean }
 
 /** The options of a consumer, checked and complete. */
@@ -160,7 +166,7 @@ function workOption(check: OptionChecker, options: object, source: Source): Work
         "'database', so that a redelivered message has no second effect.",
     )
   }
-  return { kind: 'database', ports, guard }
+  return { kind: 'database', database: database as ConnectedDatabase<unknown>, ports, guard }
 }
 
 function nameOption(check: OptionChecker, work: WorkSettings): string {

@@ -40,6 +40,8 @@ export type {
   InboxMessage,
   Logger,
   OpenSource,
+  OutboxMessage,
+  PublishResult,
   Publisher,
   RetryPolicy,
   RunOutcome,

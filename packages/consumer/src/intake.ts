@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Delivery, OpenSource } from '@txbox/core'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import type { Hand } from './hand.ts'
 import { Outage } from './outage.ts'
+import { wait } from './wait.ts'
 
 /** A source that was open for this long worked: its next failure is the first again. */
 const WORKED_MS = 10_000
@@ -89,11 +89,7 @@ export class Intake {
     log.events.emit('unavailable', { source: source.name, error, retryInMs })
     this.#tried.resolve()
     await this.#closeSource()
-    try {
-      await pause(retryInMs, undefined, { signal })
-    } catch {
-      // The consumer stops.
-    }
+    await wait(retryInMs, signal)
   }
 
   async #closeSource(): Promise<void> {

@@ -1,5 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { exponentialBackoff, isTxboxError, type ConnectedPorts } from '@txbox/core'
+import { exponentialBackoff, isTxboxError, type ConnectedDatabase, type ConnectedPorts } from '@txbox/core'
 import type { Guard } from './consumer.ts'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
@@ -7,6 +6,7 @@ import { guarded } from './guarded.ts'
 import type { Hand } from './hand.ts'
 import type { HandlerCall } from './handler-call.ts'
 import { consumerContext, plainContext } from './handler-context.ts'
+import { wait } from './wait.ts'
 import { STALE, outcomeOf, type Work, type WorkResult } from './work.ts'
 
 /** How often a transaction is begun that the database asks to run again. */
@@ -21,6 +21,7 @@ type Handler = (tx: unknown, message: unknown, context: unknown) => unknown
  */
 export class SettlingWork implements Work {
   readonly isAllOrNothing = true
+  readonly #database: ConnectedDatabase<unknown>
   readonly #ports: ConnectedPorts
   readonly #guard: Guard<unknown> | undefined
   readonly #settings: ConsumerSettings
@@ -28,10 +29,19 @@ export class SettlingWork implements Work {
   readonly #handler: Handler
 
   constructor(
-    { ports, guard }: { ports: ConnectedPorts; guard: Guard<unknown> | undefined },
+    {
+      database,
+      ports,
+      guard,
+    }: {
+      database: ConnectedDatabase<unknown>
+      ports: ConnectedPorts
+      guard: Guard<unknown> | undefined
+    },
     settings: ConsumerSettings,
     hand: Hand,
   ) {
+    this.#database = database
     this.#ports = ports
     this.#guard = guard
     this.#settings = settings
@@ -70,10 +80,10 @@ export class SettlingWork implements Work {
   ): Promise<R> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const result = await this.#ports.transact(
-          async (tx, session) => {
+        const result = await this.#database.transact(
+          async (tx) => {
             for (const slot of slots) await this.#settle(slot, tx)
-            return this.#ports.watch(session, () => work(tx, attempt))
+            return work(tx, attempt)
           },
           { signal: call.givenUp },
         )
@@ -81,7 +91,8 @@ export class SettlingWork implements Work {
         return result
       } catch (error) {
         if (attempt === ATTEMPTS || call.givenUp.aborted || !this.#ports.isConflict(error)) throw error
-        await call.orGivenUp(pause(PAUSES.delayMs(attempt, Math.random)))
+        await wait(PAUSES.delayMs(attempt, Math.random), call.givenUp)
+        call.givenUp.throwIfAborted()
       } finally {
         for (const slot of slots) this.#hand.pauseHeartbeat(slot, false)
       }

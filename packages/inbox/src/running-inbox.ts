@@ -49,8 +49,11 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     options: RunOptions = {},
   ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }> {
     mustBeFunction('runBatch', fn)
-    return await this.#transact(runSettings('runBatch', options), (tx) =>
-      this.processBatch(tx as object, messages, (_tx, fresh, contexts) => fn(tx, fresh, contexts)),
+    const settings = runSettings('runBatch', options)
+    const deliveries = this.deliveries('runBatch', messages)
+    const signal = settings.signal ?? FIRST_ATTEMPT.signal
+    return await this.#transact(settings, (tx, session, attempt) =>
+      this.deliverBatch(session, tx, deliveries, fn, { attempt, signal }),
     )
   }
 
