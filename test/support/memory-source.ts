@@ -43,6 +43,8 @@ export class MemorySource implements Source {
   /** Calls of `settleIn`; each may throw. */
   settleIn: (tx: unknown, id: string) => Promise<void> = async () => undefined
   opened = 0
+  /** Hands out as much as is asked for, and several messages of a key at a time. */
+  isGenerous = false
   /** Errors that the next calls of `open` throw. */
   readonly openFailures: unknown[] = []
   /** Called before an accept takes effect. */
@@ -139,7 +141,10 @@ export class MemorySource implements Source {
     for (;;) {
       if (signal.aborted) return []
       if (generation !== this.#generation) throw new Error('The connection is gone.')
-      const found = this.#due().slice(0, Math.min(limit, prefetch - this.#out.size))
+      const found = this.#due().slice(
+        0,
+        Math.min(limit, this.isGenerous ? Infinity : prefetch - this.#out.size),
+      )
       if (found.length > 0) return found.map((one) => this.#deliver(one))
       await this.#woken(signal)
     }
@@ -152,6 +157,7 @@ export class MemorySource implements Source {
       const { key } = one
       const isDue = one.dueAt <= performance.now() && !this.#out.has(one)
       if (!this.traits.ordersKeys || key === undefined) return isDue
+      if (this.isGenerous && (isDue || this.#out.has(one)) && !seen.has(key)) return isDue
       if (seen.has(key)) return false
       seen.add(key)
       return isDue && !busy.has(key)

@@ -5,6 +5,7 @@ import {
   type BatchHandler,
   type BatchOptions,
   type PlainConsumerOptions,
+  type RunsMessages,
 } from '@txbox/consumer'
 import { type ConsumerUnderTest, listen } from '../support/consumer-under-test.ts'
 import { MemorySource } from '../support/memory-source.ts'
@@ -12,6 +13,7 @@ import { MemorySource } from '../support/memory-source.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
+const NEVER = new AbortController().signal
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
 
 async function consume(
@@ -109,4 +111,35 @@ test('C23 C26 stop: messages that wait for their batch go back', async () => {
   await consumer.stop()
   await pass(10_000)
   expect(source.settled).toMatchObject([{ id: 'a', how: 'retry', counted: false }])
+})
+
+test('C23 C26 stop: of a batch that failed, the messages whose turn has not come go back', async () => {
+  const source = new MemorySource()
+  const runs: string[] = []
+  const inbox: RunsMessages<object> = {
+    consumer: 'orders',
+    async run(message, fn) {
+      const context = { consumer: 'orders', key: message.id, idempotencyKey: '', attempt: 1, signal: NEVER }
+      return { status: 'processed', key: message.id, result: await fn({}, message, context) }
+    },
+    runBatch: () => Promise.reject(new Error('failed together')),
+  }
+  const consumer = createConsumer({
+    ...{ source, inbox, logger: false, batch: { maxSize: 3, lingerMs: 10 } },
+    handler: async (_tx, messages) => {
+      runs.push(...messages.map(({ id }) => id))
+      await new Promise((resolve) => void setTimeout(resolve, 1000))
+    },
+  })
+  await consumer.start()
+  for (const id of ['a', 'b', 'c']) source.send(id)
+  await pass(500)
+  const stopping = consumer.stop()
+  await pass(5000)
+  await stopping
+  expect(runs).toEqual(['a'])
+  expect(source.how('a')).toEqual(['accept'])
+  for (const id of ['b', 'c']) {
+    expect(source.settled.filter((one) => one.id === id)).toMatchObject([{ how: 'retry', counted: false }])
+  }
 })

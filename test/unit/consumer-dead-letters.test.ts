@@ -118,3 +118,30 @@ test('options that exclude each other are refused at creation', () => {
   const retry = { attempts: 4, delayMs: () => 0 }
   expect(() => createConsumer({ ...options, source: limited, retry })).toThrow(/1 to 3 attempts/)
 })
+
+test('C10 a retry policy that throws, or a publisher that throws at once, does not keep a delivery forever', async () => {
+  const source = new MemorySource({ keepsRejected: false })
+  let calls = 0
+  const deadLetters: Publisher = {
+    publish() {
+      calls += 1
+      if (calls === 1) throw new Error('broken publisher')
+      return Promise.resolve([{ status: 'accepted' }])
+    },
+  }
+  const retry = {
+    attempts: 2,
+    delayMs: () => {
+      throw new Error('broken policy')
+    },
+  }
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, () => Promise.reject(new Error('down')), {
+    deadLetters,
+    retry,
+  })
+  await pass(5000)
+  expect(subject.heard('error').map(({ error }) => String(error))).toEqual(['Error: broken policy'])
+  expect(source.left).toEqual([])
+  expect(calls).toBe(2)
+})

@@ -40,6 +40,16 @@ test('C18 at most prefetch deliveries are in hand, and at most concurrency handl
   expect(subject.consumer.figures).toEqual({ inHand: 0, running: 0, waiting: 0, retrying: 0 })
 })
 
+test('C18 a source is asked for no more than there is room for', async () => {
+  const source = new MemorySource()
+  source.isGenerous = true
+  for (let n = 0; n < 20; n += 1) source.send(`m${n}`)
+  const subject = await ConsumerUnderTest.started(source, () => after(10), { concurrency: 2, prefetch: 4 })
+  await pass(1000)
+  expect(source.mostOut).toBe(4)
+  expect(subject.runs.length).toBe(20)
+})
+
 test('C19 at handleTimeoutMs the signal is aborted and the delivery has failed; what the handler does later means nothing', async () => {
   const source = new MemorySource()
   source.send('a')
@@ -112,6 +122,7 @@ test('C22 a message that goes back is reported as order-broken, where the source
 
 test('C22 where the source keeps the order, what waits behind a message that goes back goes back too, uncounted', async () => {
   const source = new MemorySource({ ordersKeys: true, delays: true })
+  source.isGenerous = true
   const subject = await ConsumerUnderTest.started(
     source,
     ({ id }, _context, run) => (id === 'a1' && run === 1 ? Promise.reject(new Error('down')) : undefined),
@@ -208,7 +219,7 @@ test('C23 pause begins no handler and receives no more; resume continues', async
   subject.consumer.pause()
   await pass(1000)
   expect(subject.ids).toEqual(['a'])
-  expect(source.out).toBeLessThanOrEqual(2)
+  expect(source.out, 'b was received before').toBe(1)
   subject.consumer.resume()
   await pass(1000)
   expect(subject.ids).toEqual(['a', 'b', 'c'])

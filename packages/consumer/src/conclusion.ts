@@ -24,7 +24,18 @@ export class Conclusion {
     this.#stopping = stopping
   }
 
+  /** Never rejects. */
   async conclude(slot: DeliverySlot, verdict: Verdict): Promise<void> {
+    try {
+      await this.#conclude(slot, verdict)
+    } catch (error) {
+      // The delivery is not settled: the source delivers the message again.
+      this.#events.emit('error', { error, source: slot.source, message: slot.message })
+      this.#hand.leave(slot)
+    }
+  }
+
+  async #conclude(slot: DeliverySlot, verdict: Verdict): Promise<void> {
     if (verdict.kind === 'lost') {
       if (slot.isExpired && !slot.delivery.lost.aborted) this.#emitAbout('lost', slot)
       return this.#hand.leave(slot)
@@ -132,11 +143,11 @@ export class Conclusion {
     clearTimeout(slot.timer)
     this.#hand.remembered.remember(slot.message, how.counted ? slot.deliveries : slot.deliveries - 1)
     const { key } = slot.delivery
-    if (key !== undefined && inOrder && !this.#stopping.aborted) {
-      if (!source.traits.ordersKeys) this.#events.emit('order-broken', { ...slot.about, key })
-      else await this.#giveBackBehind(slot)
-    }
+    const isInOrder = key !== undefined && inOrder && !this.#stopping.aborted
+    if (isInOrder && !source.traits.ordersKeys) this.#events.emit('order-broken', { ...slot.about, key })
     await this.#settle(slot, () => slot.delivery.retry(how))
+    // From now on the source holds the key back. The lane stays closed until what is behind has gone back, too.
+    if (isInOrder && source.traits.ordersKeys) await this.#giveBackBehind(slot)
     this.#hand.leave(slot)
   }
 
@@ -178,9 +189,9 @@ export class Conclusion {
     const message = deadLetterMessage(slot, topic, error)
     const outage = new Outage()
     for (;;) {
-      const failure = await publisher
-        .publish([message], { signal: this.#stopping })
-        .then(refusalOf, failureOf)
+      // The async function turns an error that `publish` throws into a rejection.
+      const publishing = (async () => publisher.publish([message], { signal: this.#stopping }))()
+      const failure = await publishing.then(refusalOf, failureOf)
       if (failure === undefined) return true
       if (slot.isLost) return false
       const { retryInMs } = outage.failed(performance.now())

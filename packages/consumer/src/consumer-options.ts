@@ -101,7 +101,7 @@ export interface ConsumerOptions<P = unknown> {
   /**
    * Receives dead letters where the source does not keep rejected messages; required there, except at most once. A message
    * is accepted only after the publisher has accepted its dead letter, which has the headers `txbox-error`,
-   * `txbox-deliveries` and `txbox-source`.
+   * `txbox-deliveries` and `txbox-source`. The consumer does not close the publisher.
    */
   deadLetters?: Publisher | undefined
   /** The topic of dead letters, 1 to 255 characters. @default the name of the consumer, and `.dead-letters` */

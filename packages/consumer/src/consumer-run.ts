@@ -36,8 +36,11 @@ export class ConsumerRun {
     this.#gate = new Gate(outage, () => this.dispatcher.changed())
     this.#hand = new Hand(settings, (slot) => this.dispatcher.ready(slot))
     this.#conclusion = new Conclusion(settings, this.#hand, outage, this.#stopping.signal)
-    const handling = new Handling(settings, this.#hand, (slot, verdict) =>
-      this.#conclusion.conclude(slot, verdict),
+    const handling = new Handling(
+      settings,
+      this.#hand,
+      (slot, verdict) => this.#conclusion.conclude(slot, verdict),
+      this.#stopping.signal,
     )
     this.dispatcher =
       settings.batch === undefined
@@ -68,7 +71,7 @@ export class ConsumerRun {
     const graceMs = Math.min(timeoutMs * GRACE.share, GRACE.maxMs)
     this.#gate.close()
     this.#intake.stopReceiving()
-    this.#stopping.abort()
+    this.#stopping.abort(stopped())
     for (const slot of this.#hand.slots) {
       if (slot.state === 'running') continue
       const counted = slot.failure !== undefined

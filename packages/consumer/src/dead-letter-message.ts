@@ -36,8 +36,16 @@ function encoded(payload: unknown): { bytes: Uint8Array; contentType: string } {
   if (typeof payload === 'string') {
     return { bytes: new TextEncoder().encode(payload), contentType: 'text/plain; charset=utf-8' }
   }
-  const json = JSON.stringify(payload) ?? ''
-  return { bytes: new TextEncoder().encode(json), contentType: 'application/json' }
+  return { bytes: new TextEncoder().encode(jsonOf(payload)), contentType: 'application/json' }
+}
+
+/** A payload that has no form in JSON did not come from JSON: the dead letter then has everything but the payload. */
+function jsonOf(payload: unknown): string {
+  try {
+    return JSON.stringify(payload) ?? 'null'
+  } catch {
+    return 'null'
+  }
 }
 
 function createdAt({ time }: InboxMessage): Date {

@@ -33,6 +33,7 @@ export class Handling {
   readonly #settings: ConsumerSettings
   readonly #hand: Hand
   readonly #conclude: (slot: DeliverySlot, verdict: Verdict) => Promise<void>
+  readonly #stopping: AbortSignal
   readonly #dedup: DedupChain
   readonly #work: Work
 
@@ -40,7 +41,9 @@ export class Handling {
     settings: ConsumerSettings,
     hand: Hand,
     conclude: (slot: DeliverySlot, verdict: Verdict) => Promise<void>,
+    stopping: AbortSignal,
   ) {
+    this.#stopping = stopping
     this.#settings = settings
     this.#hand = hand
     this.#conclude = conclude
@@ -79,7 +82,15 @@ export class Handling {
     if (this.#work.isAllOrNothing && fresh.length > 1 && mayBlameOneMessage(await verdicts[0])) {
       for (const verdict of verdicts) await releaseMarks(await verdict)
       this.#end(working, call)
-      for (const slot of working) await this.one(slot)
+      for (const slot of working) {
+        if (!this.#stopping.aborted) await this.one(slot)
+        else
+          await this.#conclude(slot, {
+            kind: 'failed',
+            error: this.#stopping.reason,
+            startedAt: call.startedAt,
+          })
+      }
     } else {
       await Promise.all(
         fresh.map(async ({ slot }, n) => {
@@ -115,7 +126,6 @@ export class Handling {
   /** The steps before the handler. @returns a verdict if the handler is not to be called. */
   async #prepare(slot: DeliverySlot, call: HandlerCall): Promise<Prepared | Verdict> {
     const { work, name, keyOf, log, source } = this.#settings
-    if (slot.isLost) return { kind: 'lost' }
     let marks: DedupMarks | undefined
     try {
       if (work.kind !== 'inbox') plainContext(slot, { name, keyOf })
