@@ -110,6 +110,8 @@ export class Handling {
     for (const slot of slots) {
       slot.state = 'running'
       slot.call = call
+      // Where the library hides its connection, work that was given up may still run.
+      call.givenUp.addEventListener('abort', () => this.#hand.pauseHeartbeat(slot, true), { once: true })
     }
     return call
   }
@@ -121,6 +123,7 @@ export class Handling {
 
   #leaveCall(slot: DeliverySlot): void {
     slot.call = undefined
+    this.#hand.pauseHeartbeat(slot, false)
   }
 
   /** The steps before the handler. @returns a verdict if the handler is not to be called. */
