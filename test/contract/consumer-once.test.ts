@@ -12,7 +12,8 @@ import { TxboxError, type TransactionHandle } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
 import { listen, type ConsumerUnderTest } from '../support/consumer-under-test.ts'
 import { MemorySource } from '../support/memory-source.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { rootThroughProxy } from '../support/root-through-proxy.ts'
+import { mainKind, useRoot, useTarget, type Root } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
 const target = useTarget()
@@ -28,13 +29,20 @@ class OnceUnderTest {
   readonly source: MemorySource
   consumer!: Consumer
 
-  constructor(source = new MemorySource()) {
+  readonly #root: Root
+
+  constructor(source = new MemorySource(), through = root) {
     this.source = source
+    this.#root = through
   }
 
   readonly #options = () => ({
     source: this.source,
-    inbox: createInbox<TransactionHandle>({ database: root.database, consumer: this.name, inFlight: 'wait' }),
+    inbox: createInbox<TransactionHandle>({
+      database: this.#root.database,
+      consumer: this.name,
+      inFlight: 'wait',
+    }),
     logger: false as const,
     retry: { attempts: 5, delayMs: () => 10 },
   })
@@ -74,7 +82,7 @@ class OnceUnderTest {
     return this.#started(
       createConsumer({
         ...{ source: this.source, logger: false, retry: { attempts: 5, delayMs: () => 10 } },
-        database: root.database,
+        database: this.#root.database,
         name: this.name,
         handler: async (tx: TransactionHandle, message: InboxMessage, context: ConsumerContext) => {
           await this.effect(tx, message)
@@ -234,4 +242,36 @@ test('C1 C6 with a database, a delivery that another consumer has is lost: no ef
   expect(source.settled).toEqual([])
   expect(subject.consumer.figures.inHand).toBe(0)
   expect(subject.count('retried') + subject.count('handled')).toBe(0)
+})
+
+test('C24 database down: all wait, no attempt is counted, and each message has one effect when it is back', async () => {
+  const { proxy, through } = await rootThroughProxy(target, mainKind(target))
+  const subject = await new OnceUnderTest(new MemorySource(), through).start(() => undefined, {
+    retry: { attempts: 1, delayMs: () => 0 },
+  })
+  subject.source.send('before')
+  await subject.heard('handled')
+  const outage = proxy.refuse()
+  const ids = Array.from({ length: 20 }, (_, n) => `m${n}`)
+  for (const id of ids) subject.source.send(id)
+  await subject.heard('unavailable', 2)
+  outage.over()
+  await subject.heard('handled', 21)
+  expect(subject.count('retried') + subject.count('dead-lettered')).toBe(0)
+  expect(subject.source.settled.every(({ how }) => how === 'accept')).toBe(true)
+  expect(await Promise.all(ids.map((id) => subject.effects(id)))).toEqual(ids.map(() => 1))
+})
+
+test('C1 the connection breaks during COMMIT: the message is tried again, and has one effect', async () => {
+  const { proxy, through } = await rootThroughProxy(target, mainKind(target))
+  const subject = await new OnceUnderTest(new MemorySource(), through).start(() => undefined)
+  for (const [n, fault] of (['cutBefore', 'cutAfter'] as const).entries()) {
+    proxy[fault](/commit/i)
+    subject.source.send(`m${n}`)
+    await subject.heard('handled', n + 1)
+    expect(await subject.effects(`m${n}`)).toBe(1)
+  }
+  // The first was rolled back; the second had committed.
+  expect(subject.outcomes).toEqual({ m0: 'processed', m1: 'duplicate' })
+  expect(subject.count('retried')).toBe(0)
 })
