@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import amqp, { type Channel, type ChannelModel, type GetMessage, type Options } from 'amqplib'
+import amqp, {
+  type Channel,
+  type ChannelModel,
+  type ConfirmChannel,
+  type GetMessage,
+  type Options,
+} from 'amqplib'
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest'
 import { rabbitmqPublisher, type Publisher, type RabbitmqPublisherOptions } from '@txbox/rabbitmq'
 import '../support/provided.ts'
@@ -66,6 +72,17 @@ export class BrokerUnderTest {
     })
     this.#undo.push((channel) => channel.deleteQueue(name))
     return name
+  }
+
+  /** Deletes a queue that a test makes by itself after the file. */
+  deleteAfterwards(queue: string): void {
+    this.#undo.push((channel) => channel.deleteQueue(queue))
+  }
+
+  /** A channel with confirms, on the same connection. */
+  async confirmChannel(): Promise<ConfirmChannel> {
+    if (this.#model === undefined) throw new Error('The broker is connected before the first test.')
+    return this.#model.createConfirmChannel()
   }
 
   /** A new, durable exchange. @returns its name */

@@ -1,5 +1,51 @@
 export type { BatchContext, Batcher, BatcherEvents, BatcherOptions, CloseOptions } from './batcher.ts'
+export type {
+  Consumer,
+  ConsumerContext,
+  ConsumerEvents,
+  ConsumerFigures,
+  Guard,
+  HandledOutcome,
+  MessageEvent,
+} from './consumer.ts'
+export type {
+  BatchHandler,
+  BatchOptions,
+  ConsumerOptions,
+  DatabaseConsumerOptions,
+  InboxConsumerOptions,
+  MessageHandler,
+  PlainConsumerOptions,
+  TransactionBatchHandler,
+  TransactionHandler,
+} from './consumer-options.ts'
 export { createBatcher } from './create-batcher.ts'
-export { BatcherClosedError } from './errors.ts'
-export { InvalidOptionError, TxboxError, consoleLogger, isTxboxError } from '@txbox/core'
-export type { Logger } from '@txbox/core'
+export { createConsumer } from './create-consumer.ts'
+export { BatcherClosedError, ConsumerStoppedError, HandleTimeoutError } from './errors.ts'
+export {
+  InvalidMessageError,
+  InvalidOptionError,
+  PermanentError,
+  RetryLaterError,
+  TxboxError,
+  consoleLogger,
+  exponentialBackoff,
+  isTxboxError,
+} from '@txbox/core'
+export type {
+  DedupResult,
+  DedupStore,
+  Delivery,
+  InboxContext,
+  InboxMessage,
+  Logger,
+  OpenSource,
+  OutboxMessage,
+  PublishResult,
+  Publisher,
+  RetryPolicy,
+  RunOutcome,
+  RunsMessages,
+  Source,
+  SourceTraits,
+} from '@txbox/core'

@@ -30,6 +30,8 @@ export type TxboxErrorCode =
   | 'TXBOX_RECEIPT_EXPIRED'
   | 'TXBOX_RECEIVE_ATTEMPT'
   | 'TXBOX_DEDUP_STORE_UNAVAILABLE'
+  | 'TXBOX_HANDLE_TIMEOUT'
+  | 'TXBOX_CONSUMER_STOPPED'
 
 /** The symbol is registered, so that an error is recognized across two installed copies of this package. */
 const brand = Symbol.for('txbox.error')

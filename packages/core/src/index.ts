@@ -85,6 +85,7 @@ export type {
   VersionChain,
   WaitingChange,
 } from './ports/version-buffer-store.ts'
+export type { InboxContext, RunOutcome, RunsMessages } from './runs-messages.ts'
 export type { Delivery, OpenSource, Source, SourceTraits } from './source.ts'
 export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
 export {

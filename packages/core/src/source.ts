@@ -32,6 +32,8 @@ export interface SourceTraits {
   readonly settlesInTransaction: boolean
   /** How long a delivery is out before the broker takes it back. `undefined`: while the connection lasts. */
   readonly leaseMs: number | undefined
+  /** The source makes a dead letter of a message after this many deliveries. @default never */
+  readonly maxDeliveries?: number | undefined
 }
 
 /** An open connection to a source. */

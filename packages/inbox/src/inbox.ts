@@ -1,20 +1,5 @@
-import type { AnyMessage, InTransaction, KeyExtractor, TransactionHandle } from '@txbox/core'
+import type { AnyMessage, InTransaction, InboxContext, KeyExtractor, TransactionHandle } from '@txbox/core'
 import type { InboxOutcome } from './outcome.ts'
-
-/** The delivery that a handler handles. */
-export interface InboxContext {
-  readonly consumer: string
-  /** The text of the key, as in the outcome. */
-  readonly key: string
-  /**
-   * The same for every delivery of one message to one consumer, and different for all others: 64 hexadecimal digits.
-   */
-  readonly idempotencyKey: string
-  /** The number of the attempt within this call of `run`; always 1 in `process`. */
-  readonly attempt: number
-  /** The `signal` that was passed to `run`; never aborted in `process`. */
-  readonly signal: AbortSignal
-}
 
 /** A handler for `process` and `run`. */
 export type InboxHandler<Tx, M extends AnyMessage = AnyMessage, R = void> = (
@@ -173,4 +158,16 @@ export interface Inbox<Tx, M extends AnyMessage = AnyMessage> extends DetachedIn
       attempts?: number | undefined
     },
   ): Promise<InboxOutcome<R>>
+  /**
+   * Like `processBatch`, in a new transaction that `runBatch` commits. Takes the options of `run`, and starts again after
+   * a conflict as `run` does. The batch commits or rolls back as a whole.
+   *
+   * @throws {DatabaseUnavailableError} when the connection breaks. If the connection broke during COMMIT, the
+   *   transaction may have committed; redeliveries are then duplicates.
+   */
+  runBatch<N extends M, R>(
+    messages: readonly N[],
+    fn: (tx: Tx, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
+    options?: { signal?: AbortSignal | undefined; attempts?: number | undefined },
+  ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }>
 }

@@ -1,12 +1,5 @@
 export { createInbox } from './create-inbox.ts'
-export type {
-  DetachedInbox,
-  DuplicateEvent,
-  Inbox,
-  InboxContext,
-  InboxHandler,
-  InboxOptions,
-} from './inbox.ts'
+export type { DetachedInbox, DuplicateEvent, Inbox, InboxHandler, InboxOptions } from './inbox.ts'
 export { isSettled, type InboxOutcome, type Stored } from './outcome.ts'
 export {
   DatabaseAccessError,
@@ -35,6 +28,7 @@ export type {
   AnyMessage,
   ConnectedDatabase,
   Database,
+  InboxContext,
   InboxMessage,
   KeyExtractor,
   MessageIdentity,

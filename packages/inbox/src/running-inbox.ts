@@ -5,6 +5,8 @@ import {
   isTxboxError,
   type AnyMessage,
   type ConnectedPorts,
+  type InboxContext,
+  type Session,
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import type { Inbox, InboxHandler } from './inbox.ts'
@@ -29,25 +31,41 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
   async run<N extends M, R>(
     message: N,
     fn: InboxHandler<Tx, N, R>,
-    options: { signal?: AbortSignal | undefined; attempts?: number | undefined } = {},
+    options: RunOptions = {},
   ): Promise<InboxOutcome<R>> {
     mustBeFunction('run', fn)
-    const check = new OptionChecker('run', options).known('signal', 'attempts')
-    const attempts = check.integer('attempts', { min: 1, max: SHORT_PAUSE.attempts, default: 5 })
-    const signal = check.signal('signal')
+    const settings = runSettings('run', options)
     const delivery = this.delivery(message)
     if (delivery.isTooOld) return { status: 'too-old', key: delivery.key.text }
+    const signal = settings.signal ?? FIRST_ATTEMPT.signal
+    return await this.#transact(settings, (tx, session, attempt) =>
+      this.deliver(session, tx, delivery, fn, { attempt, signal }),
+    )
+  }
+
+  async runBatch<N extends M, R>(
+    messages: readonly N[],
+    fn: (tx: Tx, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
+    options: RunOptions = {},
+  ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }> {
+    mustBeFunction('runBatch', fn)
+    const settings = runSettings('runBatch', options)
+    const deliveries = this.deliveries('runBatch', messages)
+    const signal = settings.signal ?? FIRST_ATTEMPT.signal
+    return await this.#transact(settings, (tx, session, attempt) =>
+      this.deliverBatch(session, tx, deliveries, fn, { attempt, signal }),
+    )
+  }
+
+  /** Runs `work` in a new transaction, and again after a conflict. */
+  async #transact<T>(
+    { signal, attempts }: RunSettings,
+    work: (tx: Tx, session: Session, attempt: number) => Promise<T>,
+  ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {
-        return await this.#ports.transact(
-          (tx, session) =>
-            this.deliver(session, tx as Tx, delivery, fn, {
-              attempt,
-              signal: signal ?? FIRST_ATTEMPT.signal,
-            }),
-          { signal },
-        )
+        return await this.#ports.transact((tx, session) => work(tx as Tx, session, attempt), { signal })
       } catch (error) {
         if (!this.#ports.isConflict(error)) throw error
         if (attempt === attempts) throw exhausted(error, attempts)
@@ -56,6 +74,22 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
       }
     }
   }
+}
+
+interface RunOptions {
+  signal?: AbortSignal | undefined
+  attempts?: number | undefined
+}
+
+interface RunSettings {
+  readonly signal: AbortSignal | undefined
+  readonly attempts: number
+}
+
+function runSettings(where: string, options: RunOptions): RunSettings {
+  const check = new OptionChecker(where, options).known('signal', 'attempts')
+  const attempts = check.integer('attempts', { min: 1, max: SHORT_PAUSE.attempts, default: 5 })
+  return { signal: check.signal('signal'), attempts }
 }
 
 /** Adds the number of attempts to an error of txbox; an error of the handler is returned unchanged. */

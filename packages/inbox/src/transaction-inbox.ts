@@ -8,11 +8,12 @@ import {
   type ClaimOptions,
   type ClaimResult,
   type DatabasePorts,
+  type InboxContext,
   type KeyExtractor,
   type Session,
 } from '@txbox/core'
 import { idempotencyKey, inboxKey, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
-import type { DetachedInbox, DuplicateEvent, InboxContext, InboxHandler } from './inbox.ts'
+import type { DetachedInbox, DuplicateEvent, InboxHandler } from './inbox.ts'
 import { ageMs, contentHash } from './message-checks.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { parseResult, resultText } from './stored-result.ts'
@@ -78,44 +79,9 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     fn: (tx: H, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
   ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }> {
     mustBeFunction('processBatch', fn)
-    if (!Array.isArray(messages) || messages.length > LIMITS.batchMessages) {
-      throw new InvalidMessageError(
-        `processBatch: expected a list of at most ${LIMITS.batchMessages} messages, not ` +
-          `${Array.isArray(messages) ? `${messages.length}` : nameOf(messages)}. Nothing was written.`,
-      )
-    }
-    const deliveries = Array.from(messages, (message: N) => this.delivery(message))
-    // A key that occurs twice is claimed once, for its first message.
-    const current = deliveries.filter((delivery) => !delivery.isTooOld)
-    const firsts = new Map(current.toReversed().map((delivery) => [delivery.claim.key, delivery]))
-    const claims = [...firsts.values()].map((delivery) => delivery.claim)
+    const deliveries = this.deliveries('processBatch', messages)
     const session = await this.#ports.bind(tx)
-    // A duplicate within the batch reports the time of its first message's claim.
-    const times = claims.length < current.length
-    const options = { ...this.#settings.claimOptions, times }
-    const results = await this.#ports.inbox.claimBatch(session, claims, options)
-    const resultOf = new Map(claims.map((claim, index) => [claim.key, results[index]!]))
-
-    const fresh: Delivery<N>[] = []
-    const outcomes = deliveries.map((delivery): InboxOutcome<undefined> => {
-      const { text: key } = delivery.key
-      if (delivery.isTooOld) return { status: 'too-old', key }
-      const claimed = resultOf.get(delivery.claim.key)!
-      const first = firsts.get(delivery.claim.key)!
-      if (claimed.status === 'in-flight') return { status: 'in-flight', key }
-      if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
-      if (first !== delivery) {
-        const { correlationId, contentHash } = first.claim
-        const firstProcessedAt = claimed.processedAt!
-        return this.#duplicate(delivery, { firstProcessedAt, correlationId, contentHash, result: undefined })
-      }
-      fresh.push(delivery)
-      return { status: 'processed', key, result: undefined }
-    })
-    if (fresh.length === 0) return { outcomes }
-    const freshMessages = fresh.map((delivery) => delivery.message)
-    const contexts = fresh.map((delivery) => new HandlerContext(this.consumer, delivery.key, FIRST_ATTEMPT))
-    return { outcomes, result: await this.#ports.watch(session, () => fn(tx, freshMessages, contexts)) }
+    return await this.deliverBatch(session, tx, deliveries, fn)
   }
 
   async hasProcessed(tx: unknown, message: M): Promise<boolean> {
@@ -157,6 +123,59 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
       if (text !== undefined) await this.#ports.inbox.saveResult(session, delivery.claim, text)
     }
     return { status: 'processed', key: delivery.key.text, result }
+  }
+
+  /** Checks the messages of a batch. @throws {InvalidMessageError} before anything is written. */
+  protected deliveries<N extends M>(where: string, messages: readonly N[]): readonly Delivery<N>[] {
+    if (!Array.isArray(messages) || messages.length > LIMITS.batchMessages) {
+      throw new InvalidMessageError(
+        `${where}: expected a list of at most ${LIMITS.batchMessages} messages, not ` +
+          `${Array.isArray(messages) ? `${messages.length}` : nameOf(messages)}. Nothing was written.`,
+      )
+    }
+    return Array.from(messages, (message: N) => this.delivery(message))
+  }
+
+  /** Claims all deliveries and runs the handler with the new ones. */
+  protected async deliverBatch<H, N extends M, R>(
+    session: Session,
+    tx: H,
+    deliveries: readonly Delivery<N>[],
+    fn: (tx: H, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
+    attempt = FIRST_ATTEMPT,
+  ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }> {
+    // A key that occurs twice is claimed once, for its first message.
+    const current = deliveries.filter((delivery) => !delivery.isTooOld)
+    const firsts = new Map(current.toReversed().map((delivery) => [delivery.claim.key, delivery]))
+    const claims = [...firsts.values()].map((delivery) => delivery.claim)
+    // A duplicate within the batch reports the time of its first message's claim.
+    const times = claims.length < current.length
+    const options = { ...this.#settings.claimOptions, times }
+    const results = await this.#ports.inbox.claimBatch(session, claims, options)
+    const resultOf = new Map(claims.map((claim, index) => [claim.key, results[index]!]))
+
+    const fresh: Delivery<N>[] = []
+    const outcomes = deliveries.map((delivery): InboxOutcome<undefined> => {
+      const { text: key } = delivery.key
+      if (delivery.isTooOld) return { status: 'too-old', key }
+      const claimed = resultOf.get(delivery.claim.key)!
+      const first = firsts.get(delivery.claim.key)!
+      if (claimed.status === 'in-flight') return { status: 'in-flight', key }
+      if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
+      if (first !== delivery) {
+        const { correlationId, contentHash } = first.claim
+        const firstProcessedAt = claimed.processedAt!
+        return this.#duplicate(delivery, { firstProcessedAt, correlationId, contentHash, result: undefined })
+      }
+      fresh.push(delivery)
+      return { status: 'processed', key, result: undefined }
+    })
+    if (fresh.length === 0) return { outcomes }
+    // The claims may have waited until after the transaction was given up.
+    attempt.signal.throwIfAborted()
+    const freshMessages = fresh.map((delivery) => delivery.message)
+    const contexts = fresh.map((delivery) => new HandlerContext(this.consumer, delivery.key, attempt))
+    return { outcomes, result: await this.#ports.watch(session, () => fn(tx, freshMessages, contexts)) }
   }
 
   /** Checks a message and extracts its key. @throws {InvalidMessageError} before anything is written. */

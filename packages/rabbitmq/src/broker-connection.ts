@@ -1,11 +1,10 @@
 import { Writable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { BrokerUnavailableError } from '@txbox/core'
-import amqp, { type ChannelModel } from 'amqplib'
-import type { BrokerAddress } from './broker-address.ts'
+import type { ChannelModel } from 'amqplib'
 import { ConfirmingChannel } from './confirming-channel.ts'
+import { connectBroker, type ConnectSettings } from './connect-broker.ts'
 import { reasonOf, replyCodeOf } from './reason-of.ts'
-import { unlessAborted } from './unless-aborted.ts'
 
 /** How long closing the connection may take, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 2000
@@ -18,13 +17,10 @@ const BUFFERED_FRAMES = 256
 /** The maximum size of one write. */
 const SOCKET_BYTES = 262_144
 
-export interface ConnectionSettings {
-  readonly address: BrokerAddress
-  readonly tls: object
+export interface ConnectionSettings extends ConnectSettings {
   readonly exchange: string
   /** `undefined`: the exchange is not asserted. */
   readonly assertedType: string | undefined
-  readonly connectTimeoutMs: number
 }
 
 /**
@@ -70,41 +66,15 @@ export class BrokerConnection {
    * @throws {BrokerUnavailableError} when the connection cannot be opened.
    */
   static async open(settings: ConnectionSettings, lifetime: AbortController): Promise<BrokerConnection> {
-    const { address, connectTimeoutMs } = settings
-    const tooLate = setTimeout(
-      () => lifetime.abort(new Error(`it did not answer within ${connectTimeoutMs} ms`)),
-      connectTimeoutMs,
-    )
-    try {
-      return await unlessAborted(connect(settings, lifetime), lifetime.signal)
-    } catch (error) {
-      lifetime.abort()
-      if (error instanceof BrokerUnavailableError) throw error
-      throw new BrokerUnavailableError(
-        `Cannot connect to RabbitMQ at ${address.name}: ${reasonOf(error)}. Check that it runs there, and the ` +
-          "user, password and vhost of the option 'url'.",
-        { cause: error },
-      )
-    } finally {
-      clearTimeout(tooLate)
+    const socket = {
+      writableHighWaterMark: SOCKET_BYTES,
+      clientProperties: { connection_name: 'txbox publisher' },
     }
-
-    async function connect(
-      settings: ConnectionSettings,
-      lifetime: AbortController,
-    ): Promise<BrokerConnection> {
-      const socket = {
-        ...settings.tls,
-        noDelay: true,
-        writableHighWaterMark: SOCKET_BYTES,
-        signal: lifetime.signal,
-        clientProperties: { connection_name: 'txbox publisher' },
-      }
-      const model = await amqp.connect(settings.address.url, socket)
+    return connectBroker(settings, lifetime, socket, async (model) => {
       const connection = new BrokerConnection(model, settings, lifetime)
       await connection.#prepare()
       return connection
-    }
+    })
   }
 
   /** Whether the connection or its channel has failed. */

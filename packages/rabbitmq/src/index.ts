@@ -1,4 +1,9 @@
 export { fromRabbitmq, type RabbitmqDelivery } from './from-rabbitmq.ts'
+export {
+  rabbitmqSource,
+  type RabbitmqQueueDeclaration,
+  type RabbitmqSourceOptions,
+} from './rabbitmq-source.ts'
 export { rabbitmqPublisher, type RabbitmqPublisherOptions } from './rabbitmq-publisher.ts'
 export type { RabbitmqTlsOptions } from './tls-settings.ts'
 export {
@@ -10,4 +15,12 @@ export {
   TxboxError,
   isTxboxError,
 } from '@txbox/core'
-export type { InboxMessage, OutboxMessage, PublishResult, Publisher } from '@txbox/core'
+export type {
+  Delivery,
+  InboxMessage,
+  OpenSource,
+  OutboxMessage,
+  PublishResult,
+  Publisher,
+  Source,
+} from '@txbox/core'

@@ -1,0 +1,57 @@
+import type { Batcher } from './batcher.ts'
+import { createBatcher } from './create-batcher.ts'
+import type { DeliverySlot } from './delivery-slot.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import type { Gate } from './gate.ts'
+import type { Handling } from './handling.ts'
+
+/** Calls handlers for batches of deliveries. */
+export class BatchDispatcher implements Dispatcher {
+  running = 0
+  readonly concurrency: number
+  readonly #handling: Handling
+  readonly #gate: Gate
+  readonly #batcher: Batcher<DeliverySlot>
+  #opened = Promise.withResolvers<void>()
+
+  constructor(
+    handling: Handling,
+    gate: Gate,
+    options: { concurrency: number; prefetch: number; maxSize: number; lingerMs: number },
+  ) {
+    const { concurrency, prefetch, maxSize, lingerMs } = options
+    this.#handling = handling
+    this.#gate = gate
+    this.concurrency = concurrency
+    this.#batcher = createBatcher<DeliverySlot>({
+      process: (slots) => this.#begin(slots),
+      maxSize,
+      lingerMs,
+      concurrency,
+      // All deliveries in hand, and those that have left it since they were added.
+      capacity: Math.max(maxSize, prefetch) * 2,
+      logger: false,
+    })
+  }
+
+  ready(slot: DeliverySlot): void {
+    // The promise cannot be refused: the batcher is never closed, and every delivery is in hand.
+    void this.#batcher.added(slot)
+  }
+
+  changed(): void {
+    this.#opened.resolve()
+    this.#opened = Promise.withResolvers<void>()
+  }
+
+  async #begin(slots: readonly DeliverySlot[]): Promise<void> {
+    while (!this.#gate.isOpen) await this.#opened.promise
+    // Deliveries may have been lost or given back while they waited for their batch.
+    const waiting = slots.filter((slot) => slot.state === 'waiting')
+    if (waiting.length === 0) return
+    this.running += 1
+    // With manual acknowledgement the batch ends when the handler has returned.
+    await new Promise<void>((resolve) => void this.#handling.several(waiting, resolve))
+    this.running -= 1
+  }
+}

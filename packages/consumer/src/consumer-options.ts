@@ -1,0 +1,152 @@
+import type {
+  ConnectedDatabase,
+  DedupStore,
+  InboxMessage,
+  KeyExtractor,
+  Logger,
+  Publisher,
+  RetryPolicy,
+  RunsMessages,
+  Source,
+} from '@txbox/core'
+import type { ConsumerContext, Guard } from './consumer.ts'
+
+/** A handler whose work is one transaction. */
+export type TransactionHandler<Tx, P = unknown> = (
+  tx: Tx,
+  message: InboxMessage<P>,
+  context: ConsumerContext,
+) => unknown
+
+/** A handler for several messages in one transaction. */
+export type TransactionBatchHandler<Tx, P = unknown> = (
+  tx: Tx,
+  messages: readonly InboxMessage<P>[],
+  contexts: readonly ConsumerContext[],
+) => unknown
+
+/** A handler without a transaction of txbox. */
+export type MessageHandler<P = unknown> = (message: InboxMessage<P>, context: ConsumerContext) => unknown
+
+/** A handler for several messages without a transaction of txbox. */
+export type BatchHandler<P = unknown> = (
+  messages: readonly InboxMessage<P>[],
+  contexts: readonly ConsumerContext[],
+) => unknown
+
+/** How deliveries are collected into batches. */
+export interface BatchOptions {
+  /** The maximum number of messages in a batch, 1 to 10,000. A batch has at most one message of each key. */
+  maxSize: number
+  /** How long the oldest message waits for more messages, 0 to 3,600,000 ms. @default 0 */
+  lingerMs?: number | undefined
+}
+
+/** The options of every consumer. */
+export interface ConsumerOptions<P = unknown> {
+  /** Where deliveries come from. */
+  source: Source<P>
+  /** The name of the consumer, 1 to 100 characters. Required without an inbox. @default that of the inbox */
+  name?: string | undefined
+  /** The maximum number of handlers, or batches, at a time: 1 to 10,000, and 1 to 1000 batches. @default 10 */
+  concurrency?: number | undefined
+  /**
+   * The maximum number of deliveries in hand, `concurrency` (times `maxSize` of a batch) to 65,535.
+   *
+   * @default twice that; without the factor, where the source has leases
+   */
+  prefetch?: number | undefined
+  /**
+   * `'per-key'`: messages of one key are handled one at a time, in the order received; a message that is retried in hand
+   * holds the later ones of its key back. Where several consumers share a queue, give it a single active consumer, or a
+   * source that keeps the order itself.
+   *
+   * @default 'per-key'
+   */
+  order?: 'per-key' | 'none' | undefined
+  /**
+   * `'manual'`: what the handler returns means nothing, and `context.ack` settles the delivery, also after the handler has
+   * returned. Only at least once, without a transaction. A delivery that is not acknowledged within `handleTimeoutMs` has
+   * failed.
+   *
+   * @default 'auto'
+   */
+  acknowledge?: 'auto' | 'manual' | undefined
+  /**
+   * How often a message is delivered in all, and after which pauses. A failure of delivery number `attempts` makes a dead
+   * letter.
+   *
+   * @default exponentialBackoff(), with the attempts of the source, if the source limits them
+   */
+  retry?: RetryPolicy | undefined
+  /** The maximum number of local retries of one delivery, 0 to 1000; then the message is redelivered. @default 10 */
+  localRetries?: number | undefined
+  /** A `RetryLaterError` of at most this time is retried here, without a redelivery: 0 to 60,000 ms. @default 50 */
+  localDelayMs?: number | undefined
+  /**
+   * How long a delivery waits here for its next attempt where the source keeps no delays, 0 to 900,000 ms. A delivery with
+   * a longer delay waits this long, goes back, and comes again early.
+   *
+   * @default 30_000
+   */
+  holdMs?: number | undefined
+  /**
+   * How long handling one delivery may take, 100 ms to 24 h, or Infinity. Then the signal is aborted, the transaction is
+   * rolled back, and the delivery has failed. A statement in flight is bounded by the server's own limits
+   * (`statement_timeout`, `max_execution_time`).
+   *
+   * @default 300_000
+   */
+  handleTimeoutMs?: number | undefined
+  /**
+   * Receives dead letters where the source does not keep rejected messages; required there, except at most once. A message
+   * is accepted only after the publisher has accepted its dead letter, which has the headers `txbox-error`,
+   * `txbox-deliveries` and `txbox-source`. The consumer does not close the publisher.
+   */
+  deadLetters?: Publisher | undefined
+  /** The topic of dead letters, 1 to 255 characters. @default the name of the consumer, and `.dead-letters` */
+  deadLetterTopic?: string | undefined
+  /**
+   * Stores that are asked before the handler, in this order; the first that knows a message decides. Without a transaction
+   * the mark is made right after the handler: a process that dies in between handles the message again.
+   */
+  dedup?: DedupStore | readonly DedupStore[] | undefined
+  /** How long a mark of `dedup` is kept, 1 s to 100 years. @default 1 day */
+  dedupRetentionMs?: number | undefined
+  /** The key of a message for `dedup` and `context.key`. With an inbox, pass the inbox's own. @default messageId() */
+  key?: KeyExtractor<InboxMessage<P>> | undefined
+  /**
+   * A logger with pino's argument order, or `consoleLogger()`. Without a logger, the first failure of each kind that has
+   * no listener becomes a process warning with the code `TXBOX_UNHEARD_…`; `false` suppresses the warning. Log lines do
+   * not contain payloads.
+   */
+  logger?: Logger | false | undefined
+  /** Stops the consumer. */
+  signal?: AbortSignal | undefined
+}
+
+/** Effect once: the claim of an inbox commits with the handler's work. */
+export interface InboxConsumerOptions<Tx, P = unknown> extends ConsumerOptions<P> {
+  /** An inbox of a database with a `db`. */
+  inbox: RunsMessages<Tx, InboxMessage<P>>
+  /** Runs in the transaction, after the claim and before the handler. */
+  guard?: Guard<Tx, InboxMessage<P>> | undefined
+}
+
+/** Effect once: the source settles the delivery in the handler's transaction. */
+export interface DatabaseConsumerOptions<Tx, P = unknown> extends ConsumerOptions<P> {
+  /** The database of the source. */
+  database: ConnectedDatabase<Tx>
+  /** Runs in the transaction, before the handler. */
+  guard?: Guard<Tx, InboxMessage<P>> | undefined
+}
+
+/** Without a transaction. */
+export interface PlainConsumerOptions<P = unknown> extends ConsumerOptions<P> {
+  /**
+   * `'at-most-once'`: a delivery is accepted before the handler is called; if the handler fails, the message is gone.
+   *
+   * @default 'at-least-once'
+   */
+  delivery?: 'at-least-once' | 'at-most-once' | undefined
+}

@@ -1,0 +1,128 @@
+import { InvalidOptionError, hours, type InboxMessage } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
+import type {
+  BatchHandler,
+  BatchOptions,
+  DatabaseConsumerOptions,
+  InboxConsumerOptions,
+  MessageHandler,
+  PlainConsumerOptions,
+  TransactionBatchHandler,
+  TransactionHandler,
+} from './consumer-options.ts'
+import { ConsumerRun } from './consumer-run.ts'
+import { checkConsumerOptions, concurrencyOption, type ConsumerSettings } from './consumer-settings.ts'
+import type { Consumer, ConsumerEvents, ConsumerFigures } from './consumer.ts'
+
+/**
+ * Creates a consumer, which takes deliveries from a source, hands them to a handler, and settles them:
+ *
+ * - with `inbox`: effect once. The claim commits in the handler's transaction, and the delivery is accepted after it.
+ * - with `database`, over a source that settles in a transaction: effect once, without a claim.
+ * - with neither: at least once, where `dedup` may recognize duplicates; or at most once.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option, or options that exclude each other.
+ */
+export function createConsumer<Tx, P = unknown>(
+  options: InboxConsumerOptions<Tx, P> & { batch: BatchOptions; handler: TransactionBatchHandler<Tx, P> },
+): Consumer<InboxMessage<P>>
+export function createConsumer<Tx, P = unknown>(
+  options: InboxConsumerOptions<Tx, P> & { handler: TransactionHandler<Tx, P> },
+): Consumer<InboxMessage<P>>
+export function createConsumer<Tx, P = unknown>(
+  options: DatabaseConsumerOptions<Tx, P> & { batch: BatchOptions; handler: TransactionBatchHandler<Tx, P> },
+): Consumer<InboxMessage<P>>
+export function createConsumer<Tx, P = unknown>(
+  options: DatabaseConsumerOptions<Tx, P> & { handler: TransactionHandler<Tx, P> },
+): Consumer<InboxMessage<P>>
+export function createConsumer<P = unknown>(
+  options: PlainConsumerOptions<P> & { batch: BatchOptions; handler: BatchHandler<P> },
+): Consumer<InboxMessage<P>>
+export function createConsumer<P = unknown>(
+  options: PlainConsumerOptions<P> & { handler: MessageHandler<P> },
+): Consumer<InboxMessage<P>>
+export function createConsumer(options: object): Consumer {
+  const settings = checkConsumerOptions(options)
+  const consumer = new StartableConsumer(settings)
+  const { signal } = settings
+  const stop = (): void => void consumer.stop()
+  if (signal?.aborted === true) stop()
+  signal?.addEventListener('abort', stop, { once: true })
+  void consumer.stopped.then(() => signal?.removeEventListener('abort', stop))
+  return consumer
+}
+
+class StartableConsumer implements Consumer {
+  readonly stopped: Promise<void>
+  readonly #settings: ConsumerSettings
+  readonly #run: ConsumerRun
+  readonly #resolveStopped: () => void
+  #isStarted = false
+  #stopping: Promise<void> | undefined
+
+  constructor(settings: ConsumerSettings) {
+    this.#settings = settings
+    this.#run = new ConsumerRun(settings)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.stopped = promise
+    this.#resolveStopped = resolve
+  }
+
+  get figures(): ConsumerFigures {
+    return this.#run.figures
+  }
+
+  get concurrency(): number {
+    return this.#run.dispatcher.concurrency
+  }
+
+  set concurrency(concurrency: number) {
+    const { batch, prefetch } = this.#settings
+    const check = new OptionChecker('consumer', { concurrency })
+    if (batch !== undefined) throw check.wrong('concurrency', 'left as it is, with batches')
+    this.#run.dispatcher.concurrency = concurrencyOption(check, prefetch)
+  }
+
+  async start(): Promise<void> {
+    if (this.#stopping !== undefined) {
+      throw new InvalidOptionError(
+        'start: this consumer has been stopped. Create another with createConsumer.',
+      )
+    }
+    if (!this.#isStarted) {
+      const { name, traits } = this.#settings.source
+      this.#settings.log.started(name, !traits.countsDeliveries)
+    }
+    this.#isStarted = true
+    await this.#run.start()
+  }
+
+  async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
+    const timeoutMs = new OptionChecker('stop', options)
+      .known('timeoutMs')
+      .milliseconds('timeoutMs', { min: 0, max: hours(1), default: 10_000 })
+    await (this.#stopping ??= this.#end(timeoutMs))
+  }
+
+  pause(): void {
+    this.#run.setPaused(true)
+  }
+
+  resume(): void {
+    this.#run.setPaused(false)
+  }
+
+  on<E extends keyof ConsumerEvents>(event: E, listener: (event: ConsumerEvents[E]) => void): () => void {
+    return this.#settings.log.events.on(event, listener)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  async #end(timeoutMs: number): Promise<void> {
+    await this.#run.stop(timeoutMs)
+    if (this.#isStarted) this.#settings.log.stopped()
+    this.#resolveStopped()
+  }
+}

@@ -1,0 +1,85 @@
+import type { DedupStore, InboxMessage } from '@txbox/core'
+import { inboxKey } from '@txbox/core/internal'
+import type { ConsumerSettings } from './consumer-settings.ts'
+import { Heartbeat } from './heartbeat.ts'
+
+/** How long a mark keeps other deliveries out without an extension. */
+const LEASE_MS = 30_000
+
+interface Mark {
+  readonly store: DedupStore
+  readonly token: string
+}
+
+/** What the stores know about a message. */
+export type DedupFindings =
+  | { readonly status: 'new'; readonly marks: DedupMarks }
+  | { readonly status: 'done' }
+  | { readonly status: 'in-flight'; readonly retryAfterMs: number }
+
+/** The marks of one delivery that is being handled. */
+export class DedupMarks {
+  readonly #marks: readonly Mark[]
+  readonly #retentionMs: number
+  readonly #failed: (error: unknown) => void
+  readonly #heartbeat: Heartbeat | undefined
+
+  constructor(marks: readonly Mark[], retentionMs: number, failed: (error: unknown) => void) {
+    this.#marks = marks
+    this.#retentionMs = retentionMs
+    this.#failed = failed
+    if (marks.length === 0) return
+    const extend = (): Promise<unknown> =>
+      Promise.all(marks.map(({ store, token }) => store.extend(token, LEASE_MS)))
+    this.#heartbeat = new Heartbeat(LEASE_MS, extend, failed)
+  }
+
+  /** The message is handled. A store that fails now is reported, because the effect exists and must be accepted. */
+  complete(): Promise<void> {
+    return this.#end(({ store, token }) => store.complete(token, { retentionMs: this.#retentionMs }))
+  }
+
+  /** The message is not handled: another delivery may handle it. */
+  release(): Promise<void> {
+    return this.#end(({ store, token }) => store.release(token))
+  }
+
+  async #end(how: (mark: Mark) => Promise<unknown>): Promise<void> {
+    this.#heartbeat?.stop()
+    await Promise.all(this.#marks.map((mark) => how(mark).catch(this.#failed)))
+  }
+}
+
+/** Asks the dedup stores one after the other: the first that knows a message decides. */
+export class DedupChain {
+  readonly #settings: Pick<ConsumerSettings, 'dedup' | 'dedupRetentionMs' | 'name' | 'keyOf'>
+
+  constructor(settings: Pick<ConsumerSettings, 'dedup' | 'dedupRetentionMs' | 'name' | 'keyOf'>) {
+    this.#settings = settings
+  }
+
+  /** @throws {DedupStoreUnavailableError} when a store cannot be reached; marks that were made are released. */
+  async begin(message: InboxMessage, failed: (error: unknown) => void): Promise<DedupFindings> {
+    const { dedup, dedupRetentionMs, name, keyOf } = this.#settings
+    const marks: Mark[] = []
+    const made = (): DedupMarks => new DedupMarks(marks, dedupRetentionMs, failed)
+    if (dedup.length === 0) return { status: 'new', marks: made() }
+    const key = inboxKey(keyOf(message), name).stored
+    for (const store of dedup) {
+      try {
+        const result = await store.begin({ consumer: name, key, leaseMs: LEASE_MS })
+        if (result.status === 'won') marks.push({ store, token: result.token })
+        else {
+          await made().release()
+          return result.status === 'done'
+            ? { status: 'done' }
+            : { status: 'in-flight', retryAfterMs: result.retryAfterMs }
+        }
+      } catch (error) {
+        await made().release()
+        throw error
+      }
+    }
+    return { status: 'new', marks: made() }
+  }
+}

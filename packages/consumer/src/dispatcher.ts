@@ -1,0 +1,62 @@
+import type { DeliverySlot } from './delivery-slot.ts'
+import type { Gate } from './gate.ts'
+import type { Handling } from './handling.ts'
+
+/** Calls handlers for deliveries whose turn has come. */
+export interface Dispatcher {
+  /** The number of handlers that run. */
+  readonly running: number
+  concurrency: number
+  ready(slot: DeliverySlot): void
+  /** Looks again whether a handler may begin. */
+  changed(): void
+}
+
+/** One handler a delivery, in the order in which the turns came. */
+export class SingleDispatcher implements Dispatcher {
+  running = 0
+  readonly #handling: Handling
+  readonly #gate: Gate
+  readonly #ready = new Set<DeliverySlot>()
+  #concurrency: number
+
+  constructor(handling: Handling, gate: Gate, concurrency: number) {
+    this.#handling = handling
+    this.#gate = gate
+    this.#concurrency = concurrency
+  }
+
+  get concurrency(): number {
+    return this.#concurrency
+  }
+
+  set concurrency(concurrency: number) {
+    this.#concurrency = concurrency
+    this.changed()
+  }
+
+  ready(slot: DeliverySlot): void {
+    this.#ready.add(slot)
+    this.changed()
+  }
+
+  changed(): void {
+    for (const slot of this.#ready) {
+      if (slot.state === 'waiting' && (!this.#gate.isOpen || this.running >= this.#concurrency)) return
+      this.#ready.delete(slot)
+      if (slot.state === 'waiting') void this.#begin(slot)
+    }
+  }
+
+  async #begin(slot: DeliverySlot): Promise<void> {
+    this.running += 1
+    let isRunning = true
+    const returned = (): void => {
+      if (!isRunning) return
+      isRunning = false
+      this.running -= 1
+      this.changed()
+    }
+    await this.#handling.one(slot, returned)
+  }
+}

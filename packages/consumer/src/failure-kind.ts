@@ -1,0 +1,35 @@
+import { isTxboxError, type RetryLaterError, type TxboxErrorCode } from '@txbox/core'
+
+/** Errors of what all messages need: no message is at fault. */
+const UNAVAILABLE: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
+  'TXBOX_DATABASE_UNAVAILABLE',
+  'TXBOX_DATABASE_ACCESS',
+  'TXBOX_SCHEMA',
+  'TXBOX_DEDUP_STORE_UNAVAILABLE',
+])
+
+/** Errors that a message has for good. */
+const PERMANENT: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
+  'TXBOX_PERMANENT',
+  'TXBOX_INVALID_MESSAGE',
+])
+
+/** Returns whether all messages fail at the moment, so that this failure does not count. */
+export function isUnavailable(error: unknown): boolean {
+  return isTxboxError(error) && UNAVAILABLE.has(error.code)
+}
+
+/** Returns whether a message that failed with this error can never succeed. */
+export function isPermanent(error: unknown): boolean {
+  return isTxboxError(error) && PERMANENT.has(error.code)
+}
+
+/** Returns whether the handler asked for another attempt at a certain time. */
+export function isRetryLater(error: unknown): error is RetryLaterError {
+  return isTxboxError(error) && error.code === 'TXBOX_RETRY_LATER'
+}
+
+/** Returns whether the consumer itself has ended the handler's work, because the consumer stops. */
+export function isStopped(error: unknown): boolean {
+  return isTxboxError(error) && error.code === 'TXBOX_CONSUMER_STOPPED'
+}

@@ -1,0 +1,132 @@
+import type { Delivery } from '@txbox/core'
+import type { ConsumerSettings } from './consumer-settings.ts'
+import { DeliverySlot } from './delivery-slot.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { KeyLanes } from './key-lanes.ts'
+import { RememberedDeliveries } from './remembered-deliveries.ts'
+
+/** The deliveries that a consumer has received and not settled. */
+export class Hand {
+  readonly remembered = new RememberedDeliveries()
+  readonly #settings: ConsumerSettings
+  /** Called for a delivery that may run: it is the first of its key, and its time has come. */
+  readonly #ready: (slot: DeliverySlot) => void
+  readonly #slots = new Map<
+    DeliverySlot,
+    { readonly heartbeat: Heartbeat | undefined; readonly lost: () => void }
+  >()
+  readonly #lanes = new KeyLanes()
+  readonly #waiters = new Set<() => void>()
+
+  constructor(settings: ConsumerSettings, ready: (slot: DeliverySlot) => void) {
+    this.#settings = settings
+    this.#ready = ready
+  }
+
+  get size(): number {
+    return this.#slots.size
+  }
+
+  get room(): number {
+    return this.#settings.prefetch - this.#slots.size
+  }
+
+  /** The deliveries in hand, in the order received. */
+  get slots(): readonly DeliverySlot[] {
+    return [...this.#slots.keys()]
+  }
+
+  count(state: DeliverySlot['state']): number {
+    return this.slots.filter((slot) => slot.state === state).length
+  }
+
+  /** Takes a delivery into the hand, and extends its lease from now on. */
+  take(delivery: Delivery): DeliverySlot {
+    const { source } = this.#settings
+    const slot = new DeliverySlot(delivery, source.name, this.remembered.of(delivery.message))
+    const lost = (): void => this.#lose(slot)
+    this.#slots.set(slot, { heartbeat: this.#heartbeat(slot), lost })
+    delivery.lost.addEventListener('abort', lost, { once: true })
+    if (delivery.lost.aborted) lost()
+    return slot
+  }
+
+  /** Lets the delivery wait for its turn in the order of its key. */
+  queue(slot: DeliverySlot): void {
+    if (slot.state === 'gone') return
+    if (!this.#settings.inOrder || this.#lanes.enter(slot)) this.#ready(slot)
+  }
+
+  /** Lets the delivery wait here before its turn comes again; later ones of its key wait behind it. */
+  postpone(slot: DeliverySlot, delayMs: number, then: () => void = () => this.runAgain(slot)): void {
+    slot.state = 'retrying'
+    slot.timer = setTimeout(then, delayMs)
+  }
+
+  runAgain(slot: DeliverySlot): void {
+    slot.state = 'waiting'
+    this.#ready(slot)
+  }
+
+  /** The lease needs no extension while a transaction holds the message. */
+  pauseHeartbeat(slot: DeliverySlot, isPaused: boolean): void {
+    const heartbeat = this.#slots.get(slot)?.heartbeat
+    if (heartbeat !== undefined) heartbeat.isPaused = isPaused
+  }
+
+  stopHeartbeat(slot: DeliverySlot): void {
+    this.#slots.get(slot)?.heartbeat?.stop()
+  }
+
+  /** The deliveries of the same key that wait behind this one. */
+  behind(slot: DeliverySlot): readonly DeliverySlot[] {
+    return this.#lanes.behind(slot)
+  }
+
+  /** The delivery is settled or lost: the next one of its key may run. */
+  leave(slot: DeliverySlot): void {
+    const held = this.#slots.get(slot)
+    if (held === undefined) return
+    this.#slots.delete(slot)
+    slot.state = 'gone'
+    clearTimeout(slot.timer)
+    held.heartbeat?.stop()
+    slot.delivery.lost.removeEventListener('abort', held.lost)
+    const next = this.#lanes.leave(slot)
+    if (next !== undefined) this.#ready(next)
+    for (const wake of this.#waiters) wake()
+  }
+
+  /** Waits until `condition` holds; it is asked again whenever a delivery leaves, and by `wake`. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#waiters.add(resolve)
+      await promise
+      this.#waiters.delete(resolve)
+    }
+  }
+
+  wake(): void {
+    for (const wake of this.#waiters) wake()
+  }
+
+  #lose(slot: DeliverySlot): void {
+    if (slot.isSettled || slot.state === 'gone') return
+    this.#settings.log.events.emit('lost', slot.about)
+    // What runs leaves when its handler has ended, so that nothing of its key runs beside it.
+    if (slot.state === 'running') this.stopHeartbeat(slot)
+    else this.leave(slot)
+  }
+
+  #heartbeat(slot: DeliverySlot): Heartbeat | undefined {
+    const { source, log } = this.#settings
+    const { leaseMs } = source.traits
+    if (leaseMs === undefined || slot.delivery.extend === undefined) return undefined
+    return new Heartbeat(
+      leaseMs,
+      async () => slot.delivery.extend?.(leaseMs),
+      (error) => log.events.emit('error', { error, source: source.name, message: slot.message }),
+    )
+  }
+}

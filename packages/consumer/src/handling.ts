@@ -1,0 +1,199 @@
+import type { HandledOutcome } from './consumer.ts'
+import type { ConsumerSettings } from './consumer-settings.ts'
+import { DedupChain, type DedupMarks } from './dedup-chain.ts'
+import type { DeliverySlot } from './delivery-slot.ts'
+import { isStopped, isUnavailable } from './failure-kind.ts'
+import type { Hand } from './hand.ts'
+import { HandlerCall } from './handler-call.ts'
+import { plainContext } from './handler-context.ts'
+import { InboxWork } from './inbox-work.ts'
+import { PlainWork } from './plain-work.ts'
+import { SettlingWork } from './settling-work.ts'
+import type { Work, WorkResult } from './work.ts'
+
+/** What handling a delivery has come to. */
+export type Verdict =
+  | { readonly kind: 'handled'; readonly outcome: HandledOutcome; readonly durationMs: number }
+  | { readonly kind: 'in-flight'; readonly retryAfterMs: number }
+  | {
+      readonly kind: 'failed'
+      readonly error: unknown
+      readonly startedAt: number
+      readonly marks?: DedupMarks | undefined
+    }
+  | { readonly kind: 'lost' }
+
+/** How soon a message is tried again that the inbox reports as in flight. */
+const IN_FLIGHT_RETRY_MS = 1000
+
+/**
+ * Handles deliveries: accept (at most once), dedup, work, dedup mark. What follows from the verdict is the conclusion's.
+ */
+export class Handling {
+  readonly #settings: ConsumerSettings
+  readonly #hand: Hand
+  readonly #conclude: (slot: DeliverySlot, verdict: Verdict) => Promise<void>
+  readonly #stopping: AbortSignal
+  readonly #dedup: DedupChain
+  readonly #work: Work
+
+  constructor(
+    settings: ConsumerSettings,
+    hand: Hand,
+    conclude: (slot: DeliverySlot, verdict: Verdict) => Promise<void>,
+    stopping: AbortSignal,
+  ) {
+    this.#stopping = stopping
+    this.#settings = settings
+    this.#hand = hand
+    this.#conclude = conclude
+    this.#dedup = new DedupChain(settings)
+    this.#work = workOf(settings, hand)
+  }
+
+  /**
+   * Handles and concludes one delivery.
+   *
+   * @param returned is called when the handler has returned, at the end at the latest.
+   */
+  async one(slot: DeliverySlot, returned: () => void = () => undefined): Promise<void> {
+    const call = this.#begin([slot])
+    const prepared = await this.#prepare(slot, call)
+    const verdict =
+      'kind' in prepared
+        ? prepared
+        : await this.#verdict(prepared, call, () => this.#work.alone(slot, call, returned))
+    this.#end([slot], call)
+    returned()
+    await this.#conclude(slot, verdict)
+  }
+
+  /** Handles and concludes several deliveries together; if that fails because of one of them, one by one. */
+  async several(slots: readonly DeliverySlot[], returned: () => void): Promise<void> {
+    const call = this.#begin(slots)
+    const prepared = await Promise.all(slots.map((slot) => this.#prepare(slot, call)))
+    const concluded = prepared.map(async (found, n) => {
+      if ('kind' in found) await this.#conclude(slots[n]!, found)
+    })
+    const fresh = prepared.filter((found) => !('kind' in found)) as readonly Prepared[]
+    const working = fresh.map(({ slot }) => slot)
+    const results = working.length === 0 ? [] : this.#work.together(working, call, returned)
+    const verdicts = fresh.map((one, n) => this.#verdict(one, call, () => results[n]!))
+    if (this.#work.isAllOrNothing && fresh.length > 1 && mayBlameOneMessage(await verdicts[0])) {
+      for (const verdict of verdicts) await releaseMarks(await verdict)
+      this.#end(working, call)
+      for (const slot of working) {
+        if (!this.#stopping.aborted) await this.one(slot)
+        else
+          await this.#conclude(slot, {
+            kind: 'failed',
+            error: this.#stopping.reason,
+            startedAt: call.startedAt,
+          })
+      }
+    } else {
+      await Promise.all(
+        fresh.map(async ({ slot }, n) => {
+          const verdict = await verdicts[n]!
+          this.#leaveCall(slot)
+          await this.#conclude(slot, verdict)
+        }),
+      )
+    }
+    await Promise.all(concluded)
+    this.#end(slots, call)
+    returned()
+  }
+
+  #begin(slots: readonly DeliverySlot[]): HandlerCall {
+    const call = new HandlerCall(slots, this.#settings.handleTimeoutMs)
+    for (const slot of slots) {
+      slot.state = 'running'
+      slot.call = call
+      // Where the library hides its connection, work that was given up may still run.
+      call.givenUp.addEventListener('abort', () => this.#hand.pauseHeartbeat(slot, true), { once: true })
+    }
+    return call
+  }
+
+  #end(slots: readonly DeliverySlot[], call: HandlerCall): void {
+    call.end()
+    for (const slot of slots) if (slot.call === call) this.#leaveCall(slot)
+  }
+
+  #leaveCall(slot: DeliverySlot): void {
+    slot.call = undefined
+    this.#hand.pauseHeartbeat(slot, false)
+  }
+
+  /** The steps before the handler. @returns a verdict if the handler is not to be called. */
+  async #prepare(slot: DeliverySlot, call: HandlerCall): Promise<Prepared | Verdict> {
+    const { work, name, keyOf, log, source } = this.#settings
+    let marks: DedupMarks | undefined
+    try {
+      if (work.kind !== 'inbox') plainContext(slot, { name, keyOf })
+      const failed = (error: unknown): void =>
+        log.events.emit('error', { error, source: source.name, message: slot.message })
+      const found = await this.#dedup.begin(slot.message, failed)
+      if (found.status === 'in-flight') return { kind: 'in-flight', retryAfterMs: found.retryAfterMs }
+      if (found.status === 'done') {
+        return { kind: 'handled', outcome: 'duplicate', durationMs: call.durationMs }
+      }
+      marks = found.marks
+      if (work.kind === 'none' && work.atMostOnce) {
+        await slot.delivery.accept()
+        if (!slot.isLost) slot.isSettled = true
+        this.#hand.stopHeartbeat(slot)
+      }
+      if (call.givenUp.aborted) throw call.givenUp.reason
+      if (!slot.isLost) return { slot, marks }
+      await marks.release()
+      return { kind: 'lost' }
+    } catch (error) {
+      return { kind: 'failed', error, startedAt: call.startedAt, marks }
+    }
+  }
+
+  async #verdict(
+    { slot, marks }: Prepared,
+    call: HandlerCall,
+    work: () => Promise<WorkResult>,
+  ): Promise<Verdict> {
+    try {
+      const { outcome, elapsedMs } = await work()
+      if (outcome === 'in-flight') {
+        await marks.release()
+        return { kind: 'in-flight', retryAfterMs: IN_FLIGHT_RETRY_MS }
+      }
+      await marks.complete()
+      return { kind: 'handled', outcome, durationMs: elapsedMs ?? call.durationMs }
+    } catch (error) {
+      if (!slot.isExpired) return { kind: 'failed', error, startedAt: call.startedAt, marks }
+      await marks.release()
+      return { kind: 'lost' }
+    }
+  }
+}
+
+/** A delivery for the handler, with its marks in the dedup stores. */
+interface Prepared {
+  readonly slot: DeliverySlot
+  readonly marks: DedupMarks
+}
+
+function workOf(settings: ConsumerSettings, hand: Hand): Work {
+  const { work } = settings
+  if (work.kind === 'inbox') return new InboxWork(work, settings)
+  if (work.kind === 'database') return new SettlingWork(work, settings, hand)
+  return new PlainWork(work, settings)
+}
+
+/** Returns whether one message of the batch may be the reason that all have failed. */
+function mayBlameOneMessage(verdict: Verdict | undefined): boolean {
+  if (verdict?.kind === 'lost') return true
+  return verdict?.kind === 'failed' && !isUnavailable(verdict.error) && !isStopped(verdict.error)
+}
+
+async function releaseMarks(verdict: Verdict): Promise<void> {
+  if (verdict.kind === 'failed') await verdict.marks?.release()
+}

@@ -1,0 +1,105 @@
+import type { Delivery, OpenSource } from '@txbox/core'
+import type { ConsumerSettings } from './consumer-settings.ts'
+import type { Hand } from './hand.ts'
+import { Outage } from './outage.ts'
+import { wait } from './wait.ts'
+
+/** A source that was open for this long worked: its next failure is the first again. */
+const WORKED_MS = 10_000
+
+/** Keeps the source open, and receives as much as the hand has room for. */
+export class Intake {
+  readonly #settings: ConsumerSettings
+  readonly #hand: Hand
+  readonly #received: (delivery: Delivery) => void
+  readonly #isPaused: () => boolean
+  readonly #stopping = new AbortController()
+  readonly #outage = new Outage()
+  readonly #tried = Promise.withResolvers<void>()
+  #open: OpenSource | undefined
+  #running: Promise<void> | undefined
+
+  constructor(
+    settings: ConsumerSettings,
+    hand: Hand,
+    how: { received: (delivery: Delivery) => void; isPaused: () => boolean },
+  ) {
+    this.#settings = settings
+    this.#hand = hand
+    this.#received = how.received
+    this.#isPaused = how.isPaused
+  }
+
+  /** Resolves when the source is open, or could not be opened. */
+  async start(): Promise<void> {
+    this.#running ??= this.#run()
+    await this.#tried.promise
+  }
+
+  /** Receives no more. The source stays open for settlements. */
+  stopReceiving(): void {
+    this.#stopping.abort()
+    this.#tried.resolve()
+    this.#hand.wake()
+  }
+
+  /** Disconnects; what is not settled goes back. */
+  async close(): Promise<void> {
+    await this.#running
+    await this.#closeSource()
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      const openedAt = performance.now()
+      const broken = Promise.withResolvers<never>()
+      broken.promise.catch(() => undefined)
+      try {
+        const { source, prefetch } = this.#settings
+        this.#open = await source.open({ prefetch, failed: (error) => broken.reject(error) })
+        this.#tried.resolve()
+        await Promise.race([this.#receive(this.#open, openedAt), broken.promise])
+      } catch (error) {
+        if (signal.aborted) return
+        await this.#failed(error, openedAt)
+      }
+    }
+  }
+
+  async #receive(open: OpenSource, openedAt: number): Promise<void> {
+    const { signal } = this.#stopping
+    // After a failure another run receives, and this one must end.
+    const isCurrent = (): boolean => this.#open === open && !signal.aborted
+    while (isCurrent()) {
+      await this.#hand.until(() => !isCurrent() || (this.#hand.room > 0 && !this.#isPaused()))
+      if (!isCurrent()) return
+      const deliveries = await open.receive(this.#hand.room, { signal })
+      for (const delivery of deliveries) this.#received(delivery)
+      if (deliveries.length > 0) this.#outage.succeeded(openedAt)
+    }
+  }
+
+  /** Waits until the source may be opened again. */
+  async #failed(error: unknown, openedAt: number): Promise<void> {
+    const { signal } = this.#stopping
+    const { source, log } = this.#settings
+    if (performance.now() - openedAt > WORKED_MS) this.#outage.succeeded(openedAt)
+    const { retryInMs } = this.#outage.failed(performance.now())
+    log.events.emit('unavailable', { source: source.name, error, retryInMs })
+    this.#tried.resolve()
+    await this.#closeSource()
+    await wait(retryInMs, signal)
+  }
+
+  async #closeSource(): Promise<void> {
+    const open = this.#open
+    this.#open = undefined
+    this.#hand.wake()
+    try {
+      await open?.close()
+    } catch (error) {
+      this.#settings.log.events.emit('error', { error, source: this.#settings.source.name })
+    }
+  }
+}

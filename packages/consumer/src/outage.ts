@@ -1,0 +1,37 @@
+import { exponentialBackoff } from '@txbox/core'
+
+const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 30_000, attempts: 1000 })
+
+/** The pauses while something that all messages need cannot be reached: 0.1 s at first, up to 30 s. */
+export class Outage {
+  #failures = 0
+  #failedAt = -Infinity
+  #until = -Infinity
+
+  /**
+   * @param startedAt when the attempt began: an attempt that began before the latest failure is part of that failure.
+   * @returns the time in milliseconds until the next attempt, and whether this is another failure.
+   */
+  failed(
+    startedAt: number,
+    now = performance.now(),
+  ): { readonly retryInMs: number; readonly isNew: boolean } {
+    const isNew = startedAt > this.#failedAt
+    if (isNew) {
+      this.#failures += 1
+      this.#failedAt = now
+      this.#until = now + PAUSES.delayMs(Math.min(this.#failures, 20), Math.random)
+    }
+    return { retryInMs: Math.max(0, this.#until - now), isNew }
+  }
+
+  /** @param startedAt when the attempt began: a success that began before the latest failure proves nothing. */
+  succeeded(startedAt: number): void {
+    if (startedAt > this.#failedAt) this.#failures = 0
+  }
+
+  /** The time in milliseconds until the next attempt. */
+  waitMs(now = performance.now()): number {
+    return Math.max(0, this.#until - now)
+  }
+}

@@ -1,0 +1,32 @@
+import type { InboxMessage } from '@txbox/core'
+
+/** The maximum number of messages that are remembered. */
+const MAX_MESSAGES = 10_000
+
+/**
+ * Remembers how often the messages that went back to the source had been delivered. The source's own count, if there is
+ * one, does not include the attempts that were made here without the broker.
+ */
+export class RememberedDeliveries {
+  readonly #deliveries = new Map<string, number>()
+
+  remember(message: InboxMessage, deliveries: number): void {
+    const name = nameOf(message)
+    this.#deliveries.delete(name)
+    this.#deliveries.set(name, deliveries)
+    const [oldest] = this.#deliveries.keys()
+    if (this.#deliveries.size > MAX_MESSAGES && oldest !== undefined) this.#deliveries.delete(oldest)
+  }
+
+  of(message: InboxMessage): number {
+    return this.#deliveries.get(nameOf(message)) ?? 0
+  }
+
+  forget(message: InboxMessage): void {
+    this.#deliveries.delete(nameOf(message))
+  }
+}
+
+function nameOf({ source, id }: InboxMessage): string {
+  return JSON.stringify([source, id])
+}

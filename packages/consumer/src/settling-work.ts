@@ -1,0 +1,111 @@
+import { exponentialBackoff, isTxboxError, type ConnectedDatabase, type ConnectedPorts } from '@txbox/core'
+import type { Guard } from './consumer.ts'
+import type { ConsumerSettings } from './consumer-settings.ts'
+import type { DeliverySlot } from './delivery-slot.ts'
+import { guarded } from './guarded.ts'
+import type { Hand } from './hand.ts'
+import type { HandlerCall } from './handler-call.ts'
+import { consumerContext, plainContext } from './handler-context.ts'
+import { wait } from './wait.ts'
+import { STALE, outcomeOf, type Work, type WorkResult } from './work.ts'
+
+/** How often a transaction is begun that the database asks to run again. */
+const ATTEMPTS = 5
+const PAUSES = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: ATTEMPTS })
+
+type Handler = (tx: unknown, message: unknown, context: unknown) => unknown
+
+/**
+ * Effect once without a claim: the first statement of the handler's transaction settles the delivery, so that of two
+ * consumers that hold the message only one commits.
+ */
+export class SettlingWork implements Work {
+  readonly isAllOrNothing = true
+  readonly #database: ConnectedDatabase<unknown>
+  readonly #ports: ConnectedPorts
+  readonly #guard: Guard<unknown> | undefined
+  readonly #settings: ConsumerSettings
+  readonly #hand: Hand
+  readonly #handler: Handler
+
+  constructor(
+    {
+      database,
+      ports,
+      guard,
+    }: {
+      database: ConnectedDatabase<unknown>
+      ports: ConnectedPorts
+      guard: Guard<unknown> | undefined
+    },
+    settings: ConsumerSettings,
+    hand: Hand,
+  ) {
+    this.#database = database
+    this.#ports = ports
+    this.#guard = guard
+    this.#settings = settings
+    this.#hand = hand
+    this.#handler = settings.handler as unknown as Handler
+  }
+
+  async alone(slot: DeliverySlot, call: HandlerCall): Promise<WorkResult> {
+    const isBatch = this.#settings.batch !== undefined
+    const result = await this.#transact([slot], call, async (tx, attempt) => {
+      const { message } = slot
+      if ((await this.#guard?.(tx, message)) === 'stale') return STALE
+      const context = consumerContext(plainContext(slot, this.#settings, attempt), slot, call.signal)
+      return isBatch ? this.#handler(tx, [message], [context]) : this.#handler(tx, message, context)
+    })
+    return { outcome: outcomeOf(result) }
+  }
+
+  together(slots: readonly DeliverySlot[], call: HandlerCall): readonly Promise<WorkResult>[] {
+    const done = this.#transact(slots, call, (tx, attempt) => {
+      const messages = slots.map(({ message }) => message)
+      const contexts = slots.map((slot) =>
+        consumerContext(plainContext(slot, this.#settings, attempt), slot, call.signal),
+      )
+      return guarded(this.#guard, tx, { messages, contexts }, this.#handler)
+    })
+    return slots.map(async ({ message }): Promise<WorkResult> => {
+      return { outcome: (await done).has(message) ? 'stale' : 'processed' }
+    })
+  }
+
+  async #transact<R>(
+    slots: readonly DeliverySlot[],
+    call: HandlerCall,
+    work: (tx: unknown, attempt: number) => Promise<R>,
+  ): Promise<R> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const result = await this.#database.transact(
+          async (tx) => {
+            for (const slot of slots) await this.#settle(slot, tx)
+            return work(tx, attempt)
+          },
+          { signal: call.givenUp },
+        )
+        for (const slot of slots) slot.isSettled = true
+        return result
+      } catch (error) {
+        if (attempt === ATTEMPTS || call.givenUp.aborted || !this.#ports.isConflict(error)) throw error
+        await wait(PAUSES.delayMs(attempt, Math.random), call.givenUp)
+        call.givenUp.throwIfAborted()
+      } finally {
+        for (const slot of slots) this.#hand.pauseHeartbeat(slot, false)
+      }
+    }
+  }
+
+  async #settle(slot: DeliverySlot, tx: unknown): Promise<void> {
+    try {
+      await slot.delivery.settleIn?.(tx)
+    } catch (error) {
+      if (isTxboxError(error) && error.code === 'TXBOX_RECEIPT_EXPIRED') slot.isExpired = true
+      throw error
+    }
+    this.#hand.pauseHeartbeat(slot, true)
+  }
+}

@@ -1,0 +1,39 @@
+import type { AnyMessage } from './messages.ts'
+
+/** The delivery that a handler handles. */
+export interface InboxContext {
+  readonly consumer: string
+  /** The text of the key, as in the outcome. */
+  readonly key: string
+  /**
+   * The same for every delivery of one message to one consumer, and different for all others: 64 hexadecimal digits.
+   */
+  readonly idempotencyKey: string
+  /** The number of the attempt within this call of `run`; always 1 in `process`. */
+  readonly attempt: number
+  /** The `signal` that was passed to `run`; never aborted in `process`. */
+  readonly signal: AbortSignal
+}
+
+/** The outcome of one message, as far as a consumer needs it. */
+export type RunOutcome<R = unknown> =
+  | { readonly status: 'processed'; readonly key: string; readonly result: R }
+  | { readonly status: 'duplicate' | 'in-flight' | 'too-old'; readonly key: string }
+
+/** What a consumer needs of an inbox: a handler that runs once for each message, in a transaction that commits with the claim. */
+export interface RunsMessages<Tx, M extends AnyMessage = AnyMessage> {
+  /** The name of the consumer. */
+  readonly consumer: string
+  /** Handles one message in a new transaction, and commits. Aborting `signal` rolls back. */
+  run<N extends M, R>(
+    message: N,
+    fn: (tx: Tx, message: N, context: InboxContext) => Promise<R> | R,
+    options?: { signal?: AbortSignal | undefined },
+  ): Promise<RunOutcome<R>>
+  /** Handles the new ones of several messages together in a new transaction, and commits. Aborting `signal` rolls back. */
+  runBatch<N extends M, R>(
+    messages: readonly N[],
+    fn: (tx: Tx, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
+    options?: { signal?: AbortSignal | undefined },
+  ): Promise<{ outcomes: readonly RunOutcome<undefined>[]; result?: R }>
+}

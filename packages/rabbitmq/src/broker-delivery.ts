@@ -1,0 +1,87 @@
+import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/core'
+import type { ConsumeMessage } from 'amqplib'
+import { fromRabbitmq } from './from-rabbitmq.ts'
+
+/** How a delivery is settled on its channel. */
+export type Settlement = 'ack' | 'reject' | 'requeue' | 'requeue-uncounted'
+
+/** The header with the ordering key, as the publisher writes it. */
+const KEY_HEADER = 'txbox-key'
+
+/** How often a quorum queue has delivered the message before. */
+const COUNT_HEADER = 'x-delivery-count'
+
+/** A delivery of one channel, which is lost when the channel ends. */
+export class BrokerDelivery<P> implements Delivery<P> {
+  readonly message: InboxMessage<P>
+  readonly undecodable?: unknown
+  readonly key: string | undefined
+  readonly deliveries: number
+  readonly #raw: ConsumeMessage
+  readonly #lost = new AbortController()
+  readonly #settle: (delivery: BrokerDelivery<P>, how: Settlement) => Promise<void>
+  #settled: Promise<void> | undefined
+
+  constructor(raw: ConsumeMessage, settle: (delivery: BrokerDelivery<P>, how: Settlement) => Promise<void>) {
+    this.#raw = raw
+    this.#settle = settle
+    try {
+      this.message = fromRabbitmq<P>(raw)
+    } catch (error) {
+      this.message = readable<P>(raw)
+      this.undecodable = error ?? new InvalidMessageError('The delivery cannot be decoded.')
+    }
+    const headers = raw.properties.headers ?? {}
+    const key: unknown = headers[KEY_HEADER]
+    this.key = typeof key === 'string' && key !== '' ? key : undefined
+    const earlier = Number(headers[COUNT_HEADER])
+    const counted = Number.isSafeInteger(earlier) && earlier > 0 ? earlier + 1 : 1
+    this.deliveries = Math.max(counted, raw.fields.redelivered ? 2 : 1)
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  get raw(): ConsumeMessage {
+    return this.#raw
+  }
+
+  accept(): Promise<void> {
+    return this.#once('ack')
+  }
+
+  retry({ counted }: { counted: boolean }): Promise<void> {
+    return this.#once(counted ? 'requeue' : 'requeue-uncounted')
+  }
+
+  reject(): Promise<void> {
+    return this.#once('reject')
+  }
+
+  /** The channel has ended, and the broker has taken the delivery back. */
+  lose(reason: unknown): void {
+    this.#lost.abort(reason)
+  }
+
+  #once(how: Settlement): Promise<void> {
+    // A tag of an earlier channel would settle another message, or close the channel.
+    if (this.lost.aborted) return Promise.resolve()
+    this.#settled ??= this.#settle(this, how)
+    return this.#settled
+  }
+}
+
+/** What can be read of a delivery that cannot be decoded: the payload is the body as it came. */
+function readable<P>({ content, properties }: ConsumeMessage): InboxMessage<P> {
+  const id: unknown = properties.messageId
+  const headers = Object.entries(properties.headers ?? {}).filter(
+    (header): header is [string, string] => typeof header[1] === 'string',
+  )
+  const payload: unknown = new Uint8Array(content.buffer, content.byteOffset, content.byteLength)
+  return {
+    id: typeof id === 'string' ? id : '',
+    headers: Object.fromEntries(headers),
+    payload: payload as P,
+  }
+}

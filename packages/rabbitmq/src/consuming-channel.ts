@@ -1,0 +1,160 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/core'
+import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
+import { BrokerDelivery, type Settlement } from './broker-delivery.ts'
+import { reasonOf } from './reason-of.ts'
+
+/** How long each step of closing may take, in milliseconds. */
+const CLOSE_TIMEOUT_MS = 2000
+
+/**
+ * One subscription of a queue, with its channel and connection. It never reconnects: after a failure the source opens
+ * another one.
+ */
+export class ConsumingChannel<P> implements OpenSource<P> {
+  readonly #model: ChannelModel
+  readonly #channel: Channel
+  readonly #name: string
+  readonly #prefetch: number
+  readonly #failed: (error: unknown) => void
+  readonly #lifetime: AbortController
+  /** Received and not yet handed out; the broker sends no more than the prefetch. */
+  readonly #buffer: BrokerDelivery<P>[] = []
+  readonly #unsettled = new Set<BrokerDelivery<P>>()
+  #consumerTag: string | undefined
+  #wake = Promise.withResolvers<void>()
+  #failure: unknown
+  #isClosing = false
+  #answer: Promise<void> | undefined
+
+  constructor(
+    model: ChannelModel,
+    channel: Channel,
+    how: { name: string; prefetch: number; failed: (error: unknown) => void; lifetime: AbortController },
+  ) {
+    this.#model = model
+    this.#channel = channel
+    this.#name = how.name
+    this.#prefetch = how.prefetch
+    this.#failed = how.failed
+    this.#lifetime = how.lifetime
+    for (const emitter of [model, channel]) {
+      emitter.on('error', (error: unknown) => this.#end(error))
+      emitter.on('close', (error: unknown) => this.#end(error))
+    }
+  }
+
+  /** Subscribes to the queue. */
+  async consume(queue: string): Promise<void> {
+    await this.#channel.prefetch(this.#prefetch)
+    const { consumerTag } = await this.#channel.consume(queue, (raw) => this.#received(raw))
+    this.#consumerTag = consumerTag
+  }
+
+  async receive(limit: number, { signal }: { signal: AbortSignal }): Promise<readonly Delivery<P>[]> {
+    const wake = (): void => this.#wake.resolve()
+    signal.addEventListener('abort', wake)
+    try {
+      for (;;) {
+        if (this.#failure !== undefined) throw this.#failure
+        if (signal.aborted) return []
+        if (this.#buffer.length > 0) return this.#buffer.splice(0, limit)
+        await this.#wake.promise
+        this.#wake = Promise.withResolvers()
+      }
+    } finally {
+      signal.removeEventListener('abort', wake)
+    }
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isClosing && this.#failure === undefined) {
+      this.#isClosing = true
+      await Promise.race([this.#giveBackAll(), pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+      const gone = new Promise<void>((resolve) => void this.#model.once('close', () => resolve()))
+      this.#model.close().catch(() => undefined)
+      await Promise.race([gone, pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+    }
+    this.#end(undefined)
+    this.#lifetime.abort()
+  }
+
+  async #giveBackAll(): Promise<void> {
+    try {
+      if (this.#consumerTag !== undefined) await this.#channel.cancel(this.#consumerTag)
+      // Not counted, as far as the broker tells nack from reject.
+      if (this.#unsettled.size > 0) this.#channel.nackAll(true)
+      this.#lose(new BrokerUnavailableError(`The consumer of ${this.#name} disconnects.`))
+      await this.#channel.close()
+    } catch {
+      // The channel has ended meanwhile, which gives everything back too.
+    }
+  }
+
+  #received(raw: ConsumeMessage | null): void {
+    if (raw === null) {
+      this.#end(
+        new Error('the broker has cancelled the subscription, for example because the queue was deleted'),
+      )
+      return
+    }
+    const delivery = new BrokerDelivery<P>(raw, (one, how) => this.#settle(one, how))
+    this.#unsettled.add(delivery)
+    this.#buffer.push(delivery)
+    this.#wake.resolve()
+  }
+
+  async #settle(delivery: BrokerDelivery<P>, how: Settlement): Promise<void> {
+    this.#unsettled.delete(delivery)
+    try {
+      if (how === 'ack') this.#channel.ack(delivery.raw)
+      else if (how === 'requeue-uncounted') this.#channel.nack(delivery.raw, false, true)
+      else this.#channel.reject(delivery.raw, how === 'requeue')
+    } catch (error) {
+      // The client knows before its events that the channel has ended.
+      this.#end(error)
+      delivery.lose(this.#failure)
+      return
+    }
+    await this.#answered(delivery)
+  }
+
+  /**
+   * Waits until the broker has processed what was sent: it answers no settlement, but answers requests of a channel in
+   * order. The settlements of one turn of the event loop share a request.
+   */
+  async #answered(delivery: BrokerDelivery<P>): Promise<void> {
+    this.#answer ??= new Promise((resolve, reject) => {
+      setImmediate(() => {
+        this.#answer = undefined
+        // The client throws on a channel that has ended.
+        void (async () => this.#channel.prefetch(this.#prefetch))().then(() => resolve(), reject)
+      })
+    })
+    try {
+      await this.#answer
+    } catch (error) {
+      this.#end(error)
+      // The broker may not have received the settlement.
+      delivery.lose(this.#failure)
+    }
+  }
+
+  #end(cause: unknown): void {
+    if (this.#failure !== undefined) return
+    const why = cause === undefined || cause === null ? 'it was closed' : reasonOf(cause)
+    this.#failure = new BrokerUnavailableError(`The connection to ${this.#name} broke: ${why}.`, { cause })
+    this.#lose(this.#failure)
+    this.#wake.resolve()
+    if (this.#isClosing) return
+    this.#failed(this.#failure)
+    // If only the channel failed, its connection is of no use either.
+    this.#lifetime.abort()
+  }
+
+  #lose(reason: unknown): void {
+    this.#buffer.length = 0
+    for (const delivery of this.#unsettled) delivery.lose(reason)
+    this.#unsettled.clear()
+  }
+}

@@ -1,0 +1,179 @@
+import { BrokerUnavailableError, type OpenSource, type Source, type SourceTraits } from '@txbox/core'
+import { OptionChecker, oneLine } from '@txbox/core/internal'
+import type { Channel, ChannelModel } from 'amqplib'
+import { brokerAddress, type BrokerAddress } from './broker-address.ts'
+import { connectBroker, type ConnectSettings } from './connect-broker.ts'
+import { ConsumingChannel } from './consuming-channel.ts'
+import { reasonOf, replyCodeOf } from './reason-of.ts'
+import { tlsSettings, type RabbitmqTlsOptions } from './tls-settings.ts'
+
+/** The queue of a source, which is created if it does not exist. */
+export interface RabbitmqQueueDeclaration {
+  /**
+   * `'quorum'` counts deliveries across processes, so that a message that ends its consumer's process becomes a dead
+   * letter in the end.
+   */
+  type: 'quorum' | 'classic'
+  /**
+   * The exchange that rejected messages go to. It must exist, and lead to a queue. A quorum queue keeps a rejected message
+   * until the other queue has confirmed it, and refuses new messages instead of dropping old ones when it is full.
+   */
+  deadLetterExchange?: string | undefined
+  /** One consumer at a time receives, in the order of the queue. @default false */
+  singleActiveConsumer?: boolean | undefined
+  /**
+   * The broker's own limit of redeliveries of a quorum queue, after which it makes a dead letter, 1 to 1,000,000; without
+   * a dead letter exchange the broker drops the message. Keep it above the attempts of the consumer.
+   *
+   * @default the broker's: no limit before RabbitMQ 4, and 20 from 4.0
+   */
+  deliveryLimit?: number | undefined
+}
+
+export interface RabbitmqSourceOptions {
+  /**
+   * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client belong into the
+   * query, such as `?heartbeat=20` (seconds).
+   */
+  url: string
+  /** Certificates, if the broker's is from a private authority, or if the broker asks for one. For `amqps://` only. */
+  tls?: RabbitmqTlsOptions | undefined
+  /** The queue to consume, 1 to 255 bytes. */
+  queue: string
+  /** Creates the queue as durable if it does not exist. @default the queue must exist */
+  declare?: RabbitmqQueueDeclaration | undefined
+  /** Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy. @default whether `declare` names one */
+  keepsRejected?: boolean | undefined
+  /** Whether this is a quorum queue, which counts deliveries. @default whether `declare` says so */
+  countsDeliveries?: boolean | undefined
+  /** How long connecting may take, in ms. 10 ms to an hour. @default 10_000 */
+  connectTimeoutMs?: number | undefined
+}
+
+/**
+ * Takes deliveries from a RabbitMQ queue. Messages are converted as by `fromRabbitmq`; the ordering key is the header
+ * `txbox-key`, as `rabbitmqPublisher` writes it.
+ *
+ * The consumer keeps a delivery in hand while it waits for a retry. A counted retry that goes back is a `basic.reject`
+ * with requeue, and an uncounted one a `basic.nack`: RabbitMQ 4.3 tells them apart, and earlier versions count both. The
+ * broker closes the channel of a consumer that keeps a delivery longer than its `consumer_timeout` (30 minutes).
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option.
+ */
+export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Source<P> {
+  const check = new OptionChecker('rabbitmqSource', options).known(
+    'url',
+    'tls',
+    'queue',
+    'declare',
+    'keepsRejected',
+    'countsDeliveries',
+    'connectTimeoutMs',
+  )
+  const queue = check.text('queue', { max: 255 })
+  if (Buffer.byteLength(queue) > 255) throw check.wrong('queue', 'text of at most 255 bytes in UTF-8')
+  const declared = declarationOf(options.declare)
+  const settings: ConnectSettings = {
+    address: brokerAddress(check),
+    tls: tlsSettings(check, options.tls),
+    connectTimeoutMs: check.milliseconds('connectTimeoutMs', { min: 10, max: 3_600_000, default: 10_000 }),
+  }
+  return new RabbitmqSource<P>(settings, queue, declared, {
+    delays: false,
+    countsDeliveries: check.flag('countsDeliveries', declared?.['x-queue-type'] === 'quorum'),
+    keepsRejected: check.flag('keepsRejected', declared?.['x-dead-letter-exchange'] !== undefined),
+    ordersKeys: false,
+    settlesInTransaction: false,
+    leaseMs: undefined,
+  })
+}
+
+type QueueArguments = Readonly<Record<string, string | number | boolean>>
+
+function declarationOf(declare: RabbitmqQueueDeclaration | undefined): QueueArguments | undefined {
+  if (declare === undefined) return undefined
+  const check = new OptionChecker("rabbitmqSource, option 'declare'", declare).known(
+    'type',
+    'deadLetterExchange',
+    'singleActiveConsumer',
+    'deliveryLimit',
+  )
+  const type = check.oneOf('type', ['quorum', 'classic'], '' as 'quorum')
+  const exchange =
+    declare.deadLetterExchange === undefined ? undefined : check.text('deadLetterExchange', { max: 255 })
+  const isQuorum = type === 'quorum'
+  if (!isQuorum && declare.deliveryLimit !== undefined) {
+    throw check.wrong('deliveryLimit', 'absent with a classic queue')
+  }
+  return {
+    'x-queue-type': type,
+    ...(exchange === undefined ? {} : { 'x-dead-letter-exchange': exchange }),
+    ...(exchange === undefined || !isQuorum
+      ? {}
+      : { 'x-dead-letter-strategy': 'at-least-once', 'x-overflow': 'reject-publish' }),
+    ...(check.flag('singleActiveConsumer', false) ? { 'x-single-active-consumer': true } : {}),
+    ...(declare.deliveryLimit === undefined
+      ? {}
+      : { 'x-delivery-limit': check.integer('deliveryLimit', { min: 1, max: 1_000_000, default: 1 }) }),
+  }
+}
+
+class RabbitmqSource<P> implements Source<P> {
+  readonly name: string
+  readonly traits: SourceTraits
+  readonly #settings: ConnectSettings
+  readonly #queue: string
+  readonly #declared: QueueArguments | undefined
+
+  constructor(
+    settings: ConnectSettings,
+    queue: string,
+    declared: QueueArguments | undefined,
+    traits: SourceTraits,
+  ) {
+    this.#settings = settings
+    this.#queue = queue
+    this.#declared = declared
+    this.traits = traits
+    this.name = `rabbitmq ${oneLine(queue)}`
+  }
+
+  async open(how: { prefetch: number; failed: (error: unknown) => void }): Promise<OpenSource<P>> {
+    const lifetime = new AbortController()
+    const { address } = this.#settings
+    const name = `queue '${oneLine(this.#queue)}' of RabbitMQ at ${address.name}`
+    const socket = { clientProperties: { connection_name: `txbox consumer of ${this.#queue}` } }
+    return connectBroker(this.#settings, lifetime, socket, async (model) => {
+      // A failure while the queue is prepared rejects the calls below, too.
+      model.on('error', () => undefined)
+      const channel = await model.createChannel()
+      channel.on('error', () => undefined)
+      try {
+        return await this.#subscribe(model, channel, { ...how, name, lifetime })
+      } catch (error) {
+        throw replyCodeOf(error) === undefined ? error : refused(address, name, error)
+      }
+    })
+  }
+
+  async #subscribe(
+    model: ChannelModel,
+    channel: Channel,
+    how: { prefetch: number; failed: (error: unknown) => void; name: string; lifetime: AbortController },
+  ): Promise<OpenSource<P>> {
+    if (this.#declared !== undefined) {
+      await channel.assertQueue(this.#queue, { durable: true, arguments: this.#declared })
+    }
+    const open = new ConsumingChannel<P>(model, channel, how)
+    await open.consume(this.#queue)
+    return open
+  }
+}
+
+function refused(address: BrokerAddress, name: string, error: unknown): BrokerUnavailableError {
+  return new BrokerUnavailableError(
+    `RabbitMQ at ${address.name} does not let this consumer use the ${name}: ${reasonOf(error)}. Create the queue, or let the ` +
+      "option 'declare' create it as it is.",
+    { cause: error },
+  )
+}

@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { PermanentError, createConsumer, type Publisher } from '@txbox/consumer'
+import type { OutboxMessage, PublishResult } from '@txbox/core'
+import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
+import { MemorySource } from '../support/memory-source.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
+
+class RecordingPublisher implements Publisher {
+  readonly messages: OutboxMessage[] = []
+  answer: (n: number) => PublishResult | Promise<PublishResult> = () => ({ status: 'accepted' })
+
+  async publish(messages: readonly OutboxMessage[]): Promise<readonly PublishResult[]> {
+    this.messages.push(...messages)
+    return [await this.answer(this.messages.length)]
+  }
+}
+
+test('C10 a dead letter is published with headers, and the delivery accepted only after the confirm', async () => {
+  const source = new MemorySource({ keepsRejected: false })
+  const deadLetters = new RecordingPublisher()
+  const confirmed = Promise.withResolvers<PublishResult>()
+  deadLetters.answer = () => confirmed.promise
+  source.send('a', { key: 'k', payload: { total: 7 } })
+  const subject = await ConsumerUnderTest.started(
+    source,
+    () => Promise.reject(new PermanentError('no such order')),
+    { deadLetters },
+  )
+  await pass(60_000)
+  expect(source.settled).toEqual([])
+  confirmed.resolve({ status: 'accepted' })
+  await pass(0)
+  expect(source.settled).toEqual([{ id: 'a', how: 'accept' }])
+  const [letter] = deadLetters.messages
+  expect(letter).toMatchObject({
+    id: 'a',
+    topic: 'orders.dead-letters',
+    key: 'k',
+    contentType: 'application/json',
+  })
+  expect(letter?.json()).toEqual({ total: 7 })
+  expect(letter?.headers).toEqual({
+    'txbox-error': 'no such order',
+    'txbox-deliveries': '1',
+    'txbox-source': 'memory orders',
+  })
+  expect(subject.heard('dead-lettered').length).toBe(1)
+})
+
+test('C10 a publisher that fails or refuses: the delivery is not accepted, and the dead letter is published again', async () => {
+  const source = new MemorySource({ keepsRejected: false })
+  const deadLetters = new RecordingPublisher()
+  deadLetters.answer = (n) => {
+    if (n === 1) throw new Error('no connection')
+    if (n === 2) return { status: 'rejected', error: new Error('no queue'), retryable: true }
+    return { status: 'accepted' }
+  }
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, () => Promise.reject(new PermanentError('never')), {
+    deadLetters,
+  })
+  await pass(0)
+  expect(source.settled).toEqual([])
+  await pass(1000)
+  expect(source.settled).toEqual([{ id: 'a', how: 'accept' }])
+  expect(subject.runs.length).toBe(1)
+  expect(subject.heard('unavailable').length).toBe(2)
+})
+
+test('C10 C23 at stop a message whose dead letter was not accepted goes back, uncounted', async () => {
+  const source = new MemorySource({ keepsRejected: false })
+  const deadLetters = new RecordingPublisher()
+  deadLetters.answer = () => Promise.reject(new Error('no connection'))
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, () => Promise.reject(new PermanentError('never')), {
+    deadLetters,
+  })
+  await pass(5000)
+  const stopping = subject.consumer.stop()
+  await pass(10_000)
+  await stopping
+  expect(source.settled).toMatchObject([{ how: 'retry', counted: false }])
+  expect(subject.heard('dead-lettered')).toEqual([])
+})
+
+test('C10 where the source keeps nothing, deadLetters is required', () => {
+  const source = new MemorySource({ keepsRejected: false })
+  const options = { source, name: 'orders', handler: () => undefined }
+  expect(() => createConsumer(options)).toThrow(/deadLetters/)
+  expect(() => createConsumer({ ...options, delivery: 'at-most-once' })).not.toThrow()
+})
+
+test('options that exclude each other are refused at creation', () => {
+  const source = new MemorySource()
+  const options = { source, name: 'orders', handler: () => undefined }
+  for (const wrong of [
+    { concurrency: 0 },
+    { concurrency: 20, prefetch: 19 },
+    { holdMs: 900_001 },
+    { handleTimeoutMs: 99 },
+    { acknowledge: 'manual', delivery: 'at-most-once' },
+    { guard: async () => 'apply' },
+    { inbox: { consumer: 'x' } },
+    { database: {} },
+    { name: '' },
+    { batch: { maxSize: 0 } },
+    { misspelt: 1 },
+  ]) {
+    expect(() => createConsumer({ ...options, ...wrong } as never), JSON.stringify(wrong)).toThrow(
+      /createConsumer/,
+    )
+  }
+  const limited = new MemorySource({ maxDeliveries: 3 })
+  const retry = { attempts: 4, delayMs: () => 0 }
+  expect(() => createConsumer({ ...options, source: limited, retry })).toThrow(/1 to 3 attempts/)
+})
+
+test('C10 a retry policy that throws, or a publisher that throws at once, does not keep a delivery forever', async () => {
+  const source = new MemorySource({ keepsRejected: false })
+  let calls = 0
+  const deadLetters: Publisher = {
+    publish() {
+      calls += 1
+      if (calls === 1) throw new Error('broken publisher')
+      return Promise.resolve([{ status: 'accepted' }])
+    },
+  }
+  const retry = {
+    attempts: 2,
+    delayMs: () => {
+      throw new Error('broken policy')
+    },
+  }
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, () => Promise.reject(new Error('down')), {
+    deadLetters,
+    retry,
+  })
+  await pass(5000)
+  expect(subject.heard('error').map(({ error }) => String(error))).toEqual(['Error: broken policy'])
+  expect(source.left).toEqual([])
+  expect(calls).toBe(2)
+})

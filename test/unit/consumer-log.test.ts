@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { PermanentError, RetryLaterError, type Logger } from '@txbox/consumer'
+import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
+import { MemorySource } from '../support/memory-source.ts'
+import { until } from '../support/until.ts'
+
+function recordingLogger(): { logger: Logger; lines: { level: string; text: string; object: object }[] } {
+  const lines: { level: string; text: string; object: object }[] = []
+  const at =
+    (level: string) =>
+    (object: object, text: string): void =>
+      void lines.push({ level, text, object })
+  return { lines, logger: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } }
+}
+
+test.each([true, false])(
+  'C25 at start one line says whether deliveries are counted: %s',
+  async (countsDeliveries) => {
+    const { logger, lines } = recordingLogger()
+    const subject = await ConsumerUnderTest.started(new MemorySource({ countsDeliveries }), () => undefined, {
+      logger,
+    })
+    await subject.consumer.stop()
+    const warnings = lines.filter(({ level }) => level === 'warn').map(({ text }) => text)
+    expect(warnings).toEqual(
+      countsDeliveries ? [] : [expect.stringContaining('keeps no count of deliveries')],
+    )
+  },
+)
+
+test('C11 RetryLaterError is no warning; a failure is one, a dead letter an error, and no line has a payload', async () => {
+  const { logger, lines } = recordingLogger()
+  const source = new MemorySource()
+  const errors: Record<string, Error> = {
+    later: new RetryLaterError({ retryAfterMs: 60 }),
+    fails: new Error('failed'),
+    never: new PermanentError('never'),
+  }
+  for (const id of Object.keys(errors)) source.send(id, { payload: { secret: 'swordfish' } })
+  const subject = await ConsumerUnderTest.started(
+    source,
+    ({ id }, _context, run) => {
+      if (run === 1) throw errors[id]!
+    },
+    { logger, retry: { attempts: 5, delayMs: () => 1 } },
+  )
+  await until(
+    async () => subject.heard('handled').length === 2,
+    () => JSON.stringify(lines),
+  )
+  await subject.consumer.stop()
+  const levelOf = (text: RegExp): string[] =>
+    lines.filter((line) => text.test(line.text)).map(({ level }) => level)
+  expect(levelOf(/Message later is delivered again/)).toEqual(['debug'])
+  expect(levelOf(/Message fails is delivered again/)).toEqual(['warn'])
+  expect(levelOf(/Message never is a dead letter/)).toEqual(['error'])
+  expect(JSON.stringify(lines)).not.toContain('swordfish')
+})

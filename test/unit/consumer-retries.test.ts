@@ -1,0 +1,176 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { InvalidMessageError, PermanentError, RetryLaterError, exponentialBackoff } from '@txbox/consumer'
+import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
+import { MemorySource } from '../support/memory-source.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+/** Lets everything happen that is due within this time. */
+const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
+const every = (ms: number, attempts = 10) => ({ attempts, delayMs: () => ms })
+
+test('C1 a delivery is accepted after the handler has resolved, and not before', async () => {
+  const source = new MemorySource()
+  const done = Promise.withResolvers<void>()
+  await ConsumerUnderTest.started(source, () => done.promise)
+  source.send('a')
+  await pass(60_000)
+  expect(source.settled).toEqual([])
+  done.resolve()
+  await pass(0)
+  expect(source.settled).toEqual([{ id: 'a', how: 'accept' }])
+})
+
+test('C5 an undecodable delivery is a dead letter at once, and its neighbors continue', async () => {
+  const source = new MemorySource()
+  const error = new InvalidMessageError('not JSON')
+  for (const id of ['a', 'b', 'c']) source.send(id, id === 'b' ? { undecodable: error } : {})
+  const subject = await ConsumerUnderTest.started(source, () => undefined)
+  await pass(0)
+  expect(subject.ids).toEqual(['a', 'c'])
+  expect(source.rejected.map(({ id }) => id)).toEqual(['b'])
+  expect(subject.heard('dead-lettered')).toMatchObject([{ error, deliveries: 1, source: 'memory orders' }])
+  expect(source.left).toEqual([])
+})
+
+test.each([new PermanentError('never'), new InvalidMessageError('wrong')])(
+  'C10 %s makes a dead letter at the first attempt',
+  async (error) => {
+    const source = new MemorySource()
+    source.send('a')
+    const subject = await ConsumerUnderTest.started(source, () => {
+      throw error
+    })
+    await pass(0)
+    expect(source.settled).toEqual([{ id: 'a', how: 'reject', error }])
+    expect(subject.heard('dead-lettered').length).toBe(1)
+    expect(subject.runs.length).toBe(1)
+  },
+)
+
+test.each([true, false])(
+  'C10 C11 the delivery number attempts makes a dead letter, from hand; source with delays: %s',
+  async (delays) => {
+    const source = new MemorySource({ delays })
+    source.send('a')
+    const error = new Error('down')
+    const subject = await ConsumerUnderTest.started(source, () => Promise.reject(error), {
+      retry: every(1000, 4),
+    })
+    await pass(2999)
+    expect(subject.of('a').map(({ deliveries }) => deliveries)).toEqual([1, 2, 3])
+    await pass(1)
+    expect(subject.of('a').map(({ deliveries }) => deliveries)).toEqual([1, 2, 3, 4])
+    expect(source.rejected.map(({ id }) => id)).toEqual(['a'])
+    expect(subject.heard('retried')).toMatchObject(
+      [1, 2, 3].map((deliveries) => ({ deliveries, delayMs: 1000, error })),
+    )
+    await pass(60_000)
+    expect(subject.runs.length).toBe(4)
+  },
+)
+
+test('C10 attempts end also where the source keeps no count and delays are longer than holdMs', async () => {
+  const source = new MemorySource({ countsDeliveries: false })
+  source.send('a')
+  const retry = exponentialBackoff({ attempts: 8, minMs: 1000, maxMs: 60_000 })
+  const subject = await ConsumerUnderTest.started(source, () => Promise.reject(new Error('down')), {
+    retry,
+    holdMs: 3000,
+  })
+  await pass(300_000)
+  expect(subject.runs.length).toBe(8)
+  expect(source.rejected.length).toBe(1)
+})
+
+test('C11 a longer delay than holdMs waits in hand for holdMs, and goes back counted', async () => {
+  const source = new MemorySource()
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, () => Promise.reject(new Error('down')), {
+    retry: every(60_000),
+    holdMs: 10_000,
+  })
+  await pass(9999)
+  expect(subject.runs.length).toBe(1)
+  expect(source.settled).toEqual([])
+  await pass(1)
+  expect(source.settled).toMatchObject([{ how: 'retry', counted: true }])
+  expect(subject.of('a').map(({ deliveries }) => deliveries)).toEqual([1, 2])
+})
+
+test('C12 RetryLaterError up to localDelayMs is local: behind what waits, deliveries stay, the broker is not involved', async () => {
+  const source = new MemorySource()
+  for (const id of ['a', 'b', 'c']) source.send(id)
+  const subject = await ConsumerUnderTest.started(
+    source,
+    ({ id }, _, run) => {
+      if (id === 'a' && run <= 2) throw new RetryLaterError()
+    },
+    { concurrency: 1, prefetch: 10 },
+  )
+  await pass(0)
+  expect(subject.ids).toEqual(['a', 'b', 'c', 'a', 'a'])
+  expect(subject.of('a')).toMatchObject([0, 1, 2].map((localRetries) => ({ localRetries, deliveries: 1 })))
+  expect(source.how('a')).toEqual(['accept'])
+  expect(subject.heard('retried', 'a')).toMatchObject([{ local: true }, { local: true }])
+})
+
+test('C12 after localRetries the next attempt counts as a delivery', async () => {
+  const source = new MemorySource()
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(
+    source,
+    (_message, _context, run) => {
+      if (run <= 4) throw new RetryLaterError({ retryAfterMs: 20 })
+    },
+    { localRetries: 2 },
+  )
+  await pass(1000)
+  expect(subject.runs.map(({ deliveries, localRetries }) => [deliveries, localRetries])).toEqual([
+    [1, 0],
+    [1, 1],
+    [1, 2],
+    [2, 0],
+    [2, 1],
+  ])
+})
+
+test('C13 four local retries, then 10 s: five runs, no redelivery before 10 s, then localRetries is 0 again', async () => {
+  const source = new MemorySource({ delays: true })
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, (_message, { localRetries, deliveries }) => {
+    if (deliveries > 1) return
+    if (localRetries > 3) throw new RetryLaterError({ retryAfterMs: 10_000 })
+    throw new RetryLaterError()
+  })
+  await pass(9999)
+  expect(subject.runs.map(({ localRetries }) => localRetries)).toEqual([0, 1, 2, 3, 4])
+  expect(source.settled).toMatchObject([{ how: 'retry', delayMs: 10_000, counted: true }])
+  await pass(1)
+  expect(subject.runs.slice(5)).toMatchObject([{ localRetries: 0, deliveries: 2 }])
+  expect(source.how('a')).toEqual(['retry', 'accept'])
+})
+
+test('C11 RetryLaterError waits for its own time; a lane of the key stays closed, other keys continue', async () => {
+  const source = new MemorySource()
+  for (const id of ['a1', 'a2', 'b1']) source.send(id, { key: id[0]! })
+  const subject = await ConsumerUnderTest.started(source, ({ id }, _context, run) => {
+    if (id === 'a1' && run === 1) throw new RetryLaterError({ retryAfterMs: 5000 })
+  })
+  await pass(4999)
+  expect(subject.ids).toEqual(['a1', 'b1'])
+  await pass(1)
+  expect(subject.ids).toEqual(['a1', 'b1', 'a1', 'a2'])
+  expect(subject.heard('order-broken')).toEqual([])
+})
+
+test('C25 a delivery beyond attempts is a dead letter without a call of the handler', async () => {
+  const source = new MemorySource()
+  source.send('killer', { count: 3 })
+  source.send('last chance', { count: 2 })
+  const subject = await ConsumerUnderTest.started(source, () => undefined, { retry: every(0, 3) })
+  await pass(0)
+  expect(subject.ids).toEqual(['last chance'])
+  expect(source.rejected.map(({ id }) => id)).toEqual(['killer'])
+})

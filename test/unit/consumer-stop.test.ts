@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { DatabaseUnavailableError } from '@txbox/core'
+import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
+import { MemorySource } from '../support/memory-source.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
+const every = (ms: number, attempts = 10) => ({ attempts, delayMs: () => ms })
+const after = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms))
+
+test('C23 stop: what runs may end, what has not begun goes back at once and uncounted, nothing is a dead letter', async () => {
+  const source = new MemorySource()
+  for (const id of ['a', 'b', 'c']) source.send(id)
+  const subject = await ConsumerUnderTest.started(source, () => after(3000), { concurrency: 1, prefetch: 3 })
+  await pass(0)
+  const stopping = subject.consumer.stop({ timeoutMs: 10_000 })
+  await pass(0)
+  expect(source.settled).toMatchObject(
+    ['b', 'c'].map((id) => ({ id, how: 'retry', counted: false, delayMs: 0 })),
+  )
+  await pass(3000)
+  await stopping
+  expect(source.how('a')).toEqual(['accept'])
+  expect(subject.ids).toEqual(['a'])
+  expect(source.left).toEqual(['b', 'c'])
+  await expect(subject.consumer.stopped).resolves.toBeUndefined()
+  await expect(subject.consumer.start()).rejects.toThrow(/has been stopped/)
+})
+
+test('C23 stop: at the deadline less a grace signals abort, and what is left goes back uncounted', async () => {
+  const source = new MemorySource()
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, () => after(60_000))
+  await pass(0)
+  const stopping = subject.consumer.stop({ timeoutMs: 2000 })
+  await pass(1499)
+  expect(subject.runs[0]?.context.signal.aborted).toBe(false)
+  await pass(1)
+  expect(subject.runs[0]?.context.signal.aborted).toBe(true)
+  await stopping
+  expect(source.settled).toMatchObject([{ id: 'a', how: 'retry', counted: false }])
+  expect(subject.heard('dead-lettered')).toEqual([])
+})
+
+test('C23 a delivery that waits for its retry goes back at stop, and its failure is counted', async () => {
+  const source = new MemorySource()
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, () => Promise.reject(new Error('down')), {
+    retry: every(10_000),
+  })
+  await pass(0)
+  await subject.consumer.stop()
+  expect(source.settled).toMatchObject([{ id: 'a', how: 'retry', counted: true }])
+})
+
+test('C23 pause begins no handler and receives no more; resume continues', async () => {
+  const source = new MemorySource()
+  const subject = await ConsumerUnderTest.started(source, () => after(10), { concurrency: 1, prefetch: 2 })
+  for (const id of ['a', 'b', 'c']) source.send(id)
+  await pass(0)
+  subject.consumer.pause()
+  await pass(1000)
+  expect(subject.ids).toEqual(['a'])
+  expect(source.out, 'b was received before').toBe(1)
+  subject.consumer.resume()
+  await pass(1000)
+  expect(subject.ids).toEqual(['a', 'b', 'c'])
+})
+
+test('C23 the signal stops the consumer', async () => {
+  const source = new MemorySource()
+  const stop = new AbortController()
+  const subject = await ConsumerUnderTest.started(source, () => undefined, { signal: stop.signal })
+  stop.abort()
+  await pass(0)
+  await subject.consumer.stopped
+  source.send('a')
+  await pass(1000)
+  expect(subject.runs).toEqual([])
+})
+
+test('C24 source down: unavailable, and open again after 0.1 to 30 s; settlements of the old connection are not sent', async () => {
+  const source = new MemorySource()
+  source.openFailures.push(...Array.from({ length: 12 }, () => new Error('refused')))
+  const subject = await ConsumerUnderTest.started(source, () => undefined)
+  expect(subject.heard('unavailable').length).toBe(1)
+  await pass(300_000)
+  const pauses = subject.heard('unavailable').map(({ retryInMs }) => retryInMs)
+  expect(pauses.length).toBe(12)
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(30_000)
+  expect(pauses[0]).toBeLessThanOrEqual(100)
+  expect(pauses[11]).toBeGreaterThanOrEqual(15_000)
+  source.send('a')
+  await pass(0)
+  expect(source.how('a')).toEqual(['accept'])
+})
+
+test('C24 database down: the same pause for all, no attempt is counted, and no message goes back', async () => {
+  const source = new MemorySource()
+  for (let n = 0; n < 10; n += 1) source.send(`m${n}`)
+  let isDown = true
+  const subject = await ConsumerUnderTest.started(
+    source,
+    () => (isDown ? Promise.reject(new DatabaseUnavailableError('down')) : undefined),
+    { concurrency: 5, retry: every(0, 2) },
+  )
+  await pass(60_000)
+  expect(subject.runs.length).toBeLessThan(200)
+  expect(subject.heard('unavailable').length).toBeGreaterThan(3)
+  expect(subject.heard('retried')).toEqual([])
+  expect(source.settled).toEqual([])
+  isDown = false
+  await pass(30_000)
+  expect(source.left).toEqual([])
+  expect(subject.heard('handled').map(({ deliveries }) => deliveries)).toEqual(Array(10).fill(1))
+})
