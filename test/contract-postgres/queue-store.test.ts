@@ -252,3 +252,30 @@ test('Q13 a receive finds the one message behind hundreds that must wait for the
   expect(idsOf(await queue.receive({ limit: 1 }))).toEqual([other.id])
   expect(await queue.receive()).toEqual([])
 })
+
+test('Q4 an error in one shard costs no message of another shard its receive', async () => {
+  const queue = await start()
+  await target.sql(`create function refuse() returns trigger language plpgsql as $$
+    begin raise exception 'refused'; end $$`)
+  await target.sql(`create trigger refuse before update on txbox.queue for each row
+    when (new.order_key = 'refused') execute function refuse()`)
+  await queue.send('a', 'refused')
+  // The shards are visited in random order.
+  let [returned, thrown] = [0, 0]
+  while (returned === 0 || thrown === 0) {
+    const received = await queue.receive().catch((error: unknown) => error as Error)
+    if (received instanceof Error) {
+      thrown += 1
+      expect(received.message).toContain('refused')
+    } else {
+      returned += 1
+      expect(received.map(({ key }) => key)).toEqual(['a'])
+      expect(await queue.store.giveBack(received[0]!, { delayMs: 0, error: undefined, counted: false })).toBe(
+        true,
+      )
+    }
+    const [row] = await target.sql(`select attempts, receipt from txbox.queue where order_key = 'a'`)
+    expect(row).toEqual({ attempts: 0, receipt: null })
+  }
+  await target.sql('drop function refuse cascade')
+})

@@ -94,7 +94,7 @@ export async function importLibrary(
   engine: LibraryOptions['engine'],
 ): Promise<LibraryUnderTest> {
   const [file, version = 'newest'] = nameInConfig.split('@')
-  const module = (await import(`./${file!}.ts`)) as LibraryModule
+  const module = (await import(/* @vite-ignore */ `./${file!}.ts`)) as LibraryModule
   return version === 'newest'
     ? module.libraryUnderTest(loadNewest, engine, version)
     : module.libraryUnderTest(loadOldest, engine, 'oldest')

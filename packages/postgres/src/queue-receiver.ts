@@ -83,7 +83,15 @@ export class QueueReceiver {
 
   /** Each visit is a transaction of its own, so that no receiver keeps a shard for longer than it needs. */
   visitEach(shards: readonly number[], search: Search): Promise<Visit> {
-    return this.#visit(shards, search, (work) => this.transaction(work))
+    return this.#visit(shards, search, async (work, received) => {
+      try {
+        return await this.transaction(work)
+      } catch (error) {
+        if (received === 0) throw error
+        // What was received is committed, and must be returned. If the error lasts, the next receive reports it.
+        return undefined
+      }
+    })
   }
 
   /** Visits all shards in one transaction. */
@@ -94,14 +102,15 @@ export class QueueReceiver {
   async #visit(
     shards: readonly number[],
     search: Search,
-    run: (work: (query: Query) => Promise<Visit>) => Promise<Visit>,
+    run: (work: (query: Query) => Promise<Visit>, received: number) => Promise<Visit | undefined>,
   ): Promise<Visit> {
     const received: ReceivedMessage[] = []
     let [locked, moved] = [false, false]
     for (const shard of shards) {
       const rest = { ...search, limit: search.limit - received.length }
       const alone = received.length === 0
-      const visit = await run((query) => this.#visitShard(query, shard, rest, alone))
+      const visit = await run((query) => this.#visitShard(query, shard, rest, alone), received.length)
+      if (visit === undefined) break
       received.push(...visit.received)
       locked ||= visit.locked
       moved ||= visit.moved
