@@ -222,12 +222,6 @@ describe.each(ISOLATIONS)('with callers at %s', (isolation) => {
     expect((await queue.receive()).length).toBe(1)
   })
 
-  test('Q2 a message that was scheduled for the first instant of 1970 is no handled message', async () => {
-    const scheduled = messageOf(KEY, { deliverAt: new Date(0) })
-    await queue.ports.transact((_, session) => queue.ports.queueSender.send(session, [scheduled]), {})
-    expect(idsOf(await queue.receive())).toEqual([scheduled.id])
-  })
-
   test('Q13 messages that transactions have locked hide no others, however many they are', async () => {
     const [last, ...keys] = keysOfOneShard(60) as [string, ...string[]]
     await queue.send(...keys)

@@ -49,6 +49,7 @@ test('Q2 Q3 the source of a queue says what it does by itself, and delivers the 
     ordersKeys: true,
     settlesInTransaction: true,
     leaseMs: 5000,
+    maxDeliveries: 10,
   })
   expect(queueSource(subject.queue).name).toBe(`queue ${subject.queue.name}`)
   const ids = await subject.send({ key: 'a', type: 't', payload: [1] }, { key: 'a' })

@@ -116,6 +116,12 @@ test('Q4 the signal ends the wait of receive', async () => {
   expect(await subject.receive()).toHaveLength(1)
 })
 
+test('Q2 a message that was scheduled for the first instant of 1970 is no handled message', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const ids = await subject.send({ deliverAt: new Date(0), key: 'a' }, { deliverAt: new Date(1) })
+  expect(sortedIds(await subject.drain())).toEqual(sortedIds(ids))
+})
+
 test('Q4 a database that cannot be reached is an error of receive, not an empty queue', async () => {
   const closed = target.open(mainKind(target), { as: { database: 'no_such_database' } })
   const subject = new QueueUnderTest(target, closed)

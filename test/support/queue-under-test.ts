@@ -104,13 +104,19 @@ export class QueueUnderTest {
   }
 
   /** The rows of the queue that are messages: those that are handled, and wait to be swept, do not count. */
-  async size(): Promise<number> {
+  async size(more = ''): Promise<number> {
     const epoch =
       this.#target.engine === 'postgres' ? "timestamptz 'epoch'" : "timestamp '1970-01-01 00:00:00'"
     const [row] = await this.sql(
-      `select count(*) as n from ${this.table} where topic = ? and dead_at is null and (due_at is null or due_at > ${epoch})`,
+      `select count(*) as n from ${this.table} where topic = ? and dead_at is null and (due_at is null or due_at > ${epoch}) ${more}`,
     )
     return Number(row?.['n'])
+  }
+
+  /** The messages that are not in flight. */
+  visible(): Promise<number> {
+    const now = this.#target.engine === 'postgres' ? 'clock_timestamp()' : 'utc_timestamp(6)'
+    return this.size(`and (receipt is null or due_at <= ${now})`)
   }
 
   /** SQL whose only parameter is the name of the queue. */

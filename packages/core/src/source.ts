@@ -28,9 +28,12 @@ export interface SourceTraits {
   readonly keepsRejected: boolean
   /** Whether no other message of a key is delivered while one of them is out, also after `retry`. */
   readonly ordersKeys: boolean
-  /** Whether deliveries have `settleIn`. */
+  /** Whether deliveries have `settleIn`. A delivery that was accepted so needs no `accept`. */
   readonly settlesInTransaction: boolean
-  /** How long a delivery is out before the broker takes it back. `undefined`: while the connection lasts. */
+  /**
+   * How long a delivery is out before the broker takes it back, also when the connection is lost. `undefined`: while the
+   * connection lasts.
+   */
   readonly leaseMs: number | undefined
   /** The source makes a dead letter of a message after this many deliveries. @default never */
   readonly maxDeliveries?: number | undefined
@@ -44,7 +47,7 @@ export interface OpenSource<P = unknown> {
    * @throws when the connection is lost; the consumer then opens the source again.
    */
   receive(limit: number, how: { readonly signal: AbortSignal }): Promise<readonly Delivery<P>[]>
-  /** Gives back what is not settled, uncounted where the broker can, and disconnects. */
+  /** Gives back what is not settled, uncounted where the broker can, which then is `lost`, and disconnects. */
   close(): Promise<void>
 }
 
@@ -60,6 +63,8 @@ export interface Delivery<P = unknown> {
   readonly key: string | undefined
   /** The number of deliveries, this one included. 2 where the broker knows only that it delivers again. */
   readonly deliveries: number
+  /** Whether the message may end its process: it is handled with nothing else in hand. @default false */
+  readonly isSuspect?: boolean | undefined
   /** Aborted when the broker has taken the delivery back. */
   readonly lost: AbortSignal
   /** Handled: the message is not delivered again. Resolves when the broker knows. */
@@ -71,8 +76,8 @@ export interface Delivery<P = unknown> {
   /** Extends the lease to `leaseMs` from now. Present where `leaseMs` is a trait. */
   extend?(leaseMs: number): Promise<void>
   /**
-   * Accepts the delivery in a transaction: when the transaction commits. Present where the source settles in a
-   * transaction.
+   * Accepts the delivery in a transaction: when the transaction commits. After a rollback the delivery is as before, and
+   * every settlement is possible. Present where the source settles in a transaction.
    *
    * @throws {ReceiptExpiredError} when another consumer may have the message; the transaction must roll back.
    */

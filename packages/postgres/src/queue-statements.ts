@@ -36,12 +36,12 @@ select ${columns}, key, pg_catalog.clock_timestamp()
 from ${given()} with ordinality as given (${columns}, n)
 order by n`,
 
-    /** Sends messages that are not visible before an instant ($10, in milliseconds). */
+    /** Sends messages that are not visible before an instant ($10, in milliseconds). The first instant of 1970 marks handled ones. */
     schedule: `
 insert into ${queue} (${columns}, deliver_at, due_at)
-select ${columns}, instant.at, instant.at
-from ${given(', pg_catalog.unnest($10::double precision[])')} as given (${columns}, at_ms)
-cross join lateral pg_catalog.to_timestamp(given.at_ms / 1000::double precision) as instant (at)`,
+select ${columns}, pg_catalog.to_timestamp(given.at_ms / 1000::double precision),
+  pg_catalog.to_timestamp(greatest(given.at_ms, 1) / 1000::double precision)
+from ${given(', pg_catalog.unnest($10::double precision[])')} as given (${columns}, at_ms)`,
 
     /** Notifies when the transaction commits, and only once per transaction and queue. */
     notify: 'select pg_catalog.pg_notify($1, $2)',

@@ -16,7 +16,7 @@ export interface OpenQueueSettings {
 export class OpenQueue<Tx, P> implements OpenSource<P> {
   readonly #queue: StoredQueue<Tx, P>
   readonly #settings: OpenQueueSettings
-  /** The deliveries that are out. */
+  /** The deliveries that are out. A transaction that settles one decides about it, and takes it out of this set. */
   readonly #out = new Set<QueueDelivery<Tx, P>>()
   readonly #closing = new AbortController()
   #onRoom: (() => void) | undefined

@@ -20,6 +20,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   declare readonly undecodable?: Error
   readonly key: string | undefined
   readonly deliveries: number
+  readonly isSuspect: boolean
   readonly #queue: StoredQueue<Tx, P>
   readonly #stored: ReceivedMessage
   readonly #ended: () => void
@@ -35,6 +36,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     if (undecodable !== undefined) this.undecodable = undecodable
     this.key = key
     this.deliveries = stored.receives
+    this.isSuspect = stored.suspect
     this.#queue = queue
     this.#stored = stored
     this.#ended = ended
@@ -76,13 +78,17 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     // The row is locked until the transaction ends: nobody receives the message before.
     this.#settledIn = true
     clearTimeout(this.#timer)
+    this.#ended()
   }
 
-  /** Gives the message back, uncounted, unless it is settled. */
+  /** Gives the message back, uncounted, unless it is settled. It is lost then, also when the database cannot be reached. */
   async giveBack(): Promise<void> {
-    // A transaction that holds the row decides about the message.
-    if (this.#settledIn) return
-    await this.retry({ delayMs: 0, error: undefined, counted: false })
+    if (this.#state !== 'out') return
+    try {
+      await this.retry({ delayMs: 0, error: undefined, counted: false })
+    } finally {
+      this.#lose()
+    }
   }
 
   /** Only the first settlement counts, unless it fails. A settlement after `lost` changes nothing. */

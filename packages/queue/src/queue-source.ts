@@ -41,6 +41,7 @@ export function queueSource<Tx, P>(queue: Queue<Tx, P>, options: QueueSourceOpti
       ordersKeys: true,
       settlesInTransaction: true,
       leaseMs: stored.settings.visibilityTimeoutMs,
+      maxDeliveries: stored.settings.maxReceives,
     },
     async open({ prefetch, failed }) {
       await stored.ready()
