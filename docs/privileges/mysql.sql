@@ -36,10 +36,12 @@ grant select, insert, update, delete on txbox_leases to txbox_relay;
 -- txbox gc, createGarbageCollector.
 grant select, delete on txbox_inbox to txbox_gc;
 grant select, delete on txbox_parked to txbox_gc;
-grant select, delete on txbox_queue to txbox_gc;
+grant select, update, delete on txbox_queue to txbox_gc;
 grant select, delete on txbox_redrives to txbox_gc;
 grant select, delete on txbox_waiting to txbox_gc;
 grant select, update on txbox_collections to txbox_gc;
+-- Rows of the table of leases are the locks of a queue's shards; SELECT … FOR UPDATE needs the privilege UPDATE.
+grant select, update on txbox_leases to txbox_gc;
 
 -- An operator and a viewer read columns by name: never the payload, the headers or a stored result of a message. Earlier
 -- versions of this file let both roles read whole rows; if you ran such a version, revoke these privileges:

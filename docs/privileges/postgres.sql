@@ -43,6 +43,8 @@ grant select on sequence txbox.outbox_seq to txbox_relay;
 -- txbox gc, createGarbageCollector.
 grant select, update, delete on txbox.inbox, txbox.parked, txbox.queue, txbox.redrives, txbox.waiting to txbox_gc;
 grant select, update on txbox.collections to txbox_gc;
+-- Rows of the table of leases are the locks of a queue's shards.
+grant select (name), update (name) on txbox.leases to txbox_gc;
 
 -- An operator and a viewer read columns by name: never the payload, the headers or a stored result of a message.
 -- Earlier versions of this file let both roles read whole rows.

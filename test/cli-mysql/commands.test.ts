@@ -71,6 +71,19 @@ test('dead letters are listed, redriven and discarded', async () => {
   expect(await json('status')).toMatchObject({ dead: { count: 0 }, parked: { count: 1 } })
 })
 
+test('--queue lists, redrives and discards dead letters of a stored queue', async () => {
+  for (const id of ['a', 'b']) {
+    await sql(`insert into txbox_queue (shard, id, topic, \`key\`, content_type, headers, payload, created_at, dead_at, attempts, error)
+      values (0, '${id}', 'work', 'ö', 'application/json', '{}', '{}', utc_timestamp(6), utc_timestamp(6), 3, 'refused')`)
+  }
+  const ofWork = (...args: string[]): Promise<Ended> => run('dead-letters', ...args, '--queue', 'work')
+  expect((await ofWork('list')).stdout).toMatch(/^a +work +ö +\S+Z +3 +refused$/m)
+  expect((await run('dead-letters', 'list', '--queue', 'other')).stdout).toBe('No dead letters.\n')
+  expect((await ofWork('redrive', 'a', '--yes')).stdout).toBe('Put back 1 dead letter.\n')
+  expect((await ofWork('discard', '--yes')).stdout).toBe('Deleted 1 dead letter.\n')
+  expect((await ofWork('list')).stdout).toBe('No dead letters.\n')
+})
+
 test('--payload shows the payload, and discard --parked deletes a parked message', async () => {
   for (const [id, due, dead] of [
     ['dead', 'null', 'utc_timestamp(6)'],

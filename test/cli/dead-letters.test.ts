@@ -168,3 +168,40 @@ test('O4 discard --parked deletes a message that waits for another attempt, and 
   expect(rows).toEqual([{ id: 'next', due: true }])
   expect(await dead()).toContain('a1')
 })
+
+test('--queue lists, shows, redrives and discards dead letters of a stored queue, and no others', async () => {
+  const columns = { topic: "'work'", key: "'o1'", attempts: '10', error: "'no'" }
+  for (const id of ['q1', 'q2', 'q3']) {
+    await shop.sql(parked(id, { ...columns, dead_at: 'now()' }, 'queue'))
+  }
+  await shop.sql(parked('q4', { ...columns, topic: "'other'", dead_at: 'now()' }, 'queue'))
+  await shop.sql(parked('due', { ...columns, due_at: 'now()' }, 'queue'))
+  const run = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await shop.run('dead-letters', ...args, '--queue', 'work')
+    expect([code, stderr]).toEqual([0, ''])
+    return stdout
+  }
+  const listed = async (): Promise<readonly string[]> =>
+    (await run('list')).split('\n').flatMap((line) => /^q\d/.exec(line) ?? [])
+  expect(await listed()).toEqual(['q1', 'q2', 'q3'])
+  expect(await run('list')).toMatch(/^q1 +work +o1 +\S+Z +10 +no$/m)
+  expect(await run('list', '--key', 'none')).toBe('No dead letters.\n')
+  expect(await run('list', '--parked')).toMatch(/^due +work/m)
+  expect(JSON.parse(await run('show', 'q1', '--json', '--payload'))).toMatchObject({
+    id: 'q1',
+    topic: 'work',
+    payload: { n: 1 },
+  })
+  expect((await shop.run('dead-letters', 'show', 'a1', '--queue', 'work')).code).toBe(1)
+  expect((await shop.run('dead-letters', 'redrive', '--queue', 'work')).stderr).toContain(
+    'receivers get them again',
+  )
+  expect(await run('redrive', 'q1', '--yes')).toBe('Put back 1 dead letter.\n')
+  expect(await run('discard', '--yes')).toBe('Deleted 2 dead letters.\n')
+  expect(await listed()).toEqual([])
+  const { rows } = await shop.sql('select id, dead_at is null as live from txbox.queue order by id')
+  expect(rows.map(({ id, live }) => `${id} ${live}`)).toEqual(['due true', 'q1 true', 'q4 false'])
+  expect(await dead()).toEqual(['a1', 'a2', 'b1'])
+  expect((await shop.run('dead-letters', 'list', '--queue', 'work', '--topic', 't')).code).toBe(2)
+  await shop.sql('delete from txbox.queue')
+})

@@ -28,8 +28,8 @@ export function claims(expired: number, live: number): string {
     from generate_series(1, ${expired + live}) as n`
 }
 
-/** A row of the table of parked messages. */
-export function parked(id: string, columns: Record<string, string>): string {
+/** A row of the table of parked messages, or of that of queues. */
+export function parked(id: string, columns: Record<string, string>, table = 'parked'): string {
   const all = {
     id: `'${id}'`,
     shard: '0',
@@ -39,5 +39,5 @@ export function parked(id: string, columns: Record<string, string>): string {
     payload: '\'{"n":1}\'',
     ...columns,
   }
-  return `insert into txbox.parked (${Object.keys(all).join(',')}) values (${Object.values(all).join(',')})`
+  return `insert into txbox.${table} (${Object.keys(all).join(',')}) values (${Object.values(all).join(',')})`
 }

@@ -22,10 +22,15 @@ beforeAll(async () => {
     insert into txbox.parked (shard, id, topic, content_type, headers, payload, dead_at)
       select 0, n::text, 't', 'c', '{}', 'x', case when n % 2 = 0 then now() - n * interval '1 second' end
       from generate_series(1, ${ROWS}) as n;
+    alter table txbox.queue set (autovacuum_enabled = false);
+    insert into txbox.queue (shard, id, topic, order_key, content_type, headers, payload, due_at, dead_at)
+      select n % 16, n::text, 'q' || n % 3, case when n % 2 = 1 then 'k' || n % 100 end, 'c', '{}', 'x',
+        case when n % 2 = 1 then case when n % 4 = 1 then now() else 'epoch' end end, case when n % 2 = 0 then now() - n * interval '1 second' end
+      from generate_series(1, ${ROWS}) as n;
     insert into txbox.waiting (consumer, key, from_version, to_version, kind, payload, dead_at)
       select 'c', n::text, 1, 2, 'number', 'x', case when n % 2 = 0 then now() - n * interval '1 second' end
       from generate_series(1, ${ROWS}) as n;
-    analyze txbox.inbox, txbox.parked, txbox.waiting`)
+    analyze txbox.inbox, txbox.parked, txbox.queue, txbox.waiting`)
 })
 afterAll(() => client.end())
 
@@ -51,6 +56,7 @@ async function planOf(text: string, values: readonly unknown[]): Promise<PlanNod
 test.for([
   ['expired claims', statements.removeExpiredClaims, [LIMIT, '0'], 'inbox_expires_at'],
   ['dead letters', statements.removeDeadLetters, [LIMIT, '0', 1000], 'parked_dead'],
+  ['dead letters of queues', statements.removeQueueDeadLetters, [LIMIT, '0', 1000], 'queue_dead'],
   [
     'dead letters of version buffers',
     statements.removeBufferedDeadLetters,
@@ -92,3 +98,16 @@ test('G2 with a pinned vacuum horizon a batch does not scan all rows that the ru
   // The first and the last batch cost about the same, although 39,000 dead entries are before the last one.
   expect(blocks.at(-1)! / blocks[0]!).toBeLessThan(2)
 })
+
+test.for([
+  ['the next queue', statements.nextQueue, ['q1']],
+  ['the next shard with handled messages', statements.handledShard, ['q1', [3, 4, 5, 6]]],
+] as const)(
+  '%s is found by a few look-ups in the index, however many messages there are',
+  async ([, text, values]) => {
+    const [root, ...nodes] = await planOf(text, values)
+    expect(root!['Actual Rows']).toBe(1)
+    expect(root!['Shared Hit Blocks'] + root!['Shared Read Blocks']).toBeLessThan(50)
+    expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(['queue_due'])
+  },
+)

@@ -256,6 +256,23 @@ describe('with the rights of docs/privileges and no others', () => {
     expect(await queue.receive()).toEqual([])
   })
 
+  test('a collector removes the dead letters of a queue, and lets the keys of handled messages go on', async () => {
+    const database = as('app')
+    const queue = createQueue({ database, name: 'left' })
+    await database.transact((tx) =>
+      queue.send(tx, [
+        { payload: 1, key: 'a' },
+        { payload: 2, key: 'a' },
+        { payload: 3, key: 'b' },
+      ]),
+    )
+    const [handled, buried] = await queue.receive()
+    await queue.delete(handled!)
+    await queue.bury(buried!, { error: 'no' })
+    const gc = createGarbageCollector({ database: as('gc'), deadLetterRetentionMs: 0 })
+    expect(await gc.runOnce()).toMatchObject({ handled: 2, deadLetters: 1, failures: 0, complete: true })
+  })
+
   test('an operator and a viewer read no payload, no headers and no stored result', async () => {
     const table = (name: string): string => `${onPostgres ? 'txbox.' : 'txbox_'}${name}`
     await target.sql(`delete from ${table('parked')}`)

@@ -100,6 +100,34 @@ export class Garbage {
     return rows.map((row) => `${String(row['key'])} ${String(row['from_version'])}`)
   }
 
+  /** Lets a dead letter of a queue have died so many seconds ago. */
+  async diedAgo(queue: string, id: string, seconds: number): Promise<void> {
+    await this.#target.sql(
+      `update ${this.table('queue')} set dead_at = ${this.#ago(seconds)} where topic = ? and id = ? and dead_at is not null`,
+      [this.#bytes(queue), this.#bytes(id)],
+    )
+  }
+
+  /** The ids of the dead letters of a queue. */
+  async deadIds(queue: string): Promise<readonly string[]> {
+    const rows = await this.#target.sql(
+      `select id from ${this.table('queue')} where topic = ? and dead_at is not null`,
+      [this.#bytes(queue)],
+    )
+    return rows.map((row) => String(row['id']))
+  }
+
+  /** The number of rows that handled messages have left in a queue. */
+  async handled(queue: string): Promise<number> {
+    return this.#count('queue', `topic = ? and due_at = ${this.#epoch()}`, queue)
+  }
+
+  /** The number of messages of a queue that can be received now. */
+  async visible(queue: string): Promise<number> {
+    const due = `due_at > ${this.#epoch()} and due_at <= ${this.#ago(0)}`
+    return this.#count('queue', `topic = ? and ${due}`, queue)
+  }
+
   async claimCount(): Promise<number> {
     return this.#count('inbox')
   }
@@ -200,7 +228,7 @@ export class Garbage {
     // A failed test may have left a held batch.
     await this.#letGo?.()
     await this.onDelete('nothing')
-    for (const table of ['inbox', 'outbox', 'parked', 'redrives', 'leases', 'waiting', 'versions']) {
+    for (const table of ['inbox', 'outbox', 'parked', 'queue', 'redrives', 'leases', 'waiting', 'versions']) {
       await this.#target.sql(`delete from ${this.table(table)}`)
     }
   }
@@ -223,9 +251,15 @@ export class Garbage {
     else await this.#target.sql(`kill query ${Number(id)}`).catch(() => undefined)
   }
 
-  async #count(table: string): Promise<number> {
-    const [row] = await this.#target.sql(`select count(*) as n from ${this.table(table)}`)
+  async #count(table: string, where = '1 = 1', queue?: string): Promise<number> {
+    const values = queue === undefined ? [] : [this.#bytes(queue)]
+    const text = `select count(*) as n from ${this.table(table)} where ${where}`
+    const [row] = await this.#target.sql(text, values)
     return Number(row?.['n'])
+  }
+
+  #epoch(): string {
+    return this.#target.engine === 'postgres' ? "timestamptz 'epoch'" : "timestamp '1970-01-01 00:00:00'"
   }
 
   #ago(seconds: number): string {

@@ -36,7 +36,8 @@ interface Change {
 export async function redriveDeadLetters(ids: readonly string[], options: ChangeOptions): Promise<void> {
   await change(ids, options, {
     one: 'dead letter',
-    will: (letters) => `Redriving puts ${letters} back: the relay publishes them again, with the same ids.`,
+    will: (letters) =>
+      `Redriving puts ${letters} back: ${options.queue === undefined ? 'the relay publishes them' : 'receivers get them'} again, with the same ids.`,
     done: (letters) => `Put back ${letters}.`,
     question: 'Redrive?',
     list: ({ store }, filter) => store.list(filter, PAGE),
@@ -58,7 +59,7 @@ export async function discardDeadLetters(ids: readonly string[], options: Change
           ...common,
           one: 'parked message',
           will: (messages) =>
-            `Discarding deletes ${messages} permanently: they will never be published. Their keys continue without them.`,
+            `Discarding deletes ${messages} permanently: they will never be ${options.queue === undefined ? 'published' : 'received'}. Their keys continue without them.`,
           list: ({ store }, filter) => store.listParked(filter, PAGE),
           act: discardParked,
         }
@@ -86,7 +87,7 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
   const selection = { ...selectionOf(options), ...(ids.length > 0 && { ids }) }
   if (Object.keys(selection).length === 0) {
     throw new UsageError(
-      `no ${what.one}s are selected: pass ids, --topic, --type or --key. ` +
+      `no ${what.one}s are selected: pass ids, --topic, --type, --key or --queue. ` +
         `'npx txbox dead-letters list${options.parked === true ? ' --parked' : ''}' shows them.`,
     )
   }

@@ -1,6 +1,6 @@
 import type { DeadLetterFilter, DeadLetterStore } from '@txbox/core'
-import { connectedPortsOf } from '@txbox/core/internal'
-import { createDeadLetters, type DeadLetters } from '@txbox/relay'
+import { connectedPortsOf, deadLettersOf } from '@txbox/core/internal'
+import type { DeadLetters } from '@txbox/relay'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 
 const STATEMENT_TIMEOUT_MS = 60_000
@@ -15,6 +15,8 @@ interface Selection {
 export interface DeadLettersOptions extends DatabaseOptions, Selection {
   /** Selects parked messages that are not dead letters, instead of dead letters. */
   readonly parked?: boolean
+  /** Selects messages of a stored queue, instead of those of the outbox. */
+  readonly queue?: string
   readonly json?: boolean
 }
 
@@ -31,7 +33,14 @@ export const everything: DeadLetterFilter = {
   after: undefined,
 }
 
-export function selectionOf({ topic, type, key }: Selection): Selection {
+/** The messages of a queue have its name as their topic, so that the queue alone is a selection. */
+export function selectionOf({
+  topic: ofTopic,
+  type,
+  key,
+  queue,
+}: Selection & Pick<DeadLettersOptions, 'queue'>): Selection {
+  const topic = ofTopic ?? queue
   return {
     ...(topic !== undefined && { topic }),
     ...(type !== undefined && { type }),
@@ -41,7 +50,7 @@ export function selectionOf({ topic, type, key }: Selection): Selection {
 
 /** Connects while `work` runs. Refuses tables with another revision before anything is read or written. */
 export async function usingDeadLetters(
-  options: DatabaseOptions,
+  options: DatabaseOptions & Pick<DeadLettersOptions, 'queue'>,
   work: (tools: Tools) => Promise<void>,
 ): Promise<void> {
   const connected = await connectDatabase(options, 'dead-letters')
@@ -49,8 +58,9 @@ export async function usingDeadLetters(
   try {
     const ports = connectedPortsOf('dead-letters', database)
     await ports.checkSchema()
-    const store = ports.deadLetters({ statementTimeoutMs: STATEMENT_TIMEOUT_MS })
-    await work({ letters: createDeadLetters({ database }), store })
+    const of = options.queue === undefined ? {} : { queue: options.queue }
+    const store = ports.deadLetters({ statementTimeoutMs: STATEMENT_TIMEOUT_MS, ...of })
+    await work({ letters: deadLettersOf(ports, of), store })
   } finally {
     await connected.close()
   }

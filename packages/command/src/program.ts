@@ -138,9 +138,14 @@ function addDeadLetters(program: Command, installation: Installation): void {
   const group = withUsageErrors(program.command('dead-letters'))
     .description('list, show, redrive or discard dead letters')
     .addHelpText('after', EXIT_CODES)
+  const of = (name: string): Command =>
+    withDatabase(group, name, installation).option(
+      '--queue <name>',
+      'messages of this stored queue, instead of those of the outbox',
+    )
   const selecting = (name: string): Command =>
-    withDatabase(group, name, installation)
-      .option('--topic <topic>', 'only messages of this topic')
+    of(name)
+      .addOption(new Option('--topic <topic>', 'only messages of this topic').conflicts('queue'))
       .option('--type <type>', 'only messages of this type')
       .option('--key <key>', 'only messages of this ordering key')
   const parked = (text: string): Option => new Option('--parked', text)
@@ -153,10 +158,10 @@ function addDeadLetters(program: Command, installation: Installation): void {
     )
     .addHelpText(
       'after',
-      examples(installation, 'dead-letters list --topic orders', 'dead-letters list --json | jq .id'),
+      examples(installation, 'dead-letters list --topic orders', 'dead-letters list --queue orders'),
     )
     .action(listDeadLetters)
-  withDatabase(group, 'show', installation)
+  of('show')
     .description('show all fields of the dead letters with an id')
     .argument('<id>', 'the id of the message')
     .option('--payload', 'also show headers and payload')
@@ -172,7 +177,7 @@ function addDeadLetters(program: Command, installation: Installation): void {
     .option('--yes', 'skip the confirmation: for scripts')
     .addHelpText(
       'after',
-      examples(installation, 'dead-letters redrive 0199d3c0-…', 'dead-letters redrive --topic orders --yes'),
+      examples(installation, 'dead-letters redrive 0199d3c0-…', 'dead-letters redrive --queue orders --yes'),
     )
     .action(redriveDeadLetters)
   selecting('discard')

@@ -51,6 +51,7 @@ export class Collection {
     deadLetters: 0,
     redrives: 0,
     bufferedDeadLetters: 0,
+    handled: 0,
     swept: 0,
     batches: 0,
     timeouts: 0,
@@ -72,6 +73,9 @@ export class Collection {
       await this.#remove('deadLetters', (limit, from) =>
         store.removeDeadLetters(limit, from, deadLetterRetentionMs),
       )
+      await this.#remove('deadLetters', (limit, from) =>
+        store.removeQueueDeadLetters(limit, from, deadLetterRetentionMs),
+      )
       await this.#remove('redrives', (limit, from) =>
         store.removeRedrives(limit, from, deadLetterRetentionMs),
       )
@@ -79,6 +83,7 @@ export class Collection {
         store.removeBufferedDeadLetters(limit, from, deadLetterRetentionMs),
       )
     }
+    await this.#remove('handled', (limit, from) => store.removeHandled(limit, from))
     await this.#sweep()
     const { inbox, deadLetters } = this.#figures
     const durationMs = performance.now() - startedAt
@@ -115,8 +120,8 @@ export class Collection {
       if (removal === undefined) return
       this.#figures.batches += 1
       this.#figures[kind] += removal.removed
-      const { inbox, deadLetters, redrives, bufferedDeadLetters } = this.#figures
-      this.#tools.progress({ inbox, deadLetters, redrives, bufferedDeadLetters })
+      const { inbox, deadLetters, redrives, bufferedDeadLetters, handled } = this.#figures
+      this.#tools.progress({ inbox, deadLetters, redrives, bufferedDeadLetters, handled })
       if (!removal.more) return
       from = removal.next ?? from
       await this.#pause(pauseMs)

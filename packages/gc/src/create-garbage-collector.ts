@@ -25,8 +25,8 @@ interface Settings {
 
 /**
  * Creates a garbage collector. A collector removes expired claims, and dead letters and records of redrives whose
- * retention has passed, in small transactions with pauses, so that other traffic is hardly affected. It also sweeps
- * version buffers. Any number of collectors may run concurrently.
+ * retention has passed, and rows that handled messages leave in stored queues, in small transactions with pauses, so
+ * that other traffic is hardly affected. It also sweeps version buffers. Any number of collectors may run concurrently.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */

@@ -4,12 +4,17 @@ import type { ConnectedDatabase, Logger } from '@txbox/core'
 export interface Collected {
   /** The number of expired claims that were removed, with the results that were stored with them. */
   readonly inbox: number
-  /** The number of dead letters that were removed. */
+  /** The number of dead letters of the outbox and of stored queues that were removed. */
   readonly deadLetters: number
   /** The number of records of redrives that were removed. */
   readonly redrives: number
   /** The number of dead letters of version buffers that were removed. */
   readonly bufferedDeadLetters: number
+  /**
+   * The number of removed rows that stood for handled messages of stored queues. A receive removes them too: they stay
+   * only in a queue that nobody receives from.
+   */
+  readonly handled: number
   /**
    * The number of messages in `versionBuffers` that became dead letters because they had waited too long.
    */
@@ -26,7 +31,10 @@ export interface Collected {
 }
 
 /** The rows that a run has removed so far. */
-export type Progress = Pick<Collected, 'inbox' | 'deadLetters' | 'redrives' | 'bufferedDeadLetters'>
+export type Progress = Pick<
+  Collected,
+  'inbox' | 'deadLetters' | 'redrives' | 'bufferedDeadLetters' | 'handled'
+>
 
 /** The part of a version buffer that a collector uses. */
 export interface SweptBuffer {
@@ -64,7 +72,7 @@ export interface GarbageCollectorOptions {
    */
   pauseMs?: number | undefined
   /**
-   * How long dead letters, of the outbox and of version buffers, and records of redrives are kept: 0 or more
+   * How long dead letters, of the outbox, of stored queues and of version buffers, and records of redrives are kept: 0 or more
    * milliseconds. `Infinity` keeps them forever. @default 30 days
    */
   deadLetterRetentionMs?: number | undefined

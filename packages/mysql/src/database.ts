@@ -25,6 +25,7 @@ import { MysqlDeadLetterStore } from './dead-letter-store.ts'
 import { TABLE_ACCESS_DENIED, errors, numberOf } from './errors.ts'
 import { garbageStatementsByEngine } from './garbage-statements.ts'
 import { MysqlGarbageStore } from './garbage-store.ts'
+import { handledShards } from './handled-shards.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
 import { inboxStatementsByEngine } from './inbox-statements.ts'
 import { MysqlInboxStore } from './inbox-store.ts'
@@ -47,6 +48,7 @@ import { queueStatements } from './queue-statements.ts'
 import { MysqlQueueStore } from './queue-store.ts'
 import { relayStatementsByEngine } from './relay-statements.ts'
 import { MysqlRelayStore } from './relay-store.ts'
+import type { Source } from './run-alone.ts'
 import { checkRevision } from './schema-revision.ts'
 import type { ServerTraits } from './server.ts'
 import { assertOpen, bind, execute, sessionOf, watch, type MysqlSession } from './session.ts'
@@ -172,6 +174,8 @@ function connectedPorts(
   const { ports, known, serverBehind } = detachedPorts(tables, resolver)
   const askServer = async (): Promise<ServerTraits> =>
     (known.server ??= await checkRevision((text) => root.query(db, text, [], CHECK_TIMEOUT_MS), tables))
+  const receiverOn = (source: Source): QueueReceiver =>
+    new QueueReceiver(queueReceiveStatementsByEngine(tables), source)
   return {
     known,
     ports: {
@@ -199,19 +203,18 @@ function connectedPorts(
       inspection: () => inspectionStore(inspectionStatements(tables), { root, db, tables }),
       queue({ statementTimeoutMs }) {
         const source = { root, db, statementTimeoutMs, server: askServer }
-        const receiver = new QueueReceiver(queueReceiveStatementsByEngine(tables), source)
+        const receiver = receiverOn(source)
         const purge = new QueuePurge(queuePurgeStatementsByEngine(tables), source, receiver)
         const claims = inboxStatementsByEngine(tables).mysql
         const attempts = new QueueAttempts(queueAttemptStatements(tables), claims, receiver)
         return new MysqlQueueStore(queueStatements(tables), source, { receiver, attempts, purge })
       },
-      garbage: () =>
-        new MysqlGarbageStore(garbageStatementsByEngine(tables), {
-          root,
-          db,
-          server: askServer,
-          statementTimeoutMs: GARBAGE_TIMEOUT_MS,
-        }),
+      garbage() {
+        const source = { root, db, server: askServer, statementTimeoutMs: GARBAGE_TIMEOUT_MS }
+        const statements = garbageStatementsByEngine(tables)
+        const handled = handledShards(statements, source, receiverOn(source))
+        return new MysqlGarbageStore(statements, source, handled)
+      },
       deadLetters({ statementTimeoutMs, queue }) {
         const source = { root, db, statementTimeoutMs, server: askServer }
         const statements =

@@ -1,5 +1,6 @@
 /* MySQL and MariaDB find without a lock, lock by keys and remove in three statements; PostgreSQL needs one. */
 import type { Tables } from './identifiers.ts'
+import { EPOCH } from './queue-receive-statements.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
@@ -8,7 +9,7 @@ import type { ServerTraits } from './server.ts'
  * locks the row after the last matching one.
  */
 export function garbageStatements(
-  { inbox, parked, redrives, waiting, collections }: Tables,
+  { inbox, parked, queue, redrives, waiting, collections }: Tables,
   engine: ServerTraits['engine'],
 ) {
   /** MySQL refuses to lock the rows of JSON_TABLE; MariaDB has no OF. */
@@ -21,8 +22,9 @@ straight_join ${inbox} as i force index (primary)
   on i.consumer = unhex(${name}.consumer) and i.\`key\` = unhex(${name}.hexadecimal)`
   const letters = (
     name: string,
+    table: string,
   ): string => `json_table(?, '$[*]' columns (place bigint unsigned path '$')) as ${name}
-straight_join ${parked} as p force index (primary) on p.place = ${name}.place`
+straight_join ${table} as p force index (primary) on p.place = ${name}.place`
   const records = (name: string): string => `json_table(?, '$[*]' columns (
   id varchar(2040) character set ascii path '$[0]', instant varchar(26) character set ascii path '$[1]',
   place bigint unsigned path '$[2]'
@@ -36,6 +38,20 @@ straight_join ${redrives} as r force index (primary)
 straight_join ${waiting} as w force index (primary)
   on w.consumer = unhex(${name}.consumer) and w.\`key\` = unhex(${name}.hexadecimal) and w.from_version = ${name}.version`
   const from = "'1970-01-01' + interval ? microsecond"
+  const findLetters = (table: string, index: string): string => `
+select cast(place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', dead_at) as char) as instant
+from ${table} force index (${index})
+where dead_at <= utc_timestamp(6) - interval ? microsecond and dead_at >= ${from}
+order by dead_at
+limit ?`
+  const lockLetters = (table: string): string => `
+select cast(p.place as char) as place
+from ${letters('found', table)}
+where p.dead_at <= utc_timestamp(6) - interval ? microsecond
+${locking('p')}`
+  const removeLetters = (table: string): string => `
+delete p
+from ${letters('locked', table)}`
   return {
     /**
      * A plain read, which locks nothing. The values are the instant from which to search, in microseconds, and the
@@ -61,23 +77,35 @@ delete i
 from ${claims('locked')}`,
 
     /** Finds dead letters, and no other parked messages. The first value is the retention, in microseconds. */
-    findDeadLetters: `
-select cast(place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', dead_at) as char) as instant
-from ${parked} force index (parked_dead)
-where dead_at <= utc_timestamp(6) - interval ? microsecond and dead_at >= ${from}
-order by dead_at
-limit ?`,
+    findDeadLetters: findLetters(parked, 'parked_dead'),
 
     /** Locks dead letters that have not been redriven and died again in between. The second value is the retention. */
-    lockDeadLetters: `
-select cast(p.place as char) as place
-from ${letters('found')}
-where p.dead_at <= utc_timestamp(6) - interval ? microsecond
-${locking('p')}`,
+    lockDeadLetters: lockLetters(parked),
 
-    removeDeadLetters: `
-delete p
-from ${letters('locked')}`,
+    removeDeadLetters: removeLetters(parked),
+
+    /** The same for stored queues. */
+    findQueueDeadLetters: findLetters(queue, 'queue_dead'),
+
+    lockQueueDeadLetters: lockLetters(queue),
+
+    removeQueueDeadLetters: removeLetters(queue),
+
+    /** The first queue after a name that has messages. */
+    nextQueue: `
+select hex(q.topic) as topic
+from ${queue} as q force index (queue_due)
+where q.topic > ?
+order by q.topic
+limit 1`,
+
+    /** The first of some shards of a queue that has a row of a handled message. */
+    handledShard: `
+select cast(q.shard as char) as shard
+from ${queue} as q force index (queue_due)
+where q.topic = ? and q.shard in (?) and q.due_at = ${EPOCH}
+order by q.shard
+limit 1`,
 
     /** Finds records of redrives. The first value is the retention, in microseconds. */
     findRedrives: `

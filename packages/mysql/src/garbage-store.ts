@@ -1,10 +1,11 @@
 /* MySQL and MariaDB find, lock and remove in a transaction of three statements; PostgreSQL needs one. */
 import type { CollectionRecord, GarbageStore, Removal } from '@txbox/core'
-import type { Row } from '@txbox/sql'
+import { removeHandled, type HandledShards, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { isTimeout } from './errors.ts'
 import type { garbageStatementsByEngine } from './garbage-statements.ts'
 import { fill } from './literals.ts'
+import { placeOf } from './queue-rows.ts'
 import { runTogether, type Source } from './run-alone.ts'
 
 type Statements = ReturnType<typeof garbageStatementsByEngine>
@@ -13,10 +14,12 @@ type Statements = ReturnType<typeof garbageStatementsByEngine>
 export class MysqlGarbageStore implements GarbageStore {
   readonly #statements: Statements
   readonly #source: Source
+  readonly #handled: HandledShards
 
-  constructor(statements: Statements, source: Source) {
+  constructor(statements: Statements, source: Source, handled: HandledShards) {
     this.#statements = statements
     this.#source = source
+    this.#handled = handled
   }
 
   removeExpiredClaims(limit: number, from: string | undefined): Promise<Removal | 'timed-out'> {
@@ -34,13 +37,34 @@ export class MysqlGarbageStore implements GarbageStore {
     from: string | undefined,
     retentionMs: number,
   ): Promise<Removal | 'timed-out'> {
-    const place = (row: Row): unknown => columns.text(row, 'place')
-    return this.#remove('removing dead letters', limit, from, place, (sql) => ({
+    return this.#remove('removing dead letters', limit, from, placeOf, (sql) => ({
       find: fill(sql.findDeadLetters, [Math.round(retentionMs * 1000), BigInt(from ?? 0), limit]),
       lock: sql.lockDeadLetters,
       lockValues: [Math.round(retentionMs * 1000)],
       remove: sql.removeDeadLetters,
     }))
+  }
+
+  removeQueueDeadLetters(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'> {
+    return this.#remove('removing dead letters of queues', limit, from, placeOf, (sql) => ({
+      find: fill(sql.findQueueDeadLetters, [Math.round(retentionMs * 1000), BigInt(from ?? 0), limit]),
+      lock: sql.lockQueueDeadLetters,
+      lockValues: [Math.round(retentionMs * 1000)],
+      remove: sql.removeQueueDeadLetters,
+    }))
+  }
+
+  async removeHandled(limit: number, from: string | undefined): Promise<Removal | 'timed-out'> {
+    try {
+      return await removeHandled(this.#handled, limit, from)
+    } catch (error) {
+      if (isTimeout(error)) return 'timed-out'
+      throw error
+    }
   }
 
   removeRedrives(

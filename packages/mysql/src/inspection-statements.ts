@@ -10,6 +10,7 @@ export function inspectionStatements({
   keyLocks,
   leases,
   parked,
+  queue,
   collections,
 }: Tables) {
   /** Stops counting at the limit. */
@@ -17,6 +18,8 @@ export function inspectionStatements({
     `(select cast(count(*) as char) from (select 1 ${rows} limit ?) as counted)`
   const ours = (column: string): string =>
     `${column} in (${['inbox', 'outbox', 'key_locks', 'leases', 'parked', 'collections'].map((name) => literal(prefix + name)).join(', ')})`
+  const died = (table: string): string =>
+    `from ${table} where dead_at <= utc_timestamp(6) - interval ? microsecond`
   const shards = Array.from(
     { length: 16 },
     (_, shard) => `(select created_at from ${outbox} where shard = ${shard} order by seq limit 1)`,
@@ -51,7 +54,7 @@ select
     collectable: `
 select
   ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as inbox,
-  ${count(`from ${parked} where dead_at <= utc_timestamp(6) - interval ? microsecond`)} as dead_letters`,
+  ${count(`${died(parked)} union all select 1 ${died(queue)}`)} as dead_letters`,
 
     leases: `
 select hex(name) as name, hex(owner) as owner, cast(term as char) as term,

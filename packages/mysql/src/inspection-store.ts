@@ -23,7 +23,8 @@ export function inspectionStore(
     errors,
     figuresValues: (limit) => Array.from({ length: COUNTS }, () => limit),
     collectableValues(limit, retentionMs) {
-      return [limit, retentionMs === null ? null : Math.round(retentionMs * 1000), limit]
+      const retention = retentionMs === null ? null : Math.round(retentionMs * 1000)
+      return [limit, retention, retention, limit]
     },
     query: (text, values, timeoutMs) => root.query(db, fill(text, values), [], timeoutMs),
     checkRevision: (timeoutMs) => checkRevision((text) => root.query(db, text, [], timeoutMs), tables),

@@ -17,6 +17,9 @@ import type { Run } from './short-transaction.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
 
+/** The maximum number of handled messages that a receive removes from a shard. */
+const SWEPT_AT_ONCE = 1000
+
 const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard)
 
 /** No message is visible before: the first instant of 1970 marks handled ones. */
@@ -98,6 +101,14 @@ export class QueueReceiver {
     return received
   }
 
+  /** Removes handled messages of a shard without receiving. @returns how many; 0 if a receiver has locked the shard. */
+  sweep(queue: string, number: number, limit: number): Promise<number> {
+    return this.transaction(async (run) => {
+      const shard = await this.shard(run, queue, number)
+      return (await shard.lock()) ? (await shard.sweep(limit)).removed : 0
+    })
+  }
+
   /** Runs a transaction of several statements, again if there was a conflict. */
   transaction<R>(work: (run: Run) => Promise<R>): Promise<R> {
     return runTogether(this.#source, RECEIVING, work)
@@ -115,7 +126,7 @@ export class QueueReceiver {
   async #visit(run: Run, number: number, search: Search, how: Look): Promise<Found> {
     const shard = await this.shard(run, search.queue, number)
     if (!(await shard.lock())) return { messages: [], alone: false, next: undefined }
-    const hasMore = await shard.sweep()
+    const { more: hasMore } = await shard.sweep(SWEPT_AT_ONCE)
     const found = await shard.take(search, how)
     return found.next === undefined && hasMore ? { ...found, next: how.from } : found
   }

@@ -29,9 +29,6 @@ import type { Run } from './short-transaction.ts'
 /** The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
 const KEYS_AT_ONCE = 100
 
-/** The maximum number of handled messages that one transaction removes. */
-const SWEPT_AT_ONCE = 1000
-
 /** A position among the visible messages of a shard: those before it have been looked at. */
 export interface DuePosition {
   readonly dueUs: bigint
@@ -100,15 +97,16 @@ export class QueueShard {
     await this.#run(this.#sql.waitForShard, [this.#name])
   }
 
-  /** Lets the keys of handled messages go on. @returns whether there are more of them. */
-  async sweep(): Promise<boolean> {
-    const { rows: handled } = await this.#run(this.#sql.findHandled, [...this.#shard, SWEPT_AT_ONCE])
-    if (handled.length === 0) return false
+  /** Removes handled messages, and lets their keys go on. */
+  async sweep(limit: number): Promise<{ readonly removed: number; readonly more: boolean }> {
+    const { rows: handled } = await this.#run(this.#sql.findHandled, [...this.#shard, limit])
+    if (handled.length === 0) return { removed: 0, more: false }
     // A transaction that holds an old receipt may have locked a row: the next receive removes it.
     const unlocked = await this.#lockRows(handled.map(placeOf))
     if (unlocked.length > 0) await this.#run(this.#sql.removeHandled, [json(unlocked.map(placeOf))])
     await this.release(handled.map(keyOf))
-    return handled.length === SWEPT_AT_ONCE && unlocked.length > 0
+    const removed = unlocked.length
+    return { removed, more: handled.length === limit && removed > 0 }
   }
 
   /** Takes visible messages. */

@@ -25,6 +25,7 @@ import {
   transactOn,
   type Resolver,
   type RootAdapter,
+  type Source,
 } from '@txbox/sql'
 import { connectListening } from './connect-listening.ts'
 import { deadLetterStatements } from './dead-letter-statements.ts'
@@ -32,6 +33,7 @@ import { PostgresDeadLetterStore } from './dead-letter-store.ts'
 import { errors } from './errors.ts'
 import { garbageStatements } from './garbage-statements.ts'
 import { PostgresGarbageStore } from './garbage-store.ts'
+import { handledShards } from './handled-shards.ts'
 import { DEFAULT_SCHEMA, quoteSchema } from './identifiers.ts'
 import { inboxStatements } from './inbox-statements.ts'
 import { PostgresInboxStore } from './inbox-store.ts'
@@ -172,6 +174,8 @@ function connectedPorts(
 ): ConnectedPorts {
   const detached = detachedPorts(schema, resolver)
   const connect = connectListening(root, db, listen)
+  const receiverOn = (source: Source): QueueReceiver =>
+    new QueueReceiver(queueReceiveStatements(schema), leaseStatements(schema).seed, source)
   return {
     ...detached,
     transact: transactOn({ root, db }, errors, async (tx, opening) => {
@@ -199,18 +203,17 @@ function connectedPorts(
     inspection: () => inspectionStore(inspectionStatements(schema), { root, db, schema }),
     queue({ statementTimeoutMs }) {
       const source = { root, db, statementTimeoutMs }
-      const { seed } = leaseStatements(schema)
-      const receiver = new QueueReceiver(queueReceiveStatements(schema), seed, source)
+      const receiver = receiverOn(source)
       const statements = queueStatements(schema)
       const attempts = new QueueAttempts(statements, inboxStatements(schema), receiver)
       return new PostgresQueueStore(statements, receiver, attempts, source)
     },
-    garbage: () =>
-      new PostgresGarbageStore(garbageStatements(schema), {
-        root,
-        db,
-        statementTimeoutMs: GARBAGE_TIMEOUT_MS,
-      }),
+    garbage() {
+      const source = { root, db, statementTimeoutMs: GARBAGE_TIMEOUT_MS }
+      const statements = garbageStatements(schema)
+      const handled = handledShards(statements, source, receiverOn(source))
+      return new PostgresGarbageStore(statements, source, handled)
+    },
     ...(connect !== undefined && {
       listen: (sleeper: Sleeper) =>
         new NotificationListener({ connect, channel: channelOf(schema), checkIntervalMs }, sleeper),

@@ -1,4 +1,6 @@
 /* PostgreSQL finds, locks and removes in one statement, by the addresses of rows; MySQL and MariaDB need three, by keys. */
+import { EPOCH } from './queue-receive-statements.ts'
+
 /**
  * Every statement of the garbage collector. `schema` is quoted. $1 is the limit, $2 the instant from which to search,
  * as microseconds of the Unix time.
@@ -8,6 +10,7 @@
  * comparison with clock_timestamp().
  */
 export function garbageStatements(schema: string) {
+  const queue = `${schema}.queue`
   const from = "timestamptz 'epoch' + $2::bigint::double precision * interval '1 microsecond'"
   /** The last row's instant, from which the next batch continues. */
   const summary = (instant: string): string => `
@@ -30,18 +33,46 @@ with removed as (
   ))${still}
   returning ${instant}
 )${summary(instant)}`
+  const dead = ' and dead_at is not null'
   const retention = " - $3::double precision * interval '1 millisecond'"
   return {
     removeExpiredClaims: removeOldest('inbox', 'expires_at'),
 
     /** Removes dead letters, and no other parked messages. $3 is the retention in milliseconds. */
-    removeDeadLetters: removeOldest('parked', 'dead_at', retention, ' and dead_at is not null'),
+    removeDeadLetters: removeOldest('parked', 'dead_at', retention, dead),
+
+    /** The same for stored queues. */
+    removeQueueDeadLetters: removeOldest('queue', 'dead_at', retention, dead),
+
+    /** The first queue after $1 that has messages. */
+    nextQueue: `
+select q.topic from ${queue} as q
+where q.due_at is not null and q.topic > $1
+order by q.topic, q.shard, q.due_at, q.place
+limit 1`,
+
+    /**
+     * The first shard of the queue $1 among $2 that has a row of a handled message. Looks at one entry of the index for each
+     * shard: before PostgreSQL 18, a scan does not end at an upper bound of several columns.
+     */
+    handledShard: `
+select asked.shard::text as shard
+from pg_catalog.unnest($2::smallint[]) as asked (shard)
+cross join lateral (
+  select q.topic, q.shard, q.due_at from ${queue} as q
+  where q.due_at is not null and (q.topic, q.shard, q.due_at) >= ($1::text, asked.shard, ${EPOCH})
+  order by q.topic, q.shard, q.due_at
+  limit 1
+) as next
+where next.topic = $1 and next.shard = asked.shard and next.due_at = ${EPOCH}
+order by asked.shard
+limit 1`,
 
     /** Removes records of redrives. $3 is the retention in milliseconds. */
     removeRedrives: removeOldest('redrives', 'redriven_at', retention),
 
     /** Removes dead letters of version buffers, and no waiting messages. $3 is the retention in milliseconds. */
-    removeBufferedDeadLetters: removeOldest('waiting', 'dead_at', retention, ' and dead_at is not null'),
+    removeBufferedDeadLetters: removeOldest('waiting', 'dead_at', retention, dead),
 
     /** Skips the record if another collector is writing it. */
     record: `

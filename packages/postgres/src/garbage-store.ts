@@ -1,6 +1,6 @@
 /* PostgreSQL finds, locks and removes in one statement; MySQL and MariaDB need a transaction of three. */
 import type { CollectionRecord, GarbageStore, Removal } from '@txbox/core'
-import type { Source } from '@txbox/sql'
+import { removeHandled, type HandledShards, type Source } from '@txbox/sql'
 import { isTimeout } from './errors.ts'
 import type { garbageStatements } from './garbage-statements.ts'
 import { runAlone } from './run-alone.ts'
@@ -9,10 +9,12 @@ import { runAlone } from './run-alone.ts'
 export class PostgresGarbageStore implements GarbageStore {
   readonly #sql: ReturnType<typeof garbageStatements>
   readonly #source: Source
+  readonly #handled: HandledShards
 
-  constructor(statements: ReturnType<typeof garbageStatements>, source: Source) {
+  constructor(statements: ReturnType<typeof garbageStatements>, source: Source, handled: HandledShards) {
     this.#sql = statements
     this.#source = source
+    this.#handled = handled
   }
 
   removeExpiredClaims(limit: number, from: string | undefined): Promise<Removal | 'timed-out'> {
@@ -26,6 +28,19 @@ export class PostgresGarbageStore implements GarbageStore {
   ): Promise<Removal | 'timed-out'> {
     const values = [limit, from ?? '0', retentionMs]
     return this.#remove('removing dead letters', this.#sql.removeDeadLetters, values)
+  }
+
+  removeQueueDeadLetters(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'> {
+    const values = [limit, from ?? '0', retentionMs]
+    return this.#remove('removing dead letters of queues', this.#sql.removeQueueDeadLetters, values)
+  }
+
+  removeHandled(limit: number, from: string | undefined): Promise<Removal | 'timed-out'> {
+    return unlessTimedOut(removeHandled(this.#handled, limit, from))
   }
 
   removeRedrives(
@@ -52,14 +67,20 @@ export class PostgresGarbageStore implements GarbageStore {
     await runAlone(this.#source, 'recording what was collected', this.#sql.record, values)
   }
 
-  async #remove(doing: string, text: string, values: readonly unknown[]): Promise<Removal | 'timed-out'> {
-    try {
-      const { rows } = await runAlone(this.#source, doing, text, values)
-      const removed = Number(rows[0]?.['removed'])
-      return { removed, more: removed === values[0], next: (rows[0]?.['next'] as string | null) ?? undefined }
-    } catch (error) {
-      if (isTimeout(error)) return 'timed-out'
-      throw error
-    }
+  #remove(doing: string, text: string, values: readonly unknown[]): Promise<Removal | 'timed-out'> {
+    const removing = runAlone(this.#source, doing, text, values).then(({ rows: [row] }) => {
+      const removed = Number(row?.['removed'])
+      return { removed, more: removed === values[0], next: (row?.['next'] as string | null) ?? undefined }
+    })
+    return unlessTimedOut(removing)
+  }
+}
+
+async function unlessTimedOut(removing: Promise<Removal>): Promise<Removal | 'timed-out'> {
+  try {
+    return await removing
+  } catch (error) {
+    if (isTimeout(error)) return 'timed-out'
+    throw error
   }
 }

@@ -6,6 +6,8 @@ export function inspectionStatements(schema: string) {
     `(select pg_catalog.count(*) from (select ${rows} limit $1) as counted)::text`
   const ms = (interval: string): string =>
     `pg_catalog.floor(pg_catalog.date_part('epoch', ${interval}) * 1000::double precision)::bigint::text`
+  const died = (table: string): string =>
+    `from ${schema}.${table} where dead_at <= pg_catalog.statement_timestamp() - $2::double precision * interval '1 millisecond'`
   const lag = `${count(`from ${schema}.outbox`)} as backlog,
   (
     select ${ms('pg_catalog.clock_timestamp() - pg_catalog.min(first.created_at)')}
@@ -36,7 +38,7 @@ select
     collectable: `
 select
   ${count(`from ${schema}.inbox where expires_at <= pg_catalog.statement_timestamp()`)} as inbox,
-  ${count(`from ${schema}.parked where dead_at <= pg_catalog.statement_timestamp() - $2::double precision * interval '1 millisecond'`)} as dead_letters`,
+  ${count(`${died('parked')} union all select ${died('queue')}`)} as dead_letters`,
 
     leases: `
 select name, owner, term::text as term, ${ms('expires_at - pg_catalog.clock_timestamp()')} as remaining_ms

@@ -86,7 +86,7 @@ select name from ${schema}.leases
 where name = $1
 for update`,
 
-    /** Deletes handled messages, and lets their keys go on. */
+    /** Deletes handled messages, at most $3, and lets their keys go on. */
     sweep: `
 with swept as (
   delete from ${queue}
@@ -96,7 +96,7 @@ with swept as (
       and (q.topic, q.shard, q.due_at) >= ($1::text, $2::smallint, ${EPOCH})
       and (q.topic, q.shard, q.due_at) <= ($1::text, $2::smallint, ${EPOCH})
     order by q.topic, q.shard, q.due_at, q.place
-    limit 1000
+    limit $3
     for update skip locked
   )) and due_at = ${EPOCH}
   returning order_key

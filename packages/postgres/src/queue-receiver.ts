@@ -16,6 +16,7 @@ import {
   type Row,
   type Source,
 } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import { textArray } from './integer-arrays.ts'
 import { inOwnTransaction, type Query } from './own-transaction.ts'
@@ -24,6 +25,9 @@ import { candidateOf, receivedOf } from './queue-rows.ts'
 import { runAtReadCommitted, serverTimeoutMs } from './run-alone.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
+
+/** The maximum number of handled messages that a receive removes from a shard. */
+const SWEPT_AT_ONCE = 1000
 
 export const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard)
 
@@ -129,7 +133,7 @@ export class QueueReceiver {
     const locks = await query(this.#sql.lockShard, [shardLock(queue, shard)])
     if (locks.rows.length === 0) return { received: [], locked: false, moved: false }
 
-    const [swept] = (await query(this.#sql.sweep, [queue, shard])).rows
+    const [swept] = (await query(this.#sql.sweep, [queue, shard, SWEPT_AT_ONCE])).rows
     const candidates = (await query(this.#sql.candidates, [queue, shard, look])).rows.map(candidateOf)
     const expired = expiredFlights(candidates)
     const { rows } = expired.length === 0 ? NOTHING : await query(this.#sql.lockExpired, [textArray(expired)])
@@ -138,6 +142,16 @@ export class QueueReceiver {
     const received = await this.#settle(query, shard, search, round)
     const moved = Number(swept?.['swept']) > 0 || round.putBack.length > 0 || round.buried.length > 0
     return { received, locked: true, moved }
+  }
+
+  /** Removes handled messages of a shard without receiving. @returns how many; 0 if a receiver has locked the shard. */
+  sweep(queue: string, shard: number, limit: number): Promise<number> {
+    return this.transaction(async (query) => {
+      const locks = await query(this.#sql.lockShard, [shardLock(queue, shard)])
+      if (locks.rows.length === 0) return 0
+      const [swept] = (await query(this.#sql.sweep, [queue, shard, limit])).rows
+      return columns.number(swept, 'swept')
+    })
   }
 
   /** Lets the keys whose first message was removed go on. */

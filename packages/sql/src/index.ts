@@ -71,6 +71,7 @@ export {
   type QueueCandidate,
   type QueueRound,
 } from './queue-rounds.ts'
+export { removeHandled, type HandledShards } from './remove-handled.ts'
 export {
   NOT_ASCII,
   SETTLING,

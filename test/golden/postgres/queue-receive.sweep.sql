@@ -6,7 +6,7 @@ with swept as (
       and (q.topic, q.shard, q.due_at) >= ($1::text, $2::smallint, timestamptz 'epoch')
       and (q.topic, q.shard, q.due_at) <= ($1::text, $2::smallint, timestamptz 'epoch')
     order by q.topic, q.shard, q.due_at, q.place
-    limit 1000
+    limit $3
     for update skip locked
   )) and due_at = timestamptz 'epoch'
   returning order_key

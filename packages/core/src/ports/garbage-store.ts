@@ -35,6 +35,17 @@ export interface GarbageStore {
     from: string | undefined,
     retentionMs: number,
   ): Promise<Removal | 'timed-out'>
+  /** The same for dead letters of stored queues. */
+  removeQueueDeadLetters(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'>
+  /**
+   * Removes the rows that handled messages leave in a stored queue until the next receive, and lets their keys go on.
+   * A batch covers one shard of one queue. Skips a shard that a receiver has locked.
+   */
+  removeHandled(limit: number, from: string | undefined): Promise<Removal | 'timed-out'>
   /** Removes records of redrives that are older than `retentionMs`, whatever became of the messages. */
   removeRedrives(limit: number, from: string | undefined, retentionMs: number): Promise<Removal | 'timed-out'>
   /**
