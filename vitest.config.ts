@@ -186,6 +186,7 @@ const projects: TestProjectInlineConfiguration[] = [
   }),
   onServers('library-nestjs-postgres', ['postgres'], { include: ['test/libraries/nestjs/*.test.ts'] }),
   onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
+  onServers('redis', ['redis-program'], { include: ['test/redis/**/*.test.ts'] }),
   onServers('galera', ['galera'], {
     include: ['test/galera/**/*.test.ts'],
     provide: { ...DATABASES.mariadb, optional: true },

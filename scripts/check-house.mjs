@@ -27,6 +27,7 @@ const MAY_IMPORT = {
   postgres: ['node:', ...CORE, '@txbox/sql'],
   mysql: ['node:', ...CORE, '@txbox/sql'],
   rabbitmq: ['node:', ...CORE, 'amqplib'],
+  redis: ['node:', ...CORE],
   // Drivers are handed to the command: it may know their types and nothing else.
   command: ['node:', '@txbox/', 'cli-progress', 'cli-table3', 'commander', 'type mysql2', 'type pg'],
   cli: ['@txbox/command', '@txbox/rabbitmq', 'mysql2', 'pg'],

@@ -19,6 +19,7 @@ const SUITES = {
   postgres: { projects: ['postgres-only'], files: ['test/contract-postgres/'] },
   mysql: { projects: ['mysql-only'], files: ['test/contract-mysql/'] },
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
+  redis: { projects: ['redis'], files: ['test/redis/'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { days } from '@txbox/core'
 import type { DedupResult, DedupStore } from '@txbox/consumer'
 
 type Mark =
@@ -22,7 +23,10 @@ export class MemoryDedupStore implements DedupStore {
     return { status: 'won', token }
   }
 
-  async complete(token: string, { retentionMs }: { retentionMs: number }): Promise<'completed' | 'stale'> {
+  async complete(
+    token: string,
+    { retentionMs = days(1) }: { retentionMs?: number | undefined },
+  ): Promise<'completed' | 'stale'> {
     this.#called('complete')
     const key = this.#keyOf(token)
     if (key === undefined) return 'stale'

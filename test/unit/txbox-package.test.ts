@@ -7,6 +7,7 @@ const ALIASES: [string, string[]][] = [
   ['txbox/versioning', ['@txbox/versioning']],
   ['txbox/consumer', ['@txbox/consumer']],
   ['txbox/queue', ['@txbox/queue']],
+  ['txbox/redis', ['@txbox/redis']],
 ]
 
 test.for(ALIASES)('%s has every name of %j, and the same objects', async ([short, packages]) => {

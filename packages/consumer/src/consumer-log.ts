@@ -16,6 +16,8 @@ export interface ConsumerLog {
   readonly events: EventListeners<ConsumerEvents>
   /** @param isPoisonUnbounded the source counts no deliveries, so that a message that kills its process is not recognized. */
   started(source: string, isPoisonUnbounded: boolean): void
+  /** @param text what weakens the promise of a dedup store, in one sentence. */
+  warned(text: string): void
   /** Writes the counts of repeated lines, and that the consumer has stopped. */
   stopped(): void
 }
@@ -31,6 +33,9 @@ export function consumerLog(name: string, logger: Logger | false | undefined): C
       if (!isPoisonUnbounded) return
       const text = `${who}: ${source} keeps no count of deliveries, so a message that ends its process comes again without limit.`
       logged.write({ level: 'warn', object: { event: 'uncounted', source }, text })
+    },
+    warned(text) {
+      logged.write({ level: 'warn', object: { event: 'dedup-store' }, text: `${who}: ${text}` })
     },
     stopped() {
       logged.end()

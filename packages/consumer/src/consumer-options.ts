@@ -111,7 +111,7 @@ export interface ConsumerOptions<P = unknown> {
    * the mark is made right after the handler: a process that dies in between handles the message again.
    */
   dedup?: DedupStore | readonly DedupStore[] | undefined
-  /** How long a mark of `dedup` is kept, 1 s to 100 years. @default 1 day */
+  /** How long a mark of `dedup` is kept, 1 s to 100 years. @default the store's own time, which is 1 day for redisDedup() */
   dedupRetentionMs?: number | undefined
   /** The key of a message for `dedup` and `context.key`. With an inbox, pass the inbox's own. @default messageId() */
   key?: KeyExtractor<InboxMessage<P>> | undefined

@@ -70,7 +70,8 @@ export interface ConsumerSettings {
   readonly handleTimeoutMs: number
   readonly deadLetters: { readonly publisher: Publisher; readonly topic: string } | undefined
   readonly dedup: readonly DedupStore[]
-  readonly dedupRetentionMs: number
+  /** That of each store, if undefined. */
+  readonly dedupRetentionMs: number | undefined
   readonly keyOf: KeyExtractor<InboxMessage>
   readonly work: WorkSettings
   readonly handler: (...args: never[]) => unknown
@@ -109,12 +110,8 @@ export function checkConsumerOptions(options: object): ConsumerSettings {
     holdMs: check.milliseconds('holdMs', { min: 0, max: 900_000, default: 30_000 }),
     handleTimeoutMs: timeoutOption(check, propertyOf(options, 'handleTimeoutMs')),
     deadLetters: deadLettersOption(check, options, { source, work, name }),
-    dedup: dedupOption(check, propertyOf(options, 'dedup')),
-    dedupRetentionMs: check.milliseconds('dedupRetentionMs', {
-      min: 1000,
-      max: LIMITS.durationMs,
-      default: days(1),
-    }),
+    dedup: dedupOption(check, propertyOf(options, 'dedup'), work),
+    dedupRetentionMs: retentionOption(check, propertyOf(options, 'dedupRetentionMs')),
     keyOf: check.callback<KeyExtractor<InboxMessage>>('key') ?? messageId(),
     log: consumerLog(name, loggerOption(check, propertyOf(options, 'logger') as never)),
     signal: check.signal('signal'),
@@ -226,10 +223,18 @@ function deadLettersOption(
   return { publisher: publisher as Publisher, topic }
 }
 
-function dedupOption(check: OptionChecker, dedup: unknown): readonly DedupStore[] {
+function retentionOption(check: OptionChecker, retentionMs: unknown): number | undefined {
+  if (retentionMs === undefined) return undefined
+  return check.milliseconds('dedupRetentionMs', { min: 1000, max: LIMITS.durationMs, default: days(1) })
+}
+
+function dedupOption(check: OptionChecker, dedup: unknown, work: WorkSettings): readonly DedupStore[] {
   const stores: unknown[] = dedup === undefined ? [] : Array.isArray(dedup) ? dedup : [dedup]
   if (!stores.every((store) => typeof propertyOf(store, 'complete') === 'function')) {
     throw check.wrong('dedup', 'a dedup store or a list of them')
+  }
+  if (work.kind !== 'inbox' && stores.some((store) => propertyOf(store, 'onUnavailable') === 'process')) {
+    throw check.wrong('dedup', "without a store whose onUnavailable is 'process', unless there is an inbox")
   }
   return stores as DedupStore[]
 }

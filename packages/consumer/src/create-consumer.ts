@@ -92,6 +92,7 @@ class StartableConsumer implements Consumer {
     if (!this.#isStarted) {
       const { name, traits } = this.#settings.source
       this.#settings.log.started(name, !traits.countsDeliveries)
+      void this.#warn()
     }
     this.#isStarted = true
     await this.#run.start()
@@ -118,6 +119,17 @@ class StartableConsumer implements Consumer {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
+  }
+
+  /** The stores are asked while the consumer starts, which does not wait for them. */
+  async #warn(): Promise<void> {
+    const { dedup, log, source } = this.#settings
+    try {
+      const warnings = await Promise.all(dedup.map(async (store) => store.warning?.()))
+      for (const warning of warnings) if (warning !== undefined) log.warned(warning)
+    } catch (error) {
+      log.events.emit('error', { error, source: source.name })
+    }
   }
 
   async #end(timeoutMs: number): Promise<void> {

@@ -1,6 +1,7 @@
 import type { DedupStore, InboxMessage } from '@txbox/core'
 import { inboxKey } from '@txbox/core/internal'
 import type { ConsumerSettings } from './consumer-settings.ts'
+import { isUnavailable } from './failure-kind.ts'
 import { Heartbeat } from './heartbeat.ts'
 
 /** How long a mark keeps other deliveries out without an extension. */
@@ -20,11 +21,11 @@ export type DedupFindings =
 /** The marks of one delivery that is being handled. */
 export class DedupMarks {
   readonly #marks: readonly Mark[]
-  readonly #retentionMs: number
+  readonly #retentionMs: number | undefined
   readonly #failed: (error: unknown) => void
   readonly #heartbeat: Heartbeat | undefined
 
-  constructor(marks: readonly Mark[], retentionMs: number, failed: (error: unknown) => void) {
+  constructor(marks: readonly Mark[], retentionMs: number | undefined, failed: (error: unknown) => void) {
     this.#marks = marks
     this.#retentionMs = retentionMs
     this.#failed = failed
@@ -58,7 +59,10 @@ export class DedupChain {
     this.#settings = settings
   }
 
-  /** @throws {DedupStoreUnavailableError} when a store cannot be reached; marks that were made are released. */
+  /**
+   * @param failed is told the error of a store that is passed over, because an inbox recognizes duplicates.
+   * @throws {DedupStoreUnavailableError} when another store cannot be reached; marks that were made are released.
+   */
   async begin(message: InboxMessage, failed: (error: unknown) => void): Promise<DedupFindings> {
     const { dedup, dedupRetentionMs, name, keyOf } = this.#settings
     const marks: Mark[] = []
@@ -76,6 +80,10 @@ export class DedupChain {
             : { status: 'in-flight', retryAfterMs: result.retryAfterMs }
         }
       } catch (error) {
+        if (store.onUnavailable === 'process' && isUnavailable(error)) {
+          failed(error)
+          continue
+        }
         await made().release()
         throw error
       }

@@ -23,6 +23,7 @@ export { createBatcher } from './create-batcher.ts'
 export { createConsumer } from './create-consumer.ts'
 export { BatcherClosedError, ConsumerStoppedError, HandleTimeoutError } from './errors.ts'
 export {
+  DedupStoreUnavailableError,
   InvalidMessageError,
   InvalidOptionError,
   PermanentError,

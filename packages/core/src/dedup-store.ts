@@ -5,6 +5,13 @@
  */
 export interface DedupStore {
   /**
+   * What a consumer does when `begin` throws `DedupStoreUnavailableError`. `'fail'`: the delivery goes back uncounted.
+   * `'process'`, only with an inbox: the handler runs, and the inbox recognizes duplicates.
+   *
+   * @default 'fail'
+   */
+  readonly onUnavailable?: 'fail' | 'process' | undefined
+  /**
    * Atomic: of concurrent calls for one key, one wins. `leaseMs` bounds how long the winner keeps others out, 1 s to 1 h.
    *
    * @throws {DedupStoreUnavailableError} when the store cannot be reached.
@@ -14,14 +21,19 @@ export interface DedupStore {
     readonly key: string
     readonly leaseMs: number
   }): Promise<DedupResult>
-  /** Marks the message as handled, if the token is still the owner's. `retentionMs` counts from this call. */
+  /**
+   * Marks the message as handled, if the token is still the owner's. `retentionMs` counts from this call, and has the
+   * store's own default.
+   */
   complete(
     token: string,
-    how: { readonly retentionMs: number; readonly result?: string },
+    how: { readonly retentionMs?: number | undefined; readonly result?: string | undefined },
   ): Promise<'completed' | 'stale'>
   /** Gives the key up, so that another delivery can handle the message at once. */
   release(token: string): Promise<'released' | 'stale'>
   extend(token: string, leaseMs: number): Promise<'extended' | 'stale'>
+  /** Returns what weakens the promise as the server is set up, in one sentence; a consumer logs it at its start. Never rejects. */
+  warning?(): Promise<string | undefined>
 }
 
 export type DedupResult =

@@ -211,6 +211,16 @@ export class ReceiveAttemptError extends TxboxError {
   }
 }
 
+/**
+ * A dedup store cannot be reached or refuses its commands. Nothing is known about the message, and no attempt is counted.
+ * Always retryable.
+ */
+export class DedupStoreUnavailableError extends TxboxError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super('TXBOX_DEDUP_STORE_UNAVAILABLE', message, { ...options, retryable: true })
+  }
+}
+
 /** Handlers and publishers throw this error for a message that can never succeed. The message is not tried again. */
 export class PermanentError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {

@@ -8,6 +8,7 @@ export {
   BrokerUnavailableError,
   DatabaseAccessError,
   DatabaseUnavailableError,
+  DedupStoreUnavailableError,
   GarbageCollectionError,
   InvalidMessageError,
   InvalidOptionError,

@@ -1,6 +1,7 @@
 import { findMysqlProgram, type MysqlEngine } from './mysql-program.ts'
 import { findPostgresPrograms } from './postgres-program.ts'
 import { findRabbitmqProgram } from './rabbitmq-program.ts'
+import { findRedisProgram } from './redis-program.ts'
 import type { ServerKind } from './server.ts'
 
 /** Programs of servers that a test starts by itself, to kill them. The `url` of what is found is the program's file. */
@@ -44,5 +45,10 @@ export const serverPrograms: Readonly<Record<string, ServerKind>> = {
     'RabbitMQ',
     async () => findRabbitmqProgram()?.server,
     'Install rabbitmq-server, or name its program by TXBOX_RABBITMQ_SERVER.',
+  ),
+  'redis-program': programs(
+    'Redis',
+    async () => findRedisProgram(),
+    'Install redis-server, or name its program by TXBOX_REDIS_SERVER.',
   ),
 }

@@ -1,0 +1,232 @@
+import { randomUUID } from 'node:crypto'
+import {
+  DedupStoreUnavailableError,
+  InvalidMessageError,
+  InvalidOptionError,
+  LIMITS,
+  days,
+  hours,
+  type DedupResult,
+  type DedupStore,
+} from '@txbox/core'
+import { OptionChecker, answerWithin, nameOf, reasonOf } from '@txbox/core/internal'
+import { claimKey } from './claim-key.ts'
+import { BEGIN, COMPLETE, KEEP, type Script } from './dedup-scripts.ts'
+import { redisCommandsOf, type RedisClient, type RedisCommands } from './redis-client.ts'
+
+/** How long a client may take, in milliseconds: without a connection, clients hold commands back for longer. */
+const ANSWER_MS = 5000
+/** The owner may be done long before its lease ends. */
+const IN_FLIGHT_RETRY_MS = 1000
+const LEASE_BOUNDS = { min: 1000, max: hours(1) }
+const RETENTION_BOUNDS = { min: 1000, max: LIMITS.durationMs }
+const PREFIX_CHARACTERS = 100
+/** A token is the owner's random name and the key in Redis. */
+const OWNER_CHARACTERS = 36
+
+/** The options of `redisDedup`. */
+export interface RedisDedupOptions {
+  /** A client of ioredis or node-redis. The store neither connects nor closes the client. */
+  client: RedisClient
+  /** The beginning of all keys, 1 to 100 characters. @default 'txbox:' */
+  prefix?: string | undefined
+  /** How long a mark is kept where the caller names no time, 1 s to 100 years. @default 1 day */
+  retentionMs?: number | undefined
+  /**
+   * How long a delivery keeps others out where the caller names no time, 1 s to 1 h. A consumer names its own time, and
+   * extends it while the handler runs.
+   *
+   * @default 30_000
+   */
+  leaseMs?: number | undefined
+  /**
+   * What a consumer does while Redis cannot be reached. `'fail'`: deliveries go back uncounted, and the consumer reports
+   * `unavailable`. `'process'`, only with an inbox: the handler runs, and the inbox alone recognizes duplicates.
+   *
+   * @default 'fail'
+   */
+  onUnavailable?: 'fail' | 'process' | undefined
+}
+
+/** A dedup store in Redis, whose times have defaults. */
+export interface RedisDedup extends DedupStore {
+  readonly onUnavailable: 'fail' | 'process'
+  begin(claim: {
+    readonly consumer: string
+    readonly key: string
+    readonly leaseMs?: number | undefined
+  }): Promise<DedupResult>
+  complete(
+    token: string,
+    how?: { readonly retentionMs?: number | undefined; readonly result?: string | undefined },
+  ): Promise<'completed' | 'stale'>
+  extend(token: string, leaseMs?: number): Promise<'extended' | 'stale'>
+  warning(): Promise<string | undefined>
+}
+
+/**
+ * Creates a dedup store in Redis 5 or later, on one server or a cluster. The store remembers which messages were handled:
+ * `begin` before the handler, `complete` after it. All times are measured by the server, and all keys expire.
+ *
+ * The promise is as good as your Redis. After a failover, a restart without an append-only file, FLUSHALL or an eviction,
+ * marks are missing, and their messages are handled again. Set `maxmemory-policy` to `noeviction`; a consumer warns at its
+ * start if the server says otherwise. Where a second effect is not acceptable, use an inbox, with or without this store
+ * before it.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option.
+ */
+export function redisDedup(options: RedisDedupOptions): RedisDedup {
+  const check = new OptionChecker('redisDedup', options).known(
+    'client',
+    'prefix',
+    'retentionMs',
+    'leaseMs',
+    'onUnavailable',
+  )
+  const commands = redisCommandsOf(options.client)
+  if (commands === undefined) throw check.wrong('client', 'a client of ioredis or node-redis')
+  return new RedisDedupStore(commands, {
+    prefix: check.text('prefix', { max: PREFIX_CHARACTERS, default: 'txbox:' }),
+    retentionMs: check.milliseconds('retentionMs', { ...RETENTION_BOUNDS, default: days(1) }),
+    leaseMs: check.milliseconds('leaseMs', { ...LEASE_BOUNDS, default: 30_000 }),
+    onUnavailable: check.oneOf('onUnavailable', ['fail', 'process'], 'fail'),
+  })
+}
+
+interface Settings {
+  readonly prefix: string
+  readonly retentionMs: number
+  readonly leaseMs: number
+  readonly onUnavailable: 'fail' | 'process'
+}
+
+class RedisDedupStore implements RedisDedup {
+  readonly onUnavailable: 'fail' | 'process'
+  readonly #commands: RedisCommands
+  readonly #settings: Settings
+
+  constructor(commands: RedisCommands, settings: Settings) {
+    this.onUnavailable = settings.onUnavailable
+    this.#commands = commands
+    this.#settings = settings
+  }
+
+  async begin(claim: {
+    readonly consumer: string
+    readonly key: string
+    readonly leaseMs?: number | undefined
+  }): Promise<DedupResult> {
+    const check = new OptionChecker('redisDedup, begin', claim).known('consumer', 'key', 'leaseMs')
+    const consumer = check.text('consumer', { max: LIMITS.consumerCharacters })
+    const leaseMs = this.#leaseMs(check)
+    const key = claimKey(this.#settings.prefix, consumer, claim.key)
+    const owner = randomUUID()
+    const answer = await this.#run(BEGIN, key, [owner, leaseMs])
+    const [status, text = ''] = Array.isArray(answer) ? answer.map(String) : []
+    if (status === 'won') return { status, token: owner + key }
+    if (status === 'in-flight')
+      return { status, retryAfterMs: Math.min(Math.max(0, Number(text)), IN_FLIGHT_RETRY_MS) }
+    const mark = /^d:[^:]{36}:(\d+):(.*)$/s.exec(text)
+    if (mark === null) {
+      throw new DedupStoreUnavailableError(
+        'begin: a key in Redis holds a value of another program. Set the option prefix of redisDedup to a prefix of its own.',
+      )
+    }
+    const firstProcessedAt = new Date(Number(mark[1]))
+    return { status: 'done', firstProcessedAt, ...(mark[2] === '' ? {} : { result: mark[2]! }) }
+  }
+
+  async complete(
+    token: string,
+    how: { readonly retentionMs?: number | undefined; readonly result?: string | undefined } = {},
+  ): Promise<'completed' | 'stale'> {
+    const check = new OptionChecker('complete', how).known('retentionMs', 'result')
+    const { owner, key } = claimOf('complete', token)
+    const result = resultOf(how.result)
+    const retentionMs = check.milliseconds('retentionMs', {
+      ...RETENTION_BOUNDS,
+      default: this.#settings.retentionMs,
+    })
+    const answer = await this.#run(COMPLETE, key, [owner, whole(retentionMs), result])
+    return String(answer) === 'completed' ? 'completed' : 'stale'
+  }
+
+  async release(token: string): Promise<'released' | 'stale'> {
+    const { owner, key } = claimOf('release', token)
+    return String(await this.#run(KEEP, key, [owner, '0'])) === 'kept' ? 'released' : 'stale'
+  }
+
+  async extend(token: string, leaseMs?: number): Promise<'extended' | 'stale'> {
+    const { owner, key } = claimOf('extend', token)
+    const lease = this.#leaseMs(new OptionChecker('extend', { leaseMs }))
+    return String(await this.#run(KEEP, key, [owner, lease])) === 'kept' ? 'extended' : 'stale'
+  }
+
+  async warning(): Promise<string | undefined> {
+    const policy = await this.#policy()
+    return policy === undefined || policy === 'noeviction'
+      ? undefined
+      : `Redis has the maxmemory-policy ${policy}: it may evict marks, and their messages would be handled again. Set noeviction.`
+  }
+
+  /** Many servers refuse CONFIG, and one that cannot be reached is reported by the first `begin`. */
+  async #policy(): Promise<string | undefined> {
+    const name = 'maxmemory-policy'
+    try {
+      const answer = await answerWithin(ANSWER_MS, this.#commands.config(name), 'Redis')
+      return policyIn(answer, name)
+    } catch {
+      return undefined
+    }
+  }
+
+  #leaseMs(check: OptionChecker): string {
+    return whole(check.milliseconds('leaseMs', { ...LEASE_BOUNDS, default: this.#settings.leaseMs }))
+  }
+
+  /** @throws {DedupStoreUnavailableError} for every failure: what Redis refuses is never due to one message. */
+  async #run(script: Script, key: string, args: readonly string[]): Promise<unknown> {
+    try {
+      return await answerWithin(ANSWER_MS, this.#commands.run(script, key, args), 'Redis')
+    } catch (error) {
+      // The error of a client holds the arguments of its command, so it does not become a cause.
+      throw new DedupStoreUnavailableError(`Redis did not run the command: ${reasonOf(error)}`)
+    }
+  }
+}
+
+/** ioredis answers with a list, node-redis with an object or a map. */
+function policyIn(answer: unknown, name: string): string | undefined {
+  if (typeof answer !== 'object' || answer === null) return undefined
+  const value: unknown = Array.isArray(answer)
+    ? answer[answer.indexOf(name) + 1]
+    : answer instanceof Map
+      ? answer.get(name)
+      : Reflect.get(answer, name)
+  return typeof value === 'string' ? value : undefined
+}
+
+function claimOf(where: string, token: unknown): { owner: string; key: string } {
+  if (typeof token !== 'string' || token.length <= OWNER_CHARACTERS) {
+    throw new InvalidOptionError(`${where}: expected a token of begin, not ${nameOf(token)}.`)
+  }
+  return { owner: token.slice(0, OWNER_CHARACTERS), key: token.slice(OWNER_CHARACTERS) }
+}
+
+function resultOf(result: unknown): string {
+  if (result === undefined) return ''
+  const fits =
+    typeof result === 'string' &&
+    result !== '' &&
+    result.isWellFormed() &&
+    Buffer.byteLength(result) <= LIMITS.resultBytes
+  if (fits) return result
+  throw new InvalidMessageError(
+    `complete: the result must be well-formed text of 1 to ${LIMITS.resultBytes} bytes, not ${nameOf(result)}. Nothing was written.`,
+  )
+}
+
+/** Redis takes whole milliseconds. */
+function whole(ms: number): string {
+  return String(Math.ceil(ms))
+}

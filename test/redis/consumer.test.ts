@@ -1,0 +1,196 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import {
+  createConsumer,
+  DedupStoreUnavailableError,
+  type ConsumerEvents,
+  type InboxMessage,
+  type RunsMessages,
+} from '@txbox/consumer'
+import { redisDedup } from '@txbox/redis'
+import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
+import { MemorySource } from '../support/memory-source.ts'
+import { Proxy } from '../support/proxy.ts'
+import { until } from '../support/until.ts'
+import { CLIENTS, sleep, useRedis } from './redis-under-test.ts'
+
+const redis = useRedis()
+const IDS = Array.from({ length: 50 }, (_, n) => `m${n}`)
+const soon = { attempts: 10, delayMs: () => 10 }
+
+/** The names of consumers are those of the marks, so that every test has its own. */
+let consumers = 0
+const newName = (): string => `consumer-${(consumers += 1)}`
+
+async function proxy(): Promise<Proxy> {
+  const between = await Proxy.to(redis.address)
+  onTestFinished(() => between.close())
+  return between
+}
+
+const settled = (source: MemorySource, count: number): Promise<void> =>
+  until(
+    async () => source.settled.filter(({ how }) => how === 'accept').length >= count,
+    () => `${count} deliveries are accepted; ${source.settled.length} were settled`,
+    40_000,
+  )
+
+describe.for(CLIENTS)('%s', (library) => {
+  test('R2 R3 two consumers at once, each message for both, some fail at first: each is handled once', async () => {
+    const name = newName()
+    const failing = new Set(IDS.filter((_, n) => n % 7 === 0))
+    const done: string[] = []
+    const handle = async ({ id }: InboxMessage): Promise<void> => {
+      await sleep(2)
+      if (failing.delete(id)) throw new Error('failed')
+      done.push(id)
+    }
+    const sources = [new MemorySource(), new MemorySource()]
+    for (const source of sources) {
+      for (const id of IDS) source.send(id)
+      const dedup = redisDedup({ client: await redis.client(library) })
+      await ConsumerUnderTest.started(source, handle, {
+        name,
+        dedup,
+        retry: soon,
+        order: 'none',
+        concurrency: 5,
+      })
+    }
+    for (const source of sources) await settled(source, IDS.length)
+    expect(done.toSorted()).toEqual(IDS.toSorted())
+    expect(failing.size).toBe(0)
+  })
+
+  test('R7 Redis is gone for a time: unavailable, uncounted, and everything is handled once afterwards', async () => {
+    const between = await proxy()
+    const source = new MemorySource()
+    const dedup = redisDedup({ client: await redis.client(library, between.address) })
+    const outage = between.refuse()
+    for (const id of IDS.slice(0, 5)) source.send(id)
+    const subject = await ConsumerUnderTest.started(source, () => undefined, {
+      name: newName(),
+      dedup,
+      retry: { attempts: 1, delayMs: () => 0 },
+    })
+    await until(
+      async () => subject.heard('unavailable').length > 0,
+      () => 'the consumer reports unavailable',
+      15_000,
+    )
+    expect(subject.heard('unavailable')[0]?.error).toBeInstanceOf(DedupStoreUnavailableError)
+    expect(subject.runs).toEqual([])
+    outage.over()
+    await settled(source, 5)
+    expect(subject.ids.toSorted()).toEqual(IDS.slice(0, 5).toSorted())
+    expect(subject.runs.map(({ deliveries }) => deliveries)).toEqual([1, 1, 1, 1, 1])
+    expect(source.rejected).toEqual([])
+  })
+
+  test("R7 with 'process' and an inbox the handler runs without Redis, and the inbox finds the duplicate", async () => {
+    const between = await proxy()
+    const source = new MemorySource()
+    const dedup = redisDedup({
+      client: await redis.client(library, between.address),
+      onUnavailable: 'process',
+    })
+    between.refuse()
+    const seen = new Set<string>()
+    const inbox: RunsMessages<object> = {
+      consumer: newName(),
+      async run(message: InboxMessage, handler: (...args: never[]) => unknown) {
+        if (seen.has(message.id)) return { status: 'duplicate' }
+        await Reflect.apply(handler, undefined, [{}, message, {}])
+        seen.add(message.id)
+        return { status: 'processed', result: undefined }
+      },
+    } as never
+    Object.assign(inbox, { runBatch: () => undefined })
+    const handled: string[] = []
+    const events: ConsumerEvents['handled'][] = []
+    const errors: unknown[] = []
+    const consumer = createConsumer({
+      source,
+      inbox,
+      dedup,
+      logger: false,
+      handler: (_tx, { id }) => void handled.push(id),
+    })
+    consumer.on('handled', (event) => void events.push(event))
+    consumer.on('error', ({ error }) => void errors.push(error))
+    onTestFinished(() => consumer.stop({ timeoutMs: 0 }))
+    await consumer.start()
+    source.send('a')
+    await settled(source, 1)
+    source.send('a')
+    await settled(source, 2)
+    expect(handled).toEqual(['a'])
+    expect(events.map(({ outcome }) => outcome)).toEqual(['processed', 'duplicate'])
+    expect(errors.length).toBe(2)
+    for (const error of errors) expect(error).toBeInstanceOf(DedupStoreUnavailableError)
+  })
+
+  test('R1 FLUSHALL in the middle: handled messages that come again are handled again, and no others', async () => {
+    const name = newName()
+    const source = new MemorySource()
+    const dedup = redisDedup({ client: await redis.client(library) })
+    const subject = await ConsumerUnderTest.started(source, () => sleep(5), { name, dedup, retry: soon })
+    const half = IDS.slice(0, 25)
+    for (const id of half) source.send(id)
+    await settled(source, 10)
+    await redis.ask('FLUSHALL')
+    await settled(source, 25)
+    expect(subject.ids.toSorted()).toEqual(half.toSorted())
+    for (const id of IDS) source.send(id)
+    await settled(source, 75)
+    for (const id of IDS) source.send(id)
+    await settled(source, 125)
+    const counts = IDS.map((id) => subject.of(id).length)
+    expect(Math.min(...counts)).toBe(1)
+    expect(Math.max(...counts)).toBe(2)
+    expect(counts.slice(25)).toEqual(IDS.slice(25).map(() => 1))
+    // What was marked before FLUSHALL is handled again, and nothing that was marked after it.
+    const twice = counts.filter((count) => count === 2).length
+    expect(twice).toBeGreaterThanOrEqual(10)
+    expect(twice).toBeLessThan(25)
+  })
+
+  test('R5 a mark is kept as long as the store says, unless the consumer says otherwise', async () => {
+    const dedup = redisDedup({ client: await redis.client(library), retentionMs: 7_200_000 })
+    for (const [dedupRetentionMs, expected] of [
+      [undefined, 7_200_000],
+      [3_600_000, 3_600_000],
+    ]) {
+      const name = newName()
+      const source = new MemorySource()
+      await ConsumerUnderTest.started(source, () => undefined, { name, dedup, dedupRetentionMs })
+      source.send('a')
+      await settled(source, 1)
+      const left = (await redis.ask('PTTL', `txbox:${name}:a`)) as number
+      expect(expected! - left).toBeGreaterThanOrEqual(0)
+      expect(expected! - left).toBeLessThan(60_000)
+    }
+  })
+
+  test('R1 a consumer warns at its start of a maxmemory-policy that evicts, and only of that', async () => {
+    const dedup = redisDedup({ client: await redis.client(library) })
+    onTestFinished(async () => void (await redis.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')))
+    for (const policy of ['noeviction', 'allkeys-lru']) {
+      await redis.ask('CONFIG', 'SET', 'maxmemory-policy', policy)
+      const warned: string[] = []
+      const line = (): void => undefined
+      const logger = {
+        debug: line,
+        info: line,
+        error: line,
+        warn: (_: unknown, text: string) => warned.push(text),
+      }
+      const source = new MemorySource({ countsDeliveries: true })
+      const options = { name: newName(), dedup, logger: logger as never }
+      await ConsumerUnderTest.started(source, () => undefined, options)
+      const expected = policy === 'noeviction' ? 0 : 1
+      if (expected === 0) await sleep(300)
+      await expect.poll(() => warned.length).toBe(expected)
+      for (const text of warned) expect(text).toContain('maxmemory-policy allkeys-lru')
+    }
+  })
+})
