@@ -36,28 +36,33 @@ const steps: Record<string, Step> = {
   ),
 }
 
-for (const [when, step] of Object.entries(steps)) {
-  test(`Q21 a consumer is killed ${when}: every message takes effect once, in the order of its key`, async () => {
-    const subject = new QueueUnderTest(target, root)
-    await subject.send(...['a', 'b', 'a', 'b', 'a', 'c'].map((key, n) => ({ key, payload: n })))
-    const config: QueueConsumerConfig = {
-      ...{ url: outbox.url(), log: new DeliveryLog().file, queue: subject.queue.name },
-    }
-    const first = new Program('queue-consumer', { ...config, fate: { step, signal: 'SIGKILL' } })
-    expect(await first.ended()).toBe('SIGKILL')
-    await disconnected(outbox, 'queue-consumer')
-    const second = await Program.started('queue-consumer', config)
-    await until(
-      async () => (await subject.size()) === 0,
-      async () => `every message is handled; there are ${await subject.size()}`,
-    )
-    await second.kill()
-    const effects = (await target.sql('select name from effects order by seq')).map(({ name }) =>
-      String(name),
-    )
-    expect(effects.filter((name) => name.startsWith('a'))).toEqual(['a:0', 'a:2', 'a:4'])
-    expect(effects.filter((name) => name.startsWith('b'))).toEqual(['b:1', 'b:3'])
-    expect(effects.filter((name) => name.startsWith('c'))).toEqual(['c:5'])
-    expect(await subject.queue.deadLetters.list()).toEqual([])
-  })
+/** By the methods of the queue, and by createConsumer. */
+for (const runtime of [false, true]) {
+  const by = runtime ? 'C1 Q21 a consumer of createConsumer' : 'Q21 a consumer'
+  for (const [when, step] of Object.entries(steps)) {
+    test(`${by} is killed ${when}: every message takes effect once, in the order of its key`, async () => {
+      const subject = new QueueUnderTest(target, root)
+      const keys = ['a', 'b', 'a', 'b', 'a', 'c']
+      await subject.send(...keys.map((key, n) => ({ key, payload: runtime ? `${key}:${n}` : n })))
+      const config: QueueConsumerConfig = {
+        ...{ url: outbox.url(), log: new DeliveryLog().file, queue: subject.queue.name, runtime },
+      }
+      const first = new Program('queue-consumer', { ...config, fate: { step, signal: 'SIGKILL' } })
+      expect(await first.ended()).toBe('SIGKILL')
+      await disconnected(outbox, 'queue-consumer')
+      const second = await Program.started('queue-consumer', config)
+      await until(
+        async () => (await subject.size()) === 0,
+        async () => `every message is handled; there are ${await subject.size()}`,
+      )
+      await second.kill()
+      const effects = (await target.sql('select name from effects order by seq')).map(({ name }) =>
+        String(name),
+      )
+      expect(effects.filter((name) => name.startsWith('a'))).toEqual(['a:0', 'a:2', 'a:4'])
+      expect(effects.filter((name) => name.startsWith('b'))).toEqual(['b:1', 'b:3'])
+      expect(effects.filter((name) => name.startsWith('c'))).toEqual(['c:5'])
+      expect(await subject.queue.deadLetters.list()).toEqual([])
+    })
+  }
 }

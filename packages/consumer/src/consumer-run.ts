@@ -3,6 +3,7 @@ import { BatchDispatcher } from './batch-dispatcher.ts'
 import { Conclusion } from './conclusion.ts'
 import type { ConsumerFigures } from './consumer.ts'
 import type { ConsumerSettings } from './consumer-settings.ts'
+import type { DeliverySlot } from './delivery-slot.ts'
 import { SingleDispatcher, type Dispatcher } from './dispatcher.ts'
 import { ConsumerStoppedError } from './errors.ts'
 import { Gate } from './gate.ts'
@@ -96,9 +97,17 @@ export class ConsumerRun {
       (source.traits.countsDeliveries && delivery.deliveries > retry.attempts
         ? unsettled(delivery.deliveries, retry.attempts)
         : undefined)
-    if (hopeless === undefined) return this.#hand.queue(slot)
+    if (hopeless === undefined) return void this.#queue(slot)
     slot.state = 'running'
     void this.#conclusion.bury(slot, hopeless)
+  }
+
+  /** A message that may end the process waits until nothing else is in hand. */
+  async #queue(slot: DeliverySlot): Promise<void> {
+    if (slot.delivery.isSuspect === true) {
+      await this.#hand.until(() => this.#hand.size === 1 || slot.state === 'gone')
+    }
+    this.#hand.queue(slot)
   }
 
   async #emptyWithin(ms: number): Promise<void> {

@@ -27,8 +27,10 @@ export class Hand {
     return this.#slots.size
   }
 
+  /** How many more deliveries may come. A message that may end the process is in hand alone. */
   get room(): number {
-    return this.#settings.prefetch - this.#slots.size
+    const isSuspect = this.slots.some(({ delivery }) => delivery.isSuspect === true)
+    return isSuspect ? 0 : this.#settings.prefetch - this.#slots.size
   }
 
   /** The deliveries in hand, in the order received. */

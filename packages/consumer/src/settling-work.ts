@@ -87,7 +87,10 @@ export class SettlingWork implements Work {
           },
           { signal: call.givenUp },
         )
-        for (const slot of slots) slot.isSettled = true
+        for (const slot of slots) {
+          slot.isSettled = true
+          this.#hand.stopHeartbeat(slot)
+        }
         return result
       } catch (error) {
         if (attempt === ATTEMPTS || call.givenUp.aborted || !this.#ports.isConflict(error)) throw error

@@ -1,12 +1,16 @@
 // A consumer of a stored queue: it deletes each message in the transaction of its effect, which is a row.
+import { createConsumer } from '@txbox/consumer'
+import type { ConnectedDatabase } from '@txbox/core'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
-import { createQueue, type Queue, type Received } from '@txbox/queue'
+import { createQueue, queueSource, type Queue, type Received } from '@txbox/queue'
 import { mortalMysqlPool } from './mortal-mysql-pool.ts'
 import { configOf, Mortal, tell, type ProgramConfig } from './mortal.ts'
 
 export interface QueueConsumerConfig extends ProgramConfig {
   readonly queue: string
+  /** Receives by createConsumer, instead of by the queue's own methods. */
+  readonly runtime?: boolean
 }
 
 const config = configOf<QueueConsumerConfig>()
@@ -26,6 +30,11 @@ function onPostgres(): () => Promise<void> {
       await tx.query('insert into public.effects (name) values ($1)', [effectOf(received)])
       mortal.reach('after the effect')
     })
+  if (config.runtime === true) {
+    return consume({ queue, database }, (tx, name) =>
+      tx.query('insert into public.effects (name) values ($1)', [name]),
+    )
+  }
   return () => receiveAndHandle(queue, handle)
 }
 
@@ -39,7 +48,35 @@ function onMysql(): () => Promise<void> {
       await tx.query('insert into effects (name) values (?)', [effectOf(received)])
       mortal.reach('after the effect')
     })
+  if (config.runtime === true) {
+    return consume({ queue, database }, (tx, name) =>
+      tx.query('insert into effects (name) values (?)', [name]),
+    )
+  }
   return () => receiveAndHandle(queue, handle)
+}
+
+/** Starts a consumer, which never ends. */
+function consume<Tx extends object>(
+  { queue, database }: { queue: Queue<Tx>; database: ConnectedDatabase<Tx> },
+  effect: (tx: Tx, name: string) => Promise<unknown>,
+): () => Promise<void> {
+  const consumer = createConsumer({
+    source: queueSource(queue),
+    database,
+    ...{ name: 'orders', concurrency: 2, logger: false },
+    handler: async (tx: Tx, message) => {
+      mortal.reach('received')
+      mortal.reach('before the effect')
+      await effect(tx, String(message.payload))
+      mortal.reach('after the effect')
+    },
+  })
+  consumer.on('handled', () => mortal.reach('handled'))
+  return async () => {
+    await consumer.start()
+    await new Promise(() => undefined)
+  }
 }
 
 async function receiveAndHandle<Tx>(

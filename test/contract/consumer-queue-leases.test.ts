@@ -1,0 +1,184 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { PermanentError, type Consumer } from '@txbox/consumer'
+import type { QueueOptions } from '@txbox/queue'
+import { QueueConsumers } from '../support/queue-consumers.ts'
+import { sortedIds } from '../support/queue-under-test.ts'
+import { rootThroughProxy } from '../support/root-through-proxy.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { until } from '../support/until.ts'
+
+const target = useTarget()
+const root = useRoot(target, mainKind(target), { max: 20 })
+const consumersOf = (options: Partial<QueueOptions> = {}): QueueConsumers =>
+  new QueueConsumers(target, root, options)
+
+test('C26 a batch settles all its messages in one transaction', async () => {
+  const consumers = consumersOf()
+  const batches: string[][] = []
+  const sizes: number[] = []
+  const sent = await consumers.subject.send({ key: 'a' }, { key: 'b' }, {}, {}, { key: 'c' })
+  await consumers.startBatch(async (_tx, messages) => {
+    batches.push(messages.map(({ id }) => id).toSorted())
+    sizes.push(await consumers.subject.size())
+  })
+  await consumers.heard('handled', 5)
+  expect(batches).toEqual([sent.toSorted()])
+  // None is gone for others before COMMIT.
+  expect(sizes).toEqual([5])
+  await consumers.empty()
+  expect((await consumers.effectsInOrder()).toSorted()).toEqual(sent.toSorted())
+})
+
+test('C26 a batch that fails: each message alone, only the culprit is counted and becomes a dead letter', async () => {
+  const consumers = consumersOf()
+  const [good, bad, other] = await consumers.subject.send({ key: 'a' }, { key: 'b' }, {})
+  await consumers.startBatch((_tx, messages) => {
+    if (messages.some(({ id }) => id === bad)) throw new PermanentError('never')
+  })
+  await consumers.heard('handled', 2)
+  await consumers.heard('dead-lettered')
+  expect(await Promise.all([good, bad, other].map((id) => consumers.effects(id!)))).toEqual([1, 0, 1])
+  expect((await consumers.subject.queue.deadLetters.list()).map(({ id }) => id)).toContain(bad)
+  expect(consumers.count('retried')).toBe(0)
+  await consumers.empty()
+})
+
+test('C6 C26 a message of a batch that another has handled costs no other its effect, or an attempt', async () => {
+  const consumers = consumersOf()
+  const { subject } = consumers
+  const [a, , c] = await subject.send({ key: 'a' }, { key: 'b' }, { key: 'c' })
+  const consumer = await consumers.startBatch(() => undefined, { batch: { maxSize: 4, lingerMs: 1500 } })
+  await until(
+    async () => consumer.figures.inHand === 3,
+    () => 'the batch is in hand',
+  )
+  // Another consumer has received and handled it.
+  await subject.sql(`delete from ${subject.table} where topic = ? and order_key = 'b'`)
+  await consumers.heard('handled', 2)
+  await consumers.heard('lost')
+  expect(sortedIds(await consumers.effectsInOrder())).toEqual(sortedIds([a, c]))
+  expect(consumers.runs.map(({ deliveries }) => deliveries)).toEqual([1, 1])
+  expect(consumers.count('retried')).toBe(0)
+  await consumers.empty()
+})
+
+test('C21 handlers, with a transaction and without, may take longer than the visibility timeout', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
+  const ids = await consumers.subject.send({ key: 'a' }, {}, { key: 'b' })
+  await consumers.start(() => sleep(2500), { concurrency: 2, prefetch: 3 })
+  await consumers.start(() => sleep(2500), { concurrency: 1 })
+  await consumers.heard('handled', 3)
+  expect(consumers.runs.map(({ deliveries }) => deliveries)).toEqual([1, 1, 1])
+  expect((await consumers.effectsInOrder()).toSorted()).toEqual(ids.toSorted())
+  expect(consumers.count('lost')).toBe(0)
+  const plain = consumersOf({ visibilityTimeoutMs: 1000 })
+  await plain.subject.send({ key: 'a' }, { key: 'a' })
+  let running = 0
+  let most = 0
+  const handler = async (): Promise<void> => {
+    running += 1
+    most = Math.max(most, running)
+    await sleep(2500)
+    running -= 1
+  }
+  for (let n = 0; n < 2; n += 1) await plain.start(() => undefined, { database: undefined, handler })
+  await plain.heard('handled', 2)
+  expect(most).toBe(1)
+  expect(plain.count('lost')).toBe(0)
+  await plain.empty()
+})
+
+test('C6 Q7 a delivery that another has received: no effect, and nothing is counted', async () => {
+  const consumers = consumersOf()
+  const busy = Promise.withResolvers<void>()
+  const [a, b] = await consumers.subject.send({ key: 'a' }, { key: 'b' })
+  const consumer = await consumers.start(() => busy.promise, { concurrency: 1, prefetch: 2 })
+  await until(
+    async () => consumer.figures.inHand === 2 && consumers.runs.length === 1,
+    () => 'one runs, and one waits',
+  )
+  const running = consumers.runs[0]!.id
+  await consumers.expire(running === a ? 'b' : 'a')
+  const other = await consumers.subject.receiveOne()
+  expect([a, b]).toContain(other.message.id)
+  expect(other.message.id).not.toBe(running)
+  busy.resolve()
+  await consumers.heard('lost')
+  await consumers.heard('handled')
+  expect(await consumers.effectsInOrder()).toEqual([running])
+  expect(consumers.count('retried')).toBe(0)
+  await consumers.subject.queue.delete(other)
+})
+
+test('C23 stop gives back what has not begun, uncounted, and what does not end in time', async () => {
+  const consumers = consumersOf()
+  const ids = await consumers.subject.sendTogether(Array.from({ length: 6 }, (_, n) => ({ key: `k${n}` })))
+  const consumer = await consumers.start(() => sleep(60_000), { concurrency: 2, prefetch: 6 })
+  await until(
+    async () => consumer.figures.inHand === 6 && consumer.figures.running === 2,
+    () => 'two run, and four wait',
+  )
+  await consumer.stop({ timeoutMs: 400 })
+  expect(await consumers.effectsInOrder()).toEqual([])
+  const received = await consumers.subject.receive({ waitMs: 5000, limit: 10 })
+  expect(received.map(({ message }) => message.id).toSorted()).toEqual(ids.toSorted())
+  expect(received.map(({ receives }) => receives)).toEqual([1, 1, 1, 1, 1, 1])
+})
+
+test('C1 the connection breaks during COMMIT: the message has one effect', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 2000 })
+  const { proxy, through } = await rootThroughProxy(target, mainKind(target))
+  const armed: ('cutBefore' | 'cutAfter')[] = ['cutBefore', 'cutAfter']
+  await consumers.start(
+    () => {
+      const fault = armed.shift()
+      if (fault !== undefined) proxy[fault](/^(?:.{5})?commit/is)
+    },
+    {},
+    through,
+  )
+  for (const key of ['a', 'b']) {
+    const [id] = await consumers.subject.send({ key })
+    await consumers.empty()
+    expect(await consumers.effects(id!)).toBe(1)
+  }
+  expect(armed).toEqual([])
+  expect(consumers.count('dead-lettered')).toBe(0)
+})
+
+test('Q10 a message that ended its consumers twice is handled with nothing else in hand', async () => {
+  const consumers = consumersOf()
+  const { subject } = consumers
+  const [suspect] = await subject.send({ key: 'suspect' })
+  await subject.receiveOne()
+  await subject.expire()
+  await subject.receiveOne()
+  const inHand = new Map<string, number>()
+  const free = Promise.withResolvers<void>()
+  const consumer: Consumer = await consumers.start(
+    async (_tx, { id }) => {
+      inHand.set(id, consumer.figures.inHand)
+      if (id === suspect) await sleep(300)
+      else await free.promise
+    },
+    { concurrency: 5 },
+  )
+  await subject.send({ key: 'k0' }, { key: 'k1' }, {})
+  await until(
+    async () => consumer.figures.running === 3,
+    () => 'three run',
+  )
+  await consumers.expire('suspect')
+  await until(
+    async () => consumer.figures.inHand === 4,
+    () => 'the suspect is in hand',
+  )
+  await subject.sendTogether(Array.from({ length: 10 }, (_, n) => ({ key: `l${n}` })))
+  await sleep(200)
+  expect(consumers.runs.map(({ id }) => id)).not.toContain(suspect)
+  free.resolve()
+  await consumers.heard('handled', 14)
+  expect(inHand.get(suspect!)).toBe(1)
+  expect(consumers.runs.findIndex(({ id }) => id === suspect)).toBe(3)
+})

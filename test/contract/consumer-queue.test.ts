@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { PermanentError, RetryLaterError } from '@txbox/consumer'
+import type { TransactionHandle } from '@txbox/core'
+import type { QueueOptions } from '@txbox/queue'
+import { QueueConsumers, type QueueHandler } from '../support/queue-consumers.ts'
+import { randomFrom } from '../support/random.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
+
+const target = useTarget()
+const root = useRoot(target, mainKind(target), { max: 20 })
+const consumersOf = (options: Partial<QueueOptions> = {}): QueueConsumers =>
+  new QueueConsumers(target, root, options)
+
+test('C1 C22 Q3 Q7 several consumers: each message has one effect, in the order of its key, whatever fails', async () => {
+  const consumers = consumersOf()
+  const next = randomFrom(20_261_124)
+  const flaky: QueueHandler = async (_tx, _message, { deliveries }) => {
+    const chance = next()
+    await sleep(chance * 10)
+    if (chance < 0.2 && deliveries < 5) throw new Error('flaky')
+    if (chance < 0.25) throw new RetryLaterError({ retryAfterMs: 5 })
+  }
+  for (let n = 0; n < 3; n += 1) await consumers.start(flaky, { concurrency: 4 })
+  const sent = Array.from({ length: 120 }, (_, n) => ({
+    id: `m${n}`,
+    ...(n % 6 === 5 ? {} : { key: `k${n % 6}` }),
+  }))
+  for (let n = 0; n < sent.length; n += 20) {
+    await consumers.subject.send(...sent.slice(n, n + 20))
+  }
+  await consumers.heard('handled', sent.length)
+  await consumers.empty()
+  const effects = await consumers.effectsInOrder()
+  expect(effects.toSorted()).toEqual(sent.map(({ id }) => id).toSorted())
+  for (let k = 0; k < 5; k += 1) {
+    const ids = sent.filter(({ key }) => key === `k${k}`).map(({ id }) => id)
+    expect(effects.filter((id) => ids.includes(id))).toEqual(ids)
+  }
+  expect(consumers.count('retried')).toBeGreaterThan(0)
+  expect(['lost', 'dead-lettered', 'error', 'order-broken'].map((event) => consumers.count(event))).toEqual([
+    0, 0, 0, 0,
+  ])
+})
+
+test('C18 a consumer receives on and on: what a transaction has accepted makes room for others', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 60_000 })
+  const consumer = await consumers.start(() => undefined, { concurrency: 2 })
+  await consumers.subject.sendTogether(Array.from({ length: 20 }, () => ({})))
+  await consumers.heard('handled', 20)
+  expect(await consumers.subject.size()).toBe(0)
+  expect(consumer.figures.inHand).toBe(0)
+})
+
+test('C11 Q5 a handler that fails leaves no effect, keeps its key waiting, and is counted', async () => {
+  const consumers = consumersOf()
+  const ids = await consumers.subject.send({ key: 'a' }, { key: 'a' })
+  await consumers.start(
+    (_tx, { id }, { deliveries }) => {
+      if (id === ids[0] && deliveries < 3) throw new Error('failed')
+    },
+    { retry: { attempts: 10, delayMs: () => 200 } },
+  )
+  await consumers.heard('handled', 2)
+  expect(consumers.runs.map(({ id, deliveries }) => [id, deliveries])).toEqual([
+    [ids[0], 1],
+    [ids[0], 2],
+    [ids[0], 3],
+    [ids[1], 1],
+  ])
+  expect(consumers.runs[1]!.at - consumers.runs[0]!.at).toBeGreaterThanOrEqual(190)
+  expect(await consumers.effectsInOrder()).toEqual(ids)
+})
+
+test('C11 a conflict is tried again in hand, in a new transaction that settles again', async () => {
+  const consumers = consumersOf()
+  const ids = await consumers.subject.send({ key: 'a' }, { key: 'b' })
+  for (const id of ids) await target.sql('insert into counters (name, n) values (?, 0)', [id])
+  const both = Promise.withResolvers<void>()
+  let inside = 0
+  const increment = (tx: TransactionHandle, id: string | undefined): Promise<unknown> =>
+    target.exec(tx, 'update counters set n = n + 1 where name = ?', [id])
+  await consumers.start(async (tx, { id }) => {
+    await increment(tx, id)
+    // Both lock their first row before either requests the other's row, so there is always a deadlock.
+    if ((inside += 1) === 2) both.resolve()
+    await both.promise
+    await increment(
+      tx,
+      ids.find((other) => other !== id),
+    )
+  })
+  await consumers.heard('handled', 2)
+  expect(consumers.runs.length).toBeGreaterThan(2)
+  expect(consumers.runs.every(({ deliveries }) => deliveries === 1)).toBe(true)
+  expect((await consumers.effectsInOrder()).toSorted()).toEqual(ids.toSorted())
+  expect(await target.sql('select n from counters where name in (?, ?)', ids)).toEqual([{ n: 2 }, { n: 2 }])
+  expect(consumers.count('retried')).toBe(0)
+  expect(await consumers.subject.size()).toBe(0)
+})
+
+test('C10 Q12 PermanentError, and the last attempt, make a dead letter of the queue without an effect; the key goes on', async () => {
+  const consumers = consumersOf({ maxReceives: 3 })
+  const ids = await consumers.subject.send({ key: 'a' }, { key: 'a' }, { key: 'a' })
+  await consumers.start(
+    (_tx, { id }) => {
+      if (id === ids[0]) throw new PermanentError('never')
+      if (id === ids[1]) throw new Error('always')
+    },
+    { retry: { attempts: 3, delayMs: () => 10 } },
+  )
+  await consumers.heard('handled')
+  expect(await consumers.effectsInOrder()).toEqual([ids[2]])
+  expect(consumers.runs.filter(({ id }) => id === ids[1]).map(({ deliveries }) => deliveries)).toEqual([
+    1, 2, 3,
+  ])
+  const letters = await consumers.subject.queue.deadLetters.list()
+  const errors = Object.fromEntries(letters.map(({ id, error }) => [id, error]))
+  expect(errors).toMatchObject({ [ids[0]!]: 'never', [ids[1]!]: 'always' })
+  expect(consumers.count('dead-lettered')).toBe(2)
+  expect(await consumers.subject.size()).toBe(0)
+})
+
+test('C10 more attempts than the queue has receives are refused', async () => {
+  const consumers = consumersOf({ maxReceives: 3 })
+  await expect(
+    (async () => consumers.start(() => undefined, { retry: { attempts: 4, delayMs: () => 10 } }))(),
+  ).rejects.toThrow(/1 to 3 attempts/)
+})
+
+test('C19 at handleTimeoutMs the transaction is rolled back, and the message is received again', async () => {
+  const consumers = consumersOf()
+  const [id] = await consumers.subject.send({ key: 'a' })
+  const late = Promise.withResolvers<unknown>()
+  await consumers.start(
+    async (tx, _message, { deliveries }) => {
+      if (deliveries > 1) return
+      await sleep(500)
+      await target.effect(tx, 'late').catch((error: unknown) => late.resolve(error))
+      late.resolve(undefined)
+    },
+    { handleTimeoutMs: 200 },
+  )
+  await consumers.heard('handled')
+  await late.promise
+  expect(consumers.runs.map(({ deliveries }) => deliveries)).toEqual([1, 2])
+  expect(await consumers.effects(id!)).toBe(1)
+  expect(await target.effects('late')).toBe(0)
+  expect(consumers.count('retried')).toBe(1)
+})
