@@ -82,6 +82,24 @@ describe.for(CLIENTS)('%s', (library) => {
     await expect.poll(async () => dedup.begin(claim()), { timeout: 10_000 }).toMatchObject({ status: 'won' })
   })
 
+  test('R7 a begin that is answered too late gives its claim up', async () => {
+    const between = await proxy()
+    const dedup = redisDedup({ client: await redis.client(library, between.address) })
+    await dedup.begin(claim())
+    const one = claim()
+    const { letGo } = between.hold(SCRIPT)
+    await expect(dedup.begin(one)).rejects.toThrow('within 5000 ms')
+    letGo()
+    const direct = redisDedup({ client: await redis.client(library) })
+    const first = await direct.begin(one)
+    await expect
+      .poll(async () => first.status === 'won' || (await direct.begin(one)).status === 'won')
+      .toBe(true)
+    await sleep(300)
+    // What the late call gives up is its own claim, and not that of the next one.
+    expect(await direct.begin(one)).toMatchObject({ status: 'in-flight' })
+  })
+
   test('R7 what Redis refuses is unavailable, with the reason and without the arguments', async () => {
     const dedup = redisDedup({ client: await redis.client(library) })
     const token = tokenOf(await dedup.begin(claim()))

@@ -121,7 +121,11 @@ class RedisDedupStore implements RedisDedup {
     const leaseMs = this.#leaseMs(check)
     const key = claimKey(this.#settings.prefix, consumer, claim.key)
     const owner = randomUUID()
-    const answer = await this.#run(BEGIN, key, [owner, leaseMs])
+    const running = this.#commands.run(BEGIN, key, [owner, leaseMs])
+    const answer = await this.#answer(running).catch((error: unknown) => {
+      this.#giveUp(running, key, owner)
+      throw error
+    })
     const [status, text = ''] = Array.isArray(answer) ? answer.map(String) : []
     if (status === 'won') return { status, token: owner + key }
     if (status === 'in-flight')
@@ -184,10 +188,21 @@ class RedisDedupStore implements RedisDedup {
     return whole(check.milliseconds('leaseMs', { ...LEASE_BOUNDS, default: this.#settings.leaseMs }))
   }
 
+  /** A `begin` without an answer may win later, and nobody would handle the message until its lease has run out. */
+  #giveUp(running: Promise<unknown>, key: string, owner: string): void {
+    const release = (): Promise<unknown> => this.#commands.run(KEEP, key, [owner, '0'])
+    // If this fails too, the lease runs out.
+    running.then(release, release).catch(() => undefined)
+  }
+
+  #run(script: Script, key: string, args: readonly string[]): Promise<unknown> {
+    return this.#answer(this.#commands.run(script, key, args))
+  }
+
   /** @throws {DedupStoreUnavailableError} for every failure: what Redis refuses is never due to one message. */
-  async #run(script: Script, key: string, args: readonly string[]): Promise<unknown> {
+  async #answer(running: Promise<unknown>): Promise<unknown> {
     try {
-      return await answerWithin(ANSWER_MS, this.#commands.run(script, key, args), 'Redis')
+      return await answerWithin(ANSWER_MS, running, 'Redis')
     } catch (error) {
       // The error of a client holds the arguments of its command, so it does not become a cause.
       throw new DedupStoreUnavailableError(`Redis did not run the command: ${reasonOf(error)}`)
