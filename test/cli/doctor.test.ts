@@ -148,3 +148,18 @@ test('doctor reports that it receives no notifications', async () => {
     advice: expect.stringMatching(/direct connection/),
   })
 })
+
+test('doctor warns of a queue from which nobody receives', async () => {
+  const due = (ago: string): Record<string, string> => ({
+    topic: "'work'",
+    due_at: `now() - interval '${ago}'`,
+  })
+  await shop.sql(parked('young', due('9 minutes'), 'queue'))
+  expect((await finding('queues')).verdict).toBe('ok')
+  await shop.sql(parked('old', due('11 minutes'), 'queue'))
+  expect(await finding('queues')).toMatchObject({
+    verdict: 'warning',
+    found: expect.stringMatching(/'work' \(2 messages, the oldest due for 11 min/),
+  })
+  await shop.sql('delete from txbox.queue')
+})

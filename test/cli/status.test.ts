@@ -16,6 +16,9 @@ beforeAll(async () => {
   await shop.sql(parked('next', waiting))
   await shop.sql(parked('later', { due_at: 'now()', deliver_at: 'now()' }))
   await shop.sql(parked('dead', { dead_at: 'now()' }))
+  const queued = { topic: "'work'", order_key: "'k'" }
+  await shop.sql(parked('first', { ...queued, due_at: "now() - interval '2 minutes'" }, 'queue'))
+  await shop.sql(parked('second', queued, 'queue'))
   await shop.sql(`insert into txbox.leases (name, owner, term, expires_at) values
     ('outbox/00', 'relay-1', 9007199254740993, now() + interval '9 seconds'), ('outbox/01', 'relay-1', 2, now() + interval '9 seconds'),
     ('relay/relay-1', 'relay-1', 1, now() + interval '9 seconds'), ('outbox/02', 'relay-2', 2, now() - interval '5 minutes')`)
@@ -34,6 +37,7 @@ test('status shows backlog, parked, dead, leases and their owners, the inbox and
   expect(line('relay-1')).toMatch(/^relay-1 +2 +for [78] s/)
   expect(line('relay-2')).toMatch(/^relay-2 +1 +expired 5 min .*ago$/)
   expect(line('o1')).toMatch(/^o1 +orders +head +4 +1 +503 from the broker$/)
+  expect(line('work')).toMatch(/^work +1 +2 min.* +1 +0 +0 +0$/)
   // There are no colors, because the output is not a terminal.
   expect(stdout).not.toContain('\u001B')
 })
@@ -50,6 +54,7 @@ test('status --json prints the same figures for programs, with the last collecti
     expired: { count: 0 },
     leases: [{ name: 'outbox/00', owner: 'relay-1', term: '9007199254740993' }, {}, {}, {}],
     lastCollection: { inbox: 20, deadLetters: 0 },
+    queues: [{ name: 'work', due: { count: 1, atLeast: false }, waiting: { count: 1 } }],
     blockingKeys: [{ key: 'o1', id: 'head', attempts: 4, waiting: 1, error: '503 from\n the broker' }],
   })
   expect((await shop.run('status')).stdout).toMatch(/collected +\d+ m?s ago: 20 claims and 0 dead letters in/)

@@ -6,6 +6,7 @@ import { useGarbage } from '../support/garbage.ts'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll } from '../support/relay-under-test.ts'
+import { QueueUnderTest } from '../support/queue-under-test.ts'
 import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
@@ -78,6 +79,36 @@ onEachRoot(target, (kind) => {
       { key: 'a', topic: 't', id: 'a1', attempts: 0, waiting: 1, error: undefined },
     ])
     expect((await inspection().blockingKeys(1)).length).toBe(1)
+  })
+
+  test('queues counts what is due, waits, is delayed, is in flight and is dead in each queue', async () => {
+    expect(await inspection().queues(10)).toEqual([])
+    const [one, two, dead] = ["it's", 'ö', 'a'].map((name) => new QueueUnderTest(target, root, { name }))
+    await one!.send(...Array.from({ length: 4 }, () => ({ key: 'k' })), { id: 'unkeyed' })
+    await one!.send({ deliverAt: new Date(Date.now() + 3_600_000) })
+    for (const received of await one!.receive()) {
+      if (received.message.id === 'unkeyed') await one!.queue.release(received, { delayMs: 600_000 })
+    }
+    await one!.send({}, { key: 'another' })
+    await two!.send({ key: 'k' }, { key: 'k' })
+    await two!.queue.delete(await two!.receiveOne())
+    await dead!.send({})
+    await dead!.queue.bury(await dead!.receiveOne(), { error: 'no' })
+    const figures = await inspection().queues(10)
+    const counts = figures.map(({ name, due, waiting, delayed, inFlight, dead: died }) => [
+      name,
+      ...[due, waiting, delayed, inFlight, died].map(({ count }) => count),
+    ])
+    expect(counts).toEqual([
+      ['a', 0, 0, 0, 0, 1],
+      ["it's", 2, 3, 2, 1, 0],
+      ['ö', expect.any(Number), expect.any(Number), 0, 0, 0],
+    ])
+    // Of the second queue, one message is left, and what stands for the handled one is not a message.
+    expect(Number(counts[2]![1]) + Number(counts[2]![2])).toBe(1)
+    expect(figures[0]!.oldestMs).toBeUndefined()
+    expect(figures[1]!.oldestMs).toBeLessThan(60_000)
+    expect(await inspection().queues(1)).toHaveLength(1)
   })
 
   test('diagnose finds fresh tables in order, and reports the transaction that keeps deleted rows', async () => {

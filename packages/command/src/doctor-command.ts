@@ -10,6 +10,7 @@ import { visible } from './visible.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
 const BLOCKING_KEYS = 10
+const QUEUES = 100
 const PUBLISHER_TIMEOUT_MS = 10_000
 /**
  * The column at which the text of a finding begins: after verdict and name, or on a separate line on a narrow terminal.
@@ -55,7 +56,11 @@ async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
     // The traffic can only be checked if the tables exist.
     if (findings.some(({ check, verdict }) => check === 'revision' && verdict === 'ok')) {
       findings.push(
-        ...trafficFindings(await inspection.status(), await inspection.blockingKeys(BLOCKING_KEYS)),
+        ...trafficFindings(
+          await inspection.status(),
+          await inspection.blockingKeys(BLOCKING_KEYS),
+          await inspection.queues(QUEUES),
+        ),
       )
     }
     if (publisher !== undefined) findings.push(await publisherFinding(publisher))

@@ -1,5 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { BlockingKey, InspectionStore, LeaseFigures, StatusFigures } from '@txbox/core'
+import type {
+  BlockingKey,
+  BoundedCount,
+  InspectionStore,
+  LeaseFigures,
+  QueueFigures,
+  StatusFigures,
+} from '@txbox/core'
 import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { listed, shortened, table } from './layout.ts'
@@ -8,6 +15,8 @@ import { untilSignal } from './until-signal.ts'
 import { visible } from './visible.ts'
 
 const BLOCKING_KEYS = 10
+/** The maximum number of queues that are shown. */
+const QUEUES = 100
 const WATCH_SECONDS = 2
 /** The maximum length of an error in a row of the table. */
 const ERROR_CHARACTERS = 200
@@ -49,12 +58,17 @@ async function watch(inspection: InspectionStore, seconds: number, json: boolean
 
 async function show(inspection: InspectionStore, json: boolean, before = ''): Promise<void> {
   const figures = await inspection.status()
+  const queues = await inspection.queues(QUEUES)
   const blocking = await inspection.blockingKeys(BLOCKING_KEYS)
-  if (json) writeJson({ at: new Date(), ...figures, blockingKeys: blocking })
-  else write(before + statusText(figures, blocking))
+  if (json) writeJson({ at: new Date(), ...figures, queues, blockingKeys: blocking })
+  else write(before + statusText(figures, queues, blocking))
 }
 
-function statusText(figures: StatusFigures, blocking: readonly BlockingKey[]): string {
+function statusText(
+  figures: StatusFigures,
+  queues: readonly QueueFigures[],
+  blocking: readonly BlockingKey[],
+): string {
   const { backlog, oldestMs, parked, scheduled, dead, claims, expired, inboxBytes } = figures
   const lines = [
     [
@@ -72,6 +86,7 @@ function statusText(figures: StatusFigures, blocking: readonly BlockingKey[]): s
     ['collected', lastCollection(figures)],
   ] as const
   const parts = [listed(lines), relays(figures.leases)]
+  if (queues.length > 0) parts.push(tableOf(queues))
   if (blocking.length > 0) {
     const rows = blocking.map((key) => [
       visible(key.key),
@@ -84,6 +99,21 @@ function statusText(figures: StatusFigures, blocking: readonly BlockingKey[]): s
     parts.push(table(['blocked key', 'topic', 'message', 'attempts', 'waiting', 'error'], rows))
   }
   return parts.join('\n\n')
+}
+
+function tableOf(queues: readonly QueueFigures[]): string {
+  const rows = queues.map(({ name, due, oldestMs, waiting, delayed, inFlight, dead }) => [
+    visible(name),
+    numberOf(due),
+    oldestMs === undefined ? '' : readableDuration(oldestMs),
+    ...[waiting, delayed, inFlight].map(numberOf),
+    highlight(dead.count, numberOf(dead), 'red'),
+  ])
+  return table(['queue', 'due', 'oldest', 'waiting', 'delayed', 'in flight', 'dead'], rows)
+}
+
+function numberOf({ count, atLeast }: BoundedCount): string {
+  return readableNumber(count) + (atLeast ? '+' : '')
 }
 
 function highlight(count: number, text: string, colour: 'yellow' | 'red'): string {

@@ -1,9 +1,11 @@
-import type { BlockingKey, Finding, StatusFigures } from '@txbox/core'
+import type { BlockingKey, Finding, QueueFigures, StatusFigures } from '@txbox/core'
 import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { counted } from './terminal.ts'
 
 /** A message is usually published within a second. */
 const OLD_BACKLOG_MS = 60_000
+/** A message of a queue is usually received within a second. */
+const OLD_DUE_MS = 600_000
 const STUCK_LEASE_MS = 60_000
 /** The number of expired claims from which a collector is too slow. */
 const EXPIRED_CLAIMS = 100_000
@@ -12,8 +14,16 @@ const EXPIRED_CLAIMS = 100_000
 export function trafficFindings(
   figures: StatusFigures,
   blocking: readonly BlockingKey[],
+  all: readonly QueueFigures[],
 ): readonly Finding[] {
-  return [relays(figures), leases(figures), keys(blocking), deadLetters(figures), collection(figures)]
+  return [
+    relays(figures),
+    leases(figures),
+    keys(blocking),
+    deadLetters(figures),
+    collection(figures),
+    queues(all),
+  ]
 }
 
 function relays({ backlog, oldestMs = 0, leases: all }: StatusFigures): Finding {
@@ -90,6 +100,25 @@ function collection({ expired, lastCollection }: StatusFigures): Finding {
     found,
     advice:
       "No collector runs, or it is too slow: run 'npx txbox gc' from cron, or use createGarbageCollector.",
+  }
+}
+
+function queues(all: readonly QueueFigures[]): Finding {
+  const check = 'queues'
+  const old = all.filter(({ oldestMs = 0 }) => oldestMs > OLD_DUE_MS)
+  if (old.length === 0) return { check, verdict: 'ok', found: 'no message has been due for long' }
+  const worst = old
+    .slice(0, 3)
+    .map(
+      ({ name, due, oldestMs }) =>
+        `'${name}' (${counted(due, 'message')}, the oldest due for ${readableDuration(oldestMs!)})`,
+    )
+  const more = old.length > 3 ? ` and ${readableNumber(old.length - 3)} more` : ''
+  return {
+    check,
+    verdict: 'warning',
+    found: `messages wait to be received: ${worst.join('; ')}${more}`,
+    advice: 'Nobody receives from the queue, or its receivers are too slow: start more receivers.',
   }
 }
 

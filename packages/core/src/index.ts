@@ -53,6 +53,7 @@ export type {
   InspectionStore,
   Lag,
   LeaseFigures,
+  QueueFigures,
   StatusFigures,
 } from './ports/inspection-store.ts'
 export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './ports/lease-store.ts'

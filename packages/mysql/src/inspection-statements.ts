@@ -1,6 +1,7 @@
 /* The catalogs of MySQL and MariaDB, and what they know of engines and transactions, are their own. */
 import type { Tables } from './identifiers.ts'
 import { literal } from './literals.ts'
+import { EPOCH } from './queue-receive-statements.ts'
 
 /** Every statement of `txbox status` and `txbox doctor`. `?` stands for a value. Numbers come as text. */
 export function inspectionStatements({
@@ -18,6 +19,12 @@ export function inspectionStatements({
     `(select cast(count(*) as char) from (select 1 ${rows} limit ?) as counted)`
   const ours = (column: string): string =>
     `${column} in (${['inbox', 'outbox', 'key_locks', 'leases', 'parked', 'collections'].map((name) => literal(prefix + name)).join(', ')})`
+  const ofQueue = `from ${queue} as q force index (queue_due) where q.topic = ?`
+  const firstDue = Array.from(
+    { length: 16 },
+    (_, shard) =>
+      `(select q.due_at ${ofQueue} and q.shard = ${shard} and q.due_at > ${EPOCH} and q.due_at <= utc_timestamp(6) order by q.due_at limit 1)`,
+  )
   const died = (table: string): string =>
     `from ${table} where dead_at <= utc_timestamp(6) - interval ? microsecond`
   const shards = Array.from(
@@ -55,6 +62,27 @@ select
 select
   ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as inbox,
   ${count(`${died(parked)} union all select 1 ${died(queue)}`)} as dead_letters`,
+
+    /** The first queue after a name that has messages or dead letters. */
+    nextQueue: `
+select hex(q.topic) as topic
+from ${queue} as q force index (queue_id)
+where q.topic > ?
+order by q.topic
+limit 1`,
+
+    /** What a message that was handled has left does not count. */
+    queueFigures: `
+select
+  ${count(`${ofQueue} and q.due_at > ${EPOCH} and q.due_at <= utc_timestamp(6)`)} as due,
+  ${count(`${ofQueue} and q.due_at is null and q.order_key is not null`)} as waiting,
+  ${count(`${ofQueue} and q.due_at > utc_timestamp(6) and q.receipt is null`)} as later,
+  ${count(`${ofQueue} and q.due_at > utc_timestamp(6) and q.receipt is not null`)} as in_flight,
+  ${count(`${ofQueue} and q.dead_at is not null`)} as dead,
+  (
+    select cast(timestampdiff(microsecond, min(due_at), utc_timestamp(6)) div 1000 as char)
+    from (${firstDue.join('\n      union all ')}) as first
+  ) as oldest_ms`,
 
     leases: `
 select hex(name) as name, hex(owner) as owner, cast(term as char) as term,

@@ -1,5 +1,6 @@
 /* MySQL and MariaDB have a value for each place, and a prefix; PostgreSQL has numbered parameters and a schema. */
 import type { InspectionStore } from '@txbox/core'
+import { SHARDS } from '@txbox/core/internal'
 import { SqlInspectionStore, type RootAdapter } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
@@ -12,6 +13,9 @@ import { serverFindings } from './server-findings.ts'
 /** The number of counts in `figures`, each with a limit. */
 const COUNTS = 5
 
+/** The number of counts in `queueFigures`, each of a queue and with a limit. */
+const QUEUE_COUNTS = 5
+
 /** Figures of MySQL and MariaDB. */
 export function inspectionStore(
   sql: ReturnType<typeof inspectionStatements>,
@@ -22,6 +26,12 @@ export function inspectionStore(
     read: columns,
     errors,
     figuresValues: (limit) => Array.from({ length: COUNTS }, () => limit),
+    queueValue: (queue) => ({ utf8: queue }),
+    queueFiguresValues(queue, limit) {
+      const name = { utf8: queue }
+      const counts = Array.from({ length: QUEUE_COUNTS }, () => [name, limit]).flat()
+      return [...counts, ...Array.from({ length: SHARDS }, () => name)]
+    },
     collectableValues(limit, retentionMs) {
       const retention = retentionMs === null ? null : Math.round(retentionMs * 1000)
       return [limit, retention, retention, limit]

@@ -1,4 +1,6 @@
 /* The catalogs of PostgreSQL, and what they know of vacuum, sequences and collations, are its own. */
+import { EPOCH } from './queue-receive-statements.ts'
+
 /** Every statement of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers come as text. */
 export function inspectionStatements(schema: string) {
   /** Stops counting at $1. */
@@ -8,6 +10,9 @@ export function inspectionStatements(schema: string) {
     `pg_catalog.floor(pg_catalog.date_part('epoch', ${interval}) * 1000::double precision)::bigint::text`
   const died = (table: string): string =>
     `from ${schema}.${table} where dead_at <= pg_catalog.statement_timestamp() - $2::double precision * interval '1 millisecond'`
+  const ofQueue = `from ${schema}.queue as q where q.topic = $2::text`
+  const firstQueue = (which: string, order: string): string =>
+    `select q.topic from ${schema}.queue as q where q.${which} and q.topic > $1 order by q.topic, q.${order} limit 1`
   const lag = `${count(`from ${schema}.outbox`)} as backlog,
   (
     select ${ms('pg_catalog.clock_timestamp() - pg_catalog.min(first.created_at)')}
@@ -39,6 +44,34 @@ select
 select
   ${count(`from ${schema}.inbox where expires_at <= pg_catalog.statement_timestamp()`)} as inbox,
   ${count(`${died('parked')} union all select ${died('queue')}`)} as dead_letters`,
+
+    /** The first queue after $1 that has messages or dead letters; null if there is none. Each index shows some of them. */
+    nextQueue: `
+select least(
+  (${firstQueue('due_at is not null', 'shard, q.due_at, q.place')}),
+  (${firstQueue('order_key is not null', 'shard, q.order_key, q.place')}),
+  (${firstQueue('dead_at is not null', 'id, q.place')})
+) as topic`,
+
+    /** $2 is the queue. What a message that was handled has left does not count. */
+    queueFigures: `
+select
+  ${count(`${ofQueue} and q.due_at > ${EPOCH} and q.due_at <= pg_catalog.statement_timestamp()`)} as due,
+  ${count(`${ofQueue} and q.due_at is null and q.order_key is not null`)} as waiting,
+  ${count(`${ofQueue} and q.due_at > pg_catalog.statement_timestamp() and q.receipt is null`)} as later,
+  ${count(`${ofQueue} and q.due_at > pg_catalog.statement_timestamp() and q.receipt is not null`)} as in_flight,
+  ${count(`${ofQueue} and q.dead_at is not null`)} as dead,
+  (
+    select ${ms('pg_catalog.statement_timestamp() - pg_catalog.min(first.due_at)')}
+    from pg_catalog.generate_series(0, 15) as shards (shard)
+    cross join lateral (
+      select q.topic, q.shard, q.due_at from ${schema}.queue as q
+      where q.due_at is not null and (q.topic, q.shard, q.due_at) > ($2::text, shards.shard::smallint, ${EPOCH})
+      order by q.topic, q.shard, q.due_at
+      limit 1
+    ) as first
+    where first.topic = $2::text and first.shard = shards.shard and first.due_at <= pg_catalog.statement_timestamp()
+  ) as oldest_ms`,
 
     leases: `
 select name, owner, term::text as term, ${ms('expires_at - pg_catalog.clock_timestamp()')} as remaining_ms

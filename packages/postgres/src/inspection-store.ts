@@ -17,6 +17,8 @@ export function inspectionStore(
     read: columns,
     errors,
     figuresValues: (limit) => [limit],
+    queueValue: (queue) => queue,
+    queueFiguresValues: (queue, limit) => [limit, queue],
     collectableValues: (limit, retentionMs) => [limit, retentionMs],
     query: (text, values, timeoutMs) => root.query(db, text, values, timeoutMs),
     checkRevision: (timeoutMs) =>

@@ -1,4 +1,12 @@
-import type { BlockingKey, BoundedCount, Finding, InspectionStore, Lag, StatusFigures } from '@txbox/core'
+import type {
+  BlockingKey,
+  BoundedCount,
+  Finding,
+  InspectionStore,
+  Lag,
+  QueueFigures,
+  StatusFigures,
+} from '@txbox/core'
 import { answerWithin } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
 import type { Row, RowReader } from './row-reader.ts'
@@ -15,11 +23,23 @@ const LAG_COUNT_LIMIT = 100_000
 /** The parts of one database that its figures need. `V` is the type of the values of its statements. */
 export interface InspectedDatabase<V> {
   readonly sql: Readonly<
-    Record<'figures' | 'leases' | 'lastCollection' | 'lag' | 'collectable' | 'blockingKeys', string>
+    Record<
+      | 'figures'
+      | 'nextQueue'
+      | 'queueFigures'
+      | 'leases'
+      | 'lastCollection'
+      | 'lag'
+      | 'collectable'
+      | 'blockingKeys',
+      string
+    >
   >
   readonly read: RowReader
   readonly errors: DatabaseErrors
   readonly figuresValues: (limit: number) => readonly V[]
+  readonly queueValue: (queue: string) => V
+  readonly queueFiguresValues: (queue: string, limit: number) => readonly V[]
   /** A retention of null keeps dead letters forever. */
   readonly collectableValues: (limit: number, retentionMs: number | null) => readonly V[]
   query(text: string, values: readonly V[], timeoutMs: number): Promise<{ readonly rows: readonly Row[] }>
@@ -70,6 +90,28 @@ export class SqlInspectionStore<V> implements InspectionStore {
         durationMs: read.number(last, 'duration_ms'),
       },
     }
+  }
+
+  async queues(limit: number): Promise<readonly QueueFigures[]> {
+    const { sql, read, queueValue, queueFiguresValues } = this.#database
+    const doing = 'reading the figures of queues'
+    const queues: QueueFigures[] = []
+    for (let name = ''; queues.length < limit;) {
+      const [next] = await this.#run(doing, sql.nextQueue, [queueValue(name)])
+      if (next === undefined || next['topic'] === null) return queues
+      name = read.key(next, 'topic')
+      const [row] = await this.#run(doing, sql.queueFigures, queueFiguresValues(name, COUNT_LIMIT))
+      queues.push({
+        name,
+        due: this.#bounded(row, 'due'),
+        oldestMs: this.#ageIn(row),
+        waiting: this.#bounded(row, 'waiting'),
+        delayed: this.#bounded(row, 'later'),
+        inFlight: this.#bounded(row, 'in_flight'),
+        dead: this.#bounded(row, 'dead'),
+      })
+    }
+    return queues
   }
 
   async lag(): Promise<Lag> {

@@ -49,6 +49,22 @@ export interface StatusFigures {
     | undefined
 }
 
+/** The messages of a stored queue at one moment. */
+export interface QueueFigures {
+  readonly name: string
+  /** The number of messages that can be received now. */
+  readonly due: BoundedCount
+  /** How long ago the oldest of these messages became visible. */
+  readonly oldestMs: number | undefined
+  /** The number of messages that wait behind another of their key. */
+  readonly waiting: BoundedCount
+  /** The number of messages that become visible later: scheduled ones, and those that wait for a retry. */
+  readonly delayed: BoundedCount
+  /** The number of messages that a receiver has, until their visibility timeout is over. */
+  readonly inFlight: BoundedCount
+  readonly dead: BoundedCount
+}
+
 /** How far the relay is behind. */
 export interface Lag {
   /** The number of messages in the outbox. */
@@ -91,6 +107,8 @@ export interface InspectionStore {
   collectable(
     deadLetterRetentionMs: number,
   ): Promise<{ readonly inbox: BoundedCount; readonly deadLetters: BoundedCount }>
+  /** The stored queues that have messages or dead letters, by name, at most `limit`. */
+  queues(limit: number): Promise<readonly QueueFigures[]>
   /** The messages at the head of blocked keys; keys with the most waiting messages come first. */
   blockingKeys(limit: number): Promise<readonly BlockingKey[]>
   /**

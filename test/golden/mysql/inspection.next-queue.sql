@@ -1,0 +1,5 @@
+select hex(q.topic) as topic
+from `txbox_queue` as q force index (queue_id)
+where q.topic > ?
+order by q.topic
+limit 1
