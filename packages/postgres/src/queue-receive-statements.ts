@@ -23,7 +23,10 @@ export function queueColumns(table: string): string {
  */
 export function queueReceiveStatements(schema: string) {
   const queue = `${schema}.queue`
-  /** A range of the index: with equalities, the planner may scan the queue, or sort the whole key, if statistics are missing. */
+  /**
+   * A range of the index: with equalities, the planner may scan the queue, or sort the whole key, if statistics are missing.
+   * Before PostgreSQL 18, such a range ends a scan only where its first column ends, so that it needs a limit that is reached.
+   */
   const ofKey = (table: string, key: string): string => `${table}.order_key is not null
       and (${table}.topic, ${table}.shard, ${table}.order_key, ${table}.place) > ($1::text, $2::smallint, ${key}, 0)
       and (${table}.topic, ${table}.shard, ${table}.order_key) <= ($1::text, $2::smallint, ${key})`
@@ -57,10 +60,6 @@ export function queueReceiveStatements(schema: string) {
     cross join lateral (${firstOf('f.place, f.due_at', 'freed.order_key')}) as next
     where next.due_at is null and (${flightOf('true', 'freed.order_key')}) is null
   )) and q.due_at is null and q.dead_at is null`
-  /** Rows that are due, from an instant on. */
-  const due = (shard: string, from: string): string => `q.due_at is not null
-    and (q.topic, q.shard, q.due_at) ${from} ($1::text, ${shard}, ${EPOCH})
-    and (q.topic, q.shard, q.due_at) <= ($1::text, ${shard}, pg_catalog.statement_timestamp())`
   const timeouts = 'timeouts + case when q.receipt is null then 0 else 1 end'
   return {
     /** The shards ($2) that have something visible, or a handled message whose key has to go on. */
@@ -68,11 +67,12 @@ export function queueReceiveStatements(schema: string) {
 select asked.shard::text as shard
 from pg_catalog.unnest($2::smallint[]) as asked (shard)
 cross join lateral (
-  select true from ${queue} as q
-  where ${due('asked.shard', '>=')}
+  select q.topic, q.shard, q.due_at from ${queue} as q
+  where q.due_at is not null and (q.topic, q.shard, q.due_at) >= ($1::text, asked.shard, ${EPOCH})
   order by q.topic, q.shard, q.due_at
   limit 1
-) as found`,
+) as next
+where next.topic = $1 and next.shard = asked.shard and next.due_at <= pg_catalog.statement_timestamp()`,
 
     /** The row that stands for a shard; nothing if another receiver has it, or there is no such row. */
     lockShard: `
@@ -92,10 +92,8 @@ with swept as (
   delete from ${queue}
   where ctid = any (array(
     select q.ctid from ${queue} as q
-    where q.due_at is not null
-      and (q.topic, q.shard, q.due_at) >= ($1::text, $2::smallint, ${EPOCH})
-      and (q.topic, q.shard, q.due_at) <= ($1::text, $2::smallint, ${EPOCH})
-    order by q.topic, q.shard, q.due_at, q.place
+    where q.due_at is not null and q.topic = $1::text and q.shard = $2::smallint and q.due_at = ${EPOCH}
+    order by q.place
     limit $3
     for update skip locked
   )) and due_at = ${EPOCH}
@@ -117,8 +115,9 @@ select q.place::text as place, q.order_key, q.attempts::text as attempts, (q.${t
 from ${queue} as q
 left join lateral (${firstOf('f.place', 'q.order_key')}) as first on true
 left join lateral (${flightOf('g.place, g.due_at', 'q.order_key')}) as flight on true
-where ${due('$2::smallint', '>')}
-order by q.topic, q.shard, q.due_at, q.place
+where q.due_at is not null and q.topic = $1::text and q.shard = $2::smallint
+  and q.due_at > ${EPOCH} and q.due_at <= pg_catalog.statement_timestamp()
+order by q.due_at, q.place
 limit $3
 for update of q skip locked`,
 

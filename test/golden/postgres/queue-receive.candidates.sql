@@ -18,9 +18,8 @@ left join lateral (
     order by g.topic, g.shard, g.order_key
     limit 1
   ) as flight on true
-where q.due_at is not null
-    and (q.topic, q.shard, q.due_at) > ($1::text, $2::smallint, timestamptz 'epoch')
-    and (q.topic, q.shard, q.due_at) <= ($1::text, $2::smallint, pg_catalog.statement_timestamp())
-order by q.topic, q.shard, q.due_at, q.place
+where q.due_at is not null and q.topic = $1::text and q.shard = $2::smallint
+  and q.due_at > timestamptz 'epoch' and q.due_at <= pg_catalog.statement_timestamp()
+order by q.due_at, q.place
 limit $3
 for update of q skip locked

@@ -2,10 +2,8 @@ with swept as (
   delete from "txbox".queue
   where ctid = any (array(
     select q.ctid from "txbox".queue as q
-    where q.due_at is not null
-      and (q.topic, q.shard, q.due_at) >= ($1::text, $2::smallint, timestamptz 'epoch')
-      and (q.topic, q.shard, q.due_at) <= ($1::text, $2::smallint, timestamptz 'epoch')
-    order by q.topic, q.shard, q.due_at, q.place
+    where q.due_at is not null and q.topic = $1::text and q.shard = $2::smallint and q.due_at = timestamptz 'epoch'
+    order by q.place
     limit $3
     for update skip locked
   )) and due_at = timestamptz 'epoch'
