@@ -82,13 +82,18 @@ test('Q4 without notify no connection listens', async () => {
   expect(await listeners()).toBe(0)
 })
 
-test('Q4 a connection that listens and fails is reported, and replaced', async () => {
+test('Q4 a connection that listens and fails is reported and replaced, and the source keeps its deliveries', async () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  onTestFinished(() => warn.mockRestore())
   const { queue, pool } = queueOf('cut')
   const failures: unknown[] = []
   const source = await queueSource(queue, RARELY).open({
     prefetch: 10,
     failed: (error) => void failures.push(error),
   })
+  const held = await send(queue, pool)
+  const [delivery] = await source.receive(1, { signal: AbortSignal.timeout(20_000) })
+  expect(delivery?.message.id).toBe(held)
   const waiting = source.receive(1, { signal: AbortSignal.timeout(20_000) }).catch((error: unknown) => error)
   await listening()
   await outbox.sql(
@@ -96,12 +101,16 @@ test('Q4 a connection that listens and fails is reported, and replaced', async (
      where datname = current_database() and (query like 'listen "txbox%' or query = 'select 1 as listening')`,
   )
   await until(
-    async () => failures.length > 0,
+    async () => warn.mock.calls.length > 0,
     () => 'the failure is reported',
   )
   await listening()
   const id = await send(queue, pool)
   expect(await waiting).toMatchObject([{ message: { id } }])
+  // A failure of the source would make a consumer give back what it handles.
+  expect(failures).toEqual([])
+  expect(delivery!.lost.aborted).toBe(false)
+  await delivery!.accept()
   await source.close()
 })
 

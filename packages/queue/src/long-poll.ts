@@ -14,8 +14,6 @@ export interface Waiting extends PollIntervals {
   /** Milliseconds. */
   readonly waitMs: number
   readonly signal: AbortSignal | undefined
-  /** Called when the connection that listens fails: the poll goes on without it. */
-  readonly failed: (error: unknown) => void
 }
 
 /**
@@ -26,7 +24,7 @@ export interface Waiting extends PollIntervals {
 export async function longPoll<T>(
   look: () => Promise<readonly T[]>,
   wakeUpCall: WakeUpCall,
-  { waitMs, signal, failed, min, max }: Waiting,
+  { waitMs, signal, min, max }: Waiting,
 ): Promise<readonly T[]> {
   const isAborted = (): boolean => signal?.aborted === true
   if (isAborted()) return []
@@ -38,12 +36,12 @@ export async function longPoll<T>(
       const found = await look()
       const leftMs = deadline - performance.now()
       if (found.length > 0 || leftMs <= 0 || isAborted()) return found
-      if (!listens) wakeUpCall.use(failed)
+      if (!listens) wakeUpCall.use()
       listens = true
       await wakeUpCall.pause(Math.min(pauseMs, leftMs), calls, signal)
       if (isAborted()) return []
     }
   } finally {
-    if (listens) wakeUpCall.release(failed)
+    if (listens) wakeUpCall.release()
   }
 }

@@ -8,7 +8,6 @@ const FOREVER_MS = Infinity
 
 export interface OpenQueueSettings {
   readonly prefetch: number
-  readonly failed: (error: unknown) => void
   readonly pollIntervals: PollIntervals
 }
 
@@ -25,7 +24,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
   constructor(queue: StoredQueue<Tx, P>, settings: OpenQueueSettings) {
     this.#queue = queue
     this.#settings = settings
-    queue.wakeUpCall.use(settings.failed)
+    queue.wakeUpCall.use()
   }
 
   async receive(
@@ -40,7 +39,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return
     this.#closing.abort()
-    this.#queue.wakeUpCall.release(this.#settings.failed)
+    this.#queue.wakeUpCall.release()
     await this.#receiving
     await Promise.all([...this.#out].map((delivery) => delivery.giveBack()))
   }
@@ -55,8 +54,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
       lookedAt = performance.now()
       return this.#queue.look(request)
     }
-    const { failed, pollIntervals } = this.#settings
-    const waiting = { waitMs: FOREVER_MS, signal, failed, ...pollIntervals }
+    const waiting = { waitMs: FOREVER_MS, signal, ...this.#settings.pollIntervals }
     const received = await longPoll(look, this.#queue.wakeUpCall, waiting)
     const deliveries = received.map((stored) => {
       const ended = (): void => {

@@ -47,13 +47,14 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     const listens = settings.notify && ports.listenToQueue !== undefined
     this.wakeUpCall = new WakeUpCall(
       listens ? (sleeper) => ports.listenToQueue!(settings.name, sleeper) : undefined,
+      (error) => this.#notListening(error),
     )
   }
 
   async receive(options: ReceiveOptions = {}): Promise<readonly Received<P>[]> {
     const { waitMs, signal, ...request } = checkReceiveOptions(options, this.settings.visibilityTimeoutMs)
     if (signal?.aborted === true) return []
-    const waiting = { waitMs, signal, failed: this.#failed, ...POLL_INTERVALS }
+    const waiting = { waitMs, signal, ...POLL_INTERVALS }
     const received = await longPoll(() => this.look(request), this.wakeUpCall, waiting)
     return received.map((stored) => receivedMessage<P>(this.name, stored))
   }
@@ -156,8 +157,8 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     if (valid !== true) throw expired(where, this.name)
   }
 
-  /** Reports the first failure of the connection that listens. */
-  readonly #failed = (error: unknown): void => {
+  /** Reports the first failure of the connection that listens. A consumer keeps its deliveries: it only polls meanwhile. */
+  #notListening(error: unknown): void {
     if (this.#warned) return
     this.#warned = true
     process.emitWarning(

@@ -7,16 +7,22 @@ const LINGER_MS = 1000
 export class WakeUpCall {
   readonly #listen: ((sleeper: Sleeper) => WakeUps) | undefined
   readonly #sleepers = new Set<() => void>()
-  /** Those who listen, with what each does when listening fails. */
-  readonly #users: ((error: unknown) => void)[] = []
+  readonly #failed: (error: unknown) => void
+  /** The number of those who listen. */
+  #users = 0
   #open: WakeUps | undefined
   #closing: NodeJS.Timeout | undefined
   /** Counts the notifications, so that none is missed between a look and the pause after it. */
   #calls = 0
 
-  /** @param listen absent where there are no notifications. */
-  constructor(listen: ((sleeper: Sleeper) => WakeUps) | undefined) {
+  /**
+   * @param listen absent where there are no notifications.
+   * @param failed is called when the connection that listens fails. Another one is opened after a pause, and until then
+   *   receivers only poll.
+   */
+  constructor(listen: ((sleeper: Sleeper) => WakeUps) | undefined, failed: (error: unknown) => void) {
     this.#listen = listen
+    this.#failed = failed
   }
 
   /** The number of notifications so far. */
@@ -24,29 +30,22 @@ export class WakeUpCall {
     return this.#calls
   }
 
-  /**
-   * Listens until `release` is called with the same function.
-   *
-   * @param failed is called when the connection fails. Another one is opened after a pause.
-   */
-  use(failed: (error: unknown) => void): void {
-    this.#users.push(failed)
+  /** Listens until `release` has been called as often. */
+  use(): void {
+    this.#users += 1
     clearTimeout(this.#closing)
     this.#open ??= this.#listen?.({
       woken: () => {
         this.#calls += 1
         for (const wake of this.#sleepers) wake()
       },
-      failed: (error) => {
-        for (const failed of new Set(this.#users)) failed(error)
-      },
+      failed: this.#failed,
     })
   }
 
-  release(failed: (error: unknown) => void): void {
-    const index = this.#users.indexOf(failed)
-    if (index >= 0) this.#users.splice(index, 1)
-    if (this.#users.length > 0 || this.#open === undefined) return
+  release(): void {
+    this.#users -= 1
+    if (this.#users > 0 || this.#open === undefined) return
     this.#closing = setTimeout(() => {
       this.#open?.close()
       this.#open = undefined
