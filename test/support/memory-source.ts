@@ -76,6 +76,13 @@ export class MemorySource implements Source {
     this.#wake()
   }
 
+  /** Another process has buried the message, and an operator has redriven it. */
+  redrive(id: string): void {
+    for (const one of this.#stored)
+      if (one.message.id === id) Object.assign(one, { count: 0, dueAt: -Infinity })
+    this.#wake()
+  }
+
   /** The ids of the messages that are in the queue, delivered or not. */
   get left(): string[] {
     return this.#stored.map(({ message }) => message.id)

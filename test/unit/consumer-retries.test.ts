@@ -84,6 +84,18 @@ test('C10 attempts end also where the source keeps no count and delays are longe
   expect(source.rejected.length).toBe(1)
 })
 
+test('C10 a redriven message begins with its first attempt, where the source keeps delays and counts', async () => {
+  const source = new MemorySource({ delays: true })
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, () => Promise.reject(new Error('down')), {
+    retry: every(1000),
+  })
+  await pass(1000)
+  source.redrive('a')
+  await pass(0)
+  expect(subject.of('a').map(({ deliveries }) => deliveries)).toEqual([1, 2, 1])
+})
+
 test('C11 a longer delay than holdMs waits in hand for holdMs, and goes back counted', async () => {
   const source = new MemorySource()
   source.send('a')

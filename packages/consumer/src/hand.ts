@@ -45,12 +45,18 @@ export class Hand {
   /** Takes a delivery into the hand, and extends its lease from now on. */
   take(delivery: Delivery): DeliverySlot {
     const { source } = this.#settings
-    const slot = new DeliverySlot(delivery, source.name, this.remembered.of(delivery.message))
+    const slot = new DeliverySlot(delivery, source.name, this.#rememberedOf(delivery))
     const lost = (): void => this.#lose(slot)
     this.#slots.set(slot, { heartbeat: this.#heartbeat(slot), lost })
     delivery.lost.addEventListener('abort', lost, { once: true })
     if (delivery.lost.aborted) lost()
     return slot
+  }
+
+  /** A source that keeps delays and counts has the exact count, which begins again when the message is redriven. */
+  #rememberedOf({ message }: Delivery): number {
+    const { delays, countsDeliveries } = this.#settings.source.traits
+    return delays && countsDeliveries ? 0 : this.remembered.of(message)
   }
 
   /** Lets the delivery wait for its turn in the order of its key. */
