@@ -16,6 +16,12 @@ const FASTEST = {
   failJobBatchDelay: 25,
 }
 
+export interface GraphileSettings {
+  /** What a job does. @default nothing */
+  readonly handler?: () => unknown
+  readonly concurrentJobs?: number
+}
+
 const silent = new Logger(() => () => undefined)
 
 /** Graphile Worker: jobs fetched in batches into a local queue, completed in batches, in one process. */
@@ -23,9 +29,12 @@ export async function graphileWorkerVariant(
   database: BenchDatabase,
   pool: Pool,
   messages: number,
+  { handler = () => undefined, ...settings }: GraphileSettings = {},
 ): Promise<DrainVariant<'graphileWorker'>> {
   const table = `${SCHEMA}._private_jobs`
-  const preset = { worker: { ...FASTEST, connectionString: database.url, schema: SCHEMA, logger: silent } }
+  const preset = {
+    worker: { ...FASTEST, ...settings, connectionString: database.url, schema: SCHEMA, logger: silent },
+  }
   await pool.query(`drop schema if exists ${SCHEMA} cascade`)
   await runMigrations({ preset })
   return {
@@ -49,7 +58,8 @@ export async function graphileWorkerVariant(
         preset,
         noHandleSignals: true,
         taskList: {
-          [TASK]: () => {
+          [TASK]: async () => {
+            await handler()
             if (++published === messages) finished.resolve()
           },
         },
