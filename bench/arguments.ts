@@ -9,6 +9,7 @@ export const SUITE_NAMES = [
   'latency',
   'versioning',
   'gc',
+  'queue',
   'handles',
 ] as const
 export type SuiteName = (typeof SUITE_NAMES)[number]
@@ -28,7 +29,7 @@ export interface BenchOptions {
 
 export const USAGE = `npm run bench -- [${SUITE_NAMES.join('|')} …] [--database NAME] [--rounds N] [--seconds N] [--full]
 
-  handles runs only when it is named.
+  handles and queue run only when they are named.
 
   --database    ${DATABASE_NAMES.join(', ')} (default ${DATABASE_NAMES[0]})
   --rounds N    rounds of A B A B …, 1 to 100; medians want 5 or more (default 7)
@@ -62,7 +63,7 @@ export function parseArguments(args: readonly string[]): BenchOptions | 'help' {
     database,
     suites:
       positionals.length === 0
-        ? SUITE_NAMES.filter((name) => name !== 'handles')
+        ? SUITE_NAMES.filter((name) => name !== 'handles' && name !== 'queue')
         : SUITE_NAMES.filter((name) => positionals.includes(name)),
     rounds: Math.trunc(within('--rounds', values.rounds, 1, 100)),
     secondsPerRound: within('--seconds', values.seconds, 0.1, 600),

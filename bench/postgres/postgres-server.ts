@@ -8,6 +8,7 @@ import { gcSuite } from './gc-suite.ts'
 import { postgresInboxSuite } from './inbox-suite.ts'
 import { latencySuite } from './latency-suite.ts'
 import { postgresPublishSuite } from './publish-suite.ts'
+import { queueSuite } from './queue-suite.ts'
 import { rabbitmqSuite } from './rabbitmq-suite.ts'
 import { relaySuite } from './relay-suite.ts'
 import { versioningSuite } from './versioning-suite.ts'
@@ -30,6 +31,7 @@ export async function postgresServer(): Promise<BenchServer> {
         latencySuite(database),
         versioningSuite(database),
         gcSuite(database),
+        queueSuite(database),
         handlesSuite(() => handlesOnPostgres(database)),
       ],
       dispose: () => database.drop(),

@@ -1,0 +1,136 @@
+import { createConsumer, type Consumer } from '@txbox/consumer'
+import { migrate, postgres } from '@txbox/postgres'
+import { createQueue, queueSource } from '@txbox/queue'
+import type { Pool, PoolClient } from 'pg'
+import type { BenchDatabase } from './bench-database.ts'
+import { BACKLOG } from './relay-backlog.ts'
+import { rowsIn, type DrainVariant } from './relay-drains.ts'
+import { transaction } from './transaction.ts'
+
+/** The handlers at a time, each with a connection. */
+export const HANDLERS = 10
+const PREFETCH = 100
+const BATCH = 100
+
+/** The work of a handler: one update, or nothing. */
+export type QueueWork = (client: PoolClient) => Promise<unknown>
+
+/** A worker by hand: a job is deleted in the transaction of its effect. No retries, no order, no dead letters. */
+export async function workerByHand(
+  database: BenchDatabase,
+  pool: Pool,
+  messages: number,
+  work: QueueWork,
+): Promise<DrainVariant<'byHand'>> {
+  const schema = 'queue_by_hand'
+  const table = `${schema}.jobs`
+  await pool.query(`drop schema if exists ${schema} cascade`)
+  await pool.query(`create schema ${schema}`)
+  await pool.query(
+    `create table ${table} (id bigint generated always as identity primary key, payload bytea not null)`,
+  )
+  const next = `delete from ${table} where id = (select id from ${table} order by id limit 1 for update skip locked) returning payload`
+  return {
+    name: 'byHand',
+    schema,
+    table,
+    messages,
+    async fill(pool) {
+      await pool.query(
+        `insert into ${table} (payload) select payload from ${BACKLOG} order by seq limit ${messages}`,
+      )
+    },
+    async drain() {
+      const own = database.pool({ max: HANDLERS })
+      let published = 0
+      const worker = async (): Promise<void> => {
+        for (let isEmpty = false; !isEmpty;) {
+          await transaction(own, async (client) => {
+            const { rowCount } = await client.query(next)
+            isEmpty = rowCount === 0
+            if (isEmpty) return
+            await work(client)
+            published += 1
+          })
+        }
+      }
+      await Promise.all(Array.from({ length: HANDLERS }, worker))
+      return { published, end: () => database.close(own) }
+    },
+    left: (pool) => rowsIn(pool, table),
+  }
+}
+
+/** How a consumer takes the messages of the queue: the effect and the settlement in one transaction, or no transaction. */
+export type QueueMode = 'once' | 'batches' | 'at-least-once'
+
+/** A consumer of the stored queue, in one process. */
+export async function queueVariant<N extends string>(
+  database: BenchDatabase,
+  pool: Pool,
+  messages: number,
+  name: N,
+  how: { readonly mode: QueueMode; readonly keyed: boolean; readonly work: QueueWork },
+): Promise<DrainVariant<N>> {
+  const schema = `queue_${name.toLowerCase()}`
+  const table = `${schema}.queue`
+  await pool.query(`drop schema if exists ${schema} cascade`)
+  await migrate(pool, { schema })
+  const columns = 'shard, id, key, type, content_type, headers, payload'
+  return {
+    name,
+    schema,
+    table,
+    messages,
+    async fill(pool) {
+      await pool.query(
+        `insert into ${table} (topic, due_at, order_key, ${columns})
+         select 'orders', clock_timestamp(), ${how.keyed ? 'key' : 'null'}, ${columns}
+         from ${BACKLOG} order by seq limit ${messages}`,
+      )
+    },
+    async drain() {
+      const own = database.pool({ max: HANDLERS + 2 })
+      const finished = Promise.withResolvers<void>()
+      let published = 0
+      const consumer = consumerOf(own, schema, how)
+      consumer.on('handled', () => {
+        published += 1
+        if (published === messages) finished.resolve()
+      })
+      consumer.on('error', ({ error }) => finished.reject(error as Error))
+      await consumer.start()
+      await finished.promise
+      return {
+        published,
+        async end() {
+          await consumer.stop()
+          await database.close(own)
+        },
+      }
+    },
+    // Handled messages of a key stay until the next receive.
+    left: (pool) => rowsIn(pool, table, "due_at is distinct from 'epoch'"),
+  }
+}
+
+function consumerOf(
+  pool: Pool,
+  schema: string,
+  { mode, work }: { readonly mode: QueueMode; readonly work: QueueWork },
+): Consumer {
+  const database = postgres({ db: pool, schema })
+  const source = queueSource(createQueue({ database, name: 'orders' }))
+  const options = { source, name: 'bench', concurrency: HANDLERS, prefetch: PREFETCH }
+  if (mode === 'at-least-once') return createConsumer({ ...options, handler: async () => undefined })
+  if (mode === 'once') return createConsumer({ ...options, database, handler: (tx) => work(tx) })
+  return createConsumer({
+    ...options,
+    prefetch: BATCH * 10,
+    database,
+    batch: { maxSize: BATCH },
+    handler: async (tx, batch) => {
+      for (const _ of batch) await work(tx)
+    },
+  })
+}
