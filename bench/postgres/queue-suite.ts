@@ -6,7 +6,7 @@ import type { Suite } from '../suite.ts'
 import type { BenchDatabase } from './bench-database.ts'
 import { graphileWorkerVariant } from './graphile-worker-variant.ts'
 import { pgBossVariant } from './pg-boss-variant.ts'
-import { queueVariant, workerByHand, HANDLERS } from './queue-variants.ts'
+import { HANDLERS, queueVariant, workerByHand, type QueueWork } from './queue-variants.ts'
 import { makeBacklog } from './relay-backlog.ts'
 import { interleavedDrains, type Drains } from './relay-drains.ts'
 import { transaction } from './transaction.ts'
@@ -51,13 +51,12 @@ async function measureUpdates(
   rounds: number,
 ): Promise<readonly Target[]> {
   const statement = creditStatement(SCHEMA)
-  const work = (client: { query(text: string, values: unknown[]): Promise<unknown> }): Promise<unknown> =>
-    client.query(statement, [anyAccount()])
+  const work: QueueWork = (client, account) => client.query(statement, [account])
   const handlers = database.pool({ max: HANDLERS })
   const variants = [
     await workerByHand(database, pool, MESSAGES, work),
     await graphileWorkerVariant(database, pool, MESSAGES, {
-      handler: () => transaction(handlers, work),
+      handler: () => transaction(handlers, (client) => work(client, anyAccount())),
       concurrentJobs: HANDLERS,
     }),
     await queueVariant(database, pool, MESSAGES, 'once', { mode: 'once', keyed: false, work }),
@@ -86,7 +85,7 @@ async function measureNothing(
   pool: BenchPool,
   rounds: number,
 ): Promise<readonly Target[]> {
-  const work = async (): Promise<void> => undefined
+  const work: QueueWork = async () => undefined
   const variants = [
     await graphileWorkerVariant(database, pool, MESSAGES),
     await pgBossVariant(database, pool, MESSAGES),

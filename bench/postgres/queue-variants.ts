@@ -6,14 +6,15 @@ import type { BenchDatabase } from './bench-database.ts'
 import { BACKLOG } from './relay-backlog.ts'
 import { rowsIn, type DrainVariant } from './relay-drains.ts'
 import { transaction } from './transaction.ts'
+import { anyAccount } from './workspace.ts'
 
 /** The handlers at a time, each with a connection. */
 export const HANDLERS = 10
 const PREFETCH = 100
 const BATCH = 100
 
-/** The work of a handler: one update, or nothing. */
-export type QueueWork = (client: PoolClient) => Promise<unknown>
+/** The work of a handler: one update of an account. */
+export type QueueWork = (client: PoolClient, account: number) => Promise<unknown>
 
 /** A worker by hand: a job is deleted in the transaction of its effect. No retries, no order, no dead letters. */
 export async function workerByHand(
@@ -49,7 +50,7 @@ export async function workerByHand(
             const { rowCount } = await client.query(next)
             isEmpty = rowCount === 0
             if (isEmpty) return
-            await work(client)
+            await work(client, anyAccount())
             published += 1
           })
         }
@@ -123,14 +124,17 @@ function consumerOf(
   const source = queueSource(createQueue({ database, name: 'orders' }))
   const options = { source, name: 'bench', concurrency: HANDLERS, prefetch: PREFETCH }
   if (mode === 'at-least-once') return createConsumer({ ...options, handler: async () => undefined })
-  if (mode === 'once') return createConsumer({ ...options, database, handler: (tx) => work(tx) })
+  if (mode === 'once') {
+    return createConsumer({ ...options, database, handler: (tx) => work(tx, anyAccount()) })
+  }
   return createConsumer({
     ...options,
     prefetch: BATCH * 10,
     database,
     batch: { maxSize: BATCH },
     handler: async (tx, batch) => {
-      for (const _ of batch) await work(tx)
+      // In one order, so that batches do not deadlock.
+      for (const account of batch.map(anyAccount).toSorted((a, b) => a - b)) await work(tx, account)
     },
   })
 }
