@@ -92,7 +92,7 @@ describe.each(ISOLATIONS)('with callers at %s', (isolation) => {
     await sender.commit()
   })
 
-  test('Q7 of two transactions with one receipt the second waits, and is told that it is not valid', async () => {
+  test('Q7 of two transactions with one receipt the second waits, and learns that the receipt is not valid', async () => {
     await queue.send(KEY, undefined)
     for (const message of await queue.receive()) {
       const [handler, twin] = [await begin(), await begin()]

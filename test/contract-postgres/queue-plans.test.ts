@@ -146,7 +146,7 @@ describe.each(STATISTICS)('a queue with many messages behind a thousand blocked 
     }
     // Found, locked and changed.
     expect(await examined(queue.extend, [places, receipts, 1000])).toBe(30)
-    expect(await examined(queue.giveBack, [places[0], receipts[0], 1000, null, null, 0])).toBe(1)
+    expect(await examined(queue.giveBack, [places[0], receipts[0], 1000, null, 0])).toBe(1)
     expect(await examined(queue.bury, [places[0], receipts[0], 'error'])).toBe(2)
     expect(await examined(queue.recall, [places])).toBe(10)
     expect(await examined(queue.extendRecalled, [places, 1000])).toBe(10)

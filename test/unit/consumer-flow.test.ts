@@ -10,7 +10,7 @@ const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
 const every = (ms: number, attempts = 10) => ({ attempts, delayMs: () => ms })
 const after = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms))
 
-test('C6 a delivery that is lost while it waits has no handler; one whose handler runs is told by its signal', async () => {
+test('C6 a delivery that is lost while it waits has no handler; one whose handler runs has its signal aborted', async () => {
   const source = new MemorySource()
   for (const id of ['a', 'b']) source.send(id)
   const subject = await ConsumerUnderTest.started(source, () => after(1000), { concurrency: 1, prefetch: 2 })

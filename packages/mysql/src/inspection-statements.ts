@@ -71,7 +71,7 @@ where q.topic > ?
 order by q.topic
 limit 1`,
 
-    /** What a message that was handled has left does not count. */
+    /** Rows that stand for handled messages do not count. */
     queueFigures: `
 select
   ${count(`${ofQueue} and q.due_at > ${EPOCH} and q.due_at <= utc_timestamp(6)`)} as due,

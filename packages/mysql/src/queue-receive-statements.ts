@@ -152,7 +152,7 @@ set q.receipt = ?, q.attempts = q.attempts + 1, q.timeouts = j.timeouts,
     read: `
 select ${messageColumns('q', 'place')},
   cast(q.shard as char) as shard, cast(q.attempts as char) as attempts, cast(q.timeouts as char) as timeouts,
-  cast(q.order_key is not null as char) as ordered, cast(q.errors as binary) as errors, cast(${MICROSECONDS}, q.due_at) as char) as due_us
+  cast(q.order_key is not null as char) as ordered, cast(${MICROSECONDS}, q.due_at) as char) as due_us
 from ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place`,
 

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import { SHARDS } from '@txbox/core/internal'
-import { firstLook, nextLook } from '@txbox/sql'
+import { ALL_SHARDS, firstLook, nextLook, shuffled } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { DUPLICATE_KEY, hasNumber } from './errors.ts'
 import { fill } from './literals.ts'
@@ -19,8 +19,6 @@ export const RECEIVING = 'receiving messages from a queue'
 
 /** The maximum number of handled messages that a receive removes from a shard. */
 const SWEPT_AT_ONCE = 1000
-
-const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard)
 
 /** No message is visible before: the first instant of 1970 marks handled ones. */
 const FIRST_DUE: DuePosition = { dueUs: 1n, place: 0n }
@@ -162,12 +160,4 @@ export class QueueReceiver {
       if (!hasNumber(error, DUPLICATE_KEY)) throw error
     }
   }
-}
-
-/** Receivers that begin at the same time begin with different shards. */
-function shuffled(list: readonly number[]): readonly number[] {
-  return list
-    .map((one) => ({ one, at: Math.random() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ one }) => one)
 }

@@ -30,7 +30,6 @@ export function toReceived(row: Row, receipt: string): ReceivedMessage {
     createdAt: new Date(Math.floor(microseconds / 1000)),
     visibleAt: columns.date(row, 'due_us'),
     suspect: isSuspect({ timeouts: columns.number(row, 'timeouts') }),
-    errors: columns.optionalText(row, 'errors'),
   }
 }
 

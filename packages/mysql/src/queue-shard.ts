@@ -40,7 +40,7 @@ export interface Search extends ReceiveRequest {
   readonly receipt: string
 }
 
-/** What a round looks at. */
+/** The bounds of a round. */
 export interface Look {
   readonly limit: number
   /** Nothing was received yet, so that a suspect may be. */
@@ -50,7 +50,7 @@ export interface Look {
   readonly look: number
 }
 
-/** What a round has found. */
+/** The result of a round. */
 export interface Found {
   readonly messages: readonly ReceivedMessage[]
   /** Whether the receive ends here, because the message is handed out alone. */

@@ -74,13 +74,13 @@ set q.due_at = utc_timestamp(6), q.receipt = null
 where q.place in (?)`,
 
     /**
-     * The values are the pause in microseconds, the error and the last errors, which stay when these are null, 1 to take the
-     * receive back, the place, and the receipt.
+     * The values are the pause in microseconds, the error, which stays when this is null, 1 to take the receive back, the place,
+     * and the receipt.
      */
     giveBack: `
 update ${queue} as q force index (primary)
 set q.receipt = null, q.due_at = utc_timestamp(6) + interval ? microsecond,
-  q.error = ifnull(?, q.error), q.errors = ifnull(?, q.errors), q.attempts = q.attempts - ?, q.timeouts = 0
+  q.error = ifnull(?, q.error), q.attempts = q.attempts - ?, q.timeouts = 0
 where q.place = ? and q.receipt = ? and q.due_at > utc_timestamp(6)`,
 
     /** Makes a message a dead letter that this transaction has locked. */

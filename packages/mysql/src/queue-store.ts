@@ -20,7 +20,7 @@ import type { QueuePurge } from './queue-purge.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
 import { json, lockRows, microseconds, pairsOf, placeOf, uuidBytes } from './queue-rows.ts'
 import type { queueStatements } from './queue-statements.ts'
-import { MAX_ERROR_BYTES, storable, storableJson } from './relay-verdicts.ts'
+import { MAX_ERROR_BYTES, storable } from './relay-verdicts.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
 import { assertInTransaction, execute } from './session.ts'
 import type { Run } from './short-transaction.ts'
@@ -28,12 +28,6 @@ import type { Run } from './short-transaction.ts'
 const SETTLING = 'settling messages of a queue'
 
 type Statements = ReturnType<typeof queueStatements>
-
-/** Texts in the form in which the columns can hold them. */
-interface Texts {
-  readonly text: (error: string) => string
-  readonly jsonText: (errors: string) => string | undefined
-}
 
 /** The queues of MySQL and MariaDB. {@link QueueStore} documents the methods. */
 export class MysqlQueueStore implements QueueStore {
@@ -100,12 +94,11 @@ export class MysqlQueueStore implements QueueStore {
   }
 
   async giveBack({ place, receipt }: QueueReceipt, giveback: Giveback): Promise<boolean> {
-    const { delayMs, error, errors, counted } = giveback
-    const { affected } = await this.#withTexts(({ text, jsonText }) =>
+    const { delayMs, error, counted } = giveback
+    const { affected } = await this.#withStorableText((text) =>
       runBounded(this.#source, SETTLING, this.#sql.giveBack, [
         microseconds(delayMs),
         error === undefined ? null : text(error),
-        errors === undefined ? null : (jsonText(errors) ?? null),
         counted ? 0 : 1,
         place,
         uuidBytes(receipt),
@@ -116,7 +109,7 @@ export class MysqlQueueStore implements QueueStore {
 
   async bury(_queue: string, receipt: QueueReceipt, error: string): Promise<boolean> {
     const { pairs, places } = pairsOf(this.#sql.pair, [receipt])
-    return this.#withTexts(({ text }) =>
+    return this.#withStorableText((text) =>
       runTogether(this.#source, SETTLING, async (run) => {
         const [row] = (await run(this.#sql.holdValid(pairs), [places])).rows
         if (row === undefined) return false
@@ -163,16 +156,12 @@ export class MysqlQueueStore implements QueueStore {
     return receipts.filter((receipt) => found.has(nameOf(receipt)))
   }
 
-  /** Runs work with texts that a column may not be able to hold unchanged. */
-  async #withTexts<R>(work: (texts: Texts) => Promise<R>): Promise<R> {
-    // In hexadecimal a text has twice its size, and quotes are escaped; a row has two.
+  /** Runs work with the function that brings an error into a form in which the column can hold it. */
+  async #withStorableText<R>(work: (text: (error: string) => string) => Promise<R>): Promise<R> {
+    // In hexadecimal a text has twice its size, and quotes are escaped.
     const mostBytes = Math.floor((await this.#source.server()).maxStatementBytes / 16)
     return withStorableTexts(
-      (ascii) =>
-        work({
-          text: (error) => storable(error, ascii, Math.min(mostBytes, MAX_ERROR_BYTES)),
-          jsonText: (errors) => storableJson(errors, ascii, mostBytes),
-        }),
+      (ascii) => work((error) => storable(error, ascii, Math.min(mostBytes, MAX_ERROR_BYTES))),
       (error) => hasNumber(error, UNTRANSLATABLE),
     )
   }

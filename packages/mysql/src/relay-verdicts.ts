@@ -43,7 +43,7 @@ function cut(text: string, bytes: number): string {
 }
 
 /** Returns as many of the newest errors as fit. */
-export function storableJson(errors: string, ascii: boolean, mostBytes: number): string | undefined {
+function storableJson(errors: string, ascii: boolean, mostBytes: number): string | undefined {
   const text = ascii ? asciiJson(errors) : errors.toWellFormed()
   if (Buffer.byteLength(text) <= mostBytes) return text
   const list = JSON.parse(text) as readonly unknown[]

@@ -53,7 +53,7 @@ select least(
   (${firstQueue('dead_at is not null', 'id, q.place')})
 ) as topic`,
 
-    /** $2 is the queue. What a message that was handled has left does not count. */
+    /** $2 is the queue. Rows that stand for handled messages do not count. */
     queueFigures: `
 select
   ${count(`${ofQueue} and q.due_at > ${EPOCH} and q.due_at <= pg_catalog.statement_timestamp()`)} as due,

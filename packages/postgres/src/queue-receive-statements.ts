@@ -10,7 +10,7 @@ export const EPOCH = "timestamptz 'epoch'"
 /** The columns of a message that is received. 'escape' leaves ASCII unchanged. */
 export function queueColumns(table: string): string {
   return `${table}.place::text as place, ${table}.receipt::text as receipt, ${table}.shard::text as shard,
-  ${table}.attempts::text as attempts, ${table}.timeouts::text as timeouts, ${table}.errors,
+  ${table}.attempts::text as attempts, ${table}.timeouts::text as timeouts,
   (${table}.order_key is not null)::text as ordered, ${messageColumns(table)},
   ${microseconds(`${table}.due_at`)} as due_us,
   pg_catalog.encode(${table}.payload, 'escape') as payload`

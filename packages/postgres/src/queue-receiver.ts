@@ -4,14 +4,15 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
-import { SHARDS } from '@txbox/core/internal'
 import {
+  ALL_SHARDS,
   NEVER_ANSWERED,
   expiredFlights,
   firstLook,
   nextLook,
   queueRound,
   repeatOnConflict,
+  shuffled,
   type QueueRound,
   type Row,
   type Source,
@@ -29,16 +30,14 @@ export const RECEIVING = 'receiving messages from a queue'
 /** The maximum number of handled messages that a receive removes from a shard. */
 const SWEPT_AT_ONCE = 1000
 
-export const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard)
-
-/** What a receive looks for in the shards that it visits. */
+/** A receive, with the receipt that its messages get. */
 export interface Search extends ReceiveRequest {
   readonly receipt: string
   /** How many visible messages of a shard are looked at. */
   readonly look: number
 }
 
-/** What the visit of a shard has come to. */
+/** The result of the visit of a shard. */
 export interface Visit {
   readonly received: readonly ReceivedMessage[]
   /** Whether the shard was free. */
@@ -223,13 +222,4 @@ function shardLock(queue: string, shard: number): string {
 
 function placesOf(candidates: readonly { readonly place: string }[]): string {
   return textArray(candidates.map(({ place }) => place))
-}
-
-/** Receivers that begin at the same time begin with different shards. */
-function shuffled(shards: number[]): readonly number[] {
-  for (let n = shards.length - 1; n > 0; n--) {
-    const other = Math.floor(Math.random() * (n + 1))
-    ;[shards[n], shards[other]] = [shards[other]!, shards[n]!]
-  }
-  return shards
 }

@@ -39,7 +39,6 @@ export function receivedOf(row: Row, receipt: string): ReceivedMessage {
     headers,
     correlationId: text('correlation_id'),
     payload: unescapeBytes(columns.text(row, 'payload')),
-    errors: text('errors'),
     undecodable,
   }
 }

@@ -92,11 +92,11 @@ select found.place::text as place
 from found
 where found.place in (select extended.place from extended) or found.place not in (select locked.place from locked)`,
 
-    /** $3: the pause; $4, $5: the error and the last errors, which stay when these are null; $6: 1 takes the receive back. */
+    /** $3: the pause; $4: the error, which stays when this is null; $5: 1 takes the receive back. */
     giveBack: `
 update ${queue}
 set receipt = null, due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
-  error = coalesce($4, error), errors = coalesce($5, errors), attempts = attempts - $6::integer, timeouts = 0
+  error = coalesce($4, error), attempts = attempts - $5::integer, timeouts = 0
 where ${one}
 returning place::text as place`,
 

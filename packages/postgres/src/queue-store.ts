@@ -11,8 +11,8 @@ import type {
   Session,
 } from '@txbox/core'
 import {
+  ALL_SHARDS,
   NOT_ASCII,
-  asciiJson,
   byOrder,
   escapeCharacters,
   withStorableTexts,
@@ -23,7 +23,7 @@ import { UNTRANSLATABLE, hasCode } from './errors.ts'
 import { columns } from './columns.ts'
 import { textArray } from './integer-arrays.ts'
 import type { QueueAttempts } from './queue-attempts.ts'
-import { ALL_SHARDS, type QueueReceiver } from './queue-receiver.ts'
+import type { QueueReceiver } from './queue-receiver.ts'
 import type { queueStatements } from './queue-statements.ts'
 import { runAtReadCommitted } from './run-alone.ts'
 import { execute, write } from './session.ts'
@@ -91,14 +91,10 @@ export class PostgresQueueStore implements QueueStore {
     return receipts.map(({ place }) => extended.has(place))
   }
 
-  async giveBack(
-    { place, receipt }: QueueReceipt,
-    { delayMs, error, errors, counted }: Giveback,
-  ): Promise<boolean> {
+  async giveBack({ place, receipt }: QueueReceipt, { delayMs, error, counted }: Giveback): Promise<boolean> {
     const { rows } = await this.#runWithTexts(this.#sql.giveBack, (ascii) => [
       ...[String(place), receipt, delayMs],
       error === undefined ? null : storable(error, ascii),
-      errors === undefined ? null : ascii ? asciiJson(errors) : errors,
       counted ? 0 : 1,
     ])
     return rows.length > 0

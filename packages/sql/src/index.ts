@@ -71,6 +71,7 @@ export {
   type QueueCandidate,
   type QueueRound,
 } from './queue-rounds.ts'
+export { ALL_SHARDS, shuffled } from './queue-shards.ts'
 export { removeHandled, type HandledShards } from './remove-handled.ts'
 export {
   NOT_ASCII,

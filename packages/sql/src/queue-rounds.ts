@@ -17,7 +17,7 @@ export interface QueueCandidate {
   readonly isFlightLive: boolean
 }
 
-/** What a round of a receive does with the candidates of a shard. */
+/** The decision of a round of a receive about the candidates of a shard. */
 export interface QueueRound {
   /** Messages to hand out. */
   readonly taken: readonly QueueCandidate[]

@@ -1,5 +1,6 @@
 import type { Removal } from '@txbox/core'
 import { SHARDS } from '@txbox/core/internal'
+import { ALL_SHARDS } from './queue-shards.ts'
 
 /** The shards of queues in which handled messages have left rows. */
 export interface HandledShards {
@@ -10,8 +11,6 @@ export interface HandledShards {
   /** @returns the number of removed rows; 0 if a receiver has locked the shard. */
   sweep(queue: string, shard: number, limit: number): Promise<number>
 }
-
-const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard)
 
 /** Sweeps the next shard after `from`. */
 export async function removeHandled(

@@ -6,6 +6,6 @@ select concat_ws(X'FF',
   ) as fields,
   case when octet_length(q.`payload`) <= ? then q.`payload` end as payload,
   cast(q.shard as char) as shard, cast(q.attempts as char) as attempts, cast(q.timeouts as char) as timeouts,
-  cast(q.order_key is not null as char) as ordered, cast(q.errors as binary) as errors, cast(timestampdiff(microsecond, '1970-01-01', q.due_at) as char) as due_us
+  cast(q.order_key is not null as char) as ordered, cast(timestampdiff(microsecond, '1970-01-01', q.due_at) as char) as due_us
 from json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j
 straight_join `txbox_queue` as q force index (primary) on q.place = j.place

@@ -24,8 +24,6 @@ export interface ReceivedMessage extends StoredMessage, QueueReceipt {
    * handles it. It is alone in its answer, and must be handled alone.
    */
   readonly suspect: boolean
-  /** The last ten errors as JSON, as with `Refusal.errors`. */
-  readonly errors: string | undefined
   /** Why the row cannot be decoded, if it cannot: it was written by hand. */
   readonly undecodable: string | undefined
 }
@@ -54,8 +52,6 @@ export interface Giveback {
   readonly delayMs: number
   /** The reason, as text; `undefined` leaves the last one. */
   readonly error: string | undefined
-  /** The last ten errors as JSON, as with `Refusal.errors`; `undefined` leaves the stored ones. */
-  readonly errors?: string | undefined
   /** Whether the receive counts; otherwise it is taken back. */
   readonly counted: boolean
 }

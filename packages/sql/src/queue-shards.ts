@@ -1,0 +1,12 @@
+import { SHARDS } from '@txbox/core/internal'
+
+/** The numbers of all shards of a queue. */
+export const ALL_SHARDS: readonly number[] = Array.from({ length: SHARDS }, (_, shard) => shard)
+
+/** Returns the shards in random order, so that receivers that begin at the same time begin with different ones. */
+export function shuffled(shards: readonly number[]): readonly number[] {
+  return shards
+    .map((shard) => ({ shard, at: Math.random() }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ shard }) => shard)
+}
