@@ -7,7 +7,7 @@ import { ratioOf, summarise } from '../measure/statistics.ts'
 import { formatTable, ratioSpread, whole } from '../report/table.ts'
 import type { Suite } from '../suite.ts'
 
-/** What the bench calls of a library. */
+/** A library without the parts that only tests use. */
 export type BenchLibrary = Omit<LibraryUnderTest, 'nested'>
 
 /** A library that is measured. */

@@ -17,7 +17,7 @@ const FASTEST = {
 }
 
 export interface GraphileSettings {
-  /** What a job does. @default nothing */
+  /** Runs for each job. @default a function that does nothing */
   readonly handler?: () => unknown
   readonly concurrentJobs?: number
 }

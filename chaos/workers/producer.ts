@@ -32,7 +32,7 @@ async function lane(): Promise<void> {
 }
 
 async function oneTransaction(): Promise<void> {
-  // Who has locked a key reads what others have committed meanwhile.
+  // A producer that has waited for a key's lock must see what the lock's former holder has committed.
   if (draw.chance(0.1)) return transact('read committed', (tx) => publishNumbered(tx).then(ending))
   const isolation = draw.chance(0.2) ? 'repeatable read' : 'read committed'
   await transact(isolation, draw.chance(0.1) ? (tx) => sendRequest(tx).then(ending) : changeAggregates)

@@ -2,13 +2,13 @@ import { PermanentError, type PublishResult } from '@txbox/core'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import { deadLetterMessage } from './dead-letter-message.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
-import { isPermanent, isRetryLater, isStopped, isUnavailable } from './failure-kind.ts'
+import { isPermanent, isRetryLater, isStopped, isTimedOut, isUnavailable } from './failure-kind.ts'
 import type { Hand } from './hand.ts'
 import type { Verdict } from './handling.ts'
 import { Outage } from './outage.ts'
 import { wait } from './wait.ts'
 
-/** What follows from a verdict: accept, retry here, go back, or become a dead letter. */
+/** Settles deliveries by their verdicts: accepts one, retries it here, gives it back, or makes a dead letter of it. */
 export class Conclusion {
   readonly #settings: ConsumerSettings
   readonly #hand: Hand
@@ -37,7 +37,7 @@ export class Conclusion {
 
   async #conclude(slot: DeliverySlot, verdict: Verdict): Promise<void> {
     if (verdict.kind === 'lost') {
-      if (slot.isExpired && !slot.delivery.lost.aborted) this.#emitAbout('lost', slot)
+      if (slot.isExpired && !slot.delivery.lost.aborted) this.#events.emit('lost', slot.about)
       return this.#hand.leave(slot)
     }
     if (verdict.kind === 'failed') return this.#failed(slot, verdict)
@@ -59,7 +59,8 @@ export class Conclusion {
     const { work, retry } = this.#settings
     if (work.kind === 'none' && work.atMostOnce && slot.isSettled) {
       await marks?.release()
-      return this.#leaveWith('dropped', slot, error)
+      this.#events.emit('dropped', { ...slot.about, error })
+      return this.#hand.leave(slot)
     }
     if (isPermanent(error)) {
       await this.#bury(slot, error)
@@ -71,7 +72,7 @@ export class Conclusion {
     if (slot.isLost) return this.#hand.leave(slot)
     if (isStopped(error)) return this.giveBack(slot, { delayMs: 0, counted: false, error })
     if (isUnavailable(error)) return this.#unavailable(slot, error, startedAt)
-    if (error instanceof Error && error.name === 'HandleTimeoutError') {
+    if (isTimedOut(error)) {
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
     }
     if (this.#isLocal(slot, error)) return this.#retryHere(slot, error)
@@ -216,15 +217,6 @@ export class Conclusion {
     } catch (error) {
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
     }
-  }
-
-  #leaveWith(event: 'dropped', slot: DeliverySlot, error: unknown): void {
-    this.#events.emit(event, { ...slot.about, error })
-    this.#hand.leave(slot)
-  }
-
-  #emitAbout(event: 'lost', slot: DeliverySlot): void {
-    this.#events.emit(event, slot.about)
   }
 
   get #events(): ConsumerSettings['log']['events'] {

@@ -25,8 +25,9 @@ export interface ConsumerContext extends InboxContext {
 export type Guard<Tx, M = InboxMessage> = (tx: Tx, message: M) => Promise<'apply' | 'stale'>
 
 /**
- * What became of a handled message. `'stale'`: the guard refused it, or the handler returned `{ status: 'stale' }`;
- * `'already'`: the handler returned `{ status: 'already' }`.
+ * How a message was handled. `'processed'`: by the handler. `'duplicate'`: an earlier delivery of the message was handled.
+ * `'too-old'`: the message is older than the inbox's `maxAgeMs`. `'stale'`: the guard refused the message, or the handler
+ * returned `{ status: 'stale' }`. `'already'`: the handler returned `{ status: 'already' }`.
  */
 export type HandledOutcome = 'processed' | 'duplicate' | 'too-old' | 'stale' | 'already'
 
@@ -40,11 +41,14 @@ export interface MessageEvent<M = InboxMessage> {
 
 /** The events of a consumer, for logs and metrics. An error that a listener throws does not disturb the consumer. */
 export interface ConsumerEvents<M = InboxMessage> {
-  /** The message is handled, and its delivery accepted. */
+  /**
+   * The message is handled, and its delivery accepted. If the delivery could not be accepted, the event `error` comes first,
+   * and the source delivers the message again.
+   */
   handled: MessageEvent<M> & { readonly outcome: HandledOutcome; readonly durationMs: number }
   /** The message is handled again after `delayMs`. `local`: without a redelivery, and without counting a delivery. */
   retried: MessageEvent<M> & { readonly error: unknown; readonly delayMs: number; readonly local: boolean }
-  /** The message can not be handled, or has failed too often. It is now where dead letters are kept. */
+  /** The message cannot be handled, or has failed too often. It is now where dead letters are kept. */
   'dead-lettered': MessageEvent<M> & { readonly error: unknown }
   /** At most once: the message has failed after it was accepted, and is gone. */
   dropped: MessageEvent<M> & { readonly error: unknown }

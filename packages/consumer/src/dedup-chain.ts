@@ -12,7 +12,7 @@ interface Mark {
   readonly token: string
 }
 
-/** What the stores know about a message. */
+/** The answer of the dedup stores about a message. */
 export type DedupFindings =
   | { readonly status: 'new'; readonly marks: DedupMarks }
   | { readonly status: 'done' }
@@ -60,7 +60,7 @@ export class DedupChain {
   }
 
   /**
-   * @param failed is told the error of a store that is passed over, because an inbox recognizes duplicates.
+   * @param failed is called with the error of a store that the chain passes over, because an inbox recognizes duplicates.
    * @throws {DedupStoreUnavailableError} when another store cannot be reached; marks that were made are released.
    */
   async begin(message: InboxMessage, failed: (error: unknown) => void): Promise<DedupFindings> {

@@ -29,6 +29,11 @@ export function isRetryLater(error: unknown): error is RetryLaterError {
   return isTxboxError(error) && error.code === 'TXBOX_RETRY_LATER'
 }
 
+/** Returns whether handling has taken longer than `handleTimeoutMs`. */
+export function isTimedOut(error: unknown): boolean {
+  return isTxboxError(error) && error.code === 'TXBOX_HANDLE_TIMEOUT'
+}
+
 /** Returns whether the consumer itself has ended the handler's work, because the consumer stops. */
 export function isStopped(error: unknown): boolean {
   return isTxboxError(error) && error.code === 'TXBOX_CONSUMER_STOPPED'

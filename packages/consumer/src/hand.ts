@@ -17,6 +17,8 @@ export class Hand {
   >()
   readonly #lanes = new KeyLanes()
   readonly #waiters = new Set<() => void>()
+  /** The number of deliveries in hand that may end the process. */
+  #suspects = 0
 
   constructor(settings: ConsumerSettings, ready: (slot: DeliverySlot) => void) {
     this.#settings = settings
@@ -29,8 +31,7 @@ export class Hand {
 
   /** How many more deliveries may come. A message that may end the process is in hand alone. */
   get room(): number {
-    const isSuspect = this.slots.some(({ delivery }) => delivery.isSuspect === true)
-    return isSuspect ? 0 : this.#settings.prefetch - this.#slots.size
+    return this.#suspects > 0 ? 0 : this.#settings.prefetch - this.#slots.size
   }
 
   /** The deliveries in hand, in the order received. */
@@ -47,6 +48,7 @@ export class Hand {
     const { source } = this.#settings
     const slot = new DeliverySlot(delivery, source.name, this.#rememberedOf(delivery))
     const lost = (): void => this.#lose(slot)
+    if (delivery.isSuspect === true) this.#suspects += 1
     this.#slots.set(slot, { heartbeat: this.#heartbeat(slot), lost })
     delivery.lost.addEventListener('abort', lost, { once: true })
     if (delivery.lost.aborted) lost()
@@ -96,13 +98,14 @@ export class Hand {
     const held = this.#slots.get(slot)
     if (held === undefined) return
     this.#slots.delete(slot)
+    if (slot.delivery.isSuspect === true) this.#suspects -= 1
     slot.state = 'gone'
     clearTimeout(slot.timer)
     held.heartbeat?.stop()
     slot.delivery.lost.removeEventListener('abort', held.lost)
     const next = this.#lanes.leave(slot)
     if (next !== undefined) this.#ready(next)
-    for (const wake of this.#waiters) wake()
+    this.wake()
   }
 
   /** Waits until `condition` holds; it is asked again whenever a delivery leaves, and by `wake`. */

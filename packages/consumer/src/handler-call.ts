@@ -1,13 +1,11 @@
+import { LONGEST_TIMER_MS } from '@txbox/core/internal'
 import type { DeliverySlot } from './delivery-slot.ts'
 import { HandleTimeoutError } from './errors.ts'
-
-/** The largest delay of a timer. */
-const LONGEST_TIMER_MS = 2_147_483_647
 
 /** One call of the handler, with its time limit. */
 export class HandlerCall {
   readonly startedAt = performance.now()
-  /** What the handler sees: aborted also when the broker has taken all deliveries of the call back. */
+  /** The handler's signal: aborted also when the broker has taken all deliveries of the call back. */
   readonly #noticed = new AbortController()
   /** Rolls the transaction back. */
   readonly #givenUp = new AbortController()

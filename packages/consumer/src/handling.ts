@@ -11,7 +11,7 @@ import { PlainWork } from './plain-work.ts'
 import { SettlingWork } from './settling-work.ts'
 import type { Work, WorkResult } from './work.ts'
 
-/** What handling a delivery has come to. */
+/** The result of handling a delivery. */
 export type Verdict =
   | { readonly kind: 'handled'; readonly outcome: HandledOutcome; readonly durationMs: number }
   | { readonly kind: 'in-flight'; readonly retryAfterMs: number }
@@ -27,7 +27,7 @@ export type Verdict =
 const IN_FLIGHT_RETRY_MS = 1000
 
 /**
- * Handles deliveries: accept (at most once), dedup, work, dedup mark. What follows from the verdict is the conclusion's.
+ * Handles deliveries: accept (at most once), dedup, work, dedup mark. The conclusion acts on the verdict.
  */
 export class Handling {
   readonly #settings: ConsumerSettings

@@ -3,7 +3,7 @@ import type { HandledOutcome } from './consumer.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
 import type { HandlerCall } from './handler-call.ts'
 
-/** What the work on a message came to. `'in-flight'`: another delivery of the message is being handled. */
+/** The result of the work on a message. `'in-flight'`: another delivery of the message is being handled. */
 export interface WorkResult {
   readonly outcome: HandledOutcome | 'in-flight'
   /** The time that the handler reported. @default the time of the call */

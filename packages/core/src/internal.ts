@@ -21,6 +21,7 @@ export {
   type SendHistory,
   type SendIdentity,
 } from './deduplication.ts'
+export { LONGEST_TIMER_MS } from './durations.ts'
 export { encodeMessages, isJson, type SendingCall } from './encode-messages.ts'
 export { EventListeners } from './event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './keys.ts'

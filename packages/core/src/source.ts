@@ -18,7 +18,7 @@ export interface Source<P = unknown> {
   open(how: { readonly prefetch: number; readonly failed: (error: unknown) => void }): Promise<OpenSource<P>>
 }
 
-/** What a broker does by itself. */
+/** The abilities of a broker. */
 export interface SourceTraits {
   /** Whether `retry` keeps the delay itself. Otherwise the consumer waits with the delivery in hand. */
   readonly delays: boolean

@@ -1,4 +1,4 @@
-/** What became of a message that was published or sent. */
+/** The result of publishing or sending a message. */
 export interface StoredId {
   /** The id of the stored message; for a duplicate, the id of the first message. */
   readonly id: string

@@ -1,11 +1,8 @@
 import { ReceiptExpiredError, type Delivery, type InboxMessage, type ReceivedMessage } from '@txbox/core'
-import { reasonOf } from '@txbox/core/internal'
+import { LONGEST_TIMER_MS, reasonOf } from '@txbox/core/internal'
 import { expired } from './receipts.ts'
 import { receivedMessage } from './received-message.ts'
 import type { StoredQueue } from './stored-queue.ts'
-
-/** The longest time that a timer of Node.js takes. */
-const MAX_TIMER_MS = 2_147_483_647
 
 interface DeliveryLease {
   /** When the visibility timeout ends at the earliest, on the monotonic clock of this process. */
@@ -110,7 +107,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   #expireAt(at: number): void {
     clearTimeout(this.#timer)
     if (this.#settledIn) return
-    const leftMs = Math.min(Math.max(0, at - performance.now()), MAX_TIMER_MS)
+    const leftMs = Math.min(Math.max(0, at - performance.now()), LONGEST_TIMER_MS)
     this.#timer = setTimeout(() => this.#lose(), leftMs).unref()
   }
 
