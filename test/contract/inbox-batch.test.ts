@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { InvalidMessageError, LIMITS, TransactionConflictError, type TransactionHandle } from '@txbox/core'
 import type { DuplicateEvent, InboxContext } from '@txbox/inbox'
 import { InboxUnderTest, type Message } from '../support/inbox-under-test.ts'
-import { Proxy } from '../support/proxy.ts'
+import { rootThroughProxy } from '../support/root-through-proxy.ts'
 import {
   onEachKind,
   onEachKindAndIsolation,
@@ -231,13 +231,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
 
 onEachKind(target, (kind) => {
   test('I13 the number of round trips does not depend on the size of the batch', async () => {
-    const proxy = await Proxy.to(target.address())
-    const root = target.open(kind, { through: proxy })
-    await root.ready?.()
-    onTestFinished(async () => {
-      await root.close()
-      await proxy.close()
-    })
+    const { proxy, through: root } = await rootThroughProxy(target, kind)
     const subject = new InboxUnderTest(target, root)
     await processBatch(subject, root, ['warm up'])
     const measured: Record<string, number[]> = {}

@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { InboxOutcome } from '@txbox/inbox'
 import { InboxUnderTest, type Handler } from '../support/inbox-under-test.ts'
 import { Proxy } from '../support/proxy.ts'
+import { rootThroughProxy } from '../support/root-through-proxy.ts'
 import {
   onEachKind,
   onEachKindAndIsolation,
@@ -116,13 +117,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
 
 onEachKind(target, (kind) => {
   test('I3 one statement decides: a new claim costs one round trip, and nothing is read before it', async () => {
-    const proxy = await Proxy.to(target.address())
-    const root = target.open(kind, { through: proxy })
-    await root.ready?.()
-    onTestFinished(async () => {
-      await root.close()
-      await proxy.close()
-    })
+    const { proxy, through: root } = await rootThroughProxy(target, kind)
     const subject = new InboxUnderTest(target, root)
     await subject.process({ id: 'warm up' })
     const transaction = await root.begin()

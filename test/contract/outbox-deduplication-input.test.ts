@@ -7,6 +7,7 @@ import { createRelay } from '@txbox/relay'
 import { Broker } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { Proxy } from '../support/proxy.ts'
+import { rootThroughProxy } from '../support/root-through-proxy.ts'
 import { outboxOf } from '../support/relay-under-test.ts'
 import { SenderUnderTest, type Sent } from '../support/sender-under-test.ts'
 import { onEachKind, useRoot, useTarget, type Root } from '../support/target.ts'
@@ -147,13 +148,7 @@ onEachKind(target, (kind) => {
   })
 
   test('F6 a commit that overtakes the send: no id is remembered without its message, or the error says so', async () => {
-    const proxy = await Proxy.to(target.address())
-    const through = target.open(kind, { through: proxy })
-    await through.ready?.()
-    onTestFinished(async () => {
-      await through.close()
-      await proxy.close()
-    })
+    const { proxy, through } = await rootThroughProxy(target, kind)
     for (const sent of [[{ deduplicationId: 'x' }], [{ deduplicationId: 'x' }, { deduplicationId: 'y' }]]) {
       const sender = new SenderUnderTest(target, through)
       await sender.send({ deduplicationId: 'before' })

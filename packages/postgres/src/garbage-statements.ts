@@ -1,5 +1,5 @@
 /* PostgreSQL finds, locks and removes in one statement, by the addresses of rows; MySQL and MariaDB need three, by keys. */
-import { EPOCH } from './queue-receive-statements.ts'
+import { EPOCH, firstEntryOfShard } from './queue-receive-statements.ts'
 
 /**
  * Every statement of the garbage collector. `schema` is quoted. $1 is the limit, $2 the instant from which to search,
@@ -53,17 +53,12 @@ limit 1`,
 
     /**
      * The first shard of the queue $1 among $2 that has a row of a handled message. Looks at one entry of the index for each
-     * shard: before PostgreSQL 18, a scan does not end at an upper bound of several columns.
+     * shard.
      */
     handledShard: `
 select asked.shard::text as shard
 from pg_catalog.unnest($2::smallint[]) as asked (shard)
-cross join lateral (
-  select q.topic, q.shard, q.due_at from ${queue} as q
-  where q.due_at is not null and (q.topic, q.shard, q.due_at) >= ($1::text, asked.shard, ${EPOCH})
-  order by q.topic, q.shard, q.due_at
-  limit 1
-) as next
+${firstEntryOfShard(queue)}
 where next.topic = $1 and next.shard = asked.shard and next.due_at = ${EPOCH}
 order by asked.shard
 limit 1`,

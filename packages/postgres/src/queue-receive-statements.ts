@@ -7,6 +7,19 @@ import { messageColumns } from './relay-statements.ts'
 /** The instant from which handled messages are visible, whose keys have to go on. */
 export const EPOCH = "timestamptz 'epoch'"
 
+/**
+ * The first entry of a shard (`asked.shard`) in the index of visible messages. Before PostgreSQL 18, a scan does not end at an
+ * upper bound of several columns, so that the entry must be compared afterwards.
+ */
+export function firstEntryOfShard(queue: string): string {
+  return `cross join lateral (
+  select q.topic, q.shard, q.due_at from ${queue} as q
+  where q.due_at is not null and (q.topic, q.shard, q.due_at) >= ($1::text, asked.shard, ${EPOCH})
+  order by q.topic, q.shard, q.due_at
+  limit 1
+) as next`
+}
+
 /** The columns of a message that is received. 'escape' leaves ASCII unchanged. */
 export function queueColumns(table: string): string {
   return `${table}.place::text as place, ${table}.receipt::text as receipt, ${table}.shard::text as shard,
@@ -66,12 +79,7 @@ export function queueReceiveStatements(schema: string) {
     ready: `
 select asked.shard::text as shard
 from pg_catalog.unnest($2::smallint[]) as asked (shard)
-cross join lateral (
-  select q.topic, q.shard, q.due_at from ${queue} as q
-  where q.due_at is not null and (q.topic, q.shard, q.due_at) >= ($1::text, asked.shard, ${EPOCH})
-  order by q.topic, q.shard, q.due_at
-  limit 1
-) as next
+${firstEntryOfShard(queue)}
 where next.topic = $1 and next.shard = asked.shard and next.due_at <= pg_catalog.statement_timestamp()`,
 
     /** The row that stands for a shard; nothing if another receiver has it, or there is no such row. */

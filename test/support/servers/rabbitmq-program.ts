@@ -1,5 +1,6 @@
-import { accessSync, constants, globSync } from 'node:fs'
+import { globSync } from 'node:fs'
 import path from 'node:path'
+import { isProgram } from './is-program.ts'
 
 /** The programs of RabbitMQ, and of Erlang, on which RabbitMQ runs. */
 export interface RabbitmqProgram {
@@ -27,13 +28,4 @@ export function findRabbitmqProgram(): RabbitmqProgram | undefined {
   if (server === undefined || epmd === undefined) return undefined
   const control = path.join(path.dirname(server), 'rabbitmqctl')
   return isProgram(control) ? { server, control, epmd } : undefined
-}
-
-function isProgram(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -1,5 +1,5 @@
-import { accessSync, constants } from 'node:fs'
 import path from 'node:path'
+import { isProgram } from './is-program.ts'
 
 /** Finds Redis: `TXBOX_REDIS_SERVER` names its `redis-server`, or it is on the path. */
 export function findRedisProgram(): string | undefined {
@@ -7,13 +7,4 @@ export function findRedisProgram(): string | undefined {
   if (named !== undefined && named !== '') return isProgram(named) ? named : undefined
   const folders = (process.env['PATH'] ?? '').split(path.delimiter)
   return folders.map((folder) => path.join(folder, 'redis-server')).find(isProgram)
-}
-
-function isProgram(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }
