@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import {
   PermanentError,
+  RetryLaterError,
   createConsumer,
   type Consumer,
   type ConsumerContext,
@@ -135,6 +136,19 @@ test('C1 C11 a handler that fails leaves no effect; the next attempt has one eff
   await subject.heard('handled')
   expect(await subject.effects('a')).toBe(1)
   expect(subject.count('retried')).toBe(2)
+})
+
+test('C14 a local retry begins after the attempt before it was rolled back; its success is one accept', async () => {
+  const seen: object[] = []
+  const subject = await new OnceUnderTest().start(async (_tx, { id }, { localRetries, deliveries }) => {
+    seen.push({ localRetries, deliveries, effects: await subject.effects(id) })
+    if (localRetries < 2) throw new RetryLaterError()
+  })
+  subject.source.send('a')
+  await subject.heard('handled')
+  expect(seen).toEqual([0, 1, 2].map((localRetries) => ({ localRetries, deliveries: 1, effects: 0 })))
+  expect(await subject.effects('a')).toBe(1)
+  expect(subject.source.how('a')).toEqual(['accept'])
 })
 
 test('C2 a redelivery is accepted as a duplicate', async () => {

@@ -8,6 +8,7 @@ import {
   type RunsMessages,
 } from '@txbox/consumer'
 import { type ConsumerUnderTest, listen } from '../support/consumer-under-test.ts'
+import { MemoryDedupStore } from '../support/memory-dedup-store.ts'
 import { MemorySource } from '../support/memory-source.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -40,6 +41,36 @@ test('C26 batches have up to maxSize messages, and go after lingerMs', async () 
   await pass(1)
   expect(batches).toEqual([['a', 'b', 'c'], ['d']])
   expect(source.left).toEqual([])
+})
+
+test('C3 C9 C26 a batch has no message that a dedup store knows, and only handled messages are marked', async () => {
+  const source = new MemorySource()
+  const dedup = new MemoryDedupStore()
+  dedup.handled('known')
+  for (const id of ['known', 'acked', 'failed']) source.send(id)
+  const batches: string[][] = []
+  const { events } = await consume(
+    source,
+    (messages, contexts) => {
+      batches.push(messages.map(({ id }) => id))
+      contexts[0]?.ack()
+      contexts[1]?.ack(1, new Error('failed'))
+    },
+    { dedup, batch: { maxSize: 3, lingerMs: 10 }, retry: { attempts: 5, delayMs: () => 1000 } },
+  )
+  await pass(10)
+  expect(batches).toEqual([['acked', 'failed']])
+  expect([dedup.isHandled('acked'), dedup.isHandled('failed')]).toEqual([true, false])
+  expect(source.how('known')).toEqual(['accept'])
+  await pass(1000)
+  await pass(10)
+  expect(batches).toEqual([['acked', 'failed'], ['failed']])
+  expect(dedup.isHandled('failed')).toBe(true)
+  expect(events.filter(({ event }) => event === 'handled').map(({ id }) => id)).toEqual([
+    'known',
+    'acked',
+    'failed',
+  ])
 })
 
 test('C26 at least once: each message by its own ack; the throw fails all that have not been acknowledged', async () => {
