@@ -11,6 +11,8 @@ export class BatchDispatcher implements Dispatcher {
   readonly concurrency: number
   readonly #handling: Handling
   readonly #gate: Gate
+  /** Called when a handler is free. */
+  readonly #idle: () => void
   readonly #batcher: Batcher<DeliverySlot>
   #opened = Promise.withResolvers<void>()
 
@@ -18,10 +20,12 @@ export class BatchDispatcher implements Dispatcher {
     handling: Handling,
     gate: Gate,
     options: { concurrency: number; prefetch: number; maxSize: number; lingerMs: number },
+    idle: () => void,
   ) {
     const { concurrency, prefetch, maxSize, lingerMs } = options
     this.#handling = handling
     this.#gate = gate
+    this.#idle = idle
     this.concurrency = concurrency
     this.#batcher = createBatcher<DeliverySlot>({
       process: (slots) => this.#begin(slots),
@@ -32,6 +36,11 @@ export class BatchDispatcher implements Dispatcher {
       capacity: Math.max(maxSize, prefetch) * 2,
       logger: false,
     })
+  }
+
+  /** Deliveries may wait for their batch to be full. */
+  get isIdle(): boolean {
+    return this.running < this.concurrency
   }
 
   ready(slot: DeliverySlot): void {
@@ -53,5 +62,6 @@ export class BatchDispatcher implements Dispatcher {
     // With manual acknowledgement the batch ends when the handler has returned.
     await new Promise<void>((resolve) => void this.#handling.several(waiting, resolve))
     this.running -= 1
+    this.#idle()
   }
 }

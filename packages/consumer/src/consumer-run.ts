@@ -43,13 +43,15 @@ export class ConsumerRun {
       (slot, verdict) => this.#conclusion.conclude(slot, verdict),
       this.#stopping.signal,
     )
+    const idle = (): void => this.#hand.wake()
     this.dispatcher =
       settings.batch === undefined
-        ? new SingleDispatcher(handling, this.#gate, settings.concurrency)
-        : new BatchDispatcher(handling, this.#gate, { ...settings, ...settings.batch })
+        ? new SingleDispatcher(handling, this.#gate, settings.concurrency, idle)
+        : new BatchDispatcher(handling, this.#gate, { ...settings, ...settings.batch }, idle)
     this.#intake = new Intake(settings, this.#hand, {
       received: (delivery) => this.#received(delivery),
       isPaused: () => this.#gate.isPaused,
+      isIdle: () => this.dispatcher.isIdle,
     })
   }
 

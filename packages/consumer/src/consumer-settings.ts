@@ -5,7 +5,6 @@ import {
   exponentialBackoff,
   hours,
   messageId,
-  type ConnectedDatabase,
   type ConnectedPorts,
   type DedupStore,
   type InboxMessage,
@@ -50,7 +49,6 @@ export type WorkSettings =
     }
   | {
       readonly kind: 'database'
-      readonly database: ConnectedDatabase<unknown>
       readonly ports: ConnectedPorts
       readonly guard: Guard<unknown> | undefined
     }
@@ -163,7 +161,7 @@ function workOption(check: OptionChecker, options: object, source: Source): Work
         "'database', so that a redelivered message has no second effect.",
     )
   }
-  return { kind: 'database', database: database as ConnectedDatabase<unknown>, ports, guard }
+  return { kind: 'database', ports, guard }
 }
 
 function nameOption(check: OptionChecker, work: WorkSettings): string {

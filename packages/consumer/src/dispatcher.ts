@@ -6,6 +6,8 @@ import type { Handling } from './handling.ts'
 export interface Dispatcher {
   /** The number of handlers that run. */
   readonly running: number
+  /** Whether a handler is free and no delivery waits for one. */
+  readonly isIdle: boolean
   concurrency: number
   ready(slot: DeliverySlot): void
   /** Looks again whether a handler may begin. */
@@ -17,17 +19,24 @@ export class SingleDispatcher implements Dispatcher {
   running = 0
   readonly #handling: Handling
   readonly #gate: Gate
+  /** Called when a handler is free and no delivery waits for one. */
+  readonly #idle: () => void
   readonly #ready = new Set<DeliverySlot>()
   #concurrency: number
 
-  constructor(handling: Handling, gate: Gate, concurrency: number) {
+  constructor(handling: Handling, gate: Gate, concurrency: number, idle: () => void) {
     this.#handling = handling
     this.#gate = gate
     this.#concurrency = concurrency
+    this.#idle = idle
   }
 
   get concurrency(): number {
     return this.#concurrency
+  }
+
+  get isIdle(): boolean {
+    return this.running < this.#concurrency && this.#ready.size === 0
   }
 
   set concurrency(concurrency: number) {
@@ -56,6 +65,7 @@ export class SingleDispatcher implements Dispatcher {
       isRunning = false
       this.running -= 1
       this.changed()
+      if (this.isIdle) this.#idle()
     }
     await this.#handling.one(slot, returned)
   }

@@ -13,6 +13,7 @@ export class Intake {
   readonly #hand: Hand
   readonly #received: (delivery: Delivery) => void
   readonly #isPaused: () => boolean
+  readonly #isIdle: () => boolean
   readonly #stopping = new AbortController()
   readonly #outage = new Outage()
   readonly #tried = Promise.withResolvers<void>()
@@ -22,12 +23,13 @@ export class Intake {
   constructor(
     settings: ConsumerSettings,
     hand: Hand,
-    how: { received: (delivery: Delivery) => void; isPaused: () => boolean },
+    how: { received: (delivery: Delivery) => void; isPaused: () => boolean; isIdle: () => boolean },
   ) {
     this.#settings = settings
     this.#hand = hand
     this.#received = how.received
     this.#isPaused = how.isPaused
+    this.#isIdle = how.isIdle
   }
 
   /** Resolves when the source is open, or could not be opened. */
@@ -72,12 +74,18 @@ export class Intake {
     // After a failure another run receives, and this one must end.
     const isCurrent = (): boolean => this.#open === open && !signal.aborted
     while (isCurrent()) {
-      await this.#hand.until(() => !isCurrent() || (this.#hand.room > 0 && !this.#isPaused()))
+      await this.#hand.until(() => !isCurrent() || (this.#mayReceive && !this.#isPaused()))
       if (!isCurrent()) return
       const deliveries = await open.receive(this.#hand.room, { signal })
       for (const delivery of deliveries) this.#received(delivery)
       if (deliveries.length > 0) this.#outage.succeeded(openedAt)
     }
+  }
+
+  /** Receives many deliveries rather than one at a time, unless a handler is free. */
+  get #mayReceive(): boolean {
+    const { room } = this.#hand
+    return room > 0 && (room * 2 >= this.#settings.prefetch || this.#isIdle())
   }
 
   /** Waits until the source may be opened again. */

@@ -1,4 +1,4 @@
-import { exponentialBackoff, isTxboxError, type ConnectedDatabase, type ConnectedPorts } from '@txbox/core'
+import { exponentialBackoff, isTxboxError, type ConnectedPorts, type Session } from '@txbox/core'
 import type { Guard } from './consumer.ts'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
@@ -21,7 +21,6 @@ type Handler = (tx: unknown, message: unknown, context: unknown) => unknown
  */
 export class SettlingWork implements Work {
   readonly isAllOrNothing = true
-  readonly #database: ConnectedDatabase<unknown>
   readonly #ports: ConnectedPorts
   readonly #guard: Guard<unknown> | undefined
   readonly #settings: ConsumerSettings
@@ -29,19 +28,10 @@ export class SettlingWork implements Work {
   readonly #handler: Handler
 
   constructor(
-    {
-      database,
-      ports,
-      guard,
-    }: {
-      database: ConnectedDatabase<unknown>
-      ports: ConnectedPorts
-      guard: Guard<unknown> | undefined
-    },
+    { ports, guard }: { readonly ports: ConnectedPorts; readonly guard: Guard<unknown> | undefined },
     settings: ConsumerSettings,
     hand: Hand,
   ) {
-    this.#database = database
     this.#ports = ports
     this.#guard = guard
     this.#settings = settings
@@ -80,10 +70,13 @@ export class SettlingWork implements Work {
   ): Promise<R> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const result = await this.#database.transact(
-          async (tx) => {
-            for (const slot of slots) await this.#settle(slot, tx)
-            return work(tx, attempt)
+        const result = await this.#ports.transact(
+          async (tx, session) => {
+            await this.#settleInSession(slots, session)
+            return this.#ports.watch(session, async () => {
+              await this.#settleIn(slots, tx)
+              return work(tx, attempt)
+            })
           },
           { signal: call.givenUp },
         )
@@ -102,13 +95,26 @@ export class SettlingWork implements Work {
     }
   }
 
-  async #settle(slot: DeliverySlot, tx: unknown): Promise<void> {
+  /** All at once: the source may settle them by one statement. */
+  async #settleInSession(slots: readonly DeliverySlot[], session: Session): Promise<void> {
+    const settled = slots.map((slot) => this.#settle(slot, slot.delivery.settleInSession?.(session)))
+    await Promise.all(settled)
+  }
+
+  /** Settles the deliveries of sources that know only the transaction. */
+  async #settleIn(slots: readonly DeliverySlot[], tx: unknown): Promise<void> {
+    for (const slot of slots) {
+      if (slot.delivery.settleInSession === undefined) await this.#settle(slot, slot.delivery.settleIn?.(tx))
+    }
+  }
+
+  async #settle(slot: DeliverySlot, settlement: Promise<void> | undefined): Promise<void> {
     try {
-      await slot.delivery.settleIn?.(tx)
+      await settlement
     } catch (error) {
       if (isTxboxError(error) && error.code === 'TXBOX_RECEIPT_EXPIRED') slot.isExpired = true
       throw error
     }
-    this.#hand.pauseHeartbeat(slot, true)
+    if (settlement !== undefined) this.#hand.pauseHeartbeat(slot, true)
   }
 }

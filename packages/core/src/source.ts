@@ -1,4 +1,5 @@
 import type { InboxMessage } from './messages.ts'
+import type { Session } from './ports/session.ts'
 
 /**
  * Where a consumer takes its deliveries from: a queue of a broker, or a stored queue. One implementation a broker;
@@ -82,4 +83,11 @@ export interface Delivery<P = unknown> {
    * @throws {ReceiptExpiredError} when another consumer may have the message; the transaction must roll back.
    */
   settleIn?(tx: unknown): Promise<void>
+  /**
+   * Like `settleIn`, in a transaction that txbox has opened: its first statement may travel with BEGIN, and deliveries that
+   * are settled in the same tick may be settled by one statement. Without this method, consumers call `settleIn`.
+   *
+   * @param session the session of the same transaction.
+   */
+  settleInSession?(session: Session): Promise<void>
 }

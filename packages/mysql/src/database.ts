@@ -51,7 +51,7 @@ import { MysqlRelayStore } from './relay-store.ts'
 import type { Source } from './run-alone.ts'
 import { checkRevision } from './schema-revision.ts'
 import type { ServerTraits } from './server.ts'
-import { assertOpen, bind, execute, sessionOf, watch, type MysqlSession } from './session.ts'
+import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } from './session.ts'
 import { versionBufferStatements } from './version-buffer-statements.ts'
 import { MysqlVersionBufferStore } from './version-buffer-store.ts'
 
@@ -181,7 +181,7 @@ function connectedPorts(
     ports: {
       ...ports,
       transact: transactOn({ root, db }, errors, async (tx) => {
-        const session = await sessionOf(resolver, tx)
+        const session = await openedSession(resolver, tx)
         session.server = await serverBehind(session)
         return session
       }),

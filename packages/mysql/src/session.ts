@@ -29,6 +29,7 @@ export async function bind(
   handle: unknown,
   server: ServerTraits | undefined,
 ): Promise<MysqlSession> {
+  if (opened.has(handle as object)) return handle as MysqlSession
   const resolved = await resolver.transaction(handle)
   const { driver, connection, name } = resolved
   const monitor = await driver.monitor(connection)
@@ -60,11 +61,16 @@ export async function bind(
   return session
 }
 
+/** The sessions of transactions that txbox has opened. */
+const opened = new WeakSet<object>()
+
 /** Creates a session for a transaction that txbox has opened. */
-export async function sessionOf(resolver: Resolver, handle: unknown): Promise<MysqlSession> {
+export async function openedSession(resolver: Resolver, handle: unknown): Promise<MysqlSession> {
   const resolved = await resolver.transaction(handle)
   const monitor = await resolved.driver.monitor(resolved.connection)
-  return { ...resolved, monitor, open: true } as MysqlSession
+  const session = { ...resolved, monitor, open: true } as MysqlSession
+  opened.add(session)
+  return session
 }
 
 /** Also behind the prefix by which MariaDB bounds one statement. */

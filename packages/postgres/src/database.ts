@@ -54,7 +54,7 @@ import { PostgresQueueStore } from './queue-store.ts'
 import { relayStatements } from './relay-statements.ts'
 import { PostgresRelayStore } from './relay-store.ts'
 import { checkRevision } from './schema-revision.ts'
-import { bind, execute, open, sessionOf, watch } from './session.ts'
+import { bind, execute, open, openedSession, watch } from './session.ts'
 import { versionBufferStatements } from './version-buffer-statements.ts'
 import { PostgresVersionBufferStore } from './version-buffer-store.ts'
 
@@ -179,7 +179,7 @@ function connectedPorts(
   return {
     ...detached,
     transact: transactOn({ root, db }, errors, async (tx, opening) => {
-      const session = await sessionOf(resolver, tx, opening)
+      const session = await openedSession(resolver, tx, opening)
       await detached.prepare(session)
       return session
     }),

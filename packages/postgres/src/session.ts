@@ -36,6 +36,7 @@ export interface PostgresSession extends Session, Resolved {
 
 /** See `DatabasePorts.bind`. */
 export async function bind(resolver: Resolver, handle: unknown): Promise<PostgresSession> {
+  if (opened.has(handle as object)) return handle as PostgresSession
   const session = await sessionOf(resolver, handle, undefined)
   const { driver, connection, name } = session
   let state: TransactionState
@@ -59,8 +60,21 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<Postgre
   return session
 }
 
-/** Creates a session for a recognized transaction, or for one that txbox has opened. */
-export async function sessionOf(
+/** The sessions of transactions that txbox has opened. */
+const opened = new WeakSet<object>()
+
+/** Creates a session for a transaction that txbox has opened. BEGIN may not have been sent. */
+export async function openedSession(
+  resolver: Resolver,
+  handle: unknown,
+  opening: Opening | undefined,
+): Promise<PostgresSession> {
+  const session = await sessionOf(resolver, handle, opening)
+  opened.add(session)
+  return session
+}
+
+async function sessionOf(
   resolver: Resolver,
   handle: unknown,
   opening: Opening | undefined,
@@ -167,6 +181,7 @@ function endedMeanwhile(): NotInTransactionError {
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
+  await open(session)
   const { driver, connection, monitor, settled } = session as PostgresSession
   const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
   const result = await handler()

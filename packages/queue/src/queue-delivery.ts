@@ -1,4 +1,10 @@
-import { ReceiptExpiredError, type Delivery, type InboxMessage, type ReceivedMessage } from '@txbox/core'
+import {
+  ReceiptExpiredError,
+  type Delivery,
+  type InboxMessage,
+  type ReceivedMessage,
+  type Session,
+} from '@txbox/core'
 import { LONGEST_TIMER_MS, reasonOf } from '@txbox/core/internal'
 import { expired } from './receipts.ts'
 import { receivedMessage } from './received-message.ts'
@@ -45,7 +51,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   }
 
   accept(): Promise<void> {
-    return this.#settle(async ({ store }) => (await store.settle(undefined, [this.#stored]))[0] === true)
+    return this.#settle((queue) => queue.settle(this.#stored))
   }
 
   retry({ delayMs, error, counted }: { delayMs: number; error: unknown; counted: boolean }): Promise<void> {
@@ -60,15 +66,23 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   async extend(leaseMs: number): Promise<void> {
     if (this.#state !== 'out' || this.lost.aborted) return
     const extendedAt = performance.now()
-    const [valid] = await this.#queue.store.extend([this.#stored], leaseMs)
+    const valid = await this.#queue.extend(this.#stored, leaseMs)
     if (this.#state !== 'out') return
-    if (valid === true) this.#expireAt(extendedAt + leaseMs)
+    if (valid) this.#expireAt(extendedAt + leaseMs)
     else this.#lose()
   }
 
-  async settleIn(tx: unknown): Promise<void> {
-    const [valid] = this.#state === 'out' ? await this.#queue.settleIn(tx, this.#stored) : [false]
-    if (valid !== true) {
+  settleIn(tx: unknown): Promise<void> {
+    return this.#settleIn((queue) => queue.settleIn(tx, this.#stored))
+  }
+
+  settleInSession(session: Session): Promise<void> {
+    return this.#settleIn((queue) => queue.settleInSession(session, this.#stored))
+  }
+
+  async #settleIn(settle: (queue: StoredQueue<Tx, P>) => Promise<boolean>): Promise<void> {
+    const valid = this.#state === 'out' && (await settle(this.#queue))
+    if (!valid) {
       this.#lose()
       throw expired('settleIn', this.#queue.name)
     }

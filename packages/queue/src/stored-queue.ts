@@ -8,8 +8,10 @@ import {
   type QueueStore,
   type ReceivedMessage,
   type ReceiveRequest,
+  type Session,
 } from '@txbox/core'
 import { OptionChecker, deadLettersOf, oneLine, reasonOf } from '@txbox/core/internal'
+import { GatheredReceipts } from './gathered-receipts.ts'
 import { POLL_INTERVALS, longPoll } from './long-poll.ts'
 import { MessageSender, type SenderSettings } from './message-sender.ts'
 import type { Queue, Receipt, ReceiveOptions, Received, ReleaseOptions } from './queue.ts'
@@ -35,6 +37,12 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
   readonly wakeUpCall: WakeUpCall
   readonly settings: StoredQueueSettings
   readonly #ports: ConnectedPorts
+  /** The settlements outside transactions. */
+  readonly #settlements = new GatheredReceipts((receipts) => this.store.settle(undefined, receipts))
+  /** The settlements in transactions that txbox has opened. */
+  readonly #settlementsIn = new WeakMap<Session, GatheredReceipts>()
+  /** By the visibility timeout. Consumers have one. */
+  readonly #extensions = new Map<number, GatheredReceipts>()
   #checked = false
   #warned = false
 
@@ -74,7 +82,10 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
           'transaction, or leave the option out.',
       )
     }
-    await this.#settled(where, this.settleIn(options.tx, receipt))
+    await this.#settled(
+      where,
+      this.settleIn(options.tx, receipt).then((valid) => [valid]),
+    )
   }
 
   async changeVisibility(received: Receipt, visibilityTimeoutMs: number): Promise<void> {
@@ -136,8 +147,35 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
   }
 
   /** Settles in the caller's transaction. @returns whether the receipt was valid. */
-  async settleIn(tx: unknown, receipt: QueueReceipt): Promise<readonly boolean[]> {
-    return this.store.settle(await this.#ports.bind(tx), [receipt])
+  async settleIn(tx: unknown, receipt: QueueReceipt): Promise<boolean> {
+    return (await this.store.settle(await this.#ports.bind(tx), [receipt]))[0] === true
+  }
+
+  /** Settles, in a transaction that txbox has opened, with other messages by one statement. @returns like `settleIn`. */
+  settleInSession(session: Session, receipt: QueueReceipt): Promise<boolean> {
+    let settlements = this.#settlementsIn.get(session)
+    if (settlements === undefined) {
+      settlements = new GatheredReceipts(async (receipts) =>
+        this.store.settle(await this.#ports.bind(session), receipts),
+      )
+      this.#settlementsIn.set(session, settlements)
+    }
+    return settlements.add(receipt)
+  }
+
+  /** Settles with other messages by one statement. A receipt must not be settled twice at a time. @returns like `settleIn`. */
+  settle(receipt: QueueReceipt): Promise<boolean> {
+    return this.#settlements.add(receipt)
+  }
+
+  /** Extends the visibility timeout with other messages by one statement. @returns whether the receipt was valid. */
+  extend(receipt: QueueReceipt, visibilityTimeoutMs: number): Promise<boolean> {
+    let extensions = this.#extensions.get(visibilityTimeoutMs)
+    if (extensions === undefined) {
+      extensions = new GatheredReceipts((receipts) => this.store.extend(receipts, visibilityTimeoutMs))
+      this.#extensions.set(visibilityTimeoutMs, extensions)
+    }
+    return extensions.add(receipt)
   }
 
   /** Checks, once for each object, that the tables have this revision. */

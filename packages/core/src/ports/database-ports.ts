@@ -14,7 +14,7 @@ import type { VersionBufferStore } from './version-buffer-store.ts'
 /** The operations that a database implements. All SQL is behind these ports: features see values, never statements. */
 export interface DatabasePorts {
   /**
-   * Recognizes the transaction handle that the caller passed. Writes nothing.
+   * Recognizes the transaction handle that the caller passed. Writes nothing. Returns a session of `transact` unchanged.
    *
    * @throws {UnsupportedTransactionError} when the handle belongs to no known library.
    * @throws {NotInTransactionError} when the handle is a pool, a root, or a connection without an open transaction.
@@ -22,7 +22,7 @@ export interface DatabasePorts {
    */
   bind(handle: unknown): Promise<Session>
   /**
-   * Runs a handler and verifies that the same transaction is still open and usable when the handler returns. An error
+   * Runs a handler in a transaction whose BEGIN has then been sent, and verifies that the same transaction is still open and usable when the handler returns. An error
    * that the handler throws is rethrown unchanged. The check costs a round trip only for libraries that hide the state
    * of the transaction.
    *
