@@ -48,6 +48,45 @@ export async function pgBossVariant(
   }
 }
 
+/** The transaction of a transactional worker. */
+export interface BossTransaction {
+  executeSql(text: string, values: unknown[]): Promise<unknown>
+}
+
+/** pg-boss: batches whose jobs are completed in the transaction of the handler. */
+export async function transactionalPgBossVariant(
+  database: BenchDatabase,
+  pool: Pool,
+  messages: number,
+  how: {
+    readonly batchSize: number
+    readonly workers: number
+    readonly work: (tx: BossTransaction, jobs: number) => Promise<unknown>
+  },
+): Promise<DrainVariant<'pgBossBatches'>> {
+  const { batchSize, workers, work } = how
+  const variant = await pgBossVariant(database, pool, messages)
+  return {
+    ...variant,
+    name: 'pgBossBatches',
+    async drain() {
+      let published = 0
+      const finished = Promise.withResolvers<void>()
+      // One connection a worker and some for what is fetched.
+      const boss = await started(database, finished.reject, workers + 2)
+      const options = { ...FASTEST, batchSize, localConcurrency: workers, transactional: true } as const
+      await boss.work(QUEUE, options, async (batch, tx) => {
+        await work(tx, batch.length)
+        published += batch.length
+        if (published >= messages) finished.resolve()
+      })
+      await finished.promise
+      // Stopping waits for the last commits.
+      return { published, end: () => boss.stop() }
+    },
+  }
+}
+
 /** Through its own API, once: what it stores beside the payload is its affair. */
 async function makeJobs(database: BenchDatabase, pool: Pool, jobs: string, count: number): Promise<void> {
   await pool.query(`drop schema if exists ${SCHEMA} cascade`)
@@ -68,10 +107,15 @@ async function makeJobs(database: BenchDatabase, pool: Pool, jobs: string, count
 }
 
 /** Without its maintenance, which would only take time from the drain. */
-async function started(database: BenchDatabase, onError: (error: Error) => void): Promise<PgBoss> {
+async function started(
+  database: BenchDatabase,
+  onError: (error: Error) => void,
+  max?: number,
+): Promise<PgBoss> {
   const boss = new PgBoss({
     connectionString: database.url,
     schema: SCHEMA,
+    ...(max === undefined ? {} : { max }),
     supervise: false,
     schedule: false,
   })

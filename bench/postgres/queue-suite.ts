@@ -1,41 +1,52 @@
-import { ratioOf, summarise } from '../measure/statistics.ts'
+import { ratioOf, summarise, type Summary } from '../measure/statistics.ts'
 import { ratesBeside } from '../report/rates-table.ts'
-import { formatTable, ratioSpread, whole, wholeSpread } from '../report/table.ts'
+import { formatTable, hundredthsSpread, ratioSpread, whole, wholeSpread } from '../report/table.ts'
 import type { Target } from '../report/target.ts'
 import type { Suite } from '../suite.ts'
 import type { BenchDatabase } from './bench-database.ts'
 import { graphileWorkerVariant } from './graphile-worker-variant.ts'
-import { pgBossVariant } from './pg-boss-variant.ts'
-import { HANDLERS, queueVariant, workerByHand, type QueueWork } from './queue-variants.ts'
+import { pgBossVariant, transactionalPgBossVariant } from './pg-boss-variant.ts'
+import { BlockedKeys, type ReceiveTimes } from './queue-blocked-keys.ts'
+import { commitToHandlerLatency, type QueueLatency } from './queue-latency.ts'
+import { BATCH, HANDLERS, queueVariant, workerByHand, type QueueWork } from './queue-variants.ts'
 import { makeBacklog } from './relay-backlog.ts'
 import { interleavedDrains, type Drains } from './relay-drains.ts'
 import { transaction } from './transaction.ts'
-import { anyAccount, createWorkspace, creditStatement } from './workspace.ts'
+import { anyAccount, anyAccounts, createWorkspace, creditAllStatement, creditStatement } from './workspace.ts'
 
 const SCHEMA = 'queue_accounts'
 const MESSAGES = 10_000
+const BLOCKED_MESSAGES = 1_000_000
+const MESSAGES_PER_SECOND = 100
 
 const TITLES: Readonly<Record<string, string>> = {
   byHand: 'by hand: DELETE … SKIP LOCKED and the update',
   graphileWorker: 'Graphile Worker',
   once: 'queue, a transaction each, no keys',
   onceKeyed: 'queue, a transaction each, 1000 keys',
-  batches: 'queue, 100 messages a transaction, no keys',
+  batches: `queue, ${BATCH} messages a transaction, no keys`,
+  batchesKeyed: `queue, ${BATCH} messages a transaction, 1000 keys`,
+  pgBossBatches: `pg-boss, transactional, batches of ${BATCH}`,
   pgBoss: 'pg-boss, batches of 5000',
   atLeastOnce: 'queue, at least once, no keys',
 }
+
+type BenchPool = ReturnType<BenchDatabase['pool']>
 
 /** A consumer of the stored queue against a worker by hand and its peers, in one process. */
 export function queueSuite(database: BenchDatabase): Suite {
   return {
     name: 'queue',
-    async run({ rounds }) {
+    async run({ rounds, secondsPerRound }) {
       const pool = database.pool({ max: 1 })
       await makeBacklog(pool, MESSAGES)
       await createWorkspace(pool, SCHEMA)
       const targets = [
         ...(await measureUpdates(database, pool, rounds)),
+        ...(await measureBatches(database, pool, rounds)),
         ...(await measureNothing(database, pool, rounds)),
+        ...(await measureBlockedKeys(database, rounds)),
+        ...(await measureLatency(database, rounds, secondsPerRound * 5)),
       ]
       await database.close(pool)
       return targets
@@ -43,25 +54,23 @@ export function queueSuite(database: BenchDatabase): Suite {
   }
 }
 
-type BenchPool = ReturnType<BenchDatabase['pool']>
-
+/** One message a transaction. */
 async function measureUpdates(
   database: BenchDatabase,
   pool: BenchPool,
   rounds: number,
 ): Promise<readonly Target[]> {
   const statement = creditStatement(SCHEMA)
-  const work: QueueWork = (client, account) => client.query(statement, [account])
+  const work: QueueWork = (client) => client.query(statement, [anyAccount()])
   const handlers = database.pool({ max: HANDLERS })
   const variants = [
     await workerByHand(database, pool, MESSAGES, work),
     await graphileWorkerVariant(database, pool, MESSAGES, {
-      handler: () => transaction(handlers, (client) => work(client, anyAccount())),
+      handler: () => transaction(handlers, (client) => work(client, 1)),
       concurrentJobs: HANDLERS,
     }),
     await queueVariant(database, pool, MESSAGES, 'once', { mode: 'once', keyed: false, work }),
     await queueVariant(database, pool, MESSAGES, 'onceKeyed', { mode: 'once', keyed: true, work }),
-    await queueVariant(database, pool, MESSAGES, 'batches', { mode: 'batches', keyed: false, work }),
   ]
   console.log(
     `\nqueue: handling ${whole(MESSAGES)} messages of 500 bytes, each with one update, ${HANDLERS} at a time, one process`,
@@ -76,6 +85,39 @@ async function measureUpdates(
       1.3,
       drains['once']!,
       drains['graphileWorker']!,
+    ),
+  ]
+}
+
+/** Many messages a transaction, whose handler updates as many accounts by one statement. */
+async function measureBatches(
+  database: BenchDatabase,
+  pool: BenchPool,
+  rounds: number,
+): Promise<readonly Target[]> {
+  const statement = creditAllStatement(SCHEMA)
+  const work: QueueWork = (client, messages) => client.query(statement, [anyAccounts(messages)])
+  const variants = [
+    await transactionalPgBossVariant(database, pool, MESSAGES, {
+      batchSize: BATCH,
+      workers: HANDLERS,
+      work: (tx, jobs) => tx.executeSql(statement, [anyAccounts(jobs)]),
+    }),
+    await queueVariant(database, pool, MESSAGES, 'batches', { mode: 'batches', keyed: false, work }),
+    await queueVariant(database, pool, MESSAGES, 'batchesKeyed', { mode: 'batches', keyed: true, work }),
+  ]
+  console.log(
+    `\nqueue: handling ${whole(MESSAGES)} messages in transactions of ${BATCH}, each with one statement, ${HANDLERS} at a time, ` +
+      'one process',
+  )
+  const drains = await interleavedDrains<string>(database, pool, variants, { rounds, pinnedHorizon: false })
+  print(drains, 'pgBossBatches')
+  return [
+    target(
+      `queue, ${BATCH} a transaction: rate ÷ pg-boss, transactional`,
+      2,
+      drains['batches']!,
+      drains['pgBossBatches']!,
     ),
   ]
 }
@@ -102,6 +144,51 @@ async function measureNothing(
   return [
     target('queue, no-op handler: rate ÷ best of the peers', 1.5, drains['atLeastOnce']!, { rates: best }),
   ]
+}
+
+async function measureBlockedKeys(database: BenchDatabase, rounds: number): Promise<readonly Target[]> {
+  console.log(
+    `\nqueue: a receive that finds nothing, ${whole(BLOCKED_MESSAGES)} messages behind 1000 keys in flight`,
+  )
+  const keys = await BlockedKeys.create(database, BLOCKED_MESSAGES)
+  const times: ReceiveTimes[] = []
+  for (let round = 0; round < rounds; round++) times.push(await keys.measure())
+  await keys.close(database)
+  const empty = times.map(({ emptyMs }) => emptyMs)
+  const blocked = times.map(({ blockedMs }) => blockedMs)
+  const inMs = (samples: readonly number[]): string => `${summarise(samples).median.toFixed(2)} ms`
+  const figures = `${inMs(blocked)} beside ${inMs(empty)} in an empty queue`
+  return [ofSamples('queue, a receive behind blocked keys ÷ empty', 2, ratioOf(blocked, empty), figures)]
+}
+
+async function measureLatency(
+  database: BenchDatabase,
+  rounds: number,
+  seconds: number,
+): Promise<readonly Target[]> {
+  console.log(
+    `\nqueue: from the answer to COMMIT to the handler, ${MESSAGES_PER_SECOND} messages a second, ${rounds} rounds of ${seconds} s`,
+  )
+  const latencies: QueueLatency[] = []
+  for (let round = 0; round < rounds; round++) {
+    latencies.push(
+      await commitToHandlerLatency(database, { messagesPerSecond: MESSAGES_PER_SECOND, seconds }),
+    )
+  }
+  const p50 = summarise(latencies.map(({ p50Ms }) => p50Ms))
+  const p99 = summarise(latencies.map(({ p99Ms }) => p99Ms))
+  console.log(
+    formatTable(['p50 ms (min–max)', 'p99 ms (min–max)'], [[hundredthsSpread(p50), hundredthsSpread(p99)]]),
+  )
+  const figures = `${MESSAGES_PER_SECOND} messages a second`
+  return [
+    ofSamples("queue: 'notify', p50 in ms", 3, p50, figures),
+    ofSamples("queue: 'notify', p99 in ms", 15, p99, figures),
+  ]
+}
+
+function ofSamples(what: string, atMost: number, ratio: Summary, figures: string): Target {
+  return { what, bound: { atMost }, ratio, figures }
 }
 
 function target(what: string, atLeast: number, ours: Drains, other: Pick<Drains, 'rates'>): Target {

@@ -6,15 +6,17 @@ import type { BenchDatabase } from './bench-database.ts'
 import { BACKLOG } from './relay-backlog.ts'
 import { rowsIn, type DrainVariant } from './relay-drains.ts'
 import { transaction } from './transaction.ts'
-import { anyAccount } from './workspace.ts'
 
 /** The handlers at a time, each with a connection. */
 export const HANDLERS = 10
 const PREFETCH = 100
-const BATCH = 100
+/** The messages of a transaction. */
+export const BATCH = 100
+/** Where a handler does nothing, what a receive costs must be shared by many messages, as with the peers. */
+const PREFETCH_OF_NOTHING = 2000
 
-/** The work of a handler: one update of an account. */
-export type QueueWork = (client: PoolClient, account: number) => Promise<unknown>
+/** The work of a handler on so many messages: one statement, which updates as many accounts. */
+export type QueueWork = (client: PoolClient, messages: number) => Promise<unknown>
 
 /** A worker by hand: a job is deleted in the transaction of its effect. No retries, no order, no dead letters. */
 export async function workerByHand(
@@ -50,7 +52,7 @@ export async function workerByHand(
             const { rowCount } = await client.query(next)
             isEmpty = rowCount === 0
             if (isEmpty) return
-            await work(client, anyAccount())
+            await work(client, 1)
             published += 1
           })
         }
@@ -123,18 +125,22 @@ function consumerOf(
   const database = postgres({ db: pool, schema })
   const source = queueSource(createQueue({ database, name: 'orders' }))
   const options = { source, name: 'bench', concurrency: HANDLERS, prefetch: PREFETCH }
-  if (mode === 'at-least-once') return createConsumer({ ...options, handler: async () => undefined })
+  if (mode === 'at-least-once') {
+    return createConsumer({
+      ...options,
+      concurrency: 100,
+      prefetch: PREFETCH_OF_NOTHING,
+      handler: async () => undefined,
+    })
+  }
   if (mode === 'once') {
-    return createConsumer({ ...options, database, handler: (tx) => work(tx, anyAccount()) })
+    return createConsumer({ ...options, database, handler: (tx) => work(tx, 1) })
   }
   return createConsumer({
     ...options,
-    prefetch: BATCH * 10,
+    prefetch: BATCH * HANDLERS * 2,
     database,
     batch: { maxSize: BATCH },
-    handler: async (tx, batch) => {
-      // In one order, so that batches do not deadlock.
-      for (const account of batch.map(anyAccount).toSorted((a, b) => a - b)) await work(tx, account)
-    },
+    handler: (tx, batch) => work(tx, batch.length),
   })
 }

@@ -27,6 +27,21 @@ export function creditStatement(schema: string): string {
   return `update ${schema}.accounts set balance = balance + 1 where id = $1`
 }
 
+/** The same for many accounts, by one statement. `$1` are the accounts, in one order, so that such statements do not deadlock. */
+export function creditAllStatement(schema: string): string {
+  return `with locked as materialized (
+    select a.id from ${schema}.accounts as a where a.id = any ($1::integer[]) order by a.id for update
+  )
+  update ${schema}.accounts set balance = balance + 1 where id in (select locked.id from locked)`
+}
+
+/** Different accounts. */
+export function anyAccounts(count: number): number[] {
+  const accounts = new Set<number>()
+  while (accounts.size < count) accounts.add(anyAccount())
+  return [...accounts]
+}
+
 /** A checkpoint now is none in the middle of a round. Needs rights that not every user has; then it is left out. */
 export async function checkpoint(pool: Pool): Promise<void> {
   await pool.query('checkpoint').catch((error: unknown) => {

@@ -40,6 +40,8 @@ export class MemorySource implements Source {
   readonly extensions: string[] = []
   /** The maximum number of deliveries that were out at a time. */
   mostOut = 0
+  /** How many deliveries each call of `receive` asked for. */
+  readonly limits: number[] = []
   /** Calls of `settleIn`; each may throw. */
   settleIn: (tx: unknown, id: string) => Promise<void> = async () => undefined
   opened = 0
@@ -145,6 +147,7 @@ export class MemorySource implements Source {
     { prefetch, generation }: { prefetch: number; generation: number },
     signal: AbortSignal,
   ): Promise<readonly Delivery[]> {
+    this.limits.push(limit)
     for (;;) {
       if (signal.aborted) return []
       if (generation !== this.#generation) throw new Error('The connection is gone.')

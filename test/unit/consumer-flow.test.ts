@@ -49,6 +49,39 @@ test('C18 a source is asked for no more than there is room for', async () => {
   expect(subject.runs.length).toBe(20)
 })
 
+test('C18 a source is asked for half of prefetch at a time, and for less when a handler is free', async () => {
+  const source = new MemorySource()
+  for (let n = 0; n < 40; n += 1) source.send(`m${n}`)
+  const subject = await ConsumerUnderTest.started(source, () => after(10), { concurrency: 2, prefetch: 10 })
+  await pass(200)
+  expect(subject.runs.length).toBe(40)
+  expect(source.limits.filter((limit) => limit < 5)).toEqual([])
+  await pass(1000)
+  source.send('late')
+  await pass(20)
+  expect(subject.ids.at(-1)).toBe('late')
+})
+
+test('C18 when the only delivery that ran waits for its retry, the free handler gets another', async () => {
+  const source = new MemorySource()
+  for (const id of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8']) source.send(id, { key: 'a' })
+  const subject = await ConsumerUnderTest.started(
+    source,
+    async ({ id }, _context, run) => {
+      await after(10)
+      if (id === 'a1' && run === 1) throw new Error('later')
+    },
+    { concurrency: 1, prefetch: 10, retry: every(5000) },
+  )
+  // Eight of ten are in hand, behind the first one, which runs.
+  await pass(5)
+  source.send('b', { key: 'b' })
+  await pass(100)
+  expect(subject.ids).toEqual(['a1', 'b'])
+  await pass(10_000)
+  expect(subject.ids.length).toBe(10)
+})
+
 test('C19 at handleTimeoutMs the signal is aborted and the delivery has failed; what the handler does later means nothing', async () => {
   const source = new MemorySource()
   source.send('a')

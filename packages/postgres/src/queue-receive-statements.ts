@@ -75,9 +75,9 @@ export function queueReceiveStatements(schema: string) {
   )) and q.due_at is null and q.dead_at is null`
   const timeouts = 'timeouts + case when q.receipt is null then 0 else 1 end'
   return {
-    /** The shards ($2) that have something visible, or a handled message whose key has to go on. */
+    /** The shards ($2) that have something visible, or a handled message whose key has to go on, which is the first entry. */
     ready: `
-select asked.shard::text as shard
+select asked.shard::text as shard, (next.due_at = ${EPOCH})::text as handled
 from pg_catalog.unnest($2::smallint[]) as asked (shard)
 ${firstEntryOfShard(queue)}
 where next.topic = $1 and next.shard = asked.shard and next.due_at <= pg_catalog.statement_timestamp()`,

@@ -46,8 +46,15 @@ export interface Visit {
   readonly moved: boolean
 }
 
+/** A shard that has something to do. */
+export interface ReadyShard {
+  readonly shard: number
+  /** Whether it has handled messages, whose keys have to go on. Those that come later are found by the next receive. */
+  readonly hasHandled: boolean
+}
+
 /** Visits shards and receives what is due there. */
-export type VisitShards = (shards: readonly number[], search: Search) => Promise<Visit>
+export type VisitShards = (shards: readonly ReadyShard[], search: Search) => Promise<Visit>
 
 /** Receives messages from shard to shard, until there are as many as asked for. */
 export class QueueReceiver {
@@ -85,7 +92,7 @@ export class QueueReceiver {
   }
 
   /** Each visit is a transaction of its own, so that no receiver keeps a shard for longer than it needs. */
-  visitEach(shards: readonly number[], search: Search): Promise<Visit> {
+  visitEach(shards: readonly ReadyShard[], search: Search): Promise<Visit> {
     return this.#visit(shards, search, async (work, received) => {
       try {
         return await this.transaction(work)
@@ -98,12 +105,12 @@ export class QueueReceiver {
   }
 
   /** Visits all shards in one transaction. */
-  visitWithin(query: Query, shards: readonly number[], search: Search): Promise<Visit> {
+  visitWithin(query: Query, shards: readonly ReadyShard[], search: Search): Promise<Visit> {
     return this.#visit(shards, search, (work) => work(query))
   }
 
   async #visit(
-    shards: readonly number[],
+    shards: readonly ReadyShard[],
     search: Search,
     run: (work: (query: Query) => Promise<Visit>, received: number) => Promise<Visit | undefined>,
   ): Promise<Visit> {
@@ -127,19 +134,24 @@ export class QueueReceiver {
    *
    * @param alone nothing was received yet, so that a suspect may be.
    */
-  async #visitShard(query: Query, shard: number, search: Search, alone: boolean): Promise<Visit> {
+  async #visitShard(
+    query: Query,
+    { shard, hasHandled }: ReadyShard,
+    search: Search,
+    alone: boolean,
+  ): Promise<Visit> {
     const { queue, limit, maxReceives, look } = search
     const locks = await query(this.#sql.lockShard, [shardLock(queue, shard)])
     if (locks.rows.length === 0) return { received: [], locked: false, moved: false }
 
-    const [swept] = (await query(this.#sql.sweep, [queue, shard, SWEPT_AT_ONCE])).rows
+    const swept = hasHandled ? await this.#sweep(query, queue, shard, SWEPT_AT_ONCE) : 0
     const candidates = (await query(this.#sql.candidates, [queue, shard, look])).rows.map(candidateOf)
     const expired = expiredFlights(candidates)
     const { rows } = expired.length === 0 ? NOTHING : await query(this.#sql.lockExpired, [textArray(expired)])
     const unlocked = new Set(rows.map((row) => row['place'] as string))
     const round = queueRound(candidates, unlocked, { limit, maxReceives, alone })
     const received = await this.#settle(query, shard, search, round)
-    const moved = Number(swept?.['swept']) > 0 || round.putBack.length > 0 || round.buried.length > 0
+    const moved = swept > 0 || round.putBack.length > 0 || round.buried.length > 0
     return { received, locked: true, moved }
   }
 
@@ -148,9 +160,13 @@ export class QueueReceiver {
     return this.transaction(async (query) => {
       const locks = await query(this.#sql.lockShard, [shardLock(queue, shard)])
       if (locks.rows.length === 0) return 0
-      const [swept] = (await query(this.#sql.sweep, [queue, shard, limit])).rows
-      return columns.number(swept, 'swept')
+      return this.#sweep(query, queue, shard, limit)
     })
+  }
+
+  async #sweep(query: Query, queue: string, shard: number, limit: number): Promise<number> {
+    const [swept] = (await query(this.#sql.sweep, [queue, shard, limit])).rows
+    return columns.number(swept, 'swept')
   }
 
   /** Lets the keys whose first message was removed go on. */
@@ -179,9 +195,12 @@ export class QueueReceiver {
     this.#seeded.add(queue)
   }
 
-  async #ready(queue: string): Promise<number[]> {
+  async #ready(queue: string): Promise<ReadyShard[]> {
     const { rows } = await runAtReadCommitted(this.#source, RECEIVING, this.#sql.ready, [queue, ALL_SHARDS])
-    return rows.map((row) => Number(row['shard']))
+    return rows.map((row) => ({
+      shard: columns.number(row, 'shard'),
+      hasHandled: columns.flag(row, 'handled'),
+    }))
   }
 
   /** Changes the rows of a round, and returns the messages that are handed out. */

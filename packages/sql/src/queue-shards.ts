@@ -4,7 +4,7 @@ import { SHARDS } from '@txbox/core/internal'
 export const ALL_SHARDS: readonly number[] = Array.from({ length: SHARDS }, (_, shard) => shard)
 
 /** Returns the shards in random order, so that receivers that begin at the same time begin with different ones. */
-export function shuffled(shards: readonly number[]): readonly number[] {
+export function shuffled<S>(shards: readonly S[]): readonly S[] {
   return shards
     .map((shard) => ({ shard, at: Math.random() }))
     .toSorted((a, b) => a.at - b.at)

@@ -1,4 +1,4 @@
-select asked.shard::text as shard
+select asked.shard::text as shard, (next.due_at = timestamptz 'epoch')::text as handled
 from pg_catalog.unnest($2::smallint[]) as asked (shard)
 cross join lateral (
   select q.topic, q.shard, q.due_at from "txbox".queue as q
