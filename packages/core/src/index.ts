@@ -54,6 +54,7 @@ export type {
   Lag,
   LeaseFigures,
   QueueFigures,
+  StuckKey,
   StatusFigures,
 } from './ports/inspection-store.ts'
 export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './ports/lease-store.ts'

@@ -16,6 +16,9 @@ const COUNTS = 5
 /** The number of counts in `queueFigures`, each of a queue and with a limit. */
 const QUEUE_COUNTS = 5
 
+/** How often `keyEnds` names the key. */
+const KEY_PARTS = 3
+
 /** Figures of MySQL and MariaDB. */
 export function inspectionStore(
   sql: ReturnType<typeof inspectionStatements>,
@@ -32,6 +35,8 @@ export function inspectionStore(
       const counts = Array.from({ length: QUEUE_COUNTS }, () => [name, limit]).flat()
       return [...counts, ...Array.from({ length: SHARDS }, () => name)]
     },
+    keyEndsValues: (queue, shard, key) =>
+      Array.from({ length: KEY_PARTS }, () => [{ utf8: queue }, shard, { utf8: key }]).flat(),
     collectableValues(limit, retentionMs) {
       const retention = retentionMs === null ? null : Math.round(retentionMs * 1000)
       return [limit, retention, retention, limit]

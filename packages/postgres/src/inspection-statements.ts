@@ -1,4 +1,5 @@
 /* The catalogs of PostgreSQL, and what they know of vacuum, sequences and collations, are its own. */
+import { KEY_ENDS } from '@txbox/sql'
 import { EPOCH } from './queue-receive-statements.ts'
 
 /** Every statement of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers come as text. */
@@ -13,6 +14,8 @@ export function inspectionStatements(schema: string) {
   const ofQueue = `from ${schema}.queue as q where q.topic = $2::text`
   const firstQueue = (which: string, order: string): string =>
     `select q.topic from ${schema}.queue as q where q.${which} and q.topic > $1 order by q.topic, q.${order} limit 1`
+  const ofKey = `from ${schema}.queue as q where q.topic = $1 and q.shard = $2 and q.order_key = $3`
+  const firstOfKey = `q.topic, q.shard, q.order_key, q.id, q.due_at is null as waits`
   const lag = `${count(`from ${schema}.outbox`)} as backlog,
   (
     select ${ms('pg_catalog.clock_timestamp() - pg_catalog.min(first.created_at)')}
@@ -73,6 +76,50 @@ select
     where first.topic = $2::text and first.shard = shards.shard and first.due_at <= pg_catalog.statement_timestamp()
   ) as oldest_ms`,
 
+    /**
+     * The first message of each key of the queues, among the first $1 keys, and whether it waits; those that wait come first,
+     * and $2 is the limit. Goes from key to key, so that the messages behind the first cost nothing.
+     */
+    firstOfKeys: `
+with recursive keys as (
+  (
+    select ${firstOfKey}, 1 as n
+    from ${schema}.queue as q
+    where q.order_key is not null
+    order by q.topic, q.shard, q.order_key, q.place
+    limit 1
+  )
+  union all
+  select next.topic, next.shard, next.order_key, next.id, next.waits, keys.n + 1
+  from keys
+  cross join lateral (
+    select ${firstOfKey}
+    from ${schema}.queue as q
+    where q.order_key is not null and (q.topic, q.shard, q.order_key) > (keys.topic, keys.shard, keys.order_key)
+    order by q.topic, q.shard, q.order_key, q.place
+    limit 1
+  ) as next
+  where keys.n < $1::integer
+)
+select pg_catalog.count(*) over ()::text as examined, keys.topic, keys.shard::text as shard, keys.order_key, keys.id,
+  keys.waits::text as waits
+from keys
+order by keys.waits desc, keys.n
+limit $2`,
+
+    /** Whether a key ($3) of a shard ($2) of a queue ($1) has a message, near either of its ends, that does not wait. */
+    keyEnds: `
+select (select pg_catalog.count(*) from (select ${ofKey} limit ${KEY_ENDS}) as counted)::text as waiting,
+  (exists (
+    select from (select q.due_at ${ofKey} order by q.topic, q.shard, q.order_key, q.place limit ${KEY_ENDS}) as first
+    where first.due_at is not null
+  ) or exists (
+    select from (
+      select q.due_at ${ofKey} order by q.topic desc, q.shard desc, q.order_key desc, q.place desc limit ${KEY_ENDS}
+    ) as last
+    where last.due_at is not null
+  ))::text as goes_on`,
+
     leases: `
 select name, owner, term::text as term, ${ms('expires_at - pg_catalog.clock_timestamp()')} as remaining_ms
 from ${schema}.leases
@@ -124,7 +171,9 @@ from pg_catalog.pg_attribute as a
 join pg_catalog.pg_class as c on c.oid = a.attrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 join pg_catalog.pg_collation as l on l.oid = a.attcollation
-where n.nspname = $1 and (c.relname, a.attname) in (('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'))
+where n.nspname = $1 and (c.relname, a.attname) in (
+    ('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'), ('queue', 'topic'), ('queue', 'order_key')
+  )
   and l.collname <> 'C'`,
 
     /**
@@ -134,13 +183,13 @@ where n.nspname = $1 and (c.relname, a.attname) in (('inbox', 'consumer'), ('inb
     order: `
 select 'sequence ' || s.sequencename::text || ' has cache ' || s.cache_size::text as found
 from pg_catalog.pg_sequences as s
-where s.schemaname = $1 and s.sequencename = 'outbox_seq' and s.cache_size <> 1
+where s.schemaname = $1 and s.sequencename in ('outbox_seq', 'queue_place') and s.cache_size <> 1
 union all
-select 'trigger ' || t.tgname::text
+select 'trigger ' || t.tgname::text || ' of ' || c.relname::text
 from pg_catalog.pg_trigger as t
 join pg_catalog.pg_class as c on c.oid = t.tgrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
-where n.nspname = $1 and c.relname = 'outbox' and not t.tgisinternal`,
+where n.nspname = $1 and c.relname in ('outbox', 'queue') and not t.tgisinternal`,
 
     /** The transactions and slots that keep vacuum from removing deleted rows, the oldest first. */
     horizon: `

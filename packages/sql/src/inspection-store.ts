@@ -6,6 +6,7 @@ import type {
   Lag,
   QueueFigures,
   StatusFigures,
+  StuckKey,
 } from '@txbox/core'
 import { answerWithin } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
@@ -20,6 +21,15 @@ const COUNT_LIMIT = 1_000_000
 /** The limit of counts that are queried often. */
 const LAG_COUNT_LIMIT = 100_000
 
+/** The maximum number of keys of queues that a search for stuck keys looks at. */
+const KEY_LIMIT = 20_000
+
+/** The maximum number of keys whose first message waits that the search looks at more closely. Few are expected. */
+const WAITING_KEY_LIMIT = 100
+
+/** The number of messages at each end of a key among which the search looks for one that will be received. */
+export const KEY_ENDS = 1000
+
 /** The parts of one database that its figures need. `V` is the type of the values of its statements. */
 export interface InspectedDatabase<V> {
   readonly sql: Readonly<
@@ -27,6 +37,8 @@ export interface InspectedDatabase<V> {
       | 'figures'
       | 'nextQueue'
       | 'queueFigures'
+      | 'firstOfKeys'
+      | 'keyEnds'
       | 'leases'
       | 'lastCollection'
       | 'lag'
@@ -40,6 +52,7 @@ export interface InspectedDatabase<V> {
   readonly figuresValues: (limit: number) => readonly V[]
   readonly queueValue: (queue: string) => V
   readonly queueFiguresValues: (queue: string, limit: number) => readonly V[]
+  readonly keyEndsValues: (queue: string, shard: number, key: string) => readonly V[]
   /** A retention of null keeps dead letters forever. */
   readonly collectableValues: (limit: number, retentionMs: number | null) => readonly V[]
   query(text: string, values: readonly V[], timeoutMs: number): Promise<{ readonly rows: readonly Row[] }>
@@ -112,6 +125,27 @@ export class SqlInspectionStore<V> implements InspectionStore {
       })
     }
     return queues
+  }
+
+  async stuckKeys(
+    limit: number,
+  ): Promise<{ readonly keys: readonly StuckKey[]; readonly examined: BoundedCount }> {
+    const { sql, read, keyEndsValues } = this.#database
+    const doing = 'looking for stuck keys'
+    const rows = await this.#run(doing, sql.firstOfKeys, [KEY_LIMIT, WAITING_KEY_LIMIT])
+    const keys: StuckKey[] = []
+    for (const row of rows.filter((each) => read.flag(each, 'waits'))) {
+      if (keys.length === limit) break
+      const [queue, key] = [read.key(row, 'topic'), read.key(row, 'order_key')]
+      // One statement sees the whole key at one moment: meanwhile a receiver may have let the key go on.
+      const values = keyEndsValues(queue, read.number(row, 'shard'), key)
+      const [ends] = await this.#run(doing, sql.keyEnds, values)
+      const waiting = this.#bounded(ends, 'waiting', KEY_ENDS)
+      if (waiting.count === 0 || read.flag(ends, 'goes_on')) continue
+      keys.push({ queue, key, id: read.key(row, 'id'), waiting })
+    }
+    const none = { count: 0, atLeast: false }
+    return { keys, examined: rows.length === 0 ? none : this.#bounded(rows[0], 'examined', KEY_LIMIT) }
   }
 
   async lag(): Promise<Lag> {

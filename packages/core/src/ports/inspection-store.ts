@@ -65,6 +65,15 @@ export interface QueueFigures {
   readonly dead: BoundedCount
 }
 
+/** A key of a stored queue whose messages all wait behind one another, so that none of them is ever received. */
+export interface StuckKey {
+  readonly queue: string
+  readonly key: string
+  /** The first message of the key. */
+  readonly id: string
+  readonly waiting: BoundedCount
+}
+
 /** How far the relay is behind. */
 export interface Lag {
   /** The number of messages in the outbox. */
@@ -109,6 +118,11 @@ export interface InspectionStore {
   ): Promise<{ readonly inbox: BoundedCount; readonly deadLetters: BoundedCount }>
   /** The stored queues that have messages or dead letters, by name, at most `limit`. */
   queues(limit: number): Promise<readonly QueueFigures[]>
+  /**
+   * The keys of stored queues that nobody will look at: at most `limit`, by queue. There should be none. `examined` is the
+   * number of keys that were looked at, the first message of each.
+   */
+  stuckKeys(limit: number): Promise<{ readonly keys: readonly StuckKey[]; readonly examined: BoundedCount }>
   /** The messages at the head of blocked keys; keys with the most waiting messages come first. */
   blockingKeys(limit: number): Promise<readonly BlockingKey[]>
   /**
