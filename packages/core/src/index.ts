@@ -53,6 +53,7 @@ export type {
   InspectionStore,
   Lag,
   LeaseFigures,
+  CollectableFigures,
   QueueFigures,
   StuckKey,
   StatusFigures,

@@ -13,6 +13,8 @@ export function inspectionStatements({
   leases,
   parked,
   queue,
+  redrives,
+  waiting,
   collections,
 }: Tables) {
   /** Stops counting at the limit. */
@@ -27,8 +29,8 @@ export function inspectionStatements({
     (_, shard) =>
       `(select q.due_at ${ofQueue} and q.shard = ${shard} and q.due_at > ${EPOCH} and q.due_at <= utc_timestamp(6) order by q.due_at limit 1)`,
   )
-  const died = (table: string): string =>
-    `from ${table} where dead_at <= utc_timestamp(6) - interval ? microsecond`
+  const older = (table: string, instant: string): string =>
+    `from ${table} where ${instant} <= utc_timestamp(6) - interval ? microsecond`
   const shards = Array.from(
     { length: 16 },
     (_, shard) => `(select created_at from ${outbox} where shard = ${shard} order by seq limit 1)`,
@@ -63,7 +65,18 @@ select
     collectable: `
 select
   ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as inbox,
-  ${count(`${died(parked)} union all select 1 ${died(queue)}`)} as dead_letters`,
+  ${count(`${older(parked, 'dead_at')} union all select 1 ${older(queue, 'dead_at')}`)} as dead_letters,
+  ${count(older(redrives, 'redriven_at'))} as redrives,
+  ${count(older(waiting, 'dead_at'))} as buffered_dead_letters`,
+
+    /** The rows of a queue that stand for handled messages, up to a limit. */
+    handled: `
+select cast(count(*) as char) as handled
+from (
+  select 1 from ${queue} as q force index (queue_due)
+  where q.topic = ? and q.shard in (${Array.from({ length: 16 }, (_, shard) => shard).join(', ')}) and q.due_at = ${EPOCH}
+  limit ?
+) as counted`,
 
     /** The first queue after a name that has messages or dead letters. */
     nextQueue: `

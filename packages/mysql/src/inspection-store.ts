@@ -39,7 +39,7 @@ export function inspectionStore(
       Array.from({ length: KEY_PARTS }, () => [{ utf8: queue }, shard, { utf8: key }]).flat(),
     collectableValues(limit, retentionMs) {
       const retention = retentionMs === null ? null : Math.round(retentionMs * 1000)
-      return [limit, retention, retention, limit]
+      return [limit, retention, retention, limit, retention, limit, retention, limit]
     },
     query: (text, values, timeoutMs) => root.query(db, fill(text, values), [], timeoutMs),
     checkRevision: (timeoutMs) => checkRevision((text) => root.query(db, text, [], timeoutMs), tables),

@@ -9,8 +9,8 @@ export function inspectionStatements(schema: string) {
     `(select pg_catalog.count(*) from (select ${rows} limit $1) as counted)::text`
   const ms = (interval: string): string =>
     `pg_catalog.floor(pg_catalog.date_part('epoch', ${interval}) * 1000::double precision)::bigint::text`
-  const died = (table: string): string =>
-    `from ${schema}.${table} where dead_at <= pg_catalog.statement_timestamp() - $2::double precision * interval '1 millisecond'`
+  const older = (table: string, instant: string): string =>
+    `from ${schema}.${table} where ${instant} <= pg_catalog.statement_timestamp() - $2::double precision * interval '1 millisecond'`
   const ofQueue = `from ${schema}.queue as q where q.topic = $2::text`
   const firstQueue = (which: string, order: string): string =>
     `select q.topic from ${schema}.queue as q where q.${which} and q.topic > $1 order by q.topic, q.${order} limit 1`
@@ -46,7 +46,19 @@ select
     collectable: `
 select
   ${count(`from ${schema}.inbox where expires_at <= pg_catalog.statement_timestamp()`)} as inbox,
-  ${count(`${died('parked')} union all select ${died('queue')}`)} as dead_letters`,
+  ${count(`${older('parked', 'dead_at')} union all select ${older('queue', 'dead_at')}`)} as dead_letters,
+  ${count(older('redrives', 'redriven_at'))} as redrives,
+  ${count(older('waiting', 'dead_at'))} as buffered_dead_letters`,
+
+    /** The rows of a queue ($1) that stand for handled messages, at most $2. */
+    handled: `
+select pg_catalog.count(*)::text as handled
+from pg_catalog.generate_series(0, 15) as shards (shard)
+cross join lateral (
+  select from ${schema}.queue as q
+  where q.due_at is not null and q.topic = $1 and q.shard = shards.shard::smallint and q.due_at = ${EPOCH}
+  limit $2
+) as counted`,
 
     /** The first queue after $1 that has messages or dead letters; null if there is none. Each index shows some of them. */
     nextQueue: `

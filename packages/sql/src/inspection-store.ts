@@ -1,6 +1,7 @@
 import type {
   BlockingKey,
   BoundedCount,
+  CollectableFigures,
   Finding,
   InspectionStore,
   Lag,
@@ -20,6 +21,9 @@ const COUNT_LIMIT = 1_000_000
 
 /** The limit of counts that are queried often. */
 const LAG_COUNT_LIMIT = 100_000
+
+/** The maximum number of queues in which handled messages are counted. */
+const QUEUE_LIMIT = 1000
 
 /** The maximum number of keys of queues that a search for stuck keys looks at. */
 const KEY_LIMIT = 20_000
@@ -43,6 +47,7 @@ export interface InspectedDatabase<V> {
       | 'lastCollection'
       | 'lag'
       | 'collectable'
+      | 'handled'
       | 'blockingKeys',
       string
     >
@@ -106,13 +111,11 @@ export class SqlInspectionStore<V> implements InspectionStore {
   }
 
   async queues(limit: number): Promise<readonly QueueFigures[]> {
-    const { sql, read, queueValue, queueFiguresValues } = this.#database
+    const { sql, queueFiguresValues } = this.#database
     const doing = 'reading the figures of queues'
     const queues: QueueFigures[] = []
-    for (let name = ''; queues.length < limit;) {
-      const [next] = await this.#run(doing, sql.nextQueue, [queueValue(name)])
-      if (next === undefined || next['topic'] === null) return queues
-      name = read.key(next, 'topic')
+    for (let name = await this.#nextQueue(''); name !== undefined; name = await this.#nextQueue(name)) {
+      if (queues.length === limit) return queues
       const [row] = await this.#run(doing, sql.queueFigures, queueFiguresValues(name, COUNT_LIMIT))
       queues.push({
         name,
@@ -164,13 +167,38 @@ export class SqlInspectionStore<V> implements InspectionStore {
     }
   }
 
-  async collectable(
-    deadLetterRetentionMs: number,
-  ): Promise<{ readonly inbox: BoundedCount; readonly deadLetters: BoundedCount }> {
+  async collectable(deadLetterRetentionMs: number): Promise<CollectableFigures> {
     const { sql, collectableValues } = this.#database
     const retentionMs = Number.isFinite(deadLetterRetentionMs) ? deadLetterRetentionMs : null
     const [row] = await this.#run('counting', sql.collectable, collectableValues(COUNT_LIMIT, retentionMs))
-    return { inbox: this.#bounded(row, 'inbox'), deadLetters: this.#bounded(row, 'dead_letters') }
+    return {
+      inbox: this.#bounded(row, 'inbox'),
+      deadLetters: this.#bounded(row, 'dead_letters'),
+      redrives: this.#bounded(row, 'redrives'),
+      bufferedDeadLetters: this.#bounded(row, 'buffered_dead_letters'),
+      handled: await this.#handled(),
+    }
+  }
+
+  /** Counts the rows of handled messages, queue by queue: their index begins with the queue. */
+  async #handled(): Promise<BoundedCount> {
+    const { sql, queueValue } = this.#database
+    let count = 0
+    let queue = await this.#nextQueue('')
+    for (let queues = 0; queue !== undefined; queues += 1, queue = await this.#nextQueue(queue)) {
+      if (queues === QUEUE_LIMIT || count >= COUNT_LIMIT) return { count, atLeast: true }
+      const values = [queueValue(queue), COUNT_LIMIT]
+      const [row] = await this.#run('counting', sql.handled, values)
+      count += this.#bounded(row, 'handled').count
+    }
+    return { count, atLeast: count >= COUNT_LIMIT }
+  }
+
+  /** The first queue after this name that has messages or dead letters. */
+  async #nextQueue(name: string): Promise<string | undefined> {
+    const { sql, read, queueValue } = this.#database
+    const [next] = await this.#run('looking for queues', sql.nextQueue, [queueValue(name)])
+    return next === undefined || next['topic'] === null ? undefined : read.key(next, 'topic')
   }
 
   async blockingKeys(limit: number): Promise<readonly BlockingKey[]> {
