@@ -74,7 +74,7 @@ test('an unknown option, or options that are no object, are refused by each call
     await refuses(() => call({ error: 'no', visibility: 1 }), new RegExp(`${name}: there is no option`))
     for (const options of [null, 'x', 7]) await refuses(() => call(options), new RegExp(name))
   }
-  await refuses(() => queue.delete({ receipt }, { tx: undefined }), /'tx' is undefined/)
+  await refuses(() => queue.delete({ receipt }, { tx: undefined } as never), /'tx' is undefined/)
   await refuses(
     () => queue.receive({ visibilityTimeout: 1 } as never),
     /there is no option 'visibilityTimeout'/,

@@ -23,8 +23,8 @@ function codesOf(page: string): string[] {
     ([, codes]) => {
       const [first, last] = codes!.match(CODE)!
       if (!codes!.includes(' to ')) return codes!.match(CODE)!
-      const [from, to] = [first!, last!].map((code) => Number(code.slice(1))) as [number, number]
-      return Array.from({ length: to - from + 1 }, (_, n) => first![0]! + String(from + n))
+      const [from, to] = [first, last].map((code) => Number(code!.slice(1))) as [number, number]
+      return Array.from({ length: to - from + 1 }, (_, n) => first[0]! + String(from + n))
     },
   )
 }
