@@ -30,7 +30,7 @@ function contractOn(
 
 /** What takes its time, by the statements that the other tests run too: minutes that say nothing of a version. */
 const SLOW_TESTS = [
-  'test/contract/relay-{cut-off,database-failure,dead-letter-selections,drain,history-property,leases,order}.test.ts',
+  'test/contract/relay-{cut-off,database-failure,dead-letter-selections,drain,history-property,inbox,leases,order}.test.ts',
   'test/contract/relay-{order-concurrency,order-property,outage,payloads,rejections,resend,stop}.test.ts',
   'test/contract/outbox-lock-keys-order.test.ts',
   'test/contract/relay-{suspects,unanswered,refused-settlement,slow-messages,kept-errors,store-locked}.test.ts',

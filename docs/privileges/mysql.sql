@@ -66,8 +66,8 @@ grant select (consumer, `key`, processed_at, expires_at, correlation_id) on txbo
 grant select (seq, created_at, shard, id, topic, `key`, type, content_type, correlation_id) on txbox_outbox to txbox_viewer;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
   content_type, correlation_id, error, errors) on txbox_parked to txbox_viewer;
-grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, topic, order_key, id, `key`,
-  type, content_type, correlation_id, error, errors) on txbox_queue to txbox_viewer;
+grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, flight, topic, order_key, id,
+  `key`, type, content_type, correlation_id, error, errors) on txbox_queue to txbox_viewer;
 grant select on txbox_leases to txbox_viewer;
 grant select on txbox_key_locks to txbox_viewer;
 grant select on txbox_collections to txbox_viewer;

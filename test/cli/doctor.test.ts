@@ -84,6 +84,20 @@ const sicknesses: [string, string, string, string, RegExp][] = [
     /'o1' by message head \(attempt 3, 0 waiting behind it\)/,
   ],
   [
+    'keys of queues that are stuck',
+    'queue keys',
+    parked('m1', { topic: "'work'", order_key: "'o1'" }, 'queue'),
+    'delete from txbox.queue',
+    /^stuck: 'o1' of queue 'work' \(1 message, the first is m1\)$/,
+  ],
+  [
+    'a missing index of the queues',
+    'indexes',
+    'alter index txbox.queue_order rename to hidden',
+    'alter index txbox.hidden rename to queue_order',
+    /missing or invalid: queue_order/,
+  ],
+  [
     'dead letters',
     'dead letters',
     parked('dead', { dead_at: 'now()' }),

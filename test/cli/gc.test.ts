@@ -10,7 +10,9 @@ async function left(table: string): Promise<number> {
 }
 
 beforeEach(async () => {
-  await shop.sql('delete from txbox.inbox; delete from txbox.parked; delete from txbox.waiting')
+  await shop.sql(
+    'delete from txbox.inbox; delete from txbox.parked; delete from txbox.waiting; delete from txbox.queue; delete from txbox.leases',
+  )
   await shop.sql(claims(1500, 10))
   await shop.sql(parked('old', { dead_at: "now() - interval '40 days'" }))
   await shop.sql(parked('young', { dead_at: "now() - interval '2 days'" }))
@@ -37,9 +39,7 @@ test('gc reports how many records of redrives it has removed, if there are any',
 })
 
 test('gc reports how many dead letters of version buffers it has removed, if there are any', async () => {
-  await shop.sql(`insert into txbox.waiting (consumer, key, from_version, to_version, kind, payload, dead_at, reason)
-    select 'c', 'k', n, n + 1, 'number', '{}', case when n < 3 then now() - interval '40 days' end, 'too-old'
-    from generate_series(1, 3) as n`)
+  await shop.sql(BUFFERED)
   const { stdout } = await shop.run('gc')
   expect(stdout).toMatch(
     /^Removed 1,500 expired claims and 1 dead letter, and 2 dead letters of version buffers, in \d+ (ms|s)/m,
@@ -47,16 +47,49 @@ test('gc reports how many dead letters of version buffers it has removed, if the
   expect(await left('waiting')).toBe(1)
 })
 
+const BUFFERED = `insert into txbox.waiting (consumer, key, from_version, to_version, kind, payload, dead_at, reason)
+  select 'c', 'k', n, n + 1, 'number', '{}', case when n < 3 then now() - interval '40 days' end, 'too-old'
+  from generate_series(1, 3) as n`
+
+/** Handled messages of two queues, and one that is not handled. */
+async function useQueues(): Promise<void> {
+  for (const [n, topic] of ['a', 'b', 'b'].entries()) {
+    await shop.sql(parked(`m${n}`, { topic: `'${topic}'`, shard: `${n}`, due_at: "'epoch'" }, 'queue'))
+  }
+  await shop.sql("insert into txbox.leases (name) values ('queue/a/00'), ('queue/b/01'), ('queue/b/02')")
+  await shop.sql(parked('live', { topic: "'b'", due_at: 'now()' }, 'queue'))
+}
+
+test('gc reports how many rows of handled messages of queues it has removed, if there are any', async () => {
+  await shop.sql(BUFFERED)
+  await useQueues()
+  const { stdout } = await shop.run('gc')
+  const [before, after] = stdout.trim().split('\n')
+  const others = '2 dead letters of version buffers, and 3 rows of handled messages of queues'
+  expect(before).toBe(`Removing 1,500 expired claims and 1 dead letter older than 30 d, ${others}.`)
+  expect(after).toMatch(
+    new RegExp(`^Removed 1,500 expired claims and 1 dead letter, ${others}, in \\d+ (ms|s)`),
+  )
+  expect(await left('queue')).toBe(1)
+})
+
 test('gc --dry-run only counts', async () => {
   const human = await shop.run('gc', '--dry-run', '--dead-letter-retention-ms', '0')
   expect(human.stdout).toBe('Would remove 1,500 expired claims and 2 dead letters of any age.\n')
+  await shop.sql(BUFFERED)
+  await useQueues()
   const json = await shop.run('gc', '--dry-run', '--json', '--dead-letter-retention-ms', 'forever')
+  const none = { count: 0, atLeast: false }
   expect(JSON.parse(json.stdout)).toEqual({
-    dryRun: true,
-    inbox: { count: 1500, atLeast: false },
-    deadLetters: { count: 0, atLeast: false },
+    ...{ dryRun: true, inbox: { count: 1500, atLeast: false }, deadLetters: none, redrives: none },
+    ...{ bufferedDeadLetters: none, handled: { count: 3, atLeast: false } },
   })
+  expect((await shop.run('gc', '--dry-run')).stdout).toBe(
+    'Would remove 1,500 expired claims and 1 dead letter older than 30 d, 2 dead letters of version buffers, and 3 rows of ' +
+      'handled messages of queues.\n',
+  )
   expect([await left('inbox'), await left('parked')]).toEqual([1510, 2])
+  expect([await left('waiting'), await left('queue')]).toEqual([3, 4])
 })
 
 test('gc --json prints the figures of the run, and nothing else', async () => {

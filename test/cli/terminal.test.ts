@@ -1,14 +1,17 @@
 import { beforeEach, expect, test } from 'vitest'
+import { widthOf } from '../../packages/command/src/layout.ts'
 import { ended, spawnTxbox, startTxbox, txbox } from './run-txbox.ts'
 import { parked, useShop } from './use-shop.ts'
 
 const shop = useShop()
 
+const QUEUES = ['billing', 'reports-of-the-accounting-department-by-month', '請求書の作成']
+
 const ERROR =
   "Message 0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60 was not routed: no queue is bound to exchange 'shop' for routing key 'orders'"
 
 beforeEach(async () => {
-  await shop.sql('delete from txbox.parked')
+  await shop.sql('delete from txbox.parked; delete from txbox.queue')
 })
 
 async function die(id: string, columns: Record<string, string> = {}): Promise<void> {
@@ -124,4 +127,20 @@ test('the answer y to the question discards the dead letters', async () => {
     { typed: 'y\n' },
   )
   expect([code, stdout]).toEqual([0, 'Deleted 1 dead letter.\n'])
+})
+
+test.for([60, 80, 120])('status with queues fits a terminal of %i columns', async (columns) => {
+  const row = (topic: string, id: string, more: Record<string, string>): string =>
+    parked(id, { topic: `'${topic}'`, ...more }, 'queue')
+  for (const topic of QUEUES) {
+    await shop.sql(row(topic, 'due', { due_at: "now() - interval '100 days'" }))
+    await shop.sql(row(topic, 'dead', { dead_at: 'now()' }))
+    await shop.sql(`insert into txbox.queue (shard, id, topic, order_key, content_type, headers, payload)
+      select 0, n::text, '${topic}', 'k', 'c', '{}', 'x' from generate_series(1, 1234) as n`)
+  }
+  const stdout = await narrow(columns, 'status')
+  expectFits(stdout, columns, `${QUEUES.join(' ')} queue due oldest waiting 1,234 delayed flight dead`)
+  // Characters of two columns make no line wider than the terminal.
+  for (const line of stdout.split('\n')) expect(widthOf(line)).toBeLessThanOrEqual(columns)
+  for (const topic of QUEUES) expect(stdout).toContain(topic)
 })

@@ -2,6 +2,7 @@ import { createPool, type Pool } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
 import { fill } from '../../packages/mysql/src/literals.ts'
+import { inspectionStatements } from '../../packages/mysql/src/inspection-statements.ts'
 import { queueReceiveStatements } from '../../packages/mysql/src/queue-receive-statements.ts'
 import { queueStatements } from '../../packages/mysql/src/queue-statements.ts'
 import { databaseUrl } from '../support/server-outbox-target.ts'
@@ -13,6 +14,7 @@ const root = useRoot(target, mainKind(target))
 const tables = tablesOf('test', 'txbox_')
 const receive = queueReceiveStatements(tables, target.engine as 'mysql')
 const queue = queueStatements(tables)
+const inspection = inspectionStatements(tables)
 const ROWS = 50_000
 const RECEIPT = Buffer.alloc(16, 7)
 let pool: Pool
@@ -73,6 +75,7 @@ test('Q13 the rows that a receive examines do not depend on how many messages wa
     'settles one message': [fill(queue.settle(pairs(1)), [[1]]), 10],
     'settles messages': [fill(queue.settle(pairs(1, 7)), [[1, 7]]), 20],
     'holds messages': [fill(queue.holdValid(pairs(1, 7)), [[1, 7]]), 20],
+    'looks at the first of each key': [fill(inspection.firstOfKeys, [20_000, 100]), 60],
     'gives a message back': [fill(queue.giveBack, [0, null, 0, 1, RECEIPT]), 10],
   }
   for (const [what, [statement, most]] of Object.entries(all)) {

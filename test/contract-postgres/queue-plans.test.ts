@@ -1,6 +1,7 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deadLetterStatements } from '../../packages/postgres/src/dead-letter-statements.ts'
+import { inspectionStatements } from '../../packages/postgres/src/inspection-statements.ts'
 import { queueReceiveStatements } from '../../packages/postgres/src/queue-receive-statements.ts'
 import { queueStatements } from '../../packages/postgres/src/queue-statements.ts'
 import { databaseUrl } from '../support/server-outbox-target.ts'
@@ -11,6 +12,7 @@ const ROWS = Number(process.env['TXBOX_TEST_ROWS'] ?? 200_000)
 const KEYS = 1000
 const receive = queueReceiveStatements('txbox')
 const queue = queueStatements('txbox')
+const inspection = inspectionStatements('txbox')
 const letters = deadLetterStatements('txbox', 'queue')
 const ALL_SHARDS = Array.from({ length: 16 }, (_, shard) => shard)
 
@@ -150,6 +152,14 @@ describe.each(STATISTICS)('a queue with many messages behind a thousand blocked 
     expect(await examined(queue.bury, [places[0], receipts[0], 'error'])).toBe(2)
     expect(await examined(queue.recall, [places])).toBe(10)
     expect(await examined(queue.extendRecalled, [places, 1000])).toBe(10)
+  })
+
+  test('Q20 a search for stuck keys examines one message of each key, and some of a key that looks stuck', async () => {
+    const keys = KEYS + 21
+    expect(await examined(inspection.firstOfKeys, [20_000, 100])).toBeLessThanOrEqual(keys)
+    expect(await blocks(inspection.firstOfKeys, [20_000, 100])).toBeLessThan(keys * 12)
+    expect(await examined(inspection.firstOfKeys, [50, 100])).toBeLessThanOrEqual(50)
+    expect(await examined(inspection.keyEnds, ['orders', 3, 'key-7'])).toBeLessThanOrEqual(3 * 1000)
   })
 
   test('Q12 dead letters of a queue are found by their index', async () => {

@@ -55,6 +55,9 @@ onEachRoot(target, (kind) => {
     expect(await inspection().collectable(50 * 86_400_000)).toEqual({
       inbox: { count: 7, atLeast: false },
       deadLetters: { count: 1, atLeast: false },
+      redrives: { count: 0, atLeast: false },
+      bufferedDeadLetters: { count: 0, atLeast: false },
+      handled: { count: 0, atLeast: false },
     })
     expect(await inspection().collectable(Infinity)).toMatchObject({ deadLetters: { count: 0 } })
     await createGarbageCollector({ database: root.database }).runOnce()

@@ -167,6 +167,7 @@ describe('with the rights of docs/privileges and no others', () => {
     expect(await inspection.status()).toMatchObject({ backlog: { count: 0 }, lastCollection: { inbox: 1 } })
     expect(await inspection.blockingKeys(5)).toEqual([])
     expect(await inspection.queues(5)).toEqual([])
+    expect(await inspection.stuckKeys(5)).toMatchObject({ keys: [] })
     const findings = await inspection.diagnose({ longTransactionMs: 60_000 })
     expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])
   })

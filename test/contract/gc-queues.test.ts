@@ -67,6 +67,8 @@ onEachRoot(target, (kind) => {
     }
     // One key of each queue has its first message in flight: its second one must go on waiting.
     expect([await garbage.handled(one.queue.name), await garbage.visible(one.queue.name)]).toEqual([4, 0])
+    const { handled: found } = await connectedPortsOf('test', root.database).inspection().collectable(0)
+    expect(found).toEqual({ count: 6, atLeast: false })
     const gc = createGarbageCollector({ database: root.database, batchSize: 2, pauseMs: 0 })
     const progress: Progress[] = []
     const collected = await gc.runOnce({ onProgress: (soFar) => progress.push(soFar) })

@@ -1,3 +1,4 @@
+import { connectedPortsOf } from '@txbox/core/internal'
 import { GarbageCollectionError, createGarbageCollector } from '@txbox/gc'
 import { expect, test } from 'vitest'
 import { createCollectorWith } from '../../packages/gc/dist/create-garbage-collector.js'
@@ -22,6 +23,8 @@ onEachRoot(target, (kind) => {
       { consumer: 'another', key: 'k', from: 4, diedAgo: 50 * DAY },
       ...odd,
     )
+    const inspection = connectedPortsOf('test', root.database).inspection()
+    expect(await inspection.collectable(30 * DAY * 1000)).toMatchObject({ bufferedDeadLetters: { count: 6 } })
     const gc = createGarbageCollector({ database: root.database, batchSize: 2, pauseMs: 0 })
     const progress: object[] = []
     const collected = await gc.runOnce({ onProgress: (soFar) => progress.push(soFar) })

@@ -1,6 +1,15 @@
 import net from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { BrokerUnavailableError, type OutboxMessage, type PublishResult } from '@txbox/core'
+import {
+  BrokerUnavailableError,
+  DatabaseAccessError,
+  DatabaseUnavailableError,
+  DedupStoreUnavailableError,
+  SchemaError,
+  TransactionConflictError,
+  type OutboxMessage,
+  type PublishResult,
+} from '@txbox/core'
 import { publishEach } from '@txbox/relay'
 
 const { signal } = new AbortController()
@@ -58,6 +67,25 @@ for (const [name, error] of Object.entries({
     await expect(publisher.publish(messages('a'), { signal })).rejects.toThrow(BrokerUnavailableError)
   })
 }
+
+for (const error of [
+  new DatabaseUnavailableError('away'),
+  new DatabaseAccessError('no right to the inbox'),
+  new SchemaError('no tables'),
+  new DedupStoreUnavailableError('away'),
+]) {
+  test(`O15 a throw of a ${error.name} is an outage, with this error`, async () => {
+    const publisher = publishEach(() => Promise.reject(error))
+    await expect(publisher.publish(messages('a'), { signal })).rejects.toBe(error)
+  })
+}
+
+test('O15 a transaction conflict is a rejection', async () => {
+  const publisher = publishEach(() => Promise.reject(new TransactionConflictError('deadlock')))
+  expect(await publisher.publish(messages('a'), { signal })).toMatchObject([
+    { status: 'rejected', retryable: true },
+  ])
+})
 
 test('O15 an error code that is not a failure to connect is a rejection', async () => {
   const publisher = publishEach(() => Promise.reject(withCode('ERR_INVALID_URL')))

@@ -11,6 +11,7 @@ import { withoutSecrets } from './without-secrets.ts'
 
 const BLOCKING_KEYS = 10
 const QUEUES = 100
+const STUCK_KEYS = 10
 const PUBLISHER_TIMEOUT_MS = 10_000
 /**
  * The column at which the text of a finding begins: after verdict and name, or on a separate line on a narrow terminal.
@@ -60,6 +61,7 @@ async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
           await inspection.status(),
           await inspection.blockingKeys(BLOCKING_KEYS),
           await inspection.queues(QUEUES),
+          await inspection.stuckKeys(STUCK_KEYS),
         ),
       )
     }

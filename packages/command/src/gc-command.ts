@@ -1,4 +1,5 @@
 import { createGarbageCollector, type Collected, type GarbageCollector } from '@txbox/gc'
+import type { CollectableFigures } from '@txbox/core'
 import { SingleBar } from 'cli-progress'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { readableDuration as duration } from '@txbox/core/internal'
@@ -31,17 +32,15 @@ export async function gcCommand(options: GcOptions): Promise<void> {
     })
     if (options.intervalMs !== undefined && options.dryRun !== true) return await collectByInterval(gc, log)
     const found = await connected.inspection.collectable(options.deadLetterRetentionMs)
-    const claims = counted(found.inbox, 'expired claim')
-    const letters = counted(found.deadLetters, 'dead letter')
-    const what = `${claims} and ${letters} ${ageOf(options.deadLetterRetentionMs)}`
+    const what = rowsOf(found, ` ${ageOf(options.deadLetterRetentionMs)}`)
     if (options.dryRun === true) {
-      if (options.json === true)
-        writeJson({ dryRun: true, inbox: found.inbox, deadLetters: found.deadLetters })
+      if (options.json === true) writeJson({ dryRun: true, ...found })
       else write(`Would remove ${what}.`)
       return
     }
     if (options.json !== true) write(`Removing ${what}.`)
-    await collectOnce(gc, found.inbox.count + found.deadLetters.count, options.json === true)
+    const total = Object.values(found).reduce((sum, { count }) => sum + count, 0)
+    await collectOnce(gc, total, options.json === true)
   } finally {
     await connected.close()
   }
@@ -54,7 +53,7 @@ async function collectOnce(gc: GarbageCollector, total: number, json: boolean): 
   bar?.start(total, 0)
   const running = gc.runOnce({
     signal: stopping.signal,
-    onProgress: ({ inbox, deadLetters }) => bar?.update(inbox + deadLetters),
+    onProgress: (soFar) => bar?.update(Object.values(soFar).reduce((sum, count) => sum + count, 0)),
   })
   try {
     const collected = await untilSignal(running, () => stopping.abort())
@@ -79,18 +78,30 @@ async function collectByInterval(gc: GarbageCollector, log: ReturnType<typeof st
 }
 
 function summaryOf(collected: Collected): string {
-  const { inbox, deadLetters, redrives, bufferedDeadLetters, durationMs, complete } = collected
-  const letters = counted({ count: deadLetters }, 'dead letter')
+  const { inbox, deadLetters, redrives, bufferedDeadLetters, handled, durationMs, complete } = collected
+  const rows = { inbox, deadLetters, redrives, bufferedDeadLetters, handled }
+  const exact = Object.fromEntries(Object.entries(rows).map(([name, count]) => [name, { count }]))
+  const what = rowsOf(exact as Record<keyof typeof rows, { count: number }>)
+  const end = complete ? '' : '; stopped before it was complete'
+  return `Removed ${what}${what.includes(', and ') ? ',' : ''} in ${duration(durationMs)}${end}.`
+}
+
+/** Names claims and dead letters always, and other rows if there are any. `age` is said of the dead letters. */
+function rowsOf(
+  found: Readonly<Record<keyof CollectableFigures, { readonly count: number; readonly atLeast?: boolean }>>,
+  age = '',
+): string {
+  const { inbox, deadLetters, bufferedDeadLetters, redrives, handled } = found
   const others = [
-    ...(bufferedDeadLetters > 0
-      ? [`${counted({ count: bufferedDeadLetters }, 'dead letter')} of version buffers`]
+    ...(bufferedDeadLetters.count > 0
+      ? [`${counted(bufferedDeadLetters, 'dead letter')} of version buffers`]
       : []),
-    ...(redrives > 0 ? [`${counted({ count: redrives }, 'record')} of redrives`] : []),
+    ...(redrives.count > 0 ? [`${counted(redrives, 'record')} of redrives`] : []),
+    ...(handled.count > 0 ? [`${counted(handled, 'row')} of handled messages of queues`] : []),
   ]
   const last = others.pop()
-  const more = last === undefined ? '' : `, ${others.map((other) => `${other}, `).join('')}and ${last},`
-  const what = `${counted({ count: inbox }, 'expired claim')} and ${letters}${more}`
-  return `Removed ${what} in ${duration(durationMs)}${complete ? '' : '; stopped before it was complete'}.`
+  const more = last === undefined ? '' : `, ${others.map((other) => `${other}, `).join('')}and ${last}`
+  return `${counted(inbox, 'expired claim')} and ${counted(deadLetters, 'dead letter')}${age}${more}`
 }
 
 function ageOf(retentionMs: number): string {

@@ -1,4 +1,4 @@
-import type { BlockingKey, Finding, QueueFigures, StatusFigures } from '@txbox/core'
+import type { BlockingKey, BoundedCount, Finding, QueueFigures, StatusFigures, StuckKey } from '@txbox/core'
 import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { counted } from './terminal.ts'
 
@@ -15,6 +15,7 @@ export function trafficFindings(
   figures: StatusFigures,
   blocking: readonly BlockingKey[],
   all: readonly QueueFigures[],
+  stuck: { readonly keys: readonly StuckKey[]; readonly examined: BoundedCount },
 ): readonly Finding[] {
   return [
     relays(figures),
@@ -23,6 +24,7 @@ export function trafficFindings(
     deadLetters(figures),
     collection(figures),
     queues(all),
+    queueKeys(stuck),
   ]
 }
 
@@ -119,6 +121,27 @@ function queues(all: readonly QueueFigures[]): Finding {
     verdict: 'warning',
     found: `messages wait to be received: ${worst.join('; ')}${more}`,
     advice: 'Nobody receives from the queue, or its receivers are too slow: start more receivers.',
+  }
+}
+
+/** A key is stuck if none of its messages is visible now or later, so that no receiver looks at the key. */
+function queueKeys({ keys: stuck, examined }: Parameters<typeof trafficFindings>[3]): Finding {
+  const check = 'queue keys'
+  const more = examined.atLeast ? `, among the first ${readableNumber(examined.count)}` : ''
+  if (stuck.length === 0) return { check, verdict: 'ok', found: `no key is stuck${more}` }
+  const worst = stuck
+    .slice(0, 3)
+    .map(
+      ({ queue, key, id, waiting: behind }) =>
+        `'${key}' of queue '${queue}' (${counted(behind, 'message')}, the first is ${id})`,
+    )
+  return {
+    check,
+    verdict: 'problem',
+    found: `stuck: ${worst.join('; ')}${stuck.length > 3 ? ' and others' : ''}`,
+    advice:
+      'No receiver looks at these messages. Send a message with this key: the receive that finds it lets the key go on. ' +
+      'Then report this as a bug of txbox.',
   }
 }
 

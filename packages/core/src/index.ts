@@ -53,7 +53,9 @@ export type {
   InspectionStore,
   Lag,
   LeaseFigures,
+  CollectableFigures,
   QueueFigures,
+  StuckKey,
   StatusFigures,
 } from './ports/inspection-store.ts'
 export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './ports/lease-store.ts'

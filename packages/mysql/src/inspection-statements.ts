@@ -1,4 +1,5 @@
 /* The catalogs of MySQL and MariaDB, and what they know of engines and transactions, are their own. */
+import { KEY_ENDS } from '@txbox/sql'
 import type { Tables } from './identifiers.ts'
 import { literal } from './literals.ts'
 import { EPOCH } from './queue-receive-statements.ts'
@@ -12,21 +13,24 @@ export function inspectionStatements({
   leases,
   parked,
   queue,
+  redrives,
+  waiting,
   collections,
 }: Tables) {
   /** Stops counting at the limit. */
   const count = (rows: string): string =>
     `(select cast(count(*) as char) from (select 1 ${rows} limit ?) as counted)`
   const ours = (column: string): string =>
-    `${column} in (${['inbox', 'outbox', 'key_locks', 'leases', 'parked', 'collections'].map((name) => literal(prefix + name)).join(', ')})`
+    `${column} in (${['inbox', 'outbox', 'key_locks', 'leases', 'parked', 'queue', 'collections'].map((name) => literal(prefix + name)).join(', ')})`
   const ofQueue = `from ${queue} as q force index (queue_due) where q.topic = ?`
+  const ofKey = `from ${queue} as q force index (queue_order) where q.topic = ? and q.shard = ? and q.order_key = ?`
   const firstDue = Array.from(
     { length: 16 },
     (_, shard) =>
       `(select q.due_at ${ofQueue} and q.shard = ${shard} and q.due_at > ${EPOCH} and q.due_at <= utc_timestamp(6) order by q.due_at limit 1)`,
   )
-  const died = (table: string): string =>
-    `from ${table} where dead_at <= utc_timestamp(6) - interval ? microsecond`
+  const older = (table: string, instant: string): string =>
+    `from ${table} where ${instant} <= utc_timestamp(6) - interval ? microsecond`
   const shards = Array.from(
     { length: 16 },
     (_, shard) => `(select created_at from ${outbox} where shard = ${shard} order by seq limit 1)`,
@@ -61,7 +65,18 @@ select
     collectable: `
 select
   ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as inbox,
-  ${count(`${died(parked)} union all select 1 ${died(queue)}`)} as dead_letters`,
+  ${count(`${older(parked, 'dead_at')} union all select 1 ${older(queue, 'dead_at')}`)} as dead_letters,
+  ${count(older(redrives, 'redriven_at'))} as redrives,
+  ${count(older(waiting, 'dead_at'))} as buffered_dead_letters`,
+
+    /** The rows of a queue that stand for handled messages, up to a limit. */
+    handled: `
+select cast(count(*) as char) as handled
+from (
+  select 1 from ${queue} as q force index (queue_due)
+  where q.topic = ? and q.shard in (${Array.from({ length: 16 }, (_, shard) => shard).join(', ')}) and q.due_at = ${EPOCH}
+  limit ?
+) as counted`,
 
     /** The first queue after a name that has messages or dead letters. */
     nextQueue: `
@@ -83,6 +98,37 @@ select
     select cast(timestampdiff(microsecond, min(due_at), utc_timestamp(6)) div 1000 as char)
     from (${firstDue.join('\n      union all ')}) as first
   ) as oldest_ms`,
+
+    /**
+     * The first message of each key of the queues, among a limited number of keys, and whether it waits; those that wait come
+     * first, up to a limit. Messages without a key are one group of a shard.
+     */
+    firstOfKeys: `
+select cast(count(*) over () as char) as examined, hex(k.topic) as topic, cast(k.shard as char) as shard,
+  hex(k.order_key) as order_key, hex(q.id) as id, cast(q.due_at is null as char) as waits
+from (
+  select topic, shard, order_key, min(place) as place
+  from ${queue} force index (queue_order)
+  group by topic, shard, order_key
+  limit ?
+) as k
+straight_join ${queue} as q force index (primary) on q.place = k.place
+where k.order_key is not null
+order by q.due_at is null desc, k.place
+limit ?`,
+
+    /** Whether a key of a shard of a queue has a message, near either of its ends, that does not wait. */
+    keyEnds: `
+select cast((select count(*) from (select 1 ${ofKey} limit ${KEY_ENDS}) as counted) as char) as waiting,
+  cast(exists (
+    select 1 from (select q.due_at ${ofKey} order by q.topic, q.shard, q.order_key, q.place limit ${KEY_ENDS}) as first
+    where first.due_at is not null
+  ) or exists (
+    select 1 from (
+      select q.due_at ${ofKey} order by q.topic desc, q.shard desc, q.order_key desc, q.place desc limit ${KEY_ENDS}
+    ) as last
+    where last.due_at is not null
+  ) as char) as goes_on`,
 
     leases: `
 select hex(name) as name, hex(owner) as owner, cast(term as char) as term,
@@ -141,6 +187,7 @@ from information_schema.columns
 where table_schema = database() and data_type <> 'varbinary' and (
   table_name = ${literal(`${prefix}inbox`)} and column_name in ('consumer', 'key')
   or table_name = ${literal(`${prefix}leases`)} and column_name = 'name'
+  or table_name = ${literal(`${prefix}queue`)} and column_name in ('topic', 'order_key')
 )`,
 
     keyLocks: `
@@ -148,9 +195,9 @@ select cast(count(*) as char) as n
 from ${keyLocks}`,
 
     triggers: `
-select trigger_name as name
+select trigger_name as name, event_object_table as owner
 from information_schema.triggers
-where event_object_schema = database() and event_object_table = ${literal(`${prefix}outbox`)}`,
+where event_object_schema = database() and event_object_table in (${literal(`${prefix}outbox`)}, ${literal(`${prefix}queue`)})`,
 
     /** Transactions that keep InnoDB from removing deleted rows, the oldest first. Needs the privilege PROCESS. */
     horizon: `

@@ -16,6 +16,9 @@ const COUNTS = 5
 /** The number of counts in `queueFigures`, each of a queue and with a limit. */
 const QUEUE_COUNTS = 5
 
+/** How often `keyEnds` names the key. */
+const KEY_PARTS = 3
+
 /** Figures of MySQL and MariaDB. */
 export function inspectionStore(
   sql: ReturnType<typeof inspectionStatements>,
@@ -32,9 +35,11 @@ export function inspectionStore(
       const counts = Array.from({ length: QUEUE_COUNTS }, () => [name, limit]).flat()
       return [...counts, ...Array.from({ length: SHARDS }, () => name)]
     },
+    keyEndsValues: (queue, shard, key) =>
+      Array.from({ length: KEY_PARTS }, () => [{ utf8: queue }, shard, { utf8: key }]).flat(),
     collectableValues(limit, retentionMs) {
       const retention = retentionMs === null ? null : Math.round(retentionMs * 1000)
-      return [limit, retention, retention, limit]
+      return [limit, retention, retention, limit, retention, limit, retention, limit]
     },
     query: (text, values, timeoutMs) => root.query(db, fill(text, values), [], timeoutMs),
     checkRevision: (timeoutMs) => checkRevision((text) => root.query(db, text, [], timeoutMs), tables),

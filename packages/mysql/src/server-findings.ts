@@ -30,6 +30,12 @@ const INDEXES = [
   'parked.parked_due',
   'parked.parked_order',
   'parked.parked_dead',
+  'queue.PRIMARY',
+  'queue.queue_due',
+  'queue.queue_order',
+  'queue.queue_flight',
+  'queue.queue_dead',
+  'queue.queue_id',
 ]
 
 /** Findings about the server and the tables. */
@@ -161,11 +167,11 @@ async function types(run: Run, sql: Statements): Promise<Finding> {
 
 async function order(run: Run, sql: Statements): Promise<Finding> {
   const found = await run(sql.triggers)
-  const texts = found.map((row) => `trigger ${columns.text(row, 'name')}`)
+  const texts = found.map((row) => `trigger ${columns.text(row, 'name')} of ${columns.text(row, 'owner')}`)
   return listed('order', texts, {
-    fine: 'the outbox has no trigger',
+    fine: 'outbox and queue have no trigger',
     verdict: 'problem',
-    advice: 'Messages of one key may be published out of order. Drop the trigger.',
+    advice: 'Messages of one key may be published or received out of order. Drop the trigger.',
   })
 }
 

@@ -1,4 +1,5 @@
 /* The catalogs of PostgreSQL, and what they know of vacuum, sequences and collations, are its own. */
+import { KEY_ENDS } from '@txbox/sql'
 import { EPOCH } from './queue-receive-statements.ts'
 
 /** Every statement of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers come as text. */
@@ -8,11 +9,13 @@ export function inspectionStatements(schema: string) {
     `(select pg_catalog.count(*) from (select ${rows} limit $1) as counted)::text`
   const ms = (interval: string): string =>
     `pg_catalog.floor(pg_catalog.date_part('epoch', ${interval}) * 1000::double precision)::bigint::text`
-  const died = (table: string): string =>
-    `from ${schema}.${table} where dead_at <= pg_catalog.statement_timestamp() - $2::double precision * interval '1 millisecond'`
+  const older = (table: string, instant: string): string =>
+    `from ${schema}.${table} where ${instant} <= pg_catalog.statement_timestamp() - $2::double precision * interval '1 millisecond'`
   const ofQueue = `from ${schema}.queue as q where q.topic = $2::text`
   const firstQueue = (which: string, order: string): string =>
     `select q.topic from ${schema}.queue as q where q.${which} and q.topic > $1 order by q.topic, q.${order} limit 1`
+  const ofKey = `from ${schema}.queue as q where q.topic = $1 and q.shard = $2 and q.order_key = $3`
+  const firstOfKey = `q.topic, q.shard, q.order_key, q.id, q.due_at is null as waits`
   const lag = `${count(`from ${schema}.outbox`)} as backlog,
   (
     select ${ms('pg_catalog.clock_timestamp() - pg_catalog.min(first.created_at)')}
@@ -43,7 +46,19 @@ select
     collectable: `
 select
   ${count(`from ${schema}.inbox where expires_at <= pg_catalog.statement_timestamp()`)} as inbox,
-  ${count(`${died('parked')} union all select ${died('queue')}`)} as dead_letters`,
+  ${count(`${older('parked', 'dead_at')} union all select ${older('queue', 'dead_at')}`)} as dead_letters,
+  ${count(older('redrives', 'redriven_at'))} as redrives,
+  ${count(older('waiting', 'dead_at'))} as buffered_dead_letters`,
+
+    /** The rows of a queue ($1) that stand for handled messages, at most $2. */
+    handled: `
+select pg_catalog.count(*)::text as handled
+from pg_catalog.generate_series(0, 15) as shards (shard)
+cross join lateral (
+  select from ${schema}.queue as q
+  where q.due_at is not null and q.topic = $1 and q.shard = shards.shard::smallint and q.due_at = ${EPOCH}
+  limit $2
+) as counted`,
 
     /** The first queue after $1 that has messages or dead letters; null if there is none. Each index shows some of them. */
     nextQueue: `
@@ -72,6 +87,50 @@ select
     ) as first
     where first.topic = $2::text and first.shard = shards.shard and first.due_at <= pg_catalog.statement_timestamp()
   ) as oldest_ms`,
+
+    /**
+     * The first message of each key of the queues, among the first $1 keys, and whether it waits; those that wait come first,
+     * and $2 is the limit. Goes from key to key, so that the messages behind the first cost nothing.
+     */
+    firstOfKeys: `
+with recursive keys as (
+  (
+    select ${firstOfKey}, 1 as n
+    from ${schema}.queue as q
+    where q.order_key is not null
+    order by q.topic, q.shard, q.order_key, q.place
+    limit 1
+  )
+  union all
+  select next.topic, next.shard, next.order_key, next.id, next.waits, keys.n + 1
+  from keys
+  cross join lateral (
+    select ${firstOfKey}
+    from ${schema}.queue as q
+    where q.order_key is not null and (q.topic, q.shard, q.order_key) > (keys.topic, keys.shard, keys.order_key)
+    order by q.topic, q.shard, q.order_key, q.place
+    limit 1
+  ) as next
+  where keys.n < $1::integer
+)
+select pg_catalog.count(*) over ()::text as examined, keys.topic, keys.shard::text as shard, keys.order_key, keys.id,
+  keys.waits::text as waits
+from keys
+order by keys.waits desc, keys.n
+limit $2`,
+
+    /** Whether a key ($3) of a shard ($2) of a queue ($1) has a message, near either of its ends, that does not wait. */
+    keyEnds: `
+select (select pg_catalog.count(*) from (select ${ofKey} limit ${KEY_ENDS}) as counted)::text as waiting,
+  (exists (
+    select from (select q.due_at ${ofKey} order by q.topic, q.shard, q.order_key, q.place limit ${KEY_ENDS}) as first
+    where first.due_at is not null
+  ) or exists (
+    select from (
+      select q.due_at ${ofKey} order by q.topic desc, q.shard desc, q.order_key desc, q.place desc limit ${KEY_ENDS}
+    ) as last
+    where last.due_at is not null
+  ))::text as goes_on`,
 
     leases: `
 select name, owner, term::text as term, ${ms('expires_at - pg_catalog.clock_timestamp()')} as remaining_ms
@@ -124,7 +183,9 @@ from pg_catalog.pg_attribute as a
 join pg_catalog.pg_class as c on c.oid = a.attrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 join pg_catalog.pg_collation as l on l.oid = a.attcollation
-where n.nspname = $1 and (c.relname, a.attname) in (('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'))
+where n.nspname = $1 and (c.relname, a.attname) in (
+    ('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'), ('queue', 'topic'), ('queue', 'order_key')
+  )
   and l.collname <> 'C'`,
 
     /**
@@ -134,13 +195,13 @@ where n.nspname = $1 and (c.relname, a.attname) in (('inbox', 'consumer'), ('inb
     order: `
 select 'sequence ' || s.sequencename::text || ' has cache ' || s.cache_size::text as found
 from pg_catalog.pg_sequences as s
-where s.schemaname = $1 and s.sequencename = 'outbox_seq' and s.cache_size <> 1
+where s.schemaname = $1 and s.sequencename in ('outbox_seq', 'queue_place') and s.cache_size <> 1
 union all
-select 'trigger ' || t.tgname::text
+select 'trigger ' || t.tgname::text || ' of ' || c.relname::text
 from pg_catalog.pg_trigger as t
 join pg_catalog.pg_class as c on c.oid = t.tgrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
-where n.nspname = $1 and c.relname = 'outbox' and not t.tgisinternal`,
+where n.nspname = $1 and c.relname in ('outbox', 'queue') and not t.tgisinternal`,
 
     /** The transactions and slots that keep vacuum from removing deleted rows, the oldest first. */
     horizon: `

@@ -19,6 +19,7 @@ export function inspectionStore(
     figuresValues: (limit) => [limit],
     queueValue: (queue) => queue,
     queueFiguresValues: (queue, limit) => [limit, queue],
+    keyEndsValues: (queue, shard, key) => [queue, shard, key],
     collectableValues: (limit, retentionMs) => [limit, retentionMs],
     query: (text, values, timeoutMs) => root.query(db, text, values, timeoutMs),
     checkRevision: (timeoutMs) =>

@@ -24,6 +24,12 @@ const INDEXES = [
   'parked_due',
   'parked_order',
   'parked_dead',
+  'queue_pkey',
+  'queue_due',
+  'queue_order',
+  'queue_flight',
+  'queue_dead',
+  'queue_dead_id',
 ]
 
 /** Findings about the server and the tables. `schema` is quoted. */
@@ -127,9 +133,10 @@ async function order(run: Run, sql: Statements, schema: string): Promise<Finding
   const found = await run(sql.order, [schema])
   const texts = found.map((row) => columns.text(row, 'found'))
   return listed('order', texts, {
-    fine: 'outbox_seq has no cache, outbox has no trigger',
+    fine: 'the sequences have no cache, outbox and queue have no trigger',
     verdict: 'problem',
-    advice: 'Messages of one key may be published out of order. Set the cache to 1, and drop the trigger.',
+    advice:
+      'Messages of one key may be published or received out of order. Set the cache to 1, and drop the trigger.',
   })
 }
 

@@ -6,6 +6,7 @@ import {
   type PublishResult,
   type Publisher,
   type TxboxError,
+  type TxboxErrorCode,
 } from '@txbox/core'
 import { OptionChecker, nameOf, reasonOf } from '@txbox/core/internal'
 import { isConnectionError } from './connection-error.ts'
@@ -18,6 +19,14 @@ import { isUndecodable } from './relayed-message.ts'
 const FAILURE_COUNTS_MS = 10_000
 /** See {@link FAILURE_COUNTS_MS}. */
 const SUCCESS_COUNTS_MS = 1000
+/** Errors of what all messages need, such as the inbox of a function that handles the messages itself. */
+const UNAVAILABLE: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
+  'TXBOX_BROKER_UNAVAILABLE',
+  'TXBOX_DATABASE_UNAVAILABLE',
+  'TXBOX_DATABASE_ACCESS',
+  'TXBOX_SCHEMA',
+  'TXBOX_DEDUP_STORE_UNAVAILABLE',
+])
 /** How long a message waits if its destination is unavailable while other destinations are reachable. */
 const UNAVAILABLE_PAUSE_MS = 5000
 
@@ -27,7 +36,9 @@ const UNAVAILABLE_PAUSE_MS = 5000
  * or comes from `text()` or `json()` of a payload that cannot be decoded.
  *
  * A connection error (`ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET` and the like, also inside `cause`) or a
- * `BrokerUnavailableError` is an outage: the whole relay pauses, and no attempt is counted. If other messages are
+ * `BrokerUnavailableError` is an outage: the whole relay pauses, and no attempt is counted. So is an error of an inbox
+ * that the function uses, if the inbox cannot reach or use its database (`DatabaseUnavailableError`,
+ * `DatabaseAccessError`, `SchemaError`), and a `DedupStoreUnavailableError`. If other messages are
  * accepted meanwhile, only the destination of this message is unavailable: the message waits with its key for 5 s, and
  * no attempt is counted either.
  *
@@ -109,7 +120,7 @@ async function publishOne(
     // The relay has to stop: the result of the message is unknown.
     if (signal.aborted && !isTimeout(signal.reason)) throw error
     const code = isTxboxError(error) ? error.code : undefined
-    if (code === 'TXBOX_BROKER_UNAVAILABLE' || (code === undefined && isConnectionError(error))) {
+    if (code === undefined ? isConnectionError(error) : UNAVAILABLE.has(code)) {
       if (!reach.failed(performance.now())) throw outage(error)
       return {
         status: 'rejected',

@@ -38,7 +38,7 @@ export type {
   SqlResult,
   TransactionState,
 } from './adapters.ts'
-export { SqlInspectionStore } from './inspection-store.ts'
+export { KEY_ENDS, SqlInspectionStore } from './inspection-store.ts'
 export { LeaseConnection } from './lease-connection.ts'
 export {
   LOCK_PAUSE_MS,

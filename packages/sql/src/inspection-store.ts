@@ -1,11 +1,13 @@
 import type {
   BlockingKey,
   BoundedCount,
+  CollectableFigures,
   Finding,
   InspectionStore,
   Lag,
   QueueFigures,
   StatusFigures,
+  StuckKey,
 } from '@txbox/core'
 import { answerWithin } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
@@ -20,6 +22,18 @@ const COUNT_LIMIT = 1_000_000
 /** The limit of counts that are queried often. */
 const LAG_COUNT_LIMIT = 100_000
 
+/** The maximum number of queues in which handled messages are counted. */
+const QUEUE_LIMIT = 1000
+
+/** The maximum number of keys of queues that a search for stuck keys looks at. */
+const KEY_LIMIT = 20_000
+
+/** The maximum number of keys whose first message waits that the search looks at more closely. Few are expected. */
+const WAITING_KEY_LIMIT = 100
+
+/** The number of messages at each end of a key among which the search looks for one that will be received. */
+export const KEY_ENDS = 1000
+
 /** The parts of one database that its figures need. `V` is the type of the values of its statements. */
 export interface InspectedDatabase<V> {
   readonly sql: Readonly<
@@ -27,10 +41,13 @@ export interface InspectedDatabase<V> {
       | 'figures'
       | 'nextQueue'
       | 'queueFigures'
+      | 'firstOfKeys'
+      | 'keyEnds'
       | 'leases'
       | 'lastCollection'
       | 'lag'
       | 'collectable'
+      | 'handled'
       | 'blockingKeys',
       string
     >
@@ -40,6 +57,7 @@ export interface InspectedDatabase<V> {
   readonly figuresValues: (limit: number) => readonly V[]
   readonly queueValue: (queue: string) => V
   readonly queueFiguresValues: (queue: string, limit: number) => readonly V[]
+  readonly keyEndsValues: (queue: string, shard: number, key: string) => readonly V[]
   /** A retention of null keeps dead letters forever. */
   readonly collectableValues: (limit: number, retentionMs: number | null) => readonly V[]
   query(text: string, values: readonly V[], timeoutMs: number): Promise<{ readonly rows: readonly Row[] }>
@@ -93,13 +111,11 @@ export class SqlInspectionStore<V> implements InspectionStore {
   }
 
   async queues(limit: number): Promise<readonly QueueFigures[]> {
-    const { sql, read, queueValue, queueFiguresValues } = this.#database
+    const { sql, queueFiguresValues } = this.#database
     const doing = 'reading the figures of queues'
     const queues: QueueFigures[] = []
-    for (let name = ''; queues.length < limit;) {
-      const [next] = await this.#run(doing, sql.nextQueue, [queueValue(name)])
-      if (next === undefined || next['topic'] === null) return queues
-      name = read.key(next, 'topic')
+    for (let name = await this.#nextQueue(''); name !== undefined; name = await this.#nextQueue(name)) {
+      if (queues.length === limit) return queues
       const [row] = await this.#run(doing, sql.queueFigures, queueFiguresValues(name, COUNT_LIMIT))
       queues.push({
         name,
@@ -112,6 +128,27 @@ export class SqlInspectionStore<V> implements InspectionStore {
       })
     }
     return queues
+  }
+
+  async stuckKeys(
+    limit: number,
+  ): Promise<{ readonly keys: readonly StuckKey[]; readonly examined: BoundedCount }> {
+    const { sql, read, keyEndsValues } = this.#database
+    const doing = 'looking for stuck keys'
+    const rows = await this.#run(doing, sql.firstOfKeys, [KEY_LIMIT, WAITING_KEY_LIMIT])
+    const keys: StuckKey[] = []
+    for (const row of rows.filter((each) => read.flag(each, 'waits'))) {
+      if (keys.length === limit) break
+      const [queue, key] = [read.key(row, 'topic'), read.key(row, 'order_key')]
+      // One statement sees the whole key at one moment: meanwhile a receiver may have let the key go on.
+      const values = keyEndsValues(queue, read.number(row, 'shard'), key)
+      const [ends] = await this.#run(doing, sql.keyEnds, values)
+      const waiting = this.#bounded(ends, 'waiting', KEY_ENDS)
+      if (waiting.count === 0 || read.flag(ends, 'goes_on')) continue
+      keys.push({ queue, key, id: read.key(row, 'id'), waiting })
+    }
+    const none = { count: 0, atLeast: false }
+    return { keys, examined: rows.length === 0 ? none : this.#bounded(rows[0], 'examined', KEY_LIMIT) }
   }
 
   async lag(): Promise<Lag> {
@@ -130,13 +167,38 @@ export class SqlInspectionStore<V> implements InspectionStore {
     }
   }
 
-  async collectable(
-    deadLetterRetentionMs: number,
-  ): Promise<{ readonly inbox: BoundedCount; readonly deadLetters: BoundedCount }> {
+  async collectable(deadLetterRetentionMs: number): Promise<CollectableFigures> {
     const { sql, collectableValues } = this.#database
     const retentionMs = Number.isFinite(deadLetterRetentionMs) ? deadLetterRetentionMs : null
     const [row] = await this.#run('counting', sql.collectable, collectableValues(COUNT_LIMIT, retentionMs))
-    return { inbox: this.#bounded(row, 'inbox'), deadLetters: this.#bounded(row, 'dead_letters') }
+    return {
+      inbox: this.#bounded(row, 'inbox'),
+      deadLetters: this.#bounded(row, 'dead_letters'),
+      redrives: this.#bounded(row, 'redrives'),
+      bufferedDeadLetters: this.#bounded(row, 'buffered_dead_letters'),
+      handled: await this.#handled(),
+    }
+  }
+
+  /** Counts the rows of handled messages, queue by queue: their index begins with the queue. */
+  async #handled(): Promise<BoundedCount> {
+    const { sql, queueValue } = this.#database
+    let count = 0
+    let queue = await this.#nextQueue('')
+    for (let queues = 0; queue !== undefined; queues += 1, queue = await this.#nextQueue(queue)) {
+      if (queues === QUEUE_LIMIT || count >= COUNT_LIMIT) return { count, atLeast: true }
+      const values = [queueValue(queue), COUNT_LIMIT]
+      const [row] = await this.#run('counting', sql.handled, values)
+      count += this.#bounded(row, 'handled').count
+    }
+    return { count, atLeast: count >= COUNT_LIMIT }
+  }
+
+  /** The first queue after this name that has messages or dead letters. */
+  async #nextQueue(name: string): Promise<string | undefined> {
+    const { sql, read, queueValue } = this.#database
+    const [next] = await this.#run('looking for queues', sql.nextQueue, [queueValue(name)])
+    return next === undefined || next['topic'] === null ? undefined : read.key(next, 'topic')
   }
 
   async blockingKeys(limit: number): Promise<readonly BlockingKey[]> {

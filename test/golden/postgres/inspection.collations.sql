@@ -3,5 +3,7 @@ from pg_catalog.pg_attribute as a
 join pg_catalog.pg_class as c on c.oid = a.attrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 join pg_catalog.pg_collation as l on l.oid = a.attcollation
-where n.nspname = $1 and (c.relname, a.attname) in (('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'))
+where n.nspname = $1 and (c.relname, a.attname) in (
+    ('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'), ('queue', 'topic'), ('queue', 'order_key')
+  )
   and l.collname <> 'C'

@@ -65,6 +65,29 @@ export interface QueueFigures {
   readonly dead: BoundedCount
 }
 
+/** The rows that a garbage collector would remove. */
+export interface CollectableFigures {
+  /** Expired claims. */
+  readonly inbox: BoundedCount
+  /** Dead letters of the outbox and of stored queues. */
+  readonly deadLetters: BoundedCount
+  /** Records of redrives. */
+  readonly redrives: BoundedCount
+  /** Dead letters of version buffers. */
+  readonly bufferedDeadLetters: BoundedCount
+  /** Rows that stand for handled messages of stored queues, among the first 1000 queues. */
+  readonly handled: BoundedCount
+}
+
+/** A key of a stored queue whose messages all wait behind one another, so that none of them is ever received. */
+export interface StuckKey {
+  readonly queue: string
+  readonly key: string
+  /** The first message of the key. */
+  readonly id: string
+  readonly waiting: BoundedCount
+}
+
 /** How far the relay is behind. */
 export interface Lag {
   /** The number of messages in the outbox. */
@@ -104,11 +127,14 @@ export interface InspectionStore {
    */
   answers(withinMs: number): Promise<void>
   /** Counts the rows that a garbage collector would remove now. */
-  collectable(
-    deadLetterRetentionMs: number,
-  ): Promise<{ readonly inbox: BoundedCount; readonly deadLetters: BoundedCount }>
+  collectable(deadLetterRetentionMs: number): Promise<CollectableFigures>
   /** The stored queues that have messages or dead letters, by name, at most `limit`. */
   queues(limit: number): Promise<readonly QueueFigures[]>
+  /**
+   * The keys of stored queues that nobody will look at: at most `limit`, by queue. There should be none. `examined` is the
+   * number of keys that were looked at, the first message of each.
+   */
+  stuckKeys(limit: number): Promise<{ readonly keys: readonly StuckKey[]; readonly examined: BoundedCount }>
   /** The messages at the head of blocked keys; keys with the most waiting messages come first. */
   blockingKeys(limit: number): Promise<readonly BlockingKey[]>
   /**
