@@ -10,9 +10,13 @@ export const SUITE_NAMES = [
   'versioning',
   'gc',
   'queue',
+  'consumer',
   'handles',
 ] as const
 export type SuiteName = (typeof SUITE_NAMES)[number]
+
+/** These run only when they are named. */
+const ONLY_NAMED: ReadonlySet<SuiteName> = new Set<SuiteName>(['consumer', 'handles', 'queue'])
 
 export const DATABASE_NAMES = ['postgres', 'mysql', 'mariadb'] as const
 export type DatabaseName = (typeof DATABASE_NAMES)[number]
@@ -29,7 +33,7 @@ export interface BenchOptions {
 
 export const USAGE = `npm run bench -- [${SUITE_NAMES.join('|')} …] [--database NAME] [--rounds N] [--seconds N] [--full]
 
-  handles and queue run only when they are named.
+  consumer, handles and queue run only when they are named.
 
   --database    ${DATABASE_NAMES.join(', ')} (default ${DATABASE_NAMES[0]})
   --rounds N    rounds of A B A B …, 1 to 100; medians want 5 or more (default 7)
@@ -63,7 +67,7 @@ export function parseArguments(args: readonly string[]): BenchOptions | 'help' {
     database,
     suites:
       positionals.length === 0
-        ? SUITE_NAMES.filter((name) => name !== 'handles' && name !== 'queue')
+        ? SUITE_NAMES.filter((name) => !ONLY_NAMED.has(name))
         : SUITE_NAMES.filter((name) => positionals.includes(name)),
     rounds: Math.trunc(within('--rounds', values.rounds, 1, 100)),
     secondsPerRound: within('--seconds', values.seconds, 0.1, 600),

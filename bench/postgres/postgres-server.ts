@@ -9,6 +9,7 @@ import { postgresInboxSuite } from './inbox-suite.ts'
 import { latencySuite } from './latency-suite.ts'
 import { postgresPublishSuite } from './publish-suite.ts'
 import { queueSuite } from './queue-suite.ts'
+import { consumerSuite } from './consumer-suite.ts'
 import { rabbitmqSuite } from './rabbitmq-suite.ts'
 import { relaySuite } from './relay-suite.ts'
 import { versioningSuite } from './versioning-suite.ts'
@@ -32,6 +33,7 @@ export async function postgresServer(): Promise<BenchServer> {
         versioningSuite(database),
         gcSuite(database),
         queueSuite(database),
+        consumerSuite(database),
         handlesSuite(() => handlesOnPostgres(database)),
       ],
       dispose: () => database.drop(),

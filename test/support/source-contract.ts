@@ -45,6 +45,21 @@ export function sourceContract(name: string, create: () => Promise<SourceUnderTe
     await settled(subject, 0)
   })
 
+  test(`source contract, ${name}: what is accepted in one turn settles nothing that was received before it`, async () => {
+    const subject = await create()
+    await subject.send(['a', 'b', 'c', 'd', 'e', 'f'])
+    const opened = await open(subject)
+    const deliveries = await receiveAll(opened, 6)
+    const accepted = [0, 1, 3, 5].map((n) => deliveries[n]!)
+    await Promise.all(accepted.toReversed().map((one) => one.accept()))
+    await opened.close()
+    await settled(subject, 2)
+    const again = await receiveAll(await open(subject), 2)
+    expect(again.map(({ message }) => message.id).toSorted()).toEqual(
+      [2, 4].map((n) => deliveries[n]!.message.id).toSorted(),
+    )
+  })
+
   test(`source contract, ${name}: of several settlements the first counts`, async () => {
     const subject = await create()
     const opened = await open(subject)

@@ -1,3 +1,4 @@
+import { createConsumer, type Source } from '@txbox/consumer'
 import { createInbox, type InboxMessage } from '@txbox/inbox'
 import { postgres } from '@txbox/postgres'
 import {
@@ -10,6 +11,7 @@ import {
   transition,
   updateMerged,
   updateVersioned,
+  versionGuard,
   type StateMachine,
   type VersionBuffer,
   type VersionedMessage,
@@ -164,4 +166,37 @@ export async function buffers(message: InboxMessage<{ hall: string; revision: nu
   createVersionBuffer({ database: postgres(), consumer: 'halls', apply: () => {} })
   // @ts-expect-error a typo
   createVersionBuffer({ database, consumer: 'halls', apply: () => {}, maxWait: 1 })
+}
+
+interface Held {
+  readonly row: string
+  readonly place: number
+  readonly version: number
+}
+declare const source: Source<Held>
+
+export function guards(): void {
+  createConsumer({
+    source,
+    inbox: createInbox({ database: postgres({ db }), consumer: 'seats' }),
+    guard: versionGuard<Tables, Held>({
+      table: 'seats',
+      where: ({ payload: { row, place } }) => ({ row, place }),
+      version: ({ payload }) => payload.version,
+      insert: ({ payload: { row, place } }) => ({ row, place, state: 'free', holder: null, changed_at: '' }),
+    }),
+    handler: async (tx, { payload }) => {
+      await tx.updateTable('seats').set({ state: 'held' }).where('row', '=', payload.row).execute()
+    },
+  })
+  const options = { where: () => ({ id: 1 }), version: () => '3' }
+  versionGuard<Tables>({ ...options, table: 'halls', versionColumn: 'revision' })
+  // @ts-expect-error the table has no column 'version'
+  versionGuard<Tables>({ ...options, table: 'halls' })
+  // @ts-expect-error no such table
+  versionGuard<Tables>({ ...options, table: 'rooms' })
+  // @ts-expect-error no such column
+  versionGuard<Tables>({ table: 'seats', where: () => ({ plaze: 1 }), version: () => 1 })
+  // @ts-expect-error no version is a Date
+  versionGuard<Tables>({ table: 'seats', where: () => ({ place: 1 }), version: () => new Date() })
 }

@@ -115,7 +115,21 @@ test('C20 concurrency changes while the consumer runs: fewer handlers begin when
   subject.consumer.concurrency = 1
   await pass(100)
   expect(subject.running.size).toBe(1)
-  expect(() => (subject.consumer.concurrency = 9)).toThrow(/1 to 8/)
+})
+
+test('C20 C18 concurrency cannot rise above prefetch, which is fixed: the error names it, and nothing changes', async () => {
+  const source = new MemorySource()
+  for (let n = 0; n < 40; n += 1) source.send(`m${n}`)
+  const subject = await ConsumerUnderTest.started(source, () => after(100), { concurrency: 2, prefetch: 8 })
+  expect(() => (subject.consumer.concurrency = 9)).toThrow(
+    "the option 'concurrency' must be a whole number from 1 to 8, the option 'prefetch', which is fixed while the consumer runs, not 9",
+  )
+  for (const wrong of [0, 1.5, Number.NaN]) {
+    expect(() => (subject.consumer.concurrency = wrong)).toThrow(/1 to 8/)
+  }
+  expect(subject.consumer.concurrency).toBe(2)
+  await pass(0)
+  expect(subject.running.size).toBe(2)
 })
 
 test('C22 messages of a key run one at a time in the order received; other keys run beside them', async () => {

@@ -11,6 +11,7 @@ import {
   type DatabaseConnection,
   type Dialect,
   type QueryResult,
+  type Transaction,
 } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import {
@@ -20,6 +21,7 @@ import {
   transition,
   updateMerged,
   updateVersioned,
+  versionGuard,
 } from '@txbox/versioning'
 
 interface Shop {
@@ -80,7 +82,9 @@ function driverOn(recorder: Recorder): typeof DummyDriver {
 const where = { id: 'o1' }
 const machine = stateMachine({ open: ['paid'], paid: [] })
 
-const CALLS: Record<string, (tx: Kysely<Shop>) => Promise<unknown>> = {
+const guard = { table: 'orders', where: () => where, version: () => 2 } as const
+
+const CALLS: Record<string, (tx: Transaction<Shop>) => Promise<unknown>> = {
   'update-versioned': (tx) => updateVersioned(tx, 'orders', { where, expected: 1, set: { total: 2 } }),
   'delete-versioned': (tx) => deleteVersioned(tx, 'orders', { where, expected: 1 }),
   'update-merged': (tx) => updateMerged(tx, 'orders', { where, merge: () => ({ total: 2 }) }),
@@ -101,6 +105,12 @@ const CALLS: Record<string, (tx: Kysely<Shop>) => Promise<unknown>> = {
       set: { total: 2 },
       insert: { id: 'o1', status: 'open', total: 2, version: 1 },
     }),
+  'version-guard': (tx) => versionGuard<Shop>(guard)(tx, { id: 'm1', payload: {} }),
+  'version-guard-or-insert': (tx) =>
+    versionGuard<Shop>({
+      ...guard,
+      insert: () => ({ id: 'o1', status: 'open', total: 2, version: 0, changedAt: null }),
+    })(tx, { id: 'm1', payload: {} }),
 }
 
 /**

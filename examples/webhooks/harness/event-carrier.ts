@@ -37,11 +37,15 @@ async function overHttp(why: string): Promise<EventCarrier> {
 
 async function overRabbitmq(url: string): Promise<EventCarrier> {
   const name = `txbox-demo-${randomBytes(4).toString('hex')}`
+  const dead = `${name}-dead`
   const broker = await onBroker(url, async (channel) => {
     await channel.assertExchange(name, 'topic', { autoDelete: true })
+    await channel.assertQueue(dead, { expires: QUEUE_EXPIRES_MS })
     // One consumer at a time, the next one only when all that the last one left unacknowledged is back in its place.
     await channel.assertQueue(name, {
       expires: QUEUE_EXPIRES_MS,
+      deadLetterExchange: '',
+      deadLetterRoutingKey: dead,
       arguments: { 'x-single-active-consumer': true },
     })
     await channel.bindQueue(name, name, '#')
@@ -50,7 +54,10 @@ async function overRabbitmq(url: string): Promise<EventCarrier> {
     description: `${broker} at ${withoutPassword(url)}`,
     settings: { AMQP_URL: url, EXCHANGE: name, QUEUE: name },
     // The exchange goes with the last queue that is bound to it.
-    remove: async () => void (await onBroker(url, (channel) => channel.deleteQueue(name))),
+    remove: async () =>
+      void (await onBroker(url, async (channel) => {
+        for (const queue of [name, dead]) await channel.deleteQueue(queue)
+      })),
   }
 }
 

@@ -51,7 +51,8 @@ export interface ConsumerOptions<P = unknown> {
   /** The maximum number of handlers, or batches, at a time: 1 to 10,000, and 1 to 1000 batches. @default 10 */
   concurrency?: number | undefined
   /**
-   * The maximum number of deliveries in hand, `concurrency` (times `maxSize` of a batch) to 65,535.
+   * The maximum number of deliveries in hand, `concurrency` (times `maxSize` of a batch) to 65,535. Fixed while the
+   * consumer runs, so that `concurrency` can rise to this number and no further.
    *
    * @default twice that; without the factor, where the source has leases
    */

@@ -101,7 +101,8 @@ export interface Consumer<M = InboxMessage> extends AsyncDisposable {
   resume(): void
   /**
    * The maximum number of handlers at a time, 1 to `prefetch`; also while the consumer runs. If the number is reduced,
-   * handlers that run end first. Fixed with `batch`.
+   * handlers that run end first. It cannot rise above the option `prefetch`, which a source may take only when it is opened:
+   * create the consumer with a `prefetch` of the greatest number that you need. Fixed with `batch`.
    *
    * @throws {InvalidOptionError} when set to anything else.
    */

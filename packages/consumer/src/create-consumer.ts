@@ -80,6 +80,10 @@ class StartableConsumer implements Consumer {
     const { batch, prefetch } = this.#settings
     const check = new OptionChecker('consumer', { concurrency })
     if (batch !== undefined) throw check.wrong('concurrency', 'left as it is, with batches')
+    if (concurrency > prefetch) {
+      const most = `a whole number from 1 to ${prefetch}, the option 'prefetch', which is fixed while the consumer runs`
+      throw check.wrong('concurrency', most)
+    }
     this.#run.dispatcher.concurrency = concurrencyOption(check, prefetch)
   }
 

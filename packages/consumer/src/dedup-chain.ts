@@ -46,6 +46,7 @@ export class DedupMarks {
   }
 
   async #end(how: (mark: Mark) => Promise<unknown>): Promise<void> {
+    if (this.#marks.length === 0) return
     this.#heartbeat?.stop()
     await Promise.all(this.#marks.map((mark) => how(mark).catch(this.#failed)))
   }

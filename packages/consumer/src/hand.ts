@@ -123,6 +123,7 @@ export class Hand {
   }
 
   #lose(slot: DeliverySlot): void {
+    slot.call?.deliveryLost()
     if (slot.isSettled || slot.state === 'gone') return
     this.#settings.log.events.emit('lost', slot.about)
     // What runs leaves when its handler has ended, so that nothing of its key runs beside it.

@@ -1,20 +1,25 @@
 import { LONGEST_TIMER_MS } from '@txbox/core/internal'
 import type { DeliverySlot } from './delivery-slot.ts'
 import { HandleTimeoutError } from './errors.ts'
+import { LazyAbort } from './lazy-abort.ts'
 
 /** One call of the handler, with its time limit. */
 export class HandlerCall {
   readonly startedAt = performance.now()
   /** The handler's signal: aborted also when the broker has taken all deliveries of the call back. */
-  readonly #noticed = new AbortController()
+  readonly #noticed = new LazyAbort()
   /** Rolls the transaction back. */
-  readonly #givenUp = new AbortController()
+  readonly #givenUp = new LazyAbort()
   readonly #timer: NodeJS.Timeout | undefined
   readonly #slots: readonly DeliverySlot[]
+  /** Reject what waits for work that cannot be rolled back. */
+  readonly #waiting: ((reason: unknown) => void)[] = []
+  readonly #whenGivenUp: () => void
 
-  constructor(slots: readonly DeliverySlot[], timeoutMs: number) {
+  /** @param whenGivenUp is called when the work no longer counts. */
+  constructor(slots: readonly DeliverySlot[], timeoutMs: number, whenGivenUp: () => void) {
     this.#slots = slots
-    for (const { delivery } of slots) delivery.lost.addEventListener('abort', this.#lost)
+    this.#whenGivenUp = whenGivenUp
     if (timeoutMs > LONGEST_TIMER_MS) return
     this.#timer = setTimeout(() => this.giveUp(timedOut(slots, timeoutMs)), timeoutMs)
   }
@@ -27,37 +32,40 @@ export class HandlerCall {
     return this.#givenUp.signal
   }
 
+  get isGivenUp(): boolean {
+    return this.#givenUp.isAborted
+  }
+
   get durationMs(): number {
     return performance.now() - this.startedAt
   }
 
   giveUp(reason: unknown): void {
+    if (this.isGivenUp) return
     this.#noticed.abort(reason)
     this.#givenUp.abort(reason)
+    this.#whenGivenUp()
+    for (const reject of this.#waiting) reject(reason)
+  }
+
+  /** The broker has taken one of the deliveries back. */
+  deliveryLost(): void {
+    if (this.#slots.every((slot) => slot.isLost)) {
+      this.#noticed.abort(new DOMException('The broker has taken the delivery back.', 'AbortError'))
+    }
   }
 
   /** Waits for work that cannot be rolled back, but no longer than until the call is given up. */
-  async orGivenUp<T>(work: Promise<T>): Promise<T> {
-    const aborted = Promise.withResolvers<never>()
-    const abort = (): void => aborted.reject(this.#givenUp.signal.reason)
-    this.#givenUp.signal.addEventListener('abort', abort, { once: true })
-    if (this.#givenUp.signal.aborted) abort()
-    try {
-      return await Promise.race([work, aborted.promise])
-    } finally {
-      this.#givenUp.signal.removeEventListener('abort', abort)
-    }
+  orGivenUp<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.isGivenUp) reject(this.#givenUp.reason)
+      this.#waiting.push(reject)
+      work.then(resolve, reject)
+    })
   }
 
   end(): void {
     clearTimeout(this.#timer)
-    for (const { delivery } of this.#slots) delivery.lost.removeEventListener('abort', this.#lost)
-  }
-
-  readonly #lost = (): void => {
-    if (this.#slots.every((slot) => slot.isLost)) {
-      this.#noticed.abort(new DOMException('The broker has taken the delivery back.', 'AbortError'))
-    }
   }
 }
 

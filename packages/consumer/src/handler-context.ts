@@ -2,6 +2,7 @@ import type { InboxContext, InboxMessage, KeyExtractor } from '@txbox/core'
 import { idempotencyKey, inboxKey } from '@txbox/core/internal'
 import type { ConsumerContext } from './consumer.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
+import type { HandlerCall } from './handler-call.ts'
 
 /** Makes an inbox's context, which is of this call alone, that of a consumer. */
 export function consumerContext(
@@ -14,18 +15,50 @@ export function consumerContext(
   return Object.assign(context, { signal, deliveries, localRetries, ack })
 }
 
-/** The context of a handler without an inbox. @throws {InvalidMessageError} for a message without a usable key. */
+/** The context of a handler without a transaction. */
+export function handlerContext(
+  slot: DeliverySlot,
+  settings: { readonly name: string; readonly keyOf: KeyExtractor<InboxMessage> },
+  call: HandlerCall,
+  ack: ConsumerContext['ack'],
+): ConsumerContext {
+  const { name, keyOf } = settings
+  const { message, deliveries, localRetries } = slot
+  const key = inboxKey(keyOf(message), name)
+  return {
+    consumer: name,
+    key: key.text,
+    attempt: 1,
+    deliveries,
+    localRetries,
+    ack,
+    // Both are computed lazily, because they are expensive.
+    get signal() {
+      return call.signal
+    },
+    get idempotencyKey() {
+      return idempotencyKey(name, key)
+    },
+  }
+}
+
+/** The context of a handler without an inbox, for {@link consumerContext}. @throws {InvalidMessageError} for a message without a usable key. */
 export function plainContext(
   { message }: DeliverySlot,
   { name, keyOf }: { readonly name: string; readonly keyOf: KeyExtractor<InboxMessage> },
   attempt = 1,
 ): InboxContext {
   const key = inboxKey(keyOf(message), name)
-  const signal = NEVER_ABORTED
-  const context = { consumer: name, key: key.text, attempt, signal }
-  // Computed lazily, because hashing is expensive.
-  const lazy = { enumerable: true, get: () => idempotencyKey(name, key) }
-  return Object.defineProperty(context, 'idempotencyKey', lazy) as InboxContext
+  return {
+    consumer: name,
+    key: key.text,
+    attempt,
+    signal: NEVER_ABORTED,
+    // Computed lazily, because hashing is expensive.
+    get idempotencyKey() {
+      return idempotencyKey(name, key)
+    },
+  }
 }
 
 /** Replaced by the signal of the call. */

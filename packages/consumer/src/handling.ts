@@ -1,3 +1,4 @@
+import { inboxKey } from '@txbox/core/internal'
 import type { HandledOutcome } from './consumer.ts'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import { DedupChain, type DedupMarks } from './dedup-chain.ts'
@@ -5,7 +6,6 @@ import type { DeliverySlot } from './delivery-slot.ts'
 import { isStopped, isUnavailable } from './failure-kind.ts'
 import type { Hand } from './hand.ts'
 import { HandlerCall } from './handler-call.ts'
-import { plainContext } from './handler-context.ts'
 import { InboxWork } from './inbox-work.ts'
 import { PlainWork } from './plain-work.ts'
 import { SettlingWork } from './settling-work.ts'
@@ -106,12 +106,13 @@ export class Handling {
   }
 
   #begin(slots: readonly DeliverySlot[]): HandlerCall {
-    const call = new HandlerCall(slots, this.#settings.handleTimeoutMs)
+    const call = new HandlerCall(slots, this.#settings.handleTimeoutMs, () => {
+      // Where the library hides its connection, work that was given up may still run.
+      for (const slot of slots) this.#hand.pauseHeartbeat(slot, true)
+    })
     for (const slot of slots) {
       slot.state = 'running'
       slot.call = call
-      // Where the library hides its connection, work that was given up may still run.
-      call.givenUp.addEventListener('abort', () => this.#hand.pauseHeartbeat(slot, true), { once: true })
     }
     return call
   }
@@ -131,7 +132,8 @@ export class Handling {
     const { work, name, keyOf, log, source } = this.#settings
     let marks: DedupMarks | undefined
     try {
-      if (work.kind !== 'inbox') plainContext(slot, { name, keyOf })
+      // An inbox finds out by itself.
+      if (work.kind !== 'inbox') inboxKey(keyOf(slot.message), name)
       const failed = (error: unknown): void =>
         log.events.emit('error', { error, source: source.name, message: slot.message })
       const found = await this.#dedup.begin(slot.message, failed)
@@ -145,7 +147,7 @@ export class Handling {
         if (!slot.isLost) slot.isSettled = true
         this.#hand.stopHeartbeat(slot)
       }
-      if (call.givenUp.aborted) throw call.givenUp.reason
+      if (call.isGivenUp) throw call.givenUp.reason
       if (!slot.isLost) return { slot, marks }
       await marks.release()
       return { kind: 'lost' }

@@ -2,7 +2,7 @@ import type { ConsumerContext } from './consumer.ts'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
 import type { HandlerCall } from './handler-call.ts'
-import { consumerContext, plainContext } from './handler-context.ts'
+import { handlerContext } from './handler-context.ts'
 import { outcomeOf, type Work, type WorkResult } from './work.ts'
 
 type Handler = (message: unknown, context: unknown) => unknown
@@ -53,8 +53,12 @@ export class PlainWork implements Work {
       .finally(returned)
   }
 
-  #context(slot: DeliverySlot, call: HandlerCall, ack: ConsumerContext['ack'] | undefined): ConsumerContext {
-    return consumerContext(plainContext(slot, this.#settings), slot, call.signal, ack)
+  #context(
+    slot: DeliverySlot,
+    call: HandlerCall,
+    ack: ConsumerContext['ack'] = () => undefined,
+  ): ConsumerContext {
+    return handlerContext(slot, this.#settings, call, ack)
   }
 }
 

@@ -19,11 +19,12 @@ export class RememberedDeliveries {
   }
 
   of(message: InboxMessage): number {
+    if (this.#deliveries.size === 0) return 0
     return this.#deliveries.get(nameOf(message)) ?? 0
   }
 
   forget(message: InboxMessage): void {
-    this.#deliveries.delete(nameOf(message))
+    if (this.#deliveries.size > 0) this.#deliveries.delete(nameOf(message))
   }
 }
 

@@ -43,6 +43,11 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#lost.signal
   }
 
+  /** The number of the delivery on its channel. */
+  get tag(): number {
+    return this.#raw.fields.deliveryTag
+  }
+
   get raw(): ConsumeMessage {
     return this.#raw
   }

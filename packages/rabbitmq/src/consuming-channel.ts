@@ -20,7 +20,10 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #lifetime: AbortController
   /** Received and not yet handed out; the broker sends no more than the prefetch. */
   readonly #buffer: BrokerDelivery<P>[] = []
+  /** In the order of the delivery tags. */
   readonly #unsettled = new Set<BrokerDelivery<P>>()
+  /** Accepted in this turn of the event loop. */
+  #accepted: BrokerDelivery<P>[] = []
   #consumerTag: string | undefined
   #wake = Promise.withResolvers<void>()
   #failure: unknown
@@ -52,6 +55,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   }
 
   async receive(limit: number, { signal }: { signal: AbortSignal }): Promise<readonly Delivery<P>[]> {
+    if (this.#failure === undefined && !signal.aborted && this.#buffer.length > 0) {
+      return this.#buffer.splice(0, limit)
+    }
     const wake = (): void => this.#wake.resolve()
     signal.addEventListener('abort', wake)
     try {
@@ -82,6 +88,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   async #giveBackAll(): Promise<void> {
     try {
       if (this.#consumerTag !== undefined) await this.#channel.cancel(this.#consumerTag)
+      this.#acknowledge()
       // Not counted, as far as the broker tells nack from reject.
       if (this.#unsettled.size > 0) this.#channel.nackAll(true)
       this.#lose(new BrokerUnavailableError(`The consumer of ${this.#name} disconnects.`))
@@ -107,7 +114,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   async #settle(delivery: BrokerDelivery<P>, how: Settlement): Promise<void> {
     this.#unsettled.delete(delivery)
     try {
-      if (how === 'ack') this.#channel.ack(delivery.raw)
+      if (how === 'ack') this.#accepted.push(delivery)
       else if (how === 'requeue-uncounted') this.#channel.nack(delivery.raw, false, true)
       else this.#channel.reject(delivery.raw, how === 'requeue')
     } catch (error) {
@@ -128,7 +135,11 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       setImmediate(() => {
         this.#answer = undefined
         // The client throws on a channel that has ended.
-        void (async () => this.#channel.prefetch(this.#prefetch))().then(() => resolve(), reject)
+        const answer = async (): Promise<unknown> => {
+          this.#acknowledge()
+          return this.#channel.prefetch(this.#prefetch)
+        }
+        answer().then(() => resolve(), reject)
       })
     })
     try {
@@ -138,6 +149,23 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       // The broker may not have received the settlement.
       delivery.lose(this.#failure)
     }
+  }
+
+  /**
+   * Sends the acknowledgements of this turn. Each is a write to the socket, so that one stands for all deliveries up to it,
+   * as far as none of them is unsettled.
+   */
+  #acknowledge(): void {
+    const accepted = this.#accepted
+    this.#accepted = []
+    const [oldest] = this.#unsettled
+    const bound = oldest?.tag ?? Infinity
+    let last: BrokerDelivery<P> | undefined
+    for (const delivery of accepted) {
+      if (delivery.tag > bound) this.#channel.ack(delivery.raw)
+      else if (last === undefined || delivery.tag > last.tag) last = delivery
+    }
+    if (last !== undefined) this.#channel.ack(last.raw, true)
   }
 
   #end(cause: unknown): void {

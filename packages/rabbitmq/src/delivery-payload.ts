@@ -44,6 +44,14 @@ export function deliveryPayload(
   }
 }
 
+/** Creating a decoder costs more than decoding a small body, and nearly all bodies are in UTF-8. */
+const UTF_8 = [true, false].map((ignoreBOM) => new TextDecoder('utf-8', { fatal: true, ignoreBOM }))
+
+function decoderOf(charset: string, { ignoreBOM }: { ignoreBOM: boolean }): (typeof UTF_8)[number] {
+  const known = charset === 'utf-8' ? UTF_8.find((decoder) => decoder.ignoreBOM === ignoreBOM) : undefined
+  return known ?? new TextDecoder(charset, { fatal: true, ignoreBOM })
+}
+
 function decoded(
   id: string,
   content: Uint8Array,
@@ -53,7 +61,7 @@ function decoded(
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1] ?? 'utf-8'
   try {
     // A byte order mark is part of a text, but not of JSON, where it may be skipped.
-    return new TextDecoder(charset, { fatal: true, ...options }).decode(content)
+    return decoderOf(charset, options).decode(content)
   } catch (error) {
     throw new InvalidMessageError(
       `Message ${oneLine(id)} has a body that is not text in ${oneLine(charset, 40)}, although its content type is '${oneLine(contentType)}'. Make the ` +

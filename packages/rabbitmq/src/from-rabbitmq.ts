@@ -77,11 +77,11 @@ function checked(delivery: RabbitmqDelivery): RabbitmqDelivery {
 
 function textHeaders(headers: unknown): Record<string, string> {
   if (typeof headers !== 'object' || headers === null) return {}
-  return Object.fromEntries(
-    Object.entries(headers)
-      .filter(([, value]) => ['string', 'number', 'bigint', 'boolean'].includes(typeof value))
-      .map(([name, value]) => [name, String(value)]),
-  )
+  const texts: [string, string][] = []
+  for (const [name, value] of Object.entries(headers)) {
+    if (['string', 'number', 'bigint', 'boolean'].includes(typeof value)) texts.push([name, String(value)])
+  }
+  return Object.fromEntries(texts)
 }
 
 function textOf(value: unknown): string | undefined {

@@ -7,6 +7,7 @@ import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
 import type { AnyKysely, NewRow, RowKey, SetOf, TableOf, TimeColumn } from './table-options.ts'
 import { timeStatements } from './time-statements.ts'
+import { checkedInsert } from './upsert.ts'
 import { checkedSet } from './version-option.ts'
 
 type Outcome = { status: 'applied' | 'stale' }
@@ -172,18 +173,4 @@ function ahead(row: KeyedRow, at: Instant): InvalidMessageError {
     `${row.doing}: the time of the change, ${at.iso}, is ahead of the database's clock by more than 'maxAheadMs'. Nothing was ` +
       "written. Correct the sender's clock.",
   )
-}
-
-/** Checks that the new row has the key of `where`; otherwise later calls would never find the inserted row. */
-function checkedInsert(row: KeyedRow, insert: object): Readonly<Record<string, unknown>> {
-  for (const [column, value] of Object.entries(row.key)) {
-    const given: unknown = Reflect.get(insert, column)
-    // The value of an expression is unknown here.
-    if (given === undefined || typeof given !== typeof value || typeof given === 'object' || given === value)
-      continue
-    throw new InvalidOptionError(
-      `${row.doing}: 'insert' and 'where' have different values for '${column}'. Nothing was written. Remove '${column}' from 'insert'.`,
-    )
-  }
-  return insert as Readonly<Record<string, unknown>>
 }

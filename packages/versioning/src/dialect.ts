@@ -11,6 +11,8 @@ export interface Dialect {
   textOf(value: RawBuilder<unknown>): RawBuilder<string>
   /** A version as a value that the server compares exactly. */
   version(version: bigint): unknown
+  /** Whether a column of an integer type is below a version, compared exactly. */
+  isBelow(column: RawBuilder<unknown>, version: bigint): RawBuilder<SqlBool>
   instant(instant: Instant): RawBuilder<unknown>
   /** The server's clock at the time of the statement, plus a duration. */
   clockPlus(ms: number): RawBuilder<unknown>

@@ -26,6 +26,7 @@ export type {
   VersionBufferOutcome,
   VersionedMessage,
 } from './version-buffer.ts'
+export { versionGuard, type VersionGuardOptions } from './version-guard.ts'
 export type { SameKind, Version } from './version.ts'
 export {
   DatabaseAccessError,
@@ -42,4 +43,4 @@ export {
   hours,
   isTxboxError,
 } from '@txbox/core'
-export type { ConnectedDatabase, Database } from '@txbox/core'
+export type { ConnectedDatabase, Database, InboxMessage } from '@txbox/core'

@@ -6,6 +6,8 @@ export const mysqlStatements = {
   textOf: (value: RawBuilder<unknown>) => sql<string>`cast(${value} as char)`,
   // According to the manual, text and a BIGINT are compared as floating-point numbers, which is not exact.
   version: (version: bigint) => sql`cast(${String(version)} as decimal(20))`,
+  isBelow: (column: RawBuilder<unknown>, version: bigint) =>
+    sql<SqlBool>`${column} < cast(${String(version)} as decimal(20))`,
   instant: ({ utc }: Instant) => sql`cast(${utc} as datetime(6))`,
   clockPlus: (ms: number) => sql`utc_timestamp(6) + interval ${Math.round(ms * 1000)} microsecond`,
   rounds: (table: string, column: string, instant: Instant) => rounds(sql.ref(`${table}.${column}`), instant),

@@ -1,9 +1,12 @@
-import { sql, type RawBuilder } from 'kysely'
+import { sql, type RawBuilder, type SqlBool } from 'kysely'
 import type { Instant } from './instant.ts'
 
 /** The SQL text of PostgreSQL in the statements that Kysely builds on the user's tables. */
 export const postgresStatements = {
   textOf: (value: RawBuilder<unknown>) => sql<string>`cast(${value} as text)`,
+  // A column of text has no such operator: '10' would be below '9'.
+  isBelow: (column: RawBuilder<unknown>, version: bigint) =>
+    sql<SqlBool>`${column} < cast(${String(version)} as numeric)`,
   instant: ({ iso }: Instant) => sql`cast(${iso} as timestamptz)`,
   clockPlus: (ms: number) =>
     sql`pg_catalog.clock_timestamp() + cast(${ms} as double precision) * interval '1 millisecond'`,
