@@ -8,7 +8,7 @@ import { rowsIn, type DrainVariant } from './relay-drains.ts'
 import { transaction } from './transaction.ts'
 import { anyAccount } from './workspace.ts'
 
-/** The handlers at a time, each with a connection. */
+/** The number of concurrent handlers, each with its own connection. */
 export const HANDLERS = 10
 const PREFETCH = 100
 const BATCH = 100
@@ -62,7 +62,7 @@ export async function workerByHand(
   }
 }
 
-/** How a consumer takes the messages of the queue: the effect and the settlement in one transaction, or no transaction. */
+/** How a consumer handles messages: effect and settlement in one transaction, or without a transaction. */
 export type QueueMode = 'once' | 'batches' | 'at-least-once'
 
 /** A consumer of the stored queue, in one process. */
@@ -133,7 +133,7 @@ function consumerOf(
     database,
     batch: { maxSize: BATCH },
     handler: async (tx, batch) => {
-      // In one order, so that batches do not deadlock.
+      // All batches use the same order, so that they do not deadlock.
       for (const account of batch.map(anyAccount).toSorted((a, b) => a - b)) await work(tx, account)
     },
   })
