@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, inject, test } from 'vitest'
 import { DeliveryLog } from '../support/delivery-log.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { disconnected, Program } from '../support/program.ts'
@@ -15,7 +15,7 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const KEYS = ['a', 'b', 'c', 'd', 'e']
 const SEED = 1
-const KILLS = 14
+const KILLS = inject('tier') === 'all' ? 14 : 7
 /** The programs work until the last kill, and are then killed. */
 const TRANSACTIONS = Number.MAX_SAFE_INTEGER
 
