@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import os from 'node:os'
 
-/** What runs the client, as pairs to be printed. @param libraries npm packages that take part. */
+/** The machine of the client, as pairs to print. @param libraries the npm packages that are measured. */
 export function aboutMachine(libraries: readonly string[]): readonly (readonly [string, string])[] {
   return [
     ['node', [process.version, ...libraries.map((name) => `${name} ${versionOf(name)}`)].join(', ')],
@@ -13,14 +13,14 @@ export function aboutMachine(libraries: readonly string[]): readonly (readonly [
   ]
 }
 
-/** From the file, because not every package exports its package.json. */
+/** Reads the file, because not every package exports its package.json. */
 function versionOf(name: string): string {
   for (const up of ['.', '..']) {
     try {
       const file = new URL(`${up}/package.json`, import.meta.resolve(name))
       return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
     } catch {
-      // Its entry is a folder further down.
+      // The entry of the package is one folder deeper.
     }
   }
   return 'of an unknown version'

@@ -25,9 +25,9 @@ export interface BenchOptions {
   readonly database: DatabaseName
   readonly suites: readonly SuiteName[]
   readonly rounds: number
-  /** How long each variant is measured in each round, where the work is endless. */
+  /** Seconds for which each variant is measured in each round, where the work is endless. */
   readonly secondsPerRound: number
-  /** Also what takes many minutes. */
+  /** Runs also the suites that take many minutes. */
   readonly full: boolean
 }
 
@@ -44,7 +44,7 @@ export const USAGE = `npm run bench -- [${SUITE_NAMES.join('|')} …] [--databas
                 mysql://root@127.0.0.1:3306)
   RABBITMQ_URL  the RabbitMQ that the relay publishes to (default amqp://guest:guest@127.0.0.1:5672)`
 
-/** @throws {TypeError} for an argument that there is not, or one out of its bounds. */
+/** @throws {TypeError} for an unknown argument, or a value out of bounds. */
 export function parseArguments(args: readonly string[]): BenchOptions | 'help' {
   const { values, positionals } = parseArgs({
     args: [...args],

@@ -11,7 +11,7 @@ const SERVERS: Readonly<Record<DatabaseName, () => Promise<BenchServer>>> = {
   mariadb: () => mysqlServer('mariadb'),
 }
 
-// Not awaited here: on Ctrl-C it fails, and that must not end the process before the signal's listener does.
+// The promise is not awaited here: it rejects on Ctrl-C, and only the signal's listener may end the process.
 main(process.argv.slice(2)).then(
   (code) => (process.exitCode = code),
   (error: unknown) => {
@@ -65,7 +65,7 @@ async function measureServer(server: BenchServer, options: BenchOptions): Promis
 
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const
 
-/** Ctrl-C leaves no database behind. A second one ends at once. */
+/** Ctrl-C drops the databases first. A second Ctrl-C ends the process at once. */
 function disposeOnSignal(server: BenchServer): () => void {
   const signals = Object.keys(EXIT_CODES) as (keyof typeof EXIT_CODES)[]
   const onSignal = (signal: NodeJS.Signals): void => {

@@ -6,10 +6,10 @@ import { whole } from './report/table.ts'
 import type { Target } from './report/target.ts'
 import type { Suite } from './suite.ts'
 
-/** How much is going on while it is measured. */
+/** The load during a measurement. */
 export interface Load {
   readonly clients: number
-  /** Claims that are in the inbox already. */
+  /** The number of claims that the inbox contains before the measurement. */
   readonly oldClaims: number
 }
 
@@ -17,15 +17,15 @@ export interface Load {
 export interface Prepared<N extends string> {
   readonly variants: readonly (Variant & { readonly name: N })[]
   /**
-   * A variant that skipped a part of its work would look fast: after the rounds its tables must show all of it.
+   * Checks that the tables contain all work of the rounds: a variant that skipped a part of its work would look fast.
    *
-   * @throws {Error} when they do not.
+   * @throws {Error} when a part of the work is missing.
    */
   assertWorkDone(name: N, transactions: number): Promise<void>
   close(): Promise<void>
 }
 
-/** A suite that counts transactions a second: what differs between databases. */
+/** The part of a suite of transaction rates that differs between databases. */
 export interface RatesSuite<N extends string> {
   readonly shown: Readonly<Record<N, Shown<N>>>
   readonly targets: readonly RateTarget<N>[]
@@ -36,25 +36,25 @@ interface RateTarget<N extends string> {
   readonly what: string
   readonly ours: N
   readonly other: N
-  /** Ours costs at most this many times as much as the other, or has at least this share of its rate. */
+  /** txbox costs at most this many times as much as the other variant, or has at least this share of its rate. */
   readonly bound: { readonly atMost: number } | { readonly atLeast: number }
 }
 
-/** The inbox against the same claim by hand, and against no inbox at all. */
+/** Compares the inbox with the same claim by hand, and with no inbox. */
 export function inboxSuite<N extends string>(suite: RatesSuite<N | 'bare'>): Suite {
   return ratesSuite('inbox', suite, (load) => {
     return `one update of one row in a transaction, ${clientsOf(load)}, ${whole(load.oldClaims)} old claims`
   })
 }
 
-/** `outbox.publish` against an INSERT by hand, and against no message at all. */
+/** Compares `outbox.publish` with an INSERT by hand, and with no message. */
 export function publishSuite<N extends string>(suite: RatesSuite<N | 'bare'>): Suite {
   return ratesSuite('publish', suite, (load) => {
     return `one update of one row and one message of 500 bytes in a transaction, ${clientsOf(load)}`
   })
 }
 
-/** `outbox.publish` with deduplication, into a table of many remembered ids against a table of few. */
+/** Compares `outbox.publish` with deduplication on a table of many remembered ids and on a table of few. */
 export function deduplicationSuite<N extends string>(suite: RatesSuite<N | 'bare'>): Suite {
   return ratesSuite('deduplication', suite, (load) => {
     return `the same with deduplication, ${clientsOf(load)}, ${whole(load.oldClaims)} old ids where there are many`
@@ -83,7 +83,7 @@ function ratesSuite<N extends string>(
   }
 }
 
-/** The first is the one that targets are for. */
+/** The first load is the one that has targets. */
 function loadsOf(name: SuiteName, { full }: BenchOptions): readonly [Load, ...Load[]] {
   if (name === 'deduplication') return [{ clients: 1, oldClaims: full ? 10_000_000 : 1_000_000 }]
   const first = { clients: 1, oldClaims: 0 }

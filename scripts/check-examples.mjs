@@ -1,5 +1,5 @@
-// Runs each program of examples/ on real servers, in a database of its own, and compares what it prints with the comment at
-// its end. A server that is not there is named at the end; with CI=true that is a failure.
+// Runs each program of examples/ on real servers, in its own database, and compares its output with the comment at its
+// end. A missing server is named at the end; with CI=true it is a failure.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
@@ -16,7 +16,7 @@ const LONGEST_MS = 30_000
 const folder = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'examples')
 const found = new Map()
 
-/** The server of a kind, looked for once. */
+/** The server of a kind, which is searched for once. */
 async function serverOf(kind, server) {
   if (!found.has(kind)) found.set(kind, await findServer(server))
   return found.get(kind)
@@ -34,7 +34,7 @@ async function run(file, env) {
   return { code, stdout, stderr }
 }
 
-/** @returns why the example could not be run, or nothing. */
+/** @returns the reason why the example could not run, or `undefined`. */
 async function check(file) {
   const source = readFileSync(path.join(folder, file), 'utf8')
   const [, comment] = source.split('\n// prints:\n')

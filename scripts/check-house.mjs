@@ -1,5 +1,5 @@
-// The rules of the house that no linter knows: who may import whom, no imports in circles, names of files, SQL in statement
-// files, and generated files up to date.
+// The house rules that no linter checks: allowed imports, no circular imports, names of files, SQL only in statement
+// files, and generated files that are up to date.
 // core imports nothing; features import core; databases import core and sql; brokers import core; the command imports
 // features and databases, and no driver; txbox and cli are the two ways to install all of it.
 import { readFileSync, readdirSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { wrongWords } from './wrong-words.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** The public entry, and what the packages of txbox share. */
+/** The public entry, and the entries that only packages of txbox import. */
 const CORE = ['@txbox/core', '@txbox/core/internal']
 
 const MAY_IMPORT = {
@@ -28,16 +28,16 @@ const MAY_IMPORT = {
   mysql: ['node:', ...CORE, '@txbox/sql'],
   rabbitmq: ['node:', ...CORE, 'amqplib'],
   redis: ['node:', ...CORE],
-  // Drivers are handed to the command: it may know their types and nothing else.
+  // The caller passes the drivers to the command, which may only import their types.
   command: ['node:', '@txbox/', 'cli-progress', 'cli-table3', 'commander', 'type mysql2', 'type pg'],
   cli: ['@txbox/command', '@txbox/rabbitmq', 'mysql2', 'pg'],
   txbox: ['node:', '@txbox/'],
 }
-/** These say nothing about what is inside. */
+/** Names that say nothing about the content of a file. */
 const VAGUE = /^(utils?|common|helpers?|types?|misc|shared)\.ts$/
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*(\.gen)?\.ts$/
 
-/** These look at the version of Node.js before they import what an old one cannot read, and load drivers on demand. */
+/** Files that check the version of Node.js before they import modules that an old one cannot parse, or load drivers on demand. */
 const IMPORTS_LATE = new Set([
   'packages/cli/src/main.ts',
   'packages/command/src/start-txbox.ts',
@@ -56,7 +56,7 @@ function isAllowed(allowed, specifier, onlyType) {
   )
 }
 
-/** SQL may stand in statement files, in the migrations, and where statements of users are recognized but none is sent. */
+/** SQL is allowed in statement files, in migrations, and in code that recognizes statements of users and sends none. */
 const MAY_HOLD_SQL = /(?:-statements|migrations\.gen|sql\/src\/statement-effect)\.ts$/
 
 /** The name of a member by which an object of a library is recognized, such as `commit`. */
@@ -86,7 +86,7 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
     for (const [, kind, specifier] of source.matchAll(
       /(?:^|\n)\s*(?:import|export)\b( type\b)?[^'"\n]*(?:\{[^}]*\}[^'"\n]*)?from\s+['"]([^'"]+)['"]/g,
     )) {
-      // Imports of types alone are erased. Core has no circle of types either: everything else rests on it.
+      // Type-only imports are erased. In core they must not be circular either, because all packages depend on core.
       if (specifier.startsWith('.') && (kind === undefined || name === 'core')) {
         const imported = path.posix.join(path.posix.dirname(where), specifier)
         imports.set(where, [...(imports.get(where) ?? []), imported])
@@ -100,7 +100,7 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
     }
   }
 }
-/** Programs that see everything, but are named as the packages' files are. */
+/** Programs that may import everything, but whose files follow the naming rules of the packages. */
 for (const folder of ['bench', 'chaos']) {
   for (const file of readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })) {
     const base = path.basename(file)
@@ -109,7 +109,7 @@ for (const folder of ['bench', 'chaos']) {
   }
 }
 
-/** Files whose imports, and theirs in turn, are known to lead in no circle. */
+/** Files whose direct and indirect imports are known to have no cycle. */
 const straight = new Set()
 for (const file of imports.keys()) follow(file, [])
 

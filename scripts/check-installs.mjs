@@ -1,7 +1,7 @@
-// Does `npm install txbox pg` give a user all that the README says? Installs the packed packages into empty projects
-// with each package manager, checks the types of test/installed under two versions of TypeScript without skipLibCheck,
-// runs the programs against PostgreSQL, and calls the command: with the project's driver, and with one that is not
-// there.
+// Checks that `npm install txbox pg` gives a user everything that the README promises. Installs the packed packages into
+// empty projects with each package manager, checks the types of test/installed under two versions of TypeScript without
+// skipLibCheck, runs the programs against PostgreSQL, and calls the command: with the project's driver, and with a driver
+// that is not installed.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -42,7 +42,7 @@ const SECOND = [
 
 const LONG_NAMES = ['inbox', 'outbox', 'relay', 'gc', 'postgres', 'cli'].map((name) => `@txbox/${name}`)
 
-/** Each package manager in the version that is checked; `npx` brings them, apart from npm itself. */
+/** Each package manager, in the version that is checked. `npx` installs all of them but npm. */
 const MANAGERS = [
   { name: 'npm', command: ['npm'], add: ['install', '--no-audit', '--no-fund'] },
   {
@@ -68,7 +68,7 @@ const MANAGERS = [
   { name: 'bun', command: ['npx', '--yes', 'bun@1.4.5'], add: ['add'] },
 ]
 
-/** What the command answers when the project lacks what an address asks for. */
+/** The error messages of the command when the project lacks the driver of an address. */
 const WITHOUT_DRIVER = [
   {
     args: ['status', '--database', 'mysql://root@127.0.0.1/none'],
@@ -114,12 +114,12 @@ function expect(found, wanted, what) {
   if (found !== wanted) throw new Error(`${what}: expected\n  ${wanted}\nfound\n  ${found}`)
 }
 
-/** npm and pnpm keep what they download by its content; yarn and bun go by name and version, so they start empty. */
+/** The caches of npm and pnpm use hashes of the content; those of yarn and bun use name and version, so they start empty. */
 function environmentOf(manager, folder, registry, database) {
   const { CI: _, NODE_OPTIONS: __, NODE_PATH: ___, ...inherited } = process.env
   return {
     ...inherited,
-    // The program of Node.js itself: the starter that pnpm writes leads to the packages of this workspace by NODE_PATH.
+    // The program of Node.js itself: pnpm's wrapper would set NODE_PATH, which leads to the packages of this workspace.
     PATH: `${path.dirname(process.execPath)}${path.delimiter}${process.env.PATH}`,
     DATABASE_URL: database,
     npm_config_registry: registry,
@@ -131,13 +131,13 @@ function environmentOf(manager, folder, registry, database) {
     YARN_GLOBAL_FOLDER: path.join(folder, 'yarn'),
     YARN_ENABLE_TELEMETRY: '0',
     YARN_ENABLE_IMMUTABLE_INSTALLS: 'false',
-    // Packages that were packed a moment ago have no age.
+    // The packages were packed a moment ago, so a minimum age would refuse them.
     YARN_NPM_MINIMAL_AGE_GATE: '0',
     ...manager.env,
   }
 }
 
-/** The version of a package manager, or why this machine has none. */
+/** The version of a package manager, or the reason why it cannot run on this machine. */
 async function versionOf({ command }, folder) {
   const { code, stdout, stderr } = await run([...command, '--version'], folder, process.env)
   if (code === 0) return { version: stdout.trim() }
@@ -169,7 +169,7 @@ function emptyProject(folder, name) {
 
 async function checkManager(manager, folder, registry, database) {
   const project = emptyProject(folder, manager.name.replace(' ', '-'))
-  // Without a file of its own, yarn takes the project for a part of the nearest one above.
+  // Without its own lock file, yarn treats the project as a part of the nearest project above.
   if (manager.name.startsWith('yarn')) writeFileSync(path.join(project, 'yarn.lock'), '')
   const env = environmentOf(manager, folder, registry, database)
   const pnp = manager.pnp === true
@@ -192,7 +192,7 @@ async function checkManager(manager, folder, registry, database) {
   expect(healthy, true, 'txbox doctor')
   for (const { args, answer } of WITHOUT_DRIVER) {
     const { code, stdout, stderr } = await run([...txbox, ...args], project, env)
-    // npx, which runs yarn here, may warn of settings of this machine.
+    // npx, which runs yarn here, may warn about settings of this machine.
     const said = stderr.replaceAll(/^npm warn .*\n/gm, '')
     expect(
       `${code} ${stdout}${said}`,
@@ -211,8 +211,8 @@ async function checkManager(manager, folder, registry, database) {
 }
 
 /**
- * The packages one by one, and the command that brings its own drivers: projects that began with these packages need
- * not change.
+ * Installs the packages one by one, and the command that depends on its own drivers: projects that use these packages
+ * need not change.
  */
 async function checkLongNames(manager, folder, registry, database) {
   const project = emptyProject(folder, 'long-names')

@@ -1,6 +1,6 @@
-// Would a user's installation of each package work? publint reads what would be published, attw resolves its types in
-// every way that TypeScript knows. And does each package say on npm where it comes from: one version, one repository, the
-// licence, and a README whose links work outside the repository?
+// Checks that each package would work after its installation: publint reads the files that would be published, and attw
+// resolves the types in every way that TypeScript supports. Checks also what npm shows of each package: one version, one
+// repository, the license, and a README whose links work outside the repository.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -68,7 +68,7 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
   checkManifest(name, folder)
   checkFiles(name, folder)
   run(folder, 'publint', '--strict', '--pack', 'npm')
-  // The command line has nothing to import.
+  // The package of the command has no exports.
   if (name !== 'cli') run(folder, 'attw', '--pack', '.', '--profile', 'esm-only', '--no-emoji', '--no-color')
 }
 for (const problem of problems) console.error(problem)

@@ -1,7 +1,7 @@
-// Do the programs of the README and of docs run as they are pasted? Installs the packages as they would be published
+// Checks that the programs of the README and of docs run as pasted. Installs the packages as they would be published
 // into an empty folder, by the install lines of the pages, saves each program under the name in its first line, compiles
-// all of them, runs them against PostgreSQL and RabbitMQ, and looks at what they print and at what they leave behind. The
-// pages of the libraries have a folder of their own, and run on MySQL and MariaDB, too: see library-pages.mjs.
+// all of them, runs them against PostgreSQL and RabbitMQ, and checks their output and the rows that they leave. The
+// pages of the libraries have their own folder, and run on MySQL and MariaDB, too: see library-pages.mjs.
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -20,11 +20,11 @@ import { rabbitmqServer } from '../test/support/servers/rabbitmq-server.ts'
 import { findServer } from '../test/support/servers/server.ts'
 
 const PAGES = ['README.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md', 'docs/deduplication.md']
-/** Pages whose blocks are one program, each with what its `console.log` prints in a comment behind. */
+/** Pages whose blocks form one program. A comment behind each `console.log` contains the expected output. */
 const GUIDES = ['docs/inbox.md', 'docs/queue.md']
 /** Where the programs of the README listen. */
 const PORTS = [8710, 8711]
-/** How long to wait for what a program has to print or do. */
+/** The maximum time for the expected output or effect of a program. */
 const DEADLINE_MS = 30_000
 
 async function waitUntil(condition, running, what) {
@@ -73,7 +73,7 @@ function save(project, pages) {
   return files.map(({ file }) => file)
 }
 
-/** The declarations of Drizzle and PGlite do not check by themselves; check-installs.mjs goes without skipLibCheck. */
+/** The declarations of Drizzle and PGlite contain type errors; check-installs.mjs does without skipLibCheck. */
 const COMPILER = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2023', '--module', 'nodenext']
 const NODE_RUNS_IT = [
   '--allowImportingTsExtensions',
@@ -83,7 +83,7 @@ const NODE_RUNS_IT = [
   'node',
 ]
 
-/** The block that starts the whole system, as it is; then what the reader was told to expect. */
+/** Runs the block that starts the whole system, and checks the result that the page promises. */
 async function runSystem(project, env, blocks, sql) {
   const block = blocks.find(({ language, code }) => language === 'sh' && code.includes('node shop.ts'))
   const system = start('bash', ['-ec', `${block.code}\necho THE END\nwait`], project, env)
@@ -148,7 +148,7 @@ async function runRabbitmq(project, env, sql) {
   if (claims !== 3) throw new Error(`The consumer 'billing' has ${claims} claims instead of 3.`)
 }
 
-/** Runs the blocks of a page one below the other, on a database of their own. */
+/** Runs the blocks of a page as one program, on its own database. */
 async function runGuide(project, page, env) {
   const blocks = blocksOf(page).filter(({ language }) => language === 'ts')
   const [{ file }] = blocks
@@ -179,7 +179,7 @@ async function main() {
   undo.push(async () => search.found.stop?.())
   const database = await createDatabase(search.found.url)
   undo.push(() => database.drop())
-  // Node.js itself: the starter that pnpm writes would lead the command to the packages of this workspace by NODE_PATH.
+  // The program of Node.js itself: pnpm's wrapper would set NODE_PATH, which leads to the packages of this workspace.
   const { NODE_PATH: _, ...inherited } = process.env
   const PATH = `${path.dirname(process.execPath)}${path.delimiter}${process.env.PATH}`
   const env = { ...inherited, PATH, DATABASE_URL: database.url }
@@ -230,7 +230,7 @@ async function main() {
   await runLibraryPages(libraries, env)
 }
 
-/** Every program that `main` runs, or that one of those imports. */
+/** The programs that `main` runs, and the programs that they import. */
 const RUN = new Set(
   'once database setup shop relay billing batch billing.test publish-to-rabbitmq consume-from-rabbitmq send-once'
     .split(' ')

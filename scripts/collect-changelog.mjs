@@ -1,6 +1,6 @@
-// After `changeset version`, each package has a changelog of its own, and most say the same. This copies what is new into one
-// section of CHANGELOG.md: each change once, with the packages that it names, and the revision of the tables. It also gives
-// the workspace the version of its packages.
+// After `changeset version`, each package has its own changelog, and most contain the same changes. This script copies the
+// new changes into one section of CHANGELOG.md: each change once, with its packages, and the revision of the tables. It
+// also gives the workspace the version of its packages.
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import path from 'node:path'

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
 
-/** A short run takes some 40,000 cases. */
+/** A short run has some 40,000 cases. */
 const LONG_FACTOR = 26
 
 const HELP = `npm run fuzz -- [options] [test files]

@@ -1,5 +1,5 @@
 // Writes the SQL files of migrations/<database> into the package of that database, so that the published package
-// carries them. `--check` only says whether that has been done.
+// contains them. `--check` only reports whether the package is up to date.
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import path from 'node:path'

@@ -1,6 +1,6 @@
-// Do the programs of the pages of the libraries run as they are pasted? Installs all libraries once, by the install lines
-// of the pages, compiles each program, runs it against a server with a database of its own, and looks at what it prints
-// and at what it leaves in the database.
+// Checks that the programs on the pages of the libraries run as pasted. Installs all libraries once, by the install lines
+// of the pages, compiles each program, runs it against a server with its own database, and checks its output and the rows
+// that it leaves in the database.
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createConnection } from 'mysql2/promise'
@@ -18,12 +18,12 @@ const OTHER_PAGES = new Set(['libraries', 'pglite', 'rabbitmq', 'runtimes'])
 const ENGINES = { mysql2: 'mysql', mariadb: 'mariadb' }
 /** Two programs at a time keep two cores busy. */
 const LANES = 2
-/** All libraries, from an empty cache. */
+/** The maximum time for installing all libraries with an empty cache. */
 const LONGEST_INSTALL_MS = 300_000
-/** As in check-installs.mjs. npx brings it. */
+/** The version of check-installs.mjs, which npx installs. */
 const BUN = ['npx', '--yes', 'bun@1.4.5']
 
-/** The declarations of some libraries do not check by themselves. */
+/** The declarations of some libraries contain type errors. */
 const COMPILER = [
   '--strict',
   '--skipLibCheck',
@@ -40,10 +40,10 @@ const NODE_RUNS_IT = [
   '--erasableSyntaxOnly',
   '--verbatimModuleSyntax',
 ]
-/** As the projects of NestJS are set up. */
+/** The compiler options of a NestJS project. */
 const NEST = ['--experimentalDecorators', '--emitDecoratorMetadata', '--outDir', 'dist']
 
-/** Prisma's schema engine, which would be downloaded, takes no part: any program that exists will do. */
+/** Prisma's schema engine, which would be downloaded, is not used: any existing program serves. */
 const PRISMA = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
 
 const pages = readdirSync(path.join(path.dirname(import.meta.dirname), FOLDER))
@@ -51,7 +51,7 @@ const pages = readdirSync(path.join(path.dirname(import.meta.dirname), FOLDER))
   .filter((name) => !OTHER_PAGES.has(name))
   .map((name) => ({ name, program: `with-${name}.ts`, blocks: blocksOf(`${FOLDER}/${name}.md`) }))
 
-/** Installs what the install lines of all pages name, by one command. */
+/** Installs the packages of the install lines of all pages, by one command. */
 export async function installLibraries(project) {
   const names = pages
     .flatMap(({ blocks }) => blocks)
@@ -65,7 +65,7 @@ export async function installLibraries(project) {
   await run('npm', ['init', '-y'], project, process.env)
   await run('npm', ['pkg', 'set', 'type=module'], project, process.env)
   const install = ['install', '--ignore-scripts', ...new Set(names)]
-  // `npm run --silent` would silence the errors of this one, too.
+  // `npm run --silent` would hide the errors of this command, too.
   const env = { ...process.env, npm_config_loglevel: 'error' }
   await run('npm', install, project, env, LONGEST_INSTALL_MS)
   say(`npm install of ${new Set(names).size} packages`)
@@ -96,7 +96,7 @@ export async function runLibraryPages(project, env) {
   await inLanes(pages.map((page) => () => runPage(page, project, env, servers)))
 }
 
-/** Each page has a folder of its own, which finds the libraries in the folder above. */
+/** Each page has its own folder, whose programs find the libraries in the folder above. */
 function save(project, { name, program, blocks }) {
   mkdirSync(path.join(project, name))
   for (const { language, code, file } of blocks) {
@@ -108,7 +108,7 @@ function save(project, { name, program, blocks }) {
   if (blocks.every(({ file }) => file !== program)) throw new Error(`${FOLDER}/${name}.md has no ${program}.`)
 }
 
-/** After a failure no further task is begun. */
+/** After a failure no further task starts. */
 async function inLanes(tasks) {
   const left = [...tasks]
   const lane = async () => {
@@ -136,7 +136,7 @@ async function runPage(page, project, env, servers) {
   say(page.program)
 }
 
-/** Runs the program, which says in a comment what each `console.log` prints. */
+/** Runs the program, whose comments contain the expected output of each `console.log`. */
 async function runProgram({ name, program, blocks }, folder, env) {
   const compiled = name === 'nestjs' ? `dist/${program.replace('.ts', '.js')}` : program
   const [command, ...args] = name === 'bun-sql' ? [...BUN, program] : [process.execPath, compiled]

@@ -1,5 +1,5 @@
-// A package registry on this machine that has our packages as they would be published, so that they can be installed before
-// they are. Every other package comes from the registry that npm is set up with.
+// A local package registry that serves the packages of this workspace as they would be published. All other packages come
+// from the registry that npm is configured with.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, readdirSync } from 'node:fs'
@@ -9,7 +9,7 @@ import path from 'node:path'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** Packs every package into a folder, and serves what was packed. @returns the address, and how to stop. */
+/** Packs every package into a folder, and serves the archives. @returns the address, and a function that stops the server. */
 export async function startLocalRegistry(folder) {
   mkdirSync(folder, { recursive: true })
   packInto(folder)
@@ -74,7 +74,7 @@ function packInto(folder) {
   if (status !== 0) throw new Error(`npx ${pack.join(' ')} failed:\n${stdout}${stderr}`)
 }
 
-/** What a registry says of a package: here there is one version of each. */
+/** The registry's description of a package, which has one version. */
 function documentOf(manifest, folder, address) {
   const { name, version } = manifest
   const file = `${name.replace('@', '').replace('/', '-')}-${version}.tgz`

@@ -1,5 +1,5 @@
-// What the checks of the pages share: the programs of a page, and commands that are run with a time limit and ended with
-// the check.
+// The code that the checks of the pages share: the programs of a page, and commands with a time limit, which end with the
+// check.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -10,12 +10,12 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const LONGEST_COMMAND_MS = 60_000
 const began = Date.now()
 
-/** What to undo when the check ends, in reverse order. */
+/** Functions that clean up when the check ends, called in reverse order. */
 export const undo = []
 
 export const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(0).padStart(3)} s  ${text}`)
 
-/** Every program and every block of shell of a page. The first line of a program names its file. */
+/** All programs and shell blocks of a page. The first line of a program names its file. */
 export function blocksOf(page) {
   const text = readFileSync(path.join(root, page), 'utf8')
   return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, code]) => ({
@@ -25,7 +25,7 @@ export function blocksOf(page) {
   }))
 }
 
-/** A command in the folder, in a group of its own. `output` grows while the command runs. */
+/** Runs a command in the folder, in its own process group. `output` grows while the command runs. */
 export function start(command, args, cwd, env) {
   const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const running = {

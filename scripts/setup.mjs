@@ -1,5 +1,5 @@
 // Everything that `npm test` and `npm run demo` need: the pinned pnpm, Node and dependencies, and a build.
-// Plain JavaScript for Node 20, because the pinned Node is only here once this has run.
+// Plain JavaScript for Node 20, because this script installs the pinned Node.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync, utimesSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -67,7 +67,7 @@ export function sqlInStrings(name, source) {
   return found
 }
 
-/** Is this a template of Kysely's `sql` that is more than its expressions? */
+/** Whether this is a template of Kysely's `sql` that contains more than its expressions. */
 function isWrittenAsSql(node, text) {
   const { parent } = node
   const isTagged =

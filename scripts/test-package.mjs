@@ -1,6 +1,6 @@
 // Tests one package in seconds: `npm run test:package -- outbox`. These are the contract tests whose names begin with the
 // package's, on PostgreSQL, and the unit tests that import it. A package of a database or a broker has a project of its own.
-// What follows the name goes to Vitest: `npm run test:package -- inbox -t 'I4 '`, or `-- inbox --project mysql`.
+// Vitest gets the arguments after the name: `npm run test:package -- inbox -t 'I4 '`, or `-- inbox --project mysql`.
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -10,7 +10,7 @@ const packages = globSync('packages/*/package.json', { cwd: root }).map((file) =
   path.basename(path.dirname(file)),
 )
 
-/** Where the tests of a package are whose name its contract tests do not begin with. */
+/** The tests of packages whose contract tests do not begin with the name of the package. */
 const SUITES = {
   core: { projects: ['postgres'], files: ['test/contract/keys', 'test/contract/database-access'] },
   consumer: { projects: [], files: [] },

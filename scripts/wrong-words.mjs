@@ -1,4 +1,4 @@
-// Words of comments and docs that a reader has to decode, and the words that replace them.
+// Words in comments and docs that readers may not understand, and the words that replace them.
 
 const WRONG_WORDS = [
   { pattern: /\banew\b/i, instead: 'again' },

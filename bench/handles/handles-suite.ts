@@ -17,7 +17,7 @@ export interface MeasuredLibrary {
   readonly reachesDriver: boolean
 }
 
-/** How the work is written on one database. `tables`: a schema and a dot, or a prefix. */
+/** The statements of the work on one database. `tables` is a schema and a dot, or a prefix. */
 export interface Work {
   /** With two parameters, the consumer and the key. */
   readonly claim: (tables: string) => string

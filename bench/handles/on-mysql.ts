@@ -13,7 +13,7 @@ export function handlesOnMysql(database: BenchDatabase, engine: 'mysql' | 'maria
     engine,
     libraries: async () => [
       { library: MYSQL2, reachesDriver: true },
-      // In the style of promises, on either server.
+      // The promise API, on either server.
       { library: await importLibrary('mariadb', 'mariadb'), reachesDriver: true },
     ],
     work: {

@@ -1,12 +1,12 @@
 import { orderOfTurn } from './rotation.ts'
 
-/** Short enough that a disturbance of a tenth of a second hits all variants alike; still dozens of transactions. */
+/** Short enough that a disturbance of 100 ms affects all variants, and long enough for dozens of transactions. */
 const SLICE_MS = 25
 
-/** One way of doing the work that is compared. */
+/** One of the compared ways to do the work. */
 export interface Variant {
   readonly name: string
-  /** One transaction. Called by as many clients at a time as are measured. */
+  /** Runs one transaction. All measured clients call it concurrently. */
   readonly transaction: () => Promise<void>
 }
 
@@ -16,11 +16,11 @@ export interface RateOptions {
   readonly clients: number
 }
 
-/** What one variant did. */
+/** The results of one variant. */
 export interface Rates {
-  /** Transactions a second, one figure a round. */
+  /** Transactions per second, one figure for each round. */
   readonly perRound: readonly number[]
-  /** All transactions, warm-up included: what the tables must hold afterwards. */
+  /** The number of all transactions, including the warm-up, which the tables must contain afterwards. */
   readonly transactions: number
 }
 

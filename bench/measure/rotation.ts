@@ -1,6 +1,6 @@
 /**
- * The order of a turn: each variant comes first, and last, equally often, and every other turn runs backwards, so that
- * none always profits or suffers from the one before it.
+ * The order of the variants in a turn: each variant comes first, and last, equally often, and every second turn runs
+ * backwards, so that no variant always follows the same one.
  */
 export function orderOfTurn<T>(variants: readonly T[], turn: number): readonly T[] {
   const start = Math.floor(turn / 2) % variants.length

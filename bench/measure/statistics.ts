@@ -1,4 +1,4 @@
-/** What several rounds came to. One slow round moves the spread, not the median. */
+/** The summary of several rounds. One slow round changes the spread and not the median. */
 export interface Summary {
   readonly median: number
   readonly min: number
@@ -9,7 +9,7 @@ export function summarise(samples: readonly number[]): Summary {
   return { median: percentile(samples, 50), min: Math.min(...samples), max: Math.max(...samples) }
 }
 
-/** Linear between the two nearest samples. */
+/** Interpolates linearly between the two nearest samples. */
 export function percentile(samples: readonly number[], percent: number): number {
   const sorted = samples.toSorted((a, b) => a - b)
   const place = (percent / 100) * (sorted.length - 1)
@@ -18,7 +18,7 @@ export function percentile(samples: readonly number[], percent: number): number 
   return below + (above - below) * (place - Math.floor(place))
 }
 
-/** Round by round, then summarised: what disturbs the machine for a while disturbs both sides of a round. */
+/** Divides round by round, and then summarizes: a disturbance of the machine affects both sides of a round. */
 export function ratioOf(numerator: readonly number[], denominator: readonly number[]): Summary {
   return summarise(numerator.map((value, round) => value / denominator[round]!))
 }

@@ -1,7 +1,7 @@
 import type { Pool, RowDataPacket } from 'mysql2/promise'
 import { aboutMachine } from '../about-machine.ts'
 
-/** What decides about speed or durability here. A server has not all of them. */
+/** Settings that determine speed or durability. Not every server has all of them. */
 const SETTINGS = [
   'innodb_flush_log_at_trx_commit',
   'log_bin',
@@ -14,7 +14,7 @@ const SETTINGS = [
   'performance_schema',
 ]
 
-/** Versions and settings, as pairs to be printed. */
+/** Versions and settings, as pairs to print. */
 export async function aboutServer(
   pool: Pool,
   engine: 'mysql' | 'mariadb',

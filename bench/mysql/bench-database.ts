@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createConnection, createPool, type Connection, type Pool } from 'mysql2/promise'
 
-/** A database of this run's own. Dropped by `drop`, whatever is connected to it. */
+/** A database for this run only. `drop` drops it, even if clients are still connected. */
 export class BenchDatabase {
   readonly name = `txbox_bench_${randomBytes(4).toString('hex')}`
   readonly #serverUrl: string
@@ -24,7 +24,7 @@ export class BenchDatabase {
     return createPool({ uri: this.url, connectionLimit, maxIdle: connectionLimit })
   }
 
-  /** Each variant its own: a connection that txbox has used is watched from then on, which the work by hand is not to pay. */
+  /** Each variant has its own pool: txbox watches each connection that it has used, which would slow the work by hand. */
   poolOfEach<Name>(names: readonly Name[], connectionLimit: number): ReadonlyMap<Name, Pool> {
     return new Map(names.map((name) => [name, this.pool(connectionLimit)]))
   }

@@ -11,7 +11,7 @@ import { anyAccount, creditStatement } from './workspace.ts'
 
 export type InboxVariantName = keyof typeof INBOX_VARIANTS
 
-/** Each handles one new message in one transaction: a claim, and an update of one row. Bare: without the claim. */
+/** Each variant handles one new message in one transaction: a claim, and an update of one row. `bare` does not claim. */
 export const INBOX_VARIANTS = { bare, byHandMysql2, processMysql2, byHandKysely, processKysely }
 
 /** Each variant works under the prefix of its name. */
@@ -26,7 +26,7 @@ export function prefixOf(name: InboxVariantName): string {
   return `inbox_${name.toLowerCase()}_`
 }
 
-/** A key is there already. */
+/** The error of the server for a key that exists already. */
 const DUPLICATE = 1062
 
 function bare(prefix: string, pool: Pool): Variant['transaction'] {
@@ -34,7 +34,7 @@ function bare(prefix: string, pool: Pool): Variant['transaction'] {
   return () => transaction(pool, (connection) => connection.query(credit, [anyAccount()]))
 }
 
-/** The claim of an experienced hand: a plain INSERT, whose failure tells the duplicate. */
+/** A claim by hand: a plain INSERT, which fails for a duplicate. */
 function byHandMysql2(prefix: string, pool: Pool): Variant['transaction'] {
   const credit = creditStatement(prefix)
   const claim = `
@@ -101,7 +101,7 @@ function processKysely(prefix: string, pool: Pool): Variant['transaction'] {
     })
 }
 
-/** Time-ordered ids for all: random ones would measure the index and not the inbox. */
+/** All variants use time-ordered ids: random ids would measure the index and not the inbox. */
 function nextMessage(): AnyMessage {
   return { id: uuidV7() }
 }

@@ -8,7 +8,7 @@ import { mysqlInboxSuite } from './inbox-suite.ts'
 import { mysqlPublishSuite } from './publish-suite.ts'
 import { mysqlRelaySuite } from './relay-suite.ts'
 
-/** The MySQL or MariaDB of DATABASE_URL, or the local one, with a database of this run's own. */
+/** The MySQL or MariaDB of DATABASE_URL, or the local one, with a database for this run only. */
 export async function mysqlServer(engine: 'mysql' | 'mariadb'): Promise<BenchServer> {
   const database = await BenchDatabase.create()
   try {

@@ -3,7 +3,7 @@ import type { IdOrder } from '../deduplication-variants.ts'
 
 const AT_ONCE = 10_000
 
-/** {@link AT_ONCE} numbers from its one parameter on. Recursion would end at the servers' limit of a thousand. */
+/** {@link AT_ONCE} numbers that begin at the parameter. A recursive query would end at the servers' limit of 1000. */
 const NUMBERS = `
   with digits (d) as (
     select 0 union all select 1 union all select 2 union all select 3 union all select 4
@@ -12,8 +12,8 @@ const NUMBERS = `
   from digits as a cross join digits as b cross join digits as c cross join digits as e`
 
 /**
- * Live claims of the last days, inserted in the order of their time, under keys that look like UUIDv7: what a table
- * holds that has been in use for a while.
+ * Live claims of the last days, inserted in the order of their time, under keys that look like UUIDv7: the content of a
+ * table that has been in use for some days.
  */
 export async function fillClaims(pool: Pool, prefix: string, count: number): Promise<void> {
   for (let from = 0; from < count; from += AT_ONCE) {
@@ -36,7 +36,7 @@ export async function fillClaims(pool: Pool, prefix: string, count: number): Pro
   await pool.query(`analyze table ${prefix}inbox`)
 }
 
-/** Live ids of deduplicated sends to the topic `orders`, as many as a long window leaves. */
+/** Live ids of deduplicated sends to the topic `orders`, as many as a long window keeps. */
 export async function fillSends(pool: Pool, prefix: string, count: number, order: IdOrder): Promise<void> {
   const id = order === 'ordered' ? "lpad(n, 32, '0')" : 'left(sha2(n, 256), 32)'
   for (let from = 0; from < count; from += AT_ONCE) {

@@ -13,8 +13,8 @@ import { anyAccount, creditStatement } from './workspace.ts'
 export type PublishVariantName = keyof typeof PUBLISH_VARIANTS
 
 /**
- * Each updates one row and stores one message of 500 bytes, in one transaction. Bare: without the message. Once: with an
- * id that is remembered for five minutes.
+ * Each variant updates one row and stores one message of 500 bytes, in one transaction. `bare` stores no message. `once`
+ * gives the message an id that is remembered for five minutes.
  */
 export const PUBLISH_VARIANTS = {
   bare,
@@ -85,7 +85,7 @@ function onceByHandMysql2(prefix: string, pool: Pool): Variant['transaction'] {
     transaction(pool, async (connection) => {
       await connection.query(credit, [anyAccount()])
       const row = rowByHand()
-      // A duplicate fails here, before the message.
+      // A duplicate fails here, before the message is stored.
       await connection.query(remember, [uuidV7(), row[1]])
       await connection.query(insert, row)
     })
@@ -125,7 +125,7 @@ function publishKysely(prefix: string, pool: Pool): Variant['transaction'] {
     })
 }
 
-/** What the table needs and no more. */
+/** Only the columns that the table requires. */
 function rowByHand(): unknown[] {
   const { topic, key, type, payload } = anyOrder()
   const bytes = Buffer.from(JSON.stringify(payload))

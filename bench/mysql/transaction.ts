@@ -1,6 +1,6 @@
 import type { Pool, PoolConnection } from 'mysql2/promise'
 
-/** A transaction as services with `mysql2` write it. */
+/** A transaction as a service with `mysql2` writes it. */
 export async function transaction(
   pool: Pool,
   work: (connection: PoolConnection) => Promise<unknown>,

@@ -5,8 +5,8 @@ import type { Pool, RowDataPacket } from 'mysql2/promise'
 const ACCOUNTS = 5000
 
 /**
- * The tables of one variant under a prefix of its own: accounts, and txbox's tables as its migrations make them, also
- * for the variants by hand. So all start from the same shape, and nobody's deleted rows or cold pages slow another.
+ * The tables of one variant, under its own prefix: accounts, and the tables that txbox's migrations create, also for the
+ * variants by hand. All variants start from the same tables, and no variant is slowed by deleted rows of another one.
  */
 export async function createWorkspace(pool: Pool, prefix: string): Promise<void> {
   for (const table of ['accounts', 'inbox', 'outbox', 'leases', 'migrations']) {
@@ -23,15 +23,15 @@ export function anyAccount(): number {
   return 1 + Math.floor(Math.random() * ACCOUNTS)
 }
 
-/** The business statement, the same for all. `?` is the account. */
+/** The business statement, the same for all variants. `?` is the account. */
 export function creditStatement(prefix: string): string {
   return `update ${prefix}accounts set balance = balance + 1 where id = ?`
 }
 
 /**
- * A variant that skipped a part of its work would look fast: after the rounds the tables must show all of it.
+ * Checks that the tables contain all work of the rounds: a variant that skipped a part of its work would look fast.
  *
- * @throws {Error} when they do not.
+ * @throws {Error} when a part of the work is missing.
  */
 export async function assertWorkDone(
   pool: Pool,

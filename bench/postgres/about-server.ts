@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
 import { aboutMachine } from '../about-machine.ts'
 
-/** What decides about speed or durability here. */
+/** Settings that determine speed or durability. */
 const SETTINGS = [
   'fsync',
   'synchronous_commit',
@@ -13,7 +13,7 @@ const SETTINGS = [
   'jit',
 ]
 
-/** Versions and settings, as pairs to be printed. */
+/** Versions and settings, as pairs to print. */
 export async function aboutServer(pool: Pool): Promise<readonly (readonly [string, string])[]> {
   const { rows } = await pool.query<{ name: string; value: string }>(
     'select name, current_setting(name) as value from unnest($1::text[]) as given (name)',

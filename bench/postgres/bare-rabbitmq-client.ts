@@ -1,6 +1,6 @@
 import amqp from 'amqplib'
 
-/** What the bare client sends: the same bytes and properties as the relay's publisher. */
+/** A message of the bare client: the same bytes and properties that the relay's publisher sends. */
 export interface BareMessage {
   readonly id: string
   readonly key: string
@@ -8,7 +8,7 @@ export interface BareMessage {
   readonly payload: Buffer
 }
 
-/** Publishes with confirms, this many in flight at most, as fast as the client goes. Nothing is read, kept in order or retried. */
+/** Publishes with confirms as fast as the client can, with at most `inFlight` unconfirmed messages; no retries, no order. */
 export async function publishBare(
   url: string,
   queue: string,

@@ -3,10 +3,10 @@ import { Client, Pool } from 'pg'
 
 const LOCAL = 'postgres://postgres@127.0.0.1:5432/postgres'
 
-/** A database of this run's own. Dropped by `drop`, whatever is connected to it. */
+/** A database for this run only. `drop` drops it, even if clients are still connected. */
 export class BenchDatabase {
   readonly name: string
-  /** Of the maintenance database, for what must be asked from outside. */
+  /** The address of the maintenance database, for queries about this database from outside. */
   readonly #serverUrl: string
   /** The address of this database, for libraries that open their connections themselves. */
   readonly url: string
@@ -37,14 +37,14 @@ export class BenchDatabase {
     return pool
   }
 
-  /** Not connected yet. */
+  /** A client that is not connected yet. */
   client(): Client {
     const client = new Client({ connectionString: this.url })
     client.on('error', () => undefined)
     return client
   }
 
-  /** Closes what `pool` has opened. */
+  /** Closes the pools that `pool` has opened. */
   async close(pool: Pool): Promise<void> {
     this.#pools.delete(pool)
     await pool.end()

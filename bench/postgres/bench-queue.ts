@@ -3,14 +3,14 @@ import amqp, { type Channel } from 'amqplib'
 
 export const RABBITMQ_URL = process.env['RABBITMQ_URL'] ?? 'amqp://guest:guest@127.0.0.1:5672'
 
-/** A quorum queue of this run's own. */
+/** A quorum queue for this run only. */
 export interface BenchQueue {
   readonly name: string
   readonly channel: Channel
   dispose(): Promise<void>
 }
 
-/** `undefined`: there is no RabbitMQ. */
+/** `undefined` if there is no RabbitMQ. */
 export async function makeQueue(): Promise<BenchQueue | undefined> {
   const connection = await amqp.connect(RABBITMQ_URL).catch(() => undefined)
   if (connection === undefined) return undefined

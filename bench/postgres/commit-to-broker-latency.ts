@@ -19,21 +19,21 @@ export interface Latency {
 export interface LatencyOptions {
   readonly wakeup: 'poll' | 'notify'
   readonly publisher: Publisher
-  /** Where the messages go. */
+  /** The publisher that receives the messages. */
   readonly topic: string
   readonly messagesPerSecond: number
   readonly seconds: number
 }
 
 export interface Latencies {
-  /** Until the relay hands the message to the publisher. */
+  /** Milliseconds until the relay passes the message to the publisher. */
   readonly handedOver: Latency
-  /** Until the publisher says that the broker has it. */
+  /** Milliseconds until the publisher reports that the broker has accepted the message. */
   readonly confirmed: Latency
 }
 
 /**
- * From the answer to COMMIT, at a steady rate with random gaps: even ones could fall into step with the relay's
+ * Measures from the answer to COMMIT, at a steady rate with random gaps: even gaps could synchronize with the relay's
  * polling. Producer and relay share this process and its core.
  */
 export async function commitToBrokerLatency(
@@ -89,7 +89,7 @@ export async function commitToBrokerLatency(
   return { handedOver: since(stopwatch.handedOverAt), confirmed: since(stopwatch.confirmedAt) }
 }
 
-/** A publisher that notes when it is called, and when it has answered. */
+/** A publisher that records the times of its calls and of its answers. */
 class Stopwatch implements Publisher {
   readonly handedOverAt = new Map<string, number>()
   readonly confirmedAt = new Map<string, number>()

@@ -9,13 +9,13 @@ import type { BenchDatabase } from './bench-database.ts'
 import { checkpoint } from './workspace.ts'
 
 const SCHEMA = 'gc_partitions'
-/** A week of claims, one partition a day, and the day that is being filled. */
+/** The partitions: one for each day of a week, and one for the current day. */
 const DAYS = 8
 const CLAIMS = 1_000_000
 
 /**
- * What partitions by day, which are dropped instead of having rows deleted, would cost each claim: the unique index is
- * one a partition, so that a claim has to be looked for in all the others. (And two at the turn of a day could both win.)
+ * Measures the cost per claim of daily partitions, which are dropped instead of deleting rows. Each partition has its own
+ * unique index, so that each claim must be searched in all other partitions. (At midnight two claims could both win.)
  */
 export async function comparePartitions(database: BenchDatabase, options: BenchOptions): Promise<void> {
   console.log(

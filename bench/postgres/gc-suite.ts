@@ -14,19 +14,19 @@ import { anyAccount, checkpoint, createWorkspace, creditStatement } from './work
 
 const SCHEMA = 'gc'
 const EXPIRED = 1_000_000
-/** More than a collector removes a second with its usual pauses: it must not run out of work. */
+/** More claims per second than a collector removes with its usual pauses, so that it always has work. */
 const MOST_PER_SECOND = 20_000
 const DELIVERIES_PER_SECOND = 200
-/** A round as long as the others' has too few deliveries for a 99th percentile. */
+/** A round of the usual length has too few deliveries for a 99th percentile. */
 const SECONDS_FACTOR = 5
 
-/** What one round of load met. */
+/** The results of one round of load. */
 interface Round {
   readonly p50Ms: number
   readonly p99Ms: number
 }
 
-/** What a collector at work does to the latency of `process`. */
+/** The effect of a running collector on the latency of `process`. */
 export function gcSuite(database: BenchDatabase): Suite {
   return {
     name: 'gc',
@@ -112,7 +112,7 @@ function delivering(clients: Pool): () => Promise<void> {
   }
 }
 
-/** A steady rate with random gaps; the time of a delivery counts from when it was due, so that a stall is not hidden. */
+/** A steady rate with random gaps. A delivery is timed from the moment when it was due, so that a stall is not hidden. */
 async function load(deliver: () => Promise<void>, seconds: number): Promise<Round> {
   const latencies: number[] = []
   const underWay: Promise<void>[] = []
@@ -127,7 +127,7 @@ async function load(deliver: () => Promise<void>, seconds: number): Promise<Roun
   return { p50Ms: percentile(latencies, 50), p99Ms: percentile(latencies, 99) }
 }
 
-/** The load with the collector at work all the while. */
+/** The load while the collector runs all the time. */
 async function beside(
   gc: GarbageCollector,
   work: () => Promise<Round>,
@@ -141,7 +141,7 @@ async function beside(
   return { measured, rows: collected.inbox }
 }
 
-/** Removes what is left, without load. */
+/** Removes the remaining claims, without load. */
 async function walOfDeleting(
   pool: Pool,
   gc: GarbageCollector,

@@ -7,7 +7,7 @@ import { rowsIn, type DrainVariant } from './relay-drains.ts'
 const SCHEMA = 'peer_graphile_worker'
 const TASK = 'order'
 
-/** The batching of its performance guide, with the sizes that were fastest here: see bench/README.md. */
+/** The batching of the library's performance guide, with the sizes that were fastest here: see bench/README.md. */
 const FASTEST = {
   concurrentJobs: 100,
   maxPoolSize: 25,
@@ -24,7 +24,7 @@ export interface GraphileSettings {
 
 const silent = new Logger(() => () => undefined)
 
-/** Graphile Worker: jobs fetched in batches into a local queue, completed in batches, in one process. */
+/** Graphile Worker: one process fetches jobs in batches into a local queue, and completes them in batches. */
 export async function graphileWorkerVariant(
   database: BenchDatabase,
   pool: Pool,
@@ -43,7 +43,7 @@ export async function graphileWorkerVariant(
     table,
     messages,
     async fill(pool) {
-      // Its own function; without a queue_name, since jobs of one queue are not run side by side.
+      // Uses the function of Graphile Worker, without a queue_name: jobs of one queue do not run concurrently.
       await pool.query(
         `select ${SCHEMA}.add_jobs(array(
            select json_populate_record(null::${SCHEMA}.job_spec,

@@ -15,7 +15,7 @@ export interface Pools {
 
 export type InboxVariantName = keyof typeof INBOX_VARIANTS
 
-/** Each handles one new message in one transaction: a claim, and an update of one row. Bare: without the claim. */
+/** Each variant handles one new message in one transaction: a claim, and an update of one row. `bare` does not claim. */
 export const INBOX_VARIANTS = {
   bare,
   byHandPg,
@@ -55,7 +55,7 @@ function byHandPg(schema: string, { plain }: Pools): Variant['transaction'] {
     })
 }
 
-/** The claim of an experienced hand: who gets a row is the first. */
+/** A claim by hand: the delivery whose INSERT returns a row is the first one. */
 function claimByHand(schema: string): string {
   return `
     insert into ${schema}.inbox (consumer, key, processed_at, expires_at)
@@ -108,7 +108,7 @@ function processKysely(schema: string, { plain }: Pools): Variant['transaction']
     })
 }
 
-/** BEGIN and the claim travel together: what the technique gives on this machine. */
+/** Sends BEGIN and the claim in one round trip, to measure the effect of this technique alone. */
 function byHandPipelined(schema: string, { pipelined }: Pools): Variant['transaction'] {
   const credit = creditStatement(schema)
   const claim = claimByHand(schema)
@@ -143,12 +143,12 @@ function runPipelined(schema: string, { pipelined }: Pools): Variant['transactio
   }
 }
 
-/** The pool is shared with the others and not destroyed with this. */
+/** Other variants share the pool, so that destroying this Kysely does not end it. */
 function kyselyOn(pool: Pool): Kysely<object> {
   return new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
 }
 
-/** Time-ordered ids for all: random ones would measure the index and not the inbox. */
+/** All variants use time-ordered ids: random ids would measure the index and not the inbox. */
 function nextMessage(): AnyMessage {
   return { id: uuidV7() }
 }

@@ -11,7 +11,7 @@ import { idleCpu } from './relay-idle.ts'
 import { idlePublisher } from './relay-variants.ts'
 
 const MESSAGES_PER_SECOND = 100
-/** A round as long as the others' has too few messages for a 99th percentile. */
+/** A round of the usual length has too few messages for a 99th percentile. */
 const SECONDS_FACTOR = 5
 const IDLE_SECONDS = 10
 
@@ -22,10 +22,10 @@ const TITLES = {
   confirmed: 'the same, to the confirm of a quorum queue',
 }
 
-/** One a round. */
+/** One figure for each round. */
 type Measured = Readonly<Record<keyof typeof TITLES, Latency[]>>
 
-/** How long a message takes from the answer to COMMIT to the broker, and what a relay without work costs. */
+/** The time from the answer to COMMIT until a message reaches the broker, and the cost of an idle relay. */
 export function latencySuite(database: BenchDatabase): Suite {
   return {
     name: 'latency',

@@ -2,8 +2,8 @@ import type { Pool } from 'pg'
 import type { IdOrder } from '../deduplication-variants.ts'
 
 /**
- * Live claims of the last days, inserted in the order of their time, under keys that look like UUIDv7: what a table
- * holds that has been in use for a while.
+ * Live claims of the last days, inserted in the order of their time, under keys that look like UUIDv7: the content of a
+ * table that has been in use for some days.
  */
 export async function fillClaims(pool: Pool, schema: string, count: number): Promise<void> {
   await pool.query(
@@ -24,7 +24,7 @@ export async function fillClaims(pool: Pool, schema: string, count: number): Pro
   await pool.query(`vacuum analyze ${schema}.inbox`)
 }
 
-/** Live ids of deduplicated sends to the topic `orders`, as many as a long window leaves. */
+/** Live ids of deduplicated sends to the topic `orders`, as many as a long window keeps. */
 export async function fillSends(pool: Pool, schema: string, count: number, order: IdOrder): Promise<void> {
   const id = order === 'ordered' ? "lpad(n::text, 32, '0')" : 'md5(n::text)'
   await pool.query(

@@ -7,7 +7,7 @@ import { rowsIn, type DrainVariant } from './relay-drains.ts'
 const SCHEMA = 'peer_pg_boss'
 const QUEUE = 'orders'
 
-/** What the worker is set to; the fastest of what was tried: see bench/README.md. */
+/** The settings of the worker, the fastest of those that were tried: see bench/README.md. */
 const FASTEST = {
   batchSize: 5000,
   localConcurrency: 2,
@@ -15,7 +15,7 @@ const FASTEST = {
   pollingIntervalSeconds: 0.5,
 }
 
-/** pg-boss: jobs fetched and completed in batches, from a queue that has a partition of its own. */
+/** pg-boss: jobs are fetched and completed in batches, from a queue with its own partition. */
 export async function pgBossVariant(
   database: BenchDatabase,
   pool: Pool,
@@ -43,7 +43,7 @@ export async function pgBossVariant(
       await finished.promise
       return { published, end: () => boss.stop() }
     },
-    // They stay there, and are deleted later.
+    // Completed jobs stay in the table, and are deleted later.
     left: (pool) => rowsIn(pool, table, "state <> 'completed'"),
   }
 }
@@ -87,7 +87,7 @@ export async function transactionalPgBossVariant(
   }
 }
 
-/** Through its own API, once: what it stores beside the payload is its affair. */
+/** Stores the jobs once by the API of pg-boss, which determines what is stored beside the payload. */
 async function makeJobs(database: BenchDatabase, pool: Pool, jobs: string, count: number): Promise<void> {
   await pool.query(`drop schema if exists ${SCHEMA} cascade`)
   const boss = await started(database, () => undefined)
@@ -106,7 +106,7 @@ async function makeJobs(database: BenchDatabase, pool: Pool, jobs: string, count
   await pool.query(`create table ${jobs} as select * from ${SCHEMA}.job`)
 }
 
-/** Without its maintenance, which would only take time from the drain. */
+/** Maintenance is off, because it would take time from the drain. */
 async function started(
   database: BenchDatabase,
   onError: (error: Error) => void,

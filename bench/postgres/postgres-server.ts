@@ -14,7 +14,7 @@ import { rabbitmqSuite } from './rabbitmq-suite.ts'
 import { relaySuite } from './relay-suite.ts'
 import { versioningSuite } from './versioning-suite.ts'
 
-/** The PostgreSQL of DATABASE_URL, or the local one, with a database of this run's own. */
+/** The PostgreSQL of DATABASE_URL, or the local one, with a database for this run only. */
 export async function postgresServer(): Promise<BenchServer> {
   const database = await BenchDatabase.create()
   try {

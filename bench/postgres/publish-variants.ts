@@ -12,8 +12,8 @@ import { anyAccount, creditStatement } from './workspace.ts'
 export type PublishVariantName = keyof typeof PUBLISH_VARIANTS
 
 /**
- * Each updates one row and stores one message of 500 bytes, in one transaction. Bare: without the message. Once: with an
- * id that is remembered for five minutes.
+ * Each variant updates one row and stores one message of 500 bytes, in one transaction. `bare` stores no message. `once`
+ * gives the message an id that is remembered for five minutes.
  */
 export const PUBLISH_VARIANTS = {
   bare,
@@ -123,7 +123,7 @@ function publishKysely(schema: string, pool: Pool): Variant['transaction'] {
     })
 }
 
-/** What the table needs and no more: its shape asks for a shard, an id and bytes, and has a default for the rest. */
+/** Only the columns that the table requires: a shard, an id and bytes. The others have defaults. */
 function rowByHand(): unknown[] {
   const { topic, key, type, payload } = anyOrder()
   const bytes = Buffer.from(JSON.stringify(payload))

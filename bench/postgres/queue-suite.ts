@@ -33,7 +33,7 @@ const TITLES: Readonly<Record<string, string>> = {
 
 type BenchPool = ReturnType<BenchDatabase['pool']>
 
-/** A consumer of the stored queue against a worker by hand and its peers, in one process. */
+/** Compares a consumer of the stored queue with a worker by hand and with other products, in one process. */
 export function queueSuite(database: BenchDatabase): Suite {
   return {
     name: 'queue',

@@ -7,7 +7,7 @@ import { BACKLOG } from './relay-backlog.ts'
 import { rowsIn, type DrainVariant } from './relay-drains.ts'
 import { transaction } from './transaction.ts'
 
-/** The handlers at a time, each with a connection. */
+/** The number of concurrent handlers, each with its own connection. */
 export const HANDLERS = 10
 const PREFETCH = 100
 /** The messages of a transaction. */
@@ -64,7 +64,7 @@ export async function workerByHand(
   }
 }
 
-/** How a consumer takes the messages of the queue: the effect and the settlement in one transaction, or no transaction. */
+/** How a consumer handles messages: effect and settlement in one transaction, or without a transaction. */
 export type QueueMode = 'once' | 'batches' | 'at-least-once'
 
 /** A consumer of the stored queue, in one process. */

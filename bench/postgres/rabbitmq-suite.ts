@@ -13,13 +13,13 @@ import type { Drained, DrainVariant } from './relay-drains.ts'
 import { txboxVariant } from './relay-variants.ts'
 import { checkpoint } from './workspace.ts'
 
-/** In flight: as many as the relay has, four batches of a thousand. */
+/** The maximum number of unconfirmed messages, as in the relay: four batches of a thousand. */
 const WINDOW = 4000
 
 const MESSAGES = 100_000
 
 interface RabbitmqRates {
-  /** Messages a second, one figure a round. */
+  /** Messages per second, one figure for each round. */
   readonly bare: number[]
   readonly txbox: number[]
 }
@@ -61,7 +61,7 @@ export function rabbitmqSuite(database: BenchDatabase): Suite {
   }
 }
 
-/** Into one quorum queue, each of them starting from no connection. `undefined`: there is no RabbitMQ. */
+/** Publishes into one quorum queue; each side first connects. `undefined` if there is no RabbitMQ. */
 async function rabbitmqDrains(
   database: BenchDatabase,
   { rounds, messages }: { readonly rounds: number; readonly messages: number },

@@ -5,7 +5,7 @@ import { anyOrder } from '../order-message.ts'
 
 const SCHEMA = 'backlog'
 
-/** The messages that each drain begins with a copy of, as `outbox.publish` has made them. */
+/** The messages that each drain copies first, as `outbox.publish` has stored them. */
 export const BACKLOG = `${SCHEMA}.outbox`
 
 /** Makes the messages. */

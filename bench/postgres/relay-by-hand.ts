@@ -4,15 +4,15 @@ interface HandMessage {
   readonly seq: string
 }
 
-/** What a loop by hand stores and reads of a message. */
+/** The fields of a message that a loop by hand stores and reads. */
 export interface HandTable {
   readonly columns: readonly string[]
-  /** From a table of txbox. */
+  /** Reads from a table of txbox. */
   readonly values: readonly string[]
   create(table: string): string
 }
 
-/** The message that txbox hands to a publisher: its type, its headers, any bytes, when it was stored. */
+/** The message that txbox passes to a publisher: type, headers, any bytes, and the time at which it was stored. */
 export const WHOLE_MESSAGE: HandTable = {
   columns: ['created_at', 'id', 'topic', 'key', 'type', 'content_type', 'headers', 'payload'],
   values: ['created_at', 'id', 'topic', 'key', 'type', 'content_type', 'headers', 'payload'],
@@ -30,7 +30,7 @@ export const WHOLE_MESSAGE: HandTable = {
     )`,
 }
 
-/** The least that one can do with: text only, and no headers. As jsonb it would cost a parse on both sides. */
+/** The minimum: text only, and no headers. A jsonb column would cost a parse on both sides. */
 export const BARE_TEXT: HandTable = {
   columns: ['id', 'topic', 'key', 'payload'],
   values: ['id::uuid', 'topic', 'key', "convert_from(payload, 'UTF8')"],
@@ -45,7 +45,7 @@ export const BARE_TEXT: HandTable = {
     )`,
 }
 
-/** The relay that a sensible engineer writes in an afternoon: one process, one connection, one loop. */
+/** A simple relay written by hand: one process, one connection, one loop. */
 export async function relayByHand(
   client: Client,
   table: string,

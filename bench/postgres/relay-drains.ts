@@ -4,25 +4,25 @@ import { orderOfTurn } from '../measure/rotation.ts'
 import type { BenchDatabase } from './bench-database.ts'
 import { checkpoint } from './workspace.ts'
 
-/** One way to drain a backlog, with tables of its own. */
+/** One way to drain a backlog, with its own tables. */
 export interface DrainVariant<N extends string = string> {
   readonly name: N
   readonly schema: string
-  /** What holds the messages: emptied before each filling. */
+  /** The table of the messages, which is emptied before each filling. */
   readonly table: string
-  /** How many messages a drain is of. */
+  /** The number of messages of a drain. */
   readonly messages: number
-  /** Fills the empty table from the backlog; the commits of the business transactions are not in it. */
+  /** Fills the empty table from the backlog. The commits of the business transactions are not measured. */
   fill(pool: Pool): Promise<void>
-  /** From no connection at all until the last message has gone. */
+  /** Drains the table, from opening the first connection until the last message is published. */
   drain(): Promise<Drained>
-  /** How many messages are not done, when `end` has resolved. */
+  /** The number of messages that are left after `end` has resolved. */
   left(pool: Pool): Promise<number>
 }
 
 export interface Drained {
   readonly published: number
-  /** What is left to do afterwards: it is not timed. */
+  /** Cleans up after a drain. This is not timed. */
   readonly end?: () => Promise<void>
 }
 
@@ -32,19 +32,19 @@ export interface DrainOptions {
   readonly pinnedHorizon: boolean
 }
 
-/** What the drains of one variant came to; one figure a round. */
+/** The results of the drains of one variant, with one figure for each round. */
 export interface Drains {
-  /** Messages a second. */
+  /** Messages per second. */
   readonly rates: number[]
-  /** Write-ahead log a message, in bytes: to store it, to relay it, and to vacuum after it. */
+  /** Bytes of write-ahead log per message: to store the message, to relay it, and to vacuum afterwards. */
   readonly storeBytes: number[]
   readonly relayBytes: number[]
   readonly vacuumBytes: number[]
-  /** Dead rows a message that the relay left behind, leases included. */
+  /** Dead rows per message that the relay left, including the rows of leases. */
   readonly deadRows: number[]
 }
 
-/** Fills and drains the tables of each variant in turns; only the draining is timed. The first round is the warm-up. */
+/** Fills and drains the tables of each variant in turn. Only the drain is timed. The first round is the warm-up. */
 export async function interleavedDrains<N extends string>(
   database: BenchDatabase,
   pool: Pool,
@@ -62,7 +62,7 @@ export async function interleavedDrains<N extends string>(
       const { schema, table, name, messages } = variant
       const log = new WriteAheadLog(pool)
       await pool.query(`truncate ${table}`)
-      // Before the filling: messages are usually relayed soon, when their pages need no full image any more.
+      // A checkpoint before the filling: messages are usually relayed soon, when their pages need no full image.
       await checkpoint(pool)
       await log.mark()
       await variant.fill(pool)
@@ -93,7 +93,7 @@ export async function interleavedDrains<N extends string>(
   return drains
 }
 
-/** The server's log as a whole: what others write there meanwhile is in it. */
+/** The write-ahead log of the whole server, which includes the writes of other clients. */
 class WriteAheadLog {
   readonly #pool: Pool
   #position = '0/0'
@@ -123,7 +123,7 @@ async function pinHorizon(database: BenchDatabase): Promise<() => Promise<void>>
   return () => client.end()
 }
 
-/** Backends tell their counts as they end, which is a little after their clients have gone: asked until it stands still. */
+/** Backends report their counts when they end, shortly after their clients: polls until the counts no longer change. */
 async function deadRows(pool: Pool, schema: string): Promise<number> {
   let dead = -1
   for (let unchanged = 0; unchanged < 3;) {
@@ -139,7 +139,7 @@ async function deadRows(pool: Pool, schema: string): Promise<number> {
   return dead
 }
 
-/** How many rows of a table are there, of those that `where` says. */
+/** The number of rows of a table that meet the condition `where`. */
 export async function rowsIn(pool: Pool, table: string, where = 'true'): Promise<number> {
   const { rows } = await pool.query<{ count: string }>(
     `select count(*) as count from ${table} where ${where}`,

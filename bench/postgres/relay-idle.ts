@@ -5,10 +5,10 @@ import type { BenchDatabase } from './bench-database.ts'
 import { idlePublisher } from './relay-variants.ts'
 
 const SCHEMA = 'relay_idle'
-/** Until it polls as rarely as it ever does. */
+/** The time after which an idle relay polls at its longest interval. */
 const SETTLING_MS = 5000
 
-/** @returns the share of a core that this process takes while a relay has nothing to do; the server's work is not in it. */
+/** @returns the share of a core that this process uses while its relay is idle, without the work of the server. */
 export async function idleCpu(database: BenchDatabase, seconds: number): Promise<number> {
   const own = database.pool({ max: 6 })
   await own.query(`drop schema if exists ${SCHEMA} cascade`)

@@ -25,10 +25,10 @@ const TITLES = {
 type OwnName = 'byHand' | 'byHandBare' | 'txbox' | 'txboxOrdered'
 type PeerName = 'pgBoss' | 'graphileWorker' | 'transactionalOutbox'
 
-/** Its search for the next messages reads the whole backlog: with as many as the others it would take minutes. */
+/** This variant searches the whole backlog for its next messages: with the usual number a drain would take minutes. */
 const TRANSACTIONAL_OUTBOX_MESSAGES = 5000
 
-/** A drain of a million takes long, most of all where the horizon is pinned. */
+/** A drain of a million messages takes long, above all while an old transaction is open. */
 const MOST_LONG_ROUNDS = 3
 
 interface Measured {
@@ -37,7 +37,7 @@ interface Measured {
   readonly pinnedHorizon: boolean
 }
 
-/** The relay against a loop by hand and against its peers, into a publisher that does nothing. */
+/** Compares the relay with a loop by hand and with other products; the publisher does nothing. */
 export function relaySuite(database: BenchDatabase): Suite {
   return {
     name: 'relay',

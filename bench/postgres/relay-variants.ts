@@ -8,11 +8,11 @@ import { rowsIn, type DrainVariant } from './relay-drains.ts'
 
 const ACCEPTED = { status: 'accepted' } as const
 
-/** Takes everything and does nothing: what is left is the relay. */
+/** A publisher that accepts all messages and does nothing, so that only the relay is measured. */
 export const idlePublisher: Publisher = { publish: async (messages) => messages.map(() => ACCEPTED) }
 export const idleOrderedPublisher: Publisher = { ...idlePublisher, ordering: 'per-key' }
 
-/** A loop by hand. */
+/** A relay by hand. */
 export async function handVariant<N extends string>(
   database: BenchDatabase,
   pool: Pool,
@@ -45,7 +45,7 @@ export async function handVariant<N extends string>(
   }
 }
 
-/** `relay.drain()` with a publisher of its own for each drain. */
+/** `relay.drain()`, with a new publisher for each drain. */
 export async function txboxVariant<N extends string>(
   database: BenchDatabase,
   pool: Pool,

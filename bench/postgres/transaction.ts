@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg'
 
-/** A transaction as services with `pg` write it. */
+/** A transaction as a service with `pg` writes it. */
 export async function transaction(pool: Pool, work: (client: PoolClient) => Promise<unknown>): Promise<void> {
   const client = await pool.connect()
   try {

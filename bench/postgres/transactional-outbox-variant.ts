@@ -9,12 +9,12 @@ const SCHEMA = 'peer_transactional_outbox'
 const TABLE = 'outbox'
 const NEXT_MESSAGES = 'next_outbox_messages'
 
-/** Messages at a time, from the first call on: see bench/README.md. */
+/** The batch size, from the first call on: see bench/README.md. */
 const BATCH = 1000
-/** Each message is handled in a transaction of its own. */
+/** The library handles each message in its own transaction. */
 const HANDLER_CONNECTIONS = 20
 
-/** pg-transactional-outbox, polling, with messages that may be published side by side. */
+/** pg-transactional-outbox, which polls and may publish messages concurrently. */
 export async function transactionalOutboxVariant(
   database: BenchDatabase,
   pool: Pool,
@@ -47,7 +47,7 @@ export async function transactionalOutboxVariant(
         {
           outboxOrInbox: 'outbox',
           dbListenerConfig: { connectionString: database.url },
-          // It makes a pool of this.
+          // The library creates a pool from this configuration.
           dbHandlerConfig: { connectionString: database.url, max: HANDLER_CONNECTIONS } as object,
           settings: {
             dbSchema: SCHEMA,
@@ -63,7 +63,7 @@ export async function transactionalOutboxVariant(
         },
         handler,
         getDisabledLogger(),
-        // The default one begins with a thousand batches of one message.
+        // The default strategy begins with a thousand batches of one message.
         { batchSizeStrategy: async () => BATCH },
       )
       await finished.promise

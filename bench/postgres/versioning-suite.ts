@@ -17,8 +17,8 @@ const SHOWN: Record<VersioningVariantName, Shown<VersioningVariantName>> = {
 }
 
 /**
- * `updateVersioned` against the same UPDATE by bare Kysely. One client: two would meet on a row, and one of them be
- * refused.
+ * Compares `updateVersioned` with the same UPDATE by bare Kysely. There is one client: two would meet on a row, and one
+ * of them would be refused.
  */
 export function versioningSuite(database: BenchDatabase): Suite {
   return {

@@ -7,7 +7,7 @@ import { anyAccount } from './workspace.ts'
 export type VersioningVariantName = keyof typeof VERSIONING_VARIANTS
 
 /**
- * Each updates one row by its key and version, in a transaction of its own. Bare: the same UPDATE as one writes it with
+ * Each variant updates one row by its key and version, in its own transaction. `bare` is the same UPDATE, written with
  * Kysely.
  */
 export const VERSIONING_VARIANTS = { bare, versioned }

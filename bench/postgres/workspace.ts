@@ -5,12 +5,12 @@ import type { Pool } from 'pg'
 const ACCOUNTS = 5000
 
 /**
- * The tables of one variant in a schema of its own: accounts, and txbox's tables as its migrations make them, also for
- * the variants by hand. So all start from the same shape, and nobody's dead rows or cold pages slow another.
+ * The tables of one variant, in its own schema: accounts, and the tables that txbox's migrations create, also for the
+ * variants by hand. All variants start from the same tables, and no variant is slowed by dead rows of another one.
  */
 export async function createWorkspace(pool: Pool, schema: string): Promise<void> {
   await migrate(pool, { schema })
-  // Half-full pages: updates stay in their page from the start on, as they do in a table that has been in use.
+  // Half-full pages: updates stay in their page from the start, as in a table that has been in use.
   await pool.query(`
     create table ${schema}.accounts (id integer primary key, balance bigint not null) with (fillfactor = 50);
     insert into ${schema}.accounts select id, 0 from generate_series(1, ${ACCOUNTS}) as id;
@@ -22,7 +22,7 @@ export function anyAccount(): number {
   return 1 + Math.floor(Math.random() * ACCOUNTS)
 }
 
-/** The business statement, the same for all. `$1` is the account. */
+/** The business statement, the same for all variants. `$1` is the account. */
 export function creditStatement(schema: string): string {
   return `update ${schema}.accounts set balance = balance + 1 where id = $1`
 }
@@ -42,7 +42,7 @@ export function anyAccounts(count: number): number[] {
   return [...accounts]
 }
 
-/** A checkpoint now is none in the middle of a round. Needs rights that not every user has; then it is left out. */
+/** A checkpoint now prevents one in the middle of a round. It is skipped if the user lacks the right. */
 export async function checkpoint(pool: Pool): Promise<void> {
   await pool.query('checkpoint').catch((error: unknown) => {
     if (!(error instanceof Error && Reflect.get(error, 'code') === '42501')) throw error
@@ -50,9 +50,9 @@ export async function checkpoint(pool: Pool): Promise<void> {
 }
 
 /**
- * A variant that skipped a part of its work would look fast: after the rounds the tables must show all of it.
+ * Checks that the tables contain all work of the rounds: a variant that skipped a part of its work would look fast.
  *
- * @throws {Error} when they do not.
+ * @throws {Error} when a part of the work is missing.
  */
 export async function assertWorkDone(
   pool: Pool,

@@ -2,13 +2,13 @@ import type { Rates } from '../measure/interleaved-rates.ts'
 import { ratioOf, summarise } from '../measure/statistics.ts'
 import { formatTable, ratioSpread, whole, wholeSpread } from './table.ts'
 
-/** How a variant is shown: its title, and which other one is the same work by hand. */
+/** The title of a variant, and the variant that does the same work by hand. */
 export interface Shown<N extends string> {
   readonly title: string
   readonly byHand?: N
 }
 
-/** Rates beside those of the bare transaction, and costs beside those of the same work by hand. */
+/** Compares rates with those of the bare transaction, and costs with those of the same work by hand. */
 export function formatRates<N extends string>(
   shown: Readonly<Record<N, Shown<N>>>,
   measured: Readonly<Record<N | 'bare', Rates>>,
@@ -28,7 +28,7 @@ export function formatRates<N extends string>(
   )
 }
 
-/** Median rates of two variants, to stand beside their ratio. */
+/** The median rates of two variants, printed beside their ratio. */
 export function ratesBeside(ours: readonly number[], word: string, others: readonly number[]): string {
   return `${whole(summarise(ours).median)} vs ${word} ${whole(summarise(others).median)} a second`
 }

@@ -1,6 +1,6 @@
 import type { Summary } from '../measure/statistics.ts'
 
-/** Columns as wide as their widest cell; the first is text, the others are figures. */
+/** Columns are as wide as their widest cell. The first column is text, and the others are figures. */
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
@@ -27,7 +27,7 @@ export function ratioSpread({ median, min, max }: Summary): string {
   return `${median.toFixed(3)} (${min.toFixed(3)}–${max.toFixed(3)})`
 }
 
-/** median (min–max), of milliseconds and the like */
+/** median (min–max) of milliseconds or another small figure */
 export function hundredthsSpread({ median, min, max }: Summary): string {
   return `${median.toFixed(2)} (${min.toFixed(2)}–${max.toFixed(2)})`
 }

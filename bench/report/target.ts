@@ -1,7 +1,7 @@
 import type { Summary } from '../measure/statistics.ts'
 import { formatTable, ratioSpread } from './table.ts'
 
-/** What we want to hold, and what was measured of it. */
+/** A target, and the figure that was measured for it. */
 export interface Target {
   readonly what: string
   readonly bound: { readonly atLeast: number } | { readonly atMost: number }

@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { createGarbageCollector } from '@txbox/gc'
 import { useGarbage } from '../support/garbage.ts'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onMainRoot, useRoot, useTarget } from '../support/target.ts'
 
 const COLLECTORS = 5
 
 const target = useTarget()
 const garbage = useGarbage(target)
 
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: COLLECTORS + 12 })
 
   test('G3 each row is removed, and counted, by exactly one of several collectors', async () => {

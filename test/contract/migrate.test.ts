@@ -1,11 +1,12 @@
 import { Kysely, MysqlDialect, PostgresDialect } from 'kysely'
 import { Migrator } from 'kysely/migration'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { SchemaError } from '@txbox/core'
 import * as onMysql from '@txbox/mysql'
 import * as onPostgres from '@txbox/postgres'
 import {
   contentOf,
+  dropTables,
   fillTables,
   migrationsOf,
   namesOf,
@@ -62,10 +63,14 @@ function numberOf(name: string): number {
   return Number(name.slice(0, 4))
 }
 
-async function cleanShape(): Promise<readonly string[]> {
-  await migrate(open(), 'clean')
-  return shapeOf(target, 'clean')
-}
+/** Describes the tables that an undisturbed migrate creates. */
+let cleanShape: readonly string[] = []
+beforeAll(async () => {
+  const root = target.open(target.kinds[0]!)
+  await migrate(root.db, 'clean')
+  cleanShape = await shapeOf(target, 'clean')
+  await root.close()
+})
 
 onEachKind(target, (kind) => {
   test('pendingMigrations lists the migrations that migrate would apply, and changes nothing', async () => {
@@ -100,7 +105,8 @@ test.for([...NAMES.keys()])(
         before[n]!.map((row) => expect.objectContaining(row)),
       )
     }
-    expect(await shapeOf(target, where)).toEqual(await cleanShape())
+    expect(await shapeOf(target, where)).toEqual(cleanShape)
+    await dropTables(target, where)
   },
 )
 
@@ -114,7 +120,7 @@ test('every file is safe to run again, on tables with rows', async () => {
   }
   expect((await contentOf(target, where, 'inbox')).length).toBe(1)
   expect((await contentOf(target, where, 'migrations')).length).toBe(NAMES.length)
-  expect(await shapeOf(target, where)).toEqual(await cleanShape())
+  expect(await shapeOf(target, where)).toEqual(cleanShape)
 })
 
 describe('a crash', () => {
@@ -125,10 +131,10 @@ describe('a crash', () => {
   const every = inject('tier') === 'all' ? 1 : 4
 
   test.for([...steps.keys()].filter((index) => index % every === 0))(
-    'before or after step %#: called again, migrate brings the tables up to date',
+    'after step %#, and before the first one: called again, migrate brings the tables up to date',
     async (index) => {
-      const clean = await cleanShape()
-      for (const when of ['cutBefore', 'cutAfter'] as const) {
+      // Before a later step the server is in the same state as after the previous step.
+      for (const when of index === 0 ? (['cutBefore', 'cutAfter'] as const) : (['cutAfter'] as const)) {
         const where = `${when} ${index} `
         const step = migrationsOf(target, where).flatMap(({ sql }) => statementsOf(sql))[index]!
         const proxy = await Proxy.to(target.address())
@@ -137,8 +143,9 @@ describe('a crash', () => {
         proxy[when](new RegExp(step.slice(0, 300).replaceAll(/[^\w\s]/g, '\\$&')))
         await expect(migrate(open(target.kinds[1], proxy), where)).rejects.toThrow()
         await migrate(open(), where)
-        expect(await shapeOf(target, where)).toEqual(clean)
+        expect(await shapeOf(target, where)).toEqual(cleanShape)
         expect((await contentOf(target, where, 'migrations')).length).toBe(NAMES.length)
+        await dropTables(target, where)
       }
     },
   )
@@ -188,7 +195,7 @@ describe('a Migrator of Kysely', () => {
     const { error, results } = await migrator.migrateToLatest()
     expect(error).toBeUndefined()
     expect(results?.map(({ migrationName }) => migrationName)).toEqual(NAMES.map((name) => `txbox_${name}`))
-    expect(await shapeOf(target, 'by Kysely ')).toEqual(await cleanShape())
+    expect(await shapeOf(target, 'by Kysely ')).toEqual(cleanShape)
     expect((await migrator.migrateToLatest()).results).toEqual([])
     expect(await pending(open(), 'by Kysely ')).toEqual([])
   })

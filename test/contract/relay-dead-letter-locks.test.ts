@@ -3,13 +3,13 @@ import { createDeadLetters } from '@txbox/relay'
 import { Broker, rejected } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
+import { onMainRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const PARKED = target.engine === 'postgres' ? 'txbox.parked' : 'txbox_parked'
 
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   test('O12 neither redriving nor discarding waits for a producer whose transaction is open', async () => {

@@ -5,7 +5,7 @@ import { Broker, refusing, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishTogether, RelayUnderTest } from '../support/relay-under-test.ts'
-import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onMainRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -13,7 +13,7 @@ const [bad, good] = keysOfOneShard(2) as [string, string]
 const FOR_GOOD = { retryable: false }
 const PARKED = target.engine === 'postgres' ? 'txbox.parked' : 'txbox_parked'
 
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind)
   const never = new PermanentError('never')
 

@@ -10,13 +10,13 @@ import {
   RelayUnderTest,
   withRelayStore,
 } from '../support/relay-under-test.ts'
-import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
+import { mainKind, onMainRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const NOTHING = { published: 0, parked: 0, deadLettered: 0 }
 
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: 8 })
 
   test('drain publishes all due messages, on a relay that is not running, as often as it is called', async () => {

@@ -3,7 +3,7 @@ import { Broker, Gate, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { mainKind, onEachRoot, useRoot, useTarget, type Root } from '../support/target.ts'
+import { mainKind, onMainRoot, useRoot, useTarget, type Root } from '../support/target.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { until } from '../support/until.ts'
 
@@ -30,7 +30,7 @@ function startOn(root: Root, broker: Broker, owner: string): Promise<RelayUnderT
   return RelayUnderTest.started(root, broker.publisher({ owner }), { owner, leaseMs: LEASE_MS })
 }
 
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: 8 })
   const start = (broker: Broker, owner: string): Promise<RelayUnderTest> => startOn(root, broker, owner)
 

@@ -11,13 +11,13 @@ import {
   publishTogether,
   RelayUnderTest,
 } from '../support/relay-under-test.ts'
-import { onEachRoot, onEachRootAndIsolation, useRoot, useTarget } from '../support/target.ts'
+import { onMainRoot, onEachRootAndIsolation, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const ORDERINGS = ['none', 'per-key'] as const
 
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   for (const ordering of ORDERINGS) {

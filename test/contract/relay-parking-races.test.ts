@@ -14,7 +14,7 @@ import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn } from '../support/relay-under-test.ts'
 import { behind, refusalOf } from '../support/settlements.ts'
-import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
+import { onMainRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -24,7 +24,7 @@ const LIMITS = { messages: 1000, bytes: 1_000_000 }
 const NAME = `outbox/${String(SHARD).padStart(2, '0')}`
 
 /** The steps of a relay, one by one, so that other operations can happen between two of them. */
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind)
   let relay: RelayStore
   let lease: Lease

@@ -4,7 +4,7 @@ import { Broker, rejected, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
+import { onMainRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -26,7 +26,7 @@ function refusing(refuses: (id: string, attempt: number) => boolean): Respond {
   }
 }
 
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   for (const ordering of ORDERINGS) {

@@ -4,7 +4,7 @@ import type { NewMessage } from '@txbox/core'
 import { Broker, Gate } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachRoot, onEachRootAtUsualIsolation, useRoot, useTarget } from '../support/target.ts'
+import { onEachRootAtUsualIsolation, onMainRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -34,7 +34,7 @@ onEachRootAtUsualIsolation(target, (kind, isolation) => {
   })
 })
 
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   /** Nothing but the number of deliveries differs between the deliveries of one message. */

@@ -3,12 +3,12 @@ import { Broker, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, outboxOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
+import { onMainRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind)
 
   test('O11 a message with deliverAt is never published early, and blocks no other message', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { BacklogMessage } from '@txbox/core'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { SHARD, StoreUnderTest, idsOf, refusal } from '../support/store-under-test.ts'
-import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
+import { onMainRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -12,7 +12,7 @@ async function truncate(table: string): Promise<void> {
   await outbox.sql(`truncate ${table} ${target.engine === 'postgres' ? 'restart identity' : ''}`)
 }
 
-onEachRoot(target, (kind) => {
+onMainRoot(target, (kind) => {
   const root = useRoot(target, kind)
   const start = async (): Promise<StoreUnderTest> => {
     const relay = new StoreUnderTest(root, target, outbox)

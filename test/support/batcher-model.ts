@@ -1,10 +1,10 @@
-/** An item of the tests. A batcher knows nothing of it but its channel. */
+/** An item of the tests. A batcher uses only its channel. */
 export interface TestItem {
   readonly id: number
   readonly channel: number
 }
 
-/** What a batcher of the model is told when it is made. */
+/** The options of a batcher of the model. */
 export interface ModelSettings {
   readonly maxSize: number
   readonly lingerMs: number
@@ -20,8 +20,8 @@ interface ModelChannel {
 }
 
 /**
- * What a batcher must do, as plain lists without timers: the test tells the model each call that it makes and each batch
- * that it sees, and the model says what was wrong about it.
+ * The required behavior of a batcher, as plain lists without timers: the test reports each call that it makes and each
+ * batch that it sees to the model, and the model reports what was wrong.
  */
 export class BatcherModel {
   readonly #settings: ModelSettings

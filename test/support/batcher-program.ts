@@ -11,7 +11,7 @@ batcher.add(1)
 process.on('exit', (code) => console.log('clean exit', code))
 `
 
-/** Runs a program with an item that lingers, and an empty batcher beside. @returns what the program prints. */
+/** Runs a program with an item that lingers, and an empty batcher beside. @returns the output of the program. */
 export async function runProgram(): Promise<string> {
   const options = { cwd: import.meta.dirname, timeout: 50_000 }
   const { stdout } = await promisify(execFile)(

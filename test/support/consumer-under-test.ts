@@ -31,7 +31,7 @@ export class ConsumerUnderTest {
   readonly runs: HandlerRun[] = []
   readonly events: { readonly event: Event; readonly id: string | undefined; readonly value: object }[] = []
   readonly consumer: Consumer
-  /** Handlers that run, and the most of them at a time; also by id. */
+  /** The number of running handlers, and its maximum; also by id. */
   running = new Set<string>()
   mostRunning = 0
 

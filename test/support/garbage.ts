@@ -100,7 +100,7 @@ export class Garbage {
     return rows.map((row) => `${String(row['key'])} ${String(row['from_version'])}`)
   }
 
-  /** Lets a dead letter of a queue have died so many seconds ago. */
+  /** Sets the time at which a dead letter of a queue died to so many seconds ago. */
   async diedAgo(queue: string, id: string, seconds: number): Promise<void> {
     await this.#target.sql(
       `update ${this.table('queue')} set dead_at = ${this.#ago(seconds)} where topic = ? and id = ? and dead_at is not null`,

@@ -10,7 +10,7 @@ interface Stored {
   dueAt: number
 }
 
-/** What became of a delivery, in the order of the settlements. */
+/** The outcome of a delivery, in the order of the settlements. */
 export interface Settled {
   readonly id: string
   readonly how: 'accept' | 'retry' | 'reject'
@@ -29,8 +29,8 @@ const TRAITS: SourceTraits = {
 }
 
 /**
- * A queue in memory that behaves as a broker does: what is not settled comes again, in its place, and is counted; leases
- * run out; the connection can break. Time is that of the process, so that fake timers work.
+ * A queue in memory that behaves like a broker: it delivers unsettled messages again, in their place, and counts the
+ * deliveries; leases expire; the connection can break. It uses the clock of the process, so that fake timers work.
  */
 export class MemorySource implements Source {
   readonly name = 'memory orders'
@@ -38,14 +38,14 @@ export class MemorySource implements Source {
   readonly settled: Settled[] = []
   readonly rejected: InboxMessage[] = []
   readonly extensions: string[] = []
-  /** The maximum number of deliveries that were out at a time. */
+  /** The maximum number of deliveries that were in flight at the same time. */
   mostOut = 0
   /** How many deliveries each call of `receive` asked for. */
   readonly limits: number[] = []
   /** Calls of `settleIn`; each may throw. */
   settleIn: (tx: unknown, id: string) => Promise<void> = async () => undefined
   opened = 0
-  /** Hands out as much as is asked for, and several messages of a key at a time. */
+  /** Delivers as many messages as are requested, also several messages of a key at the same time. */
   isGenerous = false
   /** Errors that the next calls of `open` throw. */
   readonly openFailures: unknown[] = []
@@ -78,7 +78,7 @@ export class MemorySource implements Source {
     this.#wake()
   }
 
-  /** Another process has buried the message, and an operator has redriven it. */
+  /** Another process has made the message a dead letter, and an operator has redriven it. */
   redrive(id: string): void {
     for (const one of this.#stored)
       if (one.message.id === id) Object.assign(one, { count: 0, dueAt: -Infinity })
@@ -98,7 +98,7 @@ export class MemorySource implements Source {
     return this.settled.filter((one) => one.id === id).map(({ how }) => how)
   }
 
-  /** Breaks the connection: everything that is out comes again. */
+  /** Breaks the connection: all messages in flight are delivered again. */
   cut(error: unknown = new Error('cut')): void {
     this.#generation += 1
     for (const [one, { lost, lease }] of this.#out) {

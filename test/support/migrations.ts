@@ -123,3 +123,18 @@ export async function fillTables(target: Target, where: string, number: number):
 export async function contentOf(target: Target, where: string, table: string): Promise<readonly Row[]> {
   return target.sql(`select * from ${tableIn(target, where, table)}`)
 }
+
+/** Drops the tables of a schema or prefix, so that a description of others does not have to pass them over. */
+export async function dropTables(target: Target, where: string): Promise<void> {
+  if (target.engine === 'postgres') {
+    await target.sql(`drop schema "${where.replaceAll('"', '""')}" cascade`)
+    return
+  }
+  const rows = await target.sql(
+    `select table_name as name from information_schema.tables
+     where table_schema = database() and left(table_name, length(?)) = ?`,
+    [where, where],
+  )
+  const names = rows.map(({ name }) => `\`${String(name).replaceAll('`', '``')}\``)
+  await target.sql(`drop table ${names.join(', ')}`)
+}

@@ -92,7 +92,7 @@ export class QueueConsumers {
     )
   }
 
-  /** Lets the visibility timeout of the messages of a key be over, without waiting for transactions of other keys. */
+  /** Ends the visibility timeout of the messages of a key, without waiting for transactions of other keys. */
   async expire(key: string): Promise<void> {
     const past =
       this.#target.engine === 'postgres'

@@ -1,6 +1,6 @@
 import type { BacklogMessage, BacklogRow, Refusal, Settlement } from '@txbox/core'
 
-/** What a relay says of a message that was refused once more; without `retryInMs` the message is dead. */
+/** A relay's settlement of a message that was refused again; without `retryInMs` the message is dead. */
 export function refusalOf(
   message: BacklogRow & Partial<Pick<BacklogMessage, 'attempts'>>,
   retryInMs: number | undefined,

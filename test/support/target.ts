@@ -283,9 +283,26 @@ function onEachLevel(
  * Of several kinds with the same root it is the last one, which has the rarer settings (no FOUND_ROWS).
  */
 export function kindsOfRoots(target: Target): readonly HandleKind[] {
+  // The drivers of MariaDB are those of MySQL, where every root is tested.
+  if (target.engine === 'mariadb') return [mainKind(target)]
   const rootOf = ({ library, pipelined }: HandleKind): string => `${library} ${pipelined}`
   const kinds = kindsOfTier(target)
   return kinds.filter((kind, n) => n === kinds.findLastIndex((other) => rootOf(other) === rootOf(kind)))
+}
+
+/**
+ * The root of the project's main library: for rules that only the relay's or the collector's statements decide, whatever
+ * library sends them. Of several such roots it is the last one, which has the rarer settings.
+ */
+export function mainRoot(target: Target): HandleKind {
+  const main = mainKind(target)
+  return kindsOfRoots(target).findLast(({ library }) => library === main.library) ?? main
+}
+
+/** The same tests on the main root. */
+export function onMainRoot(target: Target, tests: (kind: HandleKind) => void): void {
+  const kind = mainRoot(target)
+  describe(kind.name, () => tests(kind))
 }
 
 /** The same tests on every kind of root. */

@@ -1,6 +1,6 @@
 import type { Installation } from '../../packages/command/dist/index.js'
 
-/** What `@txbox/cli` hands to the command, for tests that run the command in their own process. */
+/** The installation that `@txbox/cli` passes to the command, for tests that run the command in their own process. */
 export const INSTALLATION: Installation = {
   calledAs: 'npx @txbox/cli',
   drivers: {

@@ -59,7 +59,7 @@ export class UnreliableNetwork {
     this.#port = typeof address === 'object' && address !== null ? address.port : 0
   }
 
-  /** Forwards nothing any more, without an error: connections look open, and new ones get no answer. */
+  /** Stops forwarding, without an error: connections look open, and new connections get no answer. */
   freeze(): void {
     this.#frozen = true
     for (const link of this.#links) pauseBoth(link)

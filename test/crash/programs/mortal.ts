@@ -1,4 +1,5 @@
 // How the programs of this folder die, or are paused, at an exact step: by a real signal that they send themselves.
+import { flushCompileCache } from 'node:module'
 import path from 'node:path'
 import { Client, Pool, type PoolConfig } from 'pg'
 
@@ -24,6 +25,8 @@ export interface ProgramConfig {
 export function configOf<C extends ProgramConfig>(): C {
   // A test that dies takes its programs with it.
   process.once('disconnect', () => process.exit(1))
+  // A killed process would not write the compiled code that the next program of the test starts with.
+  flushCompileCache()
   return JSON.parse(process.argv[2] ?? '{}') as C
 }
 
