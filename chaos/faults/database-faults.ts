@@ -99,7 +99,7 @@ export const lockedTable: Fault = {
   group: 'lock',
   async inject(on, draw) {
     const table = txboxTables(on.engine)[
-      draw.pick(['outbox', 'leases', 'parked', 'inbox', 'versions'] as const)
+      draw.pick(['outbox', 'leases', 'parked', 'inbox', 'versions', 'queue', 'queue'] as const)
     ]
     const ms = draw.integer(300, 4000)
     const lock =
@@ -142,7 +142,10 @@ export const tableRewritten: Fault = {
   harms: 'database',
   group: 'lock',
   async inject({ engine, database }, draw) {
-    const table = txboxTables(engine)[draw.pick(['outbox', 'outbox', 'parked', 'leases', 'inbox'] as const)]
+    const table =
+      txboxTables(engine)[
+        draw.pick(['outbox', 'outbox', 'parked', 'leases', 'inbox', 'queue', 'queue'] as const)
+      ]
     await withDirectConnection(database.directUrl(), (sql) =>
       sql.query(engine === 'postgres' ? `vacuum full ${table}` : `optimize table ${table}`),
     )
