@@ -22,7 +22,7 @@ export interface Move {
 /** The ids of the messages in the history of a violation. */
 export function idsInHistory(evidence: Evidence, { id, key }: Violation): ReadonlySet<string> {
   const { committed, lost, queued, queueLost } = evidence
-  const known = [committed, lost, queued, queueLost].flatMap((messages) => [...messages.values()])
+  const known = [...committed.values(), ...lost.values(), ...queued.values(), ...queueLost.values()]
   const ids = new Set(known.filter((one) => key !== undefined && one.key === key).map((one) => one.id))
   if (id !== undefined) ids.add(id)
   return ids

@@ -125,30 +125,37 @@ export async function finish(
     durationMs: Date.now() - timeline.startedAtMs,
     foundAfterMs: violation && foundAfterMs(timeline.events, violation),
     history: first === undefined ? [] : await historyOf(evidence, first, url),
-    figures: {
-      committed: evidence.committed.size,
-      published: recorder.first.size,
-      copies: recorder.copies.length,
-      duplicates: recorder.copies.length - recorder.first.size,
-      effects: evidence.effects.length,
-      extraDeliveries: recorder.extraDeliveries,
-      lostByFailover: losses.committed.size,
-      effectsLostByFailover: losses.effects,
-      deadLetters: deadLetters.length,
-      longestStandstillMs: Math.round(watch.longest.ms),
-      longestStandstillAt: watch.longest.what,
-      queueCommitted: evidence.queued.size,
-      queueEffects: evidence.queueEffects.length,
-      queueLostByFailover: losses.queued.size,
-      queueEffectsLostByFailover: losses.queueEffects,
-      queueDeadLetters: queueDeadLetters.length,
-      relayDeaths: fleet.relayDeaths.length,
-      mostStretch: Number(parts.mostStretch.toFixed(1)),
-    },
+    figures: figuresOf(parts, evidence),
     workers: fleet.figures,
     events: timeline.events,
     samples: timeline.samples,
     folder: stand.folder,
+  }
+}
+
+function figuresOf(
+  { recorder, losses, watch, fleet, mostStretch }: RunParts,
+  evidence: Evidence,
+): RunResult['figures'] {
+  return {
+    committed: evidence.committed.size,
+    published: recorder.first.size,
+    copies: recorder.copies.length,
+    duplicates: recorder.copies.length - recorder.first.size,
+    effects: evidence.effects.length,
+    extraDeliveries: recorder.extraDeliveries,
+    lostByFailover: losses.committed.size,
+    effectsLostByFailover: losses.effects,
+    deadLetters: evidence.deadLetters.length,
+    longestStandstillMs: Math.round(watch.longest.ms),
+    longestStandstillAt: watch.longest.what,
+    queueCommitted: evidence.queued.size,
+    queueEffects: evidence.queueEffects.length,
+    queueLostByFailover: losses.queued.size,
+    queueEffectsLostByFailover: losses.queueEffects,
+    queueDeadLetters: evidence.queueDeadLetters.length,
+    relayDeaths: fleet.relayDeaths.length,
+    mostStretch: Number(mostStretch.toFixed(1)),
   }
 }
 
