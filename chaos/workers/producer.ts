@@ -57,7 +57,7 @@ async function changeAggregates(tx: ProducerTransaction): Promise<'commit' | 'ro
     if (mode.unordered) await pause(draw.integer(0, 20))
   }
   if (draw.chance(0.1)) await publishScheduled(tx)
-  if (draw.chance(0.5)) await sendOfKey(worker, tx, illness)
+  if (draw.chance(0.5)) await sendOfKey(worker, tx)
   if (draw.chance(0.05)) await sendUnordered(worker, tx)
   return ending()
 }

@@ -9,11 +9,7 @@ import type { Change, Illness } from './worker-protocol.ts'
 const BUSY_KEYS = QUEUE_KEYS.slice(0, 3)
 
 /** Locks the aggregate first, sends after it: then the messages of a key have the order of the commits. */
-export async function sendOfKey(
-  worker: Worker,
-  tx: ProducerTransaction,
-  illness: () => Illness | undefined,
-): Promise<void> {
+export async function sendOfKey(worker: Worker, tx: ProducerTransaction): Promise<void> {
   const { draw, config, name: producer } = worker
   const name = draw.pick(draw.chance(0.4) ? BUSY_KEYS : QUEUE_KEYS)
   const [row] = await tx.query(
@@ -25,7 +21,7 @@ export async function sendOfKey(
   const count = draw.chance(0.2) ? draw.integer(2, 5) : 1
   await tx.query('update chaos_aggregates set epoch = ?, n = ? where name = ?', [epoch, n + count, name])
   const messages = Array.from({ length: count }, (_, index) => {
-    const ill = illness()
+    const ill = illnessOf(worker)
     const payload: Change = {
       to: n + index + 1,
       ...(ill !== undefined && { ill }),
@@ -40,6 +36,12 @@ export async function sendOfKey(
     )
   }
   await tx.send(count === 1 && draw.chance(0.5) ? messages[0]! : messages)
+}
+
+/** More often than in the outbox, since the queue has fewer messages. Some become dead letters. */
+function illnessOf({ draw, mode: { ill } }: Worker): Illness | undefined {
+  if (ill === undefined || !draw.chance(0.3)) return undefined
+  return ill === 'throw' && draw.chance(0.5) ? 'fail' : ill
 }
 
 /** A message without a key, which may be scheduled. */

@@ -25,8 +25,11 @@ export interface WorkerConfig {
   readonly killLog: string
 }
 
-/** Illnesses of a message: at the consumer or the worker of the queue, but for the last two, which the publisher of a relay suffers from. */
-export type Illness = 'throw' | 'hang' | 'kill' | 'slow' | 'kills-relay' | 'hangs-relay'
+/**
+ * Illnesses of a message: at the consumer or the worker of the queue, `fail` each time and only there; but for the last two,
+ * which the publisher of a relay suffers from.
+ */
+export type Illness = 'throw' | 'fail' | 'hang' | 'kill' | 'slow' | 'kills-relay' | 'hangs-relay'
 
 /** How the workers behave for a while; the driver sets it, and each new process is told. */
 export interface Mode {
