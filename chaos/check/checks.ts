@@ -1,6 +1,14 @@
 import { RELAY_ATTEMPTS } from '../workers/limits.ts'
 import type { Evidence } from './evidence.ts'
+import {
+  checkQueueDeadLetters,
+  checkQueueEffects,
+  checkQueueOrder,
+  checkQueueOverlap,
+  earlyInQueue,
+} from './queue-checks.ts'
 import { checkDuplicates, checkOrder, checkOwners, checkSameBytes } from './copy-checks.ts'
+import type { StuckKey } from './queue-history.ts'
 import { CHECKS, type CheckName, type Verdict, type Violation } from './violation.ts'
 
 /** A message that is being tried alone may be hit by another fault: its attempt counts as well. */
@@ -21,6 +29,11 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     deduplicated: checkDeduplicated,
     'one effect': checkOneEffect,
     'claim and effect': checkClaims,
+    'queue effect': checkQueueEffects,
+    'queue order': checkQueueOrder,
+    'one at a time': checkQueueOverlap,
+    'stuck key': checkStuckKeys,
+    'queue dead letters': checkQueueDeadLetters,
     'version order': checkVersions,
     'nothing left': ({ left }) => found('nothing left', 1, left),
     standstill: ({ standstills, timeline }) => found('standstill', timeline.length, texts(standstills)),
@@ -30,7 +43,7 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     duplicates: checkDuplicates,
     'dead letters': checkDeadLetters,
     resources: ({ resources, timeline }) => found('resources', timeline.length, texts(resources)),
-    'clean end': ({ unclean }) => found('clean end', 7, texts(unclean)),
+    'clean end': ({ unclean }) => found('clean end', 9, texts(unclean)),
   }
   return (Object.keys(CHECKS) as CheckName[]).map((check) => {
     const { looked, violations } = checks[check](evidence)
@@ -76,21 +89,34 @@ function checkRolledBack({ committed, lost, first }: Evidence): Omit<Verdict, 'c
   )
 }
 
-function checkScheduled({ committed, lost, first }: Evidence): Omit<Verdict, 'check'> {
+function checkScheduled(evidence: Evidence): Omit<Verdict, 'check'> {
+  const { committed, lost, first } = evidence
+  const inQueue = earlyInQueue(evidence)
   const scheduled = [...committed.values(), ...lost.values()].filter(
     (message) => message.deliverAtMs !== undefined,
   )
   const early = scheduled.filter(
     ({ id, deliverAtMs }) => (first.get(id)?.recordedAtMs ?? Infinity) < deliverAtMs! - 1,
   )
-  return found(
-    'scheduled',
-    scheduled.length,
-    early.map(({ id, deliverAtMs }) => ({
+  return found('scheduled', scheduled.length + inQueue.looked, [
+    ...early.map(({ id, deliverAtMs }) => ({
       id,
       text: `The message ${id} came ${Math.round(deliverAtMs! - first.get(id)!.recordedAtMs)} ms before it was due.`,
     })),
-  )
+    ...inQueue.violations,
+  ])
+}
+
+function checkStuckKeys({ stuckKeys, queued }: Evidence): Omit<Verdict, 'check'> {
+  return found('stuck key', queued.size, stuckKeys.map(stuckKey))
+}
+
+export function stuckKey({ key, messages, id }: StuckKey): Omit<Violation, 'check'> {
+  return {
+    id,
+    key,
+    text: `${messages} messages of ${key} wait in the queue, and no receiver will look at any of them, such as ${id}.`,
+  }
 }
 
 function checkDeduplicated({ sends }: Evidence): Omit<Verdict, 'check'> {

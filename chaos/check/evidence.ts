@@ -1,16 +1,21 @@
 import type { Copy } from '../driver/recorder.ts'
 import type { Committed, Effect, LeaseChange, Unfenced } from './history.ts'
+import type { QueueRecord, StuckKey } from './queue-history.ts'
 import type { TimelineEvent } from '../driver/timeline.ts'
 
 /** Everything that the checks at the end of a run look at. */
-export interface Evidence {
+export interface Evidence extends QueueRecord {
   readonly leaseMs: number
   readonly batchSize: number
   /** The ledger of the last primary. */
   readonly committed: ReadonlyMap<string, Committed>
   /** Rows that a former primary had committed and the failover lost. */
   readonly lost: ReadonlyMap<string, Committed>
-  /** Every committed send of a request. The ids are the same if the send stored the message. */
+  /** The same of the queue. */
+  readonly queueLost: ReadonlyMap<string, Committed>
+  /** The keys of the queue at which no receiver would have looked, during the run or at the end. */
+  readonly stuckKeys: readonly StuckKey[]
+  /** Every committed send of a request, by the outbox or to the queue. The ids are the same if the send stored the message. */
   readonly sends: readonly { readonly request: string; readonly id: string; readonly newId: string }[]
   readonly copies: readonly Copy[]
   readonly first: ReadonlyMap<string, Copy>

@@ -4,11 +4,29 @@ import type { Engine } from '../database/engine.ts'
 import type { Sql, SqlRow } from '../database/sql.ts'
 import type { Evidence } from './evidence.ts'
 import type { Move } from './key-history.ts'
+import {
+  readLeftInQueue,
+  readQueueEffects,
+  readQueued,
+  readStuckKeys,
+  type QueueRecord,
+} from './queue-history.ts'
 import { readCommitted, readEffects, readLeaseChanges, readUnfenced, textOf } from './history.ts'
 
 type FromDatabase = Pick<
   Evidence,
-  'committed' | 'sends' | 'effects' | 'claims' | 'applied' | 'balances' | 'left' | 'leaseChanges' | 'unfenced'
+  | 'committed'
+  | 'queued'
+  | 'queueEffects'
+  | 'stuckKeys'
+  | 'sends'
+  | 'effects'
+  | 'claims'
+  | 'applied'
+  | 'balances'
+  | 'left'
+  | 'leaseChanges'
+  | 'unfenced'
 >
 
 /** Reads the final state of the database, after all workers have ended. */
@@ -28,6 +46,9 @@ export async function gatherFromDatabase(engine: Engine, sql: Sql): Promise<From
       newId: String(row['new_id']),
     })),
     committed: new Map((await readCommitted(sql)).map((message) => [message.id, message])),
+    queued: new Map((await readQueued(sql)).map((message) => [message.id, message])),
+    queueEffects: await readQueueEffects(sql),
+    stuckKeys: await readStuckKeys(engine, sql),
     effects: await readEffects(sql),
     claims: claims.map((row) => textOf(row['id'])!),
     applied: applied.map((row) => ({
@@ -63,6 +84,10 @@ async function readLeft(engine: Engine, sql: Sql): Promise<Evidence['left']> {
   return [
     ...(await say(`select id, shard from ${outbox} order by seq limit 100`, described('in the outbox'))),
     ...(await say(`select id, shard, error from ${parked} order by place limit 100`, described('parked'))),
+    ...(await readLeftInQueue(engine, sql)).slice(0, 100).map((message) => ({
+      id: message.id,
+      text: `The message ${message.id} is still in the queue${message.isDead ? ', as a dead letter' : ''}.`,
+    })),
     ...(await say(
       `select name, owner from ${leases} where owner is not null and expires_at > ${now}`,
       (row) => ({ text: `The lease ${textOf(row['name'])} is still held by ${textOf(row['owner'])}.` }),
@@ -81,6 +106,14 @@ export async function readDeadLetters(engine: Engine, sql: Sql): Promise<Evidenc
   const { parked } = txboxTables(engine)
   const rows = await sql.query(`select id, error from ${parked} where dead_at is not null order by place`)
   return rows.map((row) => ({ id: textOf(row['id'])!, error: textOf(row['error']) }))
+}
+
+/** The dead letters of the queue. */
+export async function readQueueDeadLetters(
+  engine: Engine,
+  sql: Sql,
+): Promise<QueueRecord['queueDeadLetters']> {
+  return (await readLeftInQueue(engine, sql)).filter(({ isDead }) => isDead)
 }
 
 /** Reads the moves of these messages, for the history of a violation. */

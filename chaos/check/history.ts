@@ -1,8 +1,8 @@
 import { txboxTables } from '../database/chaos-tables.ts'
 import type { Engine } from '../database/engine.ts'
-import type { Sql } from '../database/sql.ts'
+import type { Sql, SqlRow } from '../database/sql.ts'
 
-/** A row of the ledger: a message that a transaction published and committed. */
+/** A row of a ledger: a message that a transaction published, or sent to the queue, and committed. */
 export interface Committed {
   readonly serial: number
   readonly id: string
@@ -36,13 +36,15 @@ export interface Effect {
   readonly worker: string
 }
 
-export async function readCommitted(sql: Sql, afterSerial = 0): Promise<readonly Committed[]> {
-  const rows = await sql.query(
-    `select serial, message_id, name, epoch, place, deliver_at_ms, ill, producer from chaos_committed
-     where serial > ? order by serial`,
-    [afterSerial],
-  )
-  return rows.map((row) => ({
+export async function readCommitted(sql: Sql): Promise<readonly Committed[]> {
+  return (await sql.query(`select ${LEDGER} from chaos_committed order by serial`)).map(committedOf)
+}
+
+/** The columns of a ledger. */
+export const LEDGER = 'serial, message_id, name, epoch, place, deliver_at_ms, ill, producer'
+
+export function committedOf(row: SqlRow): Committed {
+  return {
     serial: Number(row['serial']),
     id: String(row['message_id']),
     key: textOf(row['name']),
@@ -51,7 +53,7 @@ export async function readCommitted(sql: Sql, afterSerial = 0): Promise<readonly
     deliverAtMs: numberOf(row['deliver_at_ms']),
     ill: textOf(row['ill']),
     producer: String(row['producer']),
-  }))
+  }
 }
 
 export async function readEffects(sql: Sql): Promise<readonly Effect[]> {
@@ -116,6 +118,6 @@ export function textOf(value: unknown): string | undefined {
   return Buffer.isBuffer(value) ? value.toString('utf8') : `${value as string | number}`
 }
 
-function numberOf(value: unknown): number | undefined {
+export function numberOf(value: unknown): number | undefined {
   return value === null || value === undefined ? undefined : Number(value)
 }

@@ -1,5 +1,6 @@
 import { shardOf } from '@txbox/core/internal'
 import type { Evidence } from './evidence.ts'
+import type { Committed } from './history.ts'
 import type { Violation } from './violation.ts'
 
 const MAX_LINES = 200
@@ -20,7 +21,8 @@ export interface Move {
 
 /** The ids of the messages in the history of a violation. */
 export function idsInHistory(evidence: Evidence, { id, key }: Violation): ReadonlySet<string> {
-  const known = [...evidence.committed.values(), ...evidence.lost.values()]
+  const { committed, lost, queued, queueLost } = evidence
+  const known = [...committed.values(), ...lost.values(), ...queued.values(), ...queueLost.values()]
   const ids = new Set(known.filter((one) => key !== undefined && one.key === key).map((one) => one.id))
   if (id !== undefined) ids.add(id)
   return ids
@@ -39,11 +41,16 @@ export function keyHistory(
   const { id, key } = violation
   const ids = idsInHistory(evidence, violation)
   const copies = evidence.copies.filter((copy) => ids.has(copy.id))
-  const center = copies.find((copy) => copy.id === id)?.recordedAtMs ?? copies.at(-1)?.recordedAtMs
+  const inQueue = evidence.queueEffects.filter((effect) => ids.has(effect.id))
+  const center =
+    copies.find((copy) => copy.id === id)?.recordedAtMs ??
+    inQueue.find((effect) => effect.id === id)?.beganMs ??
+    moves.find((move) => move.id === id)?.atMs ??
+    copies.at(-1)?.recordedAtMs
   const isNear = (atMs: number): boolean => center === undefined || Math.abs(atMs - center) < AROUND_MS
   const mark = (other: string): string => (other === id ? '* ' : '  ')
   const placeOf = (other: string): string => {
-    const message = evidence.committed.get(other) ?? evidence.lost.get(other)
+    const message = messageOf(evidence, other)
     return message?.place === undefined ? '' : ` (change ${message.place} of epoch ${message.epoch})`
   }
   const shard = key === undefined ? undefined : shardOf(key)
@@ -56,6 +63,10 @@ export function keyHistory(
       atMs,
       text: `${mark(moved)}${text} ${moved}${placeOf(moved)}`,
     })),
+    ...inQueue.map(({ id: handled, beganMs, endedMs, worker }) => ({
+      atMs: beganMs,
+      text: `${mark(handled)}handled ${handled}${placeOf(handled)} by ${worker}, for ${(endedMs - beganMs).toFixed(1)} ms`,
+    })),
     ...evidence.leaseChanges
       .filter((change) => change.shard === shard)
       .map(({ atMs, owner }) => ({ atMs, text: `  lease of shard ${shard}: ${owner ?? 'nobody'}` })),
@@ -66,14 +77,16 @@ export function keyHistory(
   ]
   const near = entries.filter(({ atMs }) => isNear(atMs)).toSorted((a, b) => a.atMs - b.atMs)
   const from = near[0]?.atMs ?? 0
-  const subject = evidence.committed.get(id ?? '') ?? evidence.lost.get(id ?? '')
-  const effects = evidence.effects.filter((effect) => effect.id === id)
+  const subject = messageOf(evidence, id ?? '')
+  const effects = [...evidence.effects, ...evidence.queueEffects].filter((effect) => effect.id === id)
   return [
     ...(subject === undefined
       ? []
       : [
           `committed by ${subject.producer} as row ${subject.serial} of the ledger${placeOf(subject.id)}` +
-            (evidence.lost.has(subject.id) ? ', lost by a failover' : ''),
+            (evidence.lost.has(subject.id) || evidence.queueLost.has(subject.id)
+              ? ', lost by a failover'
+              : ''),
         ]),
     ...(id === undefined
       ? []
@@ -84,4 +97,8 @@ export function keyHistory(
       .slice(-MAX_LINES)
       .map(({ atMs, text }) => `${String(Math.round(atMs - from)).padStart(7)} ms ${text}`),
   ]
+}
+
+function messageOf({ committed, lost, queued, queueLost }: Evidence, id: string): Committed | undefined {
+  return committed.get(id) ?? lost.get(id) ?? queued.get(id) ?? queueLost.get(id)
 }

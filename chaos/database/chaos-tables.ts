@@ -13,6 +13,7 @@ export function txboxTables(engine: Engine) {
     leases: of('leases'),
     waiting: of('waiting'),
     versions: of('versions'),
+    queue: of('queue'),
   } as const
 }
 
@@ -24,6 +25,9 @@ export const KEYS: readonly string[] = Array.from({ length: 48 }, (_, n) => `acc
 /** Ordering keys without an aggregate, which producers lock by `lockKeys`. */
 export const LOCKED_KEYS: readonly string[] = Array.from({ length: 3 }, (_, n) => `counter-${n}`)
 
+/** The aggregates of the messages that are sent to the queue. A producer locks them behind all others. */
+export const QUEUE_KEYS: readonly string[] = Array.from({ length: 24 }, (_, n) => `job-${n}`)
+
 /**
  * Creates the tables of the business and of the checker.
  *
@@ -32,26 +36,36 @@ export const LOCKED_KEYS: readonly string[] = Array.from({ length: 3 }, (_, n) =
  * - `chaos_sends`: one row each time a request was sent with its deduplication id, with the id of the message that is
  *   stored for the request, and the id that a new message would have had.
  * - `chaos_effects`: one row each time a message took effect. Nothing is unique there, so that a second effect shows.
+ * - `chaos_queued`: one row a message of the queue, as in `chaos_committed`.
+ * - `chaos_queue_effects`: one row each time a message of the queue took effect: the place that its payload has, and when
+ *   its handler began and ended, by the database's clock.
  * - `chaos_applied`: what the version buffer applied, in order.
  * - `chaos_balances`: versioned rows, one for each key and epoch.
  * - `chaos_lease_log`, `chaos_unfenced` and `chaos_moves`: written by triggers on the tables of txbox. `chaos_moves` has a
- *   row each time a message enters or leaves the outbox or the parked messages, for the history of a violation.
+ *   row each time a message enters or leaves the outbox, the parked messages or the queue, or changes there, for the
+ *   history of a violation.
  */
 export async function createChaosTables(engine: Engine, sql: Sql): Promise<void> {
   // The clients' user has the name of the schema, which would otherwise get these tables too.
   if (engine === 'postgres') await sql.query('set search_path to public')
   for (const statement of engine === 'postgres' ? postgresTables() : mysqlTables()) await sql.query(statement)
-  for (const key of KEYS) {
+  for (const key of [...KEYS, ...QUEUE_KEYS]) {
     await sql.query(`insert into chaos_aggregates (name, epoch, n) values (?, '', 0)`, [key])
   }
 }
 
 function columns(serial: string): readonly string[] {
+  const ledger = `serial ${serial}, message_id varchar(64) not null, name varchar(100), epoch varchar(60) not null,
+    place bigint, deliver_at_ms bigint, ill varchar(20), producer varchar(40) not null`
   return [
     'create table chaos_aggregates (name varchar(100) primary key, epoch varchar(60) not null, n bigint not null)',
-    `create table chaos_committed (serial ${serial}, message_id varchar(64) not null, name varchar(100),
-      epoch varchar(60) not null, place bigint, deliver_at_ms bigint, ill varchar(20), producer varchar(40) not null)`,
+    `create table chaos_committed (${ledger})`,
     'create index chaos_committed_place on chaos_committed (name, epoch, place)',
+    `create table chaos_queued (${ledger})`,
+    'create index chaos_queued_message_id on chaos_queued (message_id)',
+    `create table chaos_queue_effects (serial ${serial}, message_id varchar(64) not null, place bigint,
+      worker varchar(40) not null, began_ms double precision not null, ended_ms double precision not null)`,
+    'create index chaos_queue_effects_message_id on chaos_queue_effects (message_id)',
     `create table chaos_sends (serial ${serial}, request varchar(40) not null, message_id varchar(64) not null,
       new_id varchar(64) not null)`,
     `create table chaos_effects (serial ${serial}, message_id varchar(64) not null, worker varchar(40) not null)`,
@@ -98,7 +112,7 @@ function postgresTables(): readonly string[] {
       end $$`,
     `create trigger chaos_message_settled after delete on txbox.outbox for each row
       execute function chaos_message_settled()`,
-    ...(['outbox', 'parked'] as const).flatMap((table) => [
+    ...(['outbox', 'parked', 'queue'] as const).flatMap((table) => [
       `create function chaos_${table}_moved() returns trigger language plpgsql as $$
         declare
           message txbox.${table} := case when tg_op = 'DELETE' then old else new end;
@@ -106,8 +120,8 @@ function postgresTables(): readonly string[] {
           insert into public.chaos_moves (at_ms, message_id, what, number, client)
           values (
             extract(epoch from clock_timestamp()) * 1000, message.id,
-            left(lower(tg_op) || ' ${table}'${table === 'parked' ? PARKED_STATE : ''}, 80),
-            message.${table === 'parked' ? 'place' : 'seq'}, left(current_setting('application_name'), 40)
+            left(lower(tg_op) || ' ${table}'${STATE[table]}, 80),
+            message.${table === 'outbox' ? 'seq' : 'place'}, left(current_setting('application_name'), 40)
           );
           return null;
         end $$`,
@@ -117,8 +131,14 @@ function postgresTables(): readonly string[] {
   ]
 }
 
-const PARKED_STATE = ` || ' due ' || coalesce(extract(epoch from message.due_at - clock_timestamp())::text, 'never')
-              || ' attempts ' || message.attempts || case when message.suspect then ' suspect' else '' end`
+const DUE = `' due ' || coalesce(extract(epoch from message.due_at - clock_timestamp())::text, 'never')`
+/** The state of a row, for `chaos_moves`. A message of the queue that is due at the epoch has been handled. */
+const STATE = {
+  outbox: '',
+  parked: ` || ${DUE} || ' attempts ' || message.attempts || case when message.suspect then ' suspect' else '' end`,
+  queue: ` || case when message.due_at = timestamptz 'epoch' then ' handled' else ${DUE} end
+    || ' receives ' || message.attempts || case when message.receipt is null then '' else ' in flight' end`,
+} as const
 
 /** Relays connect as users of their own, which name them in the trigger; PostgreSQL has the name of the application. */
 export const RELAY_SLOTS = ['relay-1', 'relay-2'] as const
@@ -140,19 +160,21 @@ function mysqlTables(): readonly string[] {
       from txbox_leases as l
       where l.name = concat('outbox/', lpad(old.shard, 2, '0')) and user() like 'relay-%'
         and not (substring_index(convert(l.owner using utf8mb4), '.', 1) <=> substring_index(user(), '@', 1))`,
-    ...(['outbox', 'parked'] as const).flatMap((table) =>
+    ...(['outbox', 'parked', 'queue'] as const).flatMap((table) =>
       (['insert', 'update', 'delete'] as const)
-        .filter((verb) => table === 'parked' || verb !== 'update')
+        .filter((verb) => table !== 'outbox' || verb !== 'update')
         .map((verb) => {
           const row = verb === 'delete' ? 'old' : 'new'
-          const state =
-            table === 'outbox'
-              ? ''
-              : `, ' due ', ifnull(timestampdiff(microsecond, utc_timestamp(6), ${row}.due_at) / 1000000, 'never'), ' attempts ', ${row}.attempts, if(${row}.suspect, ' suspect', '')`
+          const due = `' due ', ifnull(timestampdiff(microsecond, utc_timestamp(6), ${row}.due_at) / 1000000, 'never')`
+          const state = {
+            outbox: '',
+            parked: `, ${due}, ' attempts ', ${row}.attempts, if(${row}.suspect, ' suspect', '')`,
+            queue: `, if(${row}.due_at = '1970-01-01', ' handled', concat(${due})), ' receives ', ${row}.attempts, if(${row}.receipt is null, '', ' in flight')`,
+          }[table]
           return `create trigger chaos_${table}_${verb} after ${verb} on txbox_${table} for each row
             insert into chaos_moves (at_ms, message_id, what, number, client)
             values (unix_timestamp(sysdate(6)) * 1000, convert(${row}.id using utf8mb4), left(concat('${verb} ${table}'${state}), 80),
-              ${row}.${table === 'parked' ? 'place' : 'seq'}, left(user(), 40))`
+              ${row}.${table === 'outbox' ? 'seq' : 'place'}, left(user(), 40))`
         }),
     ),
     // As which of the two a client of this machine is taken depends on the server's settings.
@@ -174,6 +196,13 @@ export function epochExpression(engine: Engine): string {
   return engine === 'postgres'
     ? 'substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)'
     : `concat(@@server_id, '-', @@port)`
+}
+
+/** The database's clock in milliseconds since 1970, which goes on within a transaction. */
+export function clockExpression(engine: Engine): string {
+  return engine === 'postgres'
+    ? 'extract(epoch from clock_timestamp())::double precision * 1000'
+    : 'unix_timestamp(sysdate(6)) * 1000'
 }
 
 export function shardName(shard: number): string {

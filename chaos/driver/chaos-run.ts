@@ -118,6 +118,7 @@ class ChaosRun implements RunParts {
     this.recorder = new Recorder(() => broker.directUrl, path.join(folder, 'record.jsonl'), seed)
     this.modes = new Modes(this.fleet)
     const url = (): string => database.directUrl()
+    this.watch = new StandstillWatch(engine, url, this.relayPoison)
     this.online = new OnlineChecks({
       engine,
       url,
@@ -126,8 +127,8 @@ class ChaosRun implements RunParts {
       killLog: this.killLog,
       losses: this.losses,
       leaseMs: this.settings.leaseMs,
+      stuckKeys: () => this.watch.stuckKeys,
     })
-    this.watch = new StandstillWatch(engine, url, this.relayPoison)
     this.timeline = new Timeline(options.tell)
   }
 

@@ -1,18 +1,28 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { ConnectedDatabase } from '@txbox/core'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
+import { createQueue } from '@txbox/queue'
 import { createDeadLetters } from '@txbox/relay'
 import mysql2 from 'mysql2/promise'
 import { Pool } from 'pg'
 import { judge } from '../check/checks.ts'
 import type { Evidence } from '../check/evidence.ts'
-import { gatherFromDatabase, readDeadLetters, readKills, readMoves } from '../check/gather-evidence.ts'
+import {
+  gatherFromDatabase,
+  readDeadLetters,
+  readKills,
+  readMoves,
+  readQueueDeadLetters,
+} from '../check/gather-evidence.ts'
 import { readCommitted, readEffects } from '../check/history.ts'
+import { readQueueEffects, readQueued } from '../check/queue-history.ts'
 import { idsInHistory, keyHistory } from '../check/key-history.ts'
 import type { Verdict, Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
 import { showsPlant, type RunOptions, type RunParts } from './chaos-run.ts'
+import { QUEUE } from '../workers/worker-protocol.ts'
 import { machineStretch } from './machine-load.ts'
 import type { RelaySettings } from './relay-settings.ts'
 import type { Sample, TimelineEvent } from './timeline.ts'
@@ -49,6 +59,12 @@ export interface RunResult {
     readonly deadLetters: number
     readonly longestStandstillMs: number
     readonly longestStandstillAt: string
+    /** The same of the queue. What a failover lost is known exactly: it was the message and its effect, or the effect alone. */
+    readonly queueCommitted: number
+    readonly queueEffects: number
+    readonly queueLostByFailover: number
+    readonly queueEffectsLostByFailover: number
+    readonly queueDeadLetters: number
     readonly relayDeaths: number
     readonly mostStretch: number
   }
@@ -71,14 +87,17 @@ export async function finish(
   parts.modes.heal()
   unclean.push(...(await fleet.end('producer', endMs)))
   const url = stand.database.directUrl()
-  const deadLetters = await drain(parts, url, violation !== undefined)
-  for (const kind of ['relay', 'consumer', 'collector'] as const)
+  const { deadLetters, queueDeadLetters } = await drain(parts, url, violation !== undefined)
+  for (const kind of ['relay', 'consumer', 'queue-worker', 'collector'] as const)
     unclean.push(...(await fleet.end(kind, endMs)))
   const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
   const evidence: Evidence = {
     ...fromDatabase,
     ...parts.settings,
     lost: losses.committed,
+    queueLost: losses.queued,
+    stuckKeys: [...watch.stuckKeys, ...fromDatabase.stuckKeys],
+    queueDeadLetters,
     leaseChanges: [...losses.leaseChanges, ...fromDatabase.leaseChanges],
     unfenced: [...losses.unfenced, ...fromDatabase.unfenced],
     copies: recorder.copies,
@@ -106,25 +125,37 @@ export async function finish(
     durationMs: Date.now() - timeline.startedAtMs,
     foundAfterMs: violation && foundAfterMs(timeline.events, violation),
     history: first === undefined ? [] : await historyOf(evidence, first, url),
-    figures: {
-      committed: evidence.committed.size,
-      published: recorder.first.size,
-      copies: recorder.copies.length,
-      duplicates: recorder.copies.length - recorder.first.size,
-      effects: evidence.effects.length,
-      extraDeliveries: recorder.extraDeliveries,
-      lostByFailover: losses.committed.size,
-      effectsLostByFailover: losses.effects,
-      deadLetters: deadLetters.length,
-      longestStandstillMs: Math.round(watch.longest.ms),
-      longestStandstillAt: watch.longest.what,
-      relayDeaths: fleet.relayDeaths.length,
-      mostStretch: Number(parts.mostStretch.toFixed(1)),
-    },
+    figures: figuresOf(parts, evidence),
     workers: fleet.figures,
     events: timeline.events,
     samples: timeline.samples,
     folder: stand.folder,
+  }
+}
+
+function figuresOf(
+  { recorder, losses, watch, fleet, mostStretch }: RunParts,
+  evidence: Evidence,
+): RunResult['figures'] {
+  return {
+    committed: evidence.committed.size,
+    published: recorder.first.size,
+    copies: recorder.copies.length,
+    duplicates: recorder.copies.length - recorder.first.size,
+    effects: evidence.effects.length,
+    extraDeliveries: recorder.extraDeliveries,
+    lostByFailover: losses.committed.size,
+    effectsLostByFailover: losses.effects,
+    deadLetters: evidence.deadLetters.length,
+    longestStandstillMs: Math.round(watch.longest.ms),
+    longestStandstillAt: watch.longest.what,
+    queueCommitted: evidence.queued.size,
+    queueEffects: evidence.queueEffects.length,
+    queueLostByFailover: losses.queued.size,
+    queueEffectsLostByFailover: losses.queueEffects,
+    queueDeadLetters: evidence.queueDeadLetters.length,
+    relayDeaths: fleet.relayDeaths.length,
+    mostStretch: Number(mostStretch.toFixed(1)),
   }
 }
 
@@ -141,17 +172,27 @@ export function foundAfterMs(events: readonly TimelineEvent[], violation: Violat
 }
 
 /** Waits until everything that was committed has been published and has its effect, or for long enough. */
-async function drain(parts: RunParts, url: string, isFound: boolean): Promise<Evidence['deadLetters']> {
+async function drain(
+  parts: RunParts,
+  url: string,
+  isFound: boolean,
+): Promise<Pick<Evidence, 'deadLetters' | 'queueDeadLetters'>> {
   const { recorder, options } = parts
   // A message that waits for a lost predecessor would wait forever. A run that found only what it did not seek waits for
   // the full time, since a message that had no time to be published is not lost.
   const drainMs = (isFound ? DRAIN_AFTER_VIOLATION_MS : DRAIN_MS) * machineStretch()
   const until = performance.now() + drainMs
   const deadLetters = new Map<string, Evidence['deadLetters'][number]>()
+  const queueDeadLetters = new Map<string, Evidence['deadLetters'][number]>()
   await recorder.letGo()
   while (performance.now() < until) {
     const isDone = await withDirectConnection(url, async (sql) => {
       for (const letter of await readDeadLetters(options.database, sql)) deadLetters.set(letter.id, letter)
+      for (const letter of await readQueueDeadLetters(options.database, sql)) {
+        queueDeadLetters.set(letter.id, letter)
+      }
+      const handled = new Set((await readQueueEffects(sql)).map(({ id }) => id))
+      if (!(await readQueued(sql)).every(({ id }) => handled.has(id))) return false
       const committed = await readCommitted(sql)
       if (!committed.every(({ id }) => recorder.first.has(id))) return false
       const effects = new Set((await readEffects(sql)).map(({ id }) => id))
@@ -160,18 +201,24 @@ async function drain(parts: RunParts, url: string, isFound: boolean): Promise<Ev
     if (isDone) break
     const ids = [...deadLetters.keys()].filter((id) => !recorder.first.has(id))
     // A message that was redriven before is no longer a dead letter, and is skipped.
-    if (ids.length > 0) await redrive(options.database, url, ids)
+    await redrive(options.database, url, { ids, queueIds: [...queueDeadLetters.keys()] })
     await pause(500)
   }
-  return [...deadLetters.values()]
+  return { deadLetters: [...deadLetters.values()], queueDeadLetters: [...queueDeadLetters.values()] }
+}
+
+interface Redriven {
+  readonly ids: readonly string[]
+  readonly queueIds: readonly string[]
 }
 
 /** Healed, a dead letter can go. */
-async function redrive(engine: Engine, url: string, ids: readonly string[]): Promise<void> {
+async function redrive(engine: Engine, url: string, redriven: Redriven): Promise<void> {
+  if (redriven.ids.length + redriven.queueIds.length === 0) return
   if (engine === 'postgres') {
     const pool = new Pool({ connectionString: url, max: 1 })
     try {
-      await createDeadLetters({ database: postgres({ db: pool }) }).redrive({ ids })
+      await redriveIn(postgres({ db: pool }), redriven)
     } finally {
       await pool.end()
     }
@@ -179,8 +226,13 @@ async function redrive(engine: Engine, url: string, ids: readonly string[]): Pro
   }
   const pool = mysql2.createPool({ uri: url, connectionLimit: 1 })
   try {
-    await createDeadLetters({ database: mysql({ db: pool }) }).redrive({ ids })
+    await redriveIn(mysql({ db: pool }), redriven)
   } finally {
     await pool.end()
   }
+}
+
+async function redriveIn<Tx>(database: ConnectedDatabase<Tx>, { ids, queueIds }: Redriven): Promise<void> {
+  if (ids.length > 0) await createDeadLetters({ database }).redrive({ ids })
+  if (queueIds.length > 0) await createQueue({ database, name: QUEUE }).deadLetters.redrive({ ids: queueIds })
 }

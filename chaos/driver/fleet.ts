@@ -10,6 +10,8 @@ const SLOTS: readonly (readonly [WorkerKind, string])[] = [
   ['relay', 'relay-2'],
   ['consumer', 'consumer-1'],
   ['consumer', 'consumer-2'],
+  ['queue-worker', 'queue-worker-1'],
+  ['queue-worker', 'queue-worker-2'],
   ['collector', 'collector-1'],
 ]
 

@@ -8,6 +8,7 @@ import {
   type LeaseChange,
   type Unfenced,
 } from '../check/history.ts'
+import { readQueueEffects, readQueued } from '../check/queue-history.ts'
 
 /** The exact losses of the failovers of a run: the difference between each former primary and the new one. */
 export class Losses {
@@ -15,6 +16,9 @@ export class Losses {
   readonly committed = new Map<string, Committed>()
   /** How many effects were lost, which the broker did not deliver again by itself. */
   effects = 0
+  /** The same of the queue, whose messages and effects are in the database alone. */
+  readonly queued = new Map<string, Committed>()
+  queueEffects = 0
   /** Of former primaries: the new one has only what came to it. */
   readonly leaseChanges: LeaseChange[] = []
   readonly unfenced: Unfenced[] = []
@@ -27,20 +31,32 @@ export class Losses {
     const former = await withDirectConnection(formerUrl, async (sql) => ({
       committed: await readCommitted(sql),
       effects: await readEffects(sql),
+      queued: await readQueued(sql),
+      queueEffects: await readQueueEffects(sql),
       leaseChanges: await readLeaseChanges(sql),
       unfenced: await readUnfenced(sql),
     }))
     const present = await withDirectConnection(presentUrl, async (sql) => ({
-      committed: new Set((await readCommitted(sql)).map(({ id }) => id)),
-      effects: new Set((await readEffects(sql)).map(({ id }) => id)),
+      committed: idsOf(await readCommitted(sql)),
+      effects: idsOf(await readEffects(sql)),
+      queued: idsOf(await readQueued(sql)),
+      queueEffects: idsOf(await readQueueEffects(sql)),
     }))
     for (const message of former.committed) {
       if (!present.committed.has(message.id)) this.committed.set(message.id, message)
     }
+    for (const message of former.queued) {
+      if (!present.queued.has(message.id)) this.queued.set(message.id, message)
+    }
+    this.queueEffects += former.queueEffects.filter(({ id }) => !present.queueEffects.has(id)).length
     this.leaseChanges.push(...former.leaseChanges)
     this.unfenced.push(...former.unfenced)
     const effects = former.effects.map(({ id }) => id).filter((id) => !present.effects.has(id))
     this.effects += effects.length
     return effects
   }
+}
+
+function idsOf(rows: readonly { readonly id: string }[]): ReadonlySet<string> {
+  return new Set(rows.map(({ id }) => id))
 }

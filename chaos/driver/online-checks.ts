@@ -9,6 +9,7 @@ import {
   readUnfenced,
   textOf,
 } from '../check/history.ts'
+import type { StuckKey } from '../check/queue-history.ts'
 import type { Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
@@ -16,6 +17,7 @@ import { CLIENT } from '../servers/database-engine.ts'
 import { MOST_CONNECTIONS } from '../workers/limits.ts'
 import type { Fleet } from './fleet.ts'
 import type { Losses } from './losses.ts'
+import { OnlineQueueChecks } from './online-queue-checks.ts'
 import type { Recorder } from './recorder.ts'
 
 /** The time in ms that a message which has left the outbox may take through the broker to the recorder. */
@@ -32,6 +34,8 @@ interface Subject {
   readonly killLog: string
   readonly losses: Losses
   readonly leaseMs: number
+  /** The keys of the queue at which no receiver would have looked, so far. */
+  readonly stuckKeys: () => readonly StuckKey[]
 }
 
 /** The violations of the early check and of the rest. The rest is not asked when the early one is what is sought. */
@@ -47,6 +51,7 @@ export async function unlessSought(
 /** The checks that are made in each quiet time, so that a run ends soon after the fault that broke something. */
 export class OnlineChecks {
   readonly #subject: Subject
+  readonly #queue: OnlineQueueChecks
   /** The last serial numbers of the ledger at earlier looks. */
   #serials: number[] = []
   #copiesSeen = 0
@@ -58,11 +63,13 @@ export class OnlineChecks {
 
   constructor(subject: Subject) {
     this.#subject = subject
+    this.#queue = new OnlineQueueChecks(subject.engine, subject.url, subject.stuckKeys)
   }
 
   /** After a failover serial numbers are given out again. */
   forget(): void {
     this.#serials = []
+    this.#queue.forget()
   }
 
   /**
@@ -73,6 +80,7 @@ export class OnlineChecks {
    */
   look(isSought: (violation: Violation) => boolean): Promise<readonly Violation[]> {
     return unlessSought(this.#disordered(), isSought, async () => [
+      ...(await this.#queue.look()),
       ...(await Promise.all([
         this.#lost(),
         this.#twice(),

@@ -1,14 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { SHARDS } from '@txbox/core/internal'
 import { connectDirectly, type DirectConnection } from '../database/direct-connection.ts'
+import { readStuckKeys, type StuckKey } from '../check/queue-history.ts'
 import { txboxTables } from '../database/chaos-tables.ts'
 import type { Engine } from '../database/engine.ts'
 
 const LOOK_INTERVAL_MS = 300
+const KINDS = ['outbox', 'parked', 'queue'] as const
 
 /**
- * The messages of a shard that are next: the first message of the outbox, or all parked messages that are due. The time
- * is counted from the moment since which none of these messages has moved while the database and the broker were well.
+ * The messages of a shard that are next: the first message of the outbox, all parked messages that are due, or all visible
+ * messages of the queue. The time is counted from the moment since which none of these messages has moved while the database and the broker were well.
  */
 interface Head {
   readonly what: string
@@ -26,15 +28,17 @@ export interface Standstill {
 /**
  * Looks at the next messages of each shard, past all faults, several times a second. A shard has stood still if the first
  * message of its outbox stays the same, or if not one of its parked messages that are due has been tried: those are taken
- * by the time since which they are due, and suspects one at a time in a whole process. The time counts while the database
+ * by the time since which they are due, and suspects one at a time in a whole process. A shard of the queue has stood still
+ * if not one of its visible messages was received. The time counts while the database
  * and the broker are well. A message that kills or hangs relays does not count itself, since it is tried several times,
- * each after a lease: only the messages behind it do.
+ * each after a lease: only the messages behind it do. Nor do messages of the queue that were made to fail.
  */
 export class StandstillWatch {
   readonly #engine: Engine
   readonly #url: () => string
   readonly #poison: ReadonlySet<string>
   readonly #heads = new Map<number, Head>()
+  readonly #stuckKeys = new Map<string, StuckKey>()
   #isWell = true
   #isClosed = false
   #longest: Standstill = { shard: 0, ms: 0, what: '' }
@@ -49,6 +53,11 @@ export class StandstillWatch {
 
   start(): void {
     this.#loop = this.#watch()
+  }
+
+  /** The keys of the queue at which no receiver would have looked, as they were found, each once. */
+  get stuckKeys(): readonly StuckKey[] {
+    return [...this.#stuckKeys.values()]
   }
 
   /** While the database or the broker is not well, nothing counts; afterwards all clocks begin again. */
@@ -92,8 +101,11 @@ export class StandstillWatch {
   }
 
   async #look(connection: DirectConnection): Promise<void> {
-    const { outbox, parked } = txboxTables(this.#engine)
-    const clock = this.#engine === 'postgres' ? 'clock_timestamp()' : 'utc_timestamp(6)'
+    const { outbox, parked, queue } = txboxTables(this.#engine)
+    const [clock, epoch, id] =
+      this.#engine === 'postgres'
+        ? ['clock_timestamp()', `timestamptz 'epoch'`, 'q.id']
+        : ['utc_timestamp(6)', `'1970-01-01'`, 'convert(q.id using utf8mb4)']
     const poison = ['none', ...this.#poison]
     const notPoison = `not in (${poison.map(() => '?').join(', ')})`
     // A message that is blocked goes only behind the parked ones of its key, which are watched for themselves.
@@ -102,15 +114,23 @@ export class StandstillWatch {
        where o.id ${notPoison} group by o.shard
        union all
        select p.shard, concat('parked ', p.place, ' attempts ', p.attempts) as what from ${parked} as p
-       where p.due_at <= ${clock} and p.dead_at is null and p.id ${notPoison}`,
+       where p.due_at <= ${clock} and p.dead_at is null and p.id ${notPoison}
+       union all
+       select q.shard, concat('queue ', q.place, ' receives ', q.attempts) from ${queue} as q
+       where q.due_at <= ${clock} and q.due_at > ${epoch}
+         and not exists (select 1 from chaos_queued as c where c.message_id = ${id} and c.ill is not null)`,
       [...poison, ...poison],
     )
+    // No fault excuses such a key, and the next message of the key lets it go on.
+    for (const stuck of await readStuckKeys(this.#engine, connection)) {
+      if (!this.#stuckKeys.has(stuck.key)) this.#stuckKeys.set(stuck.key, stuck)
+    }
     if (!this.#isWell) return
     const now = performance.now()
     const seen = new Map<number, Set<string>>()
     for (const row of rows) {
       const what = String(row['what'])
-      const place = Number(row['shard']) + (what.startsWith('outbox') ? 0 : SHARDS)
+      const place = Number(row['shard']) + SHARDS * KINDS.findIndex((kind) => what.startsWith(kind))
       seen.set(place, (seen.get(place) ?? new Set()).add(what))
     }
     for (const [place, { what, messages, sinceMs }] of this.#heads) {

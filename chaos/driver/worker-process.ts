@@ -19,6 +19,7 @@ export class WorkerProcess {
   end: number | NodeJS.Signals | undefined
   isReady = false
   readonly #child: ChildProcess
+  readonly #ready = Promise.withResolvers<void>()
   #isStopped = false
 
   /** @param outputFile receives all that the process writes to its standard output and error. */
@@ -48,6 +49,7 @@ export class WorkerProcess {
     this.#child.on('message', (message: FromWorker) => {
       if (message.what === 'report') return events.report(this, message)
       this.isReady = true
+      this.#ready.resolve()
       events.ready(this)
     })
     this.ended = new Promise((resolve) => {
@@ -80,9 +82,11 @@ export class WorkerProcess {
   /** Ends the process by SIGTERM, and by force when that takes too long. @returns whether it ended by itself, with code 0. */
   async stop(timeoutMs: number): Promise<boolean> {
     if (this.#isStopped) this.signal('SIGCONT')
-    this.signal('SIGTERM')
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<'late'>((resolve) => (timer = setTimeout(resolve, timeoutMs, 'late')))
+    // Before it has come to work, it may not listen to the signal yet, which would then end it at once.
+    await Promise.race([this.#ready.promise, this.ended, late])
+    this.signal('SIGTERM')
     const end = await Promise.race([this.ended, late])
     clearTimeout(timer)
     if (end !== 'late') return end === 0

@@ -99,7 +99,7 @@ export const lockedTable: Fault = {
   group: 'lock',
   async inject(on, draw) {
     const table = txboxTables(on.engine)[
-      draw.pick(['outbox', 'leases', 'parked', 'inbox', 'versions'] as const)
+      draw.pick(['outbox', 'leases', 'parked', 'inbox', 'versions', 'queue', 'queue'] as const)
     ]
     const ms = draw.integer(300, 4000)
     const lock =
@@ -111,18 +111,20 @@ export const lockedTable: Fault = {
 }
 
 export const settlementDelayed: Fault = {
-  about: 'a settlement waits in the database until the shard has gone to another relay',
+  about:
+    'a settlement waits in the database until the shard, or the message of the queue, has gone to another',
   harms: 'database',
   group: 'lock',
   async inject({ engine, database, fleet, leaseMs }, draw) {
-    const { outbox } = txboxTables(engine)
-    const process = fleet.process(draw.pick(fleet.slotsOf('relay')))
+    const tables = txboxTables(engine)
+    const [kind, table] = draw.chance(0.25)
+      ? (['queue-worker', tables.queue] as const)
+      : (['relay', tables.outbox] as const)
+    const process = fleet.process(draw.pick(fleet.slotsOf(kind)))
     return withDirectConnection(database.directUrl(), async (sql) => {
       if (engine === 'postgres') await sql.query('begin')
       await sql.query(
-        engine === 'postgres'
-          ? `lock table ${outbox} in access exclusive mode`
-          : `lock tables ${outbox} write`,
+        engine === 'postgres' ? `lock table ${table} in access exclusive mode` : `lock tables ${table} write`,
       )
       // The settlement of the messages published so far waits for the lock.
       await pause(draw.integer(100, 500))
@@ -142,7 +144,10 @@ export const tableRewritten: Fault = {
   harms: 'database',
   group: 'lock',
   async inject({ engine, database }, draw) {
-    const table = txboxTables(engine)[draw.pick(['outbox', 'outbox', 'parked', 'leases', 'inbox'] as const)]
+    const table =
+      txboxTables(engine)[
+        draw.pick(['outbox', 'outbox', 'parked', 'leases', 'inbox', 'queue', 'queue'] as const)
+      ]
     await withDirectConnection(database.directUrl(), (sql) =>
       sql.query(engine === 'postgres' ? `vacuum full ${table}` : `optimize table ${table}`),
     )

@@ -15,12 +15,18 @@ export const kill: Fault = {
 }
 
 export const stopBeyondLease: Fault = {
-  about: 'SIGSTOP of a worker, a relay beyond its lease',
+  about:
+    'SIGSTOP of a worker: a relay beyond its lease, or a worker of the queue beyond the visibility timeout',
   harms: 'nothing',
   weight: 3,
   group: 'process',
   async inject({ fleet, leaseMs, database }, draw) {
-    const slot = draw.pick([...fleet.slotsOf('relay'), ...fleet.slotsOf('relay'), ...fleet.slots])
+    const slot = draw.pick([
+      ...fleet.slotsOf('relay'),
+      ...fleet.slotsOf('relay'),
+      ...fleet.slotsOf('queue-worker'),
+      ...fleet.slots,
+    ])
     await ready(fleet, slot)
     const process = fleet.process(slot)
     // On a slow network the process is most likely stopped while it waits for an answer, and wakes up to it.

@@ -166,12 +166,64 @@ where \${isHolder}`,
     checks: ['deduplicated'],
     faults: ['late-commits'],
   },
-]
-
-/** Bugs that cannot be planted yet, and why. */
-export const PLANTS_TO_COME: readonly { readonly name: string; readonly why: string }[] = [
   {
-    name: 'wake-by-finisher',
-    why: 'The next job of a key is woken by the one that finishes: a bug of a stored queue, which does not exist yet.',
+    name: 'wake-by-the-finisher',
+    about: 'who has handled a message of the queue makes the next one of its key visible, not the receivers',
+    replacements: [
+      {
+        package: 'postgres',
+        file: 'queue-statements.js',
+        find: `
+update \${queue}
+set \${handled}
+where \${one} and order_key is not null`,
+        replace: `
+with woken as (
+  update \${queue} as q
+  set due_at = pg_catalog.clock_timestamp()
+  from \${queue} as s
+  where s.place = $1::bigint and s.receipt = $2::uuid and s.due_at > pg_catalog.clock_timestamp() and q.due_at is null
+    and q.place = (
+      select f.place from \${queue} as f
+      where f.topic = s.topic and f.shard = s.shard and f.order_key = s.order_key and f.place > s.place
+      order by f.topic, f.shard, f.order_key, f.place
+      limit 1
+    )
+)
+delete from \${queue}
+where \${one} and order_key is not null`,
+      },
+      {
+        package: 'mysql',
+        file: 'queue-statements.js',
+        find: `set q.due_at = \${EPOCH}, q.receipt = null, q.payload = ''
+where \${valid(pairs)} and q.order_key is not null\`,`,
+        replace: `set q.due_at = \${EPOCH}, q.receipt = null, q.payload = '', q.order_key = concat('handled ', q.place)
+where \${valid(pairs)} and q.order_key is not null\`,
+        next: (pairs) => \`
+select cast(min(f.place) as char) as place
+from \${queue} as q force index (primary)
+straight_join \${queue} as f force index (queue_order)
+  on f.topic = q.topic and f.shard = q.shard and f.order_key = q.order_key and f.place > q.place
+where \${valid(pairs)}\`,
+        wake: \`
+update \${queue} as q force index (primary)
+set q.due_at = utc_timestamp(6)
+where q.place = ? and q.due_at is null\`,`,
+      },
+      {
+        package: 'mysql',
+        file: 'queue-store.js',
+        find: `return (await run(settle(pairs), [places])).affected > 0 ? receipts : [];`,
+        replace: `{
+            const [next] = (await run(this.#sql.next(pairs), [places])).rows;
+            if ((await run(settle(pairs), [places])).affected === 0) return [];
+            if (next?.place != null) await run(this.#sql.wake, [BigInt(next.place)]);
+            return receipts;
+        }`,
+      },
+    ],
+    checks: ['stuck key', 'queue effect', 'queue order'],
+    faults: ['slow-messages', 'late-commits', 'latency'],
   },
 ]

@@ -71,6 +71,11 @@ function figureRows({ figures }: RunResult): string {
     ['effects lost by failovers', figures.effectsLostByFailover],
     ['deliveries more, by the driver', figures.extraDeliveries],
     ['dead letters, driven again at the end', figures.deadLetters],
+    ['queue messages committed', figures.queueCommitted],
+    ['queue messages lost by failovers', figures.queueLostByFailover],
+    ['effects of queue messages', figures.queueEffects],
+    ['effects of queue messages lost by failovers', figures.queueEffectsLostByFailover],
+    ['queue dead letters, driven again at the end', figures.queueDeadLetters],
     ['relays that died', figures.relayDeaths],
     [
       'longest standstill',

@@ -27,6 +27,12 @@ export function formatResult(result: RunResult): string {
     row('messages published', `${figures.published}, and ${figures.duplicates} copies beyond the first`),
     row('lost by failovers', `${figures.lostByFailover} messages, ${figures.effectsLostByFailover} effects`),
     row('effects', `${figures.effects}; the driver made ${figures.extraDeliveries} deliveries more`),
+    row('queue messages', `${figures.queueCommitted} committed, ${figures.queueEffects} effects`),
+    row(
+      'lost by failovers',
+      `${figures.queueLostByFailover} queue messages, ${figures.queueEffectsLostByFailover} of their effects`,
+    ),
+    row('queue dead letters', `${figures.queueDeadLetters}, driven again at the end`),
     row(
       'longest standstill',
       `${figures.longestStandstillMs} ms, at: ${figures.longestStandstillAt || 'nothing'}`,

@@ -8,6 +8,7 @@ import amqp, { type Channel, type ConsumeMessage } from 'amqplib'
 import { sql, type Kysely, type Transaction } from 'kysely'
 import { CONSUMER_POOL_SIZE } from './limits.ts'
 import { kyselyRoot, type ConsumerTables } from './database-pool.ts'
+import { suffer } from './illness.ts'
 import { Worker } from './worker.ts'
 import { WORK_QUEUE, type Change } from './worker-protocol.ts'
 
@@ -116,15 +117,7 @@ async function effect(tx: Transaction<ConsumerTables>, message: InboxMessage<Cha
     await buffer.process(tx, { key: versionKey, from, to, payload: message.id })
   }
   // After the effect, so that what has been written must be rolled back.
-  if (ill !== undefined && !worker.mode.healed) await suffer(ill)
-}
-
-async function suffer(ill: NonNullable<Change['ill']>): Promise<void> {
-  if (ill === 'slow') await pause(draw.integer(100, 1500))
-  if (!draw.chance(0.6)) return
-  if (ill === 'hang') await pause(draw.integer(1000, 4000))
-  if (ill === 'kill') process.kill(process.pid, 'SIGKILL')
-  if (ill === 'throw' || ill === 'hang') throw new Error('The message is poison.')
+  await suffer(worker, ill)
 }
 
 async function insertBalance(db: Kysely<ConsumerTables>, key: string): Promise<void> {

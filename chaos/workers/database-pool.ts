@@ -1,13 +1,15 @@
-import type { Database, Mysql2ConnectionLike, NewMessage, PgClientLike } from '@txbox/core'
+import type { ConnectedDatabase, Database, Mysql2ConnectionLike, NewMessage, PgClientLike } from '@txbox/core'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { createOutbox, type StoredId } from '@txbox/outbox'
-import { Kysely, MysqlDialect, PostgresDialect } from 'kysely'
+import { createQueue, type NewQueueMessage } from '@txbox/queue'
+import { CompiledQuery, Kysely, MysqlDialect, PostgresDialect, type Transaction } from 'kysely'
 import { createPool as createCallbackPool } from 'mysql2'
 import { createPool } from 'mysql2/promise'
 import { DatabaseError, Pool } from 'pg'
-import { sqlOfMysql, sqlOfPg, type Sql } from '../database/sql.ts'
-import type { Change } from './worker-protocol.ts'
+import type { Engine } from '../database/engine.ts'
+import { sqlOfMysql, sqlOfPg, type Sql, type SqlRow } from '../database/sql.ts'
+import { QUEUE, type Change } from './worker-protocol.ts'
 import type { Worker } from './worker.ts'
 
 /** How long a worker waits for a connection of its pool, which may have no room, or for the server. */
@@ -62,6 +64,39 @@ export function kyselyRoot(worker: Worker, max: number) {
   return { db, database: mysql({ db }) }
 }
 
+/** Runs a worker's part with a database of the driver itself or of Kysely, and with SQL in its transactions. */
+export interface QueueWork {
+  <Tx>(database: ConnectedDatabase<Tx>, sqlOf: (tx: Tx) => Sql): Promise<void>
+}
+
+/** The pools end with the process. */
+export function withQueueDatabase(
+  worker: Worker,
+  max: number,
+  root: 'driver' | 'kysely',
+  work: QueueWork,
+): Promise<void> {
+  const { engine } = worker.config
+  if (root === 'kysely') {
+    const { database } = kyselyRoot(worker, max)
+    return work<Transaction<ConsumerTables>>(database, (tx) => sqlOfKysely(tx, engine))
+  }
+  return engine === 'postgres'
+    ? work(postgres({ db: pgPool(worker, max) }), sqlOfPg)
+    : work(mysql({ db: createPool(mysqlSettings(worker, max)) }), sqlOfMysql)
+}
+
+function sqlOfKysely(tx: Transaction<ConsumerTables>, engine: Engine): Sql {
+  return {
+    async query(text, values = []) {
+      let n = 0
+      const numbered = engine === 'postgres' ? text.replaceAll('?', () => `$${(n += 1)}`) : text
+      const { rows } = await tx.executeQuery<SqlRow>(CompiledQuery.raw(numbered, [...values]))
+      return rows
+    },
+  }
+}
+
 type Published = NewMessage<Change> | readonly NewMessage<Change>[]
 
 interface Publishing {
@@ -70,6 +105,10 @@ interface Publishing {
   publishOnce(message: NewMessage<Change>): Promise<StoredId>
   /** Locks the key until the transaction ends, and publishes. */
   publishLocked(message: NewMessage<Change>): Promise<void>
+  /** Sends to the queue. */
+  send(messages: NewQueueMessage<Change> | readonly NewQueueMessage<Change>[]): Promise<void>
+  /** Sends unless a message with the same deduplication id was sent. */
+  sendOnce(message: NewQueueMessage<Change>): Promise<StoredId>
 }
 
 /** A transaction of a producer. */
@@ -85,7 +124,7 @@ export function transactor(worker: Worker, max: number): Transact {
   return worker.config.engine === 'postgres' ? postgresTransactor(worker, max) : mysqlTransactor(worker, max)
 }
 
-/** One outbox for each way to publish, on one database. */
+/** One outbox or queue for each way to publish or to send, on one database. */
 function publishingBy(options: {
   database: Database
   notify?: boolean
@@ -93,10 +132,14 @@ function publishingBy(options: {
   const plain = createOutbox(options)
   const once = createOutbox({ ...options, deduplication: {} })
   const locked = createOutbox({ ...options, lockKeys: true })
+  const queue = createQueue<Change>({ ...options, name: QUEUE })
+  const queueOnce = createQueue<Change>({ ...options, name: QUEUE, deduplication: {} })
   return (tx) => ({
     publish: async (messages) => void (await plain.publish(tx, messages as never)),
     publishOnce: (message) => once.publish(tx, message),
     publishLocked: async (message) => void (await locked.publish(tx, message)),
+    send: async (messages) => void (await queue.send(tx, messages as never)),
+    sendOnce: (message) => queueOnce.send(tx, message),
   })
 }
 

@@ -2,5 +2,15 @@
 export const RELAY_ATTEMPTS = 8
 export const RELAY_POOL_SIZE = 6
 export const CONSUMER_POOL_SIZE = 8
-/** Connections of all workers together: pools, and one more for each relay's leases and one for notifications. */
-export const MOST_CONNECTIONS = 2 * (RELAY_POOL_SIZE + 2) + 2 * CONSUMER_POOL_SIZE + 2 * 2 + 2
+/** How often a message of the queue is received before it becomes a dead letter. */
+export const QUEUE_RECEIVES = 8
+/** Handlers of one worker of the queue at a time. */
+export const QUEUE_CONCURRENCY = 6
+/** A connection for each handler, one to receive, and one to settle and to extend visibility timeouts. */
+export const QUEUE_POOL_SIZE = QUEUE_CONCURRENCY + 2
+/**
+ * Connections of all workers together: pools, one more for each relay's leases and one for notifications, and one for
+ * the notifications of each worker of the queue.
+ */
+export const MOST_CONNECTIONS =
+  2 * (RELAY_POOL_SIZE + 2) + 2 * CONSUMER_POOL_SIZE + 2 * (QUEUE_POOL_SIZE + 1) + 2 * 2 + 2

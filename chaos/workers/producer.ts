@@ -1,9 +1,11 @@
-// A producer: each transaction raises some aggregates, writes what it publishes into the ledger, and publishes it.
+// A producer: each transaction raises some aggregates, writes what it publishes into the ledger, and publishes it. Many also
+// send to the queue.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { KEYS, LOCKED_KEYS, epochExpression } from '../database/chaos-tables.ts'
 import { transactor, type ProducerTransaction } from './database-pool.ts'
-import { Worker } from './worker.ts'
+import { sendOfKey, sendQueueRequest, sendUnordered } from './queue-sends.ts'
+import { Worker, steadyNow } from './worker.ts'
 import type { Change, Illness } from './worker-protocol.ts'
 
 const LANES = 2
@@ -35,7 +37,12 @@ async function oneTransaction(): Promise<void> {
   // A producer that has waited for a key's lock must see what the lock's former holder has committed.
   if (draw.chance(0.1)) return transact('read committed', (tx) => publishNumbered(tx).then(ending))
   const isolation = draw.chance(0.2) ? 'repeatable read' : 'read committed'
-  await transact(isolation, draw.chance(0.1) ? (tx) => sendRequest(tx).then(ending) : changeAggregates)
+  await transact(isolation, draw.chance(0.1) ? request : changeAggregates)
+}
+
+async function request(tx: ProducerTransaction): Promise<'commit' | 'rollback'> {
+  await (draw.chance(0.5) ? sendRequest(tx) : sendQueueRequest(worker, tx))
+  return ending()
 }
 
 async function changeAggregates(tx: ProducerTransaction): Promise<'commit' | 'rollback'> {
@@ -50,6 +57,8 @@ async function changeAggregates(tx: ProducerTransaction): Promise<'commit' | 'ro
     if (mode.unordered) await pause(draw.integer(0, 20))
   }
   if (draw.chance(0.1)) await publishScheduled(tx)
+  if (draw.chance(0.5)) await sendOfKey(worker, tx)
+  if (draw.chance(0.05)) await sendUnordered(worker, tx)
   return ending()
 }
 
@@ -111,7 +120,7 @@ async function publishNumbered(tx: ProducerTransaction): Promise<void> {
 
 /** Sends what the other producers send as well, as after an answer that was lost: one message of all is stored. */
 async function sendRequest(tx: ProducerTransaction): Promise<void> {
-  const request = `request-${Math.floor(unshiftedNowMs() / 1000)}-${draw.integer(0, 1)}`
+  const request = `request-${Math.floor(steadyNow() / 1000)}-${draw.integer(0, 1)}`
   const newId = randomUUID()
   const payload: Change = { padding: '' }
   const { id, duplicate } = await tx.publishOnce({
@@ -133,14 +142,9 @@ async function sendRequest(tx: ProducerTransaction): Promise<void> {
   ])
 }
 
-/** By the clock that is never shifted. */
-function unshiftedNowMs(): number {
-  return performance.timeOrigin + performance.now()
-}
-
 async function publishScheduled(tx: ProducerTransaction): Promise<void> {
   // The ledger says when the message may go at the earliest.
-  const deliverAtMs = Math.round(unshiftedNowMs()) + draw.integer(200, 4000)
+  const deliverAtMs = Math.round(steadyNow()) + draw.integer(200, 4000)
   const id = randomUUID()
   const payload: Change = { padding: '' }
   await tx.query(

@@ -1,6 +1,6 @@
 import type { Engine } from '../database/engine.ts'
 
-export type WorkerKind = 'producer' | 'relay' | 'consumer' | 'collector'
+export type WorkerKind = 'producer' | 'relay' | 'consumer' | 'queue-worker' | 'collector'
 
 /** The start options of a worker, as JSON in its first argument. */
 export interface WorkerConfig {
@@ -13,6 +13,7 @@ export interface WorkerConfig {
   readonly databaseUrl: string
   readonly brokerUrl: string
   readonly seed: number
+  /** Of a relay on a shard, and of a worker of the queue on a message: there, it is the visibility timeout. */
   readonly leaseMs: number
   /** The maximum number of messages of one shard that a relay has in flight. */
   readonly batchSize: number
@@ -24,8 +25,11 @@ export interface WorkerConfig {
   readonly killLog: string
 }
 
-/** Illnesses of a message: at the consumer, but for the last two, which the publisher of a relay suffers from. */
-export type Illness = 'throw' | 'hang' | 'kill' | 'slow' | 'kills-relay' | 'hangs-relay'
+/**
+ * Illnesses of a message: at the consumer or the worker of the queue, `fail` each time and only there; but for the last two,
+ * which the publisher of a relay suffers from.
+ */
+export type Illness = 'throw' | 'fail' | 'hang' | 'kill' | 'slow' | 'kills-relay' | 'hangs-relay'
 
 /** How the workers behave for a while; the driver sets it, and each new process is told. */
 export interface Mode {
@@ -83,6 +87,8 @@ export const EXCHANGE = 'chaos'
 export const RECORD_QUEUE = 'chaos.record'
 /** The recorder passes each message on to the consumers by this queue. */
 export const WORK_QUEUE = 'chaos.work'
+/** The stored queue, in the database of the producers. */
+export const QUEUE = 'chaos'
 /** Names the relay that published a copy, and when the publisher was called, in ms of a clock that never jumps. */
 export const RELAY_HEADER = 'chaos-relay'
 export const CALLED_AT_HEADER = 'chaos-called-at'

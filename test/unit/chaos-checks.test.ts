@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { judge } from '../../chaos/check/checks.ts'
 import type { Evidence } from '../../chaos/check/evidence.ts'
 import type { Committed } from '../../chaos/check/history.ts'
+import type { QueueEffect } from '../../chaos/check/queue-history.ts'
 import type { CheckName } from '../../chaos/check/violation.ts'
 import type { Copy } from '../../chaos/driver/recorder.ts'
 import { held } from '../../chaos/report/table.ts'
@@ -22,7 +23,20 @@ function copy(at: number, id: string, more: Partial<Copy> = {}): Copy {
   return { at, id, key: 'a', relay: 'relay-1.1', calledAtMs: ms, recordedAtMs: ms + 5, digest: 'd', ...more }
 }
 
-/** A correct run: two messages of one key, published in order, each with its claim and its effect. */
+/** An effect of a message of the queue. */
+function queueEffect(
+  serial: number,
+  id: string,
+  place: number,
+  more: Partial<QueueEffect> = {},
+): QueueEffect {
+  return { serial, id, place, worker: 'w', beganMs: serial * 10, endedMs: serial * 10 + 5, ...more }
+}
+
+/**
+ * A correct run: two messages of one key, published in order, each with its claim and its effect; and two messages of the
+ * queue, handled one after the other.
+ */
 function evidence(change: Partial<Evidence> = {}): Evidence {
   const copies = change.copies ?? [copy(0, 'one'), copy(1, 'two')]
   const first = new Map<string, Copy>()
@@ -46,6 +60,11 @@ function evidence(change: Partial<Evidence> = {}): Evidence {
       { versionKey: 'a@1', from: 1, id: 'two' },
     ],
     balances: new Map([['a@1', { version: 2, total: 2 }]]),
+    queued: new Map([message('first', 1), message('second', 2)]),
+    queueLost: new Map(),
+    queueEffects: [queueEffect(1, 'first', 1), queueEffect(2, 'second', 2)],
+    queueDeadLetters: [],
+    stuckKeys: [],
     left: [],
     leaseChanges: [{ atMs: 0, shard: SHARD, owner: 'relay-1.1' }],
     unfenced: [],
@@ -130,6 +149,42 @@ const WRONG: readonly (readonly [string, Partial<Evidence>, readonly CheckName[]
     { balances: new Map([['a@1', { version: 2, total: 1 }]]) },
     ['version order'],
   ],
+  ['a message of the queue is lost', { queueEffects: [queueEffect(1, 'first', 1)] }, ['queue effect']],
+  [
+    'a message of the queue takes effect twice',
+    {
+      queueEffects: [queueEffect(1, 'first', 1), queueEffect(2, 'second', 2), queueEffect(3, 'second', 2)],
+    },
+    ['queue effect'],
+  ],
+  ['a message of the queue was rolled back', { queued: new Map([message('first', 1)]) }, ['queue effect']],
+  [
+    'a message of the queue has the payload of another',
+    { queueEffects: [queueEffect(1, 'first', 2), queueEffect(2, 'second', 2)] },
+    ['queue effect'],
+  ],
+  [
+    'messages of the queue are handled in the wrong order',
+    { queueEffects: [queueEffect(1, 'second', 2), queueEffect(2, 'first', 1)] },
+    ['queue order'],
+  ],
+  [
+    'two messages of a key of the queue are handled at the same time',
+    {
+      queueEffects: [queueEffect(1, 'first', 1, { endedMs: 20.1 }), queueEffect(2, 'second', 2)],
+    },
+    ['one at a time'],
+  ],
+  [
+    'no receiver will look at a key of the queue',
+    { stuckKeys: [{ key: 'a', messages: 1, id: 'second' }] },
+    ['stuck key'],
+  ],
+  [
+    'an innocent message of the queue is a dead letter',
+    { queueDeadLetters: [{ id: 'second', error: 'refused' }] },
+    ['queue dead letters'],
+  ],
   ['a lease is still held', { left: [{ text: 'The lease …' }] }, ['nothing left']],
   [
     'a relay publishes what another holds',
@@ -197,6 +252,27 @@ test('a scheduled message that is published early is found', () => {
     message('two', 2),
   ])
   expect(violated({ committed })).toEqual(['scheduled'])
+})
+
+test('a scheduled message of the queue that is handled early is found', () => {
+  const [id, scheduled] = message('first', 1)
+  const queued = new Map<string, Committed>([[id, { ...scheduled, deliverAtMs: 500 }], message('second', 2)])
+  expect(violated({ queued })).toEqual(['scheduled'])
+})
+
+test('a dead letter of the queue that was redriven has no order, and an ill one is a dead letter by right', () => {
+  const queueEffects = [queueEffect(1, 'second', 2), queueEffect(2, 'first', 1)]
+  const [id, ill] = message('first', 1)
+  const queued = new Map<string, Committed>([[id, { ...ill, ill: 'throw' }], message('second', 2)])
+  expect(violated({ queued, queueEffects, queueDeadLetters: [{ id, error: 'poison' }] })).toEqual([])
+  expect(violated({ queued, queueEffects })).toEqual(['queue order'])
+})
+
+test('a message of the queue that a failover lost has no effect', () => {
+  const queueLost = new Map([message('second', 2)])
+  const queued = new Map([message('first', 1)])
+  expect(violated({ queued, queueLost, queueEffects: [queueEffect(1, 'first', 1)] })).toEqual([])
+  expect(violated({ queued, queueLost })).toEqual(['queue effect'])
 })
 
 test('a message that a failover lost may be published, but need not be', () => {

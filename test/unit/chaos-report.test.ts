@@ -40,6 +40,11 @@ function result(more: Partial<RunResult> = {}): RunResult {
       deadLetters: 53,
       longestStandstillMs: 1000,
       longestStandstillAt: 'outbox 9',
+      queueCommitted: 6789,
+      queueEffects: 6789,
+      queueLostByFailover: 4,
+      queueEffectsLostByFailover: 17,
+      queueDeadLetters: 29,
       relayDeaths: 0,
       mostStretch: 1,
     },
@@ -65,12 +70,21 @@ test('the page names every phase, fault and check, and no text of a run becomes 
     'SIGKILL of &lt;relay-1&gt;',
     '>53<',
     '12,345',
+    '6,789',
+    '>29<',
   ]) {
     expect(page).toContain(text)
   }
   for (const name of NAMES) expect(page).toContain(CHECKS[name])
   expect(page).not.toContain('<relay-1>')
   expect(page).not.toMatch(/NaN|undefined|null/)
+})
+
+test('the table names the messages of the queue', () => {
+  const table = formatResult(result())
+  for (const text of ['6789 committed, 6789 effects', '4 queue messages, 17 of their effects']) {
+    expect(table).toContain(text)
+  }
 })
 
 test('a run without samples or faults has a page too', () => {

@@ -8,7 +8,7 @@ const receipt = (place: number): QueueReceipt => ({ place: BigInt(place), receip
 function statements(): {
   readonly gathered: GatheredReceipts
   readonly places: number[][]
-  answer(result: readonly boolean[] | Error): Promise<void>
+  readonly answer: (result: readonly boolean[] | Error) => Promise<void>
 } {
   const places: number[][] = []
   const answers: PromiseWithResolvers<readonly boolean[]>[] = []
