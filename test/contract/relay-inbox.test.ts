@@ -16,6 +16,7 @@ import { randomFrom } from '../support/random.ts'
 import { RelayUnderTest, messagesOf, publishAll, publishTogether } from '../support/relay-under-test.ts'
 import { rootThroughProxy } from '../support/root-through-proxy.ts'
 import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -23,7 +24,7 @@ const outbox = useOutboxTarget(target)
 const root = useRoot(target, mainKind(target), { max: 16 })
 /** To repeat a run: TXBOX_TEST_SEED=1. What happens at the same time differs between runs of one seed. */
 const SEED = Number(process.env['TXBOX_TEST_SEED'] ?? Math.trunc(Math.random() * 2 ** 31))
-const MESSAGES = Number(process.env['TXBOX_TEST_MESSAGES'] ?? (inject('tier') === 'all' ? 600 : 300))
+const MESSAGES = Number(process.env['TXBOX_TEST_MESSAGES'] ?? (inject('tier') === 'all' ? 500 : 240))
 
 interface Content {
   readonly key: string | null
@@ -131,8 +132,8 @@ describe('between the commit of the handler and the settlement', () => {
       await outbox.settled()
       expect(await local.effects('a')).toEqual([1, 2, 3, 4])
       expect(local.statuses().filter((status) => status === 'processed').length).toBe(ids.length)
-      const isSettled = death.step === 'settle' && death.phase === 'answered'
-      expect(local.statuses().includes('duplicate')).toBe(!isSettled)
+      // After the settlement nothing needs to be delivered again, but another message of the key may have been in flight.
+      if (death.step !== 'settle' || death.phase === 'before') expect(local.statuses()).toContain('duplicate')
       expect(await deadLetters().list()).toEqual([])
     })
   }
@@ -217,17 +218,16 @@ test(`O1 O3 I2 I3 ${MESSAGES} messages while handlers fail and relays die at ran
     const options = { owner: relay.owner, leaseMs: 60_000, batchSize: 1 + Math.floor(random() * 20), retry }
     const subject = await RelayUnderTest.started(relay, relay.publisher(local.publisher), options)
     if (lives === 6) ids.push(...(await publishTogether(root, messages.slice(half))))
-    const outcome = await Promise.race([
-      relay.death.then(() => 'dead'),
-      outbox.settled().then(() => 'settled'),
-    ])
-    await subject.relay.stop({ timeoutMs: outcome === 'dead' ? 0 : 5000 })
-    if (outcome === 'dead') dead += 1
+    let isDead = false
+    void relay.death.then(() => (isDead = true))
+    await emptied(() => isDead)
+    await subject.relay.stop({ timeoutMs: isDead ? 0 : 5000 })
+    if (isDead) dead += 1
     await outbox.expireLeases()
   }
   if (ids.length < MESSAGES) ids.push(...(await publishTogether(root, messages.slice(half))))
   await RelayUnderTest.started(root, local.publisher, { owner: 'last', retry })
-  await outbox.settled()
+  await emptied()
 
   const buried = (await deadLetters().list({ limit: 1000 })).map(({ id }) => id)
   expect(buried.toSorted()).toEqual([...hopeless].toSorted())
@@ -240,7 +240,16 @@ test(`O1 O3 I2 I3 ${MESSAGES} messages while handlers fail and relays die at ran
   }
   expect(dead).toBeGreaterThan(0)
   expect(local.statuses()).toContain('duplicate')
-}, 120_000)
+}, 240_000)
+
+/** Resolves when no message waits. Longer than usual: after two deaths in a row, messages are tried one at a time (O9). */
+async function emptied(or = (): boolean => false): Promise<void> {
+  await until(
+    async () => or() || (await outbox.backlogSize()) === 0,
+    async () => `the backlog is empty; there are ${await outbox.backlogSize()} messages`,
+    100_000,
+  )
+}
 
 /** A relay that dies at a random step. */
 function mortalRelay(owner: string, random: () => number): MortalRelay {

@@ -9,7 +9,7 @@ import { until } from './until.ts'
 
 const FOLDER = path.join(import.meta.dirname, '..', 'crash', 'programs')
 
-export type ProgramName = 'relay' | 'consumer' | 'producer' | 'queue-consumer'
+export type ProgramName = 'relay' | 'local-relay' | 'consumer' | 'producer' | 'queue-consumer'
 
 /** A program of test/crash/programs in a process of its own, which can be killed and paused for real. */
 export class Program {
