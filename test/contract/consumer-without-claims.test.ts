@@ -43,8 +43,10 @@ test("R7 R8 a chain in which Redis is gone ('process') and another store has for
   }
   const ids = ['a', 'b', 'c', 'd']
   for (const source of sources) for (const id of ids) source.send(id)
-  const handled = (): readonly unknown[] =>
-    events.filter(({ event }) => event === 'handled').map(({ value }) => Reflect.get(value, 'outcome'))
+  const handled = (): readonly string[] =>
+    events
+      .filter(({ event }) => event === 'handled')
+      .map(({ value }) => String(Reflect.get(value, 'outcome')))
   await until(
     async () => handled().length === 8,
     () => `8 are handled: ${JSON.stringify(events)}`,
