@@ -24,6 +24,8 @@ import { assertWorkDone, checkpoint } from './workspace.ts'
 
 const NOTHING_MESSAGES = 10_000
 const INBOX_MESSAGES = 3000
+/** As many as take about the same time. */
+const BATCHED_MESSAGES = 15_000
 const WINDOW = 4000
 const KEYS = 1000
 const REQUEUED_WITHIN_MS = 200
@@ -69,7 +71,7 @@ async function measureNothing(queue: BenchQueue, rounds: number): Promise<readon
   )
   const rates = await interleaved([bareNothing, consumerOfNothing], queue, {
     rounds,
-    messages: NOTHING_MESSAGES,
+    messages: () => NOTHING_MESSAGES,
   })
   print(rates, 'bare')
   return [target('consumer, no-op: rate ÷ amqplib', 0.9, rates.consumer, ['bare', rates.bare])]
@@ -87,13 +89,17 @@ async function measureInbox(
   const variants = [await inboxByHand(pool), await consumerWithInbox(pool), await consumerInBatches(pool)]
   const rates = await interleaved(variants, queue, {
     rounds,
-    messages: INBOX_MESSAGES,
+    messages: (name) => (name === 'batches' ? BATCHED_MESSAGES : INBOX_MESSAGES),
     before: () => checkpoint(pool),
   })
   print(rates, 'byHand')
   // The warm-up is a round, too.
-  const done = INBOX_MESSAGES * (rounds + 1)
-  for (const schema of ['consumer_by_hand', 'consumer_inbox', 'consumer_batches']) {
+  for (const [schema, messages] of [
+    ['consumer_by_hand', INBOX_MESSAGES],
+    ['consumer_inbox', INBOX_MESSAGES],
+    ['consumer_batches', BATCHED_MESSAGES],
+  ] as const) {
+    const done = messages * (rounds + 1)
     await assertWorkDone(pool, schema, { credits: done, inbox: done })
   }
   await database.close(pool)
@@ -129,18 +135,23 @@ async function measureIdle(database: BenchDatabase, { name }: BenchQueue): Promi
 async function interleaved<N extends string>(
   variants: readonly ConsumerVariant<N>[],
   { name: queue, channel }: BenchQueue,
-  how: { readonly rounds: number; readonly messages: number; readonly before?: () => Promise<void> },
+  how: {
+    readonly rounds: number
+    readonly messages: (name: N) => number
+    readonly before?: () => Promise<void>
+  },
 ): Promise<Readonly<Record<N, readonly number[]>>> {
   const rates = Object.fromEntries(variants.map(({ name }) => [name, []])) as unknown as Record<N, number[]>
   for (let round = -1; round < how.rounds; round++) {
     for (const variant of orderOfTurn(variants, round + 1)) {
-      await publishBare(RABBITMQ_URL, queue, messagesOf(how.messages), WINDOW)
+      const messages = how.messages(variant.name)
+      await publishBare(RABBITMQ_URL, queue, messagesOf(messages), WINDOW)
       await how.before?.()
       const startedAt = performance.now()
-      await variant.drain(queue, how.messages)
+      await variant.drain(queue, messages)
       const seconds = (performance.now() - startedAt) / 1000
       await emptied(channel, queue)
-      if (round >= 0) rates[variant.name].push(how.messages / seconds)
+      if (round >= 0) rates[variant.name].push(messages / seconds)
     }
   }
   return rates
