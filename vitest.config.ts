@@ -170,10 +170,13 @@ const projects: TestProjectInlineConfiguration[] = [
     include: ['test/pglite/**/*.test.ts', ...ONE_CONNECTION],
     provide: { ...DATABASES.pglite, ...ONE_DIFFERENCE },
   }),
-  // The helpers of versioned tables take transactions of pg and of Kysely.
+  // The helpers of versioned tables take transactions of pg and of Kysely. Refused messages never reach the library.
   ...['pglite', 'drizzle-pglite'].map((library) =>
     onServers(`library-${library}`, ['pglite'], {
-      include: ['test/libraries/*.test.ts', ...ONE_CONNECTION.filter((file) => !file.includes('versioning'))],
+      include: [
+        'test/libraries/*.test.ts',
+        ...ONE_CONNECTION.filter((file) => !/versioning|refusals/.test(file)),
+      ],
       provide: { ...DATABASES.pglite, ...ONE_DIFFERENCE, library },
     }),
   ),
