@@ -16,10 +16,10 @@ export interface ReceiveTimes {
 /** How long a receive takes that finds nothing: in an empty queue, and with a million messages that wait behind 1000 keys. */
 export class BlockedKeys {
   readonly #pool: Pool
-  readonly #empty: Queue<unknown>
-  readonly #blocked: Queue<unknown>
+  readonly #empty: Queue
+  readonly #blocked: Queue
 
-  private constructor(pool: Pool, empty: Queue<unknown>, blocked: Queue<unknown>) {
+  private constructor(pool: Pool, empty: Queue, blocked: Queue) {
     this.#pool = pool
     this.#empty = empty
     this.#blocked = blocked
@@ -62,7 +62,7 @@ export class BlockedKeys {
   }
 }
 
-async function timeOf(queue: Queue<unknown>): Promise<number> {
+async function timeOf(queue: Queue): Promise<number> {
   const startedAt = performance.now()
   const received = await queue.receive({ limit: 10, waitMs: 0 })
   if (received.length > 0) throw new Error('A message was received although all keys are blocked.')
