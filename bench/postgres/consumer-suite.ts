@@ -23,7 +23,7 @@ import {
 import { assertWorkDone, checkpoint } from './workspace.ts'
 
 const NOTHING_MESSAGES = 10_000
-const INBOX_MESSAGES = 3000
+const INBOX_MESSAGES = 10_000
 /** As many as take about the same time. */
 const BATCHED_MESSAGES = 15_000
 const WINDOW = 4000

@@ -46,7 +46,7 @@ export async function inboxByHand(pool: Pool): Promise<ConsumerVariant<'byHand'>
   return {
     name: 'byHand',
     drain: (queue, messages) =>
-      drainBare(queue, { messages, prefetch: HANDLERS * 2 }, (raw) =>
+      drainBare(queue, { messages, prefetch: HANDLERS }, (raw) =>
         inbox.run(fromRabbitmq(raw), (tx) => credit(tx, [anyAccount()])),
       ),
   }
@@ -78,10 +78,9 @@ export async function consumerInBatches(pool: Pool): Promise<ConsumerVariant<'ba
         createConsumer({
           source: sourceOf(queue),
           inbox,
-          // Batches that run side by side would lock accounts in different orders.
-          concurrency: 1,
-          prefetch: BATCH * 5,
-          batch: { maxSize: BATCH },
+          concurrency: 4,
+          prefetch: BATCH * 8,
+          batch: { maxSize: BATCH, lingerMs: 50 },
           handler: (tx, batch) => credit(tx, batch.map(anyAccount)),
         }),
         messages,
@@ -99,8 +98,14 @@ async function workIn(pool: Pool, schema: string) {
   await pool.query(`drop schema if exists ${schema} cascade`)
   await createWorkspace(pool, schema)
   const one = creditStatement(schema)
-  const many = `update ${schema}.accounts set balance = balance + credits
-    from (select id, count(*) as credits from unnest($1::int[]) as id group by id) as credited
+  // Locks the accounts in one order, so that batches do not deadlock.
+  const many = `with credited as materialized (
+      select a.id, c.credits from ${schema}.accounts as a
+      join (select id, count(*) as credits from unnest($1::int[]) as id group by id) as c using (id)
+      order by a.id for update of a
+    )
+    update ${schema}.accounts set balance = balance + credits
+    from credited
     where accounts.id = credited.id`
   return {
     inbox: createInbox<PoolClient, InboxMessage>({
