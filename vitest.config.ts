@@ -2,7 +2,7 @@ import path from 'node:path'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import { LeaveOutSequencer } from './test/support/servers/leave-out-sequencer.ts'
 import { RunSummary, isCi } from './test/support/run-summary.ts'
-import { isLeftToAll, tierOfRun } from './test/support/tier.ts'
+import { isLeftToAll, isShort, tierOfRun } from './test/support/tier.ts'
 
 /**
  * The databases, with what the quick tier runs every rule on: the library differs from one to the next, and the isolation
@@ -59,12 +59,15 @@ const ONE_CONNECTION = [
 /** The rules that depend on the library whose transactions a caller passes. */
 const LIBRARY_RULES = [
   'test/contract/inbox-{aborted,batch,commit,concurrency,conflicts,duplicates,outcome}.test.ts',
-  'test/contract/{outbox-deduplication,outbox-lock-keys,outbox-publish,transact}.test.ts',
+  'test/contract/{outbox-deduplication,outbox-lock-keys,outbox-publish,transact,transaction-proxy}.test.ts',
   'test/contract/queue-{delete,send}.test.ts',
   'test/libraries/*.test.ts',
 ]
 
-/** Those of them in which a library differs by its version, or by the driver underneath, which has all rules itself. */
+/**
+ * Those of them in which a library differs by its version, or by the driver underneath, which has all rules itself. The
+ * quick tier runs no other rules of its libraries.
+ */
 const LIBRARY_DIFFERENCES = ['test/libraries/differences.ts']
 
 type Engine = 'postgres' | 'mysql' | 'mariadb'
@@ -86,12 +89,16 @@ const LIBRARIES: Readonly<Record<string, readonly [Engine, ...Engine[]]>> = {
   'pg-promise': ['postgres'],
   'postgres-js': ['postgres'],
   prisma: ['postgres'],
+  'prisma-mariadb': ['mysql', 'mariadb'],
   'sequelize-7': ['postgres', 'mysql', 'mariadb'],
   'sequelize@oldest': ['postgres', 'mysql'],
+  // By a recipe of sqlTransaction.
+  slonik: ['postgres'],
   'sql-transaction': ['postgres', 'mysql', 'mariadb'],
   'sql-transaction-is-open': ['mysql', 'mariadb', 'postgres'],
   typeorm: ['postgres', 'mysql', 'mariadb'],
   'typeorm@oldest': ['postgres', 'mysql'],
+  vercel: ['postgres'],
 }
 
 /** Rules that a library cannot keep, or cannot show. */
@@ -100,13 +107,17 @@ const EXCLUDED: Readonly<Record<string, string[]>> = {
   'drizzle-postgres-js': ['test/contract/inbox-commit.test.ts'],
   // A root of Prisma lends no connection to receive with.
   prisma: ['test/contract/queue-{delete,send}.test.ts'],
+  'prisma-mariadb': ['test/contract/queue-{delete,send}.test.ts'],
 }
 
 function libraryProjects(): TestProjectInlineConfiguration[] {
   return Object.entries(LIBRARIES).flatMap(([library, engines]) =>
     engines.map((engine, n) =>
       onServers(`library-${library}-${engine}`, [engine], {
-        include: n === 0 && !library.endsWith('@oldest') ? LIBRARY_RULES : LIBRARY_DIFFERENCES,
+        include:
+          n > 0 || library.endsWith('@oldest') || isShort(`library-${library}-${engine}`)
+            ? LIBRARY_DIFFERENCES
+            : LIBRARY_RULES,
         exclude: EXCLUDED[library] ?? [],
         provide: { ...DATABASES[engine], ...ONE_DIFFERENCE, library },
       }),
@@ -175,7 +186,9 @@ const projects: TestProjectInlineConfiguration[] = [
     onServers(`library-${library}`, ['pglite'], {
       include: [
         'test/libraries/*.test.ts',
-        ...ONE_CONNECTION.filter((file) => !/versioning|refusals/.test(file)),
+        ...(isShort(`library-${library}`)
+          ? []
+          : ONE_CONNECTION.filter((file) => !/versioning|refusals/.test(file))),
       ],
       provide: { ...DATABASES.pglite, ...ONE_DIFFERENCE, library },
     }),
@@ -198,11 +211,6 @@ const projects: TestProjectInlineConfiguration[] = [
     }),
   ]),
   ...libraryProjects(),
-  // A recipe of sqlTransaction: how Slonik treats broken connections is left to Slonik.
-  onServers('library-slonik-postgres', ['postgres'], {
-    include: ['test/contract/outbox-publish.test.ts', 'test/libraries/*.test.ts'],
-    provide: { ...DATABASES.postgres, ...ONE_DIFFERENCE, library: 'slonik' },
-  }),
   onServers('library-nestjs-postgres', ['postgres'], { include: ['test/libraries/nestjs/*.test.ts'] }),
   onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
   onServers('redis', ['redis-program'], { include: ['test/redis/**/*.test.ts'] }),

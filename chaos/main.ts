@@ -8,7 +8,7 @@ import { formatResult } from './report/table.ts'
 import { missingPrograms } from './missing-programs.ts'
 import { shrink } from './shrink.ts'
 
-// Not awaited here: on Ctrl-C it fails, and that must not end the process before the servers have ended.
+// The promise is not awaited here: it rejects on Ctrl-C, and must not end the process before the servers have ended.
 main(process.argv.slice(2)).then(
   (code) => process.exit(code),
   (error: unknown) => {
@@ -85,7 +85,7 @@ function tellEvent({ kind, name, text, step }: Parameters<RunOptions['tell']>[0]
   )
 }
 
-/** Ctrl-C ends the faults, and the run is judged as it stands; a second one ends at once. */
+/** Ctrl-C ends the faults, and the checks judge the run so far; a second Ctrl-C ends the process at once. */
 function interrupted(): AbortSignal {
   const controller = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

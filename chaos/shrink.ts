@@ -13,7 +13,7 @@ export interface ShrinkOptions {
   readonly mostMinutes: number
   readonly run?: (options: RunOptions) => Promise<Pick<RunResult, 'first'>>
   readonly print?: (line: string) => void
-  /** The time in ms, from any moment on. */
+  /** A clock in ms with any starting point. */
   readonly now?: () => number
 }
 

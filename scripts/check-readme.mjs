@@ -129,9 +129,11 @@ async function runRabbitmq(project, env, sql) {
   const withProxy = { ...env, RABBITMQ_URL: throughProxy.href }
   const consumer = start(process.execPath, ['consume-from-rabbitmq.ts'], project, withProxy)
   await printed(consumer, 'consuming')
+  const asking = await connection.createChannel()
+  const consumers = async () => (await asking.checkQueue('billing')).consumerCount
   proxy.cut()
-  const connections = () => consumer.output.split('\n').filter((line) => line === 'consuming').length
-  await waitUntil(() => connections() === 2, consumer, 'a second connection')
+  await waitUntil(() => consumer.output.includes('broke'), consumer, 'a connection that broke')
+  await waitUntil(async () => (await consumers()) === 1, consumer, 'a second connection')
   const published = await run(process.execPath, ['publish-to-rabbitmq.ts'], project, withBroker)
   if (!published.includes('published: 1')) throw new Error(`publish-to-rabbitmq.ts printed:\n${published}`)
   await printed(consumer, 'o9 processed')

@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
 
-/** A short run has some 40,000 cases. */
-const LONG_FACTOR = 26
+/** A short run has some 66,000 cases. */
+const LONG_FACTOR = 16
 
 const HELP = `npm run fuzz -- [options] [test files]
 

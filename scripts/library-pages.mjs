@@ -6,6 +6,7 @@ import path from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { Client } from 'pg'
 import { blocksOf, run, say, undo } from './page-programs.mjs'
+import { startWebSocketBridge, throughBridge } from './websocket-bridge.mjs'
 import { createDatabase as createMysqlDatabase } from '../test/support/servers/mysql-databases.ts'
 import { mariadbServer, mysqlServer } from '../test/support/servers/mysql-server.ts'
 import { createDatabase as createPostgresDatabase } from '../test/support/servers/postgres-databases.ts'
@@ -15,7 +16,9 @@ import { findServer } from '../test/support/servers/server.ts'
 const FOLDER = 'docs/with'
 /** Pages without programs, and those whose programs check-readme.mjs runs. */
 const OTHER_PAGES = new Set(['libraries', 'pglite', 'rabbitmq', 'runtimes'])
-const ENGINES = { mysql2: 'mysql', mariadb: 'mariadb' }
+const ENGINES = { mysql2: 'mysql', mariadb: 'mariadb', 'prisma-mysql': 'mysql' }
+/** Pages whose libraries connect through a WebSocket, by the package that holds Neon's driver. */
+const THROUGH_WEBSOCKET = { neon: '@neondatabase/serverless', vercel: '@vercel/postgres' }
 /** Two programs at a time keep two cores busy. */
 const LANES = 2
 /** The maximum time for installing all libraries with an empty cache. */
@@ -85,15 +88,19 @@ export async function runLibraryPages(project, env) {
     undo.push(async () => search.found.stop?.())
     servers[engine] = search.found.url
   }
+  const bridge = await startWebSocketBridge(servers.postgres)
+  undo.push(() => bridge.stop())
   const prisma = { ...env, ...PRISMA, DATABASE_URL: servers.postgres }
-  await run('npx', ['prisma', 'generate'], path.join(project, 'prisma'), prisma)
+  for (const page of ['prisma', 'prisma-mysql']) {
+    await run('npx', ['prisma', 'generate'], path.join(project, page), prisma)
+  }
   const plain = pages.filter(({ name }) => name !== 'nestjs').map(({ name, program }) => `${name}/${program}`)
   await inLanes([
     () => run('npx', ['tsc', ...COMPILER, ...NODE_RUNS_IT, ...plain], project, env),
     () => run('npx', ['tsc', ...COMPILER, ...NEST, 'with-nestjs.ts'], path.join(project, 'nestjs'), env),
   ])
   say(`${pages.length} programs of the libraries compile`)
-  await inLanes(pages.map((page) => () => runPage(page, project, env, servers)))
+  await inLanes(pages.map((page) => () => runPage(page, project, env, { servers, bridge })))
 }
 
 /** Each page has its own folder, whose programs find the libraries in the folder above. */
@@ -121,12 +128,20 @@ async function inLanes(tasks) {
   await Promise.all(Array.from({ length: LANES }, lane))
 }
 
-async function runPage(page, project, env, servers) {
+async function runPage(page, project, env, { servers, bridge }) {
   const engine = ENGINES[page.name] ?? 'postgres'
   const createDatabase = engine === 'postgres' ? createPostgresDatabase : createMysqlDatabase
   const database = await createDatabase(servers[engine])
   try {
-    await runProgram(page, path.join(project, page.name), { ...env, DATABASE_URL: database.url })
+    const folder = path.join(project, page.name)
+    const [options, pooled] = [[], new URL(database.url)]
+    if (page.name in THROUGH_WEBSOCKET) {
+      options.push(...throughBridge(folder, THROUGH_WEBSOCKET[page.name], bridge))
+      // @vercel/postgres looks for this text in the address.
+      pooled.searchParams.set('application_name', 'txbox-pooler.test')
+    }
+    const addresses = { DATABASE_URL: database.url, POSTGRES_URL: pooled.href }
+    await runProgram(page, folder, { ...env, ...addresses }, options)
     const left = JSON.stringify(await leftIn(engine, database.url))
     if (left !== LEFT_BEHIND)
       throw new Error(`${page.program} left ${left} in the database instead of ${LEFT_BEHIND}.`)
@@ -137,9 +152,9 @@ async function runPage(page, project, env, servers) {
 }
 
 /** Runs the program, whose comments contain the expected output of each `console.log`. */
-async function runProgram({ name, program, blocks }, folder, env) {
+async function runProgram({ name, program, blocks }, folder, env, options) {
   const compiled = name === 'nestjs' ? `dist/${program.replace('.ts', '.js')}` : program
-  const [command, ...args] = name === 'bun-sql' ? [...BUN, program] : [process.execPath, compiled]
+  const [command, ...args] = name === 'bun-sql' ? [...BUN, program] : [process.execPath, ...options, compiled]
   const output = await run(command, args, folder, env)
   const { code } = blocks.find(({ file }) => file === program)
   const expected = [...code.matchAll(/^console\.log\(.*\) \/\/ (.+)$/gm)].map(([, line]) => line)

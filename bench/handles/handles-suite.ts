@@ -52,17 +52,27 @@ export function handlesSuite(prepare: () => HandlesOn): Suite {
       for (const [number, { library, reachesDriver }] of (await on.libraries()).entries()) {
         const rates = await measure(on, library, number, options)
         const ratio = ratioOf(rates.byHand.perRound, rates.process.perRound)
+        const cpu = ratioOf(rates.process.cpuPerRound, rates.byHand.cpuPerRound)
         rows.push([
           library.name,
           whole(summarise(rates.byHand.perRound).median),
           whole(summarise(rates.process.perRound).median),
           ratioSpread(ratio),
           reachesDriver ? (ratio.median <= AT_MOST ? 'yes' : 'NO') : '–',
+          whole(summarise(rates.byHand.cpuPerRound).median),
+          whole(summarise(rates.process.cpuPerRound).median),
+          ratioSpread(cpu),
         ])
       }
       await on.close()
       console.log(
-        formatTable(['', 'by hand/s', 'process/s', 'cost ÷ by hand (min–max)', `≤ ${AT_MOST}`], rows),
+        formatTable(
+          [
+            ...['', 'by hand/s', 'process/s', 'cost ÷ by hand (min–max)', `≤ ${AT_MOST}`],
+            ...['CPU µs by hand', 'process', 'CPU ÷ by hand (min–max)'],
+          ],
+          rows,
+        ),
       )
       return []
     },

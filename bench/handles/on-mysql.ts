@@ -15,6 +15,7 @@ export function handlesOnMysql(database: BenchDatabase, engine: 'mysql' | 'maria
       { library: MYSQL2, reachesDriver: true },
       // The promise API, on either server.
       { library: await importLibrary('mariadb', 'mariadb'), reachesDriver: true },
+      { library: await importLibrary('prisma', engine), reachesDriver: false },
     ],
     work: {
       claim: (tables) => `insert into ${tables}inbox (consumer, \`key\`, processed_at, expires_at)

@@ -20,6 +20,8 @@ export interface RateOptions {
 export interface Rates {
   /** Transactions per second, one figure for each round. */
   readonly perRound: readonly number[]
+  /** Microseconds of CPU time that this process took for a transaction, one figure for each round. */
+  readonly cpuPerRound: readonly number[]
   /** The number of all transactions, including the warm-up, which the tables must contain afterwards. */
   readonly transactions: number
 }
@@ -43,9 +45,9 @@ export async function interleavedRates<N extends string>(
   }
   // The first round is the warm-up: compiled code, open connections, filled caches.
   return Object.fromEntries(
-    tallies.map(({ variant, rates, transactions }) => [
+    tallies.map(({ variant, rates, cpu, transactions }) => [
       variant.name,
-      { perRound: rates.slice(1), transactions },
+      { perRound: rates.slice(1), cpuPerRound: cpu.slice(1), transactions },
     ]),
   ) as unknown as Record<N, Rates>
 }
@@ -53,9 +55,11 @@ export async function interleavedRates<N extends string>(
 class Tally {
   readonly variant: Variant
   readonly rates: number[] = []
+  readonly cpu: number[] = []
   transactions = 0
   #inRound = 0
   #elapsedMs = 0
+  #cpuMicros = 0
 
   constructor(variant: Variant) {
     this.variant = variant
@@ -63,6 +67,7 @@ class Tally {
 
   async slice(ms: number, clients: number): Promise<void> {
     const startedAt = performance.now()
+    const cpu = process.cpuUsage()
     const endsAt = startedAt + ms
     const client = async (): Promise<void> => {
       while (performance.now() < endsAt) {
@@ -72,12 +77,16 @@ class Tally {
     }
     await Promise.all(Array.from({ length: clients }, client))
     this.#elapsedMs += performance.now() - startedAt
+    const { user, system } = process.cpuUsage(cpu)
+    this.#cpuMicros += user + system
   }
 
   endRound(): void {
     this.rates.push((this.#inRound / this.#elapsedMs) * 1000)
+    this.cpu.push(this.#cpuMicros / this.#inRound)
     this.transactions += this.#inRound
     this.#inRound = 0
     this.#elapsedMs = 0
+    this.#cpuMicros = 0
   }
 }

@@ -27,6 +27,11 @@ export class BenchDatabase {
     return database
   }
 
+  /** The database that another process has created. */
+  static existing(url: string): BenchDatabase {
+    return new BenchDatabase(url, new URL(url).pathname.slice(1))
+  }
+
   /** The same for every variant; connections stay open between the slices. */
   pool(options: { readonly max: number; readonly pipeline?: boolean }): Pool {
     const pool = new Pool({ ...options, connectionString: this.url, idleTimeoutMillis: 0 })

@@ -2,6 +2,7 @@ import { Logger, run, runMigrations } from 'graphile-worker'
 import type { Pool } from 'pg'
 import type { BenchDatabase } from './bench-database.ts'
 import { BACKLOG } from './relay-backlog.ts'
+import { untilHandled, type QueueWorker } from './queue-variants.ts'
 import { rowsIn, type DrainVariant } from './relay-drains.ts'
 
 const SCHEMA = 'peer_graphile_worker'
@@ -29,14 +30,11 @@ export async function graphileWorkerVariant(
   database: BenchDatabase,
   pool: Pool,
   messages: number,
-  { handler = () => undefined, ...settings }: GraphileSettings = {},
+  settings: GraphileSettings = {},
 ): Promise<DrainVariant<'graphileWorker'>> {
   const table = `${SCHEMA}._private_jobs`
-  const preset = {
-    worker: { ...FASTEST, ...settings, connectionString: database.url, schema: SCHEMA, logger: silent },
-  }
   await pool.query(`drop schema if exists ${SCHEMA} cascade`)
-  await runMigrations({ preset })
+  await runMigrations({ preset: presetOf(database, {}) })
   return {
     name: 'graphileWorker',
     schema: SCHEMA,
@@ -51,22 +49,32 @@ export async function graphileWorkerVariant(
            from ${BACKLOG} order by seq limit ${messages}))`,
       )
     },
-    async drain() {
-      let published = 0
-      const finished = Promise.withResolvers<void>()
-      const runner = await run({
-        preset,
-        noHandleSignals: true,
-        taskList: {
-          [TASK]: async () => {
-            await handler()
-            if (++published === messages) finished.resolve()
-          },
-        },
-      })
-      await finished.promise
-      return { published, end: () => runner.stop() }
-    },
+    drain: () => untilHandled(messages, graphileWorker(database, settings)),
     left: (pool) => rowsIn(pool, table),
+  }
+}
+
+export function graphileWorker(
+  database: BenchDatabase,
+  { handler = () => undefined, ...settings }: GraphileSettings = {},
+): QueueWorker {
+  return async (onHandled) => {
+    const runner = await run({
+      preset: presetOf(database, settings),
+      noHandleSignals: true,
+      taskList: {
+        [TASK]: async () => {
+          await handler()
+          onHandled(1)
+        },
+      },
+    })
+    return () => runner.stop()
+  }
+}
+
+function presetOf(database: BenchDatabase, settings: Omit<GraphileSettings, 'handler'>) {
+  return {
+    worker: { ...FASTEST, ...settings, connectionString: database.url, schema: SCHEMA, logger: silent },
   }
 }

@@ -2,6 +2,7 @@ import type { Pool } from 'pg'
 import { PgBoss } from 'pg-boss'
 import type { BenchDatabase } from './bench-database.ts'
 import { BACKLOG } from './relay-backlog.ts'
+import { untilHandled, type QueueWorker } from './queue-variants.ts'
 import { rowsIn, type DrainVariant } from './relay-drains.ts'
 
 const SCHEMA = 'peer_pg_boss'
@@ -32,19 +33,17 @@ export async function pgBossVariant(
     async fill(pool) {
       await pool.query(`insert into ${table} select * from ${jobs}`)
     },
-    async drain() {
-      let published = 0
-      const finished = Promise.withResolvers<void>()
-      const boss = await started(database, finished.reject)
-      await boss.work(QUEUE, FASTEST, async (batch) => {
-        published += batch.length
-        if (published >= messages) finished.resolve()
-      })
-      await finished.promise
-      return { published, end: () => boss.stop() }
-    },
+    drain: () => untilHandled(messages, pgBossWorker(database)),
     // Completed jobs stay in the table, and are deleted later.
     left: (pool) => rowsIn(pool, table, "state <> 'completed'"),
+  }
+}
+
+export function pgBossWorker(database: BenchDatabase): QueueWorker {
+  return async (onHandled, onError) => {
+    const boss = await started(database, onError)
+    await boss.work(QUEUE, FASTEST, async (batch) => onHandled(batch.length))
+    return () => boss.stop()
   }
 }
 

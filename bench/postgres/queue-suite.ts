@@ -8,14 +8,16 @@ import { graphileWorkerVariant } from './graphile-worker-variant.ts'
 import { pgBossVariant, transactionalPgBossVariant } from './pg-boss-variant.ts'
 import { BlockedKeys, type ReceiveTimes } from './queue-blocked-keys.ts'
 import { commitToHandlerLatency, type QueueLatency } from './queue-latency.ts'
+import { QueueProcesses, type QueueProcess } from './queue-processes.ts'
 import { BATCH, HANDLERS, queueVariant, workerByHand, type QueueWork } from './queue-variants.ts'
 import { makeBacklog } from './relay-backlog.ts'
-import { interleavedDrains, type Drains } from './relay-drains.ts'
+import { interleavedDrains, type Drains, type DrainVariant } from './relay-drains.ts'
 import { transaction } from './transaction.ts'
 import { anyAccount, anyAccounts, createWorkspace, creditAllStatement, creditStatement } from './workspace.ts'
 
 const SCHEMA = 'queue_accounts'
 const MESSAGES = 10_000
+const PROCESSES = 4
 const BLOCKED_MESSAGES = 1_000_000
 const MESSAGES_PER_SECOND = 100
 
@@ -78,7 +80,19 @@ async function measureUpdates(
   const drains = await interleavedDrains<string>(database, pool, variants, { rounds, pinnedHorizon: false })
   await database.close(handlers)
   print(drains, 'byHand')
+  const apart = await inProcesses(database, pool, rounds, [
+    [variants[0]!, 'byHand'],
+    [variants[1]!, 'graphileWorker'],
+    [variants[2]!, 'once'],
+  ])
+  print(apart, 'byHand')
   return [
+    target(
+      `queue, a transaction each, ${PROCESSES} processes: rate ÷ by hand`,
+      1,
+      apart['once']!,
+      apart['byHand']!,
+    ),
     target('queue, a transaction each: rate ÷ by hand', 1, drains['once']!, drains['byHand']!),
     target(
       'queue, a transaction each: rate ÷ Graphile Worker',
@@ -140,10 +154,48 @@ async function measureNothing(
   console.log(`\nqueue: handling ${whole(MESSAGES)} messages by a handler that does nothing, one process`)
   const drains = await interleavedDrains<string>(database, pool, variants, { rounds, pinnedHorizon: false })
   print(drains, 'graphileWorker')
-  const best = drains['pgBoss']!.rates.map((rate, n) => Math.max(rate, drains['graphileWorker']!.rates[n]!))
+  const apart = await inProcesses(database, pool, rounds, [
+    [variants[0]!, 'graphileWorkerOfNothing'],
+    [variants[1]!, 'pgBossOfNothing'],
+    [variants[2]!, 'nothing'],
+  ])
+  print(apart, 'graphileWorker')
+  const best = (of: Readonly<Record<string, Drains>>): Pick<Drains, 'rates'> => ({
+    rates: of['pgBoss']!.rates.map((rate, n) => Math.max(rate, of['graphileWorker']!.rates[n]!)),
+  })
   return [
-    target('queue, no-op handler: rate ÷ best of the peers', 1.5, drains['atLeastOnce']!, { rates: best }),
+    target('queue, no-op handler: rate ÷ best of the peers', 1.5, drains['atLeastOnce']!, best(drains)),
+    target(
+      `queue, no-op handler, ${PROCESSES} processes: rate ÷ best of the peers`,
+      1.5,
+      apart['atLeastOnce']!,
+      best(apart),
+    ),
   ]
+}
+
+/** The same variants, each in several processes. */
+function inProcesses(
+  database: BenchDatabase,
+  pool: BenchPool,
+  rounds: number,
+  variants: readonly (readonly [DrainVariant, QueueProcess['worker']])[],
+): Promise<Readonly<Record<string, Drains>>> {
+  console.log(`\nqueue: the same by ${PROCESSES} processes`)
+  const apart = variants.map(([variant, worker]): DrainVariant => {
+    const { schema, messages } = variant
+    const config: QueueProcess = { worker, url: database.url, schema, accounts: SCHEMA }
+    let processes: QueueProcesses
+    return {
+      ...variant,
+      async fill(pool) {
+        await variant.fill(pool)
+        processes = await QueueProcesses.start(PROCESSES, config)
+      },
+      drain: () => processes.drain(messages),
+    }
+  })
+  return interleavedDrains<string>(database, pool, apart, { rounds, pinnedHorizon: false })
 }
 
 async function measureBlockedKeys(database: BenchDatabase, rounds: number): Promise<readonly Target[]> {

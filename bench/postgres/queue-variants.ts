@@ -4,7 +4,7 @@ import { createQueue, queueSource } from '@txbox/queue'
 import type { Pool, PoolClient } from 'pg'
 import type { BenchDatabase } from './bench-database.ts'
 import { BACKLOG } from './relay-backlog.ts'
-import { rowsIn, type DrainVariant } from './relay-drains.ts'
+import { rowsIn, type Drained, type DrainVariant } from './relay-drains.ts'
 import { transaction } from './transaction.ts'
 
 /** The number of concurrent handlers, each with its own connection. */
@@ -14,6 +14,31 @@ const PREFETCH = 100
 export const BATCH = 100
 /** Where a handler does nothing, what a receive costs must be shared by many messages, as with the peers. */
 const PREFETCH_OF_NOTHING = 2000
+
+const BY_HAND = 'queue_by_hand'
+const NEXT_BY_HAND = `delete from ${BY_HAND}.jobs
+  where id = (select id from ${BY_HAND}.jobs order by id limit 1 for update skip locked) returning payload`
+
+/**
+ * Starts to handle messages, and reports how many it has handled. Resolves to a function that ends it when all messages are
+ * handled.
+ */
+export type QueueWorker = (
+  onHandled: (count: number) => void,
+  onError: (error: unknown) => void,
+) => Promise<() => Promise<void>>
+
+/** Runs a worker in this process until it has handled so many messages. */
+export async function untilHandled(messages: number, worker: QueueWorker): Promise<Drained> {
+  const finished = Promise.withResolvers<void>()
+  let published = 0
+  const end = await worker((count) => {
+    published += count
+    if (published >= messages) finished.resolve()
+  }, finished.reject)
+  await finished.promise
+  return { published, end }
+}
 
 /** The work of a handler on so many messages: one statement, which updates as many accounts. */
 export type QueueWork = (client: PoolClient, messages: number) => Promise<unknown>
@@ -25,14 +50,13 @@ export async function workerByHand(
   messages: number,
   work: QueueWork,
 ): Promise<DrainVariant<'byHand'>> {
-  const schema = 'queue_by_hand'
+  const schema = BY_HAND
   const table = `${schema}.jobs`
   await pool.query(`drop schema if exists ${schema} cascade`)
   await pool.query(`create schema ${schema}`)
   await pool.query(
     `create table ${table} (id bigint generated always as identity primary key, payload bytea not null)`,
   )
-  const next = `delete from ${table} where id = (select id from ${table} order by id limit 1 for update skip locked) returning payload`
   return {
     name: 'byHand',
     schema,
@@ -43,24 +67,30 @@ export async function workerByHand(
         `insert into ${table} (payload) select payload from ${BACKLOG} order by seq limit ${messages}`,
       )
     },
-    async drain() {
-      const own = database.pool({ max: HANDLERS })
-      let published = 0
-      const worker = async (): Promise<void> => {
-        for (let isEmpty = false; !isEmpty;) {
-          await transaction(own, async (client) => {
-            const { rowCount } = await client.query(next)
-            isEmpty = rowCount === 0
-            if (isEmpty) return
-            await work(client, 1)
-            published += 1
-          })
-        }
-      }
-      await Promise.all(Array.from({ length: HANDLERS }, worker))
-      return { published, end: () => database.close(own) }
-    },
+    drain: () => untilHandled(messages, byHandWorker(database, work)),
     left: (pool) => rowsIn(pool, table),
+  }
+}
+
+/** Handles jobs until there are none. */
+export function byHandWorker(database: BenchDatabase, work: QueueWork): QueueWorker {
+  return async (onHandled) => {
+    const own = database.pool({ max: HANDLERS })
+    const handling = async (): Promise<void> => {
+      for (let isEmpty = false; !isEmpty;) {
+        await transaction(own, async (client) => {
+          const { rowCount } = await client.query(NEXT_BY_HAND)
+          isEmpty = rowCount === 0
+          if (!isEmpty) await work(client, 1)
+        })
+        if (!isEmpty) onHandled(1)
+      }
+    }
+    const handled = Promise.all(Array.from({ length: HANDLERS }, handling))
+    return async () => {
+      await handled
+      await database.close(own)
+    }
   }
 }
 
@@ -92,28 +122,27 @@ export async function queueVariant<N extends string>(
          from ${BACKLOG} order by seq limit ${messages}`,
       )
     },
-    async drain() {
-      const own = database.pool({ max: HANDLERS + 2 })
-      const finished = Promise.withResolvers<void>()
-      let published = 0
-      const consumer = consumerOf(own, schema, how)
-      consumer.on('handled', () => {
-        published += 1
-        if (published === messages) finished.resolve()
-      })
-      consumer.on('error', ({ error }) => finished.reject(error as Error))
-      await consumer.start()
-      await finished.promise
-      return {
-        published,
-        async end() {
-          await consumer.stop()
-          await database.close(own)
-        },
-      }
-    },
+    drain: () => untilHandled(messages, consumerWorker(database, schema, how)),
     // Handled messages of a key stay until the next receive.
     left: (pool) => rowsIn(pool, table, "due_at is distinct from 'epoch'"),
+  }
+}
+
+export function consumerWorker(
+  database: BenchDatabase,
+  schema: string,
+  how: { readonly mode: QueueMode; readonly work: QueueWork },
+): QueueWorker {
+  return async (onHandled, onError) => {
+    const own = database.pool({ max: HANDLERS + 2 })
+    const consumer = consumerOf(own, schema, how)
+    consumer.on('handled', () => onHandled(1))
+    consumer.on('error', ({ error }) => onError(error))
+    await consumer.start()
+    return async () => {
+      await consumer.stop()
+      await database.close(own)
+    }
   }
 }
 

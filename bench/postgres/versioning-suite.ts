@@ -14,17 +14,19 @@ import { assertWorkDone, checkpoint, createWorkspace } from './workspace.ts'
 const SHOWN: Record<VersioningVariantName, Shown<VersioningVariantName>> = {
   bare: { title: 'UPDATE by bare Kysely' },
   versioned: { title: 'updateVersioned', byHand: 'bare' },
+  onRoot: { title: 'updateVersioned on a root', byHand: 'bare' },
 }
 
 /**
- * Compares `updateVersioned` with the same UPDATE by bare Kysely. There is one client: two would meet on a row, and one
+ * Compares `updateVersioned` with the same UPDATE by bare Kysely, each in a transaction, since a write to several rows must
+ * be rolled back. There is one client: two would meet on a row, and one
  * of them would be refused.
  */
 export function versioningSuite(database: BenchDatabase): Suite {
   return {
     name: 'versioning',
     async run(options) {
-      console.log('\nversioning: one update of one row by key and version, which is a transaction, 1 client')
+      console.log('\nversioning: one update of one row by key and version in a transaction, 1 client')
       const pool = database.pool({ max: 1 })
       const names = Object.keys(VERSIONING_VARIANTS) as VersioningVariantName[]
       for (const name of names) {

@@ -7,10 +7,10 @@ import { anyAccount } from './workspace.ts'
 export type VersioningVariantName = keyof typeof VERSIONING_VARIANTS
 
 /**
- * Each variant updates one row by its key and version, in its own transaction. `bare` is the same UPDATE, written with
- * Kysely.
+ * Each variant updates one row by its key and version in a transaction of Kysely. `bare` is the same UPDATE, written with
+ * Kysely. With a root instead of a transaction, `updateVersioned` opens the transaction itself.
  */
-export const VERSIONING_VARIANTS = { bare, versioned }
+export const VERSIONING_VARIANTS = { bare, versioned, onRoot }
 
 /** Each variant works in the schema of its name, and knows the versions of its rows. */
 export function versioningVariant(
@@ -21,7 +21,7 @@ export function versioningVariant(
 }
 
 export function schemaOf(name: VersioningVariantName): string {
-  return `versioning_${name}`
+  return `versioning_${name.toLowerCase()}`
 }
 
 interface Account {
@@ -35,18 +35,32 @@ function bare(schema: string, pool: Pool): Variant['transaction'] {
   return async () => {
     const id = anyAccount()
     const expected = versionOf(id)
-    const { numUpdatedRows } = await db
-      .updateTable(table)
-      .set({ balance: sql<number>`balance + 1`, version: expected + 1 })
-      .where('id', '=', id)
-      .where('version', '=', expected)
-      .executeTakeFirstOrThrow()
+    const { numUpdatedRows } = await db.transaction().execute((tx) =>
+      tx
+        .updateTable(table)
+        .set({ balance: sql<number>`balance + 1`, version: expected + 1 })
+        .where('id', '=', id)
+        .where('version', '=', expected)
+        .executeTakeFirstOrThrow(),
+    )
     if (numUpdatedRows !== 1n) throw new Error(`Account ${id} was not at version ${expected}.`)
     moved(id, expected + 1)
   }
 }
 
 function versioned(schema: string, pool: Pool): Variant['transaction'] {
+  const { db, table, versionOf, moved } = accountsIn(schema, pool)
+  return async () => {
+    const id = anyAccount()
+    const set = { balance: sql<number>`balance + 1` }
+    const { version } = await db
+      .transaction()
+      .execute((tx) => updateVersioned(tx, table, { where: { id }, expected: versionOf(id), set }))
+    moved(id, version)
+  }
+}
+
+function onRoot(schema: string, pool: Pool): Variant['transaction'] {
   const { db, table, versionOf, moved } = accountsIn(schema, pool)
   return async () => {
     const id = anyAccount()

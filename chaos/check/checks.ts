@@ -7,6 +7,7 @@ import {
   checkQueueOverlap,
   earlyInQueue,
 } from './queue-checks.ts'
+import type { Committed } from './history.ts'
 import { checkDuplicates, checkOrder, checkOwners, checkSameBytes } from './copy-checks.ts'
 import type { StuckKey } from './queue-history.ts'
 import { CHECKS, type CheckName, type Verdict, type Violation } from './violation.ts'
@@ -15,7 +16,7 @@ import { CHECKS, type CheckName, type Verdict, type Violation } from './violatio
 const SPARE_KILLS = 6
 
 const REFUSING_FAULTS: ReadonlySet<string> = new Set(['queue-full', 'binding-removed'])
-/** All attempts of a relay take so long at the least. */
+/** The least time that all attempts of a relay take. */
 const LEAST_ATTEMPTS_MS = 5000
 
 /** The verdicts on a run, one for each check. */
@@ -29,6 +30,7 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     deduplicated: checkDeduplicated,
     'one effect': checkOneEffect,
     'claim and effect': checkClaims,
+    'consumer dead letters': checkConsumerDeadLetters,
     'queue effect': checkQueueEffects,
     'queue order': checkQueueOrder,
     'one at a time': checkQueueOverlap,
@@ -170,6 +172,28 @@ function checkClaims({ claims, effects }: Evidence): Omit<Verdict, 'check'> {
   ])
 }
 
+/** Only a message that failed in all its deliveries may be a dead letter. */
+function checkConsumerDeadLetters({
+  consumerDeadLetters,
+  committed,
+  lost,
+}: Evidence): Omit<Verdict, 'check'> {
+  const messageOf = (id: string): Committed | undefined => committed.get(id) ?? lost.get(id)
+  const innocent = consumerDeadLetters.filter(({ id }) => {
+    const ill = messageOf(id)?.ill
+    return ill === undefined || ill.endsWith('-relay')
+  })
+  return found(
+    'consumer dead letters',
+    consumerDeadLetters.length,
+    innocent.map(({ id, error }) => ({
+      id,
+      key: messageOf(id)?.key,
+      text: `A consumer gave the message ${id} up: ${error ?? 'no error is stored'}.`,
+    })),
+  )
+}
+
 function checkVersions({ applied, balances }: Evidence): Omit<Verdict, 'check'> {
   const at = new Map<string, number>()
   const violations: Omit<Violation, 'check'>[] = []
@@ -223,7 +247,7 @@ export function checkKills({ kills }: Pick<Evidence, 'kills'>): Omit<Verdict, 'c
   )
 }
 
-/** A broker that refuses for longer than the attempts take makes dead letters by right. */
+/** Messages may become dead letters if the broker refuses them for longer than the attempts take. */
 function checkDeadLetters({ deadLetters, committed, timeline }: Evidence): Omit<Verdict, 'check'> {
   const isLong = timeline.some(
     ({ name, fromMs, toMs }) => REFUSING_FAULTS.has(name) && toMs - fromMs > LEAST_ATTEMPTS_MS,

@@ -5,7 +5,7 @@ import type { Evidence } from './evidence.ts'
 import type { LeaseChange } from './history.ts'
 import type { Verdict, Violation } from './violation.ts'
 
-/** The database's clock and the relay's are one; between its look and its call a relay may be slow. */
+/** The database and the relay have the same clock; a relay may be slow between its read and its call. */
 const CLOCK_SLACK_MS = 250
 
 type Checked = Omit<Verdict, 'check'>
@@ -24,10 +24,15 @@ export function checkSameBytes({ copies, first }: Evidence): Checked {
 }
 
 /**
- * By place, within each key and epoch: what is committed behind a failover belongs to another epoch. Dead letters, behind
- * which their key goes on, come when they are driven again.
+ * By place, within each key and epoch: messages that are committed after a failover belong to another epoch. A key continues
+ * behind its dead letters, which are published when they are redriven.
  */
-export function checkOrder({ first, committed, lost, deadLetters }: Evidence): Checked {
+export function checkOrder({
+  first,
+  committed,
+  lost,
+  deadLetters,
+}: Pick<Evidence, 'first' | 'committed' | 'lost' | 'deadLetters'>): Checked {
   const dead = new Set(deadLetters.map(({ id }) => id))
   const last = new Map<string, { readonly place: number; readonly copy: Copy }>()
   const violations: Omit<Violation, 'check'>[] = []
@@ -59,8 +64,8 @@ export function ownersOf(changes: readonly LeaseChange[]): ReadonlyMap<number, r
 }
 
 /**
- * Each call of a publisher must begin while its relay holds the shard. For as long as a lease lasts after a failover
- * two relays may believe so: the new primary does not know who had it last.
+ * Each call of a publisher must begin while its relay holds the shard. After a failover, two relays may trust in the
+ * shard for the duration of a lease: the new primary may not know its last owner.
  */
 export function checkOwners({
   copies,
@@ -97,13 +102,13 @@ export function checkOwners({
   return found('one owner', looked, violations)
 }
 
-/** How long before a failover begins a copy may come whose settlement the standby has not received. */
+/** How long before a failover a copy may be published whose settlement the standby has not received. */
 const UNSETTLED_BEFORE_MS = 2000
 
 /**
  * From the beginning of each fault to the beginning of the next: at most one batch for each shard, and one more for
- * each fault, each death of a relay, and each change of the shard's owner. What was published while a standby was
- * behind does not count: the failover lost its settlement.
+ * each fault, each death of a relay, and each change of the shard's owner. Messages that were published while a standby
+ * was behind do not count: the failover lost their settlements.
  */
 export function checkDuplicates({
   copies,

@@ -9,11 +9,11 @@ export interface Evidence extends QueueRecord {
   readonly batchSize: number
   /** The ledger of the last primary. */
   readonly committed: ReadonlyMap<string, Committed>
-  /** Rows that a former primary had committed and the failover lost. */
+  /** Rows that a former primary had committed and that the failover lost. */
   readonly lost: ReadonlyMap<string, Committed>
-  /** The same of the queue. */
+  /** The rows of the queue that the failover lost. */
   readonly queueLost: ReadonlyMap<string, Committed>
-  /** The keys of the queue at which no receiver would have looked, during the run or at the end. */
+  /** Stuck keys of the queue, at which no receiver would look, during the run or at the end. */
   readonly stuckKeys: readonly StuckKey[]
   /** Every committed send of a request, by the outbox or to the queue. The ids are the same if the send stored the message. */
   readonly sends: readonly { readonly request: string; readonly id: string; readonly newId: string }[]
@@ -26,13 +26,15 @@ export interface Evidence extends QueueRecord {
   readonly applied: readonly { readonly versionKey: string; readonly from: number; readonly id: string }[]
   /** Rows of versioned tables that are not at the version that was applied last. */
   readonly balances: ReadonlyMap<string, { readonly version: number; readonly total: number }>
-  /** One sentence for each kind of row that is still in the tables of txbox and should not be there. */
+  /** One sentence for each kind of row that should no longer be in the tables of txbox. */
   readonly left: readonly { readonly text: string; readonly id?: string | undefined }[]
   readonly leaseChanges: readonly LeaseChange[]
   readonly unfenced: readonly Unfenced[]
   /** The ids of killing messages, one for each relay that they killed. */
   readonly kills: readonly string[]
   readonly deadLetters: readonly { readonly id: string; readonly error: string | undefined }[]
+  /** The messages that a consumer of the broker made dead letters. */
+  readonly consumerDeadLetters: readonly { readonly id: string; readonly error: string | undefined }[]
   readonly relayDeaths: readonly number[]
   readonly failovers: readonly number[]
   readonly timeline: readonly TimelineEvent[]

@@ -68,7 +68,7 @@ export async function gatherFromDatabase(engine: Engine, sql: Sql): Promise<From
   }
 }
 
-/** Rows of txbox that should not be there when all messages are through and all workers have ended. */
+/** Rows of txbox that should not exist when all messages are handled and all workers have ended. */
 async function readLeft(engine: Engine, sql: Sql): Promise<Evidence['left']> {
   const { outbox, parked, leases, waiting, versions } = txboxTables(engine)
   const now = engine === 'postgres' ? 'clock_timestamp()' : 'utc_timestamp(6)'

@@ -1,4 +1,4 @@
-import { txboxTables } from '../database/chaos-tables.ts'
+import { LOCKED_KEYS, txboxTables } from '../database/chaos-tables.ts'
 import type { Engine } from '../database/engine.ts'
 import type { Sql, SqlRow } from '../database/sql.ts'
 
@@ -8,7 +8,7 @@ export interface Committed {
   readonly id: string
   readonly key: string | undefined
   readonly epoch: string
-  /** The place within the key and the epoch, from 1 on; none for scheduled and poisonous messages. */
+  /** The place within the key and the epoch, from 1 on; absent for scheduled and poisonous messages. */
   readonly place: number | undefined
   readonly deliverAtMs: number | undefined
   readonly ill: string | undefined
@@ -85,6 +85,27 @@ export async function readUnfenced(sql: Sql): Promise<readonly Unfenced[]> {
     owner: textOf(row['owner']),
     settledBy: String(row['settled_by']),
   }))
+}
+
+/** The rows of the ledger behind a serial number whose key has no aggregate, so that only the ledger has their places. */
+export async function readNumbered(sql: Sql, afterSerial: number): Promise<readonly Committed[]> {
+  const names = LOCKED_KEYS.map(() => '?').join(', ')
+  const rows = await sql.query(
+    `select ${LEDGER} from chaos_committed where name in (${names}) and serial > ?`,
+    [...LOCKED_KEYS, afterSerial],
+  )
+  return rows.map(committedOf)
+}
+
+/** A request for which more than one send stored a message; at most one such request. */
+export async function readStoredTwice(
+  sql: Sql,
+): Promise<{ readonly request: string; readonly id: string } | undefined> {
+  const [row] = await sql.query(
+    `select request, max(message_id) as id from chaos_sends where message_id = new_id
+     group by request having count(*) > 1 limit 1`,
+  )
+  return row && { request: String(row['request']), id: String(row['id']) }
 }
 
 /** The ids of the ledger behind a serial number that are neither in the outbox nor parked: they must be published. */

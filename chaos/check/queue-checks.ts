@@ -6,7 +6,7 @@ import type { Verdict, Violation } from './violation.ts'
 
 type Checked = Omit<Verdict, 'check'>
 
-/** A message and its effect are in one database: what a failover lost of the one, it lost of the other. */
+/** A message and its effect are in one database, so a failover loses both or neither. */
 export function checkQueueEffects({ queued, queueEffects }: QueueRecord): Checked {
   const counts = countsOf(queueEffects)
   const missing = [...queued.values()].filter(({ id }) => !counts.has(id))
@@ -20,7 +20,7 @@ export function checkQueueEffects({ queued, queueEffects }: QueueRecord): Checke
   ])
 }
 
-/** Second effects, and effects of what nobody has committed: also before all messages are handled. */
+/** Second effects, and effects of uncommitted messages: also before all messages are handled. */
 export function wrongEffects(
   { queued, queueEffects }: Pick<QueueRecord, 'queued' | 'queueEffects'>,
   counts = countsOf(queueEffects),
@@ -44,7 +44,7 @@ export function wrongEffects(
   ]
 }
 
-/** By place, within each key and epoch. Dead letters, behind which their key goes on, come when they are driven again. */
+/** By place, within each key and epoch. A key continues behind its dead letters, which come when they are redriven. */
 export function checkQueueOrder(record: QueueRecord): Checked {
   const { looked, pairs } = neighbors(record)
   const wrong = pairs.filter(({ before, message }) => before.message.place! >= message.place!)
@@ -61,7 +61,7 @@ export function checkQueueOrder(record: QueueRecord): Checked {
   )
 }
 
-/** A message is received when the transaction of the one before it has ended. */
+/** A message is received when the transaction of the previous message has ended. */
 export function checkQueueOverlap(record: QueueRecord): Checked {
   const { looked, pairs } = neighbors(record)
   const wrong = pairs.filter(({ before, effect }) => effect.beganMs < before.effect.endedMs)
@@ -79,7 +79,7 @@ export function checkQueueOverlap(record: QueueRecord): Checked {
   )
 }
 
-/** A message that was received so often, and failed each time, is a dead letter by right; others are not. */
+/** Only a message that was received this often, and failed each time, may be a dead letter. */
 export function checkQueueDeadLetters({ queued, queueDeadLetters }: QueueRecord): Checked {
   const innocent = queueDeadLetters.filter(({ id }) => queued.get(id)?.ill === undefined)
   return found(
@@ -114,7 +114,7 @@ interface Handled {
   readonly effect: QueueEffect
 }
 
-/** The first effects of messages with a place, and each two that follow one another within a key and an epoch. */
+/** The first effects of messages with a place, and each pair of successive effects within a key and an epoch. */
 function neighbors({ queued, queueEffects, queueDeadLetters }: QueueRecord) {
   const dead = new Set(queueDeadLetters.map(({ id }) => id))
   const seen = new Set<string>()

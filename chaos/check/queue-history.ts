@@ -13,12 +13,12 @@ export interface QueueEffect extends Effect {
   readonly endedMs: number
 }
 
-/** What became of messages of the queue. */
+/** The outcomes of the messages of the queue. */
 export interface QueueRecord {
   /** The ledger of the last primary. */
   readonly queued: ReadonlyMap<string, Committed>
   readonly queueEffects: readonly QueueEffect[]
-  /** Messages that became dead letters, before they were driven again. */
+  /** Messages that became dead letters, before they were redriven. */
   readonly queueDeadLetters: readonly { readonly id: string; readonly error: string | undefined }[]
 }
 
@@ -94,7 +94,7 @@ export async function readStuckKeys(engine: Engine, sql: Sql): Promise<readonly 
   }))
 }
 
-/** What is in the queue but the marks of handled messages. */
+/** The rows of the queue except the marks of handled messages. */
 export async function readLeftInQueue(
   engine: Engine,
   sql: Sql,

@@ -2,7 +2,7 @@ export interface Violation {
   /** The check that failed. */
   readonly check: CheckName
   readonly text: string
-  /** Of the first message concerned, if there is one. */
+  /** The id of the first message concerned, if there is one. */
   readonly id?: string | undefined
   readonly key?: string | undefined
 }
@@ -17,6 +17,7 @@ export const CHECKS = {
   deduplicated: 'each request has one message, which all its sends name',
   'one effect': 'each published message has one effect',
   'claim and effect': 'there is no claim without its effect, and no effect without its claim',
+  'consumer dead letters': 'only messages that were made to fail become dead letters of a consumer',
   'queue effect': 'each committed message of the queue has one effect, and no other message has any',
   'queue order': 'the effects of each key of the queue come in the order of the commits',
   'one at a time': 'no two messages of a key of the queue are handled at the same time',
@@ -39,7 +40,7 @@ export type CheckName = keyof typeof CHECKS
 /** The verdict of one check. */
 export interface Verdict {
   readonly check: CheckName
-  /** How many things were looked at: none means that the check says nothing. */
+  /** The number of observations: a check without observations proves nothing. */
   readonly looked: number
   readonly violations: readonly Violation[]
 }

@@ -25,7 +25,7 @@ export const KEYS: readonly string[] = Array.from({ length: 48 }, (_, n) => `acc
 /** Ordering keys without an aggregate, which producers lock by `lockKeys`. */
 export const LOCKED_KEYS: readonly string[] = Array.from({ length: 3 }, (_, n) => `counter-${n}`)
 
-/** The aggregates of the messages that are sent to the queue. A producer locks them behind all others. */
+/** The aggregates of the messages that are sent to the queue. A producer locks them after all other aggregates. */
 export const QUEUE_KEYS: readonly string[] = Array.from({ length: 24 }, (_, n) => `job-${n}`)
 
 /**
@@ -35,7 +35,7 @@ export const QUEUE_KEYS: readonly string[] = Array.from({ length: 24 }, (_, n) =
  * - `chaos_committed`: one row a message, written in the transaction that publishes the message.
  * - `chaos_sends`: one row each time a request was sent with its deduplication id, with the id of the message that is
  *   stored for the request, and the id that a new message would have had.
- * - `chaos_effects`: one row each time a message took effect. Nothing is unique there, so that a second effect shows.
+ * - `chaos_effects`: one row each time a message took effect. No column is unique, so that a second effect is visible.
  * - `chaos_queued`: one row a message of the queue, as in `chaos_committed`.
  * - `chaos_queue_effects`: one row each time a message of the queue took effect: the place that its payload has, and when
  *   its handler began and ended, by the database's clock.
@@ -189,8 +189,8 @@ function mysqlTables(): readonly string[] {
 }
 
 /**
- * An expression that names the server for as long as its history does not fork: positions of a key begin again behind a
- * failover, since the new primary may have lost the last ones.
+ * An expression that names the server for as long as its history does not fork: the places of a key begin again after a
+ * failover, since the new primary may have lost the last places.
  */
 export function epochExpression(engine: Engine): string {
   return engine === 'postgres'

@@ -7,7 +7,7 @@ export interface DirectConnection extends Sql {
   close(): Promise<void>
 }
 
-/** The name by which the driver's own sessions are told from those of the workers. */
+/** The name that distinguishes the sessions of the driver from the sessions of the workers. */
 export const DRIVER_NAME = 'chaos-driver'
 
 export async function connectDirectly(url: string): Promise<DirectConnection> {

@@ -33,10 +33,10 @@ export interface RunOptions {
   readonly signal: AbortSignal
 }
 
-/** How long the lease lasts, beyond which a shard may stand still for a moment. */
+/** The duration of a lease; a shard may stand still for a little longer. */
 const STANDSTILL_SPARE_MS = 5000
 const SHORTEST_QUIET_MS = 1500
-/** A shard whose first message has been the same for less than this is moving. */
+/** A shard is moving if its first message has been the same for less than this; the time is longer on an overloaded machine. */
 const MOVING_MS = 700
 const LOOK_INTERVAL_MS = 200
 const WARM_UP_MS = 2000
@@ -72,11 +72,11 @@ export interface RunParts {
   readonly timeline: Timeline
   readonly relayPoison: Set<string>
   readonly standstills: string[]
-  /** By how much bounds on time were stretched at most, because the machine was overloaded. */
+  /** The largest factor by which time limits were extended because the machine was overloaded. */
   readonly mostStretch: number
 }
 
-/** Without a plant every violation counts; with a plant those that its bug makes. */
+/** Without a plant every violation counts; with a plant only the violations that its bug causes. */
 export function showsPlant(plant: Plant | undefined, { check }: Violation): boolean {
   return plant === undefined || plant.checks.includes(check)
 }
@@ -151,7 +151,7 @@ class ChaosRun implements RunParts {
     }
   }
 
-  /** Step after step until the time is over, or something is found. */
+  /** Runs steps until the time is over or a violation is found. */
   async #disturb(): Promise<Violation | undefined> {
     const { minutes, seed, faults, without, plant, signal } = this.options
     const until = performance.now() + minutes * 60_000
@@ -183,22 +183,26 @@ class ChaosRun implements RunParts {
     this.watch.isWell = true
   }
 
-  /** Waits until every shard moves again, and looks whether anything is wrong. */
+  /** Waits until every shard moves again, and runs the online checks. */
   async #quiet(): Promise<readonly Violation[]> {
     const isSought = (violation: Violation): boolean => showsPlant(this.options.plant, violation)
     const from = performance.now()
     for (;;) {
       await pause(LOOK_INTERVAL_MS)
+      if (this.options.signal.aborted) return []
       const [longest] = this.watch.standing()
       const stretch = machineStretch()
       this.mostStretch = Math.max(this.mostStretch, stretch)
+      // A message that kills relays again and again keeps its shard from becoming quiet.
+      const killed = this.online.killed()
+      if (killed !== undefined && isSought(killed)) return [killed]
       if (longest !== undefined && longest.ms > (this.settings.leaseMs + STANDSTILL_SPARE_MS) * stretch) {
         const text = `Shard ${longest.shard} has stood still for ${Math.round(longest.ms)} ms at: ${longest.what}.`
         this.standstills.push(text)
-        // The bug may be what keeps the shard.
+        // The planted bug may be the reason why the shard stands still.
         return [...(await this.online.look(isSought)), { check: 'standstill', text }]
       }
-      if (performance.now() - from < SHORTEST_QUIET_MS || (longest?.ms ?? 0) > MOVING_MS) continue
+      if (performance.now() - from < SHORTEST_QUIET_MS || (longest?.ms ?? 0) > MOVING_MS * stretch) continue
       await this.online.lookAtResources()
       return this.online.look(isSought)
     }

@@ -28,7 +28,7 @@ import type { RelaySettings } from './relay-settings.ts'
 import type { Sample, TimelineEvent } from './timeline.ts'
 import type { SlotFigures } from './fleet.ts'
 
-/** How long the workers have for what is left when the faults are over. */
+/** The time in which the workers must finish the remaining work when the faults are over. */
 const DRAIN_MS = 60_000
 const DRAIN_AFTER_VIOLATION_MS = 5000
 const END_MS = 15_000
@@ -40,9 +40,9 @@ export interface RunResult {
   readonly startedAtMs: number
   readonly durationMs: number
   readonly verdicts: readonly Verdict[]
-  /** The violation that ended the run, or the first that the end of the run showed. */
+  /** The violation that ended the run, or the first violation that the end of the run showed. */
   readonly first: Violation | undefined
-  /** How long faults had been injected when that violation showed; `undefined` when only the end showed it. */
+  /** How long faults had been injected when the violation was found; `undefined` if only the end of the run showed it. */
   readonly foundAfterMs: number | undefined
   /** The history of the key of the first violation, line by line. */
   readonly history: readonly string[]
@@ -55,8 +55,10 @@ export interface RunResult {
     readonly extraDeliveries: number
     readonly lostByFailover: number
     readonly effectsLostByFailover: number
-    /** Messages that were dead letters at the end, before they were driven again. */
+    /** Messages that were dead letters at the end, before they were redriven. */
     readonly deadLetters: number
+    /** Messages that a consumer made dead letters; each was redriven at once. */
+    readonly consumerDeadLetters: number
     readonly longestStandstillMs: number
     readonly longestStandstillAt: string
     /** The same of the queue. What a failover lost is known exactly: it was the message and its effect, or the effect alone. */
@@ -74,7 +76,7 @@ export interface RunResult {
   readonly folder: string
 }
 
-/** Heals everything, lets the workers finish, ends them, and judges what is there. */
+/** Ends all faults, lets the workers finish, ends the workers, and judges the final state. */
 export async function finish(
   parts: RunParts,
   violation: Violation | undefined,
@@ -104,6 +106,7 @@ export async function finish(
     first: recorder.first,
     kills: readKills(parts.killLog),
     deadLetters,
+    consumerDeadLetters: [...recorder.deadLetters].map(([id, error]) => ({ id, error })),
     relayDeaths: fleet.relayDeaths,
     failovers: losses.failovers,
     timeline: timeline.events,
@@ -147,6 +150,7 @@ function figuresOf(
     lostByFailover: losses.committed.size,
     effectsLostByFailover: losses.effects,
     deadLetters: evidence.deadLetters.length,
+    consumerDeadLetters: evidence.consumerDeadLetters.length,
     longestStandstillMs: Math.round(watch.longest.ms),
     longestStandstillAt: watch.longest.what,
     queueCommitted: evidence.queued.size,
@@ -164,21 +168,21 @@ async function historyOf(evidence: Evidence, first: Violation, url: string): Pro
   return keyHistory(evidence, first, await withDirectConnection(url, (sql) => readMoves(sql, ids)))
 }
 
-/** From the moment when all workers were at work to the violation that ended the run. */
+/** The time from when all workers were at work to the violation that ended the run. */
 export function foundAfterMs(events: readonly TimelineEvent[], violation: Violation): number | undefined {
   const begin = events.find(({ kind }) => kind === 'phase')
   const end = events.find(({ kind, text }) => kind === 'violation' && text === violation.text)
   return begin && end && end.fromMs - begin.fromMs
 }
 
-/** Waits until everything that was committed has been published and has its effect, or for long enough. */
+/** Waits until every committed message has been published and has its effect, or until the time limit. */
 async function drain(
   parts: RunParts,
   url: string,
   isFound: boolean,
 ): Promise<Pick<Evidence, 'deadLetters' | 'queueDeadLetters'>> {
   const { recorder, options } = parts
-  // A message that waits for a lost predecessor would wait forever. A run that found only what it did not seek waits for
+  // A message that waits for a lost predecessor would wait forever. A run that found only other violations waits for
   // the full time, since a message that had no time to be published is not lost.
   const drainMs = (isFound ? DRAIN_AFTER_VIOLATION_MS : DRAIN_MS) * machineStretch()
   const until = performance.now() + drainMs
@@ -212,7 +216,7 @@ interface Redriven {
   readonly queueIds: readonly string[]
 }
 
-/** Healed, a dead letter can go. */
+/** A dead letter can be handled once its illness is removed. */
 async function redrive(engine: Engine, url: string, redriven: Redriven): Promise<void> {
   if (redriven.ids.length + redriven.queueIds.length === 0) return
   if (engine === 'postgres') {

@@ -25,12 +25,12 @@ export interface SlotFigures {
   starts: number
 }
 
-/** Keeps one process running in each slot: one that has ended is replaced at once, until the fleet is to end. */
+/** Keeps one process running in each slot: a process that has ended is replaced at once, until the fleet ends. */
 export class Fleet {
   readonly figures = new Map<string, SlotFigures>()
   /** When a relay's process ended in another way than by SIGTERM, in ms since 1970. */
   readonly relayDeaths: number[] = []
-  /** Ends that nobody asked for: an exit code other than 0. */
+  /** Unexpected ends of processes: with an exit code other than 0. */
   readonly crashes: string[] = []
   readonly #base: BaseConfig
   readonly #folder: string
@@ -50,7 +50,7 @@ export class Fleet {
     for (const [kind, slot] of SLOTS) this.#start(kind, slot)
   }
 
-  /** @throws {Error} when a worker does not come to work in time. */
+  /** @throws {Error} if a worker does not start in time. */
   async allReady(timeoutMs: number): Promise<void> {
     const until = performance.now() + timeoutMs
     for (const slot of this.slots) {
@@ -90,7 +90,7 @@ export class Fleet {
     return [...this.figures.values()].reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0)
   }
 
-  /** @returns what did not end by itself in time. */
+  /** @returns the processes that did not end by themselves in time. */
   async end(kind: WorkerKind, timeoutMs: number): Promise<readonly string[]> {
     const slots = this.slotsOf(kind)
     const processes = slots.map((slot) => this.#processes.get(slot)!)

@@ -14,20 +14,20 @@ import { readQueueEffects, readQueued } from '../check/queue-history.ts'
 export class Losses {
   /** Messages that were committed on a former primary only. They may have been published, or not. */
   readonly committed = new Map<string, Committed>()
-  /** How many effects were lost, which the broker did not deliver again by itself. */
+  /** The number of lost effects whose messages the broker did not deliver again by itself. */
   effects = 0
-  /** The same of the queue, whose messages and effects are in the database alone. */
+  /** The losses of the queue, whose messages and effects are only in the database. */
   readonly queued = new Map<string, Committed>()
   queueEffects = 0
-  /** Of former primaries: the new one has only what came to it. */
+  /** The rows of former primaries: the new primary has only the rows that it received. */
   readonly leaseChanges: LeaseChange[] = []
   readonly unfenced: Unfenced[] = []
-  /** When the failovers were, in ms since 1970. */
+  /** The times of the failovers, in ms since 1970. */
   readonly failovers: number[] = []
 
   /** @returns the messages whose effects were lost, for a redelivery. */
   async compare(formerUrl: string, presentUrl: string): Promise<readonly string[]> {
-    // The former primary first: the present one only gains rows.
+    // The former primary is read first, because the present primary only gains rows.
     const former = await withDirectConnection(formerUrl, async (sql) => ({
       committed: await readCommitted(sql),
       effects: await readEffects(sql),

@@ -1,10 +1,10 @@
 import os from 'node:os'
 
-/** Runnable processes for each core, above which bounds on time say more about the machine than about what runs on it. */
+/** With more runnable processes per core than this, the machine is overloaded, and time limits prove little. */
 const FULL_LOAD = 2.5
 
 /**
- * How much longer things may take because others use this machine too: 1 on a machine that is not overloaded.
+ * The factor by which work may take longer because other programs use this machine: 1 if it is not overloaded.
  * Without a figure for the load, as on Windows, always 1.
  */
 export function machineStretch(): number {

@@ -22,7 +22,7 @@ export class Modes {
     }
   }
 
-  /** Ill messages do no harm from now on, and nothing is done on purpose any more. */
+  /** From now on ill messages do no harm, and the workers misbehave no more on purpose. */
   heal(): void {
     this.#base = { ...CALM, redeliver: 0, healed: true }
     this.#active.clear()

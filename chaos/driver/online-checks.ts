@@ -1,11 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { checkKills, ofKey } from '../check/checks.ts'
-import { checkOwners } from '../check/copy-checks.ts'
+import { checkOrder, checkOwners } from '../check/copy-checks.ts'
 import { readKills } from '../check/gather-evidence.ts'
 import {
   readClaimsWithoutEffect,
   readGone,
   readLeaseChanges,
+  readNumbered,
+  readStoredTwice,
   readUnfenced,
   textOf,
 } from '../check/history.ts'
@@ -22,7 +24,7 @@ import type { Recorder } from './recorder.ts'
 
 /** The time in ms that a message which has left the outbox may take through the broker to the recorder. */
 const THROUGH_BROKER_MS = 20_000
-/** Rows of the ledger behind the last ones of an earlier look, so long ago, are looked at again. */
+/** Rows of the ledger that are newer than the last row of the look this long ago are examined again. */
 const LOOK_BACK_LOOKS = 20
 const MOST_RSS_BYTES = 500 * 1024 * 1024
 
@@ -34,11 +36,11 @@ interface Subject {
   readonly killLog: string
   readonly losses: Losses
   readonly leaseMs: number
-  /** The keys of the queue at which no receiver would have looked, so far. */
+  /** Stuck keys of the queue that were found so far: no receiver would look at them. */
   readonly stuckKeys: () => readonly StuckKey[]
 }
 
-/** The violations of the early check and of the rest. The rest is not asked when the early one is what is sought. */
+/** The violations of the first check and of the others. The others do not run if the first one finds the sought violation. */
 export async function unlessSought(
   early: Violation | undefined,
   isSought: (violation: Violation) => boolean,
@@ -66,15 +68,15 @@ export class OnlineChecks {
     this.#queue = new OnlineQueueChecks(subject.engine, subject.url, subject.stuckKeys)
   }
 
-  /** After a failover serial numbers are given out again. */
+  /** After a failover the server assigns serial numbers again. */
   forget(): void {
     this.#serials = []
     this.#queue.forget()
   }
 
   /**
-   * Looks at everything, unless the first check finds what is sought: a violation that is not sought must not hide one
-   * that is.
+   * Runs all checks, unless the first check finds the sought violation: another violation must not hide the sought
+   * violation.
    *
    * @returns at most one violation of each check.
    */
@@ -83,16 +85,18 @@ export class OnlineChecks {
       ...(await this.#queue.look()),
       ...(await Promise.all([
         this.#lost(),
+        this.#numbered(),
+        this.#storedTwice(),
         this.#twice(),
         this.#claimOnly(),
         this.#unfenced(),
         this.#strangers(),
       ])),
-      this.#killed(),
+      this.killed(),
     ])
   }
 
-  /** A message that is neither in the outbox nor parked must have been published, once the broker has passed it on. */
+  /** A message that is neither in the outbox nor parked must have been published, and reach the recorder in time. */
   async #lost(): Promise<Violation | undefined> {
     const { engine, url, recorder } = this.#subject
     const after = this.#serials.at(-LOOK_BACK_LOOKS) ?? 0
@@ -144,6 +148,29 @@ export class OnlineChecks {
     return violation
   }
 
+  /** The first copies of keys that producers lock by `lockKeys`: the ledger alone has their places. */
+  async #numbered(): Promise<Violation | undefined> {
+    const { url, recorder, losses } = this.#subject
+    const after = this.#serials.at(-LOOK_BACK_LOOKS) ?? 0
+    const numbered = await withDirectConnection(url(), (sql) => readNumbered(sql, after))
+    const committed = new Map(numbered.map((message) => [message.id, message]))
+    const copies = numbered.flatMap(({ id }) => recorder.first.get(id) ?? [])
+    const first = new Map(copies.map((copy) => [copy.id, copy]))
+    // Dead letters are redriven at the end only.
+    return checkOrder({ first, committed, lost: losses.committed, deadLetters: [] }).violations[0]
+  }
+
+  async #storedTwice(): Promise<Violation | undefined> {
+    const twice = await withDirectConnection(this.#subject.url(), readStoredTwice)
+    if (twice === undefined) return undefined
+    const { request, id } = twice
+    return {
+      check: 'deduplicated',
+      id,
+      text: `The request ${request} has more than one message, one of them ${id}.`,
+    }
+  }
+
   async #twice(): Promise<Violation | undefined> {
     const [row] = await withDirectConnection(this.#subject.url(), (sql) =>
       sql.query(
@@ -187,7 +214,7 @@ export class OnlineChecks {
     }
   }
 
-  /** Copies that were published by who did not hold the shard, since the last look. */
+  /** Copies since the last look whose relay did not hold the shard. */
   async #strangers(): Promise<Violation | undefined> {
     const { url, recorder, losses, leaseMs } = this.#subject
     const copies = recorder.copies.slice(this.#copiesSeen)
@@ -196,11 +223,12 @@ export class OnlineChecks {
     return checkOwners({ copies, leaseChanges, leaseMs, failovers: losses.failovers }).violations[0]
   }
 
-  #killed(): Violation | undefined {
+  /** A message that has killed too many relays. This check sends no query. */
+  killed(): Violation | undefined {
     return checkKills({ kills: readKills(this.#subject.killLog) }).violations[0]
   }
 
-  /** Notes processes that need too much memory, and sessions beyond those of the pools. */
+  /** Finds processes that use too much memory, and more sessions than the pools may have. */
   async lookAtResources(): Promise<void> {
     const { engine, url, fleet } = this.#subject
     for (const [slot, { mostRssBytes }] of fleet.figures) {

@@ -6,12 +6,12 @@ import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
 import type { Sql } from '../database/sql.ts'
 
-/** Rows behind the last ones of an earlier look, so many looks ago, are looked at again: transactions commit late. */
+/** Rows that are newer than the last row of the look this many looks ago are examined again: transactions commit late. */
 const LOOK_BACK_LOOKS = 20
 
 /**
  * The checks of the queue in each quiet time. A message, its effect and its row in the ledger are in one database, so that
- * one statement shows whether they agree: nothing has to be waited for.
+ * one statement shows whether they agree, without waiting.
  */
 export class OnlineQueueChecks {
   readonly #engine: Engine
@@ -20,14 +20,14 @@ export class OnlineQueueChecks {
   /** The last serial numbers of the ledger and of the effects, at earlier looks. */
   #looks: { readonly queued: number; readonly effects: number }[] = []
 
-  /** @param stuckKeys the keys at which no receiver would have looked, so far. */
+  /** @param stuckKeys the stuck keys that were found so far. */
   constructor(engine: Engine, url: () => string, stuckKeys: () => readonly StuckKey[]) {
     this.#engine = engine
     this.#url = url
     this.#stuckKeys = stuckKeys
   }
 
-  /** After a failover serial numbers are given out again. */
+  /** After a failover the server assigns serial numbers again. */
   forget(): void {
     this.#looks = []
   }
@@ -41,7 +41,7 @@ export class OnlineQueueChecks {
       const [vanished] = await readVanished(this.#engine, sql, after.queued)
       const queueEffects = await readQueueEffects(sql, after.effects)
       const queued = new Map((await readHandled(sql, after.effects)).map((message) => [message.id, message]))
-      // Dead letters are driven again at the end only.
+      // Dead letters are redriven at the end only.
       const record = { queued, queueEffects, queueDeadLetters: [] }
       return [
         named('stuck key', stuck && stuckKey(stuck)),

@@ -5,6 +5,7 @@ import amqp, { type ChannelModel, type ConfirmChannel, type ConsumeMessage } fro
 import { Draw } from '../draw.ts'
 import {
   CALLED_AT_HEADER,
+  DEAD_QUEUE,
   EXCHANGE,
   RECORD_QUEUE,
   RELAY_HEADER,
@@ -12,7 +13,7 @@ import {
   type Change,
 } from '../workers/worker-protocol.ts'
 
-/** One copy of a message, as it came out of the broker. */
+/** One copy of a message, as the broker delivered it. */
 export interface Copy {
   /** The place of the copy in the record, from 0 on. */
   readonly at: number
@@ -25,7 +26,7 @@ export interface Copy {
   readonly recordedAtMs: number
   /** The change that the message makes: its key with the epoch, and its place there. Absent without an order. */
   readonly change?: { readonly chain: string; readonly place: number }
-  /** Of the body and the headers that the producer set. */
+  /** A hash of the body and the headers that the producer set. */
   readonly digest: string
 }
 
@@ -34,12 +35,21 @@ function changeOf(content: Buffer): Pick<Copy, 'change'> {
   return chain === undefined || place === undefined ? {} : { change: { chain, place } }
 }
 
+/** The body of a message without the illness that its handler suffers from. */
+function healed(content: Buffer): Buffer {
+  const { ill: _, ...change } = JSON.parse(content.toString()) as Change
+  return Buffer.from(JSON.stringify(change))
+}
+
 export interface DeliveryFaults {
   /** Shares of the deliveries, 0 to 1. */
   readonly duplicate: number
   readonly hold: number
 }
 
+/** The headers with the ordering key, as the publisher writes it, and with the error of a dead letter. */
+const KEY_HEADER = 'txbox-key'
+const ERROR_HEADER = 'txbox-error'
 const KEPT_FOR_REDELIVERY = 500
 const MOST_HELD = 50
 
@@ -51,6 +61,8 @@ export class Recorder {
   readonly copies: Copy[] = []
   /** The first copy of each message. */
   readonly first = new Map<string, Copy>()
+  /** The messages that a consumer made dead letters, each with its error. */
+  readonly deadLetters = new Map<string, string>()
   readonly #bodies = new Map<string, Buffer>()
   readonly #url: () => string
   readonly #file: WriteStream
@@ -71,7 +83,7 @@ export class Recorder {
     this.#draw = new Draw(`${seed} recorder`)
   }
 
-  /** Creates the queues, and records from then on; a broken connection is made again. */
+  /** Creates the queues, and records from then on; reconnects when the connection breaks. */
   async start(): Promise<void> {
     const begun = Promise.withResolvers<void>()
     this.#loop = (async () => {
@@ -95,7 +107,7 @@ export class Recorder {
     return this.#channel !== undefined
   }
 
-  /** Delivers messages again that have been recorded: all copies of what was lost, say. */
+  /** Delivers recorded messages again: for example all copies of lost messages. */
   async redeliver(ids: readonly string[]): Promise<number> {
     let count = 0
     for (const id of ids) {
@@ -121,13 +133,14 @@ export class Recorder {
     }
   }
 
-  /** Messages that wait in the two queues, ready or delivered to a consumer that has not acknowledged them. */
+  /** Messages that wait in the queues, ready or delivered to a consumer that has not acknowledged them. */
   async backlog(): Promise<number> {
     const channel = await this.#connection!.createChannel()
     const record = await channel.checkQueue(RECORD_QUEUE)
     const work = await channel.checkQueue(WORK_QUEUE)
+    const dead = await channel.checkQueue(DEAD_QUEUE)
     await channel.close()
-    return record.messageCount + work.messageCount + this.#held.length
+    return record.messageCount + work.messageCount + dead.messageCount + this.#held.length
   }
 
   async close(): Promise<void> {
@@ -149,11 +162,15 @@ export class Recorder {
     await channel.assertExchange(EXCHANGE, 'topic', { durable: true })
     await channel.assertQueue(RECORD_QUEUE, { durable: true })
     await channel.assertQueue(WORK_QUEUE, { durable: true })
+    await channel.assertQueue(DEAD_QUEUE, { durable: true })
     await channel.bindQueue(RECORD_QUEUE, EXCHANGE, '#')
     await channel.prefetch(100)
     this.#channel = channel
     await channel.consume(RECORD_QUEUE, (message) => {
       if (message !== null) this.#take(channel, message)
+    })
+    await channel.consume(DEAD_QUEUE, (message) => {
+      if (message !== null) this.#revive(channel, message)
     })
     begun()
     await ended
@@ -162,7 +179,7 @@ export class Recorder {
   /** Synchronous up to the sending, so that the order of the queue is the order of the record and of the deliveries. */
   #take(channel: ConfirmChannel, message: ConsumeMessage): void {
     const id = String(message.properties.messageId)
-    // Recorded before the connection broke, and not acknowledged: this is no other copy.
+    // The copy was recorded before the connection broke, and not acknowledged: it does not count twice.
     const isKnown = message.fields.redelivered && this.first.has(id)
     if (!isKnown) this.#write(id, message)
     if (this.#held.length < MOST_HELD && this.#draw.chance(this.faults.hold)) {
@@ -180,10 +197,25 @@ export class Recorder {
     )
   }
 
+  /**
+   * Records a dead letter of a consumer, and delivers it again without its illness, as an operator would: later changes
+   * of its key wait for it in the version buffer.
+   */
+  #revive(channel: ConfirmChannel, message: ConsumeMessage): void {
+    const id = String(message.properties.messageId)
+    const headers = (message.properties.headers ?? {}) as Record<string, unknown>
+    this.deadLetters.set(id, String(headers[ERROR_HEADER]))
+    this.extraDeliveries += 1
+    this.#send(channel, id, healed(message.content)).then(
+      () => channel.ack(message),
+      (error: unknown) => void (this.lastError = error),
+    )
+  }
+
   #write(id: string, { content, properties }: ConsumeMessage): void {
     const headers = (properties.headers ?? {}) as Record<string, unknown>
     const { [RELAY_HEADER]: relay, [CALLED_AT_HEADER]: calledAt, ...own } = headers
-    const key = headers['txbox-key'] as string | undefined
+    const key = headers[KEY_HEADER] as string | undefined
     const copy: Copy = {
       at: this.copies.length,
       id,
@@ -208,13 +240,15 @@ export class Recorder {
 
   /** Resolves when the broker has the message on disk. */
   #send(channel: ConfirmChannel, id: string, body: Buffer): Promise<void> {
+    const key = this.first.get(id)?.key
+    const headers = key === undefined ? {} : { [KEY_HEADER]: key }
     return new Promise((resolve, reject) => {
-      const options = { messageId: id, contentType: 'application/json', persistent: true }
+      const options = { messageId: id, contentType: 'application/json', persistent: true, headers }
       channel.sendToQueue(WORK_QUEUE, body, options, (error: unknown) => (error ? reject(error) : resolve()))
     })
   }
 
-  /** The same, however often the connection breaks. */
+  /** Repeats the work, however often the connection breaks. */
   async #deliver(id: string, body: Buffer): Promise<void> {
     while (!this.#isClosed) {
       const channel = this.#channel

@@ -9,7 +9,7 @@ export interface RelaySettings {
   readonly publishTimeoutMs: number
 }
 
-/** @param stretch how overloaded the machine is: there a short lease would run out under a relay that is well. */
+/** @param stretch how overloaded the machine is: on an overloaded machine a healthy relay would lose a short lease. */
 export function relaySettings(seed: number, set: Partial<RelaySettings> = {}, stretch = 1): RelaySettings {
   const draw = new Draw(`${seed} relay settings`)
   const leaseMs = draw.pick([1500, 2000, 3000]) * Math.min(LONGEST_STRETCH, Math.round(stretch))

@@ -26,7 +26,7 @@ const SPARE_CONNECTIONS = 40
 
 export async function startStand(engine: Engine): Promise<Stand> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-chaos-'))
-  // Servers that refuse to run as root must get in.
+  // The servers may run as another user, who must be able to enter the folder.
   chmodSync(folder, 0o755)
   const [database, broker] = await Promise.all([
     startChaosDatabase(engine, { folder, maxConnections: MOST_CONNECTIONS + SPARE_CONNECTIONS }),

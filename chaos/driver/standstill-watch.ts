@@ -55,12 +55,12 @@ export class StandstillWatch {
     this.#loop = this.#watch()
   }
 
-  /** The keys of the queue at which no receiver would have looked, as they were found, each once. */
+  /** The keys of the queue at which no receiver would have looked, each once, in the order in which they were found. */
   get stuckKeys(): readonly StuckKey[] {
     return [...this.#stuckKeys.values()]
   }
 
-  /** While the database or the broker is not well, nothing counts; afterwards all clocks begin again. */
+  /** While the database or the broker is broken, no time counts; afterwards all clocks begin again. */
   set isWell(isWell: boolean) {
     this.#isWell = isWell
     if (!isWell) this.#heads.clear()
@@ -70,7 +70,7 @@ export class StandstillWatch {
     return this.#longest
   }
 
-  /** How long each shard that has something to do has stood still, the longest first. */
+  /** How long each shard with messages to publish has stood still, the longest time first. */
   standing(): readonly Standstill[] {
     const now = performance.now()
     return [...this.#heads]
@@ -90,7 +90,7 @@ export class StandstillWatch {
         connection ??= await connectDirectly(this.#url())
         await this.#look(connection)
       } catch {
-        // The database is away: the fault that did it says so, and nothing counts.
+        // The database is unavailable: the fault that caused this declares it, and no time counts.
         this.#heads.clear()
         await connection?.close()
         connection = undefined
@@ -121,7 +121,7 @@ export class StandstillWatch {
          and not exists (select 1 from chaos_queued as c where c.message_id = ${id} and c.ill is not null)`,
       [...poison, ...poison],
     )
-    // No fault excuses such a key, and the next message of the key lets it go on.
+    // No fault excuses such a key, and the next message of the key ends the standstill.
     for (const stuck of await readStuckKeys(this.#engine, connection)) {
       if (!this.#stuckKeys.has(stuck.key)) this.#stuckKeys.set(stuck.key, stuck)
     }

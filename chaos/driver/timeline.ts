@@ -1,4 +1,4 @@
-/** Something that was done to the system, or the system's state at a moment. */
+/** An action on the system, or the state of the system at a moment. */
 export interface TimelineEvent {
   readonly kind: 'fault' | 'phase' | 'violation'
   /** The kind of fault, or the name of the phase. */

@@ -84,7 +84,7 @@ export class WorkerProcess {
     if (this.#isStopped) this.signal('SIGCONT')
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<'late'>((resolve) => (timer = setTimeout(resolve, timeoutMs, 'late')))
-    // Before it has come to work, it may not listen to the signal yet, which would then end it at once.
+    // Before the process has started its work, it may not handle the signal yet, which would then kill it.
     await Promise.race([this.#ready.promise, this.ended, late])
     this.signal('SIGTERM')
     const end = await Promise.race([this.ended, late])

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { RECORD_QUEUE } from '../workers/worker-protocol.ts'
 import type { Fault } from './fault.ts'
 
-/** Refusals count attempts: shorter than the attempts of a relay take. */
+/** Refusals count as attempts, so the fault is shorter than the attempts of a relay take. */
 const LONGEST_REFUSAL_MS = 2500
 
 export const brokerRestart: Fault = {
@@ -65,7 +65,7 @@ export const bindingRemoved: Fault = {
   },
 }
 
-/** Refusals while a relay sleeps: its verdicts come when the shards are in other hands. */
+/** Refusals while a relay sleeps: its verdicts come when other relays own the shards. */
 export const refusedInFlight: Fault = {
   about: 'a relay is stopped beyond its lease while the broker refuses what it has in flight',
   harms: 'broker',
@@ -73,7 +73,7 @@ export const refusedInFlight: Fault = {
   async inject({ fleet, broker, leaseMs }, draw) {
     const slot = draw.pick(fleet.slotsOf('relay'))
     const process = fleet.process(slot)
-    // Calls begin and get no answer; then the relay sleeps, and wakes up to all answers at once.
+    // Calls begin and get no answer; then the relay sleeps, and gets all answers at once when it wakes up.
     broker.proxy.silence('toClient', true)
     await pause(draw.integer(300, 1500))
     process.signal('SIGSTOP')

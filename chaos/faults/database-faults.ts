@@ -68,7 +68,7 @@ export const failoverInFlight: Fault = {
       await database.holdReplication()
       await pause(ms)
       await failOver()
-      // The new primary gives the lost numbers out again.
+      // The new primary assigns the lost numbers again.
       await pause(draw.integer(200, 800))
     } finally {
       broker.proxy.silence('toClient', false)
@@ -179,7 +179,7 @@ export const connectionLimit: Fault = {
 }
 
 /**
- * Runs statements on a connection of its own, and holds what they have taken for a while. The workers' statements may
+ * Runs statements on a separate connection, and holds their locks for a while. The workers' statements may
  * deadlock with them: the statements are then tried again.
  */
 async function held(
@@ -200,7 +200,7 @@ async function held(
 
 const LOCK_ATTEMPTS = 10
 const LOCK_PAUSE_MS = 50
-/** A deadlock or a lock that could not be had in time, on PostgreSQL and on MySQL and MariaDB. */
+/** A deadlock or a lock timeout, on PostgreSQL and on MySQL and MariaDB. */
 const NOT_LOCKED: ReadonlySet<unknown> = new Set(['40P01', '55P03', 1205, 1213])
 
 async function areTaken(sql: Sql, statements: readonly string[]): Promise<boolean> {

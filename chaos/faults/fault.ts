@@ -14,19 +14,19 @@ export interface Surroundings {
   readonly fleet: Fleet
   readonly recorder: Recorder
   readonly leaseMs: number
-  /** Fails over and works out what was lost; one at a time. */
+  /** Fails over and determines what was lost; one failover at a time. */
   readonly failOver: () => Promise<void>
-  /** Sets how workers behave until `over` is called; several faults may do so at a time. */
+  /** Sets how workers behave until `over` is called; several faults may use it at the same time. */
   readonly behave: (mode: Partial<Mode>) => { over(): void }
   /** Poisonous messages for relays, by id, that must not reach the consumers before they are healed. */
   readonly relayPoison: Set<string>
 }
 
 /**
- * A kind of fault. `inject` begins the fault, holds it, and ends it: when it has resolved, nothing is broken any more,
+ * A kind of fault. `inject` begins the fault, holds it, and ends it: when it has resolved, nothing is broken,
  * although the workers may still suffer from it. All that varies is drawn from `draw`.
  *
- * @returns what was done, for the timeline.
+ * @returns a description for the timeline.
  */
 export interface Fault {
   readonly about: string

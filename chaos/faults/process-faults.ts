@@ -29,7 +29,7 @@ export const stopBeyondLease: Fault = {
     ])
     await ready(fleet, slot)
     const process = fleet.process(slot)
-    // On a slow network the process is most likely stopped while it waits for an answer, and wakes up to it.
+    // On a slow network the process is most likely stopped while it waits for an answer, and finds the answer when it wakes up.
     const isSlow = draw.chance(0.5)
     if (isSlow) database.proxy.latencyMs(80)
     await pause(draw.integer(200, 600))
@@ -73,7 +73,7 @@ export const clockJump: Fault = {
   },
 }
 
-/** A process that has only just been started has nothing to lose yet. */
+/** A process that was started a moment ago has no work to lose yet. */
 async function ready(fleet: Surroundings['fleet'], slot: string): Promise<void> {
   for (let waited = 0; waited < 5000 && !fleet.process(slot).isReady; waited += 50) await pause(50)
 }

@@ -11,7 +11,7 @@ export interface Step {
 const TOGETHER = 0.3
 
 /**
- * The step with this number. Depends on the seed, the number and the kinds only, never on the clock or on what came of
+ * The step with this number. Depends on the seed, the number and the kinds only, never on the clock or on the results of
  * earlier steps.
  *
  * @param without kinds that are left out; the other faults stay the same.

@@ -8,7 +8,7 @@ export interface Faults {
   delayMs: number
 }
 
-/** A client's way to the server and back. */
+/** A client's connection to the server, in both directions. */
 export class FaultyConnection {
   readonly #sockets: readonly net.Socket[]
   readonly #directions: readonly FaultyDirection[]
@@ -54,7 +54,7 @@ export class FaultyConnection {
     if (bytes === 0) this.cut()
   }
 
-  /** Lets pass what may pass, after the faults have changed. */
+  /** Forwards the bytes that may pass, after the faults have changed. */
   flow(): void {
     for (const direction of this.#directions) direction.flow()
   }

@@ -1,6 +1,6 @@
 import type net from 'node:net'
 
-/** As much as waits here before the sender has to wait. */
+/** The number of bytes that may wait here before the sender has to wait. */
 const MAX_HELD_BYTES = 4 * 1024 * 1024
 
 interface DirectionFaults {
@@ -30,7 +30,7 @@ export class FaultyDirection {
     this.#faults = faults
     from.on('data', (bytes: Buffer) => this.#arrive(bytes))
     from.on('end', () => this.#arrive('end'))
-    // The event 'close' says that there was one.
+    // The event 'close' reports the error.
     from.on('error', () => undefined)
     from.on('close', (failed) => {
       if (failed) this.#arrive('reset')
@@ -39,7 +39,7 @@ export class FaultyDirection {
     to.on('close', () => clearTimeout(this.#timer))
   }
 
-  /** Passes on what is due. What is held stays with the sender where possible: a paused socket does not even see its end. */
+  /** Forwards the bytes that are due. If possible, held bytes stay with the sender: a paused socket does not see its end. */
   flow(): void {
     clearTimeout(this.#timer)
     if (this.#faults.isHeld()) {

@@ -2,13 +2,13 @@ import net from 'node:net'
 import { freePort } from '../../test/support/servers/free-port.ts'
 import { FaultyConnection, type Faults } from './faulty-connection.ts'
 
-/** A TCP proxy on 127.0.0.1 that does to connections what networks do, on command. */
+/** A TCP proxy on 127.0.0.1 that causes the faults of networks on command. */
 export interface FaultyProxy {
   /** The port that clients connect to. The port stays the same for the life of the proxy. */
   readonly port: number
   /** How many connections are open. */
   readonly connections: number
-  /** Leads new connections to another server. Connections that exist keep theirs. */
+  /** Connects new clients to another server. Existing connections keep their server. */
   retarget(port: number): void
   /** Resets all connections, on both sides; new ones can be made. */
   cutAll(): void
@@ -18,14 +18,14 @@ export interface FaultyProxy {
    */
   cutAfterBytes(bytes: number): void
   /**
-   * Holds what flows in a direction, on connections of now and later, while the connections look open. The end of a
-   * connection is held too. What was held passes when the silence is over, unless the connection has been cut.
+   * Holds the bytes of a direction, on existing and new connections, while the connections look open. The end of a
+   * connection is held too. The held bytes pass when the silence is over, unless the connection has been cut.
    */
   silence(direction: 'toServer' | 'toClient' | 'both', on: boolean): void
   /** Delays all bytes in each direction, so that a round trip takes twice as long. The order stays. @default 0 */
   latencyMs(delayMs: number): void
   /**
-   * Stops everything: new connections are accepted but do not reach the server, nothing passes. Later all that passes.
+   * Stops everything: new connections are accepted but do not reach the server, and no byte passes. Later the held bytes pass.
    */
   halt(on: boolean): void
   /**
@@ -54,7 +54,7 @@ class TcpProxy implements FaultyProxy {
   #halted = false
   readonly #faults: Faults = { silent: { toServer: false, toClient: false }, halted: false, delayMs: 0 }
   readonly #connections = new Set<FaultyConnection>()
-  /** Accepted while everything stands still. */
+  /** Connections that were accepted while the proxy is halted. */
   readonly #waiting = new Set<net.Socket>()
 
   constructor(target: number, port: number) {

@@ -24,7 +24,7 @@ const LINKED = ['amqplib', 'kysely', 'mysql2', 'pg']
  * A copy of the built packages with the bug in it, in a temporary folder.
  *
  * @returns `undefined` for a plant without a replacement.
- * @throws {Error} when a text that is to be replaced is not there exactly once.
+ * @throws {Error} if a text that is to be replaced does not occur exactly once.
  */
 export function plantedPackages(plant: Plant): { readonly folder: string; remove(): void } | undefined {
   if (plant.replacements.length === 0) return undefined

@@ -3,7 +3,7 @@ import type { Engine } from '../database/engine.ts'
 import type { RelaySettings } from '../driver/relay-settings.ts'
 import type { FaultName } from '../faults/fault-names.ts'
 
-/** A textual change of a built file. `find` must be there exactly once, or the plant fails loudly. */
+/** A textual change of a built file. `find` must occur exactly once; otherwise the plant fails with an error. */
 export interface Replacement {
   /** The package, and the name of the built file in whichever folder of `dist` it is. */
   readonly package: 'relay' | 'outbox' | 'core' | 'postgres' | 'mysql'
@@ -24,9 +24,9 @@ export interface Plant {
   readonly worker?: 'claim-in-another-transaction'
   /** The checks that show this bug. Another violation does not count as having found it. */
   readonly checks: readonly CheckName[]
-  /** The kinds of faults that such a bug shows under. */
+  /** The kinds of faults that reveal the bug. */
   readonly faults: readonly FaultName[]
-  /** Settings of the relays that the bug shows with; otherwise drawn from the seed. */
+  /** Settings of the relays that reveal the bug; other settings are drawn from the seed. */
   readonly settings?: Partial<RelaySettings>
 }
 
@@ -196,31 +196,48 @@ where \${one} and order_key is not null`,
       {
         package: 'mysql',
         file: 'queue-statements.js',
-        find: `set q.due_at = \${EPOCH}, q.receipt = null, q.payload = ''
-where \${valid(pairs)} and q.order_key is not null\`,`,
-        replace: `set q.due_at = \${EPOCH}, q.receipt = null, q.payload = '', q.order_key = concat('handled ', q.place)
-where \${valid(pairs)} and q.order_key is not null\`,
-        next: (pairs) => \`
+        find: `q.receipt = null, q.payload = ''\`;`,
+        replace: `q.receipt = null, q.payload = '', q.order_key = concat('handled ', q.place)\`;`,
+      },
+      {
+        package: 'mysql',
+        file: 'queue-statements.js',
+        find: `settleUnordered: (pairs) => \``,
+        replace: `next: (pairs) => \`
 select cast(min(f.place) as char) as place
 from \${queue} as q force index (primary)
 straight_join \${queue} as f force index (queue_order)
   on f.topic = q.topic and f.shard = q.shard and f.order_key = q.order_key and f.place > q.place
-where \${valid(pairs)}\`,
+where \${rows(pairs)}\`,
         wake: \`
 update \${queue} as q force index (primary)
 set q.due_at = utc_timestamp(6)
-where q.place = ? and q.due_at is null\`,`,
+where q.place = ? and q.due_at is null\`,
+        settleUnordered: (pairs) => \``,
       },
       {
         package: 'mysql',
         file: 'queue-store.js',
-        find: `return (await run(settle(pairs), [places])).affected > 0 ? receipts : [];`,
+        find: `return (await run(one(pairs), [places])).affected > 0 ? receipts : [];`,
         replace: `{
             const [next] = (await run(this.#sql.next(pairs), [places])).rows;
-            if ((await run(settle(pairs), [places])).affected === 0) return [];
+            if ((await run(one(pairs), [places])).affected === 0) return [];
             if (next?.place != null) await run(this.#sql.wake, [BigInt(next.place)]);
             return receipts;
         }`,
+      },
+      {
+        package: 'mysql',
+        file: 'queue-store.js',
+        find: `const { affected } = await run(held(found.pairs), [found.places]);`,
+        replace: `const nexts = [];
+        for (const receipt of valid) {
+            const one = pairsOf(pair, [receipt]);
+            const [next] = (await run(this.#sql.next(one.pairs), [one.places])).rows;
+            if (next?.place != null) nexts.push(BigInt(next.place));
+        }
+        const { affected } = await run(held(found.pairs), [found.places]);
+        for (const place of nexts) await run(this.#sql.wake, [place]);`,
       },
     ],
     checks: ['stuck key', 'queue effect', 'queue order'],

@@ -1,4 +1,4 @@
-/** Text as it stands in HTML and in its attributes. */
+/** Escapes text for HTML and its attributes. */
 export function escape(text: string): string {
   return text
     .replaceAll('&', '&amp;')

@@ -4,7 +4,7 @@ import { faultCounts } from './table.ts'
 
 const MOST_VIOLATIONS = 20
 
-/** The report as JSON: all that the table says, and the timeline. */
+/** The report as JSON: all figures of the table, and the timeline. */
 export function toJson(result: RunResult): string {
   const { options, first } = result
   const report = {

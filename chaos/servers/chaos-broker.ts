@@ -14,11 +14,11 @@ import { GuardedFolder } from './guarded-folder.ts'
 
 const START_LIMIT_MS = 90_000
 
-/** A RabbitMQ of this run alone, which clients speak to through one TCP address. */
+/** A RabbitMQ for this run only, which clients reach at one TCP address. */
 export interface ChaosBroker {
   /** The address for clients: one TCP address behind `proxy`, which survives restarts. */
   readonly url: string
-  /** The address past the proxy: for the checker, and for who declares queues. */
+  /** The address that bypasses the proxy: for the checker, and for declaring queues. */
   readonly directUrl: string
   readonly proxy: FaultyProxy
   /**
@@ -26,7 +26,7 @@ export interface ChaosBroker {
    * Persistent messages in durable queues that it confirmed stay.
    */
   restart(): Promise<void>
-  /** A queue takes no message any more (length 0, `reject-publish`): the broker refuses what is published to it. What it has stays. */
+  /** The queue accepts no further messages (length 0, `reject-publish`): the broker refuses them. Its present messages stay. */
   limitQueue(queue: string, on: boolean): Promise<void>
   /** Takes the bindings of all exchanges away, so that nothing can be routed, and later restores them. */
   removeBindings(on: boolean): Promise<void>
@@ -35,9 +35,9 @@ export interface ChaosBroker {
 }
 
 /**
- * Starts a RabbitMQ from the program of this machine. It ends with this process, however that ends.
+ * Starts a RabbitMQ from the program of this machine. It ends with this process, however the process ends.
  *
- * @param options.folder where its data may lie, in a folder that is made there and removed by `stop`
+ * @param options.folder the folder in which a folder for its data is created, which `stop` removes
  * @throws {Error} when the program is missing or does not start
  */
 export async function startChaosBroker(options: { readonly folder: string }): Promise<ChaosBroker> {
@@ -61,7 +61,7 @@ class RabbitmqNode implements ChaosBroker {
   readonly #folder: GuardedFolder
   readonly #user = serverUser('rabbitmq')
   readonly #environment: NodeJS.ProcessEnv
-  /** Erlang's name server: one of its own, because the machine's belongs to someone else or would outlive this run. */
+  /** A separate name server of Erlang, because that of the machine may belong to another user or outlive this run. */
   #names: KeptProcess | undefined
   #node: KeptProcess | undefined
   readonly #limited = new Set<string>()

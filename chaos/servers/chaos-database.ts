@@ -11,7 +11,7 @@ import { PostgresEngine } from './postgres-engine.ts'
 
 const CATCH_UP_LIMIT_MS = 60_000
 
-/** A primary that clients speak to through one TCP address, and a standby that follows it asynchronously. */
+/** A primary that clients reach at one TCP address, and a standby that follows it asynchronously. */
 export interface ChaosDatabase {
   readonly engine: EngineName
   /** The address for clients: one TCP address behind `proxy`, which survives restarts and failovers. */
@@ -24,7 +24,7 @@ export interface ChaosDatabase {
   readonly proxy: FaultyProxy
   /** Stops the primary at once (SIGKILL; PostgreSQL: an immediate shutdown) and starts it again. Loses nothing. */
   restart(): Promise<void>
-  /** Resolves when the standby has what was committed before this call, and lets it fall behind from then on. */
+  /** Resolves when the standby has all earlier commits; from then on the standby falls behind. */
   holdReplication(): Promise<void>
   /** The standby catches up again: for a run that holds replication without a failover. */
   resumeReplication(): Promise<void>
@@ -48,7 +48,7 @@ export interface FormerPrimary {
 /**
  * Starts a primary and a standby from the programs of this machine. They end with this process, however that ends.
  *
- * @param options.folder where the servers' data may lie, in a folder that is made there and removed by `stop`
+ * @param options.folder the folder in which a folder for the servers' data is created, which `stop` removes
  * @param options.maxConnections how many connections clients can have
  * @throws {Error} when a server program is missing or does not start
  */
@@ -86,7 +86,7 @@ class DatabasePair implements ChaosDatabase {
   #primary!: Server
   #standby!: Promise<Server>
   #count = 0
-  /** One thing after the other. */
+  /** Failovers and restarts run one after the other. */
   #turn: Promise<unknown> = Promise.resolve()
 
   private constructor(engine: DatabaseEngine, folder: GuardedFolder, proxy: FaultyProxy, link: FaultyProxy) {
@@ -217,7 +217,7 @@ class DatabasePair implements ChaosDatabase {
     return { name: 'standby', linkPort: this.#link.port }
   }
 
-  /** At separate ports, so that a client with the old ports finds no server. */
+  /** The new server has other ports, so that a client with the old ports finds no server. */
   async #showFormer(former: Server): Promise<Server> {
     this.#servers.delete(former)
     const place = { ...former.place, ...(await this.#newPorts()) }

@@ -27,7 +27,7 @@ export class PostgresEngine implements DatabaseEngine {
       `superuser_reserved_connections=${ADMIN_CONNECTIONS}`,
       'shared_buffers=64MB',
       'max_wal_size=256MB',
-      // A standby that was held back finds what it has missed.
+      // A standby that was held back can still find the log that it has missed.
       'wal_keep_size=256MB',
       'max_wal_senders=4',
       'wal_retrieve_retry_interval=100ms',

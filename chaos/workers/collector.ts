@@ -1,4 +1,4 @@
-// A collector of garbage, which runs all the time.
+// A garbage collector, which runs all the time.
 import { createGarbageCollector } from '@txbox/gc'
 import { connectedDatabase } from './database-pool.ts'
 import { Worker } from './worker.ts'

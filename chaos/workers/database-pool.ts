@@ -114,7 +114,7 @@ interface Publishing {
 /** A transaction of a producer. */
 export type ProducerTransaction = Sql & Publishing
 
-/** Runs `work` in a transaction and commits, unless it returns `'rollback'`. What fails is thrown. */
+/** Runs `work` in a transaction and commits, unless it returns `'rollback'`. Errors are thrown. */
 export type Transact = (
   isolation: 'read committed' | 'repeatable read',
   work: (tx: ProducerTransaction) => Promise<'commit' | 'rollback'>,
@@ -157,7 +157,7 @@ function postgresTransactor(worker: Worker, max: number): Transact {
       await client.query('rollback').catch((second: unknown) => (failure = second as Error))
       throw error
     } finally {
-      // A connection that cannot even roll back is not used again.
+      // A connection that cannot roll back is not used again.
       client.release(failure !== undefined && !isServerError(failure) ? failure : undefined)
     }
   }
@@ -177,7 +177,7 @@ function mysqlTransactor(worker: Worker, max: number): Transact {
       await connection.query('begin')
       await connection.query(await work({ ...sqlOfMysql(connection), ...publishing(connection) }))
     } catch (error) {
-      // Whatever state it is in: another connection is cheap.
+      // The connection is discarded whatever its state is: a new one is cheap.
       connection.destroy()
       throw error
     }

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Illness } from './worker-protocol.ts'
 import type { Worker } from './worker.ts'
 
-/** What an ill message does to its handler, unless it was healed. Each time it may do no harm. */
+/** What an ill message does to its handler, unless the illness was removed. Each attempt may also do no harm. */
 export async function suffer({ draw, mode }: Worker, ill: Illness | undefined): Promise<void> {
   if (ill === undefined || mode.healed) return
   if (ill === 'fail') throw new Error('The message is poison each time.')

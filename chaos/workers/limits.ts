@@ -2,11 +2,16 @@
 export const RELAY_ATTEMPTS = 8
 export const RELAY_POOL_SIZE = 6
 export const CONSUMER_POOL_SIZE = 8
+/** How often a message of the broker is delivered to a handler before it becomes a dead letter. */
+export const CONSUMER_ATTEMPTS = 8
 /** How often a message of the queue is received before it becomes a dead letter. */
 export const QUEUE_RECEIVES = 8
-/** Handlers of one worker of the queue at a time. */
+/** Handlers of a worker of the queue at a time. */
 export const QUEUE_CONCURRENCY = 6
-/** A connection for each handler, one to receive, and one to settle and to extend visibility timeouts. */
+/** Batches of a worker of the queue at a time, and the messages of a batch. */
+export const QUEUE_BATCHES = 4
+export const QUEUE_BATCH_SIZE = 4
+/** A connection for each handler or batch, one to receive, and one to settle and to extend visibility timeouts. */
 export const QUEUE_POOL_SIZE = QUEUE_CONCURRENCY + 2
 /**
  * Connections of all workers together: pools, one more for each relay's leases and one for notifications, and one for

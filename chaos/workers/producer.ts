@@ -102,7 +102,7 @@ async function changeAggregate(tx: ProducerTransaction, name: string): Promise<v
   await tx.publish(count === 1 && draw.chance(0.5) ? messages[0]! : messages)
 }
 
-/** Publishes without an aggregate to lock: the lock of the key alone gives the messages the order of the commits. */
+/** Publishes without locking an aggregate: only the lock of the key gives the messages the order of the commits. */
 async function publishNumbered(tx: ProducerTransaction): Promise<void> {
   const name = draw.pick(LOCKED_KEYS)
   const id = randomUUID()
@@ -118,7 +118,7 @@ async function publishNumbered(tx: ProducerTransaction): Promise<void> {
   )
 }
 
-/** Sends what the other producers send as well, as after an answer that was lost: one message of all is stored. */
+/** Sends a request that other producers send too, as after a lost answer: one message is stored for all sends. */
 async function sendRequest(tx: ProducerTransaction): Promise<void> {
   const request = `request-${Math.floor(steadyNow() / 1000)}-${draw.integer(0, 1)}`
   const newId = randomUUID()
@@ -155,5 +155,8 @@ async function publishScheduled(tx: ProducerTransaction): Promise<void> {
 }
 
 function illness(): Illness | undefined {
-  return worker.mode.ill !== undefined && draw.chance(0.1) ? worker.mode.ill : undefined
+  const { ill } = worker.mode
+  if (ill === undefined || !draw.chance(0.1)) return undefined
+  // Some are to become dead letters.
+  return ill === 'throw' && draw.chance(0.2) ? 'fail' : ill
 }

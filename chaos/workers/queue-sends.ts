@@ -60,7 +60,7 @@ export async function sendUnordered(worker: Worker, tx: ProducerTransaction): Pr
   })
 }
 
-/** Sends what the other producers send as well: one message of all is stored. */
+/** Sends a request that other producers send too: one message is stored for all sends. */
 export async function sendQueueRequest(worker: Worker, tx: ProducerTransaction): Promise<void> {
   const request = `queue-request-${Math.floor(steadyNow() / 1000)}-${worker.draw.integer(0, 1)}`
   const newId = randomUUID()

@@ -1,5 +1,6 @@
-// A worker of the stored queue: its consumer settles each message by the first statement of the transaction of the effect.
-import { createConsumer } from '@txbox/consumer'
+// A worker of the stored queue: its consumer settles each message, or all of a batch, by the first statement of the transaction
+// of the effects.
+import { createConsumer, type Consumer } from '@txbox/consumer'
 import type { ConnectedDatabase, InboxMessage } from '@txbox/core'
 import { createQueue, queueSource } from '@txbox/queue'
 import { exponentialBackoff } from '@txbox/relay'
@@ -8,14 +9,21 @@ import { clockExpression } from '../database/chaos-tables.ts'
 import type { Sql } from '../database/sql.ts'
 import { withQueueDatabase } from './database-pool.ts'
 import { suffer } from './illness.ts'
-import { QUEUE_CONCURRENCY, QUEUE_POOL_SIZE, QUEUE_RECEIVES } from './limits.ts'
+import {
+  QUEUE_BATCHES,
+  QUEUE_BATCH_SIZE,
+  QUEUE_CONCURRENCY,
+  QUEUE_POOL_SIZE,
+  QUEUE_RECEIVES,
+} from './limits.ts'
+import { runConsumer } from './run-consumer.ts'
 import { Worker } from './worker.ts'
 import { QUEUE, type Change } from './worker-protocol.ts'
 
 const worker = new Worker()
 const { draw } = worker
 const { slot, engine, leaseMs } = worker.config
-/** The two workers differ in what users choose: the handle, and the way to wake up. */
+/** The two workers differ in what users choose: the handle, the way to wake up, and batches. */
 const isFirst = slot.endsWith('1')
 const clock = clockExpression(engine)
 
@@ -30,38 +38,38 @@ async function work<Tx>(database: ConnectedDatabase<Tx>, sqlOf: (tx: Tx) => Sql)
     maxReceives: QUEUE_RECEIVES,
     notify: isFirst && engine === 'postgres',
   })
-  const consumer = createConsumer({
+  const options = {
     source: queueSource(queue, { pollIntervalMs: { min: 20, max: 200 } }),
     database,
     name: 'chaos-queue',
-    concurrency: QUEUE_CONCURRENCY,
     retry: exponentialBackoff({ attempts: QUEUE_RECEIVES, minMs: 50, maxMs: 500 }),
-    handler: (tx, message) => handle(sqlOf(tx), message),
-  })
-  consumer.on('handled', ({ outcome }) => worker.count(outcome === 'processed' ? 'handled' : outcome))
-  consumer.on('retried', ({ error }) => {
-    worker.count('retried')
-    worker.failed(error)
-  })
-  consumer.on('lost', () => worker.count('lost receipts'))
-  consumer.on('dead-lettered', () => worker.count('dead letters'))
-  consumer.on('unavailable', ({ error }) => worker.failed(error))
-  consumer.on('error', ({ error }) => worker.failed(error))
-  await consumer.start()
-  worker.ready()
-  await new Promise<void>((resolve) =>
-    worker.ending.addEventListener('abort', () => resolve(), { once: true }),
-  )
-  await consumer.stop({ timeoutMs: 10_000 })
+  }
+  const consumer: Consumer<InboxMessage<Change>> = isFirst
+    ? createConsumer({
+        ...options,
+        concurrency: QUEUE_CONCURRENCY,
+        handler: (tx, message) => handle(sqlOf(tx), [message]),
+      })
+    : createConsumer({
+        ...options,
+        concurrency: QUEUE_BATCHES,
+        batch: { maxSize: QUEUE_BATCH_SIZE, lingerMs: 20 },
+        handler: (tx, messages) => handle(sqlOf(tx), messages),
+      })
+  await runConsumer(worker, consumer, 'handled')
 }
 
-/** What is written must be rolled back when the message makes its handler fail. */
-async function handle(sql: Sql, { id, payload }: InboxMessage<Change>): Promise<void> {
-  const serial = await beginEffect(sql, id, payload.to ?? null)
-  // While the transaction is open, others send and receive messages of the key.
+/** Writes the effects of messages, then suffers from them: if one makes the handler fail, all effects must be rolled back. */
+async function handle(sql: Sql, messages: readonly InboxMessage<Change>[]): Promise<void> {
+  if (messages.length > 1) worker.count('batches')
+  const serials: number[] = []
+  for (const { id, payload } of messages) serials.push(await beginEffect(sql, id, payload.to ?? null))
+  // While the transaction is open, others send and receive messages of the keys.
   if (draw.chance(0.2)) await pause(draw.integer(0, 150))
-  await suffer(worker, payload.ill)
-  await sql.query(`update chaos_queue_effects set ended_ms = ${clock} where serial = ?`, [serial])
+  await Promise.all(messages.map(({ payload }) => suffer(worker, payload.ill)))
+  for (const serial of serials) {
+    await sql.query(`update chaos_queue_effects set ended_ms = ${clock} where serial = ?`, [serial])
+  }
 }
 
 async function beginEffect(sql: Sql, id: string, place: number | null): Promise<number> {

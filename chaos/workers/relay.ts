@@ -1,4 +1,4 @@
-// A relay: from the outbox to RabbitMQ. Its publisher can be made ill by messages that were made for it.
+// A relay: from the outbox to RabbitMQ. Some messages are made to harm its publisher.
 import { appendFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { rabbitmqPublisher } from '@txbox/rabbitmq'

@@ -5,7 +5,7 @@ export type WorkerKind = 'producer' | 'relay' | 'consumer' | 'queue-worker' | 'c
 /** The start options of a worker, as JSON in its first argument. */
 export interface WorkerConfig {
   readonly kind: WorkerKind
-  /** The place of the worker, such as `relay-1`: it stays when the process is replaced. */
+  /** The slot of the worker, such as `relay-1`: a replacement process has the same slot. */
   readonly slot: string
   /** Which process of the slot this is, from 1 on. */
   readonly incarnation: number
@@ -87,6 +87,8 @@ export const EXCHANGE = 'chaos'
 export const RECORD_QUEUE = 'chaos.record'
 /** The recorder passes each message on to the consumers by this queue. */
 export const WORK_QUEUE = 'chaos.work'
+/** The dead letters of the consumer that has some; the recorder heals them, and passes them on again. */
+export const DEAD_QUEUE = 'chaos.dead'
 /** The stored queue, in the database of the producers. */
 export const QUEUE = 'chaos'
 /** Names the relay that published a copy, and when the publisher was called, in ms of a clock that never jumps. */

@@ -23,7 +23,7 @@ export class Worker {
     process.on('message', (message: ToWorker) => {
       if (message.what === 'mode') this.mode = message.mode
     })
-    // Without its driver nobody would ever end it.
+    // Without its driver, no other process would end the worker.
     process.on('disconnect', () => process.exit(1))
     process.on('SIGTERM', () => this.#ending.abort())
     process.on('uncaughtException', (error) => {
@@ -65,7 +65,7 @@ export class Worker {
   /** Ends the process when its work is done. */
   async end(): Promise<never> {
     this.report()
-    // Lets the last report go out.
+    // Waits until the last report is sent.
     await new Promise((resolve) => setTimeout(resolve, 50))
     process.exit(0)
   }

@@ -1,4 +1,4 @@
-// Books each change of an order once, and tells the read model in the same transaction.
+// Books each change of an order once, and publishes it to the read model in the same transaction.
 import { rabbitmqPublisher, rabbitmqSource } from '@txbox/rabbitmq'
 import { createInbox, createOutbox, createRelay } from 'txbox'
 import { createConsumer } from 'txbox/consumer'
@@ -16,7 +16,7 @@ await createRelay({ database, publisher, leaseMs: 2000 }).start()
 const consumer = createConsumer({
   source: rabbitmqSource<OrderChanged>({
     ...{ url: AMQP_URL, queue: BILLING },
-    // In a service of yours, an exchange with a queue for dead letters.
+    // In your service, use an exchange with a queue for dead letters.
     declare: { type: 'quorum', deadLetterExchange: 'amq.fanout' },
   }),
   inbox: createInbox({ database, consumer: 'billing' }),

@@ -45,8 +45,8 @@ try {
 process.exitCode = failed ? 1 : 0
 
 /**
- * As a broker does it: to several workers, each change twice, and again at the end of the queue when it was not
- * handled.
+ * Delivers as a broker does: to several workers, each change twice, and an unhandled change again at the end of the
+ * queue.
  */
 async function deliver(name: string, way: Way, changes: readonly Change[]): Promise<number> {
   const inbox = createInbox({ database, consumer: `example ${name}` })

@@ -11,7 +11,7 @@ import type { Opened, Tables } from './database.ts'
 
 type Status = Tables['example_orders']['status']
 
-/** One change of an order, as its message says it. */
+/** One change of an order, as the message describes it. */
 export interface Change {
   readonly order: string
   readonly from: number
@@ -45,7 +45,7 @@ export function waysOn({ database }: Opened): Readonly<Record<string, Way>> {
       }),
   })
   return {
-    /** Whatever comes last stays. */
+    /** The last change to arrive wins. */
     nothing: (tx, change) =>
       tx.updateTable('example_orders').set(changed(change)).where('id', '=', change.order).execute(),
 
@@ -59,7 +59,7 @@ export function waysOn({ database }: Opened): Readonly<Record<string, Way>> {
         set: { history: appended(change) },
       }),
 
-    /** Right at the end, but not every change was seen. */
+    /** The final state is right, but some changes are skipped. */
     'last writer': (tx, change) =>
       applyIfNewer(tx, 'example_orders', {
         where: { id: change.order },
@@ -68,7 +68,7 @@ export function waysOn({ database }: Opened): Readonly<Record<string, Way>> {
         set: changed(change),
       }),
 
-    /** Every change once, in order; what comes too early waits in the database. */
+    /** Every change once, in order; a change that comes too early waits in the database. */
     strict: (tx, change) =>
       buffer.process(tx, { key: change.order, from: change.from, to: change.to, payload: change }),
   }
@@ -94,7 +94,7 @@ export function changesOf(order: string): readonly Change[] {
   }))
 }
 
-/** What became of the orders: at the end of their way, and by each change once and in order. */
+/** The results of the orders: whether they reached their last state, and whether each change was applied once and in order. */
 export async function judge(
   db: Kysely<Tables>,
   orders: readonly string[],

@@ -29,7 +29,7 @@ const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => interruption.abort(new Interrupted(signal)))
 }
-// As in `npm run demo | head`.
+// The reader of the output may go away, as in `npm run demo | head`.
 process.stdout.on('error', () => interruption.abort(new Error('Nobody reads what the demo prints.')))
 process.exitCode = await main(process.argv.slice(2))
 
@@ -42,7 +42,7 @@ async function main(args: readonly string[]): Promise<number> {
     }
     return await demonstrate(options)
   } catch (thrown) {
-    // When cleaning up fails too, what went wrong before it says more.
+    // If the clean-up fails too, the earlier error is more useful.
     const error: unknown = thrown instanceof SuppressedError ? thrown.suppressed : thrown
     console.error((error instanceof Error ? error.message : String(error)).split('\n')[0])
     if (error instanceof Interrupted) return error.exitCode
@@ -76,7 +76,7 @@ async function demonstrate(options: DemoOptions): Promise<number> {
   return exitCode
 }
 
-/** Delivers, kills, and waits for the end of it. @returns whether the second service has caught up. */
+/** Delivers webhooks, kills services, and waits until the work is done. @returns whether the second service has caught up. */
 async function run(options: DemoOptions, stage: Stage, signal: AbortSignal): Promise<boolean> {
   const random = new SeededRandom(options.seed)
   const webhooks = makeWebhooks(options.deliveries, random)

@@ -4,7 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { Pool as PostgresPool } from 'pg'
 import type { RowDataPacket } from 'mysql2'
-import { afterEach, beforeEach, expect, inject, test } from 'vitest'
+import { beforeEach, expect, inject, test } from 'vitest'
 import {
   portsKey,
   type ConnectedDatabase,
@@ -37,12 +37,13 @@ let end: () => Promise<void>
 
 beforeEach(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-test-servers-'))
+  end = () => Promise.resolve()
   server = await startChaosDatabase(engine, { folder, maxConnections: 50 })
-})
-afterEach(async () => {
-  await end()
-  await server.stop()
-  await rm(folder, { recursive: true })
+  return async () => {
+    await end()
+    await server.stop()
+    await rm(folder, { recursive: true })
+  }
 })
 
 async function open(): Promise<void> {

@@ -19,7 +19,7 @@ const STATEMENTS: Record<string, (root: Root, { tx }: OpenTransaction) => Promis
 onEachKind(target, (kind) => {
   for (const isolation of ISOLATIONS.filter((level) => level !== 'read committed')) {
     for (const [what, first] of Object.entries(STATEMENTS)) {
-      test(`${what} opens no snapshot, the first time neither: what commits after it is seen, and can be changed (${isolation})`, async () => {
+      test(`${what} opens no snapshot, not even the first time: rows that are committed after it are seen, and can be changed (${isolation})`, async () => {
         const root = target.open(kind, { isolation })
         onTestFinished(() => root.close())
         for (const time of ['first', 'second']) {

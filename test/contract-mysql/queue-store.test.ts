@@ -119,7 +119,7 @@ describe.each(ISOLATIONS)('with callers at %s', (isolation) => {
     expect(await queue.receive()).toEqual([])
   })
 
-  test('Q9 of several receipts exactly those are settled that are valid', async () => {
+  test('Q9 of several receipts exactly the valid ones settle their messages', async () => {
     await queue.send('a', 'b', 'c', undefined, undefined, undefined)
     const received = await queue.receive()
     const ordered = received.filter((message) => message.ordered)
@@ -154,7 +154,7 @@ describe.each(ISOLATIONS)('with callers at %s', (isolation) => {
     expect(Number(left?.['n'])).toBe(3)
   })
 
-  test('Q3 a key whose message is being handled beyond its timeout is busy, also for one that was committed late', async () => {
+  test('Q3 a key whose message is being handled beyond its timeout is busy, also for a message that was committed late', async () => {
     const late = await begin()
     const first = messageOf(KEY)
     await sendIn(late, first)
@@ -215,14 +215,14 @@ describe.each(ISOLATIONS)('with callers at %s', (isolation) => {
     expect((await queue.receive()).length).toBe(1)
   })
 
-  test('Q12 a purge of the first messages of a key lets the others go on', async () => {
+  test('Q12 after a purge of the first messages of a key its other messages are received', async () => {
     const ids = await queue.send(KEY, KEY, KEY)
     expect(idsOf(await queue.receive({ remove: true }))).toEqual([ids[0]])
     expect(await queue.store.purge(QUEUE, 1)).toEqual({ removed: 1, more: true })
     expect((await queue.receive()).length).toBe(1)
   })
 
-  test('Q13 messages that transactions have locked hide no others, however many they are', async () => {
+  test('Q13 messages that transactions have locked hide no other messages, however many are locked', async () => {
     const [last, ...keys] = keysOfOneShard(60) as [string, ...string[]]
     await queue.send(...keys)
     const locked = await queue.receive({ limit: 1000 })

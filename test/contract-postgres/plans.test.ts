@@ -2,7 +2,8 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { inboxStatements } from '../../packages/postgres/src/inbox-statements.ts'
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
-import { relayStatements, withIntegers } from '../../packages/postgres/src/relay-statements.ts'
+import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
+import { withLiterals } from '../../packages/sql/src/postgres-literals.ts'
 import { databaseUrl } from '../support/server-outbox-target.ts'
 import { useTarget } from '../support/target.ts'
 
@@ -152,7 +153,7 @@ describe('tables of two hundred thousand rows', () => {
       }
       for (const shard of [3, 4, 15]) {
         for (const limit of [10, 1000]) {
-          const copy = withIntegers(relay.copy, [shard, limit, 16_384, 0n, 1n, 2n, 3n, 0n, 1000])
+          const copy = withLiterals(relay.copy, [shard, limit, 16_384, 0n, '1/2/3', 0n, 1000])
           const plan = await planOf(/copy \((.*)\) to stdout/s.exec(copy)![1]!, [])
           expectPrimaryKeyOnly(plan, 'outbox')
           expect(plan.map((node) => node['Node Type'])).not.toContain('Sort')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ReceiveAttemptError, type QueueReceipt, type ReceivedMessage } from '@txbox/core'
+import { ReceiveAttemptError, SchemaError, type QueueReceipt, type ReceivedMessage } from '@txbox/core'
 import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/queue-store-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
@@ -31,7 +31,7 @@ test('Q2 messages of a key come one after the other, and a message that was sett
   expect(idsOf(await queue.receive())).toEqual([a2])
 })
 
-test('Q3 the first of a key waits behind its follower in flight, and comes when the timeout of that is over', async () => {
+test('Q3 the first message of a key waits behind a later message in flight, and comes when the timeout of the later message is over', async () => {
   const queue = await start()
   const late = await root.begin()
   await queue.ports.queueSender.send(await queue.ports.bind(late.tx), [messageOf('a', { id: 'first' })])
@@ -48,7 +48,7 @@ test('Q3 the first of a key waits behind its follower in flight, and comes when 
   expect(idsOf(await queue.receive())).toEqual([second])
 })
 
-test('Q7 Q8 while the transaction that settles a message is open, nobody receives another of its key, however late it is', async () => {
+test('Q7 Q8 while the transaction that settles a message is open, no other message of its key is received, even after the timeout', async () => {
   const queue = await start()
   const late = await root.begin()
   await queue.ports.queueSender.send(await queue.ports.bind(late.tx), [messageOf('a', { id: 'first' })])
@@ -96,7 +96,7 @@ test('Q9 a receipt is valid until the message is given back, buried, or visible 
   ])
 })
 
-test('Q10 a message that was received too often is a dead letter, and its key goes on; so does that of a buried one', async () => {
+test('Q10 a message that was received too often is a dead letter, and its key continues; the key of a buried message continues too', async () => {
   const queue = await start()
   const [first, second, third] = await queue.send('a', 'a', 'a')
   for (const receives of [1, 2]) {
@@ -179,7 +179,7 @@ test('Q12 purge removes what is not in flight, and forgets the ids of the queue'
   expect(await target.sql('select consumer from txbox.inbox')).toEqual([{ consumer: '@queue/other' }])
 })
 
-test('Q15 Q16 Q17 a receive is repeated while its messages are as they were', async () => {
+test('Q15 Q16 Q17 a receive is repeated as long as its messages have not changed', async () => {
   const queue = await start()
   const attempt = { id: 'try', retentionMs: 60_000 }
   expect(await queue.receive({ attempt })).toEqual([])
@@ -202,7 +202,7 @@ test('Q15 Q16 Q17 a receive is repeated while its messages are as they were', as
   expect(idsOf(await queue.receive({ attempt }))).toHaveLength(1)
 })
 
-test('Q18 a receive that removes leaves nothing, and the key goes on', async () => {
+test('Q18 a receive with remove leaves no message, and the key continues', async () => {
   const queue = await start()
   const ids = await queue.send('a', 'a', undefined)
   const first = await queue.receive({ remove: true })
@@ -212,7 +212,7 @@ test('Q18 a receive that removes leaves nothing, and the key goes on', async () 
   expect(await target.sql('select * from txbox.queue')).toEqual([])
 })
 
-test('Q8 Q13 an expired receipt is withdrawn although its message is beyond those that the receive looks at', async () => {
+test('Q8 Q13 an expired receipt is withdrawn although its message is beyond the messages at which the receive looks', async () => {
   const queue = await start()
   const late = await root.begin()
   const first = messageOf('a', { id: 'first' })
@@ -232,7 +232,7 @@ test('Q8 Q13 an expired receipt is withdrawn although its message is beyond thos
   ).toEqual([{ receipt: null, due_at: null, timeouts: 1 }])
 })
 
-test('Q10 an answer ends a row of timeouts', async () => {
+test('Q10 an answer ends a series of timeouts', async () => {
   const queue = await start()
   await queue.send('a')
   await expire(await queue.receive())
@@ -253,7 +253,7 @@ test('Q13 a receive finds the one message behind hundreds that must wait for the
   expect(await queue.receive()).toEqual([])
 })
 
-test('Q4 an error in one shard costs no message of another shard its receive', async () => {
+test('Q4 an error in one shard uses up no receive of a message of another shard', async () => {
   const queue = await start()
   await target.sql(`create function refuse() returns trigger language plpgsql as $$
     begin raise exception 'refused'; end $$`)
@@ -278,4 +278,30 @@ test('Q4 an error in one shard costs no message of another shard its receive', a
     expect(row).toEqual({ attempts: 0, receipt: null })
   }
   await target.sql('drop function refuse cascade')
+})
+
+test('the rows of the shards are added again when they were deleted', async () => {
+  const queue = await start()
+  await target.sql("delete from txbox.leases where starts_with(name, 'queue/')")
+  await queue.send('a', 'b', 'c', 'd', undefined)
+  expect((await queue.receive()).length).toBe(5)
+  await target.sql("delete from txbox.leases where name in ('queue/orders/03', 'queue/orders/04')")
+  await queue.send(...Array.from({ length: 20 }, (_, n) => `more-${n}`))
+  expect((await queue.receive({ limit: 100 })).length).toBe(20)
+})
+
+test('a receive reports that the rows of the shards cannot be added', async () => {
+  const queue = await start()
+  await target.sql(
+    `create function ignore() returns trigger language plpgsql as $$ begin return null; end $$`,
+  )
+  await target.sql(
+    `create trigger ignore before insert on txbox.leases for each row execute function ignore()`,
+  )
+  await target.sql("delete from txbox.leases where starts_with(name, 'queue/')")
+  await queue.send('a')
+  await expect(queue.receive()).rejects.toThrow(SchemaError)
+  await expect(queue.receive()).rejects.toThrow(/rows of the table 'leases'.*cannot be added/)
+  await target.sql('drop function ignore cascade')
+  expect((await queue.receive()).length).toBe(1)
 })

@@ -64,7 +64,7 @@ test('Q4 a sender with notify wakes the consumer of a queue that polls rarely', 
   await source.close()
 })
 
-test('Q4 receive listens while it waits, and not for long after', async () => {
+test('Q4 receive listens while it waits, and stops listening soon afterwards', async () => {
   const { queue, pool } = queueOf('listens')
   const waiting = queue.receive({ waitMs: 20_000 })
   await listening()

@@ -138,7 +138,7 @@ test('C1 C11 a handler that fails leaves no effect; the next attempt has one eff
   expect(subject.count('retried')).toBe(2)
 })
 
-test('C14 a local retry begins after the attempt before it was rolled back; its success is one accept', async () => {
+test('C14 a local retry begins after the previous attempt was rolled back; its success is one accept', async () => {
   const seen: object[] = []
   const subject = await new OnceUnderTest().start(async (_tx, { id }, { localRetries, deliveries }) => {
     seen.push({ localRetries, deliveries, effects: await subject.effects(id) })
@@ -220,7 +220,7 @@ test('C26 a batch is one transaction', async () => {
   expect(await subject.effects('a')).toBe(1)
 })
 
-test('C26 a batch that fails: each message alone in order, and only the culprit is counted', async () => {
+test('C26 after a batch has failed, its messages are handled one by one in order, and only the failing message is counted', async () => {
   const subject = await new OnceUnderTest().startBatch((_tx, { id }) => {
     if (id === 'b') throw new PermanentError('never')
   })
@@ -246,7 +246,7 @@ test('C1 with a database the delivery is settled in the transaction, as its firs
   expect(await subject.effects('a')).toBe(1)
 })
 
-test('C1 C6 with a database, a delivery that another consumer has is lost: no effect, and no failure', async () => {
+test('C1 C6 with a database, a delivery that another consumer has received is lost, without an effect and without a failure', async () => {
   const source = new MemorySource({ settlesInTransaction: true })
   source.settleIn = () => Promise.reject(new TxboxError('TXBOX_RECEIPT_EXPIRED', 'expired'))
   const subject = await new OnceUnderTest(source).startOnDatabase(() => undefined)
@@ -258,7 +258,7 @@ test('C1 C6 with a database, a delivery that another consumer has is lost: no ef
   expect(subject.count('retried') + subject.count('handled')).toBe(0)
 })
 
-test('C24 database down: all wait, no attempt is counted, and each message has one effect when it is back', async () => {
+test('C24 while the database is down all messages wait and no attempt is counted; afterwards each message has one effect', async () => {
   const { proxy, through } = await rootThroughProxy(target, mainKind(target))
   const subject = await new OnceUnderTest(new MemorySource(), through).start(() => undefined, {
     retry: { attempts: 1, delayMs: () => 0 },

@@ -43,7 +43,7 @@ test('C1 C22 Q3 Q7 several consumers: each message has one effect, in the order 
   ])
 })
 
-test('C18 a consumer receives on and on: what a transaction has accepted makes room for others', async () => {
+test('C18 a consumer keeps receiving: messages that a transaction has accepted make room for other messages', async () => {
   const consumers = consumersOf({ visibilityTimeoutMs: 60_000 })
   const consumer = await consumers.start(() => undefined, { concurrency: 2 })
   await consumers.subject.sendTogether(Array.from({ length: 20 }, () => ({})))
@@ -72,7 +72,7 @@ test('C11 Q5 a handler that fails leaves no effect, keeps its key waiting, and i
   expect(await consumers.effectsInOrder()).toEqual(ids)
 })
 
-test('C11 a conflict is tried again in hand, in a new transaction that settles again', async () => {
+test('C11 after a conflict the consumer tries the message again at once, in a new transaction that settles it again', async () => {
   const consumers = consumersOf()
   const ids = await consumers.subject.send({ key: 'a' }, { key: 'b' })
   for (const id of ids) await target.sql('insert into counters (name, n) values (?, 0)', [id])

@@ -16,7 +16,7 @@ import { until } from '../support/until.ts'
 const target = useTarget()
 const root = useRoot(target, mainKind(target))
 
-test("R7 R8 a chain in which Redis is gone ('process') and another store has forgotten: the inbox decides", async () => {
+test("R7 R8 a chain in which Redis is gone ('process') and another store has forgotten the message: the inbox decides", async () => {
   const name = `consumer-${randomUUID()}`
   const gone = new Redis({
     port: await freePort(),

@@ -31,14 +31,14 @@ describe('batches', () => {
   test('G2 a batch is bounded, and has committed when its progress is reported', async () => {
     await garbage.expiredClaims('c', 25)
     const left: Promise<number>[] = []
-    const told: number[] = []
+    const progress: number[] = []
     await collector({ batchSize: 10, pauseMs: 100 }).runOnce({
       onProgress: ({ inbox }) => {
-        told.push(inbox)
+        progress.push(inbox)
         left.push(garbage.claimCount())
       },
     })
-    expect(told.slice(0, 3)).toEqual([10, 20, 25])
+    expect(progress.slice(0, 3)).toEqual([10, 20, 25])
     expect((await Promise.all(left)).slice(0, 3)).toEqual([15, 5, 0])
   })
 
@@ -146,13 +146,13 @@ describe('failures', () => {
     await garbage.expiredClaims('c', 40)
     await garbage.onDelete({ sleepMs: 30 })
     const over = garbage.endLongBatches(200)
-    const told: number[] = []
+    const progress: number[] = []
     const gc = collector({ batchSize: 32 })
-    const collected = await gc.runOnce({ onProgress: ({ inbox }) => told.push(inbox) })
+    const collected = await gc.runOnce({ onProgress: ({ inbox }) => progress.push(inbox) })
     await over()
     expect(collected).toMatchObject({ inbox: 40, failures: 0, complete: true })
     expect(collected.timeouts).toBeGreaterThanOrEqual(1)
-    expect(told[0]).toBeLessThanOrEqual(16)
+    expect(progress[0]).toBeLessThanOrEqual(16)
     expect(await garbage.claimCount()).toBe(0)
     // The next run begins with twice the size that worked.
     await garbage.onDelete('nothing')
@@ -197,7 +197,7 @@ describe('failures', () => {
     await gc.start()
     await until(
       async () => errors.length > 0,
-      () => 'the error is told',
+      () => 'the error is reported',
       20_000,
     )
     await garbage.onDelete('nothing')

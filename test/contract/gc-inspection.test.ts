@@ -130,7 +130,7 @@ onEachRoot(target, (kind) => {
           await new Promise((resolve) => setTimeout(resolve, 150))
           return /connection \d+ for/.test((await horizon())?.found ?? '')
         },
-        async () => `the open transaction is told of: ${JSON.stringify(await horizon())}`,
+        async () => `the open transaction is reported: ${JSON.stringify(await horizon())}`,
       )
     }
     expect((await horizon())?.verdict).not.toBe('problem')

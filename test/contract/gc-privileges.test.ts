@@ -193,7 +193,7 @@ describe('with the rights of docs/privileges and no others', () => {
     await outbox.clear()
   })
 
-  test('a service schedules, a relay parks and buries what is refused, and an operator redrives and discards', async () => {
+  test('a service schedules, a relay parks and buries refused messages, and an operator redrives and discards', async () => {
     const database = as('app')
     await database.transact((tx) =>
       createOutbox({ database }).publish(tx, [
@@ -228,7 +228,7 @@ describe('with the rights of docs/privileges and no others', () => {
     await probed.answers(10_000)
   })
 
-  test('a service sends, receives, settles and purges, and an operator redrives and discards what a queue has buried', async () => {
+  test('a service sends, receives, settles and purges, and an operator redrives and discards messages that a queue has buried', async () => {
     const database = as('app')
     const queue = createQueue({ database, name: 'q', deduplication: {} })
     const messages = [
@@ -300,7 +300,7 @@ describe('with the rights of docs/privileges and no others', () => {
   })
 
   if (onPostgres) {
-    test('O19 the server cancels what a relay, a collector or an operator no longer waits for', async () => {
+    test('O19 the server cancels a statement for which a relay, a collector or an operator no longer waits', async () => {
       const settings =
         "select current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock"
       expect(await sqlAs('relay', settings)).toEqual([{ statement: '15s', lock: '10s' }])
@@ -311,14 +311,14 @@ describe('with the rights of docs/privileges and no others', () => {
   }
 
   if (target.engine === 'mariadb') {
-    test('O19 the limit that the file recommends for each user is one that the server takes', async () => {
+    test('O19 the server accepts the limit that the file recommends for each user', async () => {
       const [recommended] = /alter user .* with max_statement_time 15/.exec(file()) ?? []
       await target.sql(recommended!.replace("'shop_relay'@", `'${userOf('relay')}'@`))
       expect(await sqlAs('relay', 'select @@max_statement_time as seconds')).toEqual([{ seconds: 15 }])
     })
   }
 
-  test('nobody can do what is not his', async () => {
+  test('each user is refused what belongs to the other users', async () => {
     await garbage.expiredClaims('c', 1)
     await expect(createGarbageCollector({ database: as('relay') }).runOnce()).rejects.toThrow(/denied/)
     await expect(

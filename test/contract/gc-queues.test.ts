@@ -51,7 +51,7 @@ onEachRoot(target, (kind) => {
     expect((await subject.drain()).toSorted()).toEqual(['another', 'unkeyed', 'waits'])
   })
 
-  test('G1 G2 Q20 what handled messages leave in queues is removed batch by batch, and their keys go on', async () => {
+  test('G1 G2 Q20 rows that handled messages leave in queues are removed batch by batch, and their keys continue', async () => {
     const [one, other] = [new QueueUnderTest(target, root), new QueueUnderTest(target, root)]
     await one.send(
       ...KEYS.flatMap((key) => [

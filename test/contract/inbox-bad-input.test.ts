@@ -112,6 +112,19 @@ describe('transaction handles', () => {
     expect([called, await target.claims(inbox.consumer)]).toEqual([false, []])
   })
 
+  test('the error of a transaction of an unknown library names what was seen, and both ways to use the library', async () => {
+    class Ledger {
+      readonly password = 'hunter2'
+      runStatement(): void {}
+    }
+    const inbox = createInbox({ database: target.detached(), consumer: 'unknown' })
+    const error = await inbox.process(new Ledger() as never, { id: 'm' }, () => undefined).catch(String)
+    for (const part of ['Ledger', 'runStatement', 'password', 'sqlTransaction', 'defineLibrary']) {
+      expect(error).toContain(part)
+    }
+    expect(error).not.toContain('hunter2')
+  })
+
   test.for(target.strayHandles)('%s is a NotInTransactionError, and nothing is written', async (name) => {
     const inbox = createInbox({ database: target.detached(), consumer: `stray-${Math.random()}` })
     let called = false

@@ -41,14 +41,14 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     const subject = new InboxUnderTest(target, root)
     const winner = await root.begin()
     await subject.inbox.process(winner.tx, { id: 'x' }, subject.handle)
-    let told = 0
+    let answered = 0
     const others = Array.from({ length: 5 }, async () => {
       const outcome = await subject.processUntilSettled({ id: 'x' })
-      told += 1
+      answered += 1
       return outcome
     })
     await target.blocked(5)
-    expect(told).toBe(0)
+    expect(answered).toBe(0)
     await winner.commit()
     expect(statuses(await Promise.all(others))).toEqual({ duplicate: 5 })
     expect([subject.calls, await subject.effects()]).toEqual([1, 1])

@@ -14,7 +14,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     for (const id of IDS) await subject.process({ id })
     const transactions = await Promise.all(Array.from({ length: TRANSACTIONS }, () => root.begin()))
     // No transaction commits before all have read their claims: with an exclusive lock, they would wait forever.
-    const told = await Promise.all(
+    const outcomes = await Promise.all(
       transactions.map(async ({ tx }, index) => {
         const statuses: string[] = []
         for (const id of index % 2 === 0 ? IDS : IDS.toReversed()) {
@@ -30,7 +30,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       expect(status).toBe('processed')
     }
     for (const transaction of transactions) await transaction.commit()
-    expect(new Set(told.flat())).toEqual(new Set(['duplicate']))
+    expect(new Set(outcomes.flat())).toEqual(new Set(['duplicate']))
     expect(await subject.effects()).toBe(IDS.length + between.length)
   })
 })

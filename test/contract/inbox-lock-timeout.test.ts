@@ -50,7 +50,7 @@ onEachKind(target, (kind) => {
     })
   })
 
-  test('a claim that need not wait is made with lockTimeoutMs as without', async () => {
+  test('lockTimeoutMs makes no difference to a claim that need not wait', async () => {
     const subject = new InboxUnderTest(target, root, { lockTimeoutMs: LOCK_TIMEOUT_MS })
     expect(await subject.process({ id: 'x' })).toMatchObject({ status: 'processed', result: 'handled' })
     expect(await subject.inbox.run({ id: 'x' }, subject.handle)).toMatchObject({ status: 'duplicate' })

@@ -28,7 +28,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: DELIVERIES + 2 })
 
   for (const way of WAYS) {
-    test(`I4 with 'report' a delivery that finds another in flight is told so at once (${way})`, async () => {
+    test(`I4 with 'report' a delivery that finds another in flight gets that answer at once (${way})`, async () => {
       const subject = new InboxUnderTest(target, root, REPORT)
       const winner = await inFlight(subject, root)
       const begun = performance.now()
@@ -54,7 +54,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     })
   }
 
-  test("I4 with 'report' the transaction of a delivery that was told 'in-flight' is usable", async () => {
+  test("I4 with 'report' the transaction of a delivery that got 'in-flight' is usable", async () => {
     const subject = new InboxUnderTest(target, root, REPORT)
     const winner = await inFlight(subject, root)
     const other = await root.begin()
@@ -86,7 +86,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(subject.calls).toBe(1)
   })
 
-  test("I4 I9 with 'report' an expired claim is taken over by one, and the other is told 'in-flight'", async () => {
+  test("I4 I9 with 'report' one delivery takes over an expired claim, and the other gets 'in-flight'", async () => {
     const subject = new InboxUnderTest(target, root, REPORT)
     await subject.process({ id: 'x' })
     await target.expire(subject.consumer)

@@ -35,7 +35,7 @@ describe('without tables', () => {
   })
 })
 
-describe('while the tables come and go', () => {
+describe('while the tables are created and dropped', () => {
   const target = useTarget({ migrated: false })
   const kind = mainKind(target)
   const root = useRoot(target, kind)

@@ -86,7 +86,7 @@ onEachKind(target, (kind) => {
     expect(await subject.process({ id: 'x' })).not.toHaveProperty('result')
   })
 
-  test('the result goes with a rollback, and a nested delivery of the same message has none yet', async () => {
+  test('a rollback removes the result, and a nested delivery of the same message finds no result yet', async () => {
     const subject = new InboxUnderTest(target, root, STORE)
     const transaction = await root.begin()
     await subject.inbox.process(transaction.tx, { id: 'x' }, async (tx) => {
@@ -112,7 +112,7 @@ onEachKind(target, (kind) => {
     expect(await subject.claimedKeys()).toEqual([])
   })
 
-  test('a stored result that somebody altered is an InvalidMessageError that names the key', async () => {
+  test('a stored result that was altered is an InvalidMessageError that names the key', async () => {
     const subject = new InboxUnderTest(target, root, STORE)
     await subject.process({ id: 'x' }, () => 'good')
     const table = target.engine === 'postgres' ? 'txbox.inbox' : 'txbox_inbox'

@@ -78,7 +78,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await marking).toBe('recorded')
   })
 
-  test('I9 an expired claim is not processed, is marked again, and is nothing to forget', async () => {
+  test('I9 an expired claim counts as not processed, is marked again, and cannot be forgotten', async () => {
     const subject = new InboxUnderTest(target, root)
     const { inbox } = subject
     for (const id of ['x', 'y']) await subject.process({ id })

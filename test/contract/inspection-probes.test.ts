@@ -25,7 +25,7 @@ async function lease(name: string, owner: string, forSeconds: number): Promise<v
   )
 }
 
-test('a relay that was killed and replaced is not in the figures; a killed relay without a successor is', async () => {
+test('the figures leave out a killed relay that was replaced, and contain a killed relay without a successor', async () => {
   await lease('relay/replaced', 'replaced', -600)
   await lease('relay/alive', 'alive', 600)
   await lease('outbox/00', 'alive', 600)

@@ -54,7 +54,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(new Set(outcomes.map(({ id }) => id)).size).toBe(1)
   })
 
-  test('F6 a send that was rolled back to a savepoint is no send for others', async () => {
+  test('F6 other senders do not see a send that was rolled back to a savepoint', async () => {
     const sender = new SenderUnderTest(target, root, { contentBased: true })
     const open = await root.begin()
     await open.savepoint('here')
@@ -90,7 +90,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await sender.remembered()).toEqual(['["x"]'])
   })
 
-  test('F9 F10 one body under two ids, and then without an id, at the same time: three messages', async () => {
+  test('F9 F10 concurrent sends of one body under two ids, and a later send without an id, store three messages', async () => {
     const sender = new SenderUnderTest(target, root, { contentBased: true })
     const open = await root.begin()
     await sender.sendIn(open, { payload: 'body', deduplicationId: 'x' })
@@ -105,7 +105,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
 
   for (const contentBased of [false, true]) {
     const what = contentBased ? 'ids and bodies' : 'ids'
-    test(`I13 concurrent arrays that share ${what} in other orders store each id once, and do not deadlock for ids`, async () => {
+    test(`I13 concurrent arrays that share ${what} in different orders store each id once, and do not deadlock for ids`, async () => {
       const sender = new SenderUnderTest(target, root, { contentBased })
       const ids = Array.from({ length: 12 }, (_, n) => `x${n}`)
       const arrays = Array.from({ length: 10 }, (_, n) => {

@@ -46,7 +46,7 @@ onEachKind(target, (kind) => {
     })
   }
 
-  test('F1 an id without the option deduplication is refused; a header of that name is then the sender’s own', async () => {
+  test('F1 without the option deduplication an id is refused, and a header of that name is an ordinary header of the sender', async () => {
     const plain = outboxOf(root)
     const transaction = await root.begin()
     for (const deduplicationId of ['x', '']) {

@@ -88,7 +88,7 @@ const case_ = fc.record({
 onEachKindAndIsolation(target, (kind, isolation) => {
   const root = useRoot(target, kind, { isolation, max: 6 })
 
-  test(`F1 to F12 any course of sends, pauses, savepoints and transactions side by side is one in a row that the model allows, seed ${SEED}`, async () => {
+  test(`F1 to F12 concurrent sends, pauses, savepoints and transactions have a serial order that the model allows, seed ${SEED}`, async () => {
     await fc.assert(
       fc.asyncProperty(case_, async ({ options, phases }) => {
         const performance = new Performance(root, options)
@@ -221,7 +221,7 @@ class Performance {
       .toSorted()
   }
 
-  /** F2, F6: the outbox has the messages that were told to be no duplicates, in transactions that committed; no others. */
+  /** F2, F6: the outbox has exactly the messages that were answered as no duplicates in transactions that committed. */
   async #checkStored(happened: readonly Happened[]): Promise<void> {
     for (const { sent, end } of happened) {
       if (end === 'rollback') continue

@@ -61,7 +61,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(claim!.expiresAt.getTime()).toBeGreaterThanOrEqual(begun.getTime() + 60_050)
   })
 
-  test('F5 after the window the id is new, and until then it is not: a window of one second, as the clock runs', async () => {
+  test('F5 an id is a duplicate until its window of one second has passed by the clock, and new afterwards', async () => {
     const sender = new SenderUnderTest(target, root, { windowMs: 1000 })
     const first = await sender.send({ deduplicationId: 'x' })
     const long = await root.begin()
@@ -127,7 +127,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     }
   })
 
-  test('F10 without an id, then the same body with one: one message, or two where only ids are compared', async () => {
+  test('F10 a send without an id and then a send of the same body with an id store one message, or two if only ids are compared', async () => {
     const matching = new SenderUnderTest(target, root, { contentBased: true })
     const first = await matching.send({ payload: 'body' })
     const answer = { id: first.id, duplicate: true }
@@ -145,7 +145,7 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
     expect(await amazons.send(spelled)).toEqual({ id, duplicate: true })
   })
 
-  test('F10 with an id, then the same body without one: two messages', async () => {
+  test('F10 a send with an id and then a send of the same body without an id store two messages', async () => {
     for (const contentMatch of ['content', 'id'] as const) {
       const sender = new SenderUnderTest(target, root, { contentBased: true, contentMatch })
       await sender.send({ payload: 'body', deduplicationId: 'x' })

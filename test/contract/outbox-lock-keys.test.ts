@@ -131,7 +131,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await idsByNumber()).toHaveLength(Number(row?.['n']))
   })
 
-  test('O3 with lockKeys two transactions that lock two keys in opposite order: one is a conflict, nothing is lost', async () => {
+  test('O3 with lockKeys, of two transactions that lock two keys in opposite order one gets a conflict, and nothing is lost', async () => {
     const publisher = lockingOutboxOf(root)
     const conflicts: unknown[] = []
     let arrived = 0
@@ -182,7 +182,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind, { max: 6 })
 
-  test('O3 with lockKeys nobody waits for unkeyed and scheduled messages, without lockKeys nobody waits at all', async () => {
+  test('O3 with lockKeys no transaction waits for unkeyed and scheduled messages, and without lockKeys none waits at all', async () => {
     const [first, second] = [await root.begin(), await root.begin()]
     await lockingOutboxOf(root).publish(first.tx, [named('1', 'hot'), named('2', undefined)])
     const deliverAt = new Date(Date.now() + 3_600_000)

@@ -22,7 +22,7 @@ test('Q14 an attempt id is 1 to 128 characters from ! to ~', async () => {
   expect(await subject.receive({ attemptId: '!'.repeat(64) + '~'.repeat(64) })).toHaveLength(1)
 })
 
-test('Q14 without an id there is nothing to repeat', async () => {
+test('Q14 a receive without an attempt id is never repeated', async () => {
   const subject = new QueueUnderTest(target, root)
   await subject.send({})
   expect(await subject.receive()).toHaveLength(1)
@@ -105,7 +105,7 @@ test('Q16 while a transaction that deletes one of the messages is open, the repe
   await subject.queue.delete(received[1]!)
 })
 
-test('Q16 after their timeout the id is as new', async () => {
+test('Q16 after the visibility timeout of its messages an attempt id counts as new', async () => {
   const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 1000 })
   const ids = await subject.send(...messages)
   const first = await subject.receive({ attemptId: 'x' })
@@ -117,7 +117,7 @@ test('Q16 after their timeout the id is as new', async () => {
   expect(byId(await subject.receive({ attemptId: 'x' }), withoutTime)).toEqual(byId(again, withoutTime))
 })
 
-test('Q16 five minutes after the first receive the id is as new', async () => {
+test('Q16 five minutes after the first receive an attempt id counts as new', async () => {
   const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 3_600_000 })
   const ids = await subject.send({ key: 'a' }, { key: 'b' })
   const first = await subject.receive({ attemptId: 'x', limit: 1 })
@@ -139,7 +139,7 @@ test('Q17 an empty answer is not remembered', async () => {
   expect(idsOf(await subject.receive({ attemptId: 'x' }))).toEqual([id])
 })
 
-test('Q17 another id gets none of the messages while they are out of sight, and ids are of one queue', async () => {
+test('Q17 another attempt id gets none of the messages while they are invisible, and an attempt id belongs to one queue', async () => {
   const [subject, other] = [new QueueUnderTest(target, root), new QueueUnderTest(target, root)]
   await subject.send(...messages)
   const [elsewhere] = await other.send({})

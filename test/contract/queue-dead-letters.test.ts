@@ -11,7 +11,7 @@ for (const key of [undefined, 'a']) {
   const having = key === undefined ? 'without a key' : 'with a key'
   const sent = key === undefined ? {} : { key }
 
-  test(`Q10 the receive after maxReceives ones makes a dead letter with the last error, and the key goes on: ${having}`, async () => {
+  test(`Q10 the receive after maxReceives receives makes a dead letter with the last error, and the key goes on: ${having}`, async () => {
     const subject = new QueueUnderTest(target, root, { maxReceives: 3 })
     const [id, next] = await subject.send({ ...sent, type: 'placed', correlationId: 'c' }, { key: 'a' })
     for (let n = 1; n <= 3; n += 1) {
@@ -51,7 +51,7 @@ for (const key of [undefined, 'a']) {
     await expect(subject.queue.bury(received, { error: 'x' })).rejects.toThrow(ReceiptExpiredError)
   })
 
-  test(`Q12 a dead letter is redriven once, however often asked, before later ones of its key: ${having}`, async () => {
+  test(`Q12 a dead letter is redriven once, however often redrive is called, before later messages of its key: ${having}`, async () => {
     const subject = new QueueUnderTest(target, root)
     const [id, later] = await subject.send(sent, sent)
     for (const each of await subject.receive()) {
@@ -98,7 +98,7 @@ test('Q10 a message whose lease ran out twice is handed out in an answer of its 
   expect(answers.find((answer) => answer.includes(poison!))).toEqual([poison])
 })
 
-test('Q10 a consumer that a message kills again and again makes a dead letter of that one and of no other', async () => {
+test('Q10 a message that kills its consumer again and again becomes a dead letter, and no other message does', async () => {
   const subject = new QueueUnderTest(target, root, { maxReceives: 5 })
   const messages = Array.from({ length: 8 }, (_, n) => (n % 2 === 0 ? {} : { key: `k${n}` }))
   const ids = await subject.sendTogether(messages)
@@ -120,7 +120,7 @@ test('Q10 a consumer that a message kills again and again makes a dead letter of
   expect(handled.toSorted()).toEqual(ids.filter((id) => id !== poison).toSorted())
 })
 
-test('Q12 dead letters of one queue are not those of another, nor of the outbox', async () => {
+test('Q12 dead letters of one queue appear neither in another queue nor in the outbox', async () => {
   const [one, other] = [new QueueUnderTest(target, root), new QueueUnderTest(target, root)]
   for (const subject of [one, other]) {
     await subject.send({ key: 'a', id: `of ${subject.queue.name}` })

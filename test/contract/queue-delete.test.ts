@@ -58,7 +58,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       expect(idsOf(await subject.receive())).toEqual([id])
     })
 
-    test(`Q7 of two that hold one receipt, the second waits, then is refused and runs nothing: ${having}`, async () => {
+    test(`Q7 of two transactions with one receipt, the second waits, is then refused, and runs nothing: ${having}`, async () => {
       const subject = new QueueUnderTest(target, root)
       await subject.send(sent)
       const received = await subject.receiveOne()
@@ -80,7 +80,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       expect(await subject.size()).toBe(0)
     })
 
-    test(`Q7 the second gets its turn when the first rolls back: ${having}`, async () => {
+    test(`Q7 of two transactions with one receipt, the second goes on when the first rolls back: ${having}`, async () => {
       const subject = new QueueUnderTest(target, root)
       await subject.send(sent)
       const received = await subject.receiveOne()
@@ -94,7 +94,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       expect(await subject.size()).toBe(0)
     })
 
-    test(`Q8 while the transaction is open nobody receives the message, also beyond its timeout: ${having}`, async () => {
+    test(`Q8 while the transaction is open no receiver gets the message, even after its timeout: ${having}`, async () => {
       const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 1000 })
       const [id] = await subject.send(sent, sent)
       const received = await subject.receive({ limit: 1000 })
@@ -120,7 +120,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     expect(await subject.size()).toBe(1)
   })
 
-  test('Q7 what is no open transaction is refused, and the message is not deleted', async () => {
+  test('Q7 a value that is not an open transaction is refused, and the message is not deleted', async () => {
     const subject = new QueueUnderTest(target, root)
     await subject.send({})
     const received = await subject.receiveOne()

@@ -68,7 +68,7 @@ test('Q2 a scheduled message whose time has come does not wait for its key, and 
   expect(idsOf(await subject.receive()).toSorted()).toEqual(ids.toSorted())
 })
 
-test('Q3 of the messages of one key one is in flight, whatever the limit and whoever receives', async () => {
+test('Q3 at most one message of a key is in flight, for any limit and any number of receivers', async () => {
   const subject = new QueueUnderTest(target, root)
   const ids = await subject.sendTogether([one, one, other, one, third].map((key) => ({ key })))
   const received = await subject.receive({ limit: 1000 })
@@ -79,7 +79,7 @@ test('Q3 of the messages of one key one is in flight, whatever the limit and who
   expect(idsOf(await subject.receive({ limit: 1000 }))).toEqual([ids[1]])
 })
 
-test('Q3 while a message waits for its retry, no other of its key is received, and other keys are', async () => {
+test('Q3 while a message waits for its retry, no other message of its key is received, and messages of other keys are', async () => {
   const subject = new QueueUnderTest(target, root)
   const [first, , elsewhere] = await subject.send({ key: one }, { key: one }, { key: other })
   const refused = (await subject.receive({ limit: 1000 })).find(({ key }) => key === one)

@@ -80,7 +80,7 @@ for (const key of [undefined, 'a']) {
     await subject.queue.delete({ receipt })
   })
 
-  test(`Q9 a receipt with another word about the order of its message is refused by the store: ${having}`, async () => {
+  test(`Q9 a receipt that is wrong about whether its message has a key is refused by the store: ${having}`, async () => {
     const subject = new QueueUnderTest(target, root)
     const store = root.database[portsKey].queue({ statementTimeoutMs: 10_000 })
     const { name: queue } = subject.queue
@@ -117,7 +117,7 @@ test('Q9 a receipt of another queue is refused and changes nothing, also under h
   }
 })
 
-test('Q9 what is no receipt is refused without a word of its content', async () => {
+test('Q9 a value that is not a receipt is refused, and the error shows nothing of the value', async () => {
   const subject = new QueueUnderTest(target, root)
   await subject.send({})
   const receipt = (fields: unknown): string => Buffer.from(JSON.stringify(fields)).toString('base64url')
@@ -152,7 +152,7 @@ test('Q9 what is no receipt is refused without a word of its content', async () 
   expect(await subject.size()).toBe(1)
 })
 
-test('Q9 of several receipts, those that are not valid do not keep the others from being settled', async () => {
+test('Q9 of several receipts, the invalid receipts do not keep the valid ones from settling their messages', async () => {
   const subject = new QueueUnderTest(target, root)
   const store = root.database[portsKey].queue({ statementTimeoutMs: 10_000 })
   await subject.send({ key: 'a' }, {}, { key: 'b' }, {})

@@ -6,6 +6,7 @@ import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const root = useRoot(target, mainKind(target), { max: 8 })
+const ALL_SHARDS = Array.from({ length: 16 }, (_, shard) => shard)
 const [one, other] = keysOfOneShard(2) as [string, string]
 
 test('Q13 receive waits for no lock: of a work transaction, of a sender, of another receiver', async () => {
@@ -25,7 +26,7 @@ test('Q13 receive waits for no lock: of a work transaction, of a sender, of anot
   expect(held).toBeDefined()
 })
 
-test('Q3 Q8 a message with an expired lease whose work transaction is open keeps an earlier one of its key waiting', async () => {
+test('Q3 Q8 a message with an expired lease whose work transaction is open keeps an earlier message of its key waiting', async () => {
   const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 1000 })
   const late = await root.begin()
   const { id: lower } = await subject.sendIn(late, { key: one })
@@ -42,7 +43,7 @@ test('Q3 Q8 a message with an expired lease whose work transaction is open keeps
   expect(await subject.size()).toBe(0)
 })
 
-test('Q13 receive holds no lock while a message is handled: others write its key, and receive', async () => {
+test('Q13 receive holds no lock while a message is handled: other transactions write its key, and receive', async () => {
   const subject = new QueueUnderTest(target, root)
   await subject.send({ key: one }, { key: other })
   const received = await subject.receive({ limit: 1 })
@@ -101,7 +102,7 @@ test('Q19 any number of receivers share the messages: each goes to one of them',
   expect(await subject.size()).toBe(0)
 })
 
-test('Q19 the loss of a receiver costs its messages the timeout, and the others go on', async () => {
+test('Q19 the messages of a lost receiver come again after their timeout, and the other receivers continue', async () => {
   const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 1000 })
   const [first, second] = await subject.send({ key: one }, { key: one })
   const lost = await subject.receiveOne()
@@ -115,7 +116,7 @@ test('Q19 the loss of a receiver costs its messages the timeout, and the others 
   expect(await subject.size()).toBe(0)
 })
 
-test('Q20 the first of a key waits and its follower loses its lease: both are received, in order', async () => {
+test('Q20 if the first message of a key waits and its follower loses its lease, both are received in order', async () => {
   const subject = new QueueUnderTest(target, root)
   const late = await root.begin()
   const { id: lower } = await subject.sendIn(late, { key: one })
@@ -129,7 +130,7 @@ test('Q20 the first of a key waits and its follower loses its lease: both are re
 })
 
 test.for(['deleted', 'released', 'buried', 'dead by its receives'] as const)(
-  'Q20 the next of a key that waits is received when the one before it was %s',
+  'Q20 the next waiting message of a key is received when the message before it was %s',
   async (how) => {
     const subject = new QueueUnderTest(target, root, { maxReceives: 1 })
     const [first, second, last] = await subject.send({ key: one }, { key: one }, { key: one })
@@ -156,7 +157,7 @@ test('Q20 a redriven dead letter and a waiting message of its key are both recei
   expect(await subject.drain()).toEqual([first, second])
 })
 
-test('Q20 discarding or purging what stands first leaves no key stuck', async () => {
+test('Q20 discarding or purging the first message of a key leaves no key stuck', async () => {
   const subject = new QueueUnderTest(target, root)
   const [, second] = await subject.send({ key: one }, { key: one }, { key: one })
   const held = await subject.receiveOne()
@@ -166,4 +167,58 @@ test('Q20 discarding or purging what stands first leaves no key stuck', async ()
   const [next] = await subject.send({ key: one })
   expect(await subject.drain()).toEqual([next])
   expect(second).toBeDefined()
+})
+
+test('Q13 a receive returns 16 MiB of payloads at most, and a later receive the other messages', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const payload = Buffer.alloc(5 * 1024 * 1024)
+  const ids: string[] = []
+  // A transaction each: a statement must fit into a packet.
+  for (const key of [one, other, undefined, ...keysOfOneShard(1, 7)]) {
+    ids.push(...(await subject.send({ key, payload })))
+  }
+  const received = await subject.receive({ limit: 100 })
+  expect(received).toHaveLength(3)
+  const more = await subject.receive({ limit: 100 })
+  expect(idsOf([...received, ...more]).toSorted()).toEqual(sortedIds(ids))
+  for (const each of [...received, ...more]) await subject.queue.delete(each)
+  expect(await subject.size()).toBe(0)
+})
+
+test('Q13 large messages behind many small ones of a shard count, too, and a message that is larger than the remaining room comes later', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const keys = keysOfOneShard(24)
+  const ids = await subject.send(...keys.slice(0, 20).map((key) => ({ key })))
+  const payload = Buffer.alloc(5 * 1024 * 1024)
+  for (const key of keys.slice(20)) ids.push(...(await subject.send({ key, payload })))
+  const received = await subject.receive({ limit: 100 })
+  expect(idsOf(received)).toEqual(ids.slice(0, 23))
+  const last = await subject.receive({ limit: 100 })
+  expect(idsOf(last)).toEqual(ids.slice(23))
+  for (const each of [...received, ...last]) await subject.queue.delete(each)
+})
+
+test('Q4 a slow receive returns the messages that it has, long before their visibility timeout ends', async () => {
+  const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 4000 })
+  await subject.send(...ALL_SHARDS.flatMap((shard) => keysOfOneShard(1, shard)).map((key) => ({ key })))
+  await subject.receive({ limit: 1 }).then(([first]) => subject.queue.delete(first!))
+  const slowDown =
+    target.engine === 'postgres'
+      ? [
+          `create function txbox.slow() returns trigger language plpgsql as $$
+             begin perform pg_sleep(0.3); return new; end $$`,
+          `create trigger slow before update on txbox.queue for each row
+             when (new.receipt is not null) execute function txbox.slow()`,
+        ]
+      : ['create trigger txbox_slow before update on txbox_queue for each row do sleep(0.3)']
+  for (const statement of slowDown) await target.sql(statement)
+  const began = performance.now()
+  const received = await subject.receive({ limit: 100 })
+  expect(performance.now() - began).toBeLessThan(3000)
+  await target.sql(
+    target.engine === 'postgres' ? 'drop function txbox.slow cascade' : 'drop trigger txbox_slow',
+  )
+  expect(received.length).toBeGreaterThan(0)
+  for (const each of received) await subject.queue.delete(each)
+  expect(await subject.drain()).toHaveLength(15 - received.length)
 })

@@ -107,7 +107,7 @@ test('Q1 payloads are received to the byte, with all fields of the message', asy
   }
 })
 
-test('Q1 what cannot be stored is refused, and nothing of the call is stored', async () => {
+test('Q1 a message that cannot be stored is refused, and no message of the call is stored', async () => {
   const subject = new QueueUnderTest(target, root)
   const transaction = await root.begin()
   const hostile: readonly [unknown, RegExp][] = [

@@ -40,7 +40,7 @@ async function next(source: OpenSource): Promise<Delivery> {
   return delivery
 }
 
-test('Q2 Q3 the source of a queue says what it does by itself, and delivers the messages of a key one by one', async () => {
+test('Q2 Q3 the source of a queue declares what it does by itself, and delivers the messages of a key one by one', async () => {
   const { subject, source } = await opened({ visibilityTimeoutMs: 5000 })
   expect(queueSource(subject.queue).traits).toEqual({
     delays: true,
@@ -61,7 +61,7 @@ test('Q2 Q3 the source of a queue says what it does by itself, and delivers the 
   expect((await next(source)).message.id).toBe(ids[1])
 })
 
-test('Q5 Q11 retry delivers again after its delay, counted or not; accept ends it', async () => {
+test('Q5 Q11 retry delivers a message again after its delay, counted or not; accept ends the message', async () => {
   const { subject, source } = await opened()
   await subject.send({ key: 'a' })
   const first = await next(source)
@@ -152,7 +152,7 @@ test('Q9 a delivery that another receiver has is lost at the next settlement', a
   await subject.queue.delete(other)
 })
 
-test('Q6 extend keeps a delivery beyond its timeout, and one that is gone is lost', async () => {
+test('Q6 extend keeps a delivery beyond its timeout, and a delivery that is gone is reported as lost', async () => {
   const { subject, source } = await opened({ visibilityTimeoutMs: 1000 })
   await subject.send({ key: 'a' })
   const delivery = await next(source)
@@ -166,7 +166,7 @@ test('Q6 extend keeps a delivery beyond its timeout, and one that is gone is los
   expect(await subject.receive()).toHaveLength(1)
 })
 
-test('prefetch bounds the deliveries that are out; settled and lost ones make room', async () => {
+test('prefetch limits the unsettled deliveries; settled and lost deliveries make room', async () => {
   const { subject, source } = await opened({}, 2)
   await subject.sendTogether([{}, {}, {}, {}])
   const [first, second, ...others] = await source.receive(10, { signal: NEVER })
@@ -181,7 +181,7 @@ test('prefetch bounds the deliveries that are out; settled and lost ones make ro
   expect(await source.receive(10, { signal: NEVER })).toHaveLength(1)
 })
 
-test('Q11 close gives back what is not settled, uncounted, and ends a receive that waits', async () => {
+test('Q11 close gives back the unsettled deliveries, uncounted, and ends a receive that waits', async () => {
   const { subject, source } = await opened()
   const waiting = source.receive(10, { signal: NEVER })
   const [id] = await subject.send({ key: 'a' })
@@ -205,7 +205,7 @@ test('a message that cannot be decoded is delivered with the reason and its byte
   expect(Buffer.from(delivery.message.payload as Uint8Array).equals(payload)).toBe(true)
 })
 
-test('what is no queue, and options out of their bounds, are refused', () => {
+test('a value that is not a queue, and options out of their bounds, are refused', () => {
   const queue = createQueue({ database: root.database, name: 'q' })
   const sending = createQueue({ database: target.detached(), name: 'q' })
   for (const wrong of [undefined, {}, 'q', sending]) {
@@ -217,7 +217,7 @@ test('what is no queue, and options out of their bounds, are refused', () => {
   expect(() => queueSource(queue, { poll: 1 } as never)).toThrow(/there is no option 'poll'/)
 })
 
-test('many deliveries with random verdicts end where they should', async () => {
+test('each of many deliveries ends as its random verdict says', async () => {
   const { subject, source } = await opened({ maxReceives: 1000 })
   const ids = await subject.sendTogether(
     Array.from({ length: MANY }, (_, n) => (n % 2 ? {} : { key: `k${n % 60}` })),

@@ -11,7 +11,7 @@ const MESSAGES = Number(process.env['TXBOX_TEST_MESSAGES'] ?? (inject('tier') ==
 
 const root = useRoot(target, mainKind(target), { max: 16 })
 
-test(`Q2 Q3 Q5 Q7 Q8 Q19 Q20 a storm of senders and receivers: nothing is lost, doubled, out of order, two at once, or stuck, seed ${SEED}`, async () => {
+test(`Q2 Q3 Q5 Q7 Q8 Q19 Q20 many senders and receivers: no message is lost, doubled, out of order or stuck, and no key has two in flight, seed ${SEED}`, async () => {
   const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: VISIBILITY_MS })
   const storm = new QueueStorm(target, subject, SEED)
   await storm.run(root, { messages: MESSAGES, receivers: RECEIVERS })

@@ -12,11 +12,12 @@ for (const key of [undefined, 'a']) {
 
   test(`Q4 Q5 a received message is invisible until its timeout is over, by the database's clock, then it comes again: ${kind}`, async () => {
     const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 1000 })
-    const ids = await subject.send(sent, sent)
+    // Of two messages in two shards, a slow receive may return one.
+    const ids = await subject.send(sent, ...(key === undefined ? [] : [sent]))
     const before = await target.now()
     const first = await subject.receive()
     const after = await target.now()
-    expect(idsOf(first).toSorted()).toEqual((key === undefined ? ids : ids.slice(0, 1)).toSorted())
+    expect(idsOf(first)).toEqual(ids.slice(0, 1))
     for (const { visibleAt, receives } of first) {
       expect(visibleAt.getTime()).toBeGreaterThanOrEqual(before.getTime() + 999)
       expect(visibleAt.getTime()).toBeLessThanOrEqual(after.getTime() + 1001)
@@ -56,7 +57,7 @@ for (const key of [undefined, 'a']) {
     expect(await subject.size()).toBe(1)
   })
 
-  test(`Q11 release gives a message back at once or later, and counted: false takes the receive back: ${kind}`, async () => {
+  test(`Q11 release gives a message back at once or later, and with counted: false the receive does not count: ${kind}`, async () => {
     const subject = new QueueUnderTest(target, root, { maxReceives: 2 })
     const [id] = await subject.send(sent)
     for (let n = 0; n < 5; n += 1) {
@@ -75,7 +76,7 @@ for (const key of [undefined, 'a']) {
   })
 }
 
-test('Q6 Q10 changeVisibility of 0 is no timeout that ran out: the message is not suspected of killing its consumers', async () => {
+test('Q6 Q10 changeVisibility of 0 does not count as an expired timeout: the message is not suspected of killing its consumers', async () => {
   const subject = new QueueUnderTest(target, root)
   const ids = await subject.send({ key: 'a' })
   for (let n = 0; n < 3; n += 1) await subject.queue.changeVisibility(await subject.receiveOne(), 0)
@@ -116,7 +117,7 @@ test('Q4 the signal ends the wait of receive', async () => {
   expect(await subject.receive()).toHaveLength(1)
 })
 
-test('Q2 a message that was scheduled for the first instant of 1970 is no handled message', async () => {
+test('Q2 a message that was scheduled for the first instant of 1970 is not mistaken for a handled message', async () => {
   const subject = new QueueUnderTest(target, root)
   const ids = await subject.send({ deliverAt: new Date(0), key: 'a' }, { deliverAt: new Date(1) })
   expect(sortedIds(await subject.drain())).toEqual(sortedIds(ids))
@@ -132,7 +133,7 @@ test('Q4 a database that cannot be reached is an error of receive, not an empty 
   await closed.close()
 })
 
-test('Q5 the same message comes again before any later one of its key, and behind other keys nothing waits', async () => {
+test('Q5 a message comes again before any later message of its key, and messages of other keys do not wait for it', async () => {
   const subject = new QueueUnderTest(target, root)
   const [first, second, elsewhere] = await subject.send({ key: 'a' }, { key: 'a' }, { key: 'b' })
   expect(idsOf(await subject.receive()).toSorted()).toEqual(sortedIds([first, elsewhere]))

@@ -38,7 +38,7 @@ async function remoteRelay(
   return { network, direct, broker, subject }
 }
 
-/** Publishes until it is told to stop. @returns the published messages, by key */
+/** Publishes until it must stop. @returns the published messages, by key */
 async function produce(root: Root, signal: AbortSignal): Promise<Map<string, string[]>> {
   const published = new Map<string, string[]>(KEYS.map((key) => [key, []]))
   while (!signal.aborted) {

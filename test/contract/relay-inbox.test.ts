@@ -74,7 +74,7 @@ class LocalHandling {
 const RETRY = { attempts: 3, delayMs: () => 5 }
 const deadLetters = () => createDeadLetters({ database: root.database })
 
-test('O4 O5 I2 a handler that throws leaves no effect: it is tried again, counted, and then a dead letter, and its key goes on', async () => {
+test('O4 O5 I2 a handler that throws leaves no effect: its message is tried again, is counted, becomes a dead letter, and its key goes on', async () => {
   const ids = await publishAll(root, [...messagesOf('a', 3), ...messagesOf('b', 2)])
   const local = new LocalHandling((message) => {
     if (message.id === ids[0]) throw new Error('the account is closed')
@@ -117,7 +117,7 @@ describe('between the commit of the handler and the settlement', () => {
     'before it settles a retried message': { step: 'settleParked', nth: 1, phase: 'before' },
   }
   for (const [when, death] of Object.entries(DEATHS)) {
-    test(`O2 I3 a relay that is killed ${when}: what is delivered again is a duplicate, and has no second effect`, async () => {
+    test(`O2 I3 when a relay is killed ${when}, each repeated delivery is a duplicate without a second effect`, async () => {
       const ids = await publishAll(root, messagesOf('a', 4))
       const refuseOnce = new Set(death.step === 'settleParked' ? ids.slice(0, 1) : [])
       const local = new LocalHandling(({ id }) => {
@@ -138,7 +138,7 @@ describe('between the commit of the handler and the settlement', () => {
     })
   }
 
-  test('O10 I3 a relay that is stopped there: the next one delivers again, and the inbox refuses the duplicate', async () => {
+  test('O10 I3 when a relay is stopped there, the next relay delivers again, and the inbox refuses the duplicate', async () => {
     await publishAll(root, messagesOf('a', 3))
     const local = new LocalHandling()
     const gate = new Gate()

@@ -205,10 +205,10 @@ describe('on one kind of handle', () => {
     await untilShares(16)
     // The database shows the change first.
     await relays[1]!.hears('lease-acquired', 16)
-    const told = relays.flatMap((relay) => relay.heard('lease-acquired'))
+    const acquisitions = relays.flatMap((relay) => relay.heard('lease-acquired'))
     for (const { shard, owner, term } of await outbox.leases()) {
       expect(owner).toBe('b')
-      const turns = told.filter((event) => event.shard === shard).map((event) => event.term)
+      const turns = acquisitions.filter((event) => event.shard === shard).map((event) => event.term)
       // Each ownership has its own term, in increasing order, and the last one is current.
       expect(turns).toEqual(turns.map((_, n) => first.get(shard)! + BigInt(n)))
       expect(turns.at(-1)).toBe(term)

@@ -68,7 +68,7 @@ onMainRoot(target, (kind) => {
     { batchSize: 500, first: [266, 375, 500] },
     { batchSize: 499, first: [499, 499, 499] },
   ])(
-    'shards that begin together begin with batches of different sizes, if those are long, so that they do not end together ($batchSize)',
+    'shards that begin together begin with batches of different sizes if batches are large, so that they do not end together ($batchSize)',
     async ({ batchSize, first }) => {
       const keys = [0, 7, 15].map((shard) => keysOfOneShard(1, shard)[0]!)
       for (const key of keys) await publishTogether(root, messagesOf(key, 780))

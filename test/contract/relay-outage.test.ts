@@ -76,15 +76,15 @@ describe('a publisher that throws', () => {
     const subject = await RelayUnderTest.started(root, publisher)
     await subject.hears('unavailable', 4)
     down = false
-    const told = subject.heard('unavailable')
+    const outages = subject.heard('unavailable')
     await broker.received(ids.length)
     await subject.relay.drain()
 
-    const pauses = told.map(({ retryInMs }) => retryInMs)
+    const pauses = outages.map(({ retryInMs }) => retryInMs)
     for (const [n, pause] of pauses.slice(1).entries()) expect(pause).toBeGreaterThanOrEqual(pauses[n]!)
     expect(pauses[0]).toBeGreaterThan(0)
     expect(pauses[3]!).toBeGreaterThanOrEqual(2 * pauses[0]!)
-    for (const { error } of told) expect(errors).toContain(error)
+    for (const { error } of outages) expect(errors).toContain(error)
     // As a whole: every shard pauses. Calls that were in flight when the first one failed are no more than a few.
     expect(broker.calls.length - errors.length).toBeLessThan(40)
     expect(errors.length).toBeLessThan(4 * 16)
@@ -189,8 +189,8 @@ for (const [name, answer] of Object.entries(nonsense)) {
     })
     await outbox.settled()
     // The invalid answer is reported.
-    const told = subject.heard(name.startsWith('a rejection') ? 'parked' : 'unavailable')
-    expect(told.length).toBeGreaterThan(0)
+    const emitted = subject.heard(name.startsWith('a rejection') ? 'parked' : 'unavailable')
+    expect(emitted.length).toBeGreaterThan(0)
     expect(broker.ids(one)).toEqual(ids.slice(0, 3))
     expect(broker.ids(two)).toEqual(ids.slice(3))
   })

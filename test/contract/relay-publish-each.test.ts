@@ -113,7 +113,7 @@ describe('without a relay', () => {
     expect(events).toEqual(['begin 0', 'end 0', 'begin 1', 'end 1', 'begin 2', 'end 2'])
   })
 
-  test('the signal is passed on, and after it nothing new begins', async () => {
+  test('the signal is passed on, and no call begins after its abort', async () => {
     const controller = new AbortController()
     const seen: string[] = []
     const publisher = publishEach(

@@ -31,7 +31,7 @@ onMainRoot(target, (kind) => {
     await outbox.settled()
   })
 
-  test('O1 a message scheduled in a rolled back transaction is never published; one scheduled in the past is published at once', async () => {
+  test('O1 a message scheduled in a rolled back transaction is never published; a message scheduled in the past is published at once', async () => {
     const broker = new Broker()
     const subject = await RelayUnderTest.started(root, broker.publisher())
     const rolledBack = await root.begin()

@@ -24,7 +24,7 @@ describe('without tables', () => {
   })
 })
 
-describe('while the tables come', () => {
+describe('while the tables are created', () => {
   const target = useTarget({ migrated: false })
   const outbox = useOutboxTarget(target, { migrated: false })
   const kind = mainKind(target)

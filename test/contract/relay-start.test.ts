@@ -57,9 +57,9 @@ onEachRoot(target, (kind) => {
     for (const { durationMs } of published) expect(durationMs).toBeGreaterThan(0)
     const shards = Array.from({ length: 16 }, (_, shard) => shard)
     for (const name of ['lease-acquired', 'lease-lost'] as const) {
-      const told = [...subject.heard(name)].sort((a, b) => a.shard - b.shard)
-      expect(told.map(({ shard }) => shard)).toEqual(shards)
-      for (const { term } of told) expect(term).toBeTypeOf('bigint')
+      const changes = [...subject.heard(name)].sort((a, b) => a.shard - b.shard)
+      expect(changes.map(({ shard }) => shard)).toEqual(shards)
+      for (const { term } of changes) expect(term).toBeTypeOf('bigint')
     }
   })
 })

@@ -15,7 +15,7 @@ onEachRoot(target, (kind) => {
     return relay
   }
 
-  test('O3 messages are read in the order of their numbers, each with its stamp, and accepted ones go', async () => {
+  test('O3 messages are read in the order of their numbers, each with its stamp, and accepted messages are deleted', async () => {
     const relay = await start()
     const ids = await relay.publish('k', 'l', undefined, 'k')
     const read = await relay.read()

@@ -136,7 +136,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
 
   test('V2 the versions in a conflict or a gap describe the current row too', async () => {
     const id = await tables.order({ version: 3 })
-    const told = (work: (tx: Transaction<VersionedTables>) => Promise<unknown>): Promise<unknown> =>
+    const failureIn = (work: (tx: Transaction<VersionedTables>) => Promise<unknown>): Promise<unknown> =>
       failureOf(
         inTransaction(db(), isolation, async (tx) => {
           const query = tx.selectFrom('orders').select('version').where('id', '=', id)
@@ -145,10 +145,12 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
           return work(tx)
         }),
       )
-    const conflict = await told((tx) =>
+    const conflict = await failureIn((tx) =>
       updateVersioned(tx, 'orders', { where: { id }, expected: 9, set: {} }),
     )
-    const gap = await told((tx) => applyVersion(tx, 'orders', { where: { id }, from: 9, to: 10, set: {} }))
+    const gap = await failureIn((tx) =>
+      applyVersion(tx, 'orders', { where: { id }, from: 9, to: 10, set: {} }),
+    )
     if (target.refusesNewer(isolation)) {
       for (const error of [conflict, gap]) expect(error).toBeInstanceOf(TransactionConflictError)
     } else {

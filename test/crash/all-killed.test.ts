@@ -58,7 +58,7 @@ test(`O1 O2 O3 I2 when producers, relays and the consumer are killed at random, 
     () => new Program('consumer', consumer),
   ]
   const running = restart.map((start) => start())
-  await Promise.all(running.map((program) => program.tells('started')))
+  await Promise.all(running.map((program) => program.reports('started')))
 
   for (let kills = 0; kills < KILLS; kills += 1) {
     // The test waits for progress and not for a time, so that every kill hits working programs.
@@ -66,7 +66,7 @@ test(`O1 O2 O3 I2 when producers, relays and the consumer are killed at random, 
     const victim = Math.floor(random() * running.length)
     await running[victim]!.kill()
     running[victim] = restart[victim]!()
-    if (random() < 0.7) await running[victim].tells('started')
+    if (random() < 0.7) await running[victim].reports('started')
   }
 
   await Promise.all(running.slice(2, 4).map((producer) => producer.kill()))

@@ -66,7 +66,7 @@ describe('a relay that is paused beyond its lease', () => {
     const log = new DeliveryLog()
     const ids = await publishAll(root, messagesOf('a', 6))
     const sleeper = await Program.started('relay', relayConfig(log, { gated: true }))
-    await sleeper.tells('publishing')
+    await sleeper.reports('publishing')
     sleeper.pause()
     await sleeper.paused()
     const broker = new Broker()
@@ -77,7 +77,7 @@ describe('a relay that is paused beyond its lease', () => {
 
     sleeper.say('go')
     sleeper.resume()
-    await sleeper.tells('lost')
+    await sleeper.reports('lost')
     await log.delivered(2)
     // All messages are still there, although the sleeper has published two, which were accepted.
     expect(await waiting()).toEqual(ids)
@@ -117,7 +117,7 @@ describe('a relay that is paused beyond its lease', () => {
       const calls = callsOf(log)
 
       sleeper.resume()
-      await sleeper.tells('lost')
+      await sleeper.reports('lost')
       // The relay continues, and has acquired shards without messages.
       await until(
         async () => (await outbox.leases()).some(({ owner }) => owner === 'sleeper'),
@@ -142,7 +142,7 @@ describe('a relay that is paused beyond its lease', () => {
     })
   }
 
-  test('O7 again and again while it works: nothing is lost, and each shard gets at most the call that had begun', async () => {
+  test('O7 again and again while it works: no message is lost, and each shard gets at most the call that had begun', async () => {
     const log = new DeliveryLog()
     const sleeper = await Program.started('relay', relayConfig(log, { batchSize: 5 }))
     const other = await Program.started('relay', relayConfig(log, { owner: 'other', batchSize: 5 }))
@@ -190,7 +190,7 @@ test('O7 a relay whose event loop is blocked for longer than its lease: replaced
   expect(log.deliveries()).toEqual([])
   expect(broker.ids()).toEqual(ids.slice(0, 2))
   // Its event loop continues, and the relay detects the loss.
-  await sleeper.tells('lost')
+  await sleeper.reports('lost')
   await log.delivered(2)
   expect(await waiting()).toEqual(ids)
   expect(callsOf(log)).toBe(1)

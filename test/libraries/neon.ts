@@ -1,14 +1,10 @@
 import { settingsOf } from '../support/postgres-pool.ts'
 import type { Row } from '../support/target.ts'
-import type { LibraryModule, LibraryRoot } from './library-under-test.ts'
+import type { LibraryModule, LibraryOptions, LibraryRoot, LibraryUnderTest } from './library-under-test.ts'
 import { inSavepoint } from './savepoint.ts'
 import { SocketOverTcp } from './socket-over-tcp.ts'
 
-interface Neon {
-  readonly Pool: new (config: object) => Pool
-  readonly neonConfig: object
-}
-interface Pool {
+export interface NeonPool {
   on(event: 'error' | 'connect', listener: (client: Client) => void): void
   connect(): Promise<Client>
   end(): Promise<void>
@@ -19,9 +15,31 @@ interface Client {
   release(broken: boolean): void
 }
 
-/** The pool of Neon's driver, which speaks through a WebSocket. */
+/** The pool of Neon's driver. */
 export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) => {
-  const { Pool, neonConfig } = (await load('@neondatabase/serverless')) as Neon
+  const { Pool, neonConfig } = (await load('@neondatabase/serverless')) as {
+    readonly Pool: new (config: object) => NeonPool
+    readonly neonConfig: object
+  }
+  const name = "Neon's pool"
+  return overWebSocket({
+    name,
+    neonConfig,
+    open: (options) => new Pool({ connectionString: options.url, max: options.max, ...settingsOf(options) }),
+    stray: { [name]: ({ db }) => db },
+  })
+}
+
+/** A pool that speaks through a WebSocket, in whose place the tests connect to the server itself. */
+export function overWebSocket({
+  name,
+  neonConfig,
+  open,
+  stray,
+}: Pick<LibraryUnderTest, 'name' | 'stray'> & {
+  readonly neonConfig: object
+  readonly open: (options: LibraryOptions) => NeonPool
+}): LibraryUnderTest {
   Object.assign(neonConfig, {
     webSocketConstructor: SocketOverTcp,
     wsProxy: (host: string, port: number) => `${host}:${port}`,
@@ -30,14 +48,14 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     pipelineTLS: false,
   })
   return {
-    name: "Neon's pool",
+    name,
     driver: 'pg',
     rootFor: 'all',
     joinsBegin: true,
     // Its clients are of a pg from before 8.21.
     extraRoundTrips: { perCall: 2, afterHandler: 1 },
     open(options) {
-      const pool = new Pool({ connectionString: options.url, max: options.max, ...settingsOf(options) })
+      const pool = open(options)
       pool.on('error', () => undefined)
       pool.on('connect', (client) => client.on('error', () => undefined))
       return {
@@ -72,6 +90,6 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
         (sql) => (tx as Client).query(sql, []),
         () => work(tx),
       ),
-    stray: { "Neon's pool": ({ db }) => db },
+    ...(stray !== undefined && { stray }),
   }
 }

@@ -17,14 +17,14 @@ model Effect {
  * Imports the code that Prisma generates for a schema. It is generated at the first use, without a download: the schema
  * engine, which would be downloaded, takes no part in it.
  */
-export async function importClient(): Promise<unknown> {
-  const folder = join(LIBRARIES, '.generated', 'prisma-postgresql')
-  if (!existsSync(folder)) await generate(folder)
+export async function importClient(provider: 'postgresql' | 'mysql'): Promise<unknown> {
+  const folder = join(LIBRARIES, '.generated', `prisma-${provider}`)
+  if (!existsSync(folder)) await generate(provider, folder)
   return import(/* @vite-ignore */ pathToFileURL(join(folder, 'client', 'client.ts')).href)
 }
 
 /** Several workers may generate at once: the folder of the first that is complete is the one that stays. */
-async function generate(folder: string): Promise<void> {
+async function generate(provider: string, folder: string): Promise<void> {
   await mkdir(join(LIBRARIES, '.generated'), { recursive: true })
   const own = await mkdtemp(join(LIBRARIES, '.generated', 'incomplete-'))
   await writeFile(
@@ -34,14 +34,14 @@ async function generate(folder: string): Promise<void> {
   output   = "./client"
 }
 datasource db {
-  provider = "postgresql"
+  provider = "${provider}"
 }${MODEL}
 `,
   )
   const config = join(own, 'prisma.config.ts')
   await writeFile(
     config,
-    `export default { schema: './schema.prisma', datasource: { url: 'postgresql://localhost/test' } }\n`,
+    `export default { schema: './schema.prisma', datasource: { url: '${provider}://localhost/test' } }\n`,
   )
   const prisma = join(LIBRARIES, 'node_modules', 'prisma', 'build', 'index.js')
   await promisify(execFile)(process.execPath, [prisma, 'generate', '--config', config], {

@@ -25,16 +25,19 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
 
   async function wrapped<T>(t: Transaction, work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
     let open = true
-    const tx = sqlTransaction({
-      name: 'Slonik',
-      query: (text, values) => run(t, text, values),
-      isOpen: () => open,
-    })
+    const sent: Promise<unknown>[] = []
+    const query = (text: string, values: readonly unknown[]): ReturnType<Transaction['query']> => {
+      const answer = run(t, text, values)
+      sent.push(answer)
+      return answer
+    }
+    const tx = sqlTransaction({ name: 'Slonik', query, isOpen: () => open })
     inside.set(tx, t)
     try {
       return await work(tx)
     } finally {
       open = false
+      await Promise.allSettled(sent)
     }
   }
 
@@ -42,6 +45,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     name: 'Slonik by sqlTransaction',
     driver: 'hidden',
     rootFor: 'all',
+    hidesConnection: true,
     losesConnectionAtCommit: true,
     open({ url, max, isolation }) {
       const own = poolOf(url, { max: 2 })

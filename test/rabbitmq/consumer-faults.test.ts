@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { PermanentError, RetryLaterError, createConsumer } from '@txbox/consumer'
+import { PermanentError, RetryLaterError, createConsumer, type Delivery } from '@txbox/consumer'
 import { createInbox } from '@txbox/inbox'
 import { rabbitmqPublisher, rabbitmqSource } from '@txbox/rabbitmq'
 import { listen, type ConsumerUnderTest } from '../support/consumer-under-test.ts'
@@ -44,7 +44,7 @@ async function effectCounts(name: string): Promise<Record<string, number>> {
 }
 
 for (const type of ['quorum', 'classic'] as const) {
-  test(`C1 C6 C24 the connection to a ${type} queue breaks again and again: one effect each, and no stale settlement is sent`, async () => {
+  test(`C1 C6 C24 the connection to a ${type} queue breaks again and again: each message has one effect, and no stale settlement is sent`, async () => {
     const between = await UnreliableNetwork.to(broker.address)
     onTestFinished(() => between.close())
     const queue = await broker.queue({ type })
@@ -95,7 +95,54 @@ for (const type of ['quorum', 'classic'] as const) {
   })
 }
 
-test('C24 a broker that is down: unavailable, and the consumer goes on when it is back', async () => {
+test('C1 the answer of the broker is waited for unless a redelivery would be recognized', async () => {
+  const between = await UnreliableNetwork.to(broker.address)
+  onTestFinished(() => between.close())
+  const queue = await broker.queue({ type: 'quorum' })
+  const source = rabbitmqSource({ url: broker.urlAt(between.address), queue, keepsRejected: true })
+  const opened = await source.open({ prefetch: 2, failed: () => undefined })
+  onTestFinished(() => opened.close())
+  await send(queue, 2)
+  const deliveries: Delivery[] = []
+  while (deliveries.length < 2) {
+    deliveries.push(...(await opened.receive(2, { signal: new AbortController().signal })))
+  }
+  const [recorded, other] = deliveries
+  between.freeze()
+  let isAnswered = false
+  await recorded!.accept({ recorded: true })
+  const accepting = other!.accept().then(() => (isAnswered = true))
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(isAnswered).toBe(false)
+  between.thaw()
+  await accepting
+  await opened.close()
+  expect((await broker.channel.checkQueue(queue)).messageCount).toBe(0)
+})
+
+test('C1 an acceptance that meets a broken connection is no error: the message comes again', async () => {
+  const between = await UnreliableNetwork.to(broker.address)
+  onTestFinished(() => between.close())
+  const queue = await broker.queue({ type: 'quorum' })
+  const source = rabbitmqSource({ url: broker.urlAt(between.address), queue, keepsRejected: true })
+  const failures: unknown[] = []
+  const opened = await source.open({ prefetch: 1, failed: (error) => failures.push(error) })
+  await send(queue, 1)
+  const [delivery] = await opened.receive(1, { signal: new AbortController().signal })
+  await delivery!.accept({ recorded: true })
+  between.cut()
+  await until(
+    async () => failures.length === 1,
+    () => 'the connection is lost',
+  )
+  await opened.close()
+  const again = await source.open({ prefetch: 1, failed: () => undefined })
+  onTestFinished(() => again.close())
+  const [redelivered] = await again.receive(1, { signal: new AbortController().signal })
+  expect(redelivered).toMatchObject({ message: { id: 'm0' }, deliveries: 2 })
+})
+
+test('C24 while the broker is down the consumer is unavailable, and it continues when the broker is back', async () => {
   const between = await UnreliableNetwork.to(broker.address)
   onTestFinished(() => between.close())
   const queue = await broker.queue({ type: 'quorum' })
@@ -120,7 +167,7 @@ test('C24 a broker that is down: unavailable, and the consumer goes on when it i
   )
 })
 
-test('C18 the broker keeps what the consumer has no room for', async () => {
+test('C18 the broker keeps the messages for which the consumer has no room', async () => {
   const queue = await broker.queue({ type: 'quorum' })
   await send(queue, 50)
   const consumer = createConsumer({
@@ -141,7 +188,7 @@ test('C18 the broker keeps what the consumer has no room for', async () => {
   expect((await broker.channel.checkQueue(queue)).messageCount).toBe(44)
 })
 
-test('C1 C10 C11 C12 C22 1,000 messages with random verdicts: each handled once or a dead letter, keys in order', async () => {
+test('C1 C10 C11 C12 C22 1,000 messages with random verdicts: each is handled once or becomes a dead letter, and keys stay in order', async () => {
   const queue = await broker.queue({ type: 'quorum' })
   const graveyard = await broker.queue()
   const name = `consumer-${randomUUID()}`

@@ -10,7 +10,7 @@ describe.for(CLIENTS)('%s', (library) => {
   const store = async (prefix?: string): Promise<RedisDedup> =>
     redisDedup({ client: await redis.client(library), prefix })
 
-  test('R2 of concurrent begins one wins, on one connection and on several', async () => {
+  test('R2 of concurrent calls of begin exactly one wins, on one connection and on several connections', async () => {
     const stores = await Promise.all(Array.from({ length: 5 }, () => store()))
     for (let round = 0; round < 20; round++) {
       const one = claim()
@@ -22,7 +22,7 @@ describe.for(CLIENTS)('%s', (library) => {
     }
   })
 
-  test('R3 in flight is not done, and a first handler that fails leaves nothing', async () => {
+  test('R3 a claim in flight does not count as done, and a first handler that fails leaves no claim', async () => {
     const dedup = await store()
     const one = claim()
     const token = tokenOf(await dedup.begin(one))
@@ -39,7 +39,7 @@ describe.for(CLIENTS)('%s', (library) => {
     expect(await dedup.begin(one)).toMatchObject({ status: 'won' })
   })
 
-  test('R3 what is complete is done, with its time and result', async () => {
+  test('R3 a claim that was completed is done, with its time and result', async () => {
     const dedup = await store()
     for (const result of [undefined, 'a:b:\n\0"ä"', '{"n":1}']) {
       const one = claim()
@@ -52,7 +52,7 @@ describe.for(CLIENTS)('%s', (library) => {
     }
   })
 
-  test('R4 R5 an owner whose lease has run out changes nothing of the next one', async () => {
+  test('R4 R5 an owner whose lease has expired does not change the claim of the next owner', async () => {
     const dedup = await store()
     const one = { ...claim(), leaseMs: 1000 }
     const old = tokenOf(await dedup.begin(one))
@@ -87,7 +87,7 @@ describe.for(CLIENTS)('%s', (library) => {
     expect(await dedup.begin(one)).toMatchObject({ status: 'won' })
   })
 
-  test('R5 the bounds of the times are possible in Redis', async () => {
+  test('R5 Redis accepts the shortest and the longest times that the options allow', async () => {
     const dedup = await store()
     const one = { ...claim(), leaseMs: 3_600_000 }
     const token = tokenOf(await dedup.begin(one))
@@ -96,7 +96,7 @@ describe.for(CLIENTS)('%s', (library) => {
     expect(await redis.ask('PTTL', token.slice(36))).toBeGreaterThan(3_155_000_000_000)
   })
 
-  test('R6 keys of any bytes are apart from each other, and long ones are short in Redis', async () => {
+  test('R6 keys of any bytes are distinct, and a long key has a short name in Redis', async () => {
     const dedup = await store()
     const keys = [
       ...[
@@ -157,7 +157,7 @@ describe.for(CLIENTS)('%s', (library) => {
     for (const each of claims) expect(await one.begin(each)).toMatchObject({ status: 'in-flight' })
   })
 
-  test('R9 time is that of Redis, and every key expires', async () => {
+  test('R9 the clock of Redis decides, and every key expires', async () => {
     const dedup = await store()
     vi.useFakeTimers({ toFake: ['Date'], now: new Date('2001-01-01') })
     onTestFinished(() => void vi.useRealTimers())

@@ -35,7 +35,7 @@ const settled = (source: MemorySource, count: number): Promise<void> =>
   )
 
 describe.for(CLIENTS)('%s', (library) => {
-  test('R2 R3 two consumers at once, each message for both, some fail at first: each is handled once', async () => {
+  test('R2 R3 two consumers receive every message at the same time, and some handlers fail at first: each message is handled once', async () => {
     const name = newName()
     const failing = new Set(IDS.filter((_, n) => n % 7 === 0))
     const done: string[] = []
@@ -61,7 +61,7 @@ describe.for(CLIENTS)('%s', (library) => {
     expect(failing.size).toBe(0)
   })
 
-  test('R7 Redis is gone for a time: unavailable, uncounted, and everything is handled once afterwards', async () => {
+  test('R7 while Redis is gone, the consumer is unavailable and counts no attempt; afterwards each message is handled once', async () => {
     const between = await proxy()
     const source = new MemorySource()
     const dedup = redisDedup({ client: await redis.client(library, between.address) })
@@ -129,7 +129,7 @@ describe.for(CLIENTS)('%s', (library) => {
     for (const error of errors) expect(error).toBeInstanceOf(DedupStoreUnavailableError)
   })
 
-  test('R1 FLUSHALL in the middle: handled messages that come again are handled again, and no others', async () => {
+  test('R1 after FLUSHALL, handled messages that come again are handled again, and no other messages are', async () => {
     const source = new MemorySource()
     const dedup = redisDedup({ client: await redis.client(library) })
     const flushed = Promise.withResolvers<void>()
@@ -157,7 +157,7 @@ describe.for(CLIENTS)('%s', (library) => {
     expect(counts(after)).toEqual(after.map(() => 1))
   })
 
-  test('R5 a mark is kept as long as the store says, unless the consumer says otherwise', async () => {
+  test('R5 a mark is kept for the retention of the store, unless the consumer sets another retention', async () => {
     const dedup = redisDedup({ client: await redis.client(library), retentionMs: 7_200_000 })
     for (const [dedupRetentionMs, expected] of [
       [undefined, 7_200_000],
@@ -174,7 +174,7 @@ describe.for(CLIENTS)('%s', (library) => {
     }
   })
 
-  test('R1 a consumer warns at its start of a maxmemory-policy that evicts, and only of that', async () => {
+  test('R1 a consumer warns at its start of a maxmemory-policy that evicts, and of no other policy', async () => {
     const dedup = redisDedup({ client: await redis.client(library) })
     onTestFinished(async () => void (await redis.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')))
     for (const policy of ['noeviction', 'allkeys-lru']) {

@@ -18,7 +18,7 @@ async function proxy(): Promise<Proxy> {
 }
 
 describe.for(CLIENTS)('%s', (library) => {
-  test('R2 a server that has forgotten the scripts gets their text', async () => {
+  test('R2 a server that has forgotten the scripts is sent the text of the scripts', async () => {
     const dedup = redisDedup({ client: await redis.client(library) })
     const one = claim()
     await redis.ask('SCRIPT', 'FLUSH')
@@ -31,7 +31,7 @@ describe.for(CLIENTS)('%s', (library) => {
   })
 
   test.for(['cutBefore', 'cutAfter'] as const)(
-    'R2 a begin is cut off (%s): it wins, or the lease ends',
+    'R2 a call of begin is cut off (%s): the call wins, or its lease ends',
     async (cut) => {
       const between = await proxy()
       const dedup = redisDedup({ client: await redis.client(library, between.address) })
@@ -51,7 +51,7 @@ describe.for(CLIENTS)('%s', (library) => {
   )
 
   test.for(['cutBefore', 'cutAfter'] as const)(
-    'R4 a complete is cut off (%s): repeated, it is completed',
+    'R4 a call of complete is cut off (%s): the repeated call completes the claim',
     async (cut) => {
       const between = await proxy()
       const dedup = redisDedup({ client: await redis.client(library, between.address) })
@@ -82,7 +82,7 @@ describe.for(CLIENTS)('%s', (library) => {
     await expect.poll(async () => dedup.begin(claim()), { timeout: 10_000 }).toMatchObject({ status: 'won' })
   })
 
-  test('R7 a begin that is answered too late gives its claim up', async () => {
+  test('R7 a call of begin that is answered too late gives up its claim', async () => {
     const between = await proxy()
     const dedup = redisDedup({ client: await redis.client(library, between.address) })
     await dedup.begin(claim())
@@ -100,7 +100,7 @@ describe.for(CLIENTS)('%s', (library) => {
     expect(await direct.begin(one)).toMatchObject({ status: 'in-flight' })
   })
 
-  test('R7 what Redis refuses is unavailable, with the reason and without the arguments', async () => {
+  test('R7 if Redis refuses a command, the store is unavailable, with the reason and without the arguments', async () => {
     const dedup = redisDedup({ client: await redis.client(library) })
     const token = tokenOf(await dedup.begin(claim()))
     await redis.ask('CONFIG', 'SET', 'maxmemory', '1')
@@ -122,7 +122,7 @@ describe.for(CLIENTS)('%s', (library) => {
     await expect(dedup.begin(one)).rejects.toThrow('WRONGTYPE')
   })
 
-  test('R1 after FLUSHALL a claim is free again, and the owner from before changes nothing', async () => {
+  test('R1 after FLUSHALL a claim is free again, and its former owner changes nothing', async () => {
     const dedup = redisDedup({ client: await redis.client(library) })
     const [done, open] = [claim(), claim()]
     await dedup.complete(tokenOf(await dedup.begin(done)))
@@ -149,7 +149,7 @@ describe.for(CLIENTS)('%s', (library) => {
   })
 })
 
-test('R4 R5 a stopped owner loses its claim to the next one, and changes nothing when it goes on', async () => {
+test('R4 R5 a paused owner loses its claim to the next owner, and changes nothing when it continues', async () => {
   const { key } = claim()
   const owner = fork(path.join(import.meta.dirname, 'programs', 'owner.mjs'), {
     env: { ...process.env, KEY: key, REDIS_PORT: String(redis.address.port) },

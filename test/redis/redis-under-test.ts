@@ -7,7 +7,6 @@ import { afterAll, beforeAll, inject, onTestFinished } from 'vitest'
 import type { RedisClient } from '@txbox/redis'
 import { freePort } from '../support/servers/free-port.ts'
 import { KeptProcess } from '../support/servers/kept-process.ts'
-import { until } from '../support/until.ts'
 
 export const CLIENTS = ['ioredis', 'node-redis'] as const
 
@@ -18,35 +17,69 @@ interface Address {
 
 /** A Redis of this file's own, which a test may empty, configure and stop. */
 export class RedisUnderTest {
+  /** Arguments of the program that come after, and override, the usual ones. */
+  readonly #options: readonly string[]
   #port = 0
+  #busPort = 0
   #folder = ''
   #process: KeptProcess | undefined
   #direct: Redis | undefined
+
+  constructor(options: readonly string[] = []) {
+    this.#options = options
+  }
 
   get address(): Address {
     return { host: '127.0.0.1', port: this.#port }
   }
 
+  /** The port on which the servers of a cluster talk to each other. */
+  get busPort(): number {
+    return this.#busPort
+  }
+
   async start(): Promise<void> {
     this.#port = await freePort()
+    this.#busPort = await freePort()
     this.#folder = await mkdtemp(path.join(os.tmpdir(), 'txbox-redis-'))
+    this.#direct = new Redis({
+      ...this.address,
+      retryStrategy: () => 20,
+      maxRetriesPerRequest: null,
+      lazyConnect: true,
+    })
+    this.#direct.on('error', () => undefined)
+    await this.#run()
+  }
+
+  /** Kills the server, and starts it again on its data. */
+  async restart(): Promise<void> {
+    await this.#process?.stop()
+    await this.#run()
+  }
+
+  /** Kills the server until it is restarted. */
+  async kill(): Promise<void> {
+    await this.#process?.stop()
+  }
+
+  async #run(): Promise<void> {
     this.#process = await KeptProcess.start({
       command: [
         ...[inject('servers')['redis-program'] ?? 'redis-server', '--port', String(this.#port)],
         ...['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', this.#folder],
+        // The usual one, 10,000 above the other port, may be taken by an outgoing connection.
+        ...['--cluster-port', String(this.#busPort)],
+        ...this.#options,
       ],
       folder: this.#folder,
       log: path.join(this.#folder, 'log'),
       endSignal: 'SIGKILL',
     })
-    this.#direct = new Redis({ ...this.address, retryStrategy: () => 20 })
-    // The first attempts may come before the server listens.
-    this.#direct.on('error', () => undefined)
-    await until(
-      async () => (await this.#direct?.ping()) === 'PONG',
-      () => `Redis answers: ${this.#process?.lastWords ?? ''}`,
-      10_000,
-    )
+    // The command waits for the first attempt to connect that succeeds.
+    const answered = this.#direct!.ping().then(() => true)
+    if (await Promise.race([answered, sleep(10_000)])) return
+    throw new Error(`Redis did not answer within 10 s: ${this.#process.lastWords}`)
   }
 
   async stop(): Promise<void> {
@@ -85,8 +118,8 @@ export class RedisUnderTest {
 }
 
 /** Starts a Redis before the tests of a file, and stops it after them. */
-export function useRedis(): RedisUnderTest {
-  const redis = new RedisUnderTest()
+export function useRedis(options: readonly string[] = []): RedisUnderTest {
+  const redis = new RedisUnderTest(options)
   beforeAll(() => redis.start())
   afterAll(() => redis.stop())
   return redis

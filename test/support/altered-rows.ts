@@ -51,6 +51,9 @@ const text = storableText(250)
 const nullableText = fc.option(text)
 const json = fc.oneof(fc.constantFrom(...BROKEN_JSON), fc.json())
 
+/** The place of the topic in {@link messageColumns}: in the queue, it is the name of the queue. */
+const TOPIC_COLUMN = 1
+
 /** One or more columns of a message in the outbox or parked, with values that txbox never writes. */
 function messageColumns(target: Target): readonly fc.Arbitrary<Altered>[] {
   return [
@@ -82,6 +85,21 @@ export function alteredParked(target: Target): fc.Arbitrary<readonly Altered[]> 
     parameter('order_key', nullableText),
     instant(target, 'due_at', true),
     instant(target, 'dead_at', true),
+    instant(target, 'deliver_at', true),
+  ])
+}
+
+/** A message of a queue that waits, or that is in flight. */
+export function alteredQueue(target: Target): fc.Arbitrary<readonly Altered[]> {
+  const least = target.engine === 'postgres' ? -2_147_483_648 : 0
+  return some([
+    ...messageColumns(target).filter((_, index) => index !== TOPIC_COLUMN),
+    parameter('attempts', fc.constantFrom(least, 0, 1, 2_147_483_647)),
+    parameter('timeouts', fc.constantFrom(least, 0, 2, 2_147_483_647)),
+    parameter('error', fc.option(fc.oneof(storableText(10_000), fc.constant('')))),
+    parameter('errors', fc.option(json)),
+    parameter('key', nullableText),
+    instant(target, 'due_at', true),
     instant(target, 'deliver_at', true),
   ])
 }

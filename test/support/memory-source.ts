@@ -4,6 +4,7 @@ interface Stored {
   readonly message: InboxMessage
   readonly key: string | undefined
   readonly undecodable: unknown
+  readonly isSuspect: boolean
   /** Counted deliveries. */
   count: number
   isRedelivered: boolean
@@ -50,7 +51,7 @@ export class MemorySource implements Source {
   /** Errors that the next calls of `open` throw. */
   readonly openFailures: unknown[] = []
   /** Called before an accept takes effect. */
-  onAccept: (id: string) => Promise<void> | void = () => undefined
+  onAccept: (id: string, how: { recorded?: boolean | undefined }) => Promise<void> | void = () => undefined
   #stored: Stored[] = []
   readonly #out = new Map<Stored, { readonly lost: AbortController; lease: NodeJS.Timeout | undefined }>()
   #failed: ((error: unknown) => void) | undefined
@@ -64,13 +65,20 @@ export class MemorySource implements Source {
   /** Sends a message. */
   send(
     id: string,
-    options: { key?: string; payload?: unknown; undecodable?: unknown; count?: number } = {},
+    options: {
+      key?: string
+      payload?: unknown
+      undecodable?: unknown
+      count?: number
+      isSuspect?: boolean
+    } = {},
   ): void {
-    const { key, payload = id, undecodable, count = 0 } = options
+    const { key, payload = id, undecodable, count = 0, isSuspect = false } = options
     this.#stored.push({
       message: { id, payload },
       key,
       undecodable,
+      isSuspect,
       count,
       isRedelivered: count > 0,
       dueAt: -Infinity,
@@ -218,10 +226,11 @@ export class MemorySource implements Source {
       message: { ...one.message },
       ...(one.undecodable === undefined ? {} : { undecodable: one.undecodable }),
       key: one.key,
+      isSuspect: one.isSuspect,
       deliveries: Math.max(counted, one.isRedelivered && !countsDeliveries ? 2 : 1),
       lost: lost.signal,
-      accept: async () => {
-        await this.onAccept(one.message.id)
+      accept: async (how = {}) => {
+        await this.onAccept(one.message.id, how)
         await settle({ how: 'accept' }, remove)
       },
       retry: (how) =>

@@ -1,3 +1,4 @@
+import { openAsBlob } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
 import { Kysely, PGliteDialect, type PGlite as DialectPGlite } from 'kysely'
 import { migrate } from '@txbox/postgres'
@@ -22,8 +23,8 @@ export class PgliteTarget extends PostgresTarget {
     super({ oddRoots: {}, strayHandles: {} })
   }
 
-  override async create(): Promise<void> {
-    this.#pglite = await PGlite.create()
+  override async create(address: string): Promise<void> {
+    this.#pglite = await PGlite.create({ loadDataDir: await openAsBlob(address.replace(/^pglite:/, '')) })
     await this.createTables()
   }
 

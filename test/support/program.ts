@@ -16,7 +16,7 @@ export class Program {
   /** The process ids of all programs that were started here, dead or alive. */
   static readonly #pids: [ProgramName, number][] = []
   readonly #process: ChildProcess
-  readonly #told: string[] = []
+  readonly #reports: string[] = []
   readonly #ended: Promise<NodeJS.Signals | number>
   #complaint = ''
 
@@ -26,7 +26,7 @@ export class Program {
       execArgv: ['--disable-warning=ExperimentalWarning'],
     })
     Program.#pids.push([name, this.#process.pid ?? 0])
-    this.#process.on('message', (message) => void this.#told.push(message as string))
+    this.#process.on('message', (message) => void this.#reports.push(message as string))
     this.#process.stderr?.on('data', (chunk: Buffer) => (this.#complaint += chunk.toString()))
     this.#ended = new Promise((resolve) => {
       this.#process.once('exit', (code, signal) => resolve(signal ?? code ?? 0))
@@ -41,16 +41,16 @@ export class Program {
   /** Starts a program, and resolves when it works. */
   static async started(name: ProgramName, config: ProgramConfig): Promise<Program> {
     const program = new Program(name, config)
-    await program.tells('started')
+    await program.reports('started')
     return program
   }
 
   /** Resolves when the program has reported this event, so many times. */
-  async tells(text: string, times = 1): Promise<void> {
+  async reports(text: string, times = 1): Promise<void> {
     await until(
-      async () => this.#told.filter((told) => told.startsWith(text)).length >= times,
+      async () => this.#reports.filter((report) => report.startsWith(text)).length >= times,
       () =>
-        `the program tells '${text}'; it told ${JSON.stringify(this.#told.slice(-20))} ${this.#complaint}`,
+        `the program reports '${text}'; it reported ${JSON.stringify(this.#reports.slice(-20))} ${this.#complaint}`,
       15_000,
     )
   }
@@ -68,7 +68,7 @@ export class Program {
         late.addEventListener('abort', () =>
           reject(
             new Error(
-              `The program goes on; it told ${JSON.stringify(this.#told.slice(-20))} ${this.#complaint}`,
+              `The program goes on; it reported ${JSON.stringify(this.#reports.slice(-20))} ${this.#complaint}`,
             ),
           ),
         )
@@ -93,7 +93,8 @@ export class Program {
   async paused(): Promise<void> {
     await until(
       async () => (await stateOf(this.#process.pid)).startsWith('T'),
-      () => `the program is stopped; it told ${JSON.stringify(this.#told.slice(-20))} ${this.#complaint}`,
+      () =>
+        `the program is stopped; it reported ${JSON.stringify(this.#reports.slice(-20))} ${this.#complaint}`,
       15_000,
     )
   }

@@ -20,20 +20,20 @@ interface SentMessage {
   readonly transaction: object
 }
 
-/** What a receiver holds of a key, and until when no other may receive of that key. */
+/** The message of a key that a receiver holds, and until when no other receiver may get a message of the key. */
 interface Held {
   readonly id: string
   readonly until: number
 }
 
 /**
- * Senders and receivers that do everything that goes wrong: late commits, rollbacks, receivers that are lost, refusals,
+ * Senders and receivers that cause everything that can go wrong: late commits, rollbacks, receivers that are lost, refusals,
  * handlers slower than their lease with their transaction open.
  */
 export class QueueStorm {
   readonly sent: SentMessage[] = []
   readonly dead = new Set<string>()
-  /** What must never happen, as it happened. */
+  /** The violations that were found. */
   readonly violations: string[] = []
   readonly counts: Record<string, number> = {}
   readonly #target: Target

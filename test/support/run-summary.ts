@@ -87,7 +87,7 @@ function isUndeclaredSkip(test: TestCase): boolean {
   return result.state === 'skipped' && !isDeclared(result.note)
 }
 
-/** Is CI set, to anything but 'false' or '0'? */
+/** Whether CI is set to anything but 'false' or '0'. */
 export function isCi(): boolean {
   const { CI } = process.env
   return CI !== undefined && CI !== '' && CI !== 'false' && CI !== '0'

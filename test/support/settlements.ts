@@ -10,7 +10,7 @@ export function refusalOf(
   return { row: message, attempts, error: 'no', errors: undefined, retryInMs, suspect: false, ...changes }
 }
 
-/** Messages that wait behind a parked one of their key. */
+/** Messages that wait behind a parked message of their key. */
 export function behind(rows: readonly BacklogRow[]): Settlement['behind'] {
   return rows.map((row) => ({ row, suspect: false }))
 }

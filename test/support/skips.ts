@@ -17,12 +17,12 @@ export function skipBecause(test: Pick<TestContext, 'skip'>, reason: SkipReason)
   return test.skip(noteOf(reason))
 }
 
-/** As the test's result shows it. */
+/** The text in the result of the test. */
 export function noteOf(reason: SkipReason): string {
   return `${reason}: ${SKIPS[reason]}`
 }
 
-/** Is this note of a skipped test one that the ledger allows? */
+/** Whether the ledger allows this note of a skipped test. */
 export function isDeclared(note: string | undefined): boolean {
   return (Object.keys(SKIPS) as SkipReason[]).some((reason) => note === noteOf(reason))
 }

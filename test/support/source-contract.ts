@@ -3,11 +3,11 @@ import type { Delivery, OpenSource, Source } from '@txbox/consumer'
 import { randomFrom } from './random.ts'
 import { until } from './until.ts'
 
-/** A source with a queue of its own, and what only its broker knows. */
+/** A source with its own queue, and the operations that only its broker offers. */
 export interface SourceUnderTest {
   readonly source: Source
   send(ids: readonly string[]): Promise<void>
-  /** Breaks the connections without a word. */
+  /** Breaks the connections without notice. */
   cut(): void
   /** The number of messages that are in the queue and not delivered. */
   left(): Promise<number>
@@ -17,7 +17,7 @@ export interface SourceUnderTest {
 
 const NEVER = new AbortController().signal
 
-/** What every source must do. @param create makes a source with an empty queue. */
+/** The rules for every source. @param create makes a source with an empty queue. */
 export function sourceContract(name: string, create: () => Promise<SourceUnderTest>): void {
   const open = async (
     { source }: SourceUnderTest,
@@ -33,7 +33,7 @@ export function sourceContract(name: string, create: () => Promise<SourceUnderTe
       async () => `${count} are left, not ${await subject.left()}`,
     )
 
-  test(`source contract, ${name}: deliveries come in order, and what is accepted does not come again`, async () => {
+  test(`source contract, ${name}: deliveries come in order, and accepted deliveries do not come again`, async () => {
     const subject = await create()
     const opened = await open(subject)
     await subject.send(['a', 'b', 'c'])
@@ -45,7 +45,7 @@ export function sourceContract(name: string, create: () => Promise<SourceUnderTe
     await settled(subject, 0)
   })
 
-  test(`source contract, ${name}: what is accepted in one turn settles nothing that was received before it`, async () => {
+  test(`source contract, ${name}: accepts in one turn settle no delivery that was received earlier`, async () => {
     const subject = await create()
     await subject.send(['a', 'b', 'c', 'd', 'e', 'f'])
     const opened = await open(subject)
@@ -58,6 +58,21 @@ export function sourceContract(name: string, create: () => Promise<SourceUnderTe
     expect(again.map(({ message }) => message.id).toSorted()).toEqual(
       [2, 4].map((n) => deliveries[n]!.message.id).toSorted(),
     )
+  })
+
+  test(`source contract, ${name}: what is accepted as recorded is accepted when the source is closed, and nothing else`, async () => {
+    const subject = await create()
+    await subject.send(['a', 'b', 'c', 'd', 'e', 'f'])
+    const opened = await open(subject)
+    const deliveries = await receiveAll(opened, 6)
+    const [a, b, , d, e, f] = deliveries
+    await e!.accept({ recorded: true })
+    await Promise.all([a!.accept(), b!.accept({ recorded: true }), d!.accept({ recorded: true })])
+    await f!.accept({ recorded: true })
+    await opened.close()
+    await settled(subject, 1)
+    const [again] = await receiveAll(await open(subject), 1)
+    expect(again!.message.id).toBe(deliveries[2]!.message.id)
   })
 
   test(`source contract, ${name}: of several settlements the first counts`, async () => {
@@ -94,7 +109,7 @@ export function sourceContract(name: string, create: () => Promise<SourceUnderTe
     await settled(subject, 0)
   })
 
-  test(`source contract, ${name}: what is rejected is where the source keeps it`, async () => {
+  test(`source contract, ${name}: a source that keeps rejected messages keeps them`, async () => {
     const subject = await create()
     const opened = await open(subject)
     await subject.send(['a', 'b'])
@@ -110,7 +125,7 @@ export function sourceContract(name: string, create: () => Promise<SourceUnderTe
     )
   })
 
-  test(`source contract, ${name}: no more than the prefetch is out, and close gives back what is not settled`, async () => {
+  test(`source contract, ${name}: no more deliveries than the prefetch are unsettled, and close gives back the unsettled ones`, async () => {
     const subject = await create()
     const ids = Array.from({ length: 30 }, (_, n) => `m${n}`)
     await subject.send(ids)
@@ -166,7 +181,7 @@ export function sourceContract(name: string, create: () => Promise<SourceUnderTe
     expect((await receiveAll(opened, 1)).length).toBe(1)
   })
 
-  test(`source contract, ${name}: 1,000 deliveries with random verdicts end where they should`, async () => {
+  test(`source contract, ${name}: each of 1,000 deliveries ends as its random verdict says`, async () => {
     const subject = await create()
     const ids = Array.from({ length: 1000 }, (_, n) => `m${n}`)
     await subject.send(ids)
@@ -201,7 +216,7 @@ export function sourceContract(name: string, create: () => Promise<SourceUnderTe
   })
 }
 
-/** With a lease, deliveries are out whatever becomes of the connection, and their settlements count. */
+/** With a lease, deliveries survive a broken connection, and their settlements count. */
 async function outlivesConnection(
   subject: SourceUnderTest,
   open: (subject: SourceUnderTest) => Promise<OpenSource>,

@@ -5,12 +5,12 @@ import { connectedPortsOf } from '@txbox/core/internal'
 import type { OutboxTarget } from './outbox-target.ts'
 import type { Root, Target } from './target.ts'
 
-/** Where the messages of a `StoreUnderTest` are. */
+/** The place of the messages of a `StoreUnderTest`. */
 export const SHARD = 3
 
 export const LIMITS = { messages: 100, bytes: 1_000_000 }
 
-/** A settlement of nothing. */
+/** A settlement without messages. */
 const NOTHING: Settlement = { accepted: [], refused: [], behind: [] }
 
 /** The ports that a relay uses, without a relay: one lease of one shard. */
@@ -80,7 +80,7 @@ export class StoreUnderTest {
     await this.store.settle(this.lease, SHARD, { ...NOTHING, ...settlement })
   }
 
-  /** Refuses the first of these, for so long, and lets the others wait behind it. */
+  /** Refuses the first of these messages for this long, and lets the others wait behind it. */
   async park(
     [head, ...behind]: readonly BacklogMessage[],
     how: Partial<Refusal> = {},

@@ -28,7 +28,7 @@ export interface OpenTransaction {
   rollback(): Promise<void>
 }
 
-/** What a user passes as `db`, with the database that txbox makes of it. */
+/** The value that a user passes as `db`, with the database that txbox creates from it. */
 export interface Root {
   readonly db: object
   readonly database: ConnectedDatabase<TransactionHandle>
@@ -40,7 +40,7 @@ export interface Root {
 }
 
 export interface RootOptions {
-  /** Of all transactions of this root, also those of `run`. @default the server's: READ COMMITTED or REPEATABLE READ */
+  /** The level of all transactions of this root, also of `run`. @default the server's: READ COMMITTED or REPEATABLE READ */
   readonly isolation?: Isolation | undefined
   /** The number of connections. @default 4 */
   readonly max?: number
@@ -57,9 +57,9 @@ export interface HandleKind {
   readonly name: string
   /** 'kysely', 'pg', 'mysql2', or the name of a library in `test/libraries`. */
   readonly library: string
-  /** What txbox finds under the library's transactions, by which the errors of an aborted transaction differ. */
+  /** The driver that txbox finds under the library's transactions; the errors of an aborted transaction depend on it. */
   readonly driver: 'kysely' | 'pg' | 'mysql2' | 'hidden'
-  /** The client sends statements without waiting for the answers to those before. */
+  /** The client sends statements without waiting for the answers to earlier statements. */
   readonly pipelined: boolean
   /** A defect of the library in this version: a BEGIN that fails leaves its connection taken. */
   readonly losesConnectionAtBegin?: boolean
@@ -73,18 +73,18 @@ export interface HandleKind {
   readonly extraRoundTrips?: ExtraRoundTrips
 }
 
-/** Whether an error that has aborted a transaction before txbox has met it is known to the server alone. */
+/** Whether only the server knows of an error that aborted a transaction before txbox first saw the transaction. */
 export function onlyServerKnows(target: Pick<Target, 'engine'>, { driver }: HandleKind): boolean {
   return driver === 'mysql2' || (driver === 'hidden' && target.engine !== 'postgres')
 }
 
 /** Statements by which txbox asks the server for the state of a transaction that a library hides. */
 export interface ExtraRoundTrips {
-  /** In a transaction that txbox has not opened. */
+  /** Statements in a transaction that txbox has not opened. */
   readonly perCall: number
-  /** After a message has been stored, or a claim. @default 0 */
+  /** Statements after a message or a claim has been stored. @default 0 */
   readonly perWrite?: number
-  /** For each handler, around it. */
+  /** Statements around each handler. */
   readonly afterHandler: number
 }
 
@@ -97,8 +97,8 @@ export interface ClaimRow {
 }
 
 /**
- * A database under test: a fresh, migrated database on a real server. All methods but `open` look at it, or change it,
- * from a connection of their own, in autocommit.
+ * A database under test: a fresh, migrated database on a real server. All methods but `open` read or change the database
+ * on a separate connection, in autocommit.
  */
 export interface Target {
   readonly engine: 'postgres' | 'mysql' | 'mariadb'
@@ -163,7 +163,7 @@ export interface Target {
   /** Handles that are not an open transaction, as users may pass them. */
   readonly strayHandles: readonly string[]
   withStrayHandle(name: string, work: (handle: object) => Promise<void>): Promise<void>
-  /** Kills the connection of an open transaction, from the server's side. */
+  /** Lets the server kill the connection of an open transaction. */
   kill(transaction: OpenTransaction): Promise<void>
   close(): Promise<void>
 }

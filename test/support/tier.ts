@@ -5,7 +5,7 @@
  */
 export type Tier = 'quick' | 'all'
 
-/** The projects that only the tier `all` runs. One that the command line names runs in any case. */
+/** The projects that only the tier `all` runs. A project that the command line names runs in both tiers. */
 const ONLY_IN_ALL: readonly string[] = [
   'galera',
   'mysql-crash',
@@ -25,21 +25,27 @@ export function tierOfRun(): Tier {
 
 /** The quick tier runs each library in its newest version, on one driver. */
 const LIBRARY_ONLY_IN_ALL =
-  /^library-(?:.*@oldest.*|.*-is-open-.*|slonik-.*|nestjs-.*|drizzle-p.*|neon-.*|mariadb-mysql|(?!mariadb-).*-(?:mysql|mariadb))$/
+  /^library-(?:.*@oldest.*|.*-is-open-.*|slonik-.*|nestjs-.*|drizzle-postgres-js-.*|drizzle-pglite|neon-.*|vercel-.*|mariadb-mysql|(?!mariadb-).*-(?:mysql|mariadb))$/
 
-/** Does this tier leave the project of this name to `npm run test:all`? */
+/** Whether this tier leaves the project of this name to `npm run test:all`. */
 export function isLeftToAll(project: unknown): boolean {
   const isLibrary = typeof project === 'string' && LIBRARY_ONLY_IN_ALL.test(project)
   const name = isLibrary ? project : ONLY_IN_ALL.find((each) => each === project)
   return name !== undefined && tierOfRun() === 'quick' && !process.argv.some((arg) => arg.includes(name))
 }
 
-/** What the run has left out by its tier, for its last lines. */
+/** Whether this tier runs only some of the rules of this library's project. */
+export function isShort(project: string): boolean {
+  return tierOfRun() === 'quick' && !LIBRARY_ONLY_IN_ALL.test(project)
+}
+
+/** The list of what the tier left out, for the last lines of the run. */
 export function leftToAll(): readonly string[] {
   if (tierOfRun() === 'all') return []
   return [
     "LEFT OUT by this tier: other kinds of handles than each database's main one; isolation levels where they make no difference;",
-    `  projects ${ONLY_IN_ALL.filter(isLeftToAll).join(', ')}; all drivers and the oldest version of each library.`,
+    `  projects ${ONLY_IN_ALL.filter(isLeftToAll).join(', ')}; all drivers and the oldest version of each library;`,
+    '  the rules that a library shares with the driver underneath (those that test/libraries/differences.ts does not name).',
     "  'npm run test:all' runs them.",
   ]
 }

@@ -14,13 +14,13 @@ export function txboxHere(args: readonly string[], databaseUrl?: string): Promis
   return runHere(args, environmentWith(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }))
 }
 
-/** The environment of a command: without an address but the one given. */
+/** The environment of a command, without any address but the given one. */
 export function environmentWith(env: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const { DATABASE_URL: _, PUBLISHER_URL: __, COLUMNS: ___, ...inherited } = process.env
   return { ...inherited, NO_COLOR: '1', ...env }
 }
 
-/** Arguments, environment, output and exit code are those that a process of its own would have. */
+/** Arguments, environment, output and exit code are the same as in a separate process. */
 export async function runHere(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ran> {
   if (isRunning) throw new Error('One command at a time: its output is that of the whole process.')
   isRunning = true
@@ -28,7 +28,7 @@ export async function runHere(args: readonly string[], env: NodeJS.ProcessEnv): 
   const stdout = captured(process.stdout)
   const stderr = captured(process.stderr)
   const { error, warn } = console
-  // What a driver complains of.
+  // A warning of a driver.
   console.error = console.warn = (...values) => void stderr.texts.push(`${values.map(String).join(' ')}\n`)
   try {
     process.argv = [process.execPath, 'txbox', ...args]

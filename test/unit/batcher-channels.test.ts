@@ -18,7 +18,7 @@ function heapBytes(): number {
 
 const byTens = { channels: 3, channelOf: (n: number) => Math.trunc(n / 10) }
 
-test('B10 never two batches of one channel at a time, and a slow channel takes one place of the concurrency', async () => {
+test('B10 two batches of one channel never run at a time, and a slow channel takes one place of the concurrency', async () => {
   const { calls, batches, process } = recordedBatches<number>({ isManual: true })
   const batcher = createBatcher({ process, maxSize: 1, concurrency: 2, ...byTens })
   for (const n of [0, 1, 2, 10, 11]) batcher.add(n)
@@ -40,7 +40,7 @@ test('B10 channels take turns', async () => {
   expect(batches().flat()).toEqual([0, 10, 20, 1, 11, 2])
 })
 
-test('B10 batches of the only channel run side by side', async () => {
+test('B10 if there is only one channel, its batches run side by side', async () => {
   const { batches, process } = recordedBatches<number>({ isManual: true })
   const batcher = createBatcher({ process, maxSize: 1, concurrency: 2, channels: 1, channelOf: () => 0 })
   for (const n of [0, 1, 2]) batcher.add(n)
@@ -80,7 +80,7 @@ test('B10 capacity, linger time and failures are the channel’s own', async () 
   ])
 })
 
-test('B10 a full channel lets others in', async () => {
+test('B10 a full channel keeps no item of another channel out', async () => {
   const { process } = recordedBatches<number>({ isManual: true })
   const batcher = createBatcher({ process, maxSize: 1, capacity: 1, ...byTens })
   expect([0, 1, 10, 11].map((n) => batcher.add(n))).toEqual([true, false, true, false])
@@ -131,7 +131,7 @@ test('B11 an error of channelOf reaches the caller of add', () => {
   expect(() => batcher.add(1)).toThrow(error)
 })
 
-test('a shorter linger time counts for the items that wait, and so does a longer one', async () => {
+test('a new linger time, shorter or longer, applies to the items that wait', async () => {
   const { batches, process } = recordedBatches<number>()
   const batcher = createBatcher({ process, maxSize: 10, lingerMs: 1000 })
   batcher.add(0)
@@ -150,7 +150,7 @@ test('a shorter linger time counts for the items that wait, and so does a longer
   expect(batches()).toEqual([[0], [1]])
 })
 
-test('a smaller maxSize counts for the items that wait, and so does a greater one', async () => {
+test('a new maxSize, smaller or greater, applies to the items that wait', async () => {
   const { batches, process } = recordedBatches<number>()
   const batcher = createBatcher({ process, maxSize: 5, lingerMs: 1000 })
   for (const n of [0, 1, 2]) batcher.add(n)

@@ -15,7 +15,7 @@ async function fullBatcher() {
   return { batcher, ...recorded }
 }
 
-test('B7 exactly capacity items wait, beside those that are processed; the next add is false', async () => {
+test('B7 exactly capacity items wait, besides items that are being processed; the next add returns false', async () => {
   const { batcher, calls, batches } = await fullBatcher()
   expect(batcher.size).toBe(3)
   expect(batcher.add('d')).toBe(false)
@@ -40,7 +40,7 @@ test('B7 capacity is 1000, or maxSize if that is greater', async () => {
   }
 })
 
-test('B7 calls of added get room in the order in which they were made, and before any add', async () => {
+test('B7 calls of added get room in the order in which they were made, and before any call of add', async () => {
   const { batcher, calls, batches } = await fullBatcher()
   const waiting = ['d', 'e', 'f', 'g'].map((item) => batcher.added(item))
   expect(batcher.size).toBe(3)
@@ -54,7 +54,7 @@ test('B7 calls of added get room in the order in which they were made, and befor
   expect(batches()).toEqual([['in flight'], ['a', 'b'], ['c', 'd'], ['e', 'f'], ['g']])
 })
 
-test('B7 added with room is add', async () => {
+test('B7 if there is room, added does what add does', async () => {
   const { batches, process } = recordedBatches<number>()
   const batcher = createBatcher({ process, maxSize: 2 })
   await batcher.added(1)
@@ -106,7 +106,7 @@ test('B7 added leaves no listener behind on its signal', async () => {
   )
 })
 
-test('B8 after close add is false, and the rest is processed without lingering', async () => {
+test('B8 after close, add returns false, and the waiting items are processed without lingering', async () => {
   const { batches, calls, process } = recordedBatches<number>({ isManual: true })
   const batcher = createBatcher({ process, maxSize: 2, lingerMs: 3_600_000 })
   for (const n of [0, 1, 2]) batcher.add(n)
@@ -129,7 +129,7 @@ test('B8 close does not wait for the linger time of an item that waits alone', a
   expect(batches()).toEqual([[0]])
 })
 
-test('B8 close may be called again, and resolves when the first call does', async () => {
+test('B8 a second call of close resolves when the first call does', async () => {
   const { calls, process } = recordedBatches<number>({ isManual: true })
   const batcher = createBatcher({ process, maxSize: 2 })
   batcher.add(0)
@@ -140,7 +140,7 @@ test('B8 close may be called again, and resolves when the first call does', asyn
   expect(await isSettled(batcher.close())).toBe(true)
 })
 
-test('B8 close refuses the calls of added that wait for room, and those that come', async () => {
+test('B8 close refuses the calls of added that wait for room, and later calls', async () => {
   const { batcher, calls, batches } = await fullBatcher()
   const refused = [batcher.added('d'), batcher.added('e')]
   const closed = batcher.close()
@@ -155,7 +155,7 @@ test('B8 close refuses the calls of added that wait for room, and those that com
   expect(batches().flat()).toEqual(['in flight', 'a', 'b', 'c'])
 })
 
-test('B8 after the time limit of close the signals are aborted, and the rest is processed all the same', async () => {
+test('B8 after the time limit of close the signals are aborted, and the waiting items are still processed', async () => {
   const { batcher, calls, batches } = await fullBatcher()
   const closed = batcher.close({ timeoutMs: 5000 })
   void batcher.close({ timeoutMs: 9000 })
@@ -193,7 +193,7 @@ test('B8 a wrong time limit is refused, and the batcher stays open', async () =>
   expect(await isSettled(batcher.added('d'))).toBe(false)
 })
 
-test('flush does not linger, and resolves when what was added before it has been processed', async () => {
+test('flush does not linger, and resolves when all items that were added before it have been processed', async () => {
   const { batches, calls, process } = recordedBatches<number>({ isManual: true })
   const batcher = createBatcher({ process, maxSize: 2, lingerMs: 1000, concurrency: 2 })
   batcher.on('error', () => undefined)

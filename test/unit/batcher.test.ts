@@ -15,7 +15,7 @@ test('B1 a batch has 1 to maxSize items in the order of add, and each item once'
   expect(batches()).toEqual([numbers(25).slice(0, 10), numbers(25).slice(10, 20), numbers(25).slice(20)])
 })
 
-test('B1 the list of a batch belongs to process, and the error has its items all the same', async () => {
+test('B1 process may change the list of its batch, and the error still has all items of the batch', async () => {
   const batcher = createBatcher<number>({
     process: (batch) => {
       ;(batch as number[]).length = 0
@@ -43,7 +43,7 @@ test('B2 one item in an idle batcher is processed in the same turn of the event 
   expect(isNextTurn).toBe(false)
 })
 
-test('B2 what comes while a batch is processed goes together, up to maxSize', async () => {
+test('B2 items that are added while a batch is processed form one batch, up to maxSize', async () => {
   const { batches, calls, process } = recordedBatches<number>({ isManual: true })
   const batcher = createBatcher({ process, maxSize: 3 })
   batcher.add(0)
@@ -173,7 +173,7 @@ test('B4 N1 a logger gets a line for each failed batch, and none about the items
   expect(vi.getTimerCount(), 'the count of repeated errors ends with the batcher').toBe(0)
 })
 
-test('B5 a batch goes when maxSize items wait, before the linger time has passed', async () => {
+test('B5 a batch starts when maxSize items wait, before the linger time has passed', async () => {
   const { batches, process } = recordedBatches<number>()
   const batcher = createBatcher({ process, maxSize: 2, lingerMs: 50 })
   batcher.add(0)
@@ -184,7 +184,7 @@ test('B5 a batch goes when maxSize items wait, before the linger time has passed
   expect(batches()).toEqual([[0, 1]])
 })
 
-test('B5 a batch goes when the oldest has waited lingerMs, and not before', async () => {
+test('B5 a batch starts when its oldest item has waited lingerMs, and not before', async () => {
   const { batches, process } = recordedBatches<number>()
   const batcher = createBatcher({ process, maxSize: 10, lingerMs: 50 })
   batcher.add(0)
@@ -196,7 +196,7 @@ test('B5 a batch goes when the oldest has waited lingerMs, and not before', asyn
   expect(batches()).toEqual([[0, 1]])
 })
 
-test('B5 what a full batch leaves behind waits for its own linger time', async () => {
+test('B5 items that a full batch leaves behind wait for their own linger time', async () => {
   const { batches, process } = recordedBatches<number>()
   const batcher = createBatcher({ process, maxSize: 2, lingerMs: 50 })
   batcher.add(0)
@@ -209,7 +209,7 @@ test('B5 what a full batch leaves behind waits for its own linger time', async (
   expect(batches()).toEqual([[0, 1], [2]])
 })
 
-test('B5 an item that has lingered while all batches were in flight goes when one of them ends', async () => {
+test('B5 an item that has lingered while all batches were in flight is processed when one of the batches ends', async () => {
   const { batches, calls, process } = recordedBatches<number>({ isManual: true })
   const batcher = createBatcher({ process, maxSize: 2, lingerMs: 50 })
   for (const n of numbers(3)) batcher.add(n)
@@ -219,7 +219,7 @@ test('B5 an item that has lingered while all batches were in flight goes when on
   expect(batches()).toEqual([[0, 1], [2]])
 })
 
-test('B5 a timer that fires early does not let a batch go early', async () => {
+test('B5 a timer that fires early does not start a batch early', async () => {
   vi.useRealTimers()
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const clock = vi.spyOn(performance, 'now')
@@ -255,7 +255,7 @@ test('B6 without a waiting item process is not called and no timer runs', async 
   expect([calls.length, vi.getTimerCount()]).toEqual([1, 0])
 })
 
-test('B9 a batch is of one channel and says which', async () => {
+test('B9 all items of a batch have one channel, and process gets this channel', async () => {
   const { calls, process } = recordedBatches<number>()
   const batcher = createBatcher({ process, maxSize: 3, channels: 3, channelOf: (n) => n % 3 })
   for (const n of numbers(8)) batcher.add(n)

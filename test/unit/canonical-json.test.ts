@@ -92,7 +92,7 @@ describe('canonicalJson, by RFC 8785', () => {
     ['a Map', [new Map()], '/0'],
     ['an invalid Date', { at: new Date(Number.NaN) }, '/at'],
   ]
-  test.for(refused)('%s is refused, and the message says where it is', ([, value, where]) => {
+  test.for(refused)('%s is refused, and the error message names the place', ([, value, where]) => {
     expect(() => canonicalJson(value)).toThrow(InvalidMessageError)
     expect(() => canonicalJson(value)).toThrow(where)
   })

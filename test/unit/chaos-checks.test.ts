@@ -70,6 +70,7 @@ function evidence(change: Partial<Evidence> = {}): Evidence {
     unfenced: [],
     kills: [],
     deadLetters: [],
+    consumerDeadLetters: [],
     relayDeaths: [],
     failovers: [],
     timeline: [],
@@ -89,6 +90,8 @@ function violated(change: Partial<Evidence>): readonly CheckName[] {
 test('a correct run violates no check', () => {
   expect(violated({})).toEqual([])
 })
+
+const [id2, two] = message('two', 2)
 
 const WRONG: readonly (readonly [string, Partial<Evidence>, readonly CheckName[]])[] = [
   [
@@ -185,6 +188,19 @@ const WRONG: readonly (readonly [string, Partial<Evidence>, readonly CheckName[]
     { queueDeadLetters: [{ id: 'second', error: 'refused' }] },
     ['queue dead letters'],
   ],
+  [
+    'a consumer gives an innocent message up',
+    { consumerDeadLetters: [{ id: 'two', error: 'refused' }] },
+    ['consumer dead letters'],
+  ],
+  [
+    'a consumer gives up what only relays suffer from',
+    {
+      committed: new Map<string, Committed>([message('one', 1), [id2, { ...two, ill: 'kills-relay' }]]),
+      consumerDeadLetters: [{ id: 'two', error: 'refused' }],
+    },
+    ['consumer dead letters'],
+  ],
   ['a lease is still held', { left: [{ text: 'The lease …' }] }, ['nothing left']],
   [
     'a relay publishes what another holds',
@@ -260,12 +276,17 @@ test('a scheduled message of the queue that is handled early is found', () => {
   expect(violated({ queued })).toEqual(['scheduled'])
 })
 
-test('a dead letter of the queue that was redriven has no order, and an ill one is a dead letter by right', () => {
+test('a dead letter of the queue that was redriven has no order, and a message that always fails may become a dead letter', () => {
   const queueEffects = [queueEffect(1, 'second', 2), queueEffect(2, 'first', 1)]
   const [id, ill] = message('first', 1)
   const queued = new Map<string, Committed>([[id, { ...ill, ill: 'throw' }], message('second', 2)])
   expect(violated({ queued, queueEffects, queueDeadLetters: [{ id, error: 'poison' }] })).toEqual([])
   expect(violated({ queued, queueEffects })).toEqual(['queue order'])
+})
+
+test('a message that always fails may become a dead letter of a consumer', () => {
+  const committed = new Map<string, Committed>([message('one', 1), [id2, { ...two, ill: 'fail' }]])
+  expect(violated({ committed, consumerDeadLetters: [{ id: id2, error: 'poison' }] })).toEqual([])
 })
 
 test('a message of the queue that a failover lost has no effect', () => {

@@ -38,6 +38,7 @@ function result(more: Partial<RunResult> = {}): RunResult {
       lostByFailover: 0,
       effectsLostByFailover: 0,
       deadLetters: 53,
+      consumerDeadLetters: 31,
       longestStandstillMs: 1000,
       longestStandstillAt: 'outbox 9',
       queueCommitted: 6789,
@@ -72,6 +73,7 @@ test('the page names every phase, fault and check, and no text of a run becomes 
     '12,345',
     '6,789',
     '>29<',
+    '>31<',
   ]) {
     expect(page).toContain(text)
   }
@@ -80,9 +82,13 @@ test('the page names every phase, fault and check, and no text of a run becomes 
   expect(page).not.toMatch(/NaN|undefined|null/)
 })
 
-test('the table names the messages of the queue', () => {
+test('the table names the messages of the queue, and the dead letters of a consumer', () => {
   const table = formatResult(result())
-  for (const text of ['6789 committed, 6789 effects', '4 queue messages, 17 of their effects']) {
+  for (const text of [
+    '6789 committed, 6789 effects',
+    '4 queue messages, 17 of their effects',
+    '31 of a consumer, driven again at once',
+  ]) {
     expect(table).toContain(text)
   }
 })

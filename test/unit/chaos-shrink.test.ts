@@ -104,7 +104,7 @@ test('Ctrl-C ends the shrinking', async () => {
   expect(tried).toEqual([])
 })
 
-test('a try that Ctrl-C has cut short is not said to have no violation', async () => {
+test('a try that Ctrl-C interrupted is not reported as a try without a violation', async () => {
   const controller = new AbortController()
   const lines: string[] = []
   const run = async (): Promise<{ first: undefined }> => {

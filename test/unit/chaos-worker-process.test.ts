@@ -4,7 +4,7 @@ import path from 'node:path'
 import { expect, test } from 'vitest'
 import { WorkerProcess } from '../../chaos/driver/worker-process.ts'
 
-test('a process that has only just been started ends by itself when it is told to', async () => {
+test('a process that was started a moment ago ends by itself when it is asked to end', async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-worker-'))
   try {
     const worker = new WorkerProcess(

@@ -30,7 +30,7 @@ async function consume(
   return { consumer, events }
 }
 
-test('C26 batches have up to maxSize messages, and go after lingerMs', async () => {
+test('C26 a batch has up to maxSize messages, and starts after lingerMs at the latest', async () => {
   const source = new MemorySource()
   const batches: string[][] = []
   const handler: BatchHandler = (messages) => void batches.push(messages.map(({ id }) => id))
@@ -73,7 +73,7 @@ test('C3 C9 C26 a batch has no message that a dedup store knows, and only handle
   ])
 })
 
-test('C26 at least once: each message by its own ack; the throw fails all that have not been acknowledged', async () => {
+test('C26 at least once: each message is settled by its own ack; an error of the handler fails all messages without an ack', async () => {
   const source = new MemorySource()
   for (const id of ['acked', 'failed', 'left']) source.send(id)
   let calls = 0
@@ -98,7 +98,7 @@ test('C26 at least once: each message by its own ack; the throw fails all that h
   expect(events.filter(({ event }) => event === 'retried').map(({ id }) => id)).toEqual(['left'])
 })
 
-test('C15 C26 manual: batches go on after the return, and each message is settled by its own ack', async () => {
+test('C15 C26 manual: the next batch begins after the handler has returned, and each message is settled by its own ack', async () => {
   const source = new MemorySource()
   for (let n = 0; n < 4; n += 1) source.send(`m${n}`)
   const acks: (() => void)[] = []
@@ -173,4 +173,29 @@ test('C23 C26 stop: of a batch that failed, the messages whose turn has not come
   for (const id of ['b', 'c']) {
     expect(source.settled.filter((one) => one.id === id)).toMatchObject([{ how: 'retry', counted: false }])
   }
+})
+
+test('C1 an acceptance says that a redelivery would be recognized only with an inbox', async () => {
+  const inbox: RunsMessages<object> = {
+    consumer: 'orders',
+    async run(message, fn) {
+      const context = { consumer: 'orders', key: message.id, idempotencyKey: '', attempt: 1, signal: NEVER }
+      return { status: 'processed', key: message.id, result: await fn({}, message, context) }
+    },
+    runBatch: () => Promise.reject(new Error('never called')),
+  }
+  const accepted: object[] = []
+  for (const options of [{ inbox }, { name: 'orders' }]) {
+    const source = new MemorySource()
+    source.onAccept = (_id, { recorded }) => void accepted.push({ ...options, recorded })
+    const consumer = createConsumer({ source, logger: false, handler: () => undefined, ...options } as never)
+    await consumer.start()
+    source.send('a')
+    await pass(10)
+    await consumer.stop()
+  }
+  expect(accepted).toEqual([
+    { inbox, recorded: true },
+    { name: 'orders', recorded: false },
+  ])
 })

@@ -87,7 +87,7 @@ test('C10 C23 at stop a message whose dead letter was not accepted goes back, un
   expect(subject.heard('dead-lettered')).toEqual([])
 })
 
-test('C10 where the source keeps nothing, deadLetters is required', () => {
+test('C10 deadLetters is required if the source keeps no rejected messages', () => {
   const source = new MemorySource({ keepsRejected: false })
   const options = { source, name: 'orders', handler: () => undefined }
   expect(() => createConsumer(options)).toThrow(/deadLetters/)
@@ -145,3 +145,33 @@ test('C10 a retry policy that throws, or a publisher that throws at once, does n
   expect(source.left).toEqual([])
   expect(calls).toBe(2)
 })
+
+test.for([true, false])(
+  'C6 C10 a message that fails for good after its delivery was lost becomes a dead letter once, when it comes again (kept by the source: %s)',
+  async (keepsRejected) => {
+    const source = new MemorySource({ keepsRejected })
+    source.send('a')
+    const publisher = new RecordingPublisher()
+    const failing = Promise.withResolvers<never>()
+    failing.promise.catch(() => undefined)
+    const subject = await ConsumerUnderTest.started(
+      source,
+      (_message, _context, run) => {
+        if (run === 1) return failing.promise
+        throw new PermanentError('never')
+      },
+      { ...(keepsRejected ? {} : { deadLetters: publisher }) },
+    )
+    await pass(0)
+    source.cut()
+    await pass(0)
+    failing.reject(new PermanentError('never'))
+    await pass(0)
+    expect(subject.heard('dead-lettered')).toEqual([])
+    expect(publisher.messages).toEqual([])
+    await pass(10_000)
+    expect(subject.heard('dead-lettered').length).toBe(1)
+    expect((keepsRejected ? source.rejected : publisher.messages).map(({ id }) => id)).toEqual(['a'])
+    expect(source.left).toEqual([])
+  },
+)

@@ -10,7 +10,7 @@ afterEach(() => void vi.useRealTimers())
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
 const every = (ms: number, attempts = 10) => ({ attempts, delayMs: () => ms })
 
-test('C2 C3 what a store knows is not handled again, but accepted as a duplicate', async () => {
+test('C2 C3 a message that a store knows is not handled again, but accepted as a duplicate', async () => {
   const source = new MemorySource()
   const dedup = new MemoryDedupStore()
   const subject = await ConsumerUnderTest.started(source, () => undefined, { dedup })
@@ -70,7 +70,7 @@ test('C9 the lease of a mark is extended while the handler runs', async () => {
   expect(dedup.isHandled('a')).toBe(true)
 })
 
-test('R8 in a chain the first that knows decides, and those before it are released', async () => {
+test('R8 in a chain of stores the first store that knows the message decides, and the claims in earlier stores are released', async () => {
   const source = new MemorySource()
   const dedup = [new MemoryDedupStore(), new MemoryDedupStore(), new MemoryDedupStore()]
   dedup[1]?.handled('a')
@@ -124,4 +124,23 @@ test('C17 with manual acknowledgement the mark is made at the ack, not at the re
   contexts[0]?.ack()
   await pass(0)
   expect(dedup.isHandled('a')).toBe(true)
+})
+
+test('C9 a store that throws instead of rejecting undoes no effect: the message is accepted, and the error is reported', async () => {
+  const source = new MemorySource()
+  const dedup = new MemoryDedupStore()
+  const failure = new Error('no promise')
+  const broken = (): never => {
+    throw failure
+  }
+  const subject = await ConsumerUnderTest.started(source, () => undefined, {
+    dedup: Object.assign(dedup, { complete: broken, release: broken }),
+    retry: every(0, 3),
+  })
+  source.send('a')
+  await pass(0)
+  expect(subject.ids).toEqual(['a'])
+  expect(source.how('a')).toEqual(['accept'])
+  expect(subject.heard('error').map(({ error }) => error)).toEqual([failure])
+  expect(subject.consumer.figures.inHand).toBe(0)
 })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { HandleTimeoutError, type ConsumerContext } from '@txbox/consumer'
+import { HandleTimeoutError, RetryLaterError, type ConsumerContext } from '@txbox/consumer'
 import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
 import { MemorySource } from '../support/memory-source.ts'
 
@@ -39,7 +39,7 @@ test('C18 at most prefetch deliveries are in hand, and at most concurrency handl
   expect(subject.consumer.figures).toEqual({ inHand: 0, running: 0, waiting: 0, retrying: 0 })
 })
 
-test('C18 a source is asked for no more than there is room for', async () => {
+test('C18 a source is asked for no more deliveries than there is room for', async () => {
   const source = new MemorySource()
   source.isGenerous = true
   for (let n = 0; n < 20; n += 1) source.send(`m${n}`)
@@ -49,7 +49,7 @@ test('C18 a source is asked for no more than there is room for', async () => {
   expect(subject.runs.length).toBe(20)
 })
 
-test('C18 a source is asked for half of prefetch at a time, and for less when a handler is free', async () => {
+test('C18 a source is asked for half of prefetch at a time, and for fewer deliveries when a handler is free', async () => {
   const source = new MemorySource()
   for (let n = 0; n < 40; n += 1) source.send(`m${n}`)
   const subject = await ConsumerUnderTest.started(source, () => after(10), { concurrency: 2, prefetch: 10 })
@@ -62,7 +62,7 @@ test('C18 a source is asked for half of prefetch at a time, and for less when a 
   expect(subject.ids.at(-1)).toBe('late')
 })
 
-test('C18 when the only delivery that ran waits for its retry, the free handler gets another', async () => {
+test('C18 when the only running delivery fails and waits for its retry, the free handler gets another delivery', async () => {
   const source = new MemorySource()
   for (const id of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8']) source.send(id, { key: 'a' })
   const subject = await ConsumerUnderTest.started(
@@ -82,7 +82,7 @@ test('C18 when the only delivery that ran waits for its retry, the free handler 
   expect(subject.ids.length).toBe(10)
 })
 
-test('C19 at handleTimeoutMs the signal is aborted and the delivery has failed; what the handler does later means nothing', async () => {
+test('C19 at handleTimeoutMs the signal is aborted and the delivery has failed; a later result of the handler is ignored', async () => {
   const source = new MemorySource()
   source.send('a')
   const subject = await ConsumerUnderTest.started(
@@ -104,7 +104,7 @@ test('C19 at handleTimeoutMs the signal is aborted and the delivery has failed; 
   expect(source.how('a')).toEqual(['accept'])
 })
 
-test('C20 concurrency changes while the consumer runs: fewer handlers begin when those that run have ended', async () => {
+test('C20 concurrency can be changed while the consumer runs: a lower value applies when the running handlers have ended', async () => {
   const source = new MemorySource()
   for (let n = 0; n < 40; n += 1) source.send(`m${n}`)
   const subject = await ConsumerUnderTest.started(source, () => after(100), { concurrency: 2, prefetch: 8 })
@@ -117,7 +117,7 @@ test('C20 concurrency changes while the consumer runs: fewer handlers begin when
   expect(subject.running.size).toBe(1)
 })
 
-test('C20 C18 concurrency cannot rise above prefetch, which is fixed: the error names it, and nothing changes', async () => {
+test('C20 C18 concurrency cannot rise above prefetch, which is fixed: the error names prefetch, and nothing changes', async () => {
   const source = new MemorySource()
   for (let n = 0; n < 40; n += 1) source.send(`m${n}`)
   const subject = await ConsumerUnderTest.started(source, () => after(100), { concurrency: 2, prefetch: 8 })
@@ -166,7 +166,7 @@ test('C22 a message that goes back is reported as order-broken, where the source
   expect(subject.ids.toSorted()).toEqual(['a1', 'a1', 'a2'])
 })
 
-test('C22 where the source keeps the order, what waits behind a message that goes back goes back too, uncounted', async () => {
+test('C22 where the source keeps the order, messages that wait behind a message that goes back go back too, uncounted', async () => {
   const source = new MemorySource({ ordersKeys: true, delays: true })
   source.isGenerous = true
   const subject = await ConsumerUnderTest.started(
@@ -212,7 +212,7 @@ test('C21 a lease is not extended after handleTimeoutMs', async () => {
   expect(source.extensions.length).toBe(1)
 })
 
-test('C15 manual: the return means nothing, ack accepts, the first call counts', async () => {
+test('C15 manual: the return of the handler settles nothing, ack accepts, and only the first call counts', async () => {
   const source = new MemorySource()
   for (const id of ['a', 'b']) source.send(id)
   const contexts: ConsumerContext[] = []
@@ -281,4 +281,31 @@ test('C6 C7 at most once: no handler runs when the connection broke during the a
   await pass(10_000)
   expect(subject.of('a').map(({ deliveries }) => deliveries)).toEqual([2])
   expect(source.left).toEqual([])
+})
+
+test('C25 of several messages that may end the process, each is handled alone, keys stay in order, and no message waits forever', async () => {
+  const source = new MemorySource()
+  source.send('a', { key: 'x' })
+  source.send('b', { key: 'x', isSuspect: true })
+  source.send('c', { key: 'x' })
+  source.send('d', { key: 'y', isSuspect: true })
+  source.send('e', { key: 'y' })
+  source.send('f')
+  source.send('g', { isSuspect: true })
+  const beside = new Map<string, string[]>()
+  const subject: ConsumerUnderTest = await ConsumerUnderTest.started(
+    source,
+    async ({ id }) => {
+      beside.set(id, [...subject.running])
+      await new Promise((resolve) => void setTimeout(resolve, 10))
+      if (id === 'd' && subject.of('d').length === 1) throw new RetryLaterError({ retryAfterMs: 20 })
+    },
+    { concurrency: 8 },
+  )
+  await pass(1000)
+  expect(source.left).toEqual([])
+  for (const id of ['b', 'd', 'g']) expect(beside.get(id)).toEqual([id])
+  const order = (ids: string[]): string[] => subject.ids.filter((id) => ids.includes(id))
+  expect(order(['a', 'b', 'c'])).toEqual(['a', 'b', 'c'])
+  expect(order(['d', 'e'])).toEqual(['d', 'd', 'e'])
 })

@@ -50,7 +50,7 @@ test.each([new PermanentError('never'), new InvalidMessageError('wrong')])(
 )
 
 test.each([true, false])(
-  'C10 C11 the delivery number attempts makes a dead letter, from hand; source with delays: %s',
+  'C10 C11 retries in the process: after attempts deliveries the message becomes a dead letter; source with delays: %s',
   async (delays) => {
     const source = new MemorySource({ delays })
     source.send('a')
@@ -96,7 +96,7 @@ test('C10 a redriven message begins with its first attempt, where the source kee
   expect(subject.of('a').map(({ deliveries }) => deliveries)).toEqual([1, 2, 1])
 })
 
-test('C11 a longer delay than holdMs waits in hand for holdMs, and goes back counted', async () => {
+test('C11 a delivery whose delay is longer than holdMs stays in the process for holdMs, and then goes back, counted', async () => {
   const source = new MemorySource()
   source.send('a')
   const subject = await ConsumerUnderTest.started(source, () => Promise.reject(new Error('down')), {
@@ -111,7 +111,7 @@ test('C11 a longer delay than holdMs waits in hand for holdMs, and goes back cou
   expect(subject.of('a').map(({ deliveries }) => deliveries)).toEqual([1, 2])
 })
 
-test('C12 RetryLaterError up to localDelayMs is local: behind what waits, deliveries stay, the broker is not involved', async () => {
+test('C12 after a RetryLaterError of up to localDelayMs the retry is local: behind the waiting messages, with the same count of deliveries, and without the broker', async () => {
   const source = new MemorySource()
   for (const id of ['a', 'b', 'c']) source.send(id)
   const subject = await ConsumerUnderTest.started(
@@ -164,7 +164,7 @@ test('C13 four local retries, then 10 s: five runs, no redelivery before 10 s, t
   expect(source.how('a')).toEqual(['retry', 'accept'])
 })
 
-test('C11 RetryLaterError waits for its own time; a lane of the key stays closed, other keys continue', async () => {
+test('C11 after a RetryLaterError the message waits for the time of the error; its key waits with it, and other keys continue', async () => {
   const source = new MemorySource()
   for (const id of ['a1', 'a2', 'b1']) source.send(id, { key: id[0]! })
   const subject = await ConsumerUnderTest.started(source, ({ id }, _context, run) => {
@@ -185,4 +185,19 @@ test('C25 a delivery beyond attempts is a dead letter without a call of the hand
   await pass(0)
   expect(subject.ids).toEqual(['last chance'])
   expect(source.rejected.map(({ id }) => id)).toEqual(['killer'])
+})
+
+test('C10 C22 attempts that were made in the process are not forgotten when the connection breaks', async () => {
+  const source = new MemorySource({ countsDeliveries: false })
+  source.send('a')
+  const failed = Promise.reject(new Error('failed'))
+  failed.catch(() => undefined)
+  const subject = await ConsumerUnderTest.started(source, () => failed, { retry: every(1000, 6) })
+  for (let n = 0; n < 4; n += 1) {
+    await pass(1500)
+    source.cut()
+  }
+  await pass(10_000)
+  expect(source.rejected.map(({ id }) => id)).toEqual(['a'])
+  expect(subject.of('a').map(({ deliveries }) => deliveries)).toEqual([1, 2, 3, 4, 5, 6])
 })

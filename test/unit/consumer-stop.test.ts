@@ -10,7 +10,7 @@ const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
 const every = (ms: number, attempts = 10) => ({ attempts, delayMs: () => ms })
 const after = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms))
 
-test('C23 stop: what runs may end, what has not begun goes back at once and uncounted, nothing is a dead letter', async () => {
+test('C23 stop: running handlers may end, messages that have not begun go back at once and uncounted, and none becomes a dead letter', async () => {
   const source = new MemorySource()
   for (const id of ['a', 'b', 'c']) source.send(id)
   const subject = await ConsumerUnderTest.started(source, () => after(3000), { concurrency: 1, prefetch: 3 })
@@ -29,7 +29,7 @@ test('C23 stop: what runs may end, what has not begun goes back at once and unco
   await expect(subject.consumer.start()).rejects.toThrow(/has been stopped/)
 })
 
-test('C23 stop: at the deadline less a grace signals abort, and what is left goes back uncounted', async () => {
+test('C23 stop: shortly before the deadline the signals are aborted, and the remaining messages go back uncounted', async () => {
   const source = new MemorySource()
   source.send('a')
   const subject = await ConsumerUnderTest.started(source, () => after(60_000))
@@ -55,7 +55,7 @@ test('C23 a delivery that waits for its retry goes back at stop, and its failure
   expect(source.settled).toMatchObject([{ id: 'a', how: 'retry', counted: true }])
 })
 
-test('C23 pause begins no handler and receives no more; resume continues', async () => {
+test('C23 after pause no handler begins and no message is received; resume continues', async () => {
   const source = new MemorySource()
   const subject = await ConsumerUnderTest.started(source, () => after(10), { concurrency: 1, prefetch: 2 })
   for (const id of ['a', 'b', 'c']) source.send(id)
@@ -81,7 +81,7 @@ test('C23 the signal stops the consumer', async () => {
   expect(subject.runs).toEqual([])
 })
 
-test('C24 source down: unavailable, and open again after 0.1 to 30 s; settlements of the old connection are not sent', async () => {
+test('C24 source down: the consumer reports it, opens the source again after 0.1 to 30 s, and sends no settlement of the old connection', async () => {
   const source = new MemorySource()
   source.openFailures.push(...Array.from({ length: 12 }, () => new Error('refused')))
   const subject = await ConsumerUnderTest.started(source, () => undefined)
@@ -97,7 +97,7 @@ test('C24 source down: unavailable, and open again after 0.1 to 30 s; settlement
   expect(source.how('a')).toEqual(['accept'])
 })
 
-test('C24 database down: the same pause for all, no attempt is counted, and no message goes back', async () => {
+test('C24 database down: all messages wait for the same pause, no attempt is counted, and no message goes back', async () => {
   const source = new MemorySource()
   for (let n = 0; n < 10; n += 1) source.send(`m${n}`)
   let isDown = true

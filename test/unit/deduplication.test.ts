@@ -86,13 +86,16 @@ describe('ids', () => {
     expect(() => identity({}, 'secret id')).toThrow(/^(?!.*secret)/)
   })
 
-  test.for([undefined, null])('F7 %s is no id: refused, unless the content stands in for it', (missing) => {
-    expect(() => identity({}, missing)).toThrow(InvalidMessageError)
-    expect(identity({ contentBased: true }, missing).id).toBe(sha256('p'))
-  })
+  test.for([undefined, null])(
+    'F7 %s is not an id: the message is refused, unless its content identifies it',
+    (missing) => {
+      expect(() => identity({}, missing)).toThrow(InvalidMessageError)
+      expect(identity({ contentBased: true }, missing).id).toBe(sha256('p'))
+    },
+  )
 })
 
-describe('what a send is remembered by', () => {
+describe('the content and the scope that identify a send', () => {
   test('F8 the content is the bytes of the payload', () => {
     const options = { contentBased: true }
     const ids = ['{"a":1}', '{"a": 1}', ''].map((payload) => identity(options, undefined, { payload }).id)

@@ -30,7 +30,7 @@ function statements(): {
   }
 }
 
-test('receipts of one tick are one statement, and those that come meanwhile are the next', async () => {
+test('receipts of one tick go into one statement, and receipts that come meanwhile into the next one', async () => {
   const { gathered, places, answer } = statements()
   const first = [1, 2].map((place) => gathered.add(receipt(place)))
   await Promise.resolve()
@@ -52,7 +52,7 @@ test('receipts of one tick are one statement, and those that come meanwhile are 
   expect(await third).toBe(true)
 })
 
-test('a statement that fails rejects the calls of its receipts, and of no others', async () => {
+test('a statement that fails rejects only the calls whose receipts it contains', async () => {
   const { gathered, places, answer } = statements()
   const first = gathered.add(receipt(1))
   await Promise.resolve()

@@ -140,6 +140,8 @@ const PARTS: Record<string, readonly unknown[]> = {
   'queue.holdValid': [['pair', 'pair']],
   'queue.settle': [['pair', 'pair']],
   'queue.settleUnordered': [['pair', 'pair']],
+  'queue.settleHeld': [['pair', 'pair']],
+  'queue.settleHeldUnordered': [['pair', 'pair']],
   'queue.find': [['pair', 'pair']],
   'queue-receive.ready': [['shardRows', 'readyShard']],
   'queue-receive.seedShards': [['seedShard', 'seedShard']],

@@ -145,7 +145,7 @@ test('O10 a result is reported as soon as it is known; an outage leaves the othe
   ])
 })
 
-test('O17 a call that throws because it took too long is a rejection; one that throws because the relay stops is not', async () => {
+test('O17 a call that throws because it took too long is a rejection; a call that throws because the relay stops is not', async () => {
   const untilAborted = (options: { signal: AbortSignal }): Promise<never> =>
     new Promise((_, reject) => {
       options.signal.addEventListener('abort', () => reject(options.signal.reason as Error))

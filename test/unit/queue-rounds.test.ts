@@ -7,7 +7,7 @@ import {
   type QueueCandidate,
 } from '../../packages/sql/src/queue-rounds.ts'
 
-const HOW = { limit: 10, maxReceives: 3, alone: true }
+const HOW = { limit: 10, bytes: 100, maxReceives: 3, alone: true }
 
 /** A message that comes first in its key, of which none is in flight. */
 function candidate(place: string, how: Partial<QueueCandidate> = {}): QueueCandidate {
@@ -19,6 +19,7 @@ function candidate(place: string, how: Partial<QueueCandidate> = {}): QueueCandi
     first: place,
     flight: undefined,
     isFlightLive: false,
+    bytes: 1,
     ...how,
   }
 }
@@ -29,7 +30,7 @@ const round = (candidates: readonly QueueCandidate[], unlocked: readonly string[
   return { taken: places(taken), buried: places(buried), putBack, released }
 }
 
-test('Q3 what is not first in its key, or whose key is in flight, waits behind it', () => {
+test('Q3 a message waits behind the first message of its key, or behind the message of its key that is in flight', () => {
   const head = candidate('1', { orderKey: 'a', first: '1' })
   const follower = candidate('2', { orderKey: 'a', first: '1' })
   expect(round([head, follower])).toEqual({ taken: ['1'], buried: [], putBack: ['2'], released: [] })
@@ -49,7 +50,7 @@ test('Q8 a receipt that has expired blocks its key while its row is locked, and 
   expect(round([itself]).taken).toEqual(['3'])
 })
 
-test('Q10 what was received too often is buried, and a suspect is handed out alone', () => {
+test('Q10 a message that was received too often is buried, and a suspect is handed out alone', () => {
   const often = candidate('1', { attempts: 3 })
   const suspect = candidate('2', { timeouts: 2 })
   const other = candidate('3', { timeouts: 1, attempts: 2 })
@@ -60,8 +61,17 @@ test('Q10 what was received too often is buried, and a suspect is handed out alo
   expect(round([suspect], [], { ...HOW, alone: false }).taken).toEqual([])
 })
 
-test('Q13 a receive looks at ten messages or as many as it may receive, and then at ten times as many, up to a thousand', () => {
+test('Q13 a receive looks at ten messages, or at its limit if that is greater, and then at ten times as many, up to a thousand', () => {
   expect([firstLook(1), firstLook(50), firstLook(5000)]).toEqual([10, 50, 1000])
   expect([nextLook(10), nextLook(200)]).toEqual([100, 1000])
   expect(round([candidate('1'), candidate('2')], [], { ...HOW, limit: 1 }).taken).toEqual(['1'])
+})
+
+test('Q13 a receive hands out payloads as far as they fit, and always the first payload', () => {
+  const large = candidate('1', { bytes: 101 })
+  const [half, rest] = [candidate('2', { bytes: 60 }), candidate('3', { bytes: 40 })]
+  expect(round([half, rest, candidate('4')]).taken).toEqual(['2', '3'])
+  expect(round([half, large, rest]).taken).toEqual(['2'])
+  expect(round([large, half]).taken).toEqual(['1'])
+  expect(round([large, half], [], { ...HOW, alone: false }).taken).toEqual([])
 })

@@ -24,7 +24,7 @@ test('O4 a key continues after its last settled message, in whatever order the r
   })
 })
 
-test('O4 a key with a message that is tried again does not continue', () => {
+test('O4 a key does not continue while its message is tried again', () => {
   const head = refused(message(8, 'a'), 5)
   const accepted = [message(7, 'a'), message(3, 'b')]
   expect(parkedSettlement(accepted, [head])).toEqual({
@@ -39,7 +39,7 @@ test('O5 a dead message counts as settled', () => {
   expect(parkedSettlement([message(7, 'a')], [dead]).released).toEqual([{ key: 'a', after: 8n }])
 })
 
-test('O11 a scheduled message, or one without a key, neither releases nor blocks a key', () => {
+test('O11 a scheduled message, or a message without a key, neither releases nor blocks a key', () => {
   const scheduled = message(5, 'a', false)
   expect(parkedSettlement([scheduled, message(6, undefined)], []).released).toEqual([])
   expect(parkedSettlement([message(4, 'a')], [refused(scheduled, 5)]).released).toEqual([

@@ -1,28 +1,28 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** How far the work has come. */
+/** The progress of the work. */
 export interface Counts {
   readonly acknowledged: number
   /** Effects in the receiver's database. */
   readonly effects: number
-  /** Events in its outbox that the relay has not moved yet. */
+  /** Events in the receiver's outbox that the relay has not published yet. */
   readonly backlog: number
-  /** Events that came to the second service, and its effects. */
+  /** Events that arrived at the second service, and its effects. */
   readonly arrivals: number
   readonly followed: number
 }
 
 const LOOK_EVERY_MS = 200
-/** Nothing has changed for so long, duplicates neither: what was in flight has arrived. */
+/** No figure has changed for this long, not even the count of duplicates: all messages in flight have arrived. */
 const QUIET_MS = 1000
-/** Nothing has changed for so long, though there is work: something is stuck. */
+/** No figure has changed for this long although there is work: something is stuck. */
 const STUCK_MS = 30_000
 
 /**
- * Looks how far the work has come until all of it is done.
+ * Polls the progress until all work is done.
  *
- * @param sent have all webhooks been acknowledged, and is the killing over?
- * @returns whether the second service has caught up; `false` when nothing moves any more and it has not.
+ * @param sent whether all webhooks have been acknowledged, and no further service will be killed
+ * @returns whether the second service has caught up; `false` if the progress has stopped before that.
  */
 export async function untilCaughtUp(
   look: () => Promise<Counts>,

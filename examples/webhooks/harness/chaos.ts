@@ -4,20 +4,20 @@ import type { ServiceProcess } from './service-process.ts'
 
 const ROUNDS = 3
 const FIRST_KILL_WITHIN_MS = 200
-/** Short: it has just come back, and is catching up. */
+/** A short delay: the service has just restarted, and is catching up. */
 const SECOND_KILL_WITHIN_MS = 50
 
 export interface Kill {
   readonly victim: ServiceProcess
-  /** After how many acknowledged deliveries. Not a time: on a slow machine, too, it falls into the work. */
+  /** The acknowledged deliveries before the kill: not a time, so that the kill interrupts work on a slow machine, too. */
   readonly afterDeliveries: number
-  /** And then so long after that the victim is at work, so that any step of the work can be hit. */
+  /** The delay after that, in which the victim works, so that the kill can hit any step of the work. */
   readonly delayMs: number
 }
 
 /**
- * Each service is killed at a random point of every third of the deliveries, and once more when it has just come back
- * and has much to catch up with. The same seed plans the same kills; what each of them interrupts, no seed can say.
+ * Each service is killed at a random point of every third of the deliveries, and once more when it has just restarted
+ * and has much work left. The same seed plans the same kills, but does not determine which step each kill interrupts.
  */
 export function planKills(
   victims: readonly ServiceProcess[],
@@ -36,7 +36,7 @@ export function planKills(
   )
 }
 
-/** Kills as planned, each service on its own: two may be down at once. */
+/** Kills the services as planned, independently: two may be down at the same time. */
 export async function wreakHavoc(
   plan: readonly Kill[],
   acknowledged: () => number,

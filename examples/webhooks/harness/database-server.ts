@@ -1,27 +1,27 @@
-/** What the demo can run on. */
+/** The databases on which the demo can run. */
 export const DATABASE_KINDS = ['postgres', 'mysql', 'mariadb'] as const
 export type DatabaseKind = (typeof DATABASE_KINDS)[number]
 
-/** As people write them. */
+/** Their usual spelling. */
 export const DATABASE_TITLES: Readonly<Record<DatabaseKind, string>> = {
   postgres: 'PostgreSQL',
   mysql: 'MySQL',
   mariadb: 'MariaDB',
 }
 
-/** A server that the demo makes its databases on. */
+/** A server on which the demo creates its databases. */
 export interface DatabaseServer {
-  /** What it is, and where, for people. No password. */
+  /** A description of the server with its address, for people, without a password. */
   readonly description: string
   /** @returns the database's address. */
   createDatabase(name: string): Promise<string>
-  /** Whatever is connected to it; none by that name is fine. */
+  /** Drops the database even if clients are connected. A missing database is not an error. */
   dropDatabase(name: string): Promise<void>
-  /** Stops it, when it was started for the demo. */
+  /** Stops the server if it was started for the demo. */
   stop(): Promise<void>
 }
 
-/** The address of a database on the server of this one. */
+/** The address of another database on the same server. */
 export function urlOfDatabase(serverUrl: string, name: string): string {
   const url = new URL(serverUrl)
   url.pathname = `/${name}`

@@ -8,13 +8,13 @@ const ANSWER_WITHIN_MS = 10_000
 const GIVE_UP_AFTER_MS = 60_000
 
 /**
- * Plays GitHub, and more stubborn: delivers webhooks, 16 at a time, and sends each again until the receiver has
- * acknowledged it. A receiver that is down or dies while it answers is nothing unusual.
+ * Plays the part of GitHub, but repeats more: delivers webhooks, 16 at a time, and sends each again until the receiver
+ * has acknowledged it. The receiver may be down, or may die while it answers.
  */
 export class Deliverer {
   readonly #settings: { readonly url: string; readonly secret: string; readonly log: DeliveryLog }
   readonly #signal: AbortSignal
-  /** How many deliveries of the schedule are acknowledged. */
+  /** The number of scheduled deliveries that are acknowledged. */
   acknowledged = 0
 
   constructor(settings: { url: string; secret: string; log: DeliveryLog }, signal: AbortSignal) {
@@ -22,7 +22,7 @@ export class Deliverer {
     this.#signal = signal
   }
 
-  /** @throws when the receiver does not acknowledge a webhook for a minute. */
+  /** @throws {Error} if the receiver does not acknowledge a webhook for a minute. */
   async deliver(schedule: readonly Webhook[]): Promise<void> {
     let next = 0
     const worker = async (): Promise<void> => {

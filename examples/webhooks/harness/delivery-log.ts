@@ -4,7 +4,7 @@ export interface SenderTables {
   deliveries: { delivery_id: string; answer: string }
 }
 
-/** What the sender knows: which webhook it has sent, and what the receiver answered. */
+/** The log of the sender: which webhooks it has sent, and the answers of the receiver. */
 export class DeliveryLog {
   readonly #db: Kysely<SenderTables>
   #unwritten: SenderTables['deliveries'][] = []

@@ -4,13 +4,13 @@ import path from 'node:path'
 import type { KeptDatabases } from './database-keeper.ts'
 import { DATABASE_TITLES, type DatabaseKind } from './database-server.ts'
 
-/** Databases for one run of the demo. `remove` resolves when nothing of them is left. */
+/** Databases for one run of the demo. `remove` resolves when all of them are removed. */
 export async function openDatabases(
   kind: DatabaseKind,
 ): Promise<KeptDatabases & { remove: () => Promise<void> }> {
   const keeper = fork(path.join(import.meta.dirname, 'database-keeper.ts'), [kind], {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    // A process group of its own: Ctrl-C is for the demo, and the databases outlive the services.
+    // A separate process group: Ctrl-C ends only the demo, and the databases outlive the services.
     detached: true,
   })
   let complaint = ''

@@ -28,7 +28,7 @@ in their databases that every effect happened once and in order.
                    that is started for the demo: PostgreSQL comes along, of the others the program must be installed)
   AMQP_URL         a RabbitMQ, or none for local HTTP (default: amqp://guest:guest@127.0.0.1:5672 if it answers)`
 
-/** @returns `'help'` when that was asked for. @throws {WrongUsage} */
+/** @returns `'help'` if the arguments ask for help. @throws {WrongUsage} */
 export function parseOptions(args: readonly string[]): DemoOptions | 'help' {
   const values = parse(args)
   if (values.help === true) return 'help'

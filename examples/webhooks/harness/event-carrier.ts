@@ -4,10 +4,10 @@ import { freePort } from './free-port.ts'
 
 const DEFAULT_URL = 'amqp://guest:guest@127.0.0.1:5672'
 const ANSWER_WITHIN_MS = 3000
-/** RabbitMQ deletes the queue after so long without a consumer, should the demo have no chance to. */
+/** RabbitMQ deletes the queue after this long without a consumer, in case the demo cannot delete it. */
 const QUEUE_EXPIRES_MS = 60_000
 
-/** What takes the events from the relay to the second service. */
+/** The transport of the events from the relay to the second service. */
 export interface EventCarrier {
   readonly description: string
   /** For the environment of the relay and of the second service. */
@@ -15,7 +15,7 @@ export interface EventCarrier {
   remove(): Promise<void>
 }
 
-/** RabbitMQ when one answers, else local HTTP. */
+/** RabbitMQ if a broker answers, otherwise local HTTP. */
 export async function chooseEventCarrier(): Promise<EventCarrier> {
   const url = process.env['AMQP_URL'] || DEFAULT_URL
   if (url === 'none') return overHttp('as AMQP_URL says')
@@ -41,7 +41,7 @@ async function overRabbitmq(url: string): Promise<EventCarrier> {
   const broker = await onBroker(url, async (channel) => {
     await channel.assertExchange(name, 'topic', { autoDelete: true })
     await channel.assertQueue(dead, { expires: QUEUE_EXPIRES_MS })
-    // One consumer at a time, the next one only when all that the last one left unacknowledged is back in its place.
+    // One consumer at a time; the next consumer starts when all unacknowledged messages of the previous one are back in place.
     await channel.assertQueue(name, {
       expires: QUEUE_EXPIRES_MS,
       deadLetterExchange: '',
@@ -53,7 +53,7 @@ async function overRabbitmq(url: string): Promise<EventCarrier> {
   return {
     description: `${broker} at ${withoutPassword(url)}`,
     settings: { AMQP_URL: url, EXCHANGE: name, QUEUE: name },
-    // The exchange goes with the last queue that is bound to it.
+    // RabbitMQ deletes the exchange with the last queue that is bound to it.
     remove: async () =>
       void (await onBroker(url, async (channel) => {
         for (const queue of [name, dead]) await channel.deleteQueue(queue)
@@ -64,7 +64,7 @@ async function overRabbitmq(url: string): Promise<EventCarrier> {
 /** @returns which broker it is. */
 async function onBroker(url: string, work: (channel: Channel) => Promise<unknown>): Promise<string> {
   const connection = await amqp.connect(url, { timeout: ANSWER_WITHIN_MS })
-  // What goes wrong is also an error of the call that is in flight.
+  // The call in flight gets the same error.
   connection.on('error', () => undefined)
   try {
     const channel = await connection.createChannel()

@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 
 /**
- * A port that nobody listens on. Not one that the system would give to outgoing connections: a service that is started
- * again needs its old port, and one of those may be in use by then.
+ * A port on which no process listens, outside the range for outgoing connections: a restarted service needs its old
+ * port, and an outgoing connection may have taken a port of that range.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

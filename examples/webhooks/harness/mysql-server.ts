@@ -2,7 +2,7 @@ import { createConnection, type Connection, type RowDataPacket } from 'mysql2/pr
 import { startServerProgram } from '../../../test/support/servers/mysql-program.ts'
 import { DATABASE_TITLES, urlOfDatabase, type DatabaseServer } from './database-server.ts'
 
-/** The MySQL or MariaDB at this address, or one whose program is found on the machine and started for the demo. */
+/** The MySQL or MariaDB at this address, or a server that is started for the demo from a program on this machine. */
 export async function mysqlServer(
   engine: 'mysql' | 'mariadb',
   given: string | undefined,
@@ -37,7 +37,7 @@ export async function mysqlServer(
   }
 }
 
-/** A service that was killed may have left a transaction open, which DROP would wait for. */
+/** A service that was killed may have left a transaction open, for which DROP would wait. */
 async function dropDatabase(connection: Connection, name: string): Promise<void> {
   const [rows] = await connection.query<RowDataPacket[]>(
     'select id from information_schema.processlist where db = ?',

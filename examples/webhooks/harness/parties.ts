@@ -11,7 +11,7 @@ export interface Parties {
   readonly secondService: ServiceDatabase<SecondServiceTables>
 }
 
-/** @returns the numbers of the one row that the statement gives, by their names. */
+/** @returns the numbers in the only row of the result, by column name. */
 export async function numbersOf<T>(db: Kysely<T>, text: string): Promise<(name: string) => number> {
   const { rows } = await sql.raw<Record<string, string>>(text).execute(db)
   return (name) => Number(rows[0]?.[name])

@@ -2,7 +2,7 @@ import { Client } from 'pg'
 import { urlOfDatabase, type DatabaseServer } from './database-server.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 
-/** The PostgreSQL at this address, or one that is started for the demo. */
+/** The PostgreSQL at this address, or a server that is started for the demo. */
 export async function postgresServer(given: string | undefined): Promise<DatabaseServer> {
   if (given !== undefined && !/^postgres(ql)?:$/.test(URL.parse(given)?.protocol ?? '')) {
     throw new Error('it is not of the form postgres://user:password@host:5432/database')

@@ -8,13 +8,13 @@ const STOP_WITHIN_MS = 5000
 /** A service in a process of its own. When it ends, it is started again, as an orchestrator does. */
 export class ServiceProcess {
   readonly name: string
-  /** Rejects when the service does not come up again and again. */
+  /** Rejects if the service fails to start several times. */
   readonly failed: Promise<never>
   /** How often it was killed. */
   kills = 0
-  /** How it ended when nobody had killed it. */
+  /** How the process ended when the demo had not killed it. */
   readonly crashes: string[] = []
-  /** The last error that it told of. */
+  /** The last error that the service printed. */
   lastError: string | undefined
   readonly #file: string
   readonly #environment: Readonly<NodeJS.ProcessEnv>
@@ -33,7 +33,7 @@ export class ServiceProcess {
     this.failed.catch(() => undefined)
   }
 
-  /** Resolves when the service is at work; when it has been killed, once it is at work again. */
+  /** Resolves when the service works; after a kill, when the service works again. */
   get ready(): Promise<void> {
     return this.#up.promise
   }
@@ -42,7 +42,7 @@ export class ServiceProcess {
     const child = fork(this.#file, {
       env: { ...process.env, ...this.#environment },
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-      // A process group of its own: Ctrl-C is for the demo, which ends its services itself.
+      // A separate process group: Ctrl-C ends only the demo, which ends its services itself.
       detached: true,
     })
     this.#child = child
@@ -56,7 +56,7 @@ export class ServiceProcess {
     child.once('exit', (code, signal) => this.#restart(signal ?? `exit code ${code}`, child.killed))
   }
 
-  /** Without a warning and at once, as the kernel does when the memory is used up. */
+  /** Kills at once and without warning, as the kernel does when memory runs out. */
   kill(): void {
     if (this.#child?.kill('SIGKILL') !== true) return
     this.kills++
@@ -102,7 +102,7 @@ export class ServiceProcess {
   }
 }
 
-/** The line that says what went wrong, out of what Node prints about an error. */
+/** The line with the error message, from the text that Node prints about an error. */
 function errorIn(text: string): string | undefined {
   return text
     .split('\n')

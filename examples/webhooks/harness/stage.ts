@@ -11,9 +11,9 @@ import { freePort } from './free-port.ts'
 import { numbersOf, type Parties } from './parties.ts'
 import { ServiceProcess } from './service-process.ts'
 
-/** All that a run needs: databases with tables, something to carry the events, and three running services. */
+/** The parts of a run: databases with tables, a transport for the events, and three running services. */
 export interface Stage {
-  /** What it uses, for people. */
+  /** A description of the servers, for people. */
   readonly description: readonly string[]
   readonly parties: Parties
   readonly services: readonly ServiceProcess[]
@@ -21,7 +21,7 @@ export interface Stage {
   readonly log: DeliveryLog
 }
 
-/** @param cleanup gets all that has to be stopped and removed in the end, also when this fails halfway. */
+/** @param cleanup receives everything that must be stopped and removed in the end, even if the setup fails halfway. */
 export async function setStage(kind: DatabaseKind, cleanup: AsyncDisposableStack): Promise<Stage> {
   const databases = await openDatabases(kind)
   cleanup.defer(databases.remove)
@@ -68,7 +68,7 @@ export async function setStage(kind: DatabaseKind, cleanup: AsyncDisposableStack
   }
 }
 
-/** How far the services have come, asked of their databases. */
+/** The progress of the services, read from their databases. */
 export async function lookAt({ parties }: Stage, acknowledged: number): Promise<Counts> {
   const { receiver, secondService } = parties
   const [at, second] = await Promise.all([

@@ -1,9 +1,9 @@
 import { sql, type Kysely } from 'kysely'
 import { numbersOf, type Parties } from './parties.ts'
 
-/** What the three databases say when all is over. */
+/** The final state of the three databases. */
 export interface Verdict {
-  /** Different webhooks, and how often they were sent in all. */
+  /** The number of distinct webhooks, and of all their deliveries. */
   readonly webhooks: number
   readonly deliveries: number
   /** Deliveries whose answer never came, and those that the receiver's inbox recognised. */
@@ -55,7 +55,7 @@ const ACKNOWLEDGED = `
 
 const COUNTED = `select distinct delivery_id as value from history`
 
-/** The statistics are the effects: each webhook adds one. The history says which webhooks those were. */
+/** The statistics are the effects: each webhook adds one. The history names these webhooks. */
 function handledOf(outboxTable: string): string {
   return `
   select (select coalesce(sum(deliveries), 0) from repositories) as effects,
@@ -65,12 +65,12 @@ function handledOf(outboxTable: string): string {
            - (select count(distinct delivery_id) from history) as doubled`
 }
 
-/** Every change of a repository has to come to the second service, by its number. */
+/** Every change of a repository must arrive at the second service; changes are identified by number. */
 const CHANGES = `select concat(repository, ' ', number) as value from history`
 
 const FOLLOWED_CHANGES = `select distinct concat(repository, ' ', number) as value from feed`
 
-/** A change is out of order when one with a higher number of the same repository took effect before it. */
+/** A change is out of order if a change of the same repository with a higher number took effect before it. */
 const FOLLOWED = `
   with firsts as (
     select repository, number, min(position) as position from feed group by repository, number
@@ -91,7 +91,7 @@ async function column<T>(db: Kysely<T>, text: string): Promise<readonly string[]
   return rows.map((row) => row.value)
 }
 
-/** How many of these are not among those. */
+/** The number of values of the first list that are missing from the second. */
 function missing(these: readonly string[], those: readonly string[]): number {
   const there = new Set(those)
   return these.filter((one) => !there.has(one)).length

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { SeededRandom } from './seeded-random.ts'
 
-/** A webhook to deliver. The body is made when it is sent: thousands of them would fill the memory. */
+/** A webhook to deliver. The body is created when the webhook is sent: thousands of bodies would fill the memory. */
 export interface Webhook {
   readonly deliveryId: string
   readonly event: string
@@ -15,7 +15,7 @@ interface Example {
 
 const DELIVERIES_PER_REPOSITORY = 15
 
-/** Real payloads that GitHub has sent; those that are about a repository. */
+/** Real payloads of GitHub that concern a repository. */
 function examples(): Example[] {
   const catalogue = createRequire(import.meta.url)('@octokit/webhooks-examples') as readonly {
     readonly name: string

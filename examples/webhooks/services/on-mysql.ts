@@ -1,4 +1,4 @@
-// All that is MySQL's and MariaDB's.
+// The code for MySQL and MariaDB.
 import { migrate, mysql } from '@txbox/mysql'
 import { Kysely, MysqlDialect, sql } from 'kysely'
 import { createPool } from 'mysql2'
@@ -28,7 +28,7 @@ export const addOnMysql: AddToRepository = async (tx, row) => {
       pull_requests: sql`pull_requests + ${row.pull_requests}`,
     })
     .execute()
-  // The row is ours until the commit, so that this is the number that we have just made.
+  // This transaction holds the lock on the row until the commit, so this is the number that it has just written.
   const { deliveries } = await tx
     .selectFrom('repositories')
     .select('deliveries')

@@ -1,4 +1,4 @@
-// All that is PostgreSQL's.
+// The code for PostgreSQL.
 import { migrate, postgres } from '@txbox/postgres'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { Pool } from 'pg'

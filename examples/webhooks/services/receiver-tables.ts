@@ -10,7 +10,7 @@ export interface ReceiverTables {
     issues: number
     pull_requests: number
   }
-  /** One row for each effect. Nothing in it is unique on purpose: an effect that happens twice must show. */
+  /** One row for each effect. No column is unique, so that a second effect is visible. */
   history: { position: Generated<number>; repository: string; number: number; delivery_id: string }
 }
 

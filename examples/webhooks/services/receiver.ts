@@ -1,4 +1,4 @@
-// The receiver: takes webhooks over HTTP, keeps statistics of each repository, and tells others what has changed.
+// The receiver: takes webhooks over HTTP, keeps statistics of each repository, and publishes each change.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { createInbox, messageId, type InboxMessage } from '@txbox/inbox'
@@ -12,7 +12,7 @@ import { isPostgres, openDatabase } from './service-database.ts'
 import { announceReady, environment } from './supervised.ts'
 import { isSignedBy } from './webhook-signature.ts'
 
-/** What we read of a webhook's body; there is much more in it. */
+/** The fields of a webhook's body that the receiver reads; the body has many more. */
 interface Webhook {
   readonly repository: { readonly full_name: string }
 }
@@ -22,11 +22,11 @@ const databaseUrl = environment('DATABASE_URL')
 const { database } = openDatabase<ReceiverTables>(databaseUrl, 12)
 const addToRepository = isPostgres(databaseUrl) ? addOnPostgres : addOnMysql
 
-// A webhook that is sent again carries the same id: that is how the inbox knows it.
+// A webhook that is sent again has the same id, by which the inbox recognizes it.
 const inbox = createInbox({ database, consumer: 'repository-statistics', key: messageId() })
 const outbox = createOutbox<{ 'repository.changed': RepositoryChanged }>({ database })
 
-/** Runs once for each webhook: all of it, the inbox's note that it ran included, commits together or not at all. */
+/** Runs once for each webhook: its writes and the claim of the inbox commit together or not at all. */
 async function count(tx: Transaction<ReceiverTables>, webhook: InboxMessage<Webhook>): Promise<void> {
   const repository = webhook.payload.repository.full_name
   const add = (event: string): 0 | 1 => (webhook.type === event ? 1 : 0)
@@ -60,12 +60,12 @@ async function receive(request: IncomingMessage): Promise<{ status: number; answ
   if (!isSignedBy(secret, body, signature)) return { status: 401, answer: 'wrong signature' }
 
   const outcome = await inbox.run({ id, type, payload: JSON.parse(body) as Webhook }, count)
-  // Only now is it safe to say so: the transaction has committed. A duplicate is fine too, its effect is there.
+  // The transaction has committed, so the receiver may answer. A duplicate has its effect already.
   return { status: 200, answer: outcome.status }
 }
 
 async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  // Whatever went wrong, nothing was written, or it was and the sender need not know: it sends the webhook again.
+  // Whether or not the transaction has committed, the sender may send the webhook again.
   const { status, answer } = await receive(request).catch((error: unknown) => {
     console.error(error)
     return { status: 500, answer: 'failed' }

@@ -20,7 +20,7 @@ function publisher(): Publisher {
   return rabbitmqPublisher({ url, exchange: environment('EXCHANGE'), assertExchange: false })
 }
 
-/** A function is enough to publish by: it resolves when the other side has the event, and throws when it has not. */
+/** A function is enough as a publisher: it resolves when the receiver has the event, and throws otherwise. */
 async function post(event: OutboxMessage, { signal }: { signal: AbortSignal }): Promise<void> {
   const response = await fetch(new URL(event.topic, environment('SECOND_SERVICE_URL')), {
     method: 'POST',
@@ -36,7 +36,7 @@ const relay = createRelay({
   database: relayDatabase,
   publisher: publisher(),
   // The defaults suit a relay that lives for weeks. This one is killed every few seconds: it settles small batches, its
-  // leases expire soon after it, and a second service that is down for half a second is asked again soon.
+  // leases expire soon after it, and it soon tries a second service again that was down for half a second.
   batchSize: 100,
   leaseMs: 1500,
   pollIntervalMs: { min: 20, max: 100 },
@@ -46,7 +46,7 @@ const relay = createRelay({
 
 relay.on('error', ({ error }) => console.error(error))
 relay.on('unavailable', ({ error }) => console.error(error))
-// Not before: the leases of one that was killed have to expire first.
+// The relay reports this only now: the leases of a killed relay must expire first.
 relay.on('lease-acquired', announceReady)
 process.once('SIGTERM', () => shutdown.abort())
 

@@ -4,6 +4,6 @@ export interface RepositoryChanged {
   /** 1 for the first change of this repository, 2 for the second: the second service must see them in this order. */
   readonly number: number
   readonly deliveryId: string
-  /** What happened, in GitHub's words: `push`, `issues`, … */
+  /** The kind of event, by GitHub's name: `push`, `issues`, … */
   readonly event: string
 }

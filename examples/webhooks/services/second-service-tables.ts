@@ -2,7 +2,7 @@ import { sql, type Generated } from 'kysely'
 import type { ServiceDatabase } from './service-database.ts'
 
 export interface SecondServiceTables {
-  /** The effects: a feed of what happened. Nothing in it is unique on purpose: an effect that happens twice must show. */
+  /** The effects: a feed of the events. No column is unique, so that a second effect is visible. */
   feed: {
     position: Generated<number>
     repository: string
@@ -10,7 +10,7 @@ export interface SecondServiceTables {
     delivery_id: string
     event: string
   }
-  /** Every event that arrived, duplicates too. Only the demo needs it, to count them. */
+  /** Every event that arrived, duplicates too. Only the demo needs this table, to count them. */
   arrivals: { message_id: string; outcome: string }
 }
 

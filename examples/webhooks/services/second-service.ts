@@ -14,14 +14,14 @@ const { db, database } = openDatabase<SecondServiceTables>(environment('DATABASE
 const inbox = createInbox({
   database,
   consumer: 'activity-feed',
-  // Only the demo needs it, to count them. A kill right after it may cost one of these counts.
+  // Only the demo needs this callback, to count duplicates. A kill may lose one count.
   onDuplicate: ({ message: { id } }) => {
     const arrival = { message_id: id, outcome: 'duplicate' }
     db.insertInto('arrivals').values(arrival).execute().catch(console.error)
   },
 })
 
-/** Commits with the claim of the inbox: only then is the event acknowledged. */
+/** Commits with the claim of the inbox; the event is acknowledged after that. */
 async function appendToFeed(
   tx: Transaction<SecondServiceTables>,
   { id, payload }: InboxMessage<RepositoryChanged>,
@@ -31,7 +31,7 @@ async function appendToFeed(
   await tx.insertInto('arrivals').values({ message_id: id, outcome: 'processed' }).execute()
 }
 
-/** The relay posts the next event of a repository once the last one is answered: that keeps their order. */
+/** The relay posts the next event of a repository when the previous event is answered, which keeps their order. */
 async function receive(request: IncomingMessage): Promise<{ status: number; answer: string }> {
   const { 'idempotency-key': id } = request.headers
   if (typeof id !== 'string') return { status: 400, answer: 'the header idempotency-key is missing' }

@@ -6,17 +6,17 @@ import type { ReceiverTables } from './receiver-tables.ts'
 
 /**
  * A service's database. Your own service has one kind, and needs none of this: on-postgres.ts and on-mysql.ts, side by
- * side, are all that differs between them.
+ * side, contain all differences between the databases.
  */
 export interface ServiceDatabase<T> {
   readonly db: Kysely<T>
   /** For inbox and outbox, in transactions of Kysely's. */
   readonly database: ConnectedDatabase<Transaction<T>>
-  /** For a relay, which is content with the pool beneath. */
+  /** For a relay, which only needs the pool under Kysely. */
   readonly relayDatabase: ConnectedDatabase<unknown>
   /** Creates, or brings up to date, the tables of txbox. */
   readonly migrate: () => Promise<unknown>
-  /** Where messages wait, for those who look at it from outside. */
+  /** The tables in which messages wait, for queries of the demo. */
   readonly outboxTable: string
   readonly close: () => Promise<void>
 }
@@ -27,7 +27,7 @@ export type AddToRepository = (
   row: ReceiverTables['repositories'],
 ) => Promise<number>
 
-/** @param connections the most that are opened. */
+/** @param connections the maximum number of connections. */
 export function openDatabase<T>(url: string, connections: number): ServiceDatabase<T> {
   return isPostgres(url) ? onPostgres(url, connections) : onMysql(url, connections)
 }

@@ -9,6 +9,13 @@ function secretUrls(): readonly string[] {
   )
 }
 
+/** Returns a word with the user and password of its URL left out, in time that grows with its length only. */
+function withoutUserInfo(word: string): string {
+  const scheme = word.indexOf('://')
+  const at = word.lastIndexOf('@')
+  return scheme > 0 && at > scheme ? `${word.slice(0, scheme + 3)}…${word.slice(at)}` : word
+}
+
 /** Removes passwords and other secrets in URLs from text for a terminal or a log. */
 export function withoutSecrets(text: string): string {
   let safe = text
@@ -17,6 +24,6 @@ export function withoutSecrets(text: string): string {
     safe = safe.replaceAll(url, `${scheme}…`)
   }
   return safe
-    .replaceAll(/([a-z][a-z0-9+.-]*:\/\/)[^\s'"]*@/gi, '$1…@')
+    .replaceAll(/[^\s'"]+/g, withoutUserInfo)
     .replaceAll(/\b(password|passwd|pwd|secret|token)=[^\s&'"]+/gi, '$1=…')
 }

@@ -46,7 +46,8 @@ export class Conclusion {
     }
     const { outcome, durationMs } = verdict
     this.#outage.succeeded(performance.now() - durationMs)
-    if (!slot.isSettled) await this.#settle(slot, () => slot.delivery.accept())
+    const recorded = this.#settings.work.kind === 'inbox'
+    if (!slot.isSettled) await this.#settle(slot, () => slot.delivery.accept({ recorded }))
     this.#hand.remembered.forget(slot.message)
     this.#events.emit('handled', { ...slot.about, outcome, durationMs })
     this.#hand.leave(slot)
@@ -169,6 +170,8 @@ export class Conclusion {
 
   async #bury(slot: DeliverySlot, error: unknown): Promise<void> {
     const { deadLetters, source } = this.#settings
+    // The message comes again, and becomes a dead letter then.
+    if (slot.isLost) return
     if (deadLetters === undefined && !source.traits.keepsRejected) {
       await this.#settle(slot, () => slot.delivery.accept())
       this.#events.emit('dropped', { ...slot.about, error })

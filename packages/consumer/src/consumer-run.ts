@@ -35,7 +35,7 @@ export class ConsumerRun {
     this.#settings = settings
     const outage = new Outage()
     this.#gate = new Gate(outage, () => this.dispatcher.changed())
-    this.#hand = new Hand(settings, (slot) => this.dispatcher.ready(slot))
+    this.#hand = new Hand(settings, (slot) => this.#ready(slot))
     this.#conclusion = new Conclusion(settings, this.#hand, outage, this.#stopping.signal)
     const handling = new Handling(
       settings,
@@ -99,17 +99,21 @@ export class ConsumerRun {
       (source.traits.countsDeliveries && delivery.deliveries > retry.attempts
         ? unsettled(delivery.deliveries, retry.attempts)
         : undefined)
-    if (hopeless === undefined) return void this.#queue(slot)
+    if (hopeless === undefined) return this.#hand.queue(slot)
     slot.state = 'running'
     void this.#conclusion.bury(slot, hopeless)
   }
 
-  /** A message that may end the process waits until nothing else is in hand. */
-  async #queue(slot: DeliverySlot): Promise<void> {
-    if (slot.delivery.isSuspect === true) {
-      await this.#hand.until(() => this.#hand.size === 1 || slot.state === 'gone')
-    }
-    this.#hand.queue(slot)
+  /** The turn of the delivery has come. */
+  #ready(slot: DeliverySlot): void {
+    if (slot.delivery.isSuspect === true) void this.#readyAlone(slot)
+    else this.dispatcher.ready(slot)
+  }
+
+  /** A message that may end the process waits until nothing else can run. */
+  async #readyAlone(slot: DeliverySlot): Promise<void> {
+    await this.#hand.until(() => slot.state === 'gone' || this.#hand.isAlone(slot))
+    if (slot.state === 'waiting') this.dispatcher.ready(slot)
   }
 
   async #emptyWithin(ms: number): Promise<void> {

@@ -43,7 +43,8 @@ export interface MessageEvent<M = InboxMessage> {
 export interface ConsumerEvents<M = InboxMessage> {
   /**
    * The message is handled, and its delivery accepted. If the delivery could not be accepted, the event `error` comes first,
-   * and the source delivers the message again.
+   * and the source delivers the message again. With an inbox, the acceptance may still be on its way: if the connection
+   * breaks now, the message comes again, and its outcome is then `'duplicate'`.
    */
   handled: MessageEvent<M> & { readonly outcome: HandledOutcome; readonly durationMs: number }
   /** The message is handled again after `delayMs`. `local`: without a redelivery, and without counting a delivery. */

@@ -1,4 +1,4 @@
-import type { InboxMessage, OutboxMessage } from '@txbox/core'
+import type { OutboxMessage } from '@txbox/core'
 import { reasonOf, uuidV7 } from '@txbox/core/internal'
 import type { DeliverySlot } from './delivery-slot.ts'
 
@@ -48,8 +48,11 @@ function jsonOf(payload: unknown): string {
   }
 }
 
-function createdAt({ time }: InboxMessage): Date {
-  const given = time instanceof Date ? time : new Date(time ?? Number.NaN)
+/** A source of the user may have put anything there. */
+function createdAt({ time }: { readonly time?: unknown }): Date {
+  const isDate = Object.prototype.toString.call(time) === '[object Date]'
+  const isReadable = isDate || typeof time === 'string' || typeof time === 'number'
+  const given = new Date(isReadable ? (time as Date | string | number) : Number.NaN)
   return Number.isNaN(given.getTime()) ? new Date() : given
 }
 

@@ -48,7 +48,9 @@ export class DedupMarks {
   async #end(how: (mark: Mark) => Promise<unknown>): Promise<void> {
     if (this.#marks.length === 0) return
     this.#heartbeat?.stop()
-    await Promise.all(this.#marks.map((mark) => how(mark).catch(this.#failed)))
+    // A store may also throw before it returns a promise.
+    const end = async (mark: Mark): Promise<unknown> => how(mark)
+    await Promise.all(this.#marks.map((mark) => end(mark).catch(this.#failed)))
   }
 }
 

@@ -88,6 +88,19 @@ export class Hand {
     this.#slots.get(slot)?.heartbeat?.stop()
   }
 
+  /** Whether nothing else can run: all others wait behind another of their key, or are suspects that came later. */
+  isAlone(slot: DeliverySlot): boolean {
+    let isLater = false
+    for (const other of this.#slots.keys()) {
+      if (other === slot) isLater = true
+      else {
+        const isSuspect = isLater && other.delivery.isSuspect === true
+        if (other.state !== 'waiting' || (!isSuspect && this.#lanes.isFirst(other))) return false
+      }
+    }
+    return true
+  }
+
   /** The deliveries of the same key that wait behind this one. */
   behind(slot: DeliverySlot): readonly DeliverySlot[] {
     return this.#lanes.behind(slot)
@@ -126,6 +139,8 @@ export class Hand {
     slot.call?.deliveryLost()
     if (slot.isSettled || slot.state === 'gone') return
     this.#settings.log.events.emit('lost', slot.about)
+    // The source does not know of attempts that were made from hand. One that has not begun does not count.
+    this.remembered.remember(slot.message, slot.state === 'waiting' ? slot.deliveries - 1 : slot.deliveries)
     // What runs leaves when its handler has ended, so that nothing of its key runs beside it.
     if (slot.state === 'running') this.stopHeartbeat(slot)
     else this.leave(slot)

@@ -24,6 +24,13 @@ export class KeyLanes {
     return wasFirst ? firstOf(lane) : undefined
   }
 
+  /** @returns whether no earlier delivery of its key is in hand. */
+  isFirst(slot: DeliverySlot): boolean {
+    const { key } = slot.delivery
+    const lane = key === undefined ? undefined : this.#lanes.get(key)
+    return lane === undefined || firstOf(lane) === slot
+  }
+
   /** @returns the deliveries of the same key that were received after this one. */
   behind(slot: DeliverySlot): readonly DeliverySlot[] {
     const { key } = slot.delivery

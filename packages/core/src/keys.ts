@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { InvalidMessageError, InvalidOptionError } from './errors.ts'
 import { LIMITS } from './limits.ts'
 import type { AnyMessage, InboxMessage, MessageIdentity } from './messages.ts'
+import { oneLine } from './one-line.ts'
 import { nameOf } from './options.ts'
 
 /** The identity of a message: deliveries with the same key are the same message. A string, or several parts. */
@@ -79,13 +80,13 @@ export function inboxKey(key: unknown, consumer: string): InboxKey {
   }
   if (!Array.isArray(key) || key.length === 0) {
     throw new InvalidMessageError(
-      `The message has no key for consumer '${consumer}': expected a string or a list of strings, not ` +
+      `The message has no key for consumer '${oneLine(consumer)}': expected a string or a list of strings, not ` +
         `${Array.isArray(key) ? 'an empty list' : nameOf(key)}. Nothing was written.`,
     )
   }
   if (key.length > LIMITS.keyParts) {
     throw new InvalidMessageError(
-      `The message's key for consumer '${consumer}' has ${key.length} parts; at most ${LIMITS.keyParts} are allowed. Nothing was written.`,
+      `The message's key for consumer '${oneLine(consumer)}' has ${key.length} parts; at most ${LIMITS.keyParts} are allowed. Nothing was written.`,
     )
   }
   for (const [index, part] of key.entries()) {
@@ -107,13 +108,13 @@ export function idempotencyKey(consumer: string, key: InboxKey): string {
 function checkPart(part: unknown, consumer: string, what: string): void {
   if (typeof part !== 'string' || part === '') {
     throw new InvalidMessageError(
-      `The message has no usable key for consumer '${consumer}': ${what} must be a non-empty string, not ` +
+      `The message has no usable key for consumer '${oneLine(consumer)}': ${what} must be a non-empty string, not ` +
         `${nameOf(part)}. Nothing was written.`,
     )
   }
   if (!part.isWellFormed()) {
     throw new InvalidMessageError(
-      `The message has no usable key for consumer '${consumer}': ${what} contains a lone surrogate, so it cannot be ` +
+      `The message has no usable key for consumer '${oneLine(consumer)}': ${what} contains a lone surrogate, so it cannot be ` +
         'encoded as UTF-8. Nothing was written.',
     )
   }

@@ -21,8 +21,11 @@ export class OptionChecker {
   known(...known: readonly string[]): this {
     for (const name of Object.keys(this.#options)) {
       if (!known.includes(name) && this.#options[name] !== undefined) {
+        const given = nameOf(this.#options)
         throw new InvalidOptionError(
-          `${this.where}: there is no option '${oneLine(name)}'. The options are ${known.join(', ')}.`,
+          `${this.where}: there is no option '${oneLine(name)}'. The options are ${known.join(', ')}.` +
+            // Such as a pool that was passed instead of `{ db: pool }`.
+            (given === 'an object' ? '' : ` Pass an object of options, not ${given}.`),
         )
       }
     }

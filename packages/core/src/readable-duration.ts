@@ -1,3 +1,5 @@
+import { readableNumber } from './readable-number.ts'
+
 const UNITS = [
   [86_400_000, 'd'],
   [3_600_000, 'h'],
@@ -11,7 +13,7 @@ export function readableDuration(ms: number): string {
     if (ms < unitMs) continue
     const next = UNITS[index + 1]
     const rest = next === undefined ? 0 : Math.floor((ms % unitMs) / next[0])
-    return `${Math.floor(ms / unitMs).toLocaleString('en')} ${unit}${rest > 0 ? ` ${rest} ${next![1]}` : ''}`
+    return `${readableNumber(Math.floor(ms / unitMs))} ${unit}${rest > 0 ? ` ${rest} ${next![1]}` : ''}`
   }
   return `${Math.round(ms)} ms`
 }

@@ -68,8 +68,13 @@ export interface Delivery<P = unknown> {
   readonly isSuspect?: boolean | undefined
   /** Aborted when the broker has taken the delivery back. */
   readonly lost: AbortSignal
-  /** Handled: the message is not delivered again. Resolves when the broker knows. */
-  accept(): Promise<void>
+  /**
+   * Handled: the message is not delivered again. Resolves when the broker knows.
+   *
+   * @param how `recorded` says that a redelivery would be recognized as a duplicate, so that the promise may resolve when
+   *   the acceptance is on its way. @default false
+   */
+  accept(how?: { readonly recorded?: boolean | undefined }): Promise<void>
   /** Not handled: the message is delivered again after `delayMs`. `counted` says whether this delivery counts. */
   retry(how: { readonly delayMs: number; readonly error: unknown; readonly counted: boolean }): Promise<void>
   /** Never to be handled: the message goes where the broker keeps such messages. */

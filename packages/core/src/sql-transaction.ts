@@ -2,6 +2,7 @@ import { InvalidOptionError } from './errors.ts'
 import { nameOf } from './options.ts'
 
 const sqlTransactionKey: unique symbol = Symbol.for('txbox.sqlTransaction')
+const identityKey: unique symbol = Symbol.for('txbox.sqlTransaction.identity')
 
 /** The answer to a statement, as `pg` and many other libraries return it. */
 export interface SqlAnswer {
@@ -71,16 +72,23 @@ export function sqlTransaction(options: SqlTransactionOptions): SqlTransaction {
       `sqlTransaction(${name}): '${option}' must be a function, not ${nameOf(value)}.`,
     )
   }
-  return Object.freeze({
+  const transaction: SqlTransaction = {
     name,
     query: (text, values) => options.query(text, values),
     ...(isOpen !== undefined && { isOpen: () => options.isOpen!() }),
     ...(close !== undefined && { close: () => options.close!() }),
     [sqlTransactionKey]: true,
-  } satisfies SqlTransaction)
+  }
+  return Object.freeze(Object.assign(transaction, { [identityKey]: {} }))
 }
 
 /** Returns whether this is a result of `sqlTransaction`, also of another copy of this package. */
 export function isSqlTransaction(value: unknown): value is SqlTransaction {
   return typeof value === 'object' && value !== null && Reflect.get(value, sqlTransactionKey) === true
+}
+
+/** Returns an object that stands for this transaction alone: a handle may be a proxy that several transactions share. */
+export function identityOf(transaction: SqlTransaction): object {
+  const identity: unknown = Reflect.get(transaction, identityKey)
+  return typeof identity === 'object' && identity !== null ? identity : transaction
 }

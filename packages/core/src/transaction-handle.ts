@@ -206,7 +206,7 @@ type OrmTransactionOf<D> =
     transaction(level: never, work: (em: infer Tx) => Promise<never>): unknown
   }
     ? Tx
-    : // Knex, whose overloads of `transaction` cannot be told apart
+    : // Knex, whose overloads of `transaction` cannot be distinguished
       D extends { executionPromise?: never; transactionProvider(): () => Promise<infer Tx> }
       ? Tx
       : // Sequelize 7

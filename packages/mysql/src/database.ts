@@ -10,22 +10,24 @@ import {
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import {
+  CHECKING,
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,
   assertTwoConnections,
   publicTransact,
   resolverOption,
   transactOn,
+  translatingErrors,
   type Resolver,
   type RootAdapter,
+  type RunStatement,
   type SqlResult,
 } from '@txbox/sql'
-import { deadLetterStatementsByEngine, queueDeadLetterStatementsByEngine } from './dead-letter-statements.ts'
-import { MysqlDeadLetterStore } from './dead-letter-store.ts'
+import { deadLetterStatements, queueDeadLetterStatements } from './dead-letter-statements.ts'
+import { deadLetterStore } from './dead-letter-store.ts'
 import { TABLE_ACCESS_DENIED, errors, numberOf } from './errors.ts'
-import { garbageStatementsByEngine } from './garbage-statements.ts'
-import { MysqlGarbageStore } from './garbage-store.ts'
-import { handledShards } from './handled-shards.ts'
+import { garbageStatements } from './garbage-statements.ts'
+import { garbageStore } from './garbage-store.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
 import { inboxStatementsByEngine } from './inbox-statements.ts'
 import { MysqlInboxStore } from './inbox-store.ts'
@@ -46,14 +48,14 @@ import { QueueReceiver } from './queue-receiver.ts'
 import { MysqlQueueSender } from './queue-sender.ts'
 import { queueStatements } from './queue-statements.ts'
 import { MysqlQueueStore } from './queue-store.ts'
-import { relayStatementsByEngine } from './relay-statements.ts'
+import { relayStatements } from './relay-statements.ts'
 import { MysqlRelayStore } from './relay-store.ts'
 import type { Source } from './run-alone.ts'
 import { checkRevision } from './schema-revision.ts'
-import type { ServerTraits } from './server.ts'
+import { byEngine, type ServerTraits } from './server.ts'
 import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } from './session.ts'
 import { versionBufferStatements } from './version-buffer-statements.ts'
-import { MysqlVersionBufferStore } from './version-buffer-store.ts'
+import { versionBufferStore } from './version-buffer-store.ts'
 
 export interface MysqlOptions {
   /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
@@ -132,9 +134,8 @@ interface Detached {
 function detachedPorts(tables: Tables, resolver: Resolver): Detached {
   const known: Known = {}
   async function ask(session: MysqlSession): Promise<ServerTraits> {
-    const doing = 'checking the tables'
     const { traits, traitsWithoutSnapshot } = migrationStatements(tables)
-    const run = (text: string): Promise<SqlResult> => execute(session, doing, text, [])
+    const run = (text: string): Promise<SqlResult> => execute(session, CHECKING, text, [])
     try {
       return (known.server = await checkRevision(run, tables, traitsWithoutSnapshot))
     } catch (error) {
@@ -159,7 +160,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
       isLastingConflict: errors.isLastingConflict,
       inbox: new MysqlInboxStore(inboxStatementsByEngine(tables)),
       outbox: new MysqlOutboxStore(outboxStatements(tables)),
-      versions: new MysqlVersionBufferStore(versionBufferStatements(tables), resolver),
+      versions: versionBufferStore(versionBufferStatements(tables), resolver),
       queueSender: new MysqlQueueSender(queueStatements(tables)),
     },
   }
@@ -172,8 +173,9 @@ function connectedPorts(
   db: object,
 ): { ports: ConnectedPorts; known: Known } {
   const { ports, known, serverBehind } = detachedPorts(tables, resolver)
-  const askServer = async (): Promise<ServerTraits> =>
-    (known.server ??= await checkRevision((text) => root.query(db, text, [], CHECK_TIMEOUT_MS), tables))
+  const run: RunStatement = (text) => root.query(db, text, [], CHECK_TIMEOUT_MS)
+  const server = async (): Promise<ServerTraits> => (known.server ??= await checkRevision(run, tables))
+  const sourceOf = (statementTimeoutMs: number): Source => ({ root, db, statementTimeoutMs, server })
   const receiverOn = (source: Source): QueueReceiver =>
     new QueueReceiver(queueReceiveStatementsByEngine(tables), source)
   return {
@@ -186,23 +188,15 @@ function connectedPorts(
         return session
       }),
       async checkSchema() {
-        try {
-          known.server = await checkRevision((text) => root.query(db, text, [], CHECK_TIMEOUT_MS), tables)
-        } catch (error) {
-          throw errors.translate(error, 'checking the tables')
-        }
+        known.server = await translatingErrors(errors, CHECKING, () => checkRevision(run, tables))
       },
       relay({ statementTimeoutMs }) {
-        return new MysqlRelayStore(relayStatementsByEngine(tables), parkedStatements(tables), {
-          root,
-          db,
-          statementTimeoutMs,
-          server: askServer,
-        })
+        const source = sourceOf(statementTimeoutMs)
+        return new MysqlRelayStore(byEngine(relayStatements, tables), parkedStatements(tables), source)
       },
       inspection: () => inspectionStore(inspectionStatements(tables), { root, db, tables }),
       queue({ statementTimeoutMs }) {
-        const source = { root, db, statementTimeoutMs, server: askServer }
+        const source = sourceOf(statementTimeoutMs)
         const receiver = receiverOn(source)
         const purge = new QueuePurge(queuePurgeStatementsByEngine(tables), source, receiver)
         const claims = inboxStatementsByEngine(tables).mysql
@@ -210,24 +204,18 @@ function connectedPorts(
         return new MysqlQueueStore(queueStatements(tables), source, { receiver, attempts, purge })
       },
       garbage() {
-        const source = { root, db, server: askServer, statementTimeoutMs: GARBAGE_TIMEOUT_MS }
-        const statements = garbageStatementsByEngine(tables)
-        const handled = handledShards(statements, source, receiverOn(source))
-        return new MysqlGarbageStore(statements, source, handled)
+        const source = sourceOf(GARBAGE_TIMEOUT_MS)
+        return garbageStore(byEngine(garbageStatements, tables), source, receiverOn(source))
       },
       deadLetters({ statementTimeoutMs, queue }) {
-        const source = { root, db, statementTimeoutMs, server: askServer }
-        const statements =
-          queue === undefined ? deadLetterStatementsByEngine : queueDeadLetterStatementsByEngine
-        return new MysqlDeadLetterStore(statements(tables), source, queue)
+        const source = sourceOf(statementTimeoutMs)
+        return queue === undefined
+          ? deadLetterStore(byEngine(deadLetterStatements, tables), source, queue)
+          : deadLetterStore(byEngine(queueDeadLetterStatements, tables), source, queue)
       },
       leases({ statementTimeoutMs } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')
-        return new MysqlLeaseStore(
-          leaseStatements(tables),
-          { root, db, server: askServer },
-          statementTimeoutMs,
-        )
+        return new MysqlLeaseStore(leaseStatements(tables), { root, db, server }, statementTimeoutMs)
       },
     },
   }

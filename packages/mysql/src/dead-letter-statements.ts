@@ -202,16 +202,3 @@ straight_join ${parked} as p force index (primary) on p.place = j.place
 where p.dead_at is not null`,
   } as const
 }
-
-/** For both engines; which of them the server is shows at the first use. */
-export function queueDeadLetterStatementsByEngine(tables: Tables) {
-  return {
-    mysql: queueDeadLetterStatements(tables, 'mysql'),
-    mariadb: queueDeadLetterStatements(tables, 'mariadb'),
-  }
-}
-
-/** The same for both engines; which of them the server is shows at the first use. */
-export function deadLetterStatementsByEngine(tables: Tables) {
-  return { mysql: deadLetterStatements(tables, 'mysql'), mariadb: deadLetterStatements(tables, 'mariadb') }
-}

@@ -2,28 +2,23 @@
  * MySQL and MariaDB need a transaction of several statements to select, change and return dead letters; PostgreSQL
  * needs one.
  */
-import type {
-  DeadLetterFilter,
-  DeadLetterPage,
-  DeadLetterStore,
-  ParkedMessage,
-  KeptError,
-  StoredPayload,
-} from '@txbox/core'
-import { DeadLetterRows, keptErrors, lastOfFull, type Row } from '@txbox/sql'
+import type { DeadLetterFilter, DeadLetterStore } from '@txbox/core'
+import {
+  SqlDeadLetterStore,
+  pageOf,
+  positionOf,
+  type Row,
+  type Selecting,
+  type SelectedRows,
+} from '@txbox/sql'
 import { columns } from './columns.ts'
-import type {
-  deadLetterStatementsByEngine,
-  queueDeadLetterStatementsByEngine,
-} from './dead-letter-statements.ts'
-import { bytesOf, fill, type Value } from './literals.ts'
+import type { deadLetterStatements, queueDeadLetterStatements } from './dead-letter-statements.ts'
+import { bytesOf, fill } from './literals.ts'
 import { runAlone, runTogether, type Source } from './run-alone.ts'
+import type { ByEngine } from './server.ts'
 import type { Run } from './short-transaction.ts'
 
-type Statements = ReturnType<typeof deadLetterStatementsByEngine | typeof queueDeadLetterStatementsByEngine>
-type Sql = Statements['mysql']
-
-const pages = new DeadLetterRows(columns)
+type Sql = ReturnType<typeof deadLetterStatements | typeof queueDeadLetterStatements>
 
 /**
  * The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet.
@@ -41,149 +36,100 @@ interface Search {
   ) => string
 }
 
-/** The dead letters of MySQL and MariaDB. {@link DeadLetterStore} documents the methods. */
-export class MysqlDeadLetterStore implements DeadLetterStore {
-  readonly #statements: Statements
-  readonly #source: Source
-  readonly #queue: string | undefined
-
-  /** @param queue the stored queue whose dead letters these are; the statements must be those of its table. */
-  constructor(statements: Statements, source: Source, queue?: string) {
-    this.#statements = statements
-    this.#source = source
-    this.#queue = queue
-  }
-
-  async list(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage> {
-    const sql = await this.#sql()
-    const text = chosen(sql, sql.list, this.#within(filter), behindId)
-    const { rows } = await runAlone(this.#source, 'listing dead letters', text, [limit])
-    return pages.deadLetters(rows, lastOfFull(rows, limit))
-  }
-
-  async redrive(filter: DeadLetterFilter, limit: number, by: string): Promise<DeadLetterPage> {
-    const sql = await this.#sql()
-    const search = { find: sql.find, lock: sql.lock, behind: behindId }
-    const found = await this.#touch('redriving dead letters', search, filter, limit, async (run, rows) => {
-      const places = firstOfEachKey(rows)
-      await run(sql.record, [by, places])
-      await run(sql.redrive, [places])
-    })
-    return pages.deadLetters(found.rows, found.last)
-  }
-
-  async discard(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage> {
-    const sql = await this.#sql()
-    const search = { find: sql.find, lock: sql.lock, behind: behindId }
-    const found = await this.#touch('discarding dead letters', search, filter, limit, (run, rows) =>
-      run(sql.discard, [firstOfEachKey(rows)]),
-    )
-    return pages.deadLetters(found.rows, found.last)
-  }
-
-  async listParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>> {
-    const sql = await this.#sql()
-    const text = chosen(sql, sql.listParked, this.#within(filter), behindPlace)
-    const { rows } = await runAlone(this.#source, 'listing parked messages', text, [limit])
-    return pages.parked(rows, lastOfFull(rows, limit))
-  }
-
-  async discardParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>> {
-    const sql = await this.#sql()
-    const search = { find: sql.findParked, lock: sql.lockParked, behind: behindPlace }
-    const found = await this.#touch(
-      'discarding parked messages',
-      search,
-      filter,
-      limit,
-      async (run, rows) => {
-        await run(sql.discardParked, [json(rows)])
-        if ('handleParked' in sql) {
-          await run(sql.handleParked, [json(rows)])
-          return
-        }
-        const keys = keysOf(rows)
-        for (let from = 0; from < keys.length; from += KEYS_AT_ONCE) {
-          const branches = keys
-            .slice(from, from + KEYS_AT_ONCE)
-            .map(({ shard, key }) => fill(sql.firstOfKey, [shard, key]))
-          const { rows: first } = await run(sql.firstOfKeys(branches), [])
-          if (first.length > 0) await run(sql.release, [json(first)])
-        }
-      },
-    )
-    return pages.parked(found.rows, found.last)
-  }
-
-  async payloads(id: string, parked: boolean, limit: number): Promise<readonly StoredPayload[]> {
-    const sql = await this.#sql()
-    const values = this.#ofId(id, parked, limit)
-    const { rows } = await runAlone(this.#source, 'reading a payload', sql.payloads, values)
-    return rows.map((row) => ({
-      contentType: columns.text(row, 'content_type'),
-      headers: columns.text(row, 'headers'),
-      payload: bytesOf(row['payload']),
-    }))
-  }
-
-  async errors(id: string, parked: boolean, limit: number): Promise<readonly (readonly KeptError[])[]> {
-    const values = this.#ofId(id, parked, limit)
-    const { rows } = await runAlone(this.#source, 'reading errors', (await this.#sql()).errors, values)
-    return rows.map((row) => keptErrors(columns.optionalText(row, 'errors')))
-  }
-
-  /**
-   * Other callers that select the same messages wait, and find none.
-   *
-   * @returns the touched messages, and where the next page begins if there is one.
-   */
-  async #touch(
-    doing: string,
-    search: Search,
-    filter: DeadLetterFilter,
-    limit: number,
-    work: (run: Run, rows: readonly Row[]) => Promise<unknown>,
-  ): Promise<{ readonly rows: readonly Row[]; readonly last: Row | undefined }> {
-    const sql = await this.#sql()
-    return runTogether(this.#source, doing, async (run) => {
-      const rows: Row[] = []
-      let { after } = filter
-      const within = this.#within(filter)
-      let last: Row | undefined
-      // A page that is not full means that there are no more messages, so messages that another caller has taken are
-      // replaced.
-      for (let more = true; more && rows.length < limit;) {
-        const most = limit - rows.length
-        const { rows: found } = await run(chosen(sql, search.find, { ...within, after }, search.behind), [
-          most,
-        ])
-        more = found.length === most
-        last = more ? found.at(-1) : undefined
-        if (found.length === 0) break
-        after = pages.positionOf(found.at(-1)!)
-        rows.push(...(await run(search.lock, [json(found)])).rows)
+/**
+ * The dead letters of MySQL and MariaDB.
+ *
+ * @param queue the stored queue whose dead letters these are; the statements must be those of its table.
+ */
+export function deadLetterStore(
+  statements: ByEngine<Sql>,
+  source: Source,
+  queue: string | undefined,
+): DeadLetterStore {
+  const sqlOf = async (): Promise<Sql> => statements[(await source.server()).engine]
+  return new SqlDeadLetterStore({
+    read: columns,
+    async select(call, doing, filter, limit, by) {
+      const sql = await sqlOf()
+      const within = queue === undefined ? filter : withinQueue(queue, filter)
+      if (call === 'list' || call === 'listParked') {
+        const text = chosen(sql, sql[call], within, call === 'list' ? behindId : behindPlace)
+        return pageOf((await runAlone(source, doing, text, [limit])).rows, limit)
       }
-      if (rows.length > 0) await work(run, rows)
-      return { rows, last }
-    })
-  }
+      return runTogether(source, doing, async (run) => {
+        const found = await lockSelected(run, sql, call, within, limit)
+        if (found.rows.length > 0) await change(run, sql, call, found.rows, by)
+        return found
+      })
+    },
+    async ofId(call, doing, id, parked, limit) {
+      const values = [Buffer.from(id), ...(queue === undefined ? [] : [Buffer.from(queue)])]
+      const text = (await sqlOf())[call]
+      return (await runAlone(source, doing, text, [...values, parked ? 1 : 0, limit])).rows
+    },
+    payloadOf: (row) => bytesOf(row['payload']),
+  })
+}
 
-  /** The filter, within the queue. The topic of a message in a queue is the queue. */
-  #within(filter: DeadLetterFilter): DeadLetterFilter {
-    const queue = this.#queue
-    if (queue === undefined) return filter
-    const isOther = filter.topic !== undefined && filter.topic !== queue
-    return { ...filter, topic: queue, ...(isOther && { ids: [] }) }
-  }
+/** The calls that change what they select. */
+type Changing = Exclude<Selecting, 'list' | 'listParked'>
 
-  #ofId(id: string, parked: boolean, limit: number): readonly Value[] {
-    const ofQueue = this.#queue === undefined ? [] : [Buffer.from(this.#queue)]
-    return [Buffer.from(id), ...ofQueue, parked ? 1 : 0, limit]
+/** Locks the selected messages. Other callers that select the same messages wait, and find none. */
+async function lockSelected(
+  run: Run,
+  sql: Sql,
+  call: Changing,
+  filter: DeadLetterFilter,
+  limit: number,
+): Promise<SelectedRows> {
+  const { find, lock, behind }: Search =
+    call === 'discardParked'
+      ? { find: sql.findParked, lock: sql.lockParked, behind: behindPlace }
+      : { find: sql.find, lock: sql.lock, behind: behindId }
+  const rows: Row[] = []
+  let { after } = filter
+  let last: Row | undefined
+  // A page that is not full means that there are no more messages, so messages that another caller has taken are
+  // replaced.
+  for (let more = true; more && rows.length < limit;) {
+    const most = limit - rows.length
+    const { rows: found } = await run(chosen(sql, find, { ...filter, after }, behind), [most])
+    more = found.length === most
+    last = more ? found.at(-1) : undefined
+    if (found.length === 0) break
+    after = positionOf(columns, found.at(-1)!)
+    rows.push(...(await run(lock, [json(found)])).rows)
   }
+  return { rows, last }
+}
 
-  async #sql(): Promise<Sql> {
-    return this.#statements[(await this.#source.server()).engine]
+/** Changes messages that are locked. */
+async function change(run: Run, sql: Sql, call: Changing, rows: readonly Row[], by: string): Promise<void> {
+  if (call !== 'discardParked') {
+    const places = firstOfEachKey(rows)
+    if (call === 'redrive') await run(sql.record, [by, places])
+    await run(sql[call], [places])
+    return
   }
+  await run(sql.discardParked, [json(rows)])
+  if ('handleParked' in sql) {
+    await run(sql.handleParked, [json(rows)])
+    return
+  }
+  const keys = keysOf(rows)
+  for (let from = 0; from < keys.length; from += KEYS_AT_ONCE) {
+    const branches = keys
+      .slice(from, from + KEYS_AT_ONCE)
+      .map(({ shard, key }) => fill(sql.firstOfKey, [shard, key]))
+    const { rows: first } = await run(sql.firstOfKeys(branches), [])
+    if (first.length > 0) await run(sql.release, [json(first)])
+  }
+}
+
+/** The topic of a message in a queue is the queue. */
+function withinQueue(queue: string, filter: DeadLetterFilter): DeadLetterFilter {
+  const isOther = filter.topic !== undefined && filter.topic !== queue
+  return { ...filter, topic: queue, ...(isOther && { ids: [] }) }
 }
 
 /** Returns a statement for the messages that match the filter. */

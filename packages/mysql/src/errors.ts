@@ -98,10 +98,12 @@ export function hasNumber(error: unknown, number: number): boolean {
   return isCausedBy(error, (at) => numberOf(at) === number)
 }
 
-/** The server's number of an error, which mysql2 calls `errno`. */
+/** The server's number of an error, which mysql2 calls `errno`; Prisma keeps it as the text `originalCode`. */
 export function numberOf(error: unknown): number | undefined {
   const number = propertyOf(error, 'errno')
-  return typeof number === 'number' ? number : undefined
+  if (typeof number === 'number') return number
+  const original = propertyOf(error, 'originalCode')
+  return typeof original === 'string' ? Number(original) : undefined
 }
 
 /** Did the statement take too long? */

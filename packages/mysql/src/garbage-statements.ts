@@ -161,8 +161,3 @@ set finished_at = utc_timestamp(6), inbox = ?, dead_letters = ?, duration_ms = ?
 where id = 1`,
   } as const
 }
-
-/** The same for both engines; which of them the server is shows at the first use. */
-export function garbageStatementsByEngine(tables: Tables) {
-  return { mysql: garbageStatements(tables, 'mysql'), mariadb: garbageStatements(tables, 'mariadb') }
-}

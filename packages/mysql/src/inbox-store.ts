@@ -22,19 +22,20 @@ import {
 } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { DUPLICATE_KEY, numberOf } from './errors.ts'
-import type { inboxStatementsByEngine } from './inbox-statements.ts'
-import { fill, type Value } from './literals.ts'
+import type { inboxStatements } from './inbox-statements.ts'
+import { fill, microseconds, type Value } from './literals.ts'
 import { boundLockWait, isHeldByAnother, type BoundStatements, type LockWait } from './lock-wait.ts'
 import { rowsByPacket } from './rows-by-packet.ts'
+import type { ByEngine } from './server.ts'
 import { assertInTransaction, execute, executeAnywhere, type MysqlSession } from './session.ts'
 
-type Statements = ReturnType<typeof inboxStatementsByEngine>
+type Sql = ReturnType<typeof inboxStatements>
 
 /** The inbox table of MySQL and MariaDB. {@link InboxStore} documents the methods. */
 export class MysqlInboxStore implements InboxStore {
-  readonly #statements: Statements
+  readonly #statements: ByEngine<Sql>
 
-  constructor(statements: Statements) {
+  constructor(statements: ByEngine<Sql>) {
     this.#statements = statements
   }
 
@@ -231,7 +232,7 @@ export class MysqlInboxStore implements InboxStore {
     }
   }
 
-  #sql(session: Session): Statements['mysql'] {
+  #sql(session: Session): Sql {
     return this.#statements[(session as MysqlSession).server.engine]
   }
 }
@@ -279,10 +280,6 @@ function extrasOf({ result, contentHash }: Claim): Value[] {
 
 function keyOf({ consumer, key }: Pick<Claim, 'consumer' | 'key'>): readonly Value[] {
   return [{ utf8: consumer }, { utf8: key }]
-}
-
-function microseconds(ms: number): number {
-  return Math.round(ms * 1000)
 }
 
 function outside(): NotInTransactionError {

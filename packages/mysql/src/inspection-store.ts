@@ -6,7 +6,7 @@ import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import type { Tables } from './identifiers.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
-import { fill, type Value } from './literals.ts'
+import { fill, microseconds, type Value } from './literals.ts'
 import { checkRevision } from './schema-revision.ts'
 import { serverFindings } from './server-findings.ts'
 
@@ -38,7 +38,7 @@ export function inspectionStore(
     keyEndsValues: (queue, shard, key) =>
       Array.from({ length: KEY_PARTS }, () => [{ utf8: queue }, shard, { utf8: key }]).flat(),
     collectableValues(limit, retentionMs) {
-      const retention = retentionMs === null ? null : Math.round(retentionMs * 1000)
+      const retention = retentionMs === null ? null : microseconds(retentionMs)
       return [limit, retention, retention, limit, retention, limit, retention, limit]
     },
     query: (text, values, timeoutMs) => root.query(db, fill(text, values), [], timeoutMs),

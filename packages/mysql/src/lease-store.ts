@@ -7,7 +7,7 @@ import { LeaseConnection, type OwnConnection, type Row, type SqlResult } from '@
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
-import { fill, type Value } from './literals.ts'
+import { fill, microseconds, type Value } from './literals.ts'
 import { committingConnection, type Connections } from './own-connection.ts'
 import { readCommitted, shortTransaction } from './short-transaction.ts'
 import { bounded, serverTimeoutS } from './time-limit-statements.ts'
@@ -148,8 +148,4 @@ function nameOf(row: Row): Buffer {
 function startsWith(prefix: string): readonly Value[] {
   const bytes = Buffer.from(prefix)
   return [bytes.byteLength, bytes]
-}
-
-function microseconds(ms: number): number {
-  return Math.round(ms * 1000)
 }

@@ -68,6 +68,11 @@ function integer(value: number | bigint): string {
   return String(value)
 }
 
+/** Returns a duration in the unit of the statements. */
+export function microseconds(ms: number): number {
+  return Math.round(ms * 1000)
+}
+
 /** Returns the text of a returned value: a Buffer if txbox controls the decoding, or a string if the library does. */
 export function textOf(value: unknown): string {
   return bytesOf(value).toString('utf8')

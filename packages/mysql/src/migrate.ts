@@ -9,6 +9,7 @@ import {
   pendingOn,
   Resolver,
   resolverOption,
+  sqlOf,
   statementsOf,
 } from '@txbox/sql'
 import { isConflict, numberOf, translate } from './errors.ts'
@@ -113,7 +114,7 @@ export function migrationProvider(
 /** Returns the SQL of all migrations for a prefix, as `txbox migrate --print` shows it. */
 export function migrationSql(prefix: string): readonly { readonly name: string; readonly sql: string }[] {
   const tables = tablesOf('migrationSql', prefix)
-  return MIGRATIONS.map(({ name, sql }) => ({ name, sql: migrated.on(sql, tables) }))
+  return sqlOf(migrated, MIGRATIONS, tables)
 }
 
 async function applyMissing(options: LockOptions): Promise<readonly string[]> {

@@ -1,8 +1,7 @@
 /* Only MySQL and MariaDB need this file: PostgreSQL locks with one statement, in the transaction that migrates. */
 import { createHash, randomUUID } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import { TransactionConflictError } from '@txbox/core'
-import { LOCK_PAUSE_MS, type RunStatement } from '@txbox/sql'
+import { untilTaken, type RunStatement } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { NO_TABLE, isConflict, numberOf } from './errors.ts'
 import type { Tables } from './identifiers.ts'
@@ -108,13 +107,5 @@ export async function lockCluster(options: LockOptions): Promise<MigrationLock> 
       await run(sql.rollback)
       await commit(fill(sql.release, [owner]))
     },
-  }
-}
-
-async function untilTaken(take: () => Promise<boolean>, signal: AbortSignal | undefined): Promise<void> {
-  for (;;) {
-    signal?.throwIfAborted()
-    if (await take()) return
-    await pause(LOCK_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
   }
 }

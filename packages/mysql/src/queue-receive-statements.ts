@@ -92,10 +92,18 @@ select cast(q.place as char) as place, hex(q.order_key) as order_key, hex(q.rece
   cast(q.attempts as char) as attempts, cast(q.timeouts as char) as timeouts,
   cast(q.due_at is null as char) as waits, cast(q.due_at > ${EPOCH} and q.due_at <= utc_timestamp(6) as char) as visible,
   cast(q.due_at > utc_timestamp(6) as char) as live, cast(q.dead_at is not null as char) as dead,
-  cast(${MICROSECONDS}, q.due_at) as char) as due_us
-from ${PLACES}
+  cast(${MICROSECONDS}, q.due_at) as char) as due_us, case when j.n <= ${SIZED} then (
+    select cast(length(p.payload) as char) from ${queue} as p force index (primary) where p.place = q.place
+  ) end as bytes
+from ${NUMBERED}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 ${forUpdate} skip locked`,
+
+    /** The sizes of payloads: to know it, the server reads the whole payload. */
+    sizes: `
+select cast(q.place as char) as place, cast(length(q.payload) as char) as bytes
+from ${PLACES}
+straight_join ${queue} as q force index (primary) on q.place = j.place`,
 
     /**
      * Of each key, the first message and whether it waits, and the message that has a receipt and whether the receipt is
@@ -169,6 +177,13 @@ straight_join ${queue} as q force index (primary) on q.place = j.place
 set q.due_at = utc_timestamp(6) + interval ? microsecond`,
   } as const
 }
+
+/** The number of candidates whose sizes are read at once. */
+export const SIZED = 16
+
+/** Places with their numbers in the list, as JSON. */
+const NUMBERED =
+  "json_table(?, _utf8mb4'$[*]' columns (n for ordinality, place bigint unsigned path _utf8mb4'$')) as j"
 
 /** Places, as JSON. */
 const PLACES = "json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j"

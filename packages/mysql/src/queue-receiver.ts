@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import { SHARDS } from '@txbox/core/internal'
-import { ALL_SHARDS, firstLook, nextLook, shuffled } from '@txbox/sql'
+import { ALL_SHARDS, RECEIVED_BYTES, firstLook, nextLook, returnTime, shuffled } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { DUPLICATE_KEY, hasNumber } from './errors.ts'
 import { fill } from './literals.ts'
@@ -83,18 +83,23 @@ export class QueueReceiver {
     inTransaction: (work: (run: Run) => Promise<Found>) => Promise<Found>,
   ): Promise<readonly ReceivedMessage[]> {
     const received: ReceivedMessage[] = []
+    const returnAt = returnTime(search.visibilityTimeoutMs)
+    let bytes = RECEIVED_BYTES
     for (const [shard, from] of [...positions]) {
       const how: Look = {
         limit: search.limit - received.length,
+        bytes,
         alone: received.length === 0,
         from,
         look,
       }
       const { messages, alone, next } = await inTransaction((run) => this.#visit(run, shard, search, how))
       received.push(...messages)
+      for (const { payload } of messages) bytes -= payload.length
       if (next === undefined) positions.delete(shard)
       else positions.set(shard, next)
-      if (alone || received.length >= search.limit) break
+      if (alone || received.length >= search.limit || bytes <= 0) break
+      if (received.length > 0 && performance.now() > returnAt) break
     }
     return received
   }

@@ -7,13 +7,14 @@ import {
   NEVER_ANSWERED,
   expiredFlights,
   queueRound,
+  type Bounds,
   type QueueCandidate,
   type QueueRound,
   type Row,
 } from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { Value } from './literals.ts'
-import type { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
+import { SIZED, type queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
 import {
   json,
   keyOf,
@@ -41,10 +42,7 @@ export interface Search extends ReceiveRequest {
 }
 
 /** The bounds of a round. */
-export interface Look {
-  readonly limit: number
-  /** Nothing was received yet, so that a suspect may be. */
-  readonly alone: boolean
+export interface Look extends Bounds {
   readonly from: DuePosition
   /** How many visible messages the round looks at. */
   readonly look: number
@@ -121,7 +119,7 @@ export class QueueShard {
     const { maxReceives } = search
     const round = queueRound(candidates, new Set(unlocked.keys()), { ...how, maxReceives })
     await this.#settle(round, new Map([...unlocked, ...candidates.map(timeoutsOf)]))
-    const messages = await this.#handOut(search, round.taken)
+    const messages = await this.#handOut(search, await this.#fitting(round.taken, how))
     // What was released is visible from now on, behind the last one.
     const hasMore = due.length === how.look || round.released.length > 0
     return {
@@ -161,6 +159,7 @@ export class QueueShard {
         first: head?.first,
         flight: head?.flight,
         isFlightLive: head?.live === true,
+        bytes: Number(columns.optionalText(row, 'bytes') ?? 0),
       }
     })
   }
@@ -197,6 +196,26 @@ export class QueueShard {
       (row) => row['receipt'] !== null && columns.flag(row, 'visible'),
     )
     return new Map(rows.map((row) => [placeOf(row), timeoutsSoFar(row)]))
+  }
+
+  /** Leaves out what does not fit. The sizes of the first messages are known; the others are read as far as they may fit. */
+  async #fitting(
+    taken: readonly QueueCandidate[],
+    { bytes, alone }: Bounds,
+  ): Promise<readonly QueueCandidate[]> {
+    const sizes = new Map(taken.flatMap(({ place, bytes }) => (bytes > 0 ? [[place, bytes] as const] : [])))
+    let sum = 0
+    for (const [n, { place }] of taken.entries()) {
+      if (!sizes.has(place)) {
+        const average = n === 0 ? bytes / SIZED : Math.max(1, sum / n)
+        const next = taken.slice(n, n + Math.max(1, Math.floor((bytes - sum) / average)))
+        const { rows } = await this.#run(this.#sql.sizes, [json(next.map(placeOfCandidate))])
+        for (const row of rows) sizes.set(placeOf(row), columns.number(row, 'bytes'))
+      }
+      sum += sizes.get(place) ?? 0
+      if (sum > bytes) return taken.slice(0, alone ? Math.max(n, 1) : n)
+    }
+    return taken
   }
 
   async #settle(
@@ -237,6 +256,10 @@ export class QueueShard {
 /** How often in a row the visibility timeout has passed without an answer, this time included. */
 function timeoutsSoFar(row: Row): number {
   return columns.number(row, 'timeouts') + (row['receipt'] === null ? 0 : 1)
+}
+
+function placeOfCandidate({ place }: QueueCandidate): string {
+  return place
 }
 
 function timeoutsOf({ place, timeouts }: QueueCandidate): readonly [string, number] {

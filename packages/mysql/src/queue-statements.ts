@@ -14,6 +14,7 @@ export function queueStatements({ queue }: Tables) {
   const rows = (pairs: readonly string[]): string =>
     `q.place in (?) and (q.place, q.receipt) in (${pairs.join(', ')})`
   const valid = (pairs: readonly string[]): string => `${rows(pairs)} and q.due_at > utc_timestamp(6)`
+  const handled = `q.due_at = ${EPOCH}, q.receipt = null, q.payload = ''`
   const append = (more: string, messages: readonly string[]): string => `
 insert into ${queue}
   (shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, ${more})
@@ -49,10 +50,10 @@ from ${queue} as q force index (primary)
 where ${valid(pairs)}
 for update`,
 
-    /** Marks messages as handled, and their keys as keys that have to go on. */
+    /** Marks a message as handled, and its key as one that has to go on. */
     settle: (pairs: readonly string[]) => `
 update ${queue} as q force index (primary)
-set q.due_at = ${EPOCH}, q.receipt = null, q.payload = ''
+set ${handled}
 where ${valid(pairs)} and q.order_key is not null`,
 
     /** A message without an order leaves nothing that has to go on. */
@@ -60,6 +61,20 @@ where ${valid(pairs)} and q.order_key is not null`,
 delete q
 from ${queue} as q force index (primary)
 where ${valid(pairs)} and q.order_key is null`,
+
+    /**
+     * The same of messages that `holdValid` has locked in this transaction, and that nobody else can receive before it ends:
+     * their visibility timeouts may be over by now.
+     */
+    settleHeld: (pairs: readonly string[]) => `
+update ${queue} as q force index (primary)
+set ${handled}
+where ${rows(pairs)} and q.order_key is not null`,
+
+    settleHeldUnordered: (pairs: readonly string[]) => `
+delete q
+from ${queue} as q force index (primary)
+where ${rows(pairs)} and q.order_key is null`,
 
     /** A plain read of the messages that have these receipts, valid or not. */
     find: (pairs: readonly string[]) => `

@@ -61,8 +61,8 @@ export class MysqlQueueStore implements QueueStore {
     const { ordered, unordered } = byOrder(receipts)
     const settleAll = async (run: Run): Promise<ReadonlySet<QueueReceipt>> =>
       new Set([
-        ...(await this.#settle(run, ordered, this.#sql.settle)),
-        ...(await this.#settle(run, unordered, this.#sql.settleUnordered)),
+        ...(await this.#settle(run, ordered, this.#sql.settle, this.#sql.settleHeld)),
+        ...(await this.#settle(run, unordered, this.#sql.settleUnordered, this.#sql.settleHeldUnordered)),
       ])
     if (session !== undefined) await assertInTransaction(session)
     const settled = await (session !== undefined
@@ -134,17 +134,27 @@ export class MysqlQueueStore implements QueueStore {
   async #settle(
     run: Run,
     receipts: readonly QueueReceipt[],
-    settle: (pairs: readonly string[]) => string,
+    one: (pairs: readonly string[]) => string,
+    held: (pairs: readonly string[]) => string,
   ): Promise<readonly QueueReceipt[]> {
     if (receipts.length === 0) return []
     const { pair, holdValid } = this.#sql
     const { pairs, places } = pairsOf(pair, receipts)
-    // The count shows which receipts were valid if there is one of them, or if all were; otherwise it is too late to ask.
-    if (receipts.length === 1) return (await run(settle(pairs), [places])).affected > 0 ? receipts : []
-    const held = named((await run(holdValid(pairs), [places])).rows)
-    const valid = receipts.filter((receipt) => held.has(nameOf(receipt)))
+    if (receipts.length === 1) return (await run(one(pairs), [places])).affected > 0 ? receipts : []
+    // The count of one statement would not show which receipts were valid. The first one decides: by the time of the second,
+    // the visibility timeout of a message may be over.
+    const { rows } = await run(holdValid(pairs), [places])
+    const isOrdered = receipts[0]!.ordered
+    const locked = named(rows.filter((row) => (row['order_key'] !== null) === isOrdered))
+    const valid = receipts.filter((receipt) => locked.has(nameOf(receipt)))
+    if (valid.length === 0) return []
     const found = pairsOf(pair, valid)
-    if (valid.length > 0) await run(settle(found.pairs), [found.places])
+    const { affected } = await run(held(found.pairs), [found.places])
+    if (affected !== new Set(found.places).size) {
+      throw new Error(
+        `Only ${affected} of ${valid.length} messages were settled that this transaction has locked.`,
+      )
+    }
     return valid
   }
 

@@ -5,8 +5,8 @@
 import type { BacklogRow, Lease } from '@txbox/core'
 import {
   SETTLING,
-  asPermitted,
   assertNone as assertNoneOf,
+  deniedSettlement,
   leaseLost,
   withStorableTexts,
   type Verdict,
@@ -92,12 +92,14 @@ export class RelaySettling {
   }
 
   /** @throws {SettlementError} when the user of the relay lacks a privilege. */
-  attempt<R>(work: () => Promise<R>): Promise<R> {
-    return asPermitted(
-      work,
-      (error) => hasNumber(error, TABLE_ACCESS_DENIED),
-      'Grant the user of the relay the privileges of docs/privileges/mysql.sql.',
-    )
+  async attempt<R>(work: () => Promise<R>): Promise<R> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!hasNumber(error, TABLE_ACCESS_DENIED)) throw error
+      const advice = 'Grant the user of the relay the privileges of docs/privileges/mysql.sql.'
+      throw deniedSettlement(error, advice)
+    }
   }
 }
 

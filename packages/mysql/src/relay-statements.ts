@@ -148,11 +148,6 @@ export function unionAll(queries: readonly string[]): string {
   return queries.join('\nunion all')
 }
 
-/** The same for both engines; the first use shows which engine the server runs. */
-export function relayStatementsByEngine(tables: Tables) {
-  return { mysql: relayStatements(tables, 'mysql'), mariadb: relayStatements(tables, 'mariadb') }
-}
-
 /**
  * A message in two values. All fields except the payload are one value, in the order of `fieldsOf`, because each value
  * of a row costs the server and the client some time. The value is binary: UTF-8 text never contains the separating

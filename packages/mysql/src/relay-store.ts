@@ -30,9 +30,10 @@ import { bytesOf, fill, type Value } from './literals.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import { RelayServer } from './relay-server.ts'
 import { RelaySettling, assertNone, fence, json } from './relay-settling.ts'
-import type { relayStatementsByEngine } from './relay-statements.ts'
+import type { relayStatements } from './relay-statements.ts'
 import { rowOf } from './relay-verdicts.ts'
 import { runBounded, type Source } from './run-alone.ts'
+import type { ByEngine } from './server.ts'
 import type { Run } from './short-transaction.ts'
 
 /** The maximum number of branches of a statement, one for each released key. */
@@ -41,14 +42,14 @@ const MAX_BRANCHES = 100
 /** The number of keys that are examined at a time. */
 const HEAL_KEYS = 10_000
 
-type Statements = ReturnType<typeof relayStatementsByEngine>
+type Sql = ReturnType<typeof relayStatements>
 
 /**
  * The outbox table of MySQL and MariaDB and that of parked messages, for the relay. {@link RelayStore} documents the
  * methods.
  */
 export class MysqlRelayStore implements RelayStore {
-  readonly #statements: Statements
+  readonly #statements: ByEngine<Sql>
   readonly #parked: ReturnType<typeof parkedStatements>
   readonly #source: Source
   readonly #settling: RelaySettling
@@ -56,7 +57,7 @@ export class MysqlRelayStore implements RelayStore {
   /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<number, Buffer>()
 
-  constructor(statements: Statements, parked: ReturnType<typeof parkedStatements>, source: Source) {
+  constructor(statements: ByEngine<Sql>, parked: ReturnType<typeof parkedStatements>, source: Source) {
     this.#statements = statements
     this.#parked = parked
     this.#source = source
@@ -278,7 +279,7 @@ export class MysqlRelayStore implements RelayStore {
     )
   }
 
-  async #sql(): Promise<Statements['mysql']> {
+  async #sql(): Promise<Sql> {
     return this.#statements[(await this.#source.server()).engine]
   }
 

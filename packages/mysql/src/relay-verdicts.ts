@@ -1,6 +1,7 @@
 /* MySQL and MariaDB take rows as JSON, and bound their size by the packet; PostgreSQL takes columns of values as arrays. */
 import type { BacklogRow } from '@txbox/core'
 import { NOT_ASCII, asciiJson, escapeCharacters, type Verdict } from '@txbox/sql'
+import { microseconds } from './literals.ts'
 
 /** A little less than the maximum size of a TEXT column. */
 export const MAX_ERROR_BYTES = 60_000
@@ -24,7 +25,7 @@ export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): 
     attempts,
     dead: dead ? 1 : 0,
     suspect: suspect ? 1 : 0,
-    ...(retryInMs !== undefined && { retry_us: Math.round(retryInMs * 1000) }),
+    ...(retryInMs !== undefined && { retry_us: microseconds(retryInMs) }),
     ...(error !== undefined && { error: storable(error, ascii, Math.min(mostBytes, MAX_ERROR_BYTES)) }),
     ...(errors !== undefined && { errors: storableJson(errors, ascii, mostBytes) }),
   }

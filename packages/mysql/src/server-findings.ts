@@ -8,7 +8,7 @@ import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { Tables } from './identifiers.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
-import type { Value } from './literals.ts'
+import { microseconds, type Value } from './literals.ts'
 import { KEY_LOCKS } from './outbox-statements.ts'
 import { checkRevision } from './schema-revision.ts'
 import { engineOf } from './server.ts'
@@ -192,7 +192,7 @@ async function keyLocks(run: Run, sql: Statements): Promise<Finding> {
 
 async function horizon(run: Run, sql: Statements, longMs: number): Promise<Finding> {
   const check = 'purge horizon'
-  const pinned = await run(sql.horizon, [Math.round(longMs * 1000)]).catch(() => undefined)
+  const pinned = await run(sql.horizon, [microseconds(longMs)]).catch(() => undefined)
   if (pinned === undefined) {
     const advice = 'Grant PROCESS to the user who runs doctor.'
     return judged(check, 'not visible', { verdict: 'note', advice })

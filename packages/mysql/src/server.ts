@@ -1,5 +1,6 @@
 /* Several products use the protocol of MySQL, and MySQL differs from MariaDB; PostgreSQL is one product. */
 import { InvalidOptionError } from '@txbox/core'
+import type { Tables } from './identifiers.ts'
 
 /** The traits of a server on which statements and guarantees depend. */
 export interface ServerTraits {
@@ -8,6 +9,16 @@ export interface ServerTraits {
   readonly maxStatementBytes: number
   /** Whether connections commit every statement outside a transaction. */
   readonly autocommit: boolean
+}
+
+/** Statements of both engines: only the first use shows which of them the server is. */
+export type ByEngine<S> = Readonly<Record<ServerTraits['engine'], S>>
+
+export function byEngine<S>(
+  statements: (tables: Tables, engine: ServerTraits['engine']) => S,
+  tables: Tables,
+): ByEngine<S> {
+  return { mysql: statements(tables, 'mysql'), mariadb: statements(tables, 'mariadb') }
 }
 
 /** Unsupported products with the protocol of MySQL, and the reasons. */

@@ -86,10 +86,19 @@ export async function execute(
   const { driver, connection, isOpen } = session as MysqlSession
   // In the same tick in which the statement is sent: a caller who does not await txbox may have ended the transaction.
   if (!isOpen() || driver.stateNow?.(connection) === 'none') throw notOpen()
-  const result = await executeAnywhere(session, doing, text, values)
-  if (driver.hidesState !== true || !WRITES.test(text)) return result
+  const running = executeAnywhere(session, doing, text, values)
+  if (driver.hidesState !== true || !WRITES.test(text)) return running
   // A caller who does not await txbox may have ended the transaction where txbox cannot see it.
-  return { ...result, inTransaction: await isInTransaction(session) }
+  if (!isSentAtOnce(session as MysqlSession)) {
+    return { ...(await running), inTransaction: await isInTransaction(session) }
+  }
+  const [result, inTransaction] = await Promise.all([running, isInTransaction(session)])
+  return { ...result, inTransaction }
+}
+
+/** Whether the driver sends a statement at once, behind those before, although their answers have not come. */
+function isSentAtOnce({ monitor }: MysqlSession): boolean {
+  return monitor?.sendTogether !== undefined
 }
 
 /** Like `execute`, but also after the transaction has ended: for statements that delete rows written outside of it. */
@@ -113,12 +122,15 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   try {
     await snapshot?.marked?.catch(cannotMark)
     const result = await handler()
-    const { isOpen, settled } = session as MysqlSession
+    const { driver, isOpen, settled } = session as MysqlSession
     await settled?.()
+    // Together with the question below.
+    const intact =
+      driver.hidesState === true && isSentAtOnce(session as MysqlSession) ? snapshot?.isIntact() : undefined
     if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session)
     // The claim was written in another transaction than the one that is open now.
     if (snapshot?.replaced === true || snapshot?.ended === true) throw ended()
-    if (snapshot !== undefined && !(await snapshot.isIntact())) throw ended()
+    if (snapshot !== undefined && !(await (intact ?? snapshot.isIntact()))) throw ended()
     return result
   } finally {
     snapshot?.end()
@@ -156,7 +168,7 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       const answer = textOf(rows[0]?.['answer'])
       if (answer !== NOT_MARIADB) return answer === '1'
     }
-    if (driver.hidesState === true) {
+    if (driver.hidesState === true && monitor?.sendTogether === undefined) {
       await driver.query(connection, sessionStatements.refusedInTransaction, [])
       return false
     }

@@ -47,15 +47,30 @@ function bytesOf(row: Row): number {
   return isLarge(row) ? Number(row['payload_bytes']) : unescapeBytes(row['payload'] as string).length
 }
 
-/** Decodes PostgreSQL's format 'escape': ASCII is unchanged, `\\` is a backslash, `\ooo` is any other byte. */
+const BACKSLASH = 0x5c
+const ZERO = 0x30
+
+/**
+ * Decodes PostgreSQL's format 'escape': ASCII is unchanged, `\\` is a backslash, `\ooo` is any other byte. Byte by byte: a
+ * replacement by a function takes ten times as long or more for bytes that are not ASCII.
+ */
 export function unescapeBytes(text: string): Buffer {
-  if (!text.includes('\\')) return Buffer.from(text, 'latin1')
-  return Buffer.from(
-    text.replaceAll(/\\(\\|\d{3})/g, (_, escaped: string) =>
-      escaped === '\\' ? escaped : String.fromCharCode(Number.parseInt(escaped, 8)),
-    ),
-    'latin1',
-  )
+  const bytes = Buffer.from(text, 'latin1')
+  let from = bytes.indexOf(BACKSLASH)
+  if (from < 0) return bytes
+  let to = from
+  while (from < bytes.length) {
+    const byte = bytes[from]!
+    if (byte !== BACKSLASH || bytes[from + 1] === BACKSLASH) {
+      bytes[to++] = byte
+      from += byte === BACKSLASH ? 2 : 1
+    } else {
+      const high = ((bytes[from + 1]! - ZERO) << 6) | ((bytes[from + 2]! - ZERO) << 3)
+      bytes[to++] = high | (bytes[from + 3]! - ZERO)
+      from += 4
+    }
+  }
+  return Buffer.from(bytes.subarray(0, to))
 }
 
 /** Converts `(block,offset)` to one number: the offset has 16 bits, the block 32. */

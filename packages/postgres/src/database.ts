@@ -17,23 +17,25 @@ import {
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import {
+  CHECKING,
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,
   assertTwoConnections,
   publicTransact,
   resolverOption,
   transactOn,
+  translatingErrors,
   type Resolver,
   type RootAdapter,
+  type RunStatement,
   type Source,
 } from '@txbox/sql'
 import { connectListening } from './connect-listening.ts'
 import { deadLetterStatements } from './dead-letter-statements.ts'
-import { PostgresDeadLetterStore } from './dead-letter-store.ts'
+import { deadLetterStore } from './dead-letter-store.ts'
 import { errors } from './errors.ts'
 import { garbageStatements } from './garbage-statements.ts'
-import { PostgresGarbageStore } from './garbage-store.ts'
-import { handledShards } from './handled-shards.ts'
+import { garbageStore } from './garbage-store.ts'
 import { DEFAULT_SCHEMA, quoteSchema } from './identifiers.ts'
 import { inboxStatements } from './inbox-statements.ts'
 import { PostgresInboxStore } from './inbox-store.ts'
@@ -56,7 +58,7 @@ import { PostgresRelayStore } from './relay-store.ts'
 import { checkRevision } from './schema-revision.ts'
 import { bind, execute, open, openedSession, watch } from './session.ts'
 import { versionBufferStatements } from './version-buffer-statements.ts'
-import { PostgresVersionBufferStore } from './version-buffer-store.ts'
+import { versionBufferStore } from './version-buffer-store.ts'
 
 const LISTEN_CHECK_INTERVAL_MS = 5000
 
@@ -139,8 +141,7 @@ function detachedPorts(
   /** Checks the revision of the tables, once for each database object, before anything is written. */
   async function prepare(session: Session): Promise<void> {
     if (checked) return
-    const doing = 'checking the tables'
-    await checkRevision((text, values = []) => execute(session, doing, text, values), schema)
+    await checkRevision((text, values = []) => execute(session, CHECKING, text, values), schema)
     checked = true
   }
   return {
@@ -155,7 +156,7 @@ function detachedPorts(
     isLastingConflict: errors.isLastingConflict,
     inbox: new PostgresInboxStore(inboxStatements(schema)),
     outbox: new PostgresOutboxStore(outboxStatements(schema), { schema, channel: channelOf(schema) }),
-    versions: new PostgresVersionBufferStore(versionBufferStatements(schema), resolver),
+    versions: versionBufferStore(versionBufferStatements(schema), resolver),
     queueSender: new PostgresQueueSender(queueStatements(schema), queueChannelOf(schema)),
   }
 }
@@ -174,6 +175,7 @@ function connectedPorts(
 ): ConnectedPorts {
   const detached = detachedPorts(schema, resolver)
   const connect = connectListening(root, db, listen)
+  const sourceOf = (statementTimeoutMs: number): Source => ({ root, db, statementTimeoutMs })
   const receiverOn = (source: Source): QueueReceiver =>
     new QueueReceiver(queueReceiveStatements(schema), leaseStatements(schema).seed, source)
   return {
@@ -184,35 +186,26 @@ function connectedPorts(
       return session
     }),
     async checkSchema() {
-      try {
-        await checkRevision((text, values = []) => root.query(db, text, values, CHECK_TIMEOUT_MS), schema)
-      } catch (error) {
-        throw errors.translate(error, 'checking the tables')
-      }
+      const run: RunStatement = (text, values = []) => root.query(db, text, values, CHECK_TIMEOUT_MS)
+      await translatingErrors(errors, CHECKING, () => checkRevision(run, schema))
     },
     relay: ({ statementTimeoutMs }) =>
-      new PostgresRelayStore(relayStatements(schema), parkedStatements(schema), {
-        root,
-        db,
-        statementTimeoutMs,
-      }),
+      new PostgresRelayStore(relayStatements(schema), parkedStatements(schema), sourceOf(statementTimeoutMs)),
     deadLetters({ statementTimeoutMs, queue }) {
       const statements = deadLetterStatements(schema, queue === undefined ? 'parked' : 'queue')
-      return new PostgresDeadLetterStore(statements, { root, db, statementTimeoutMs }, queue)
+      return deadLetterStore(statements, sourceOf(statementTimeoutMs), queue)
     },
     inspection: () => inspectionStore(inspectionStatements(schema), { root, db, schema }),
     queue({ statementTimeoutMs }) {
-      const source = { root, db, statementTimeoutMs }
+      const source = sourceOf(statementTimeoutMs)
       const receiver = receiverOn(source)
       const statements = queueStatements(schema)
       const attempts = new QueueAttempts(statements, inboxStatements(schema), receiver)
       return new PostgresQueueStore(statements, receiver, attempts, source)
     },
     garbage() {
-      const source = { root, db, statementTimeoutMs: GARBAGE_TIMEOUT_MS }
-      const statements = garbageStatements(schema)
-      const handled = handledShards(statements, source, receiverOn(source))
-      return new PostgresGarbageStore(statements, source, handled)
+      const source = sourceOf(GARBAGE_TIMEOUT_MS)
+      return garbageStore(garbageStatements(schema), source, receiverOn(source))
     },
     ...(connect !== undefined && {
       listen: (sleeper: Sleeper) =>

@@ -1,18 +1,19 @@
 /* PostgreSQL migrates in one transaction; MySQL and MariaDB commit at every DDL statement, and may be a cluster. */
-import { setTimeout as pause } from 'node:timers/promises'
 import type { TransactionLibrary } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import {
-  LOCK_PAUSE_MS,
   kyselyProvider,
   missingMigrations,
   onMigratingConnection,
   pendingOn,
   Resolver,
   resolverOption,
+  sqlOf,
   statementsOf,
+  untilTaken,
   type RunStatement,
 } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { DEFAULT_SCHEMA, quoteSchema } from './identifiers.ts'
 import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
@@ -92,7 +93,7 @@ export function migrationProvider(
 /** Returns the SQL of all migrations for a schema, as `txbox migrate --print` shows it. */
 export function migrationSql(schema: string): readonly { readonly name: string; readonly sql: string }[] {
   const quoted = quoteSchema('migrationSql', schema)
-  return MIGRATIONS.map(({ name, sql }) => ({ name, sql: migrated.on(sql, quoted) }))
+  return sqlOf(migrated, MIGRATIONS, quoted)
 }
 
 async function applyMissing(
@@ -134,18 +135,17 @@ const CREATE_SCHEMA = /^create schema if not exists /
 
 async function schemaExists(run: RunStatement, schema: string): Promise<boolean> {
   const { rows } = await run(migrationStatements(schema).schemaExists, [schema])
-  return rows[0]?.['there'] === 'true'
+  return columns.flag(rows[0], 'there')
 }
 
 /** Opens a transaction that holds the lock, so that the lock also works through a pooler. */
-async function lock(run: RunStatement, schema: string, signal: AbortSignal | undefined): Promise<void> {
+function lock(run: RunStatement, schema: string, signal: AbortSignal | undefined): Promise<void> {
   const sql = migrationStatements(schema)
-  for (;;) {
-    signal?.throwIfAborted()
+  return untilTaken(async () => {
     await run(sql.begin)
     const { rows } = await run(sql.lock, [`txbox.migrate ${schema}`])
-    if (rows[0]?.['locked'] === 'true') return
+    if (columns.flag(rows[0], 'locked')) return true
     await run(sql.rollback)
-    await pause(LOCK_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
-  }
+    return false
+  }, signal)
 }

@@ -3,11 +3,20 @@
  * transactions.
  */
 import { answerWithin } from '@txbox/core/internal'
-import { tooLate, type OwnConnection, type Source } from '@txbox/sql'
+import { tooLate, type OwnConnection, type Source, type SqlResult, type Statement } from '@txbox/sql'
 import { hasCode } from './errors.ts'
 import { ownTransactionStatements, together } from './own-transaction-statements.ts'
 
 export type Query = OwnConnection['query']
+
+/** A transaction that txbox has opened for its own statements. */
+export interface OwnTransaction {
+  readonly query: Query
+  /** Runs statements one after the other, in one flight if the library can send them so. */
+  readonly queryAll: (statements: readonly Statement[]) => Promise<readonly SqlResult[]>
+  /** Runs the last statements, and commits. No statement may follow. */
+  readonly commitWith: (statements: readonly Statement[]) => Promise<readonly SqlResult[]>
+}
 
 /**
  * Runs work in a new READ COMMITTED transaction, for several statements, or for a library that sends one statement after the
@@ -17,26 +26,24 @@ export type Query = OwnConnection['query']
 export async function inOwnTransaction<R>(
   { root, db, statementTimeoutMs }: Source,
   mostMs: number,
-  work: (query: Query) => Promise<R>,
+  work: (transaction: OwnTransaction) => Promise<R>,
 ): Promise<R> {
-  const { commit, rollback } = ownTransactionStatements
   let late = false
   const run = async (): Promise<R> => {
-    const { query, release } = await root.connect(db)
+    const connection = await root.connect(db)
     let broken = false
     try {
       // The connection arrived too late, but is still usable.
       if (late) throw tooLate()
-      await begin(db as object, query, mostMs)
-      const result = await work(query)
-      if (late) throw tooLate()
-      await query(commit, [])
+      const transaction = await opened(db as object, connection, mostMs, () => late)
+      const result = await work(transaction)
+      if (!transaction.isCommitted()) await transaction.commitWith([])
       return result
     } catch (error) {
-      await query(rollback, []).catch(() => (broken = true))
+      await connection.query(ownTransactionStatements.rollback, []).catch(() => (broken = true))
       throw error
     } finally {
-      release(broken)
+      connection.release(broken)
     }
   }
   try {
@@ -46,14 +53,53 @@ export async function inOwnTransaction<R>(
   }
 }
 
+/** Opens the transaction, with the first statements if they go in one flight. */
+async function opened(
+  db: object,
+  connection: OwnConnection,
+  mostMs: number,
+  isLate: () => boolean,
+): Promise<OwnTransaction & { readonly isCommitted: () => boolean }> {
+  const { begin, limitStatement, limitIdleTime, commit } = ownTransactionStatements
+  const texts = [begin, limitStatement(mostMs), limitIdleTime]
+  let opening: readonly Statement[] = []
+  if (connection.queryAll === undefined) await openAlone(db, connection.query, texts)
+  else opening = texts.map(withoutValues)
+  let isCommitted = false
+  const queryAll = async (statements: readonly Statement[]): Promise<readonly SqlResult[]> => {
+    if (connection.queryAll === undefined) return oneByOne(connection.query, statements)
+    const before = opening
+    opening = []
+    return (await connection.queryAll([...before, ...statements])).slice(before.length)
+  }
+  return {
+    queryAll,
+    query: async (text, values) => (await queryAll([{ text, values }]))[0]!,
+    async commitWith(statements) {
+      if (isLate()) throw tooLate()
+      isCommitted = true
+      return queryAll([...statements, withoutValues(commit)])
+    },
+    isCommitted: () => isCommitted,
+  }
+}
+
+async function oneByOne(query: Query, statements: readonly Statement[]): Promise<readonly SqlResult[]> {
+  const results: SqlResult[] = []
+  for (const { text, values } of statements) results.push(await query(text, values))
+  return results
+}
+
+function withoutValues(text: string): Statement {
+  return { text, values: [] }
+}
+
 /** Roots that accept only one statement in a text: a Kysely on PGlite. */
 const oneStatementOnly = new WeakSet<object>()
 
 const SYNTAX_ERROR = '42601'
 
-async function begin(db: object, query: OwnConnection['query'], mostMs: number): Promise<void> {
-  const { begin, limitStatement, limitIdleTime } = ownTransactionStatements
-  const statements = [begin, limitStatement(mostMs), limitIdleTime]
+async function openAlone(db: object, query: Query, statements: readonly string[]): Promise<void> {
   if (!oneStatementOnly.has(db)) {
     try {
       await query(together(statements), [])

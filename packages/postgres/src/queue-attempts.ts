@@ -38,11 +38,12 @@ export class QueueAttempts {
   /** The claim and the messages are one transaction: either both are stored, or neither. */
   receive(request: ReceiveRequest, attempt: ReceiveAttempt): Promise<readonly ReceivedMessage[]> {
     const claim = attemptClaim(request.queue, attempt.id)
-    return this.#receiver.receive(request, (shards, search) =>
-      this.#receiver.transaction(async (query) => {
+    return this.#receiver.receive(request, (search) =>
+      this.#receiver.transaction(async (transaction) => {
+        const { query } = transaction
         const repeated = await this.#repeated(query, claim, request, attempt)
-        if (repeated !== undefined) return { received: repeated, locked: true, moved: false }
-        const visit = await this.#receiver.visitWithin(query, shards, search)
+        if (repeated !== undefined) return { received: repeated, moved: false }
+        const visit = await this.#receiver.visitWithin(transaction, search)
         if (visit.received.length === 0) await query(this.#claims.remove, claim)
         else await this.#remember(query, claim, visit.received)
         return visit

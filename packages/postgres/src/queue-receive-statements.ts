@@ -29,9 +29,18 @@ export function queueColumns(table: string): string {
   pg_catalog.encode(${table}.payload, 'escape') as payload`
 }
 
+/** The expressions that name a key. */
+interface Key {
+  readonly shard: string
+  readonly order_key: string
+}
+
+const FREED: Key = { shard: 'freed.shard', order_key: 'freed.order_key' }
+const CANDIDATE: Key = { shard: 'asked.shard', order_key: 'q.order_key' }
+
 /**
- * Every statement of a receive. `schema` is quoted. $1 is the queue, $2 the shard. Receivers alone decide which message of a
- * key is visible, one receiver at a time: each has locked the row of the shard. Each statement begins after that, at READ
+ * Every statement of a receive. `schema` is quoted. $1 is the queue, $2 are shards. Receivers alone decide which message of a
+ * key is visible, one receiver at a time: each has locked the rows of its shards. Each statement begins after that, at READ
  * COMMITTED, so that it sees what the receiver before has done.
  */
 export function queueReceiveStatements(schema: string) {
@@ -40,24 +49,24 @@ export function queueReceiveStatements(schema: string) {
    * A range of the index: with equalities, the planner may scan the queue, or sort the whole key, if statistics are missing.
    * Before PostgreSQL 18, such a range ends a scan only where its first column ends, so that it needs a limit that is reached.
    */
-  const ofKey = (table: string, key: string): string => `${table}.order_key is not null
-      and (${table}.topic, ${table}.shard, ${table}.order_key, ${table}.place) > ($1::text, $2::smallint, ${key}, 0)
-      and (${table}.topic, ${table}.shard, ${table}.order_key) <= ($1::text, $2::smallint, ${key})`
+  const ofKey = (table: string, { shard, order_key: key }: Key): string => `${table}.order_key is not null
+      and (${table}.topic, ${table}.shard, ${table}.order_key, ${table}.place) > ($1::text, ${shard}, ${key}, 0)
+      and (${table}.topic, ${table}.shard, ${table}.order_key) <= ($1::text, ${shard}, ${key})`
   const inOrder = (table: string): string =>
     `order by ${table}.topic, ${table}.shard, ${table}.order_key, ${table}.place`
   /** The first message of a key. */
-  const firstOf = (what: string, key: string): string => `
+  const firstOf = (what: string, key: Key): string => `
     select ${what} from ${queue} as f
     where ${ofKey('f', key)} and f.due_at is distinct from ${EPOCH}
     ${inOrder('f')}
     limit 1
   `
   /** The message of a key that has a receipt: there is at most one. In order, which only the index gives. */
-  const flightOf = (what: string, key: string): string => `
+  const flightOf = (what: string, { shard, order_key: key }: Key): string => `
     select ${what} from ${queue} as g
     where g.receipt is not null and g.order_key is not null
-      and (g.topic, g.shard, g.order_key) >= ($1::text, $2::smallint, ${key})
-      and (g.topic, g.shard, g.order_key) <= ($1::text, $2::smallint, ${key})
+      and (g.topic, g.shard, g.order_key) >= ($1::text, ${shard}, ${key})
+      and (g.topic, g.shard, g.order_key) <= ($1::text, ${shard}, ${key})
     order by g.topic, g.shard, g.order_key
     limit 1
   `
@@ -70,17 +79,29 @@ export function queueReceiveStatements(schema: string) {
   where q.place = any (array(
     select next.place
     from ${freed}
-    cross join lateral (${firstOf('f.place, f.due_at', 'freed.order_key')}) as next
-    where next.due_at is null and (${flightOf('true', 'freed.order_key')}) is null
+    cross join lateral (${firstOf('f.place, f.due_at', FREED)}) as next
+    where next.due_at is null and (${flightOf('true', FREED)}) is null
   )) and q.due_at is null and q.dead_at is null`
   const timeouts = 'timeouts + case when q.receipt is null then 0 else 1 end'
   return {
-    /** The shards ($2) that have something visible, or a handled message whose key has to go on, which is the first entry. */
-    ready: `
-select asked.shard::text as shard, (next.due_at = ${EPOCH})::text as handled
-from pg_catalog.unnest($2::smallint[]) as asked (shard)
-${firstEntryOfShard(queue)}
-where next.topic = $1 and next.shard = asked.shard and next.due_at <= pg_catalog.statement_timestamp()`,
+    /**
+     * Locks the rows ($3) that stand for shards, at most $4, of those that have something visible, or a handled message whose
+     * key has to go on, which is the first entry. Skips what another receiver has locked. Also counts the rows of all shards.
+     */
+    lockReady: `
+with locked as materialized (
+  select asked.shard, next.due_at = ${EPOCH} as handled
+  from rows from (pg_catalog.unnest($2::smallint[]), pg_catalog.unnest($3::text[])) with ordinality as asked (shard, name, n)
+  ${firstEntryOfShard(queue)}
+  join ${schema}.leases as l on l.name = asked.name
+  where next.topic = $1 and next.shard = asked.shard and next.due_at <= pg_catalog.statement_timestamp()
+  order by asked.n
+  limit $4
+  for update of l skip locked
+)
+select known.locks::text as locks, locked.shard::text as shard, locked.handled::text as handled
+from (select pg_catalog.count(*) from ${schema}.leases where name = any ($3::text[])) as known (locks)
+left join locked on true`,
 
     /** The row that stands for a shard; nothing if another receiver has it, or there is no such row. */
     lockShard: `
@@ -94,40 +115,51 @@ select name from ${schema}.leases
 where name = $1
 for update`,
 
-    /** Deletes handled messages, at most $3, and lets their keys go on. */
+    /** Deletes handled messages, at most $3 of each shard, and lets their keys go on. */
     sweep: `
 with swept as (
   delete from ${queue}
   where ctid = any (array(
-    select q.ctid from ${queue} as q
-    where q.due_at is not null and q.topic = $1::text and q.shard = $2::smallint and q.due_at = ${EPOCH}
-    order by q.place
-    limit $3
-    for update skip locked
+    select handled.ctid
+    from pg_catalog.unnest($2::smallint[]) as asked (shard)
+    cross join lateral (
+      select q.ctid from ${queue} as q
+      where q.due_at is not null and q.topic = $1::text and q.shard = asked.shard and q.due_at = ${EPOCH}
+      order by q.place
+      limit $3
+      for update skip locked
+    ) as handled
   )) and due_at = ${EPOCH}
-  returning order_key
+  returning shard, order_key
 ), released as (
-  ${release('(select distinct s.order_key from swept as s where s.order_key is not null) as freed')}
+  ${release('(select distinct s.shard, s.order_key from swept as s where s.order_key is not null) as freed')}
 )
 select pg_catalog.count(*)::text as swept from swept`,
 
-    /** $3: the keys. */
+    /** $3: the keys, each beside its shard. */
     release: `
-${release('pg_catalog.unnest($3::text[]) as freed (order_key)')}`,
+${release('rows from (pg_catalog.unnest($2::smallint[]), pg_catalog.unnest($3::text[])) as freed (shard, order_key)')}`,
 
-    /** The visible messages, those that have been visible the longest first. $3 is the limit. Skips what is locked. */
+    /**
+     * The visible messages, those of each shard that have been visible the longest first, at most $3 of each. Skips what is
+     * locked.
+     */
     candidates: `
-select q.place::text as place, q.order_key, q.attempts::text as attempts, (q.${timeouts})::text as timeouts,
-  first.place::text as first, flight.place::text as flight,
-  (flight.due_at > pg_catalog.clock_timestamp())::text as live
-from ${queue} as q
-left join lateral (${firstOf('f.place', 'q.order_key')}) as first on true
-left join lateral (${flightOf('g.place, g.due_at', 'q.order_key')}) as flight on true
-where q.due_at is not null and q.topic = $1::text and q.shard = $2::smallint
-  and q.due_at > ${EPOCH} and q.due_at <= pg_catalog.statement_timestamp()
-order by q.due_at, q.place
-limit $3
-for update of q skip locked`,
+select asked.shard::text as shard, q.place::text as place, q.order_key, q.attempts::text as attempts,
+  (q.${timeouts})::text as timeouts, first.place::text as first, flight.place::text as flight,
+  (flight.due_at > pg_catalog.clock_timestamp())::text as live, q.bytes::text as bytes
+from pg_catalog.unnest($2::smallint[]) as asked (shard)
+cross join lateral (
+  select q.place, q.order_key, q.attempts, q.timeouts, q.receipt, q.due_at, pg_catalog.octet_length(q.payload) as bytes
+  from ${queue} as q
+  where q.due_at is not null and q.topic = $1::text and q.shard = asked.shard
+    and q.due_at > ${EPOCH} and q.due_at <= pg_catalog.statement_timestamp()
+  order by q.due_at, q.place
+  limit $3
+  for update skip locked
+) as q
+left join lateral (${firstOf('f.place', CANDIDATE)}) as first on true
+left join lateral (${flightOf('g.place, g.due_at', CANDIDATE)}) as flight on true`,
 
     /** Of messages whose receipt is not valid anymore ($1), those that no transaction has settled without having committed. */
     lockExpired: `

@@ -15,6 +15,7 @@ export function candidateOf(row: Row): QueueCandidate {
     first: columns.optionalText(row, 'first'),
     flight: columns.optionalText(row, 'flight'),
     isFlightLive: columns.flag(row, 'live'),
+    bytes: columns.number(row, 'bytes'),
   }
 }
 

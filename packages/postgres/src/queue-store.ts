@@ -53,7 +53,7 @@ export class PostgresQueueStore implements QueueStore {
     const { attempt } = request
     if (attempt !== undefined) return this.#attempts.receive(request, attempt)
     const receiver = this.#receiver
-    return receiver.receive(request, (shards, search) => receiver.visitEach(shards, search))
+    return receiver.receive(request, (search) => receiver.visitEach(search))
   }
 
   async settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]> {
@@ -122,14 +122,15 @@ export class PostgresQueueStore implements QueueStore {
 
   /** As the only receiver of the shard, so that the keys of what is removed go on. */
   #purgeShard(queue: string, shard: number, limit: number): Promise<{ removed: number; deleted: number }> {
-    return this.#receiver.transaction(async (query) => {
-      await this.#receiver.lock(query, queue, shard)
+    return this.#receiver.transaction(async (transaction) => {
+      const shards = await this.#receiver.lock(transaction, queue, shard)
       let [removed, deleted] = [0, 0]
       for (const text of [this.#sql.purgeWaiting, this.#sql.purge]) {
-        const [row] = (await query(text, [queue, shard, limit - deleted])).rows
+        const [row] = (await transaction.query(text, [queue, shard, limit - deleted])).rows
         removed += columns.number(row, 'removed')
         deleted += columns.number(row, 'deleted')
-        await this.#receiver.release(query, queue, shard, JSON.parse(columns.text(row, 'keys')) as string[])
+        const keys = JSON.parse(columns.text(row, 'keys')) as string[]
+        await shards.release(shard, keys)
       }
       return { removed, deleted }
     })

@@ -2,8 +2,8 @@
 import type { Lease } from '@txbox/core'
 import {
   SETTLING,
-  asPermitted,
   assertNone as assertNoneOf,
+  deniedSettlement,
   leaseLost,
   withStorableTexts,
   type Row,
@@ -44,12 +44,14 @@ export class RelaySettling {
   }
 
   /** @throws {SettlementError} when the role of the relay lacks a privilege. */
-  attempt(text: string, values: readonly unknown[]): Promise<SqlResult> {
-    return asPermitted(
-      () => runAtReadCommitted(this.#source, SETTLING, text, values),
-      (error) => hasCode(error, NO_PRIVILEGE),
-      'Grant the role of the relay the privileges of docs/privileges/postgres.sql.',
-    )
+  async attempt(text: string, values: readonly unknown[]): Promise<SqlResult> {
+    try {
+      return await runAtReadCommitted(this.#source, SETTLING, text, values)
+    } catch (error) {
+      if (!hasCode(error, NO_PRIVILEGE)) throw error
+      const advice = 'Grant the role of the relay the privileges of docs/privileges/postgres.sql.'
+      throw deniedSettlement(error, advice)
+    }
   }
 }
 

@@ -75,13 +75,13 @@ select ${columns},
 ${oldest(`$4::bigint + ${server.check('$5::text', '$6::bigint')}`)}`,
 
     /**
-     * The same in binary, which saves both sides the conversion to text. COPY has no parameters: `withIntegers` inserts
-     * integers, including those of the identity. The number, which changes with each read, is not part of the
-     * statement, so that statistics of statements have one entry for each shard.
+     * The same in binary, which saves both sides the conversion to text. COPY has no parameters, so that the values are
+     * put in as literals. The number, which changes with each read, is not part of the COPY, so that statistics of
+     * statements have one entry for each shard.
      */
-    copy: `set transaction isolation level read committed; set local statement_timeout = $9;
-select pg_catalog.set_config('txbox.read_from', '$4', true), pg_catalog.set_config('txbox.server', '$5/$6/$7', true),
-  pg_catalog.set_config('txbox.last', '$8', true); copy (
+    copy: `set transaction isolation level read committed; set local statement_timeout = $7;
+select pg_catalog.set_config('txbox.read_from', $4, true), pg_catalog.set_config('txbox.server', $5, true),
+  pg_catalog.set_config('txbox.last', $6, true); copy (
 select ${COPIED_COLUMNS.map((column) => `o.${column}`).join(', ')},
   ${blocked},
   pg_catalog.octet_length(o.payload) as payload_bytes,
@@ -209,17 +209,6 @@ update ${schema}.leases as l
 set crashes = 0, in_flight = null
 where l.name = $1 and l.owner = $2 and l.term = $3::bigint`,
   } as const
-}
-
-/** Replaces the parameters of a statement by integers. */
-export function withIntegers(text: string, values: readonly (number | bigint)[]): string {
-  // A quoted name may contain text that looks like a parameter.
-  return text.replaceAll(/"(?:[^"]|"")*"|\$(\d)/g, (found, n: string | undefined) => {
-    if (n === undefined) return found
-    const value = values[Number(n) - 1]
-    if (typeof value === 'bigint' || Number.isSafeInteger(value)) return String(value)
-    throw new RangeError(`${value} is no integer.`)
-  })
 }
 
 /**

@@ -12,7 +12,15 @@ import type {
   Settlement,
   ShardWork,
 } from '@txbox/core'
-import { inlineBytes, refused as verdictOf, waiting, withoutLater, type Row, type Source } from '@txbox/sql'
+import {
+  inlineBytes,
+  refused as verdictOf,
+  waiting,
+  withLiterals,
+  withoutLater,
+  type Row,
+  type Source,
+} from '@txbox/sql'
 import { addressesOf, isLarge, stampOf, toMessages } from './backlog-message.ts'
 import { CopiedMessages } from './copied-messages.ts'
 import {
@@ -26,7 +34,7 @@ import {
 import type { parkedStatements } from './parked-statements.ts'
 import { RelayServer, type Server } from './relay-server.ts'
 import { RelaySettling, assertNone, fence } from './relay-settling.ts'
-import { withIntegers, type relayStatements } from './relay-statements.ts'
+import type { relayStatements } from './relay-statements.ts'
 import { columnsOf, rowsOf } from './relay-verdicts.ts'
 import { copyAlone, runAtReadCommitted, serverTimeoutMs, type CopyOut } from './run-alone.ts'
 import { ScanStarts, type OpenWriter, type Scan } from './scan-start.ts'
@@ -100,19 +108,12 @@ export class PostgresRelayStore implements RelayStore {
     { identity, last }: Server,
   ): Promise<readonly BacklogMessage[] | undefined> {
     if (this.#copyOut === undefined || this.#large.has(shard)) return undefined
-    const values = [
-      shard,
-      limits.messages,
-      inlineBytes(limits),
-      from,
-      ...identity.split('/').map(BigInt),
-      last,
-    ]
+    const values = [shard, limits.messages, inlineBytes(limits), from, identity, last]
     const { messages, hasLarge } = await copyAlone(
       this.#source,
       this.#copyOut,
       READING,
-      withIntegers(this.#sql.copy, [...values, serverTimeoutMs(this.#source)]),
+      withLiterals(this.#sql.copy, [...values, serverTimeoutMs(this.#source)]),
       () => new CopiedMessages(shard),
     )
     if (!hasLarge) return messages

@@ -50,7 +50,12 @@ export async function atReadCommitted(
   const { root, db, statementTimeoutMs } = source
   const mostMs = serverTimeoutMs(source)
   const queryAlone = root.queryAlone?.(db)
-  if (queryAlone === undefined) return inOwnTransaction(source, mostMs, (query) => query(text, values))
+  if (queryAlone === undefined)
+    return inOwnTransaction(
+      source,
+      mostMs,
+      async ({ commitWith }) => (await commitWith([{ text, values }]))[0]!,
+    )
   const limits = { timeoutMs: statementTimeoutMs, cancelAfterMs: mostMs }
   return answerWithin(statementTimeoutMs, queryAlone(text, values, limits))
 }

@@ -10,6 +10,7 @@ import {
 } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 import {
+  connectionIdentity,
   type ConnectionMonitor,
   type Opening,
   type Resolved,
@@ -146,12 +147,13 @@ async function sendInTurn(
   values: readonly unknown[],
 ): Promise<SqlResult> {
   const { driver, isOpen } = session
-  const connection = session.connection as object
+  const { connection } = session
+  const identity = connectionIdentity(session)
   const stateNow = (): TransactionState | undefined => {
     if (!isOpen()) return 'none'
     return driver.stateNow === undefined ? 'open' : driver.stateNow(connection)
   }
-  const before = turns.get(connection)
+  const before = turns.get(identity)
   const state = before === undefined ? stateNow() : undefined
   if (state !== undefined) {
     if (state === 'none') throw endedMeanwhile()
@@ -164,12 +166,12 @@ async function sendInTurn(
     return { answer: driver.query(connection, text, values) }
   })
   const sent = turn.catch(() => undefined)
-  turns.set(connection, sent)
+  turns.set(identity, sent)
   try {
     const { answer } = await turn
     return await answer
   } finally {
-    if (turns.get(connection) === sent) turns.delete(connection)
+    if (turns.get(identity) === sent) turns.delete(identity)
   }
 }
 

@@ -1,14 +1,6 @@
 /* PostgreSQL returns what a statement wrote; MySQL and MariaDB count it, and report a key that exists as an error. */
-import type {
-  ChainPosition,
-  ChainStep,
-  DeadChange,
-  Session,
-  VersionBufferStore,
-  VersionChain,
-  WaitingChange,
-} from '@txbox/core'
-import { BUFFERING, connectionOf, deadChange, waitingChange, type Resolver, type Row } from '@txbox/sql'
+import type { Session, VersionBufferStore } from '@txbox/core'
+import { BUFFERING, versionBufferReads, type Resolver, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import { execute } from './session.ts'
@@ -17,103 +9,53 @@ import type { versionBufferStatements } from './version-buffer-statements.ts'
 type Statements = ReturnType<typeof versionBufferStatements>
 
 /** The tables of the version buffer in PostgreSQL. {@link VersionBufferStore} documents the methods. */
-export class PostgresVersionBufferStore implements VersionBufferStore {
-  readonly #sql: Statements
-  readonly #resolver: Resolver
-
-  constructor(statements: Statements, resolver: Resolver) {
-    this.#sql = statements
-    this.#resolver = resolver
-  }
-
-  connectionOf(handle: unknown): Promise<object> {
-    return connectionOf(handle, this.#resolver, errors)
-  }
-
-  async lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition> {
-    const [row] = await this.#run(session, 'lock', [chain.consumer, chain.key, String(initial)])
-    return { version: BigInt(row!['version'] as string), waiting: Number(row!['waiting']) }
-  }
-
-  async move(
-    session: Session,
-    { consumer, key }: VersionChain,
-    { from, to, waiting }: ChainStep,
-  ): Promise<boolean> {
-    const values = [consumer, key, String(from), String(to), waiting]
-    return (await this.#run(session, 'move', values)).length > 0
-  }
-
-  async store(
-    session: Session,
-    { consumer, key }: VersionChain,
-    { from, to, kind, payload }: WaitingChange,
-  ): Promise<{ to: bigint; dead: boolean } | undefined> {
-    const values = [consumer, key, String(from), String(to), kind, payload]
-    for (;;) {
-      const [stored] = await this.#run(session, 'store', values)
-      if (stored !== undefined) return undefined
-      const [there] = await this.#run(session, 'read', values.slice(0, 3))
-      // A collector does not take the lock of the chain: it may have removed a dead letter in between.
-      if (there !== undefined)
-        return { to: BigInt(there['to_version'] as string), dead: there['dead'] === 'true' }
-    }
-  }
-
-  async waiting(
-    session: Session,
-    chain: VersionChain,
-    { order, limit }: { order: 'first' | 'last'; limit: number },
-  ): Promise<readonly WaitingChange[]> {
-    return (await this.#run(session, order, [chain.consumer, chain.key, limit])).map(toChange)
-  }
-
-  async overdue(session: Session, chain: VersionChain, ageMs: number): Promise<readonly WaitingChange[]> {
-    return (await this.#run(session, 'overdue', [chain.consumer, chain.key, ageMs])).map(toChange)
-  }
-
-  async bury(session: Session, chain: VersionChain, from: readonly bigint[], reason: string): Promise<void> {
-    await this.#run(session, 'bury', [chain.consumer, chain.key, from.map(String), reason])
-  }
-
-  async remove(
-    session: Session,
-    chain: VersionChain,
-    from: readonly bigint[],
-    { dead }: { dead: boolean },
-  ): Promise<number> {
-    const values = [chain.consumer, chain.key, from.map(String), dead ? 'dead' : 'waiting']
-    return (await this.#run(session, 'remove', values)).length
-  }
-
-  async overdueKeys(
-    session: Session,
-    consumer: string,
-    ageMs: number,
-    limit: number,
-  ): Promise<readonly string[]> {
-    const rows = await this.#run(session, 'overdueKeys', [consumer, ageMs, limit])
-    return rows.map((row) => row['key'] as string)
-  }
-
-  async dead(
-    session: Session,
-    { consumer, key, after, limit }: Parameters<VersionBufferStore['dead']>[1],
-  ): Promise<readonly DeadChange[]> {
-    const place = [after?.key ?? '', String(after?.from ?? 0n)]
-    const rows = await this.#run(session, 'dead', [consumer, key ?? null, ...place, limit])
-    return rows.map((row) => deadChange(columns, row))
-  }
-
-  async #run(
+export function versionBufferStore(sql: Statements, resolver: Resolver): VersionBufferStore {
+  const rows = async (
     session: Session,
     statement: keyof Statements,
     values: readonly unknown[],
-  ): Promise<readonly Row[]> {
-    return (await execute(session, BUFFERING, this.#sql[statement], values)).rows
+  ): Promise<readonly Row[]> => (await execute(session, BUFFERING, sql[statement], values)).rows
+  return {
+    ...versionBufferReads<string | null>({
+      resolver,
+      errors,
+      read: columns,
+      rows,
+      nameValue: (name) => name,
+      ageValue: (ageMs) => ageMs,
+      deadValues: ({ consumer, key, afterKey, afterFrom, limit }) => [
+        consumer,
+        key ?? null,
+        afterKey,
+        String(afterFrom),
+        limit,
+      ],
+    }),
+    async lock(session, { consumer, key }, initial) {
+      const [row] = await rows(session, 'lock', [consumer, key, String(initial)])
+      return { version: columns.bigint(row, 'version'), waiting: columns.number(row, 'waiting') }
+    },
+    async move(session, { consumer, key }, { from, to, waiting }) {
+      const values = [consumer, key, String(from), String(to), waiting]
+      return (await rows(session, 'move', values)).length > 0
+    },
+    async store(session, { consumer, key }, { from, to, kind, payload }) {
+      const values = [consumer, key, String(from), String(to), kind, payload]
+      for (;;) {
+        const [stored] = await rows(session, 'store', values)
+        if (stored !== undefined) return undefined
+        const [found] = await rows(session, 'read', values.slice(0, 3))
+        // A collector does not take the lock of the chain: it may have removed a dead letter in between.
+        if (found !== undefined)
+          return { to: columns.bigint(found, 'to_version'), dead: columns.flag(found, 'dead') }
+      }
+    },
+    async bury(session, { consumer, key }, from, reason) {
+      await rows(session, 'bury', [consumer, key, from.map(String), reason])
+    },
+    async remove(session, { consumer, key }, from, { dead }) {
+      const values = [consumer, key, from.map(String), dead ? 'dead' : 'waiting']
+      return (await rows(session, 'remove', values)).length
+    },
   }
-}
-
-function toChange(row: Row): WaitingChange {
-  return waitingChange(columns, row)
 }

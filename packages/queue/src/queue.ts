@@ -61,7 +61,7 @@ export interface Received<P = unknown> extends Receipt {
 }
 
 export interface ReceiveOptions {
-  /** The maximum number of messages. 1 to 1000. @default 10 */
+  /** The maximum number of messages. Their payloads have 16 MiB at most; a larger one comes alone. 1 to 1000. @default 10 */
   readonly limit?: number | undefined
   /** How long to wait for at least one message, in milliseconds. 0 to 20 seconds. @default 0 */
   readonly waitMs?: number | undefined

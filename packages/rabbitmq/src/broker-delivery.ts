@@ -2,13 +2,16 @@ import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/co
 import type { ConsumeMessage } from 'amqplib'
 import { fromRabbitmq } from './from-rabbitmq.ts'
 
-/** How a delivery is settled on its channel. */
-export type Settlement = 'ack' | 'reject' | 'requeue' | 'requeue-uncounted'
+/** How a delivery is settled on its channel. The broker's answer to `ack-unanswered` is not waited for. */
+export type Settlement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
 
 /** The header with the ordering key, as the publisher writes it. */
 const KEY_HEADER = 'txbox-key'
 
-/** How often a quorum queue has delivered the message before. */
+/**
+ * How often a quorum queue has delivered the message before. On a first delivery the header comes from the producer, or from
+ * another queue: a dead letter keeps it when it is sent again.
+ */
 const COUNT_HEADER = 'x-delivery-count'
 
 /** A delivery of one channel, which is lost when the channel ends. */
@@ -22,7 +25,12 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly #settle: (delivery: BrokerDelivery<P>, how: Settlement) => Promise<void>
   #settled: Promise<void> | undefined
 
-  constructor(raw: ConsumeMessage, settle: (delivery: BrokerDelivery<P>, how: Settlement) => Promise<void>) {
+  /** @param isCounted the header with the count may be the queue's. */
+  constructor(
+    raw: ConsumeMessage,
+    isCounted: boolean,
+    settle: (delivery: BrokerDelivery<P>, how: Settlement) => Promise<void>,
+  ) {
     this.#raw = raw
     this.#settle = settle
     try {
@@ -34,9 +42,8 @@ export class BrokerDelivery<P> implements Delivery<P> {
     const headers = raw.properties.headers ?? {}
     const key: unknown = headers[KEY_HEADER]
     this.key = typeof key === 'string' && key !== '' ? key : undefined
-    const earlier = Number(headers[COUNT_HEADER])
-    const counted = Number.isSafeInteger(earlier) && earlier > 0 ? earlier + 1 : 1
-    this.deliveries = Math.max(counted, raw.fields.redelivered ? 2 : 1)
+    const earlier = isCounted ? countOf(headers[COUNT_HEADER]) : 0
+    this.deliveries = raw.fields.redelivered ? Math.max(2, earlier + 1) : 1
   }
 
   get lost(): AbortSignal {
@@ -52,8 +59,8 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#raw
   }
 
-  accept(): Promise<void> {
-    return this.#once('ack')
+  accept({ recorded = false }: { recorded?: boolean | undefined } = {}): Promise<void> {
+    return this.#once(recorded ? 'ack-unanswered' : 'ack')
   }
 
   retry({ counted }: { counted: boolean }): Promise<void> {
@@ -75,6 +82,12 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#settled ??= this.#settle(this, how)
     return this.#settled
   }
+}
+
+/** The number of earlier deliveries, if it is one. */
+function countOf(header: unknown): number {
+  const earlier = Number(header)
+  return Number.isSafeInteger(earlier) && earlier > 0 ? earlier : 0
 }
 
 /** What can be read of a delivery that cannot be decoded: the payload is the body as it came. */

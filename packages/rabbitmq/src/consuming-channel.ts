@@ -16,6 +16,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #channel: Channel
   readonly #name: string
   readonly #prefetch: number
+  readonly #isCounted: boolean
   readonly #failed: (error: unknown) => void
   readonly #lifetime: AbortController
   /** Received and not yet handed out; the broker sends no more than the prefetch. */
@@ -24,7 +25,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #unsettled = new Set<BrokerDelivery<P>>()
   /** Accepted in this turn of the event loop. */
   #accepted: BrokerDelivery<P>[] = []
-  #consumerTag: string | undefined
+  #consumer: { readonly tag: string; readonly queue: string } | undefined
   #wake = Promise.withResolvers<void>()
   #failure: unknown
   #isClosing = false
@@ -33,12 +34,19 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   constructor(
     model: ChannelModel,
     channel: Channel,
-    how: { name: string; prefetch: number; failed: (error: unknown) => void; lifetime: AbortController },
+    how: {
+      name: string
+      prefetch: number
+      isCounted: boolean
+      failed: (error: unknown) => void
+      lifetime: AbortController
+    },
   ) {
     this.#model = model
     this.#channel = channel
     this.#name = how.name
     this.#prefetch = how.prefetch
+    this.#isCounted = how.isCounted
     this.#failed = how.failed
     this.#lifetime = how.lifetime
     for (const emitter of [model, channel]) {
@@ -51,7 +59,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   async consume(queue: string): Promise<void> {
     await this.#channel.prefetch(this.#prefetch)
     const { consumerTag } = await this.#channel.consume(queue, (raw) => this.#received(raw))
-    this.#consumerTag = consumerTag
+    this.#consumer = { tag: consumerTag, queue }
   }
 
   async receive(limit: number, { signal }: { signal: AbortSignal }): Promise<readonly Delivery<P>[]> {
@@ -87,7 +95,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
 
   async #giveBackAll(): Promise<void> {
     try {
-      if (this.#consumerTag !== undefined) await this.#channel.cancel(this.#consumerTag)
+      this.#acknowledge()
+      if (this.#consumer !== undefined) await this.#unsubscribe(this.#consumer)
       this.#acknowledge()
       // Not counted, as far as the broker tells nack from reject.
       if (this.#unsettled.size > 0) this.#channel.nackAll(true)
@@ -98,14 +107,26 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     }
   }
 
+  /**
+   * Ends the subscription, and waits until the queue has all settlements. A quorum queue that is behind leaves them in the
+   * memory of the channel, which sends them when it hears from the queue, and forgets them when it closes. The queue answers
+   * these two requests behind what it has been sent, so that the channel has heard from it before the next request.
+   */
+  async #unsubscribe({ tag, queue }: { readonly tag: string; readonly queue: string }): Promise<void> {
+    await this.#channel.cancel(tag)
+    await this.#channel.checkQueue(queue)
+  }
+
   #received(raw: ConsumeMessage | null): void {
     if (raw === null) {
       this.#end(
-        new Error('the broker has cancelled the subscription, for example because the queue was deleted'),
+        new Error(
+          'the broker has cancelled the subscription: the queue was deleted, or a delivery was kept for longer than its consumer_timeout',
+        ),
       )
       return
     }
-    const delivery = new BrokerDelivery<P>(raw, (one, how) => this.#settle(one, how))
+    const delivery = new BrokerDelivery<P>(raw, this.#isCounted, (one, how) => this.#settle(one, how))
     this.#unsettled.add(delivery)
     this.#buffer.push(delivery)
     this.#wake.resolve()
@@ -114,7 +135,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   async #settle(delivery: BrokerDelivery<P>, how: Settlement): Promise<void> {
     this.#unsettled.delete(delivery)
     try {
-      if (how === 'ack') this.#accepted.push(delivery)
+      if (how === 'ack' || how === 'ack-unanswered') this.#accepted.push(delivery)
       else if (how === 'requeue-uncounted') this.#channel.nack(delivery.raw, false, true)
       else this.#channel.reject(delivery.raw, how === 'requeue')
     } catch (error) {
@@ -123,7 +144,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       delivery.lose(this.#failure)
       return
     }
-    await this.#answered(delivery)
+    if (how === 'ack-unanswered') this.#acknowledgeSoon()
+    else await this.#answered(delivery)
   }
 
   /**
@@ -149,6 +171,18 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       // The broker may not have received the settlement.
       delivery.lose(this.#failure)
     }
+  }
+
+  /** Acknowledges at the end of this turn of the event loop. */
+  #acknowledgeSoon(): void {
+    if (this.#accepted.length > 1) return
+    setImmediate(() => {
+      try {
+        this.#acknowledge()
+      } catch (error) {
+        this.#end(error)
+      }
+    })
   }
 
   /**

@@ -56,7 +56,8 @@ export interface RabbitmqSourceOptions {
  *
  * The consumer keeps a delivery in hand while it waits for a retry. A counted retry that goes back is a `basic.reject`
  * with requeue, and an uncounted one a `basic.nack`: RabbitMQ 4.3 tells them apart, and earlier versions count both. The
- * broker closes the channel of a consumer that keeps a delivery longer than its `consumer_timeout` (30 minutes).
+ * broker takes back what a consumer keeps longer than its `consumer_timeout` (30 minutes; from 4.3 in quorum queues only),
+ * and the consumer connects again.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
@@ -78,14 +79,23 @@ export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Sou
     tls: tlsSettings(check, options.tls),
     connectTimeoutMs: check.milliseconds('connectTimeoutMs', { min: 10, max: 3_600_000, default: 10_000 }),
   }
-  return new RabbitmqSource<P>(settings, queue, declared, {
-    delays: false,
-    countsDeliveries: check.flag('countsDeliveries', declared?.['x-queue-type'] === 'quorum'),
-    keepsRejected: check.flag('keepsRejected', declared?.['x-dead-letter-exchange'] !== undefined),
-    ordersKeys: false,
-    settlesInTransaction: false,
-    leaseMs: undefined,
-  })
+  const isQuorum = declared?.['x-queue-type'] === 'quorum'
+  const countsDeliveries = check.flag('countsDeliveries', isQuorum)
+  // If the type of the queue is not known, a delivery count is read where the broker sends one.
+  const isCounted = options.countsDeliveries ?? (declared === undefined || isQuorum)
+  return new RabbitmqSource<P>(
+    settings,
+    queue,
+    { declared, isCounted },
+    {
+      delays: false,
+      countsDeliveries,
+      keepsRejected: check.flag('keepsRejected', declared?.['x-dead-letter-exchange'] !== undefined),
+      ordersKeys: false,
+      settlesInTransaction: false,
+      leaseMs: undefined,
+    },
+  )
 }
 
 type QueueArguments = Readonly<Record<string, string | number | boolean>>
@@ -124,16 +134,19 @@ class RabbitmqSource<P> implements Source<P> {
   readonly #settings: ConnectSettings
   readonly #queue: string
   readonly #declared: QueueArguments | undefined
+  /** Whether the queue may count deliveries. */
+  readonly #isCounted: boolean
 
   constructor(
     settings: ConnectSettings,
     queue: string,
-    declared: QueueArguments | undefined,
+    { declared, isCounted }: { declared: QueueArguments | undefined; isCounted: boolean },
     traits: SourceTraits,
   ) {
     this.#settings = settings
     this.#queue = queue
     this.#declared = declared
+    this.#isCounted = isCounted
     this.traits = traits
     this.name = `rabbitmq ${oneLine(queue)}`
   }
@@ -149,7 +162,7 @@ class RabbitmqSource<P> implements Source<P> {
       const channel = await model.createChannel()
       channel.on('error', () => undefined)
       try {
-        return await this.#subscribe(model, channel, { ...how, name, lifetime })
+        return await this.#subscribe(model, channel, { ...how, isCounted: this.#isCounted, name, lifetime })
       } catch (error) {
         throw replyCodeOf(error) === undefined ? error : refused(address, name, error)
       }
@@ -159,7 +172,7 @@ class RabbitmqSource<P> implements Source<P> {
   async #subscribe(
     model: ChannelModel,
     channel: Channel,
-    how: { prefetch: number; failed: (error: unknown) => void; name: string; lifetime: AbortController },
+    how: ConstructorParameters<typeof ConsumingChannel>[2],
   ): Promise<OpenSource<P>> {
     if (this.#declared !== undefined) {
       await channel.assertQueue(this.#queue, { durable: true, arguments: this.#declared })

@@ -21,8 +21,8 @@ export type RedisClient = IoredisClient | NodeRedisClient
 export interface RedisCommands {
   /** Runs a script by its name; a server that does not know the script gets its text. */
   run(script: Script, key: string, args: readonly string[]): Promise<unknown>
-  /** Returns what the server answers to CONFIG GET; undefined if the client has no such command. */
-  config(name: string): Promise<unknown>
+  /** Returns what each server answers to CONFIG GET; none if the client has no such command. */
+  config(name: string): Promise<readonly unknown[]>
 }
 
 /** Recognizes a client by its methods. @returns undefined for anything else. */
@@ -40,7 +40,12 @@ function ioredisCommands(client: IoredisClient): RedisCommands {
         () => client.evalsha(sha, 1, key, ...args),
         () => client.eval(text, 1, key, ...args),
       ),
-    config: (name) => client.call('CONFIG', 'GET', name),
+    async config(name) {
+      const nodes: unknown = propertyOf(client, 'nodes')
+      const masters =
+        typeof nodes === 'function' ? (Reflect.apply(nodes, client, ['master']) as unknown) : [client]
+      return Promise.all((masters as readonly IoredisClient[]).map((one) => one.call('CONFIG', 'GET', name)))
+    },
   }
 }
 
@@ -54,12 +59,22 @@ function nodeRedisCommands(client: NodeRedisClient): RedisCommands {
       )
     },
     async config(name) {
-      const configGet: unknown = propertyOf(client, 'configGet')
-      return typeof configGet === 'function'
-        ? (Reflect.apply(configGet, client, [name]) as unknown)
-        : undefined
+      const servers = await serversOf(client)
+      return Promise.all(
+        servers.map(async (server): Promise<unknown> => {
+          const configGet: unknown = propertyOf(server, 'configGet')
+          return typeof configGet === 'function' ? Reflect.apply(configGet, server, [name]) : undefined
+        }),
+      )
     },
   }
+}
+
+/** A client of a cluster has one of each server. */
+async function serversOf(client: NodeRedisClient): Promise<readonly unknown[]> {
+  const [masters, nodeClient] = [propertyOf(client, 'masters'), propertyOf(client, 'nodeClient')]
+  if (!Array.isArray(masters) || typeof nodeClient !== 'function') return [client]
+  return Promise.all(masters.map(async (node): Promise<unknown> => Reflect.apply(nodeClient, client, [node])))
 }
 
 /** A server forgets scripts when it restarts, fails over, or is asked to. */

@@ -126,10 +126,10 @@ class RedisDedupStore implements RedisDedup {
       this.#giveUp(running, key, owner)
       throw error
     })
-    const [status, text = ''] = Array.isArray(answer) ? answer.map(String) : []
+    const [status, text = ''] = Array.isArray(answer) ? answer.map(textOf) : []
     if (status === 'won') return { status, token: owner + key }
     if (status === 'in-flight')
-      return { status, retryAfterMs: Math.min(Math.max(0, Number(text)), IN_FLIGHT_RETRY_MS) }
+      return { status, retryAfterMs: Math.min(Math.max(0, Number(text) || 0), IN_FLIGHT_RETRY_MS) }
     const mark = /^d:[^:]{36}:(\d+):(.*)$/s.exec(text)
     if (mark === null) {
       throw new DedupStoreUnavailableError(
@@ -152,35 +152,35 @@ class RedisDedupStore implements RedisDedup {
       default: this.#settings.retentionMs,
     })
     const answer = await this.#run(COMPLETE, key, [owner, whole(retentionMs), result])
-    return String(answer) === 'completed' ? 'completed' : 'stale'
+    return textOf(answer) === 'completed' ? 'completed' : 'stale'
   }
 
   async release(token: string): Promise<'released' | 'stale'> {
     const { owner, key } = claimOf('release', token)
-    return String(await this.#run(KEEP, key, [owner, '0'])) === 'kept' ? 'released' : 'stale'
+    return textOf(await this.#run(KEEP, key, [owner, '0'])) === 'kept' ? 'released' : 'stale'
   }
 
   async extend(token: string, leaseMs?: number): Promise<'extended' | 'stale'> {
     const { owner, key } = claimOf('extend', token)
     const lease = this.#leaseMs(new OptionChecker('extend', { leaseMs }))
-    return String(await this.#run(KEEP, key, [owner, lease])) === 'kept' ? 'extended' : 'stale'
+    return textOf(await this.#run(KEEP, key, [owner, lease])) === 'kept' ? 'extended' : 'stale'
   }
 
   async warning(): Promise<string | undefined> {
-    const policy = await this.#policy()
-    return policy === undefined || policy === 'noeviction'
+    const policy = (await this.#policies()).find((one) => one !== 'noeviction')
+    return policy === undefined
       ? undefined
       : `Redis has the maxmemory-policy ${policy}: it may evict marks, and their messages would be handled again. Set noeviction.`
   }
 
   /** Many servers refuse CONFIG, and one that cannot be reached is reported by the first `begin`. */
-  async #policy(): Promise<string | undefined> {
+  async #policies(): Promise<readonly string[]> {
     const name = 'maxmemory-policy'
     try {
-      const answer = await answerWithin(ANSWER_MS, this.#commands.config(name), 'Redis')
-      return policyIn(answer, name)
+      const answers = await answerWithin(ANSWER_MS, this.#commands.config(name), 'Redis')
+      return answers.flatMap((answer) => policyIn(answer, name) ?? [])
     } catch {
-      return undefined
+      return []
     }
   }
 
@@ -208,6 +208,12 @@ class RedisDedupStore implements RedisDedup {
       throw new DedupStoreUnavailableError(`Redis did not run the command: ${reasonOf(error)}`)
     }
   }
+}
+
+/** Returns the answer of a script, which is text or its bytes. Any other value did not come from the scripts, and counts as no answer. */
+function textOf(answer: unknown): string {
+  if (typeof answer === 'string') return answer
+  return Buffer.isBuffer(answer) ? answer.toString() : ''
 }
 
 /** ioredis answers with a list, node-redis with an object or a map. */

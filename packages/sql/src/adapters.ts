@@ -95,6 +95,11 @@ export interface DriverAdapter<H = unknown> {
    */
   recognises(handle: unknown): handle is H
   /**
+   * Returns an object that stands for the connection, or for its transaction, alone: a handle may be a proxy that several
+   * transactions share. Absent if `monitor` returns such an object, or if the handle is one.
+   */
+  readonly identityOf?: (handle: H) => object
+  /**
    * Returns the state of the transaction. Costs no round trip, unless statements are still in flight on the connection.
    *
    * @param monitor the result of a call of `monitor`; without it, the adapter looks the monitor up if it needs one.
@@ -136,9 +141,20 @@ export interface Resolved {
   readonly settled?: () => Promise<void>
 }
 
+/** A statement with its values. */
+export interface Statement {
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+
 /** A connection that txbox holds until it releases the connection. */
 export interface OwnConnection {
   readonly query: (text: string, values: readonly unknown[]) => Promise<SqlResult>
+  /**
+   * Runs statements in one flight: after an error the server skips the rest. Absent if the library sends one statement after
+   * the other.
+   */
+  readonly queryAll?: (statements: readonly Statement[]) => Promise<readonly SqlResult[]>
   /** Returns the connection; if `broken` is true, the connection must not be used again. */
   readonly release: (broken: boolean) => void
 }

@@ -77,6 +77,19 @@ export function translateBy(
   }
 }
 
+/** Runs work, and translates its errors. */
+export async function translatingErrors<R>(
+  { translate }: Pick<DatabaseErrors, 'translate'>,
+  doing: string,
+  work: () => Promise<R>,
+): Promise<R> {
+  try {
+    return await work()
+  } catch (error) {
+    throw translate(error, doing)
+  }
+}
+
 /** Returns whether this is a conflict that txbox reports. */
 export function isTxboxConflict(error: unknown): boolean {
   return propertyOf(error, 'code') === CONFLICT

@@ -15,14 +15,22 @@ export {
   isConflictCausedBy,
   isTxboxConflict,
   translateBy,
+  translatingErrors,
   unavailable,
   type DatabaseErrors,
   type Meaning,
 } from './database-errors.ts'
-export { DeadLetterRows, lastOfFull, keptErrors } from './dead-letter-rows.ts'
+export {
+  SqlDeadLetterStore,
+  pageOf,
+  positionOf,
+  type SelectedRows,
+  type Selecting,
+} from './dead-letter-store.ts'
 export { CHECK_TIMEOUT_MS, GARBAGE_TIMEOUT_MS, cancelAfterMs, tooLate, type Source } from './deadline.ts'
 export { listeningOn } from './drivers/pg-root.ts'
 export { judged, listed, revisionFinding } from './findings.ts'
+export { SqlGarbageStore, type RemovalByAge } from './garbage-store.ts'
 export type {
   CheckedSnapshot,
   ConnectionMonitor,
@@ -32,6 +40,7 @@ export type {
   ListeningConnection,
   Opening,
   OwnConnection,
+  Statement,
   Resolved,
   RootAdapter,
   Snapshot,
@@ -41,13 +50,15 @@ export type {
 export { KEY_ENDS, SqlInspectionStore } from './inspection-store.ts'
 export { LeaseConnection } from './lease-connection.ts'
 export {
-  LOCK_PAUSE_MS,
+  CHECKING,
   assertRevision,
   kyselyProvider,
   missingMigrations,
   onMigratingConnection,
   pendingOn,
+  sqlOf,
   statementsOf,
+  untilTaken,
   type MigratedDatabase,
   type RunStatement,
 } from './migrations.ts'
@@ -59,26 +70,29 @@ export {
   storedAnswer,
   type AnsweredMessage,
 } from './receive-attempts.ts'
-export { Resolver, resolverOption } from './resolver.ts'
+export { Resolver, connectionIdentity, resolverOption } from './resolver.ts'
 export {
   NEVER_ANSWERED,
+  RECEIVED_BYTES,
   byOrder,
   expiredFlights,
   firstLook,
   isSuspect,
   nextLook,
   queueRound,
+  returnTime,
+  type Bounds,
   type QueueCandidate,
   type QueueRound,
 } from './queue-rounds.ts'
 export { ALL_SHARDS, shuffled } from './queue-shards.ts'
-export { removeHandled, type HandledShards } from './remove-handled.ts'
+export { withLiterals } from './postgres-literals.ts'
 export {
   NOT_ASCII,
   SETTLING,
-  asPermitted,
   asciiJson,
   assertNone,
+  deniedSettlement,
   escapeCharacters,
   leaseLost,
   refused,
@@ -90,4 +104,4 @@ export { repeatOnConflict } from './repeat-on-conflict.ts'
 export { RowReader, type Row } from './row-reader.ts'
 export { PROBE, savepointStatements } from './savepoint-statements.ts'
 export { assertTwoConnections, publicTransact, transactOn, transactOptions } from './transact.ts'
-export { BUFFERING, connectionOf, deadChange, waitingChange } from './version-buffer-rows.ts'
+export { BUFFERING, versionBufferReads } from './version-buffer-store.ts'

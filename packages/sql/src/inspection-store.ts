@@ -10,7 +10,7 @@ import type {
   StuckKey,
 } from '@txbox/core'
 import { answerWithin } from '@txbox/core/internal'
-import type { DatabaseErrors } from './database-errors.ts'
+import { translatingErrors, type DatabaseErrors } from './database-errors.ts'
 import type { Row, RowReader } from './row-reader.ts'
 
 /** Short, because a user waits for the answer or the error. */
@@ -157,14 +157,12 @@ export class SqlInspectionStore<V> implements InspectionStore {
   }
 
   async answers(withinMs: number): Promise<void> {
-    const { errors } = this.#database
     // A late query still waits for its connection: no other query is sent before it has ended.
     this.#asked ??= this.#database.checkRevision(withinMs).finally(() => (this.#asked = undefined))
-    try {
-      await answerWithin(withinMs, this.#asked)
-    } catch (error) {
-      throw errors.translate(error, 'checking whether the database answers')
-    }
+    const asked = this.#asked
+    await translatingErrors(this.#database.errors, 'checking whether the database answers', () =>
+      answerWithin(withinMs, asked),
+    )
   }
 
   async collectable(deadLetterRetentionMs: number): Promise<CollectableFigures> {
@@ -222,11 +220,10 @@ export class SqlInspectionStore<V> implements InspectionStore {
   }
 
   async #run(doing: string, text: string, values: readonly (V | number)[] = []): Promise<readonly Row[]> {
-    try {
-      return (await this.#database.query(text, values, STATEMENT_TIMEOUT_MS)).rows
-    } catch (error) {
-      throw this.#database.errors.translate(error, doing)
-    }
+    const { errors } = this.#database
+    const query = (): ReturnType<InspectedDatabase<V>['query']> =>
+      this.#database.query(text, values, STATEMENT_TIMEOUT_MS)
+    return (await translatingErrors(errors, doing, query)).rows
   }
 
   #bounded(row: Row | undefined, name: string, limit = COUNT_LIMIT): BoundedCount {

@@ -1,11 +1,14 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { SchemaError } from '@txbox/core'
-import type { DatabaseErrors } from './database-errors.ts'
+import { translatingErrors, type DatabaseErrors } from './database-errors.ts'
 import { CHECK_TIMEOUT_MS } from './deadline.ts'
-import type { Engine, OwnConnection, RootAdapter, SqlResult } from './adapters.ts'
+import type { Engine, RootAdapter, SqlResult } from './adapters.ts'
 import type { Resolver } from './resolver.ts'
 
 /** The pause before the next attempt to get the lock that another starting service holds. */
-export const LOCK_PAUSE_MS = 100
+const LOCK_PAUSE_MS = 100
+
+export const CHECKING = 'checking the tables'
 
 /** A migration file. */
 export interface Migration {
@@ -29,7 +32,7 @@ export interface MigratedDatabase<P> {
   /** Returns the numbers of the applied migrations; none if there are no tables. */
   applied(run: RunStatement, place: P): Promise<ReadonlySet<number>>
   /** Returns the SQL of a migration file for the tables of a place. */
-  on(sql: string, place: P): string
+  readonly on: (sql: string, place: P) => string
 }
 
 /** Runs the work of `migrate` on a connection of the root. */
@@ -40,19 +43,17 @@ export async function onMigratingConnection<R>(
   work: (run: RunStatement, root: RootAdapter) => Promise<R>,
 ): Promise<R> {
   const root = resolver.root('migrate', db)
-  let connection: OwnConnection | undefined
-  let broken = true
-  try {
-    connection = await root.connect(db)
-    const { query } = connection
-    const result = await work((text, values = []) => query(text, values), root)
-    broken = false
-    return result
-  } catch (error) {
-    throw errors.translate(error, 'migrating the tables')
-  } finally {
-    connection?.release(broken)
-  }
+  return translatingErrors(errors, 'migrating the tables', async () => {
+    const { query, release } = await root.connect(db)
+    let broken = true
+    try {
+      const result = await work((text, values = []) => query(text, values), root)
+      broken = false
+      return result
+    } finally {
+      release(broken)
+    }
+  })
 }
 
 /** Returns the missing migrations with their SQL, for `pendingMigrations`. */
@@ -65,13 +66,10 @@ export async function pendingOn<P>(
 ): Promise<readonly { readonly name: string; readonly sql: string }[]> {
   const root = resolver.root('pendingMigrations', db)
   const run: RunStatement = (text, values = []) => root.query(db, text, values, CHECK_TIMEOUT_MS)
-  try {
+  return translatingErrors(database.errors, CHECKING, async () => {
     await check(run)
-    const missing = await missingMigrations(database, run, place)
-    return missing.map(({ name, sql }) => ({ name, sql: database.on(sql, place) }))
-  } catch (error) {
-    throw database.errors.translate(error, 'checking the tables')
-  }
+    return sqlOf(database, await missingMigrations(database, run, place), place)
+  })
 }
 
 /** Returns a provider for Kysely's `Migrator`. `apply` runs one migration file. */
@@ -90,6 +88,27 @@ export function kyselyProvider<P>(
     },
   ])
   return { getMigrations: async () => Object.fromEntries(named) }
+}
+
+/** Returns the SQL of migrations for the tables of a place. */
+export function sqlOf<P>(
+  { on }: MigratedDatabase<P>,
+  migrations: readonly Migration[],
+  place: P,
+): readonly { readonly name: string; readonly sql: string }[] {
+  return migrations.map(({ name, sql }) => ({ name, sql: on(sql, place) }))
+}
+
+/** Tries to take a lock until it is taken, or the signal is aborted. */
+export async function untilTaken(
+  take: () => Promise<boolean>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  for (;;) {
+    signal?.throwIfAborted()
+    if (await take()) return
+    await pause(LOCK_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
+  }
 }
 
 /** @throws {SchemaError} when the tables have a later revision than the package knows. */

@@ -15,6 +15,8 @@ export interface QueueCandidate {
   readonly flight: string | undefined
   /** Whether that receipt is valid. */
   readonly isFlightLive: boolean
+  /** The size of the payload; 0 as long as it is not known. */
+  readonly bytes: number
 }
 
 /** The decision of a round of a receive about the candidates of a shard. */
@@ -27,6 +29,16 @@ export interface QueueRound {
   readonly putBack: readonly string[]
   /** Keys whose first message becomes visible if it waits and no other message of the key is in flight. */
   readonly released: readonly string[]
+}
+
+/** The bounds of the messages that a round may hand out. */
+export interface Bounds {
+  /** The number of messages. */
+  readonly limit: number
+  /** The size of their payloads; the first message of a receive may be larger. */
+  readonly bytes: number
+  /** Nothing was received yet, so that a suspect may be. */
+  readonly alone: boolean
 }
 
 /** The visibility timeouts in a row after which a message is handed out alone. */
@@ -42,6 +54,17 @@ export function firstLook(limit: number): number {
 
 export function nextLook(look: number): number {
   return Math.min(look * 10, MOST_CANDIDATES)
+}
+
+/** The maximum size of the payloads of a receive. A larger payload comes alone. */
+export const RECEIVED_BYTES = 16 * 1024 * 1024
+
+/** A receive that has something returns after this share of the visibility timeout, which has begun for what it has. */
+const SHARE_OF_TIMEOUT = 1 / 4
+
+/** Returns the time of `performance.now()` at which a receive that begins now, and has something, returns. */
+export function returnTime(visibilityTimeoutMs: number): number {
+  return performance.now() + visibilityTimeoutMs * SHARE_OF_TIMEOUT
 }
 
 /** The error of a message that became a dead letter without an error: no receiver has answered. */
@@ -72,7 +95,7 @@ export function expiredFlights(candidates: readonly QueueCandidate[]): readonly 
 export function queueRound(
   candidates: readonly QueueCandidate[],
   unlocked: ReadonlySet<string>,
-  how: { readonly limit: number; readonly maxReceives: number; readonly alone: boolean },
+  how: Bounds & { readonly maxReceives: number },
 ): QueueRound {
   const isNext = ({ place, orderKey, first, flight, isFlightLive }: QueueCandidate): boolean => {
     if (orderKey === undefined) return true
@@ -101,11 +124,15 @@ export function queueRound(
 /** A suspect is handed out alone, so that it can harm no other message. */
 function handedOut(
   next: readonly QueueCandidate[],
-  { limit, alone }: { readonly limit: number; readonly alone: boolean },
+  { limit, bytes, alone }: Bounds,
 ): readonly QueueCandidate[] {
   const [head] = next
   if (head !== undefined && alone && isSuspect(head)) return [head]
-  return next.filter((candidate) => !isSuspect(candidate)).slice(0, limit)
+  const harmless = next.filter((candidate) => !isSuspect(candidate)).slice(0, limit)
+  let sum = 0
+  const fits = (candidate: QueueCandidate): boolean => (sum += candidate.bytes) <= bytes
+  const end = harmless.findIndex((candidate) => !fits(candidate))
+  return end < 0 ? harmless : harmless.slice(0, alone ? Math.max(end, 1) : end)
 }
 
 /** The receipts in the order of their places, and apart by whether their messages have a place in the order of a key. */

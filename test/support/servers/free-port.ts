@@ -1,15 +1,15 @@
 import { createServer } from 'node:net'
 import { randomInt } from 'node:crypto'
 
-/** Outgoing connections get their ports from above these on every usual system. */
+/** On every usual system, outgoing connections get ports above this range. */
 const FIRST = 20_000
 const LAST = 29_999
 
 const given = new Set<number>()
 
 /**
- * A port that nobody listens on, and that no outgoing connection takes while its server is down for a moment. Each call
- * in this process gives another one.
+ * A port on which no process listens, and that no outgoing connection takes while its server is down for a moment. Each
+ * call in this process returns another port.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 1000; attempt++) {

@@ -39,7 +39,7 @@ const program: ServerSource = {
     const groupPorts = await Promise.all(Array.from({ length: NODES }, () => freePort()))
     const nodes: { url: string; stop: () => Promise<void> }[] = []
     const stop = async (): Promise<void> => {
-      // One after the other, as a cluster is shut down.
+      // A cluster is shut down node by node.
       for (const node of nodes.toReversed()) await node.stop()
     }
     try {
@@ -61,7 +61,7 @@ const program: ServerSource = {
   },
 }
 
-/** Its `url` holds the addresses of all nodes, separated by commas. */
+/** The `url` contains the addresses of all nodes, separated by commas. */
 export const galeraServer: ServerKind = {
   title: 'Galera',
   sources: [environment, program],
@@ -87,7 +87,7 @@ async function settings(provider: string, groupPorts: readonly number[], port: n
   ]
 }
 
-/** Has the node joined the cluster, so that it takes statements? */
+/** Whether the node has joined the cluster and accepts statements. */
 async function ready(url: string): Promise<void> {
   const connection = await createConnection({ uri: url, connectTimeout: 5000 })
   try {

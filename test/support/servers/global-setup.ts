@@ -27,7 +27,7 @@ const kinds: Record<string, ServerKind> = {
 const shared = globalThis as { [searchesKey]?: Map<string, Promise<Search>> }
 const searches = (shared[searchesKey] ??= new Map())
 
-/** Before the first test of a project: finds its servers and tells the tests where they are. */
+/** Before the first test of a project: finds its servers, and gives their addresses to the tests. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const { needs } = project.getProvidedContext()
   const servers: Record<string, string> = {}
@@ -62,7 +62,7 @@ function searchOnce(name: string): Promise<Search> {
   return search
 }
 
-/** At the end of the run, also of one that failed. Every project calls it; the first call does the work. */
+/** Runs at the end of the run, even if the run failed. Every project calls it; the first call does the work. */
 async function stopAll(): Promise<void> {
   const results = await Promise.allSettled(searches.values())
   searches.clear()

@@ -16,11 +16,11 @@ export interface KeptProcessOptions {
   readonly command: readonly string[]
   /** The folder in which the server runs. */
   readonly folder: string
-  /** The file that takes what the server prints. */
+  /** The file that receives the output of the server. */
   readonly log: string
   /** The signal that ends the server at once, on `stop` and when this process is gone. */
   readonly endSignal: 'SIGKILL' | 'SIGQUIT'
-  /** Who runs the server. @default the user of this process */
+  /** The user who runs the server. @default the user of this process */
   readonly user?: SystemUser | undefined
   /** @default the environment of this process */
   readonly environment?: NodeJS.ProcessEnv

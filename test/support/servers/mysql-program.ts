@@ -1,5 +1,14 @@
 import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
-import { accessSync, chmodSync, constants, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -10,14 +19,14 @@ import { serverUser, type SystemUser } from './server-user.ts'
 
 export type MysqlEngine = 'mysql' | 'mariadb'
 
-/** A program of a MySQL or MariaDB server, and how it is run. */
+/** The program of a MySQL or MariaDB server, and how to run it. */
 export interface MysqlProgram {
   readonly engine: MysqlEngine
-  /** The program, after the loader of its libraries if it has one of its own. */
+  /** The program, preceded by the loader of its libraries if it needs its own loader. */
   readonly command: readonly string[]
-  /** Options that say where the program's other files are. */
+  /** Options that name the places of the program's other files. */
   readonly installation: readonly string[]
-  /** Who runs the server and owns its folders. `undefined`: the user of this process. */
+  /** The user who runs the server and owns its folders. `undefined`: the user of this process. */
   readonly user: SystemUser | undefined
 }
 
@@ -27,7 +36,7 @@ const INSTALLATION = /^--(basedir|lc[-_]messages[-_]dir|character[-_]sets[-_]dir
  * Finds a server program: what `TXBOX_MYSQLD` or `TXBOX_MARIADBD` names, what is on the path, or the program of the server
  * at `TXBOX_TEST_MYSQL_URL` or `TXBOX_TEST_MARIADB_URL`, if that server runs on this machine.
  *
- * @throws {Error} when the named program is none of this engine
+ * @throws {Error} if the named program is not a server of this engine
  */
 export async function findMysqlProgram(engine: MysqlEngine): Promise<MysqlProgram | undefined> {
   const user = serverUser('mysql')
@@ -71,7 +80,21 @@ export async function initialiseMysql(
           ...settings,
         ]
       : ['mariadb-install-db', '--no-defaults', '--auth-root-authentication-method=normal', '--skip-test-db']
-  await promisify(execFile)(file!, [...words, `--datadir=${data}`], { ...user, cwd: path.dirname(data) })
+  await promisify(execFile)(file!, [...words, `--datadir=${data}`, ownTmpdir(program, data)], {
+    ...user,
+    cwd: path.dirname(data),
+  })
+}
+
+/**
+ * A folder for the temporary tables of one server: a MariaDB server that starts removes all temporary tables from its
+ * folder, including those of other servers, which then fail.
+ */
+function ownTmpdir({ user }: MysqlProgram, data: string): string {
+  const folder = `${data}.tmp`
+  mkdirSync(folder, { recursive: true })
+  if (user !== undefined) chownSync(folder, user.uid, user.gid)
+  return `--tmpdir=${folder}`
 }
 
 /** The command that starts a server, for the server's user. */
@@ -89,7 +112,8 @@ export function mysqlCommand(
     '--bind-address=127.0.0.1',
     `--socket=${place.data}.s`,
     `--pid-file=${place.data}.pid`,
-    // Its default is a folder of the package, which may not be there.
+    ownTmpdir(program, place.data),
+    // The default is a folder of the package, which may not exist.
     ...(program.engine === 'mysql' ? ['--mysqlx=OFF', '--secure-file-priv=NULL'] : []),
     ...settings,
   ]
@@ -107,7 +131,7 @@ export async function startServerProgram(
   let server: ChildProcess | undefined
   const stop = async (): Promise<void> => {
     const ended = new Promise((resolve) => server?.once('exit', resolve))
-    // A node that has not become part of its cluster does not heed SIGTERM.
+    // A node that has not joined its cluster ignores SIGTERM.
     const forced = setTimeout(() => server?.kill('SIGKILL'), 15_000)
     if (server?.exitCode === null && server.kill('SIGTERM')) await ended
     clearTimeout(forced)
@@ -150,12 +174,12 @@ function isServer({ engine, command, user }: MysqlProgram): boolean {
     const version = execFileSync(file!, [...words, '--no-defaults', '--version'], options)
     return /mariadb/i.test(version) === (engine === 'mariadb')
   } catch {
-    // Not there, or not for us.
+    // The file does not exist, or this user may not run it.
     return false
   }
 }
 
-/** The words of the command that a server was started with. None: it is not on this machine, or not to be seen. */
+/** The words of the command that started a server; none if the server is not on this machine or not visible. */
 async function commandOfServer(url: string | undefined): Promise<readonly string[]> {
   if (url === undefined || !['127.0.0.1', 'localhost'].includes(new URL(url).hostname)) return []
   try {
@@ -168,7 +192,7 @@ async function commandOfServer(url: string | undefined): Promise<readonly string
       connection.destroy()
     }
   } catch {
-    // It does not answer, runs in a container, or the system has no such file.
+    // The server does not answer or runs in a container, or the system has no such file.
     return []
   }
 }

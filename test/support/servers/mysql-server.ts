@@ -8,7 +8,7 @@ type Engine = 'mysql' | 'mariadb'
 
 const TITLES: Record<Engine, string> = { mysql: 'MySQL', mariadb: 'MariaDB' }
 
-/** More than the two workers and the tests with 20 deliveries at once can need; nothing need survive a power cut. */
+/** More connections than the two workers and the tests with 20 concurrent deliveries need; no data must survive a power cut. */
 const SETTINGS = ['--max-connections=200', '--innodb-flush-log-at-trx-commit=2', '--skip-log-bin']
 
 function listening(engine: Engine): ServerSource {
@@ -43,7 +43,7 @@ function docker(engine: Engine): ServerSource {
         port: 3306,
         environment: { MYSQL_ROOT_PASSWORD: 'txbox', MARIADB_ROOT_PASSWORD: 'txbox' },
         command: SETTINGS,
-        // On port 0 it initialises, on 33060 is MySQL's other protocol. MariaDB says that it is ready a line before.
+        // Port 0 is for initialization, and 33060 for MySQL's other protocol. MariaDB reports the port one line after "ready".
         ready: { log: /\bport: 3306\b/, times: 1 },
       })
       if (container === undefined) return undefined
@@ -86,7 +86,7 @@ function kindOf(engine: Engine): ServerKind {
 export const mysqlServer = kindOf('mysql')
 export const mariadbServer = kindOf('mariadb')
 
-/** Proves that the server answers and is the one of the two that is looked for. @returns what it is, and where. */
+/** Checks that the server answers and has the requested engine. @returns a description with its address. */
 async function describe(engine: Engine, url: string): Promise<string> {
   const connection = await createConnection({ uri: url, connectTimeout: 5000 })
   try {

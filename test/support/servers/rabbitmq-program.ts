@@ -11,8 +11,8 @@ export interface RabbitmqProgram {
 }
 
 /**
- * Finds RabbitMQ: `TXBOX_RABBITMQ_SERVER` names its `rabbitmq-server`, or it is where packages install it, or on the path.
- * The scripts of Debian and Red Hat on the path change to a user of their own: theirs is the one behind them.
+ * Finds `rabbitmq-server`: the file that `TXBOX_RABBITMQ_SERVER` names, the file where packages install it, or a file on the
+ * path. The scripts of Debian and Red Hat on the path change the user, so the program that they start is used instead.
  */
 export function findRabbitmqProgram(): RabbitmqProgram | undefined {
   const onPath = (process.env['PATH'] ?? '').split(path.delimiter)

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { isProgram } from './is-program.ts'
 
-/** Finds Redis: `TXBOX_REDIS_SERVER` names its `redis-server`, or it is on the path. */
+/** Finds `redis-server`: the file that `TXBOX_REDIS_SERVER` names, or the file on the path. */
 export function findRedisProgram(): string | undefined {
   const named = process.env['TXBOX_REDIS_SERVER']
   if (named !== undefined && named !== '') return isProgram(named) ? named : undefined

@@ -4,7 +4,7 @@ import { findRabbitmqProgram } from './rabbitmq-program.ts'
 import { findRedisProgram } from './redis-program.ts'
 import type { ServerKind } from './server.ts'
 
-/** Programs of servers that a test starts by itself, to kill them. The `url` of what is found is the program's file. */
+/** Programs of servers that a test starts by itself, to kill them. The `url` of the result is the program's file. */
 function programs(title: string, find: () => Promise<string | undefined>, remedy: string): ServerKind {
   return {
     title: `The server program of ${title}`,

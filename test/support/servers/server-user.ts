@@ -20,7 +20,7 @@ export function serverUser(...names: readonly string[]): SystemUser | undefined 
         Number(execFileSync('id', [what, name], { encoding: 'utf8', stdio: 'pipe' }))
       return { uid: id('-u'), gid: id('-g') }
     } catch {
-      // There is no such user.
+      // This user does not exist.
     }
   }
   throw new Error(`The server refuses to run as root, and no user is named ${known.join(' or ')}.`)

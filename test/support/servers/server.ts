@@ -1,19 +1,19 @@
 /** A server that tests can use. */
 export interface FoundServer {
   readonly url: string
-  /** One line for the start of the run: what it is and where it comes from. No password. */
+  /** One line for the start of the run: the kind of server, and its source. Contains no password. */
   readonly description: string
-  /** Stops it, when this run has started it. */
+  /** Stops the server if this run has started it. */
   readonly stop?: () => Promise<void>
 }
 
-/** One place where a server may come from. `undefined`: there is none there. */
+/** One possible source of a server. `undefined`: the source has no server. */
 export interface ServerSource {
   readonly name: string
   find(): Promise<FoundServer | undefined>
 }
 
-/** A kind of server, and where to look for one, in this order. */
+/** A kind of server, and its possible sources, in this order. */
 export interface ServerKind {
   readonly title: string
   readonly sources: readonly ServerSource[]
@@ -23,7 +23,7 @@ export interface ServerKind {
 
 export type Search = { readonly found: FoundServer } | { readonly missing: string }
 
-/** Finds the first server that a source has. A source that fails is named, and the next one is tried. */
+/** Finds the first source with a server. A source that fails is reported, and the next source is tried. */
 export async function findServer(kind: ServerKind): Promise<Search> {
   const tried: string[] = []
   for (const source of kind.sources) {

@@ -124,7 +124,7 @@ export class ShardSettler {
     blocked: readonly BacklogMessage[],
   ): readonly BacklogMessage[] {
     // If a batch outlives its turn, the next read finds the messages that have to wait.
-    if (batch.kind !== 'outbox' || this.#calls.outlivesTurn(batch)) return blocked
+    if (refused.length === 0 || batch.kind !== 'outbox' || this.#calls.outlivesTurn(batch)) return blocked
     return [...blocked, ...behindRefused(batch.messages, accepted, refused)]
   }
 
@@ -199,7 +199,7 @@ export class ShardSettler {
     batch?: InFlightBatch,
   ): void {
     const { events, progress } = this.#tools
-    const deadLettered = reportRefused(refused, events)
+    const deadLettered = refused.length === 0 ? 0 : reportRefused(refused, events)
     if (accepted.length > 0) {
       const durationMs = batch === undefined ? 0 : performance.now() - batch.begunAt
       events.emit('published', { shard: this.#held.shard, count: accepted.length, durationMs })

@@ -2,6 +2,7 @@ import { NotInTransactionError } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 import type { DriverAdapter, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
 import { MonitoredConnection, stateOfTracker } from '../connection-monitor.ts'
+import { hasBoolean, hasFunction } from '../members.ts'
 import { effectOf, type Effect } from '../statement-effect.ts'
 
 /** The part of Kysely that txbox uses; `kysely` itself is not imported. */
@@ -55,7 +56,7 @@ export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
     return tracker === undefined || tracker.ended ? 'none' : 'open'
   },
   stateNow(tx) {
-    return stateOfTracker(monitors.get(tx))
+    return stateOfTracker(monitors.get(tx.getExecutor()))
   },
   query,
   monitor(tx) {
@@ -64,7 +65,7 @@ export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
   // Kysely refuses statements only when its ROLLBACK has been answered: those before would run after the ROLLBACK, each
   // in a transaction of its own.
   sever(tx) {
-    const monitor = monitors.get(tx)
+    const monitor = monitors.get(tx.getExecutor())
     if (monitor !== undefined) givenUp.add(monitor)
   },
 }
@@ -85,7 +86,7 @@ export const kyselyRoot: RootAdapter<KyselyRoot> = {
   checksCommit: true,
   opensConnections: false,
   recognises(root): root is KyselyRoot {
-    return isKysely(root) && !root.isTransaction && typeof Reflect.get(root, 'connection') === 'function'
+    return isKysely(root) && !root.isTransaction && hasFunction(root, 'connection')
   },
   maxConnections: () => undefined,
   query: queryWithin,
@@ -199,15 +200,15 @@ const TXBOX = { queryId: 'txbox' }
 /** A connection outlives its transactions in the pool, so it is wrapped once, as Kysely does for its own logging. */
 const wrapped = new WeakMap<KyselyConnection, MonitoredConnection>()
 
-/** The monitor of each transaction's connection. */
-const monitors = new WeakMap<KyselyLike, MonitoredConnection>()
+/** The monitor of each transaction's connection. A handle may be a proxy that several transactions share. */
+const monitors = new WeakMap<KyselyExecutor, MonitoredConnection>()
 
 /** A transaction has one connection. Kysely reports that a transaction has ended only when asked for the connection. */
 async function monitorOf(tx: KyselyLike): Promise<MonitoredConnection> {
   try {
     const connection = await tx.getExecutor().provideConnection(async (own) => own)
     const monitor = wrapped.get(connection) ?? wrap(connection)
-    monitors.set(tx, monitor)
+    monitors.set(tx.getExecutor(), monitor)
     return monitor
   } catch (error) {
     throw translateEnded(error)
@@ -258,10 +259,5 @@ function wrap(connection: KyselyConnection): MonitoredConnection {
 }
 
 function isKysely(value: unknown): value is KyselyLike {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    typeof Reflect.get(value, 'isTransaction') === 'boolean' &&
-    typeof Reflect.get(value, 'getExecutor') === 'function'
-  )
+  return hasBoolean(value, 'isTransaction') && hasFunction(value, 'getExecutor')
 }

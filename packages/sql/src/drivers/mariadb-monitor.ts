@@ -1,14 +1,13 @@
 import type { EventEmitter } from 'node:events'
 import { propertyOf } from '@txbox/core/internal'
 import { MonitoredConnection, type Send } from '../connection-monitor.ts'
+import { emitterBehind, type ListeningHandle } from '../emitter-behind.ts'
 import { hasFunction } from '../members.ts'
 import { effectOf, type Effect } from '../statement-effect.ts'
 
 /** The part of a connection of `mariadb`, of promise or callback style, that leads to the connection underneath. */
-export interface ListeningConnection {
+export interface ListeningConnection extends ListeningHandle {
   readonly info?: { readonly status?: number | null } | null
-  on(event: string, listener: (this: unknown) => void): unknown
-  off(event: string, listener: (this: unknown) => void): unknown
 }
 
 /**
@@ -83,18 +82,9 @@ export function sendOwn<T>(
   }
 }
 
-/** The connection underneath is private, but calls its listeners as its own: Node.js tells it of every new one. */
+/** The connection underneath is private, but calls its listeners as its own. */
 function baseOf(connection: ListeningConnection): BaseConnection | undefined {
-  const found: unknown[] = []
-  const find = function (this: unknown): void {
-    found.push(this)
-  }
-  const ignore = (): void => undefined
-  connection.on('newListener', find)
-  connection.on('txbox', ignore)
-  connection.off('txbox', ignore)
-  connection.off('newListener', find)
-  const [base] = found
+  const base = emitterBehind(connection)
   return hasFunction(base, 'addCommand') && hasFunction(base, 'addCommandEnable')
     ? (base as BaseConnection)
     : undefined

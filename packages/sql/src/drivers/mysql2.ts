@@ -1,15 +1,18 @@
-import type { DriverAdapter, Isolation, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import { propertyOf } from '@txbox/core/internal'
+import type { DriverAdapter, SqlResult } from '../adapters.ts'
 import { stateOfTracker, type MonitoredConnection } from '../connection-monitor.ts'
+import { emitterBehind, type ListeningHandle } from '../emitter-behind.ts'
+import { hasFunction } from '../members.ts'
+import { mysqlRoot, resultOf } from './mysql-root.ts'
 import { monitorOf, sendingOwn, type WatchedConnection } from './mysql2-monitor.ts'
-import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
 
 /** The part of a `mysql2` connection of callback style that txbox uses; `mysql2` itself is not imported. */
-interface CallbackConnection extends WatchedConnection {
+interface CallbackConnection extends WatchedConnection, ListeningHandle {
   query(options: object, done: (error: unknown, result: unknown) => void): unknown
   destroy(): void
   release?(): void
-  on(event: 'error', listener: () => void): unknown
-  off(event: 'error', listener: () => void): unknown
+  /** The socket. */
+  readonly stream?: object
   readonly config?: WatchedConnection['config'] & {
     readonly typeCast?: unknown
     readonly queryFormat?: unknown
@@ -26,10 +29,6 @@ interface PromisePool {
   readonly pool: CallbackPool
 }
 
-/** https://dev.mysql.com/doc/dev/mysql-server/latest/mysql__com_8h.html: SERVER_STATUS_flags_enum */
-const IN_TRANSACTION = 1
-const AUTOCOMMIT = 2
-
 /**
  * A `mysql2` connection of promise or callback style. Only the answer to a write shows the state of the transaction, so
  * txbox monitors all statements of a connection.
@@ -38,8 +37,8 @@ export const mysql2Handle: DriverAdapter<Mysql2Connection> = {
   name: 'mysql2',
   recognises(handle): handle is Mysql2Connection {
     return (
-      has(handle, 'execute', 'function') &&
-      (isPool(handle) || (has(handle, 'beginTransaction', 'function') && has(handle, 'query', 'function')))
+      hasFunction(handle, 'execute') &&
+      (isPool(handle) || (hasFunction(handle, 'beginTransaction') && hasFunction(handle, 'query')))
     )
   },
   state(handle) {
@@ -85,95 +84,31 @@ function monitored(connection: CallbackConnection): MonitoredConnection | undefi
 }
 
 /** A `mysql2` promise pool. */
-export const mysql2Root: RootAdapter<PromisePool> = {
+export const mysql2Root = mysqlRoot<PromisePool>({
   name: 'mysql2',
-  checksCommit: true,
-  opensConnections: true,
   recognises(root): root is PromisePool {
     return isPool(root) && isPool(Reflect.get(root, 'pool'))
   },
   maxConnections: ({ pool }) => pool.config?.connectionLimit,
-  async query(root, text, values, timeoutMs) {
-    const { connection, release } = await checkOut(root)
-    let answered = false
-    try {
-      const result = await run(connection, text, values, timeoutMs)
-      answered = true
-      return result
-    } catch (error) {
-      answered = typeof Reflect.get(Object(error), 'sqlState') === 'string'
-      throw error
-    } finally {
-      release(!answered)
+  isAnswer: (error) => typeof propertyOf(error, 'sqlState') === 'string',
+  async lend(root) {
+    const tx = await (root as unknown as { getConnection(): Promise<Mysql2Connection> }).getConnection()
+    const connection = plain(tx)
+    // Without a listener for its 'error' event, a connection that breaks while checked out and idle would end the
+    // process.
+    const ignore = (): void => undefined
+    connection.on('error', ignore)
+    return {
+      tx,
+      query: (text, values, timeoutMs) => run(connection, text, values, timeoutMs),
+      release(broken) {
+        connection.off('error', ignore)
+        if (broken) connection.destroy()
+        else connection.release?.()
+      },
     }
   },
-  async connect(root) {
-    const { connection, release } = await checkOut(root)
-    return { query: (text, values) => run(connection, text, values), release } satisfies OwnConnection
-  },
-  // A pool of mysql2 replaces a connection that breaks, and listens to the connection's errors.
-  connectApart: (root) => mysql2Root.connect(root),
-  async transact(root, work, isolation) {
-    const { tx, connection, release } = await checkOut(root)
-    let broken = true
-    try {
-      if (isolation !== undefined) await setIsolation(connection, isolation)
-      await run(connection, mysql2Statements.begin, [])
-      broken = false
-      const result = await work(tx, undefined)
-      await run(connection, mysql2Statements.commit, [])
-      return result
-    } catch (error) {
-      broken ||= await run(connection, mysql2Statements.rollback, []).then(
-        () => false,
-        () => true,
-      )
-      throw error
-    } finally {
-      release(broken)
-    }
-  },
-}
-
-/** The server's error: transaction characteristics can't be changed while a transaction is in progress. */
-const IN_PROGRESS = 1568
-
-async function setIsolation(connection: CallbackConnection, isolation: Isolation): Promise<void> {
-  const statement = SET_ISOLATION[isolation]
-  try {
-    await run(connection, statement, [])
-  } catch (error) {
-    if (Reflect.get(Object(error), 'errno') !== IN_PROGRESS) throw error
-    // With autocommit off, an earlier read has left a transaction open, which START TRANSACTION would commit as well.
-    await run(connection, mysql2Statements.commit, [])
-    await run(connection, statement, [])
-  }
-}
-
-interface CheckedOut {
-  /** The connection as the pool returns it. */
-  readonly tx: unknown
-  readonly connection: CallbackConnection
-  readonly release: (broken: boolean) => void
-}
-
-async function checkOut(root: PromisePool): Promise<CheckedOut> {
-  const tx = await (root as unknown as { getConnection(): Promise<Mysql2Connection> }).getConnection()
-  const connection = plain(tx)
-  // Without a listener for its 'error' event, a connection that breaks while checked out and idle would end the
-  // process.
-  const ignore = (): void => undefined
-  connection.on('error', ignore)
-  return {
-    tx,
-    connection,
-    release(broken) {
-      connection.off('error', ignore)
-      if (broken) connection.destroy()
-      else connection.release?.()
-    },
-  }
-}
+})
 
 /** Runs one statement. */
 function run(
@@ -211,37 +146,27 @@ function rawValues({ config }: CallbackConnection): unknown {
   return typeof config?.typeCast === 'function' ? (field: { buffer(): unknown }) => field.buffer() : false
 }
 
-interface ResultSetHeader {
-  readonly affectedRows?: number | string
-  readonly insertId?: number | string
-  readonly serverStatus?: number
+function toSqlResult(result: unknown): SqlResult {
+  return resultOf(result, propertyOf(result, 'serverStatus') as number | undefined)
 }
 
-function toSqlResult(result: unknown): SqlResult {
-  if (Array.isArray(result)) return { rows: result as SqlResult['rows'], affected: 0 }
-  const { affectedRows, insertId, serverStatus } = result as ResultSetHeader
-  return {
-    rows: [],
-    affected: Number(affectedRows ?? 0),
-    insertId: Number(insertId ?? 0),
-    // With autocommit off, every write is in a transaction, even if the flag does not show it yet.
-    ...(serverStatus !== undefined && {
-      inTransaction: (serverStatus & IN_TRANSACTION) !== 0 || (serverStatus & AUTOCOMMIT) === 0,
-    }),
-  }
-}
+/** The connections of callback style, by their sockets: a handle may be a proxy that several connections share. */
+const connections = new WeakMap<object, CallbackConnection>()
 
 function plain(handle: Mysql2Connection): CallbackConnection {
-  return (
-    (Reflect.get(handle, 'connection') as CallbackConnection | undefined) ?? (handle as CallbackConnection)
-  )
+  const underneath = Reflect.get(handle, 'connection') as CallbackConnection | undefined
+  if (underneath !== undefined) return underneath
+  const callback = handle as CallbackConnection
+  const { stream } = callback
+  if (stream === undefined) return callback
+  let connection = connections.get(stream)
+  if (connection === undefined) {
+    connection = (emitterBehind(callback) ?? callback) as CallbackConnection
+    connections.set(stream, connection)
+  }
+  return connection
 }
 
 function isPool(value: unknown): value is object {
-  return has(value, 'getConnection', 'function') && has(value, 'execute', 'function')
-}
-
-function has(value: unknown, name: string, type: string): boolean {
-  // oxlint-disable-next-line valid-typeof -- the name of a type
-  return typeof value === 'object' && value !== null && typeof Reflect.get(value, name) === type
+  return hasFunction(value, 'getConnection') && hasFunction(value, 'execute')
 }

@@ -9,7 +9,7 @@ export interface FlyingQuery {
   prepare(wire: Wire): void
 }
 /** The extended query protocol: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY */
-interface Wire {
+export interface Wire {
   parse(message: { name: string; text: string; types: number[] }): void
   bind(message: { portal: string; statement: string; values: (string | null)[] }): void
   execute(message: { portal: string; rows: number }): void
@@ -32,13 +32,25 @@ export function asFlight<Q extends FlyingQuery>(query: Q, { timeoutMs, cancelAft
   query.query_timeout = timeoutMs
   query.submit = (wire) => {
     wire.stream.cork?.()
-    send(wire, pgStatements.beginReadCommitted)
-    send(wire, pgStatements.limitStatements(cancelAfterMs))
+    sendOn(wire, pgStatements.beginReadCommitted)
+    sendOn(wire, pgStatements.limitStatements(cancelAfterMs))
     query.prepare(committing(wire))
     wire.stream.uncork?.()
     return null
   }
   return query
+}
+
+/** Turns the first of several queries into all of them, in one flight. */
+export function asOneFlight<Q extends FlyingQuery>(queries: readonly [Q, ...Q[]]): Q {
+  const [first] = queries
+  first.submit = (wire) => {
+    wire.stream.cork?.()
+    for (const query of queries) query.prepare(query === queries.at(-1) ? wire : unsynced(wire))
+    wire.stream.uncork?.()
+    return null
+  }
+  return first
 }
 
 /** Picks the result of the statement itself from the results of the flight. */
@@ -47,19 +59,25 @@ export function resultOfFlight(results: unknown): SqlResult {
   return { rows, affected: rowCount ?? 0 }
 }
 
+/** Returns a wire that does not end the flight. */
+function unsynced(wire: Wire): Wire {
+  return Object.create(wire, { sync: { value: () => undefined } }) as Wire
+}
+
 /** Returns a wire that sends COMMIT before the end of the flight. */
 function committing(wire: Wire): Wire {
   return Object.create(wire, {
     sync: {
       value() {
-        send(wire, pgStatements.commit)
+        sendOn(wire, pgStatements.commit)
         wire.sync()
       },
     },
   }) as Wire
 }
 
-function send(wire: Wire, text: string): void {
+/** Adds a statement without values to a flight. */
+export function sendOn(wire: Wire, text: string): void {
   wire.parse({ name: '', text, types: [] })
   wire.bind({ portal: '', statement: '', values: [] })
   wire.execute({ portal: '', rows: 0 })

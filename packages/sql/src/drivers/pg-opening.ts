@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Opening } from '../adapters.ts'
+import { sendOn, type Wire } from './pg-flight.ts'
 import { pgStatements } from './pg-statements.ts'
 
 /**
@@ -11,15 +12,7 @@ interface WireClient {
 }
 interface PgQuery {
   callback: (error: unknown, results: readonly { readonly rowCount: number | null }[]) => void
-  submit: (wire: PgWire) => null
-}
-/** The extended query protocol: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY */
-interface PgWire {
-  parse(message: { name: string; text: string; types: number[] }): void
-  bind(message: { portal: string; statement: string; values: (string | null)[] }): void
-  execute(message: { portal: string; rows: number }): void
-  sync(): void
-  readonly stream: { cork?(): void; uncork?(): void }
+  submit: (wire: Wire) => null
 }
 type QueryClass = new (config: { text: string }) => PgQuery
 
@@ -94,9 +87,7 @@ function send(client: WireClient, query: PgQuery, { begin, text, values, name }:
     }
     query.submit = (wire) => {
       wire.stream.cork?.()
-      wire.parse({ name: '', text: begin, types: [] })
-      wire.bind({ portal: '', statement: '', values: [] })
-      wire.execute({ portal: '', rows: 0 })
+      sendOn(wire, begin)
       if (!known.has(name)) wire.parse({ name, text, types: [] })
       wire.bind({ portal: '', statement: name, values: values.map(asText) })
       wire.execute({ portal: '', rows: 0 })

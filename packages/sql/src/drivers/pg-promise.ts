@@ -7,7 +7,11 @@ import { hiddenStatements } from './hidden-statements.ts'
 
 /** The part of a transaction of pg-promise that txbox uses; `pg-promise` itself is not imported. */
 interface PgPromiseTransaction {
+  readonly ctx: PgPromiseContext
   multiResult(query: object): Promise<readonly PgPromiseResult[]>
+}
+interface PgPromiseContext {
+  readonly parent?: PgPromiseContext | null
 }
 interface PgPromiseResult {
   readonly rows: readonly (readonly unknown[])[]
@@ -20,6 +24,12 @@ export const pgPromiseHandle: DriverAdapter<PgPromiseTransaction> = {
   name: 'pg-promise',
   recognises: (handle): handle is PgPromiseTransaction => isPgPromise(handle) && isInTransaction(handle),
   state: () => 'open',
+  identityOf(tx) {
+    // The context of the outermost task, which has the connection.
+    let { ctx } = tx
+    while (ctx.parent !== undefined && ctx.parent !== null) ctx = ctx.parent
+    return ctx
+  },
   monitor: () => undefined,
   async query(tx, text, values) {
     try {

@@ -1,7 +1,8 @@
 import { TransactionAbortedError } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
-import type { ListeningConnection, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
-import { answerTo, asFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
+import type { ListeningConnection, OwnConnection, RootAdapter, SqlResult, Statement } from '../adapters.ts'
+import { cancelAfterMs } from '../deadline.ts'
+import { answerTo, asFlight, asOneFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
 import { pgOpening } from './pg-opening.ts'
 import { COMMAND_TAGS, beginAt, pgStatements } from './pg-statements.ts'
 import { isPool, pgHandle, toSqlResult, type PgClient, type PgResult } from './pg.ts'
@@ -27,12 +28,6 @@ interface PgPool {
 interface PgQuery extends FlyingQuery {
   handleCopyData: (message: { readonly chunk: Buffer }) => void
 }
-
-/**
- * The share of the timeout after which the server cancels a late statement, so that the answer still reaches the
- * client.
- */
-const SERVER_SHARE = 0.9
 
 /** A `pg.Pool`. */
 export const pgRoot: RootAdapter<PgPool> = {
@@ -72,8 +67,12 @@ export const pgRoot: RootAdapter<PgPool> = {
   },
   async connect(pool) {
     const { client, release } = await checkOut(pool)
+    const Query = pool.Client?.Query
     return {
       query: async (text, values) => toSqlResult(await client.query(text, values as unknown[])),
+      ...(Query?.prototype.prepare !== undefined && {
+        queryAll: (statements: readonly Statement[]) => flyTogether(client, Query, statements),
+      }),
       release,
     } satisfies OwnConnection
   },
@@ -127,13 +126,24 @@ export const pgRoot: RootAdapter<PgPool> = {
 /** Runs a statement in a new transaction. */
 async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promise<SqlResult> {
   try {
-    const limits = { timeoutMs, cancelAfterMs: timeoutMs * SERVER_SHARE }
+    const limits = { timeoutMs, cancelAfterMs: cancelAfterMs(timeoutMs) }
     return resultOfFlight(await answerTo(client, asFlight(query, limits)))
   } catch (error) {
     // Without an answer of the server the connection is no longer usable.
     if (typeof Reflect.get(Object(error), 'severity') === 'string') await client.query(pgStatements.rollback)
     throw error
   }
+}
+
+async function flyTogether(
+  client: PgClient,
+  Query: new (config: Statement) => PgQuery,
+  statements: readonly Statement[],
+): Promise<readonly SqlResult[]> {
+  const [first, ...more] = statements.map((statement) => new Query(statement))
+  if (first === undefined) return []
+  const results = await answerTo(client, asOneFlight([first, ...more]))
+  return [results as PgResult | readonly PgResult[]].flat().map(toSqlResult)
 }
 
 /** Returns the options for a client outside the pool. The password is not among the pool's enumerable options. */

@@ -1,4 +1,5 @@
 import type { DriverAdapter, Snapshot, SqlResult, TransactionState } from '../adapters.ts'
+import { hasFunction, hasNumber } from '../members.ts'
 import { COMMAND_TAGS } from './pg-statements.ts'
 
 /** The part of a `pg` client that txbox uses; `pg` itself is not imported. */
@@ -7,6 +8,9 @@ export interface PgClient {
   escapeIdentifier(text: string): string
   /** Since pg 8.21; also absent from `pg.native`. */
   getTransactionStatus?(): 'I' | 'T' | 'E' | null
+  /** Neither, before `connect` has been called: pg would keep statements until then. Undocumented. */
+  readonly _connected?: boolean
+  readonly _connecting?: boolean
   readonly readyForQuery?: boolean
   /** Absent from `pg.native`. */
   readonly connection?: AnswerEvents
@@ -30,11 +34,13 @@ const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
 export const pgHandle: DriverAdapter<PgClient> = {
   name: 'pg',
   recognises(handle): handle is PgClient {
-    return has(handle, 'query', 'function') && (has(handle, 'escapeIdentifier', 'function') || isPool(handle))
+    return hasFunction(handle, 'query') && (hasFunction(handle, 'escapeIdentifier') || isPool(handle))
   },
   async state(client) {
     if (isPool(client)) return 'none'
-    if (client.getTransactionStatus === undefined) return 'unknown'
+    if (client.getTransactionStatus === undefined) {
+      return client._connected === false && client._connecting === false ? 'none' : 'unknown'
+    }
     // The status is that of the last answer. While a statement is in flight, and right after a caught error, the status
     // is out of date: an empty query waits behind all other statements, and its answer has the state after them.
     if (client.readyForQuery === false) await client.query('')
@@ -44,6 +50,7 @@ export const pgHandle: DriverAdapter<PgClient> = {
     if (client.getTransactionStatus === undefined) return 'open'
     return client.readyForQuery === false ? undefined : stateOf(client.getTransactionStatus())
   },
+  identityOf,
   monitor(client) {
     return { snapshot: () => answersSince(answersTo(client)) }
   },
@@ -69,11 +76,16 @@ interface Answers {
   rollbacks: number
 }
 
-const answers = new WeakMap<PgClient, Answers>()
+const answers = new WeakMap<object, Answers>()
+
+function identityOf(client: PgClient): object {
+  return client.connection ?? client
+}
 
 /** The command tags show each statement of a text with several statements, however the text was sent. */
 function answersTo(client: PgClient): Answers {
-  let known = answers.get(client)
+  const identity = identityOf(client)
+  let known = answers.get(identity)
   if (known === undefined) {
     const counted: Answers = { ends: 0, savepoints: 0, rollbacks: 0 }
     client.connection?.on('readyForQuery', ({ status }) => void (status === 'I' && counted.ends++))
@@ -82,7 +94,7 @@ function answersTo(client: PgClient): Answers {
       else if (text === COMMAND_TAGS.savepoint) counted.savepoints++
       else if (text === COMMAND_TAGS.rollback) counted.rollbacks++
     })
-    answers.set(client, (known = counted))
+    answers.set(identity, (known = counted))
   }
   return known
 }
@@ -111,10 +123,7 @@ export function toSqlResult(result: PgResult): SqlResult {
   return { rows: result.rows, affected: result.rowCount ?? 0 }
 }
 
+/** The `db` of `@vercel/postgres` is a function, and a proxy of a pool. */
 export function isPool(value: unknown): boolean {
-  return has(value, 'totalCount', 'number') && has(value, 'connect', 'function')
-}
-
-function has(value: unknown, name: string, type: string): boolean {
-  return typeof value === 'object' && value !== null && typeof Reflect.get(value, name) === type
+  return hasNumber(value, 'totalCount') && hasFunction(value, 'connect')
 }

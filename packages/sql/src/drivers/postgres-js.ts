@@ -23,6 +23,8 @@ interface PostgresJsConnection {
 }
 /** Rows as lists of the bytes of each column, before parsers and most transforms. */
 interface PostgresJsQuery {
+  /** Sends the query. Undocumented. Each transaction, savepoint and reservation has a function of its own. */
+  readonly handler?: object
   raw(): Promise<PostgresJsResult | PostgresJsResult[]>
 }
 interface PostgresJsResult extends ReadonlyArray<unknown> {
@@ -46,6 +48,7 @@ export const postgresJsHandle: DriverAdapter<PostgresJs> = {
   recognises: isPostgresJs,
   state: (sql) => (isRoot(sql) || hasEnded(sql) ? 'none' : 'open'),
   stateNow: (sql) => (hasEnded(sql) ? 'none' : 'open'),
+  identityOf: scopeOf,
   monitor: () => undefined,
   async query(sql, text, values) {
     try {
@@ -108,17 +111,22 @@ function queryWithin(
   return answerWithin(timeoutMs, send(root, withLiterals(text, values), text))
 }
 
-/** The connection on which a transaction or a reservation was first met, by its own function `unsafe`. */
+/** The connection on which a transaction or a reservation was first met. */
 const met = new WeakMap<object, { readonly connection: PostgresJsConnection; readonly reserved: unknown }>()
 
+/** Stands for a transaction, a savepoint or a reservation alone, also if the handle is a proxy. The query is never sent. */
+function scopeOf(sql: PostgresJs): object {
+  return sql.unsafe('').handler ?? sql.unsafe
+}
+
 /** Whether a transaction or a reservation is known to have ended, be it that its connection was closed. */
-function hasEnded({ unsafe }: PostgresJs): boolean {
-  const known = met.get(unsafe)
+function hasEnded(sql: PostgresJs): boolean {
+  const known = met.get(scopeOf(sql))
   return known !== undefined && known.connection.reserved !== known.reserved
 }
 
-function isLost({ unsafe }: PostgresJs): boolean {
-  const connection = met.get(unsafe)?.connection
+function isLost(sql: PostgresJs): boolean {
+  const connection = met.get(scopeOf(sql))?.connection
   return connection !== undefined && connection.reserved === null && connection.onclose === null
 }
 
@@ -130,10 +138,10 @@ async function send(sql: PostgresJs, text: string, named: string): Promise<SqlRe
       code: 'CONNECTION_CLOSED',
     })
   }
-  const { unsafe } = sql
+  const scope = scopeOf(sql)
   const onexecute = (connection: PostgresJsConnection): true => {
     const { reserved } = connection
-    if (typeof reserved === 'function' && !met.has(unsafe)) met.set(unsafe, { connection, reserved })
+    if (typeof reserved === 'function' && !met.has(scope)) met.set(scope, { connection, reserved })
     return true
   }
   // A root runs each statement on any of its connections.

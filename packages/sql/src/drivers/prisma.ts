@@ -1,19 +1,16 @@
-import {
-  DatabaseUnavailableError,
-  NotInTransactionError,
-  TransactionAbortedError,
-  type IsolationLevel,
-  type TransactionLibrary,
-} from '@txbox/core'
-import { oneLine, propertyOf, reasonOf } from '@txbox/core/internal'
-import type { DriverAdapter, SqlResult } from '../adapters.ts'
+import type { IsolationLevel, TransactionLibrary } from '@txbox/core'
+import { propertyOf } from '@txbox/core/internal'
+import type { ConnectionMonitor, DriverAdapter, Engine, SqlResult } from '../adapters.ts'
 import { plainValues } from '../array-text.ts'
+import type { Send } from '../connection-monitor.ts'
 import { hasFunction } from '../members.ts'
+import { HiddenMonitor } from './hidden-monitor.ts'
+import { driverError, notRun, otherPrisma, transactionError } from './prisma-errors.ts'
 
 /** The part of an interactive transaction of Prisma that txbox uses. A client has the same methods, and `$connect`. */
 interface PrismaTransaction {
-  $queryRawUnsafe(text: string, ...values: readonly unknown[]): Promise<unknown>
-  $executeRawUnsafe(text: string, ...values: readonly unknown[]): Promise<number>
+  $queryRawUnsafe(text: string, ...values: readonly unknown[]): PromiseLike<unknown>
+  $executeRawUnsafe(text: string, ...values: readonly unknown[]): PromiseLike<unknown>
 }
 interface PrismaClient extends PrismaTransaction {
   $transaction<T>(
@@ -26,30 +23,67 @@ interface PrismaClient extends PrismaTransaction {
   ): Promise<T>
 }
 
-/** Prisma runs a statement either for its rows or for their number. The text, which holds no values, says which. */
-const RETURNS_ROWS = /^\s*(?:select|with)\b|\breturning\b/i
+/**
+ * Prisma runs a statement either for its rows or for their number. The text of a statement of txbox says which: on
+ * PostgreSQL it holds no values, and on MySQL, where it does, its first word decides.
+ */
+const RETURNS_ROWS: Readonly<Record<Engine, RegExp>> = {
+  postgres: /^\s*(?:select|with)\b|\breturning\b/i,
+  mysql: /^\s*(?:set statement \w+ = \d+ for\s+)?\(?\s*select\b/i,
+}
 
 /**
- * An interactive transaction of Prisma 7 on adapter-pg. Prisma hides the connection, so that nothing can be monitored.
- * Prisma itself refuses statements in a transaction that has ended.
+ * An interactive transaction of Prisma 7 on a driver adapter: adapter-pg, or adapter-mariadb. Prisma hides the connection,
+ * so that nothing can be monitored. Prisma itself refuses statements in a transaction that has ended.
  */
-export const prismaHandle: DriverAdapter<PrismaTransaction> = {
-  name: 'Prisma',
-  recognises: (handle): handle is PrismaTransaction => isPrisma(handle),
-  // PostgreSQL refuses statements in an aborted transaction.
-  state: () => 'open',
-  monitor: () => undefined,
-  async query(tx, text, values) {
-    const plain = plainValues(values)
+export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
+  const monitors = new WeakMap<object, PrismaMonitor>()
+  const query = async (
+    tx: PrismaTransaction,
+    text: string,
+    values: readonly unknown[],
+  ): Promise<SqlResult> => {
+    const plain = engine === 'postgres' ? plainValues(values) : []
     try {
-      if (RETURNS_ROWS.test(text)) {
-        return { rows: withBuffers(await tx.$queryRawUnsafe(text, ...plain)), affected: Number.NaN }
+      if (RETURNS_ROWS[engine].test(text)) {
+        const rows = await answerTo(() => tx.$queryRawUnsafe(text, ...plain))
+        return { rows: withBuffers(rows), affected: Number.NaN }
       }
-      return { rows: [], affected: await tx.$executeRawUnsafe(text, ...plain) }
+      return { rows: [], affected: Number(await answerTo(() => tx.$executeRawUnsafe(text, ...plain))) }
     } catch (error) {
-      throw driverError(error)
+      throw driverError(error, engine)
     }
-  },
+  }
+  const monitorOf = (tx: PrismaTransaction): ConnectionMonitor => {
+    const scope = scopeOf(tx)
+    const monitor = monitors.get(scope) ?? new PrismaMonitor((sql) => query(tx, sql, []))
+    monitors.set(scope, monitor)
+    return monitor
+  }
+  return {
+    name: 'Prisma',
+    recognises: (handle): handle is PrismaTransaction => isPrisma(handle),
+    // PostgreSQL refuses statements in an aborted transaction. MySQL runs them after a deadlock, without a transaction.
+    state: () => (engine === 'postgres' ? 'open' : 'unknown'),
+    hidesState: true,
+    identityOf: scopeOf,
+    monitor: (tx) => (engine === 'postgres' ? undefined : monitorOf(tx)),
+    query,
+  }
+}
+
+class PrismaMonitor extends HiddenMonitor {
+  readonly #send: Send
+
+  constructor(send: Send) {
+    super(send)
+    this.#send = send
+  }
+
+  /** Statements that are sent in turns of their own, one right after the other: nothing else runs in between. */
+  async sendTogether(statements: readonly string[]): Promise<void> {
+    await Promise.all(statements.map((sql) => this.#send(sql)))
+  }
 }
 
 /** A `PrismaClient`, for `inbox.run` and `transact`. It lends no connection. */
@@ -98,38 +132,30 @@ function limitsOf(client: PrismaClient): { timeout: number; maxWait: number } {
   }
 }
 
-/** Transaction API error: no connection in time, or a transaction that has ended or taken too long. */
-const TRANSACTION_API = 'P2028'
+/** How often a statement is sent that Prisma does not run. */
+const ATTEMPTS = 5
 
-function transactionError(error: unknown): unknown {
-  if (propertyOf(error, 'code') !== TRANSACTION_API) return error
-  const reason = oneLine(reasonOf(error))
-  return reason.includes('Unable to start a transaction')
-    ? new DatabaseUnavailableError(`Prisma has no connection for a transaction (${reason}).`, {
-        cause: error,
-      })
-    : new TransactionAbortedError(
-        `Prisma has ended the transaction (${reason}). Nothing was written. Make the handler faster, or raise ` +
-          "'timeout' in the option 'transactionOptions' of the PrismaClient.",
-        { cause: error },
-      )
+/**
+ * Sends a statement. Prisma bundles the statements of a transaction that are sent in one tick, runs them one after the
+ * other, and stops at the first that fails: it does not run the rest, whose promises resolve with `undefined` (7.10).
+ */
+async function answerTo(send: () => PromiseLike<unknown>): Promise<unknown> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const answer = await inOwnTurn(send)
+    if (answer !== undefined) return answer
+  }
+  throw notRun()
 }
 
-/** The error as the driver would have thrown it: Prisma keeps the server's code in the error's details. */
-function driverError(error: unknown): unknown {
-  if (propertyOf(error, 'code') === TRANSACTION_API) {
-    return new NotInTransactionError(
-      `The Prisma transaction has ended (${oneLine(reasonOf(error))}). Await everything that uses it before it ends, and ` +
-        "raise 'timeout' of $transaction if it takes longer. Nothing was written.",
-      { cause: error },
-    )
-  }
-  const details = propertyOf(propertyOf(propertyOf(error, 'meta'), 'driverAdapterError'), 'cause')
-  const code = propertyOf(details, 'originalCode')
-  if (typeof code !== 'string') return error
-  const message = propertyOf(details, 'originalMessage')
-  const original = new Error(typeof message === 'string' ? message : reasonOf(error), { cause: error })
-  return Object.assign(original, { code })
+/**
+ * Sends a statement in a turn of the event loop of its own, so that Prisma bundles it with no other statement. In the same
+ * turn Prisma checks that the transaction is open, so that the statement of a caller who does not await txbox is not sent
+ * behind COMMIT or ROLLBACK.
+ */
+function inOwnTurn(send: () => PromiseLike<unknown>): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    setImmediate(() => void send().then(resolve, reject))
+  })
 }
 
 /** Prisma returns bytes as an Uint8Array. */
@@ -141,6 +167,18 @@ function withBuffers(rows: unknown): SqlResult['rows'] {
     ])
     return Object.fromEntries(values) as SqlResult['rows'][number]
   })
+}
+
+const SCOPE = Symbol.for('prisma.client.transaction.scope_context')
+
+/**
+ * The object that a transaction shares with the transactions nested in it, and with no other one. Undocumented. The handle
+ * itself may be a proxy that many transactions share.
+ */
+function scopeOf(tx: PrismaTransaction): object {
+  const scope = propertyOf(propertyOf(tx, SCOPE), 'scopeState')
+  if (typeof scope !== 'object' || scope === null) throw otherPrisma()
+  return scope
 }
 
 function isPrisma(value: unknown): boolean {

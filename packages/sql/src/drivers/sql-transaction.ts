@@ -1,5 +1,5 @@
 import type { SqlAnswer, SqlTransaction } from '@txbox/core'
-import { isSqlTransaction } from '@txbox/core/internal'
+import { identityOf, isSqlTransaction } from '@txbox/core/internal'
 import type { DriverAdapter, Engine, SqlResult } from '../adapters.ts'
 import { plainValues } from '../array-text.ts'
 import { HiddenMonitor } from './hidden-monitor.ts'
@@ -10,16 +10,18 @@ import { HiddenMonitor } from './hidden-monitor.ts'
  * an error that has rolled back a transaction of MySQL, while PostgreSQL refuses all statements after an error.
  */
 export function sqlTransactionOn(engine: Engine): DriverAdapter<SqlTransaction> {
-  const monitors = new WeakMap<SqlTransaction, HiddenMonitor>()
+  const monitors = new WeakMap<object, HiddenMonitor>()
   const monitorOf = (tx: SqlTransaction): HiddenMonitor => {
-    const monitor = monitors.get(tx) ?? new HiddenMonitor(async (sql) => tx.query(sql, []))
-    monitors.set(tx, monitor)
+    const identity = identityOf(tx)
+    const monitor = monitors.get(identity) ?? new HiddenMonitor(async (sql) => tx.query(sql, []))
+    monitors.set(identity, monitor)
     return monitor
   }
   return {
     name: 'sqlTransaction',
     recognises: isSqlTransaction,
     hidesState: true,
+    identityOf,
     state(tx) {
       if (tx.isOpen?.() === false) return 'none'
       return tx.isOpen === undefined || engine === 'mysql' ? 'unknown' : 'open'

@@ -1,0 +1,30 @@
+import type { Consumer } from '@txbox/consumer'
+import type { Worker } from './worker.ts'
+
+/**
+ * Runs a consumer until its worker has to end, and counts the events of the consumer.
+ *
+ * @param processed the name under which processed messages are counted.
+ */
+export async function runConsumer<M>(
+  worker: Worker,
+  consumer: Consumer<M>,
+  processed: string,
+): Promise<void> {
+  consumer.on('handled', ({ outcome }) => worker.count(outcome === 'processed' ? processed : outcome))
+  consumer.on('retried', ({ error }) => {
+    worker.count('retried')
+    worker.failed(error)
+  })
+  consumer.on('lost', () => worker.count('lost deliveries'))
+  consumer.on('order-broken', () => worker.count('order broken'))
+  consumer.on('dead-lettered', () => worker.count('dead letters'))
+  consumer.on('unavailable', ({ error }) => worker.failed(error))
+  consumer.on('error', ({ error }) => worker.failed(error))
+  await consumer.start()
+  worker.ready()
+  await new Promise<void>((resolve) =>
+    worker.ending.addEventListener('abort', () => resolve(), { once: true }),
+  )
+  await consumer.stop({ timeoutMs: 10_000 })
+}

@@ -1,0 +1,96 @@
+import { propertyOf } from '@txbox/core/internal'
+import type { Isolation, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
+
+/** A connection that a pool has lent. */
+export interface LentConnection extends OwnConnection {
+  /** The connection as the pool returns it. */
+  readonly tx: unknown
+  /** Runs one statement. Rejects if there is no answer within `timeoutMs`. */
+  readonly query: (text: string, values: readonly unknown[], timeoutMs?: number) => Promise<SqlResult>
+}
+
+/** The differences between the connectors for MySQL and MariaDB. */
+export interface MysqlPools<P> extends Pick<RootAdapter<P>, 'name' | 'recognises' | 'maxConnections'> {
+  readonly lend: (pool: P) => Promise<LentConnection>
+  /** Returns whether the error is an answer of the server, after which the connection is still usable. */
+  readonly isAnswer: (error: unknown) => boolean
+}
+
+/** Opens transactions on the pool of a connector, which replaces a connection that breaks. */
+export function mysqlRoot<P>({ lend, isAnswer, ...own }: MysqlPools<P>): RootAdapter<P> {
+  return {
+    ...own,
+    checksCommit: true,
+    opensConnections: true,
+    async query(pool, text, values, timeoutMs) {
+      const { query, release } = await lend(pool)
+      let answered = false
+      try {
+        const result = await query(text, values, timeoutMs)
+        answered = true
+        return result
+      } catch (error) {
+        answered = isAnswer(error)
+        throw error
+      } finally {
+        release(!answered)
+      }
+    },
+    connect: lend,
+    connectApart: (pool) => lend(pool),
+    async transact(pool, work, isolation) {
+      const { tx, query, release } = await lend(pool)
+      let broken = true
+      try {
+        if (isolation !== undefined) await setIsolation(query, isolation)
+        await query(mysql2Statements.begin, [])
+        broken = false
+        const result = await work(tx, undefined)
+        await query(mysql2Statements.commit, [])
+        return result
+      } catch (error) {
+        broken ||= await query(mysql2Statements.rollback, []).then(
+          () => false,
+          () => true,
+        )
+        throw error
+      } finally {
+        release(broken)
+      }
+    },
+  }
+}
+
+/** The server's error: transaction characteristics can't be changed while a transaction is in progress. */
+const IN_PROGRESS = 1568
+
+async function setIsolation(query: OwnConnection['query'], isolation: Isolation): Promise<void> {
+  const statement = SET_ISOLATION[isolation]
+  try {
+    await query(statement, [])
+  } catch (error) {
+    if (propertyOf(error, 'errno') !== IN_PROGRESS) throw error
+    // With autocommit off, an earlier read has left a transaction open, which START TRANSACTION would commit as well.
+    await query(mysql2Statements.commit, [])
+    await query(statement, [])
+  }
+}
+
+/** https://dev.mysql.com/doc/dev/mysql-server/latest/mysql__com_8h.html: SERVER_STATUS_flags_enum */
+const IN_TRANSACTION = 1
+const AUTOCOMMIT = 2
+
+/** Returns the result of a statement. `status` has the flags of the server's answer, if the connector shows them. */
+export function resultOf(result: unknown, status: number | null | undefined): SqlResult {
+  if (Array.isArray(result)) return { rows: result as SqlResult['rows'], affected: 0 }
+  return {
+    rows: [],
+    affected: Number(propertyOf(result, 'affectedRows') ?? 0),
+    insertId: Number(propertyOf(result, 'insertId') ?? 0),
+    // With autocommit off, every write is in a transaction, even if the flag does not show it yet.
+    ...(typeof status === 'number' && {
+      inTransaction: (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0,
+    }),
+  }
+}

@@ -1,0 +1,81 @@
+import type { DeadChange, Session, VersionBufferStore, VersionChain, WaitingChange } from '@txbox/core'
+import { translatingErrors, type DatabaseErrors } from './database-errors.ts'
+import { connectionIdentity, type Resolver } from './resolver.ts'
+import type { Row, RowReader } from './row-reader.ts'
+
+export const BUFFERING = 'waiting for a predecessor in the version buffer'
+
+/** The parts of one database with which its version buffer is read. `V` is the type of the values of its statements. */
+export interface BufferedDatabase<V> {
+  readonly resolver: Resolver
+  readonly errors: DatabaseErrors
+  readonly read: RowReader
+  rows(
+    session: Session,
+    statement: 'first' | 'last' | 'overdue' | 'overdueKeys' | 'dead',
+    values: readonly (V | number)[],
+  ): Promise<readonly Row[]>
+  /** Returns the value of a consumer or a key. */
+  nameValue(name: string): V
+  ageValue(ageMs: number): V | number
+  deadValues(filter: {
+    readonly consumer: V
+    /** Absent for the dead letters of all keys. */
+    readonly key: V | undefined
+    readonly afterKey: V
+    readonly afterFrom: bigint
+    readonly limit: number
+  }): readonly (V | number)[]
+}
+
+/** The part of a version buffer that the databases have in common. {@link VersionBufferStore} documents the methods. */
+export function versionBufferReads<V>(
+  database: BufferedDatabase<V>,
+): Pick<VersionBufferStore, 'connectionOf' | 'waiting' | 'overdue' | 'overdueKeys' | 'dead'> {
+  const { errors, read, resolver } = database
+  const keyOf = ({ consumer, key }: VersionChain): V[] =>
+    [consumer, key].map((name) => database.nameValue(name))
+  const waitingChange = (row: Row): WaitingChange => ({
+    from: read.bigint(row, 'from_version'),
+    to: read.bigint(row, 'to_version'),
+    kind: read.text(row, 'kind'),
+    payload: read.text(row, 'payload'),
+  })
+  const deadChange = (row: Row): DeadChange => ({
+    ...waitingChange(row),
+    key: read.key(row, 'key'),
+    reason: read.text(row, 'reason'),
+    // Milliseconds on every database.
+    receivedAt: new Date(read.number(row, 'received_at')),
+    deadAt: new Date(read.number(row, 'dead_at')),
+  })
+  return {
+    connectionOf: (handle) =>
+      translatingErrors(errors, BUFFERING, async () => {
+        const { driver, connection } = await resolver.transaction(handle)
+        const monitor = await driver.monitor(connection)
+        return monitor?.tracker === undefined ? connectionIdentity({ driver, connection }) : monitor
+      }),
+    async waiting(session, chain, { order, limit }) {
+      return (await database.rows(session, order, [...keyOf(chain), limit])).map(waitingChange)
+    },
+    async overdue(session, chain, ageMs) {
+      const values = [...keyOf(chain), database.ageValue(ageMs)]
+      return (await database.rows(session, 'overdue', values)).map(waitingChange)
+    },
+    async overdueKeys(session, consumer, ageMs, limit) {
+      const values = [database.nameValue(consumer), database.ageValue(ageMs), limit]
+      return (await database.rows(session, 'overdueKeys', values)).map((row) => read.key(row, 'key'))
+    },
+    async dead(session, { consumer, key, after, limit }) {
+      const values = database.deadValues({
+        consumer: database.nameValue(consumer),
+        key: key === undefined ? undefined : database.nameValue(key),
+        afterKey: database.nameValue(after?.key ?? ''),
+        afterFrom: after?.from ?? 0n,
+        limit,
+      })
+      return (await database.rows(session, 'dead', values)).map(deadChange)
+    },
+  }
+}

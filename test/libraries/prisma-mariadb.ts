@@ -1,0 +1,1 @@
+export { libraryUnderTest } from './prisma.ts'
