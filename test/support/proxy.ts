@@ -1,4 +1,5 @@
 import net from 'node:net'
+import { MysqlCommands } from './mysql-commands.ts'
 
 /**
  * A TCP proxy in front of a database. It counts round trips, and can cut a connection around a statement, or make a
@@ -33,8 +34,8 @@ export class Proxy {
   }
 
   /**
-   * How often, since `countFromHere`, clients spoke after the server had spoken: what they send together, before an
-   * answer, is one round trip.
+   * The number of times, since `countFromHere`, that a client spoke after the server had spoken: what a client sends
+   * without waiting for an answer is one round trip.
    */
   get roundTrips(): number {
     return this.#roundTrips
@@ -89,6 +90,8 @@ export class Proxy {
 
   #connect(client: net.Socket, server: net.Socket): void {
     let spoke: 'client' | 'server' = 'server'
+    let commands: MysqlCommands | undefined
+    let silent = true
     let cutAtAnswer = false
     const cut = (): void => {
       client.destroy()
@@ -105,8 +108,11 @@ export class Proxy {
     }
     let held = Promise.resolve()
     client.on('data', (bytes) => {
-      if (spoke === 'server') this.#roundTrips += 1
-      spoke = 'client'
+      silent = false
+      if (commands?.waitForAnswer(bytes) ?? true) {
+        if (spoke === 'server') this.#roundTrips += 1
+        spoke = 'client'
+      }
       const fault = this.#faultIn(bytes)
       if (fault?.at === 'before') return cut()
       if (fault?.at === 'after') cutAtAnswer = true
@@ -118,6 +124,9 @@ export class Proxy {
       void held.then(() => server.write(passed))
     })
     server.on('data', (bytes) => {
+      // Servers of MySQL and MariaDB speak first.
+      if (silent) commands = new MysqlCommands()
+      silent = false
       spoke = 'server'
       if (cutAtAnswer) cut()
       else client.write(bytes)
