@@ -21,8 +21,8 @@ export interface QueueOptions {
    */
   maxReceives?: number | undefined
   /**
-   * Stores messages that are sent twice within a window once, as a FIFO queue does. The ids are remembered in the inbox
-   * table, in the transaction of the message. @default off
+   * Stores a message only once if it is sent twice within a window, as a FIFO queue does. The ids are remembered in the
+   * inbox table, in the transaction of the message. @default off
    */
   deduplication?: DeduplicationOptions | undefined
   /**
@@ -99,7 +99,7 @@ export interface SendingQueue<P = unknown> {
    * With the option `deduplication`, a message whose id was sent before is not stored: its result is the id of the
    * first message with `duplicate: true`. A concurrent send of the same id waits for the transaction of the first.
    *
-   * At most 10,000 messages per call, 10 MiB per payload and 64 MiB in all.
+   * A call takes at most 10,000 messages, 10 MiB per payload and 64 MiB in total.
    *
    * @returns the id of each message, in the order given.
    * @throws {InvalidMessageError} when a message cannot be stored; none of the messages was stored.

@@ -154,6 +154,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
 
   /**
    * Settles in the caller's transaction.
+   *
    * @returns whether the receipt was valid.
    */
   async settleIn(tx: unknown, receipt: QueueReceipt): Promise<boolean> {
@@ -162,6 +163,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
 
   /**
    * Settles in a transaction that txbox opened. Settlements that arrive together share one statement.
+   *
    * @returns whether the receipt was valid.
    */
   settleInSession(session: Session, receipt: QueueReceipt): Promise<boolean> {
@@ -178,6 +180,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
   /**
    * Settles outside of a transaction. Settlements that arrive together share one statement. The caller must not settle
    * a receipt twice concurrently.
+   *
    * @returns whether the receipt was valid.
    */
   settle(receipt: QueueReceipt): Promise<boolean> {
@@ -186,6 +189,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
 
   /**
    * Extends the visibility timeout. Extensions that arrive together share one statement.
+   *
    * @returns whether the receipt was valid.
    */
   extend(receipt: QueueReceipt, visibilityTimeoutMs: number): Promise<boolean> {
