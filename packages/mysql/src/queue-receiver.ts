@@ -113,6 +113,7 @@ export class QueueReceiver {
 
   /**
    * Removes handled messages of a shard without receiving.
+   *
    * @returns the number of messages removed; 0 if a receiver has locked the shard.
    */
   sweep(queue: string, number: number, limit: number): Promise<number> {

@@ -87,6 +87,7 @@ export class QueueShard {
 
   /**
    * Locks the shard until the transaction ends.
+   *
    * @returns false if another receiver has locked the shard.
    */
   async lock(): Promise<boolean> {

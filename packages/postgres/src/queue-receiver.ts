@@ -118,6 +118,7 @@ export class QueueReceiver {
 
   /**
    * Removes handled messages of a shard without receiving.
+   *
    * @returns the number of messages removed; 0 if a receiver has locked the shard.
    */
   sweep(queue: string, shard: number, limit: number): Promise<number> {

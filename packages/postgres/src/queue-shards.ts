@@ -100,6 +100,7 @@ export class QueueShards {
 
   /**
    * Removes handled messages of a shard, and commits.
+   *
    * @returns the number of messages removed; 0 if a receiver has locked the shard.
    */
   async sweep(shard: number, limit: number): Promise<number> {
@@ -112,6 +113,7 @@ export class QueueShards {
 
   /**
    * Locks a shard until the transaction ends. Waits for a receiver that has locked it.
+   *
    * @returns whether the row of the shard exists.
    */
   async lock(shard: number): Promise<boolean> {
@@ -136,6 +138,7 @@ export class QueueShards {
 
   /**
    * Locks the messages whose receipts have expired.
+   *
    * @returns the places of the messages that could be locked.
    */
   async #unlocked(candidates: readonly QueueCandidate[]): Promise<ReadonlySet<string>> {

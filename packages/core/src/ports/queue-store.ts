@@ -97,11 +97,13 @@ export interface QueueStore {
   extend(receipts: readonly QueueReceipt[], visibilityTimeoutMs: number): Promise<readonly boolean[]>
   /**
    * Gives the message back: it becomes visible again after a pause.
+   *
    * @returns whether the receipt was valid.
    */
   giveBack(receipt: QueueReceipt, giveback: Giveback): Promise<boolean>
   /**
    * Makes the message a dead letter; the next message of its key becomes visible.
+   *
    * @returns whether the receipt was valid.
    */
   bury(queue: string, receipt: QueueReceipt, error: string): Promise<boolean>
