@@ -203,8 +203,8 @@ function membersOf(value: unknown): string {
       for (const name of Object.getOwnPropertyNames(at)) if (NAME.test(name)) names.add(name)
       if (at === Function.prototype || names.size > SHOWN_MEMBERS) break
     }
-    const shown = [...names].slice(0, SHOWN_MEMBERS)
-    if (shown.length === 0) return ''
+    const listed = [...names].slice(0, SHOWN_MEMBERS)
+    if (listed.length === 0) return ''
     return ` (with ${shown.join(', ')}${names.size > SHOWN_MEMBERS ? ', …' : ''})`
   } catch {
     // A proxy may refuse to list its members.
