@@ -205,7 +205,7 @@ function membersOf(value: unknown): string {
     }
     const listed = [...names].slice(0, SHOWN_MEMBERS)
     if (listed.length === 0) return ''
-    return ` (with ${shown.join(', ')}${names.size > SHOWN_MEMBERS ? ', …' : ''})`
+    return ` (with ${listed.join(', ')}${names.size > SHOWN_MEMBERS ? ', …' : ''})`
   } catch {
     // A proxy may refuse to list its members.
     return ''
