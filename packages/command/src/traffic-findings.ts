@@ -143,7 +143,7 @@ function queueKeys({ keys: stuck, examined }: Parameters<typeof trafficFindings>
     verdict: 'problem',
     found: `stuck: ${worst.join('; ')}${stuck.length > 3 ? ' and others' : ''}`,
     advice:
-      'No receiver will find these messages. Send a message with this key: the receive that finds it releases the key.  ' +
+      'No receiver will find these messages. Send a message with this key: the receive that finds it releases the key. ' +
       'Then report this as a bug of txbox.',
   }
 }
