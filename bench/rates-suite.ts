@@ -109,13 +109,13 @@ function targetOf<N extends string>(
   { what, ours, other, bound }: RateTarget<N>,
   measured: Readonly<Record<N, Rates>>,
 ): Target {
-  const [mine, others] = [measured[ours].perRound, measured[other].perRound]
+  const [ownRates, otherRates] = [measured[ours].perRound, measured[other].perRound]
   const isCost = 'atMost' in bound
   return {
     what,
     bound,
-    ratio: isCost ? ratioOf(others, mine) : ratioOf(mine, others),
-    figures: ratesBeside(mine, isCost ? 'by hand' : other, others),
+    ratio: isCost ? ratioOf(otherRates, ownRates) : ratioOf(ownRates, otherRates),
+    figures: ratesBeside(ownRates, isCost ? 'by hand' : other, otherRates),
   }
 }
 

@@ -46,13 +46,13 @@ export function versioningSuite(database: BenchDatabase): Suite {
       }
       await database.close(pool)
       console.log(formatRates<VersioningVariantName>(SHOWN, measured))
-      const [mine, his] = [measured.versioned.perRound, measured.bare.perRound]
+      const [versioned, bare] = [measured.versioned.perRound, measured.bare.perRound]
       return [
         {
           what: 'updateVersioned: cost ÷ the same UPDATE by bare Kysely',
           bound: { atMost: 1.05 },
-          ratio: ratioOf(his, mine),
-          figures: ratesBeside(mine, 'bare', his),
+          ratio: ratioOf(bare, versioned),
+          figures: ratesBeside(versioned, 'bare', bare),
         },
       ]
     },

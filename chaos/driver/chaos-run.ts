@@ -73,7 +73,7 @@ export interface RunParts {
   readonly relayPoison: Set<string>
   readonly standstills: string[]
   /** The largest factor by which time limits were extended because the machine was overloaded. */
-  readonly mostStretch: number
+  readonly maxStretch: number
 }
 
 /** Without a plant every violation counts; with a plant only the violations that its bug causes. */
@@ -95,7 +95,7 @@ class ChaosRun implements RunParts {
   readonly timeline: Timeline
   readonly relayPoison = new Set<string>()
   readonly standstills: string[] = []
-  mostStretch = 1
+  maxStretch = 1
   #steps = 0
 
   constructor(options: RunOptions, stand: Stand, packages: string | undefined) {
@@ -192,7 +192,7 @@ class ChaosRun implements RunParts {
       if (this.options.signal.aborted) return []
       const [longest] = this.watch.standing()
       const stretch = machineStretch()
-      this.mostStretch = Math.max(this.mostStretch, stretch)
+      this.maxStretch = Math.max(this.maxStretch, stretch)
       // A message that kills relays again and again keeps its shard from becoming quiet.
       const killed = this.online.killed()
       if (killed !== undefined && isSought(killed)) return [killed]

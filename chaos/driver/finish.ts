@@ -68,7 +68,7 @@ export interface RunResult {
     readonly queueEffectsLostByFailover: number
     readonly queueDeadLetters: number
     readonly relayDeaths: number
-    readonly mostStretch: number
+    readonly maxStretch: number
   }
   readonly workers: ReadonlyMap<string, SlotFigures>
   readonly events: readonly TimelineEvent[]
@@ -137,7 +137,7 @@ export async function finish(
 }
 
 function figuresOf(
-  { recorder, losses, watch, fleet, mostStretch }: RunParts,
+  { recorder, losses, watch, fleet, maxStretch }: RunParts,
   evidence: Evidence,
 ): RunResult['figures'] {
   return {
@@ -159,7 +159,7 @@ function figuresOf(
     queueEffectsLostByFailover: losses.queueEffects,
     queueDeadLetters: evidence.queueDeadLetters.length,
     relayDeaths: fleet.relayDeaths.length,
-    mostStretch: Number(mostStretch.toFixed(1)),
+    maxStretch: Number(maxStretch.toFixed(1)),
   }
 }
 

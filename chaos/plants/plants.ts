@@ -168,7 +168,7 @@ where \${isHolder}`,
   },
   {
     name: 'wake-by-the-finisher',
-    about: 'who has handled a message of the queue makes the next one of its key visible, not the receivers',
+    about: 'the settlement of a message makes the next message of its key visible, instead of the receivers',
     replacements: [
       {
         package: 'postgres',

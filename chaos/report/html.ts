@@ -61,7 +61,7 @@ ${first === undefined ? '' : `<h2>History${first.key === undefined ? '' : ` of $
 }
 
 function figureRows({ figures }: RunResult): string {
-  const stretch = figures.mostStretch > 1 ? `up to ${figures.mostStretch} times` : 'not at all'
+  const stretch = figures.maxStretch > 1 ? `up to ${figures.maxStretch} times` : 'not at all'
   const rows: readonly (readonly [string, string | number])[] = [
     ['messages committed', figures.committed],
     ['messages published', figures.published],

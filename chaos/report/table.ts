@@ -40,8 +40,8 @@ export function formatResult(result: RunResult): string {
     ),
     row('dead letters', `${figures.deadLetters} of the relays, driven again at the end`),
     row('relays that died', String(figures.relayDeaths)),
-    ...(figures.mostStretch > 1
-      ? [row('machine', `overloaded: bounds on time were stretched up to ${figures.mostStretch} times`)]
+    ...(figures.maxStretch > 1
+      ? [row('machine', `overloaded: bounds on time were stretched up to ${figures.maxStretch} times`)]
       : []),
     '',
     title('Checks'),

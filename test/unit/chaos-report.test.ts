@@ -47,7 +47,7 @@ function result(more: Partial<RunResult> = {}): RunResult {
       queueEffectsLostByFailover: 17,
       queueDeadLetters: 29,
       relayDeaths: 0,
-      mostStretch: 1,
+      maxStretch: 1,
     },
     workers: new Map(),
     events: [

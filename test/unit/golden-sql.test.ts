@@ -18,7 +18,7 @@ import * as mysqlQueue from '../../packages/mysql/src/queue-statements.ts'
 import * as mysqlRelay from '../../packages/mysql/src/relay-statements.ts'
 import * as mysqlSession from '../../packages/mysql/src/session-statements.ts'
 import { shortTransactionStatements } from '../../packages/mysql/src/short-transaction-statements.ts'
-import { bounded } from '../../packages/mysql/src/time-limit-statements.ts'
+import { withTimeLimit } from '../../packages/mysql/src/time-limit-statements.ts'
 import * as mysqlVersions from '../../packages/mysql/src/version-buffer-statements.ts'
 import { deadLetterStatements } from '../../packages/postgres/src/dead-letter-statements.ts'
 import { garbageStatements } from '../../packages/postgres/src/garbage-statements.ts'
@@ -100,8 +100,8 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     'short-transaction': shortTransactionStatements,
     'lock-wait': lockWaitStatements,
     'time-limit': {
-      read: bounded(leases.holders, engine, 5000),
-      write: bounded(leases.sweep, engine, 5000),
+      read: withTimeLimit(leases.holders, engine, 5000),
+      write: withTimeLimit(leases.sweep, engine, 5000),
     },
   }
 }

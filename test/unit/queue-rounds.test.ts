@@ -7,9 +7,9 @@ import {
   type QueueCandidate,
 } from '../../packages/sql/src/queue-rounds.ts'
 
-const HOW = { limit: 10, bytes: 100, maxReceives: 3, alone: true }
+const LIMITS = { limit: 10, bytes: 100, maxReceives: 3, alone: true }
 
-/** A message that comes first in its key, of which none is in flight. */
+/** The first message of a key that has no message in flight. */
 function candidate(place: string, how: Partial<QueueCandidate> = {}): QueueCandidate {
   return {
     place,
@@ -24,7 +24,7 @@ function candidate(place: string, how: Partial<QueueCandidate> = {}): QueueCandi
   }
 }
 
-const round = (candidates: readonly QueueCandidate[], unlocked: readonly string[] = [], how = HOW) => {
+const round = (candidates: readonly QueueCandidate[], unlocked: readonly string[] = [], how = LIMITS) => {
   const { taken, buried, putBack, released } = queueRound(candidates, new Set(unlocked), how)
   const places = (of: readonly QueueCandidate[]): readonly string[] => of.map(({ place }) => place)
   return { taken: places(taken), buried: places(buried), putBack, released }
@@ -57,14 +57,14 @@ test('Q10 a message that was received too often is buried, and a suspect is hand
   expect(round([often, other])).toEqual({ taken: ['3'], buried: ['1'], putBack: [], released: ['key of 1'] })
   expect(round([suspect, other]).taken).toEqual(['2'])
   expect(round([other, suspect]).taken).toEqual(['3'])
-  expect(round([suspect, other], [], { ...HOW, alone: false }).taken).toEqual(['3'])
-  expect(round([suspect], [], { ...HOW, alone: false }).taken).toEqual([])
+  expect(round([suspect, other], [], { ...LIMITS, alone: false }).taken).toEqual(['3'])
+  expect(round([suspect], [], { ...LIMITS, alone: false }).taken).toEqual([])
 })
 
 test('Q13 a receive looks at ten messages, or at its limit if that is greater, and then at ten times as many, up to a thousand', () => {
   expect([firstLook(1), firstLook(50), firstLook(5000)]).toEqual([10, 50, 1000])
   expect([nextLook(10), nextLook(200)]).toEqual([100, 1000])
-  expect(round([candidate('1'), candidate('2')], [], { ...HOW, limit: 1 }).taken).toEqual(['1'])
+  expect(round([candidate('1'), candidate('2')], [], { ...LIMITS, limit: 1 }).taken).toEqual(['1'])
 })
 
 test('Q13 a receive hands out payloads as far as they fit, and always the first payload', () => {
@@ -73,5 +73,5 @@ test('Q13 a receive hands out payloads as far as they fit, and always the first 
   expect(round([half, rest, candidate('4')]).taken).toEqual(['2', '3'])
   expect(round([half, large, rest]).taken).toEqual(['2'])
   expect(round([large, half]).taken).toEqual(['1'])
-  expect(round([large, half], [], { ...HOW, alone: false }).taken).toEqual([])
+  expect(round([large, half], [], { ...LIMITS, alone: false }).taken).toEqual([])
 })

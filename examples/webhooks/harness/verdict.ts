@@ -6,7 +6,7 @@ export interface Verdict {
   /** The number of distinct webhooks, and of all their deliveries. */
   readonly webhooks: number
   readonly deliveries: number
-  /** Deliveries whose answer never came, and those that the receiver's inbox recognised. */
+  /** Deliveries that were never answered, and deliveries that the receiver's inbox recognised as duplicates. */
   readonly unanswered: number
   readonly duplicates: number
   readonly effects: number
@@ -91,8 +91,8 @@ async function column<T>(db: Kysely<T>, text: string): Promise<readonly string[]
   return rows.map((row) => row.value)
 }
 
-/** The number of values of the first list that are missing from the second. */
-function missing(these: readonly string[], those: readonly string[]): number {
-  const there = new Set(those)
-  return these.filter((one) => !there.has(one)).length
+/** The number of values in `expected` that are missing from `found`. */
+function missing(expected: readonly string[], found: readonly string[]): number {
+  const foundValues = new Set(found)
+  return expected.filter((value) => !foundValues.has(value)).length
 }

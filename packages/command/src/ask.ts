@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 
-/** Returns whether there is a terminal on which a person can answer, which a script does not have. */
+/** Returns whether a person can answer on a terminal. A script has no terminal. */
 export function canAsk(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY
 }

@@ -19,7 +19,7 @@ import { probeListen } from './listen-probe.ts'
 import { loadDriver } from './load-driver.ts'
 import { visible } from './visible.ts'
 
-/** Long enough for a distant database, and short enough for a person to wait for the error. */
+/** The time is long enough for a distant database, and short enough for a person who waits for the error. */
 const CONNECT_TIMEOUT_MS = 10_000
 const CONNECTIONS = 6
 
@@ -42,7 +42,7 @@ export interface CommandDatabase {
   readonly inspection: InspectionStore
   migrate(): Promise<{ applied: readonly string[] }>
   pending(): Promise<readonly { readonly name: string }[]>
-  /** PostgreSQL only: do notifications arrive? */
+  /** PostgreSQL only: checks whether notifications arrive. */
   probeListen?(): Promise<Finding>
   close(): Promise<void>
 }
@@ -87,7 +87,7 @@ function engineOfUrl(url: string): 'postgres' | 'mysql' {
     )
   }
   const { protocol, searchParams } = new URL(url)
-  // A driver writes the names that it does not know to standard error as they are.
+  // A driver writes parameters that it does not know to standard error unchanged.
   for (const name of searchParams.keys()) {
     if (!/^[\w.-]{1,100}$/.test(name)) {
       throw new UsageError(
@@ -111,7 +111,7 @@ function isWellFormedUrl(url: string): boolean {
   }
 }
 
-/** Finds errors in the rest of the URL with the driver's own parser, before anything connects. */
+/** Finds errors in the rest of the URL with the driver's own parser, before a connection is opened. */
 function checked<T>(make: () => T): T {
   try {
     return make()
@@ -133,7 +133,7 @@ async function connectPostgres(
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     application_name: `txbox ${name}`,
   })
-  // The pool replaces a connection that breaks while idle; if that fails, the next query reports the error.
+  // The pool replaces a connection that breaks while idle. If that fails, the next query reports the error.
   pool.on('error', () => undefined)
   const database = postgres({ db: pool, schema })
   return {

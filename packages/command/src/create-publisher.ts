@@ -31,7 +31,8 @@ export async function createPublisher(
 }
 
 /**
- * Writes each message as one line of JSON. A message counts as accepted when the operating system has taken its line.
+ * Writes each message as one line of JSON. A message counts as accepted when the operating system has accepted its
+ * line.
  */
 function stdoutPublisher(): Publisher {
   return {

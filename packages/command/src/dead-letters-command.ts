@@ -86,7 +86,7 @@ function contentOf({ contentType, headers, payload }: StoredPayload): object {
   return { ...headersOf(headers), ...payloadOf(contentType, payload) }
 }
 
-/** The headers as JSON; as text, if the headers of a row that was written by hand are invalid. */
+/** Returns the headers as JSON; or as text, if they are not valid because the row was edited by hand. */
 function headersOf(headers: string): Record<string, unknown> {
   try {
     return { headers: shownJson(headers) }
@@ -110,7 +110,7 @@ function detailsOf(
       return [[name, `${value.at.toISOString()} by ${visible(value.by)}`]]
     },
   )
-  // The newest first; the field `error` repeats it.
+  // The newest attempt comes first; the field `error` contains its error as well.
   const attempts = errors
     .toReversed()
     .map(({ at, attempt, error: text }): readonly [string, string] => [

@@ -33,7 +33,10 @@ export const everything: DeadLetterFilter = {
   after: undefined,
 }
 
-/** The messages of a queue have its name as their topic, so that the queue alone is a selection. */
+/**
+ * Returns the selection of messages. The messages of a queue have its name as their topic, so the queue alone counts as
+ * a selection.
+ */
 export function selectionOf({
   topic: ofTopic,
   type,
@@ -48,7 +51,9 @@ export function selectionOf({
   }
 }
 
-/** Connects while `work` runs. Refuses tables with another revision before anything is read or written. */
+/**
+ * Connects to the database while `work` runs. Refuses tables with another revision before anything is read or written.
+ */
 export async function usingDeadLetters(
   options: DatabaseOptions & Pick<DeadLettersOptions, 'queue'>,
   work: (tools: Tools) => Promise<void>,

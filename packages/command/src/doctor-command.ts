@@ -34,7 +34,7 @@ const SIGNS: Record<Finding['verdict'], string> = {
   problem: paint('red', 'PROBLEM'),
 }
 
-/** `txbox doctor`: the exit code is 1 if there is a problem. */
+/** `txbox doctor`. The exit code is 1 if there is a problem. */
 export async function doctorCommand(options: DoctorOptions): Promise<void> {
   const findings = await diagnose(options)
   const problems = findings.filter(({ verdict }) => verdict === 'problem').length
@@ -44,7 +44,7 @@ export async function doctorCommand(options: DoctorOptions): Promise<void> {
 }
 
 async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
-  // Created first, because a wrong URL is a usage error.
+  // The publisher is created first, because a wrong URL is a usage error.
   const publisher =
     options.publisher === undefined
       ? undefined

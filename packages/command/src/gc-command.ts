@@ -86,7 +86,10 @@ function summaryOf(collected: Collected): string {
   return `Removed ${what}${what.includes(', and ') ? ',' : ''} in ${duration(durationMs)}${end}.`
 }
 
-/** Names claims and dead letters always, and other rows if there are any. `age` is said of the dead letters. */
+/**
+ * Describes the rows in words. Claims and dead letters are always named, other rows only if there are any. `age`
+ * describes the dead letters.
+ */
 function rowsOf(
   found: Readonly<Record<keyof CollectableFigures, { readonly count: number; readonly atLeast?: boolean }>>,
   age = '',

@@ -5,13 +5,15 @@ export type Health = { readonly ok: true } | { readonly ok: false; readonly reas
 
 /** The checks behind the two probes. */
 export interface HealthChecks {
-  /** Fails if the process should be replaced: only for problems that a restart fixes. */
+  /** Fails if the process should be replaced, which is only the case for problems that a restart fixes. */
   live(): Health
   /** Fails if the process cannot do its work at this moment. */
   ready(): Promise<Health>
 }
 
-/** Serves `GET /livez` and `GET /readyz` with 200, or with 503 and the reason. Resolves when the server listens. */
+/**
+ * Serves `GET /livez` and `GET /readyz`. The status is 200, or 503 with the reason. Resolves when the server listens.
+ */
 export async function startHealthServer(
   address: { readonly port: number; readonly host: string },
   checks: HealthChecks,

@@ -1,13 +1,13 @@
-/** What the command loads only when an address asks for it. */
+/** A module that the command loads only when an address asks for it. */
 export type DriverName = 'pg' | 'mysql2' | '@txbox/rabbitmq'
 
-/** What differs between the packages that bring the command along. */
+/** The differences between the packages that contain the command. */
 export interface Installation {
-  /** How a user calls the command, as help and errors write it. */
+  /** How a user calls the command, for help texts and errors. */
   readonly calledAs: string
   /**
-   * Loads a driver. `@txbox/cli` imports its own; `txbox` looks in the user's project, so that nobody installs drivers
-   * for databases that they do not have.
+   * Load the drivers. `@txbox/cli` imports its own drivers. `txbox` looks for drivers in the user's project, so that
+   * users need no drivers for databases that they do not have.
    */
   readonly drivers: Readonly<Record<DriverName, () => Promise<unknown>>>
 }

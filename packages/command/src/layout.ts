@@ -45,7 +45,7 @@ export function table(
     .join('\n\n')
 }
 
-/** Formats names and values, one pair per line; long values are wrapped between words. Empty values are omitted. */
+/** Formats names and values, one pair per line. Long values are wrapped between words. Empty values are omitted. */
 export function listed(
   pairs: readonly (readonly [name: string, value: string])[],
   columns = terminalColumns(),

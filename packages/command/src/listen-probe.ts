@@ -5,7 +5,10 @@ import type { Client } from 'pg'
 
 const TIMEOUT_MS = 3000
 
-/** Listens on one connection, notifies on another: a pooler between may lose what comes in. */
+/**
+ * Checks whether notifications arrive: listens on one connection, and notifies on another. A pooler in between may lose
+ * notifications.
+ */
 export async function probeListen(ClientOfPg: typeof Client, url: string): Promise<Finding> {
   const check = 'listen'
   const channel = `txbox_doctor_${randomBytes(8).toString('hex')}`

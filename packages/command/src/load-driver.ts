@@ -3,7 +3,7 @@ import type * as mysql2 from 'mysql2'
 import type * as pg from 'pg'
 import type { DriverName, Installation } from './installation.ts'
 
-/** What the command uses of each driver. */
+/** The parts of each driver that the command uses. */
 export interface Loaded {
   readonly pg: Pick<typeof pg, 'Client' | 'Pool'>
   readonly mysql2: Pick<typeof mysql2, 'createPool'>

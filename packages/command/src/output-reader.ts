@@ -1,6 +1,6 @@
 /*
- * The program that reads the output may exit early, as `head` does. The command then ends quietly: this is not a
- * failure, and an error message would have no reader.
+ * The program that reads the output may exit early, as `head` does. The command then ends without a message: this is
+ * not a failure.
  */
 
 let readerGone = false
@@ -16,7 +16,11 @@ export function whenReaderIsGone(stop: () => void): void {
   end = stop
 }
 
-/** Ends the command if a write error means that the reader of the output has ended. @returns whether it means that. */
+/**
+ * Ends the command if a write error means that the reader of the output has ended.
+ *
+ * @returns whether the error means that.
+ */
 export function endIfReaderIsGone(error: Error): boolean {
   if (Reflect.get(error, 'code') !== 'EPIPE') return false
   if (!readerGone) {

@@ -16,10 +16,10 @@ const EXIT_CODES = '\nExit codes: 0 done, 1 failed, 2 wrong usage.'
 
 const THIRTY_DAYS_MS = 2_592_000_000
 
-/** The maximum length of an error of usage, which quotes an argument. */
+/** The maximum length of a usage error, which quotes an argument. */
 const USAGE_CHARACTERS = 1000
 
-/** The command line. Throws instead of ending the process. */
+/** Creates the command line. A command throws instead of ending the process. */
 export function createProgram(installation: Installation): Command {
   const program = withUsageErrors(new Command(installation.calledAs))
     .description(
@@ -226,7 +226,7 @@ function withPublisher(command: Command, mandatory = true): Command {
     .option('--exchange <name>', "the RabbitMQ exchange; '' is the default exchange", 'txbox')
 }
 
-/** Makes a command throw instead of exiting, and write usage errors as one line that names the right help. */
+/** Makes a command throw instead of exiting, and write usage errors as one line that refers to the right help. */
 function withUsageErrors(command: Command): Command {
   return command.exitOverride().configureOutput({
     outputError(text, write) {

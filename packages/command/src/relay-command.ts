@@ -18,7 +18,7 @@ interface RelayCommandOptions extends DatabaseOptions {
   readonly publisher: string
   readonly exchange: string
   readonly drain?: boolean
-  /** In seconds. */
+  /** The time limit in seconds. */
   readonly timeout?: number
   readonly batchSize?: number
   readonly batchBytes?: number
@@ -69,7 +69,10 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
   }
 }
 
-/** Checks the publisher at the start, so that a wrong password shows before the first message, and serves probes. */
+/**
+ * Checks the publisher at the start, so that a wrong password is reported before the first message, and serves the
+ * probes.
+ */
 async function answerProbes(
   relay: Relay,
   publisher: Publisher,
@@ -89,7 +92,10 @@ async function answerProbes(
   return server
 }
 
-/** Ends the process if connections do not close in time: connections to a silent server may never close. */
+/**
+ * Ends the process if connections do not close in time: a connection to a server that no longer answers may never
+ * close.
+ */
 async function closeWithin(ms: number, closing: Promise<void>): Promise<void> {
   const late = await Promise.race([closing, pause(ms, 'late', { ref: false })])
   if (late === 'late') setTimeout(() => process.exit(), ms).unref()

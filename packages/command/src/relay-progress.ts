@@ -34,7 +34,7 @@ export class RelayProgress {
     const counts = this.#counts
     this.#counts = none()
     const { lag, text } = await lagOf(this.#inspection)
-    // Stopped while the query was in flight.
+    // The progress lines were stopped while the query was in flight.
     if (this.#timer === undefined) return
     const { published, parked, deadLettered } = counts
     const refused = [

@@ -25,7 +25,7 @@ export class RelayReadiness implements HealthChecks {
   #asking: Promise<Health> | undefined
   #ended = false
 
-  /** @param failed is called with the reason each time that a check of the publisher fails. */
+  /** @param failed called with the reason each time a check of the publisher fails. */
   constructor(
     relay: Relay,
     publisher: Publisher,
@@ -66,7 +66,10 @@ export class RelayReadiness implements HealthChecks {
     return this.#known?.up === true ? OK : { ok: false, reason: NOT_PUBLISHING }
   }
 
-  /** Starts a check unless one is in flight. A state that the relay itself reports meanwhile takes precedence. */
+  /**
+   * Starts a check of the publisher, unless one is in flight. A state that the relay itself reports in the meantime
+   * takes precedence.
+   */
   #check(): void {
     const publisher = this.#publisher
     if (publisher.check === undefined || this.#checking !== undefined || this.#ended) return
@@ -87,7 +90,7 @@ export class RelayReadiness implements HealthChecks {
     void this.#checking.finally(() => (this.#checking = undefined))
   }
 
-  /** Sends only one query at a time to the database, no matter how many probes arrive. */
+  /** Asks the database. Sends only one query at a time, however many probes arrive. */
   #databaseHealth(): Promise<Health> {
     this.#asking ??= this.#inspection
       .answers(PROBE_TIMEOUT_MS)

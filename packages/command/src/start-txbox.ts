@@ -4,8 +4,8 @@ import type { Installation } from './installation.ts'
 const MIN_NODE = [22, 12] as const
 
 /**
- * Runs the txbox command with the arguments of this process, and sets the exit code. On a Node.js that is too old, one
- * sentence says so.
+ * Runs the txbox command with the arguments of this process, and sets the exit code. If Node.js is too old, writes one
+ * sentence that says so.
  */
 export async function startTxbox(installation: Installation): Promise<void> {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)

@@ -5,8 +5,8 @@ import { visible } from './visible.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
 /**
- * Writes the log to standard error, because messages may go to standard output. As text, or as one JSON object per
- * line.
+ * Writes the log to standard error, because messages may be written to standard output. A line is text, or with `json`
+ * a JSON object.
  */
 export function stderrLog(json: boolean): Required<Omit<Logger, 'debug'>> {
   const at =

@@ -7,7 +7,10 @@ export function paint(style: Parameters<typeof styleText>[0], text: string): str
   return styleText(style, text, { stream: process.stdout })
 }
 
-/** Returns the width of the terminal. Lines to a file or another program may have any length, unless COLUMNS is set. */
+/**
+ * Returns the width of the terminal. If the output is a file or another program, lines may have any length, unless
+ * COLUMNS is set.
+ */
 export function terminalColumns(): number {
   const { columns } = process.stdout
   if (columns !== undefined && columns > 0) return columns

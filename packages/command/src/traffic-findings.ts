@@ -2,12 +2,12 @@ import type { BlockingKey, BoundedCount, Finding, QueueFigures, StatusFigures, S
 import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { counted } from './terminal.ts'
 
-/** A message is usually published within a second. */
+/** The age from which the backlog is a finding. A message is usually published within a second. */
 const OLD_BACKLOG_MS = 60_000
-/** A message of a queue is usually received within a second. */
+/** The age from which visible messages of a queue are a finding. A message is usually received within a second. */
 const OLD_DUE_MS = 600_000
 const STUCK_LEASE_MS = 60_000
-/** The number of expired claims from which a collector is too slow. */
+/** The number of expired claims from which the garbage collector is considered too slow. */
 const EXPIRED_CLAIMS = 100_000
 
 /** Returns the findings about relays, keys and collectors, on any database. */
@@ -124,7 +124,10 @@ function queues(all: readonly QueueFigures[]): Finding {
   }
 }
 
-/** A key is stuck if none of its messages is visible now or later, so that no receiver looks at the key. */
+/**
+ * Reports stuck keys. A key is stuck if none of its messages is visible now or later, so that no receiver will ever
+ * examine it.
+ */
 function queueKeys({ keys: stuck, examined }: Parameters<typeof trafficFindings>[3]): Finding {
   const check = 'queue keys'
   const more = examined.atLeast ? `, among the first ${readableNumber(examined.count)}` : ''
@@ -140,7 +143,7 @@ function queueKeys({ keys: stuck, examined }: Parameters<typeof trafficFindings>
     verdict: 'problem',
     found: `stuck: ${worst.join('; ')}${stuck.length > 3 ? ' and others' : ''}`,
     advice:
-      'No receiver looks at these messages. Send a message with this key: the receive that finds it lets the key go on. ' +
+      'No receiver will find these messages. Send a message with this key: the receive that finds it releases the key. ' +
       'Then report this as a bug of txbox.',
   }
 }

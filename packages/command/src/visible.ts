@@ -9,12 +9,12 @@ const INVISIBLE_IN_JSON = /[\u007F-\u009F\p{Bidi_Control}\u2028\u2029\uFEFF]/gu
 
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\u001B': '\\e' }
 
-/** Makes control characters visible, as `\n` and `\u009b`, so that the terminal does not interpret them. */
+/** Makes control characters visible, as `\n` or `\u009b`, so that the terminal does not interpret them. */
 export function visible(text: string): string {
   return text.toWellFormed().replaceAll(INVISIBLE, (found) => SHORT[found] ?? escaped(found))
 }
 
-/** Like {@link visible}, but keeps line breaks and tabs: for text of several lines, such as a payload. */
+/** Like {@link visible}, but keeps line breaks and tabs, for text of several lines such as a payload. */
 export function visibleLines(text: string): string {
   return text
     .toWellFormed()
@@ -22,7 +22,7 @@ export function visibleLines(text: string): string {
     .replaceAll(INVISIBLE_EXCEPT_LINES, (found) => SHORT[found] ?? escaped(found))
 }
 
-/** Returns JSON with the same meaning that cannot control a terminal. */
+/** Returns JSON with the same meaning that a terminal can safely show. */
 export function visibleJson(json: string): string {
   return json.replaceAll(INVISIBLE_IN_JSON, escaped)
 }

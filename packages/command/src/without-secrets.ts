@@ -1,6 +1,9 @@
 const URL_WITH_SECRET = /^([a-z][a-z0-9+.-]*:\/\/).*(@|password=|secret=|token=)/is
 
-/** Returns the URLs with secrets among the arguments of the command, even if they are arguments by mistake. */
+/**
+ * Returns the URLs with secrets that are among the arguments of the command, even if an argument contains one by
+ * mistake.
+ */
 function secretUrls(): readonly string[] {
   const words = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf('=') + 1)])
   const environment = [process.env['DATABASE_URL'], process.env['PUBLISHER_URL']]
@@ -9,7 +12,7 @@ function secretUrls(): readonly string[] {
   )
 }
 
-/** Returns a word with the user and password of its URL left out, in time that grows with its length only. */
+/** Returns a word without the user and password of its URL, in time proportional to its length. */
 function withoutUserInfo(word: string): string {
   const scheme = word.indexOf('://')
   const at = word.lastIndexOf('@')

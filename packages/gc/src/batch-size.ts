@@ -15,7 +15,7 @@ export class BatchSize {
     return this.#limit
   }
 
-  /** Begins a run with twice the last limit: the cause of slow batches may have gone. */
+  /** Begins a run with twice the last limit, because the cause of slow batches may be gone. */
   begin(): void {
     this.#limit = Math.min(this.#max, this.#limit * 2)
   }

@@ -11,8 +11,8 @@ import type { BatchSize } from './batch-size.ts'
 import type { Collected, Progress, SweptBuffer } from './garbage-collector.ts'
 
 /**
- * The number of failures in a row that end a run. Ten timeouts also suffice to halve a batch of 1000 rows down to one
- * row.
+ * The number of failures in a row that end a run. Ten timeouts are also enough to halve a batch of 1000 rows until it
+ * has one row.
  */
 const MAX_FAILURES = 10
 
@@ -23,7 +23,7 @@ export const FAILURE_PAUSES: FailurePauses = exponentialBackoff({
   attempts: MAX_FAILURES,
 })
 
-/** How long a run waits after a number of failures in a row. */
+/** Determines how long a run waits after a number of failures in a row. */
 export type FailurePauses = Pick<RetryPolicy, 'delayMs'>
 
 export interface CollectionTools {
@@ -36,7 +36,7 @@ export interface CollectionTools {
   /** Stops the run after the current batch. */
   readonly signal: AbortSignal
   readonly progress: (soFar: Progress) => void
-  /** Called when a batch has succeeded, which ends any earlier trouble. */
+  /** Called when a batch has succeeded, which ends any earlier series of failures. */
   readonly succeeded: () => void
 }
 
@@ -63,7 +63,11 @@ export class Collection {
     this.#tools = tools
   }
 
-  /** @throws {GarbageCollectionError} when ten batches in a row have failed. */
+  /**
+   * Runs the collection.
+   *
+   * @throws {GarbageCollectionError} when ten batches in a row have failed.
+   */
   async run(): Promise<Collected> {
     const { store, deadLetterRetentionMs, signal, batchSize } = this.#tools
     const startedAt = performance.now()
@@ -100,7 +104,7 @@ export class Collection {
     }
   }
 
-  /** Removes batch after batch, until there are no more rows to remove. */
+  /** Removes one batch after another, until no more rows can be removed. */
   async #remove(kind: Kind, removeBatch: RemoveBatch): Promise<void> {
     const { batchSize, signal, pauseMs } = this.#tools
     let from: string | undefined
@@ -128,7 +132,11 @@ export class Collection {
     }
   }
 
-  /** Repeats `work` after a pause until it succeeds. @returns `undefined` if the run was stopped before. */
+  /**
+   * Repeats `work`, with a pause after each failure, until it succeeds.
+   *
+   * @returns `undefined` if the run was stopped before that.
+   */
   async #untilDone<R>(work: () => Promise<R>): Promise<R | undefined> {
     while (!this.#tools.signal.aborted) {
       try {
@@ -144,7 +152,7 @@ export class Collection {
   }
 
   async #failed(error: unknown): Promise<void> {
-    // Waiting does not fix a wrong schema.
+    // A wrong revision of the tables is not worth a retry: waiting does not fix it.
     if (isTxboxError(error) && error.code === 'TXBOX_SCHEMA') throw error
     const timeout = error instanceof StatementTimeout
     if (!timeout) this.#figures.failures += 1
@@ -161,7 +169,7 @@ export class Collection {
     await this.#pause(timeout ? pauseMs : failurePauses.delayMs(this.#failuresInARow, Math.random))
   }
 
-  /** Ends early when the run is stopped; the loops check the signal themselves. */
+  /** Waits. The pause ends early when the run is stopped; the loops check the signal themselves. */
   async #pause(ms: number): Promise<void> {
     await pause(ms, undefined, { signal: this.#tools.signal }).catch(() => undefined)
   }

@@ -24,9 +24,10 @@ interface Settings {
 }
 
 /**
- * Creates a garbage collector. A collector removes expired claims, and dead letters and records of redrives whose
- * retention has passed, and rows that handled messages leave in stored queues, in small transactions with pauses, so
- * that other traffic is hardly affected. It also sweeps version buffers. Any number of collectors may run concurrently.
+ * Creates a garbage collector. A collector removes expired claims, dead letters and records of redrives whose retention
+ * has passed, and the rows that handled messages leave in stored queues. It works in small transactions with pauses
+ * between them, so that other traffic is hardly affected. It also sweeps version buffers. Any number of collectors may
+ * run concurrently.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
@@ -34,7 +35,7 @@ export function createGarbageCollector(options: GarbageCollectorOptions): Garbag
   return createCollectorWith(FAILURE_PAUSES, options)
 }
 
-/** Creates a collector with other pauses after failures, for tests, which need not wait for the usual ones. */
+/** Creates a collector with other pauses after failures, so that tests need not wait for the usual ones. */
 export function createCollectorWith(
   failurePauses: FailurePauses,
   options: GarbageCollectorOptions,
@@ -102,7 +103,7 @@ class PeriodicCollector implements GarbageCollector {
     if (this.#loop !== undefined || this.#ended) return
     const { signal } = this.#stopping
     const begun = this.#track(() => this.#ports.checkSchema())
-    // Assigned before the first await, so that two calls of `start` start one loop.
+    // The loop is assigned before the first await, so that two calls of `start` start only one loop.
     this.#loop = this.#track(async () => {
       await begun
       await this.#collectByInterval(signal)

@@ -11,8 +11,8 @@ export interface Collected {
   /** The number of dead letters of version buffers that were removed. */
   readonly bufferedDeadLetters: number
   /**
-   * The number of removed rows that stood for handled messages of stored queues. A receive removes them too: they stay
-   * only in a queue that nobody receives from.
+   * The number of rows of handled messages of stored queues that were removed. Receives remove such rows as well, so
+   * they remain only in a queue without receivers.
    */
   readonly handled: number
   /**
@@ -21,12 +21,12 @@ export interface Collected {
   readonly swept: number
   /** The number of successful batches, including those that found nothing. */
   readonly batches: number
-  /** The number of batches that a statement timeout ended; each timeout halves the size of the next batch. */
+  /** The number of batches that ended with a statement timeout. Each timeout halves the size of the next batch. */
   readonly timeouts: number
-  /** The number of failures for other reasons; the failed work was tried again. */
+  /** The number of failures for other reasons. The failed work was tried again. */
   readonly failures: number
   readonly durationMs: number
-  /** `true` if no row is left to remove; `false` if the run was stopped before. */
+  /** `true` if no row is left to remove; `false` if the run was stopped before that. */
   readonly complete: boolean
 }
 
@@ -47,9 +47,9 @@ export interface GarbageCollectorEvents {
   /** A run has ended, whether started by the interval or by `runOnce`. */
   collected: Collected
   /**
-   * Ten batches in a row have failed, which is reported once until a batch succeeds again; or a listener or
-   * `onProgress` has thrown. The collector continues. Without a listener and without a `logger`, the first error
-   * becomes a process warning.
+   * Ten batches in a row have failed, or a listener or `onProgress` has thrown. A series of failures is reported only
+   * once, until a batch succeeds again. The collector continues. Without a listener and without a `logger`, the first
+   * error becomes a process warning.
    */
   error: { error: unknown }
 }
@@ -72,8 +72,8 @@ export interface GarbageCollectorOptions {
    */
   pauseMs?: number | undefined
   /**
-   * How long dead letters, of the outbox, of stored queues and of version buffers, and records of redrives are kept: 0 or more
-   * milliseconds. `Infinity` keeps them forever. @default 30 days
+   * How long records of redrives are kept, and dead letters of the outbox, of stored queues and of version buffers: 0
+   * or more milliseconds. `Infinity` keeps them forever. @default 30 days
    */
   deadLetterRetentionMs?: number | undefined
   /**
@@ -121,7 +121,11 @@ export interface GarbageCollector {
     /** 0 to 1 h. @default 10_000 */
     timeoutMs?: number | undefined
   }): Promise<void>
-  /** Calls `listener` for each event. @returns a function that removes the listener. */
+  /**
+   * Calls `listener` for each event.
+   *
+   * @returns a function that removes the listener.
+   */
   on<E extends keyof GarbageCollectorEvents>(
     event: E,
     listener: (event: GarbageCollectorEvents[E]) => void,

@@ -40,7 +40,7 @@ export async function scheduleWithPgBoss(
       )
     }
   }
-  // At most one job is waiting or active: while a long run is active, further jobs do not pile up.
+  // At most one job is waiting or active, so that no further jobs pile up during a long run.
   await boss.createQueue(queue, { policy: 'exclusive', retryLimit: 0 })
   await boss.work(queue, async ([job]): Promise<Collected> => gc.runOnce({ signal: job?.signal }))
   await boss.schedule(queue, cron, null, timeZone === undefined ? {} : { tz: timeZone })

@@ -75,7 +75,7 @@ export function createInbox<M extends AnyMessage>(
     : new TransactionInbox<M>(ports, settings)
 }
 
-/** Warns at creation if a redelivery can come when its claim is gone. */
+/** Emits a process warning if a redelivery may arrive after its claim has expired. */
 function warnIfTooShort(
   {
     consumer,

@@ -18,27 +18,28 @@ export interface DuplicateEvent<M> {
 }
 
 export interface InboxOptions<M extends AnyMessage> {
-  /** The name of one logical handler: dedup is per consumer. 1 to 100 characters. */
+  /** The name of one logical handler: each consumer detects duplicates separately. 1 to 100 characters. */
   consumer: string
   /** Extracts the key; deliveries with the same key are the same message. @default messageId() */
   key?: KeyExtractor<M> | undefined
   /**
-   * How long a claim is remembered, by the database's clock: 1 ms to 100 years. A redelivery after this time runs the
-   * handler again. @default 7 days
+   * How long a claim is remembered, by the database's clock, in milliseconds: 1 ms to 100 years. A redelivery after
+   * this time runs the handler again. @default 7 days
    */
   retentionMs?: number | undefined
   /**
-   * The longest time after the first delivery at which the broker may deliver the message again: 1 ms to 100 years. If
-   * `retentionMs` is shorter, `createInbox` emits a process warning (`TXBOX_SHORT_RETENTION`). Has no other effect.
+   * The longest time after the first delivery at which the broker may deliver the message again, in milliseconds: 1 ms
+   * to 100 years. If `retentionMs` is shorter, `createInbox` emits a process warning (`TXBOX_SHORT_RETENTION`). This
+   * option has no other effect.
    *
    * @default no check
    */
   redeliveryHorizonMs?: number | undefined
   /**
-   * A message whose `time` is longer ago than this, by the clock of this process, is not handled: its outcome is
-   * `'too-old'`. A value of at most `retentionMs` makes sure that a replay cannot run a handler again whose claim was
-   * collected. A message without a valid `time` is an `InvalidMessageError`. Applies to `process`, `processBatch` and
-   * `run`; 1 ms to 100 years.
+   * The maximum age of a message, in milliseconds: 1 ms to 100 years. A message whose `time` is longer ago, by the
+   * clock of this process, is not handled: its outcome is `'too-old'`. With a value of at most `retentionMs`, a replay
+   * cannot run the handler again after the claim was collected. A message without a valid `time` is an
+   * `InvalidMessageError`. Applies to `process`, `processBatch`, `run` and `runBatch`.
    *
    * @default no limit
    */
@@ -46,25 +47,26 @@ export interface InboxOptions<M extends AnyMessage> {
   /**
    * What happens to a delivery while another delivery with the same key is in flight. `'wait'`: the delivery waits for
    * the other transaction. `'report'`: the outcome is `'in-flight'` at once, and the handler does not run; give the
-   * delivery back to the broker. On MySQL the answer takes up to a second, except at READ COMMITTED, and three more
-   * round trips; on PostgreSQL all inboxes of this consumer must use `'report'`, because a claim without it is waited
-   * for.
+   * delivery back to the broker. On MySQL, the answer takes three more round trips, and up to a second except at READ
+   * COMMITTED. On PostgreSQL, all inboxes of this consumer must use `'report'`, because a delivery still waits for a
+   * claim that was made without it.
    *
    * @default 'wait'
    */
   inFlight?: 'wait' | 'report' | undefined
   /**
-   * The longest wait for a delivery in flight: 1 ms to 1 hour. A longer wait is a `TransactionConflictError`; `run`
-   * tries again. MySQL and MariaDB round the time up to whole seconds. The setting of the connection is the same before
-   * and after; this costs two round trips on PostgreSQL, three on MySQL, and none on MariaDB.
+   * The longest wait for a delivery in flight, in milliseconds: 1 ms to 1 hour. A longer wait ends with a
+   * `TransactionConflictError`; `run` tries again. MySQL and MariaDB round the time up to whole seconds. The setting of
+   * the connection is restored afterwards. This costs two round trips on PostgreSQL, three on MySQL, and none on
+   * MariaDB.
    *
    * @default the setting of the connection (`lock_timeout`, `innodb_lock_wait_timeout`)
    */
   lockTimeoutMs?: number | undefined
   /**
-   * Stores the handler's result as JSON with the claim, at most 1 MiB, in one more statement, and gives the result to
-   * each duplicate. A result that has no form in JSON, or is longer, is an `InvalidMessageError` from `process` and
-   * `run`. `processBatch` and `markProcessed` store no results.
+   * Stores the handler's result with the claim, as JSON of at most 1 MiB, and returns it for each duplicate. This takes
+   * one more statement. If a result is longer, or cannot be written as JSON, `process` and `run` throw an
+   * `InvalidMessageError`. `processBatch` and `markProcessed` store no results.
    *
    * @default false
    */
@@ -85,17 +87,17 @@ export interface InboxOptions<M extends AnyMessage> {
 /**
  * An inbox that works in the caller's transactions.
  *
- * All methods throw these errors, and nothing is written: `InvalidMessageError` for a message without a usable key;
- * `UnsupportedTransactionError` or `NotInTransactionError` if `tx` is not an open transaction; `SchemaError` if the
- * tables are missing or have another revision; `TransactionConflictError` if the database asks for the transaction to
- * be run again; `DatabaseUnavailableError` if the connection breaks. After `SchemaError`, `TransactionConflictError`
+ * All methods can throw these errors; nothing is then written: `InvalidMessageError` for a message without a usable
+ * key; `UnsupportedTransactionError` or `NotInTransactionError` if `tx` is not an open transaction; `SchemaError` if
+ * the tables are missing or have another revision; `TransactionConflictError` if the database asks for the transaction
+ * to be run again; `DatabaseUnavailableError` if the connection breaks. After `SchemaError`, `TransactionConflictError`
  * and `DatabaseUnavailableError`, roll back.
  */
 export interface DetachedInbox<M extends AnyMessage> {
   readonly consumer: string
   /**
-   * Claims the message in the caller's transaction and runs `fn` if this delivery is the first. The caller commits the
-   * claim and the effects together. An error that `fn` throws is rethrown unchanged: roll back, and a redelivery runs
+   * Claims the message in the caller's transaction, and runs `fn` if this delivery is the first. The caller commits the
+   * claim and the effects together. An error that `fn` throws is rethrown unchanged. Roll back then: a redelivery runs
    * the handler again.
    *
    * @throws {TransactionAbortedError} when `fn` returned although an error had aborted the transaction.
@@ -129,7 +131,11 @@ export interface DetachedInbox<M extends AnyMessage> {
    * @throws {TransactionConflictError} with `inFlight: 'report'`, while another delivery is in flight.
    */
   markProcessed(tx: TransactionHandle, message: M): Promise<'recorded' | 'duplicate'>
-  /** Removes the claim, so that a redelivery runs the handler again. @returns whether there was a live claim. */
+  /**
+   * Removes the claim, so that a redelivery runs the handler again.
+   *
+   * @returns whether there was a live claim.
+   */
   forget(tx: TransactionHandle, message: M): Promise<boolean>
 }
 
@@ -147,11 +153,11 @@ export interface Inbox<Tx, M extends AnyMessage = AnyMessage> extends DetachedIn
     fn: InboxHandler<Tx, N, R>,
     options?: {
       /**
-       * Aborting the signal prevents the next attempt, and gives up a handler that is running: the transaction is rolled
-       * back, its connection is closed, and `run` rejects with the signal's reason. A statement in flight may hold its
-       * locks until it ends on the server (`statement_timeout`, `max_execution_time`). With Kysely, `run` waits for a
-       * statement in flight, and with postgres.js, pg-promise, Prisma and PGlite, which hide their connections, for the
-       * handler. The handler gets the signal as `context.signal`.
+       * Aborting the signal prevents the next attempt, and gives up a handler that is running: the transaction is
+       * rolled back, its connection is closed, and `run` rejects with the signal's reason. A statement in flight may
+       * hold its locks until it ends on the server (`statement_timeout`, `max_execution_time`). With Kysely, `run`
+       * waits for a statement in flight. With postgres.js, pg-promise, Prisma and PGlite, which hide their connections,
+       * `run` waits for the handler. The handler gets the signal as `context.signal`.
        */
       signal?: AbortSignal | undefined
       /** The maximum number of attempts, 1 to 100. @default 5 */

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto'
 import { InvalidMessageError, type AnyMessage } from '@txbox/core'
 import { canonicalJson, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
 
-/** The SHA-256 of a payload: of its bytes, or of its canonical JSON (RFC 8785), whatever the order of its members. */
+/**
+ * Returns the SHA-256 of a payload: of its bytes, or of its canonical JSON (RFC 8785), in which the order of members
+ * makes no difference.
+ */
 export function contentHash({ payload }: AnyMessage): Uint8Array {
   const hash = createHash('sha256')
   if (payload instanceof Uint8Array) hash.update('bytes:').update(payload)
@@ -13,7 +16,7 @@ export function contentHash({ payload }: AnyMessage): Uint8Array {
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
 
 /**
- * The age of a message by the clock of this process, in milliseconds.
+ * Returns the age of a message in milliseconds, by the clock of this process.
  *
  * @throws {InvalidMessageError} for a message without a valid `time`.
  */

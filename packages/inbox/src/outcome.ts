@@ -1,4 +1,4 @@
-/** The type of a `T` that was converted to JSON and parsed again. */
+/** The type that a `T` has after it was converted to JSON and parsed again. */
 export type Stored<T> = T extends string | number | boolean | null
   ? T
   : T extends Date
@@ -31,13 +31,13 @@ export type InboxOutcome<R = unknown> =
       readonly firstProcessedAt: Date
       readonly result?: Stored<R>
     }
-  /** Another delivery of the message is in flight. Only with `inFlight: 'report'`. */
+  /** Another delivery of the message is in flight. Occurs only with `inFlight: 'report'`. */
   | { readonly status: 'in-flight'; readonly key: string }
-  /** The message is older than `maxAgeMs`. Only with `maxAgeMs`. */
+  /** The message is older than `maxAgeMs`. Occurs only with `maxAgeMs`. */
   | { readonly status: 'too-old'; readonly key: string }
 
 /**
- * Returns whether the delivery can be acknowledged when the transaction has committed; `false` only for `'in-flight'`.
+ * Returns whether the delivery can be acknowledged once the transaction has committed: `false` only for `'in-flight'`.
  */
 export function isSettled(outcome: InboxOutcome): boolean {
   return outcome.status !== 'in-flight'

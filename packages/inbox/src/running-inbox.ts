@@ -13,13 +13,13 @@ import type { Inbox, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { FIRST_ATTEMPT, TransactionInbox, mustBeFunction, type InboxSettings } from './transaction-inbox.ts'
 
-/** The pause is short: the transaction that won the conflict is about to commit. */
+/** Pauses are short, because the transaction that won the conflict is about to commit. */
 const SHORT_PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })
 
-/** For clusters: the change that caused the conflict must first arrive from its node. */
+/** Pauses are longer on clusters, because the change that caused the conflict must first arrive from its node. */
 const LONG_PAUSE = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 100 })
 
-/** The inbox that also opens its own transactions. {@link Inbox} documents its methods. */
+/** The inbox that can also open its own transactions. {@link Inbox} documents its methods. */
 export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> implements Inbox<Tx, M> {
   readonly #ports: ConnectedPorts
 
@@ -57,7 +57,7 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     )
   }
 
-  /** Runs `work` in a new transaction, and again after a conflict. */
+  /** Runs `work` in a new transaction, and repeats it after a conflict. */
   async #transact<T>(
     { signal, attempts }: RunSettings,
     work: (tx: Tx, session: Session, attempt: number) => Promise<T>,

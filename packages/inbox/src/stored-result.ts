@@ -2,9 +2,10 @@ import { InvalidMessageError, LIMITS } from '@txbox/core'
 import { oneLine, type InboxKey } from '@txbox/core/internal'
 
 /**
- * The JSON text of a handler's result. @returns `undefined` for a result that JSON has no text for, such as `undefined`.
+ * Returns the JSON text of a handler's result.
  *
- * @throws {InvalidMessageError} for a result that is no JSON value (a bigint, a cycle), or is longer than
+ * @returns `undefined` for a result that has no JSON text, such as `undefined`.
+ * @throws {InvalidMessageError} for a result that cannot be written as JSON (a bigint, a cycle), or is longer than
  *   `LIMITS.resultBytes`.
  */
 export function resultText(result: unknown, key: InboxKey): string | undefined {
@@ -27,7 +28,11 @@ export function resultText(result: unknown, key: InboxKey): string | undefined {
   return text
 }
 
-/** @throws {InvalidMessageError} when the stored text is not JSON: the row was altered. */
+/**
+ * Parses a stored result.
+ *
+ * @throws {InvalidMessageError} when the stored text is not JSON, because the row was altered.
+ */
 export function parseResult(text: string, key: InboxKey): unknown {
   try {
     return JSON.parse(text) as unknown

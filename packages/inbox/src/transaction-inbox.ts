@@ -18,10 +18,10 @@ import { ageMs, contentHash } from './message-checks.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { parseResult, resultText } from './stored-result.ts'
 
-/** A signal for `process`, which has no option `signal`: its caller owns the transaction. */
+/** The signal of `process`, which has no option `signal`, because its caller owns the transaction. */
 const NEVER_ABORTED = new AbortController().signal
 
-/** The number of an attempt and its signal. */
+/** An attempt: its number and its signal. */
 export interface Attempt {
   readonly attempt: number
   readonly signal: AbortSignal
@@ -114,7 +114,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     const claimed = await this.#claim(session, delivery)
     if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
     if (claimed.status === 'in-flight') return { status: 'in-flight', key: delivery.key.text }
-    // The claim may have waited until after the transaction was given up.
+    // The claim may have waited, and the transaction may have been given up in the meantime.
     attempt.signal.throwIfAborted()
     const context = new HandlerContext(this.consumer, delivery.key, attempt)
     const result = await this.#ports.watch(session, () => fn(tx, delivery.message, context))
@@ -125,7 +125,11 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     return { status: 'processed', key: delivery.key.text, result }
   }
 
-  /** Checks the messages of a batch. @throws {InvalidMessageError} before anything is written. */
+  /**
+   * Checks the messages of a batch.
+   *
+   * @throws {InvalidMessageError} before anything is written.
+   */
   protected deliveries<N extends M>(where: string, messages: readonly N[]): readonly Delivery<N>[] {
     if (!Array.isArray(messages) || messages.length > LIMITS.batchMessages) {
       throw new InvalidMessageError(
@@ -148,7 +152,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     const current = deliveries.filter((delivery) => !delivery.isTooOld)
     const firsts = new Map(current.toReversed().map((delivery) => [delivery.claim.key, delivery]))
     const claims = [...firsts.values()].map((delivery) => delivery.claim)
-    // A duplicate within the batch reports the time of its first message's claim.
+    // A duplicate within the batch reports the time of the claim of its first message.
     const times = claims.length < current.length
     const options = { ...this.#settings.claimOptions, times }
     const results = await this.#ports.inbox.claimBatch(session, claims, options)
@@ -171,14 +175,18 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
       return { status: 'processed', key, result: undefined }
     })
     if (fresh.length === 0) return { outcomes }
-    // The claims may have waited until after the transaction was given up.
+    // The claims may have waited, and the transaction may have been given up in the meantime.
     attempt.signal.throwIfAborted()
     const freshMessages = fresh.map((delivery) => delivery.message)
     const contexts = fresh.map((delivery) => new HandlerContext(this.consumer, delivery.key, attempt))
     return { outcomes, result: await this.#ports.watch(session, () => fn(tx, freshMessages, contexts)) }
   }
 
-  /** Checks a message and extracts its key. @throws {InvalidMessageError} before anything is written. */
+  /**
+   * Checks a message and extracts its key.
+   *
+   * @throws {InvalidMessageError} before anything is written.
+   */
   protected delivery<N extends M>(message: N): Delivery<N> {
     if (typeof message !== 'object' || message === null) {
       throw new InvalidMessageError(
@@ -224,7 +232,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   }
 }
 
-/** The claim of which a delivery is a duplicate. */
+/** The claim that makes a delivery a duplicate. */
 type FirstDelivery = Omit<Extract<ClaimResult, { status: 'taken' }>, 'status'>
 
 function mismatch(key: InboxKey, { firstProcessedAt }: FirstDelivery): InvalidMessageError {
@@ -271,7 +279,11 @@ class HandlerContext implements InboxContext {
   }
 }
 
-/** @throws {InvalidOptionError} when a handler is missing. */
+/**
+ * Checks that the handler is a function.
+ *
+ * @throws {InvalidOptionError} when it is not.
+ */
 export function mustBeFunction(where: string, fn: unknown): void {
   if (typeof fn !== 'function') {
     throw new InvalidOptionError(

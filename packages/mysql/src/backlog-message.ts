@@ -1,4 +1,6 @@
-/* MySQL and MariaDB return one value of bytes with all fields of a message; PostgreSQL returns columns of text. */
+/*
+ * MySQL and MariaDB return one binary value that contains all fields of a message; PostgreSQL returns columns of text.
+ */
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
 import { toStamp, type Row } from '@txbox/sql'
 import { bytesOf, optionalTextOf, textOf } from './literals.ts'
@@ -9,8 +11,8 @@ export interface StoredMessage {
   readonly seq: bigint
   readonly payloadBytes: number
   /**
-   * The time of `outbox.publish` in microseconds since 1970, clamped like a stamp to the range in which numbers are
-   * exact.
+   * The time of `outbox.publish` in microseconds since 1970. Like a stamp, it is clamped to the range in which numbers
+   * are exact.
    */
   readonly microseconds: number
   readonly stamp: number
@@ -44,8 +46,8 @@ export function toStored(row: Row): StoredMessage {
 }
 
 /**
- * Returns the messages with their payloads. `readLarge` fetches a payload that was only measured; a message that was
- * deleted by hand in between is skipped.
+ * Returns the messages with their payloads. A payload that the read only measured is fetched by `readLarge`. A message
+ * that was deleted by hand in between is skipped.
  */
 export async function toMessages(
   stored: readonly StoredMessage[],
@@ -82,7 +84,7 @@ function toMessage(stored: StoredMessage, shard: number, payload: Buffer): Backl
   }
 }
 
-/** Decodes all fields at once if they are ASCII. */
+/** Decodes the fields, all at once if they are ASCII. */
 function fieldsOf(value: unknown): readonly string[] {
   const fields = bytesOf(value).toString('latin1')
   const split = fields.split('\xff')

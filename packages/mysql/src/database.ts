@@ -1,4 +1,7 @@
-/* MySQL and MariaDB have a prefix, and traits that the first use finds out; PostgreSQL has a schema, and NOTIFY. */
+/*
+ * On MySQL and MariaDB, tables have a prefix, and the first use asks for the traits of the server. On PostgreSQL,
+ * tables are in a schema, and NOTIFY is available.
+ */
 import {
   portsKey,
   type ConnectedDatabase,
@@ -75,8 +78,8 @@ export function mysql<D extends object>(
   options: MysqlOptions & { db: D } & ([TransactionOf<D>] extends [never] ? { db: never } : unknown),
 ): ConnectedDatabase<TransactionOf<D>>
 /**
- * Creates a database for MySQL 8.0.19 or later, or MariaDB 10.6 or later, without its own connections: enough for
- * `inbox.process` and `outbox.publish`.
+ * Creates a database for MySQL 8.0.19 or later, or MariaDB 10.6 or later, that has no connections of its own. It works
+ * only in transactions that the caller has opened, which is enough for `inbox.process` and `outbox.publish`.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
@@ -96,14 +99,14 @@ export function mysql(options: MysqlOptions & { db?: object | undefined } = {}):
     [portsKey]: ports,
     transact: publicTransact(ports, async (session, work) => {
       const result = await work()
-      // The server would confirm a COMMIT even if the transaction was rolled back or committed meanwhile.
+      // The server would confirm a COMMIT even if the transaction had already been rolled back or committed.
       await assertOpen(session)
       return result
     }),
   })
 }
 
-/** The engine is 'mysql' until the server has been asked. */
+/** Adds the engine to the database object. The engine is 'mysql' until the server has been asked. */
 function withEngine<T extends object>(
   known: Known,
   rest: T,
@@ -125,8 +128,8 @@ interface Detached {
   readonly ports: DatabasePorts
   readonly known: Known
   /**
-   * Asks for the traits and checks the revision of the tables, once for each database object, before anything is
-   * written.
+   * Asks for the traits of the server and checks the revision of the tables before anything is written, once for each
+   * database object.
    */
   readonly serverBehind: (session: MysqlSession) => ServerTraits | Promise<ServerTraits>
 }
@@ -139,7 +142,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
     try {
       return (known.server = await checkRevision(run, tables, traitsWithoutSnapshot))
     } catch (error) {
-      // Before MySQL 8.0.22, locking a row needs more than the privilege SELECT.
+      // Before MySQL 8.0.22, locking a row needs more than the SELECT privilege.
       if (numberOf(error) !== TABLE_ACCESS_DENIED) throw error
       return (known.server = await checkRevision(run, tables, traits))
     }

@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB find messages without a lock, lock them by their places, and change them, and have a condition for
- * each part of a filter. PostgreSQL selects, changes and returns in one statement.
+ * MySQL and MariaDB find messages without locks, lock them by their places, and change them; each part of a filter is a
+ * condition of its own. PostgreSQL selects, changes and returns rows in one statement.
  */
 import type { Tables } from './identifiers.ts'
 import { EPOCH } from './queue-receive-statements.ts'
@@ -8,10 +8,9 @@ import { unionAll } from './relay-statements.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
- * Every statement on parked messages that an operator runs, or on those of the stored queues, where the topic is the queue,
- * and messages that are handled or in flight are left alone. `?` is replaced by a value as a literal. Messages to change
- * are found without a lock, and then locked by their primary keys: a search that locks would wait for every producer
- * whose open transaction has scheduled a message.
+ * All statements on dead letters and parked messages that an operator runs. `?` is replaced by a value as a literal.
+ * Messages to change are found without locks, and then locked by their primary keys: a search that locks would wait for
+ * every producer whose open transaction has scheduled a message.
  */
 export function deadLetterStatements(tables: Tables, engine: ServerTraits['engine']) {
   const { parked } = tables
@@ -19,7 +18,7 @@ export function deadLetterStatements(tables: Tables, engine: ServerTraits['engin
     ...statementsOn(tables, engine, 'parked'),
     lockParked: lockParked(parked, NOT_DEAD, forUpdate(engine)),
 
-    /** The first remaining message of a key. A branch for each key. */
+    /** The first remaining message of a key. Each key is a branch of `firstOfKeys`. */
     firstOfKey: `
 (select cast(p.place as char) as place
 from ${parked} as p force index (parked_order)
@@ -27,10 +26,10 @@ where p.shard = ? and p.order_key = ?
 order by p.place
 limit 1)`,
 
-    /** The branches of several keys in one statement. */
+    /** Combines the branches of several keys in one statement. */
     firstOfKeys: unionAll,
 
-    /** Makes messages due that would otherwise wait forever behind a deleted one. */
+    /** Makes messages due that would otherwise wait forever behind a message that was deleted. */
     release: `
 update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
@@ -39,7 +38,10 @@ where p.due_at is null and p.dead_at is null`,
   } as const
 }
 
-/** The same on the table of the stored queues. */
+/**
+ * The same statements on the table of the stored queues. There, the topic is the name of the queue, and messages that
+ * are handled or in flight are not touched.
+ */
 export function queueDeadLetterStatements(tables: Tables, engine: ServerTraits['engine']) {
   const idle = `${NOT_HANDLED} and (d.receipt is null or d.due_at <= utc_timestamp(6))`
   return {
@@ -47,10 +49,13 @@ export function queueDeadLetterStatements(tables: Tables, engine: ServerTraits['
 
     topic: '\n  and d.topic = ?',
 
-    /** Skips messages that a transaction has settled without having committed. */
+    /** Skips messages that an open transaction has settled. */
     lockParked: lockParked(tables.queue, idle, `${forUpdate(engine)} skip locked`),
 
-    /** Messages with an order count as handled, because only receivers let a key of a queue go on. */
+    /**
+     * Discarded messages that are part of the order of a key are marked as handled, because only receivers make waiting
+     * messages of a queue visible.
+     */
     handleParked: `
 update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
 straight_join ${tables.queue} as p force index (primary) on p.place = j.place
@@ -89,7 +94,7 @@ order by d.place
 ${lock}`
 }
 
-/** The statements that are the same on both tables. */
+/** The statements that both tables share. */
 function statementsOn(tables: Tables, engine: ServerTraits['engine'], table: 'parked' | 'queue') {
   const { [table]: parked, redrives } = tables
   const isQueue = table === 'queue'
@@ -102,7 +107,7 @@ function statementsOn(tables: Tables, engine: ServerTraits['engine'], table: 'pa
   const notDead = isQueue ? NOT_HANDLED : NOT_DEAD
   const ofId = isQueue ? 'd.id = ? and d.topic = ?' : 'd.id = ?'
   return {
-    /** The conditions are those below, in their order. */
+    /** The conditions are those below, in the same order. */
     list: (conditions: readonly string[]) => `
 select ${columns}
 from ${parked} as d
@@ -133,12 +138,12 @@ ${forUpdate(engine)}`,
     topic: '\n  and cast(d.topic as binary) = ?',
     type: '\n  and cast(d.type as binary) = ?',
     key: '\n  and cast(d.`key` as binary) = ?',
-    /** After all messages of an id. */
+    /** The position after all messages with an id. */
     after: '\n  and d.id > ?',
-    /** After one of several messages of an id. */
+    /** The position after one of several messages with the same id. */
     afterPlace: '\n  and d.id >= ? and (d.id > ? or d.place > ?)',
 
-    /** In the order of the primary key. */
+    /** The result is in the order of the primary key. */
     listParked: (conditions: readonly string[]) => `
 select ${WAITING}
 from ${parked} as d force index (primary)
@@ -161,7 +166,7 @@ from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 where p.dead_at is null${isQueue ? ' and p.order_key is null' : ''}`,
 
-    /** The payloads of the messages with one id: of dead letters, or of other parked messages. */
+    /** The payloads of all messages with one id: of dead letters, or of other parked messages. */
     payloads: `
 select cast(d.content_type as binary) as content_type, cast(d.headers as binary) as headers, d.payload as payload
 from ${parked} as d
@@ -169,7 +174,7 @@ where ${ofId} and case when ? then ${notDead} else d.dead_at is not null end
 order by d.place
 limit ?`,
 
-    /** The last errors of the same messages, as JSON. */
+    /** The last errors of the messages that `payloads` selects, as JSON. */
     errors: `
 select cast(d.errors as binary) as errors
 from ${parked} as d
@@ -185,7 +190,8 @@ from json_table(?, '$[*]' columns (place bigint unsigned path '$[0]')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place`,
 
     /**
-     * Puts messages back. The first message of each key is due; the rest of the key follows in the order of the places.
+     * Puts dead letters back. The first message of each key is due; the other messages of the key follow in the order
+     * of their places.
      */
     redrive: `
 update json_table(?, '$[*]' columns (place bigint unsigned path '$[0]', first tinyint path '$[1]')) as j

@@ -25,11 +25,11 @@ type Sql = ReturnType<typeof deadLetterStatements | typeof queueDeadLetterStatem
  */
 const KEYS_AT_ONCE = 100
 
-/** Statements that find messages without a lock, and lock them by their places. */
+/** Statements that find messages without locks, and lock them by their places. */
 interface Search {
   readonly find: (conditions: readonly string[]) => string
   readonly lock: string
-  /** The condition from which the search continues. */
+  /** Returns the condition by which the search continues after a position. */
   readonly behind: (
     sql: Sql,
     position: { readonly id: string; readonly place?: string | undefined },
@@ -37,9 +37,10 @@ interface Search {
 }
 
 /**
- * The dead letters of MySQL and MariaDB.
+ * Creates the store of dead letters for MySQL and MariaDB.
  *
- * @param queue the stored queue whose dead letters these are; the statements must be those of its table.
+ * @param queue the stored queue whose dead letters these are; `undefined` for the outbox. The statements must be those
+ *   of the same table.
  */
 export function deadLetterStore(
   statements: ByEngine<Sql>,
@@ -74,7 +75,7 @@ export function deadLetterStore(
 /** The calls that change what they select. */
 type Changing = Exclude<Selecting, 'list' | 'listParked'>
 
-/** Locks the selected messages. Other callers that select the same messages wait, and find none. */
+/** Finds and locks the selected messages. Other callers that select the same messages wait, and then find none. */
 async function lockSelected(
   run: Run,
   sql: Sql,
@@ -89,8 +90,8 @@ async function lockSelected(
   const rows: Row[] = []
   let { after } = filter
   let last: Row | undefined
-  // A page that is not full means that there are no more messages, so messages that another caller has taken are
-  // replaced.
+  // Callers take a page that is not full as the end of the list. Messages that another caller has taken are therefore
+  // replaced by further ones.
   for (let more = true; more && rows.length < limit;) {
     const most = limit - rows.length
     const { rows: found } = await run(chosen(sql, find, { ...filter, after }, behind), [most])
@@ -126,7 +127,7 @@ async function change(run: Run, sql: Sql, call: Changing, rows: readonly Row[], 
   }
 }
 
-/** The topic of a message in a queue is the queue. */
+/** In the table of the stored queues, the topic is the name of the queue. */
 function withinQueue(queue: string, filter: DeadLetterFilter): DeadLetterFilter {
   const isOther = filter.topic !== undefined && filter.topic !== queue
   return { ...filter, topic: queue, ...(isOther && { ids: [] }) }
@@ -141,7 +142,7 @@ function chosen(
 ): string {
   const bytes = (value: string): Buffer => Buffer.from(value)
   const conditions = [
-    // `IN ()` is not valid SQL. No message has an empty id.
+    // `IN ()` is not valid SQL, so the list always contains the empty text. No message has an empty id.
     ...(ids === undefined ? [] : [fill(sql.ids, [['', ...ids].map(bytes)])]),
     ...(topic === undefined ? [] : [fill(sql.topic, [bytes(topic)])]),
     ...(type === undefined ? [] : [fill(sql.type, [bytes(type)])]),
@@ -156,10 +157,10 @@ const behindId: Search['behind'] = (sql, { id, place }) => {
   return place === undefined ? fill(sql.after, [bytes]) : fill(sql.afterPlace, [bytes, bytes, BigInt(place)])
 }
 
-/** Parked messages are in the order of their places. */
+/** Parked messages are listed in the order of their places. */
 const behindPlace: Search['behind'] = (sql, { place = '0' }) => fill(sql.behind, [BigInt(place)])
 
-/** The places of rows, as JSON. */
+/** Encodes the places of rows as JSON. */
 function json(rows: readonly Row[]): string {
   return `[${rows.map((row) => columns.text(row, 'place')).join(',')}]`
 }
@@ -176,7 +177,10 @@ function keysOf(rows: readonly Row[]): readonly { readonly shard: number; readon
   return [...keys.values()]
 }
 
-/** Returns, as JSON, each place and whether it is the first of its key among these rows, or has no order. */
+/**
+ * Returns, as JSON, each place with a flag: whether the message is the first of its key among these rows, or is not
+ * part of the order of a key.
+ */
 function firstOfEachKey(rows: readonly Row[]): string {
   const seen = new Set<string>()
   const places = rows

@@ -1,7 +1,7 @@
 /*
- * The errors of MySQL and MariaDB by number, because mysql2's `code` names some of MariaDB's wrongly. PostgreSQL has
- * SQLSTATEs instead. After the numbers come the messages of the driver when there is no connection.
- * https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
+ * The errors of MySQL and MariaDB are identified by number, because mysql2's `code` names some errors of MariaDB
+ * wrongly. PostgreSQL has SQLSTATEs instead. If there is no connection, an error has no number, and is identified by
+ * the message of the driver. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
  * https://mariadb.com/kb/en/mariadb-error-code-reference/
  */
 import { DatabaseAccessError, SchemaError } from '@txbox/core'
@@ -21,7 +21,7 @@ import {
 /** A lock on a row, or on a table, could not be acquired in time. */
 export const LOCK_WAIT_TIMEOUT = 1205
 
-/** NOWAIT found a row that another transaction has locked. */
+/** A statement with NOWAIT found a row that another transaction has locked. */
 export const LOCK_NOT_AVAILABLE = 3572
 
 /** The key exists already. */
@@ -30,7 +30,7 @@ export const DUPLICATE_KEY = 1062
 /** The user lacks a privilege on the table. */
 export const TABLE_ACCESS_DENIED = 1142
 
-/** SAVEPOINT does not exist. */
+/** The savepoint does not exist. */
 export const NO_SAVEPOINT = 1305
 
 /** The statement cannot be prepared. */
@@ -39,13 +39,13 @@ export const NOT_PREPARED = 1295
 /** The level of a transaction cannot change while the transaction is in progress. */
 export const IN_PROGRESS = 1568
 
-/** Incorrect string value: a character that the column cannot hold. */
+/** Incorrect string value: the text contains a character that the column cannot store. */
 export const UNTRANSLATABLE = 1366
 
 /** The result of an expression is out of the range of its type. */
 export const OUT_OF_RANGE = 1690
 
-/** Interrupted: by MySQL's max_execution_time, MariaDB's max_statement_time, or by KILL QUERY. */
+/** The statement was interrupted: by MySQL's max_execution_time, MariaDB's max_statement_time, or KILL QUERY. */
 const INTERRUPTED: ReadonlySet<unknown> = new Set([3024, 1969, 1317])
 
 /** Unknown table, unknown column. */
@@ -53,13 +53,14 @@ export const NO_TABLE = 1146
 const SCHEMA: ReadonlySet<unknown> = new Set([NO_TABLE, 1054])
 
 /**
- * No right to the database, no such user or a wrong password, no such database, not from this host, no password given.
+ * The user may not access the database, or may not connect from this host; the user or the database does not exist; the
+ * password is wrong or missing.
  */
 const REFUSED: ReadonlySet<unknown> = new Set([1044, 1045, 1049, 1130, 1698])
 
 /**
- * Too many connections (of the server, of the user); a node that is in no Galera cluster now, and an error during
- * COMMIT; read-only after a failover; shutting down; broken connection; killed connection (MariaDB); ended for
+ * Too many connections (of the server, of the user); a node that is currently in no Galera cluster, and an error during
+ * COMMIT; read-only after a failover; shutting down; broken connection; killed connection (MariaDB); disconnected for
  * inactivity.
  */
 const UNAVAILABLE_NUMBERS: ReadonlySet<unknown> = new Set([
@@ -67,10 +68,14 @@ const UNAVAILABLE_NUMBERS: ReadonlySet<unknown> = new Set([
   ...[1047, 1180],
   ...[1290, 1836],
   ...[1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031],
-  // The connector `mariadb` numbers its own errors: the connection is closed, broken or late, and the pool is closed.
+  // The connector `mariadb` has error numbers of its own: the connection is closed, broken or late, or the pool is
+  // closed.
   ...[45001, 45004, 45009, 45012, 45013, 45019, 45026, 45042, 45027, 45035, 45037],
 ])
-/** Errors of a pool of `mariadb` that has no connection: the cause, if there is one, says why. */
+/**
+ * Errors of a pool of the connector `mariadb` that could not get a connection. If the error has a cause, the cause is
+ * the reason.
+ */
 const POOL_NUMBERS: ReadonlySet<unknown> = new Set([45028, 45039, 45060, 45061])
 const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   'PROTOCOL_CONNECTION_LOST',
@@ -93,12 +98,12 @@ export function isLastingConflict(error: unknown): boolean {
   return isConflictCausedBy(error, isClusterConflict)
 }
 
-/** Returns whether this is the server's error with that number, or caused by such an error. */
+/** Returns whether this is an error of the server with this number, or was caused by one. */
 export function hasNumber(error: unknown, number: number): boolean {
   return isCausedBy(error, (at) => numberOf(at) === number)
 }
 
-/** The server's number of an error, which mysql2 calls `errno`; Prisma keeps it as the text `originalCode`. */
+/** Returns the server's number of an error. mysql2 calls it `errno`; Prisma keeps it as the text `originalCode`. */
 export function numberOf(error: unknown): number | undefined {
   const number = propertyOf(error, 'errno')
   if (typeof number === 'number') return number
@@ -106,19 +111,20 @@ export function numberOf(error: unknown): number | undefined {
   return typeof original === 'string' ? Number(original) : undefined
 }
 
-/** Did the statement take too long? */
+/** Returns whether the statement was interrupted because it took too long. */
 export function isTimeout(error: unknown): boolean {
   return INTERRUPTED.has(numberOf(error))
 }
 
-/** The txbox error for an error of the driver; an error without a txbox class comes out unchanged. */
+/** Translates an error of the driver to a txbox error. An error that has no txbox class is returned unchanged. */
 export const translate = translateBy(meaningOf)
 
 export const errors: DatabaseErrors = {
   translate,
   isConflict,
   isLastingConflict,
-  // A transaction that has held a lock for that long is unlikely to end soon.
+  // A lock wait timeout is not worth repeating: a transaction that has held a lock for that long is unlikely to end
+  // soon.
   isWorthRepeating: (error) => isConflict(error) && numberOf(error) !== LOCK_WAIT_TIMEOUT,
 }
 

@@ -1,12 +1,15 @@
-/* MySQL and MariaDB find without a lock, lock by keys and remove in three statements; PostgreSQL needs one. */
+/*
+ * MySQL and MariaDB find rows without locks, lock them by key, and remove them, in three statements; PostgreSQL needs
+ * one.
+ */
 import type { Tables } from './identifiers.ts'
 import { EPOCH } from './queue-receive-statements.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
- * Every statement of the garbage collector. `?` is replaced by a value as a literal. Rows are found without a lock,
- * then locked by their primary keys, and then deleted, because DELETE has no SKIP LOCKED, and a search that locks also
- * locks the row after the last matching one.
+ * All statements of the garbage collector. `?` is replaced by a value as a literal. Rows are found without locks, then
+ * locked by their primary keys, and then deleted, because DELETE has no SKIP LOCKED, and a search that locks also locks
+ * the row after the last matching one.
  */
 export function garbageStatements(
   { inbox, parked, queue, redrives, waiting, collections }: Tables,
@@ -54,8 +57,8 @@ delete p
 from ${letters('locked', table)}`
   return {
     /**
-     * A plain read, which locks nothing. The values are the instant from which to search, in microseconds, and the
-     * limit.
+     * Finds expired claims by a plain read, which locks nothing. The values are the instant from which to search, in
+     * microseconds, and the limit.
      */
     findExpiredClaims: `
 select hex(consumer) as consumer, hex(\`key\`) as \`key\`,
@@ -65,7 +68,10 @@ where expires_at <= utc_timestamp(6) and expires_at >= ${from}
 order by expires_at
 limit ?`,
 
-    /** Locks the found rows that are not locked and still expired, looked up by their whole keys. */
+    /**
+     * Locks those of the found rows that are not locked by another transaction and are still expired. Each row is
+     * looked up by its whole key.
+     */
     lockExpiredClaims: `
 select hex(i.consumer) as consumer, hex(i.\`key\`) as \`key\`
 from ${claims('found')}
@@ -76,7 +82,9 @@ ${locking('i')}`,
 delete i
 from ${claims('locked')}`,
 
-    /** Finds dead letters, and no other parked messages. The first value is the retention, in microseconds. */
+    /**
+     * Finds dead letters of the outbox; other parked messages stay. The first value is the retention, in microseconds.
+     */
     findDeadLetters: findLetters(parked, 'parked_dead'),
 
     /** Locks dead letters that have not been redriven and died again in between. The second value is the retention. */
@@ -84,7 +92,7 @@ from ${claims('locked')}`,
 
     removeDeadLetters: removeLetters(parked),
 
-    /** The same for stored queues. */
+    /** Like `findDeadLetters`, for dead letters of stored queues. */
     findQueueDeadLetters: findLetters(queue, 'queue_dead'),
 
     lockQueueDeadLetters: lockLetters(queue),
@@ -99,7 +107,7 @@ where q.topic > ?
 order by q.topic
 limit 1`,
 
-    /** The first of some shards of a queue that has a row of a handled message. */
+    /** The first of the given shards of a queue that has the row of a handled message. */
     handledShard: `
 select cast(q.shard as char) as shard
 from ${queue} as q force index (queue_due)
@@ -126,8 +134,7 @@ delete r
 from ${records('locked')}`,
 
     /**
-     * Finds dead letters of version buffers, and no waiting messages. The first value is the retention, in
-     * microseconds.
+     * Finds dead letters of version buffers; waiting messages stay. The first value is the retention, in microseconds.
      */
     findBufferedDeadLetters: `
 select hex(consumer) as consumer, hex(\`key\`) as \`key\`, cast(from_version as char) as from_version,
@@ -148,7 +155,7 @@ ${locking('w')}`,
 delete w
 from ${buffered('locked')}`,
 
-    /** Finds no row if another collector is writing the record. */
+    /** Locks the record of the figures. Finds no row if another collector is writing the record. */
     findRecord: `
 select id
 from ${collections}

@@ -1,4 +1,4 @@
-/* MySQL and MariaDB find, lock and remove in a transaction of three statements; PostgreSQL needs one. */
+/* MySQL and MariaDB find, lock and remove rows in a transaction of three statements; PostgreSQL needs one statement. */
 import type { GarbageStore } from '@txbox/core'
 import { SqlGarbageStore, type RemovalByAge, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
@@ -17,7 +17,7 @@ interface Removing {
   readonly find: keyof Sql
   readonly lock: keyof Sql
   readonly remove: keyof Sql
-  /** Whether the lock checks the age of the row, too. */
+  /** Whether the statement that locks also checks the age of the row. */
   readonly locksByAge: boolean
   /** Returns the primary key of a row. */
   readonly keyOf: (row: Row) => unknown
@@ -65,7 +65,7 @@ const REMOVING: Readonly<Record<RemovalByAge, Removing>> = {
   },
 }
 
-/** The garbage of MySQL and MariaDB. */
+/** Creates the store of the garbage collector for MySQL and MariaDB. */
 export function garbageStore(
   statements: ByEngine<Sql>,
   source: Source,
@@ -87,7 +87,7 @@ export function garbageStore(
         const { rows: locked } = await run(sql[names.lock], [keysOf(found), ...(locksByAge ? age : [])])
         if (locked.length > 0) await run(sql[names.remove], [keysOf(locked)])
         const next = columns.text(found.at(-1), 'instant')
-        // Another collector has locked all rows of one instant, and continues with them.
+        // Another collector has locked all rows of one instant, and will continue after them.
         const stuck = locked.length === 0 && next === from
         return { removed: locked.length, more: found.length === limit && !stuck, next }
       })
@@ -99,7 +99,7 @@ export function garbageStore(
         if (rows.length > 0) await run(sql.record, [inbox, deadLetters, Math.round(durationMs)])
       })
     },
-    // These two statements are the same for both engines.
+    // Both engines have the same text for these two statements.
     async nextQueue(doing, after) {
       const row = await find(doing, statements.mysql.nextQueue, [{ utf8: after }])
       return row && columns.key(row, 'topic')

@@ -12,8 +12,8 @@ export const DEFAULT_PREFIX = 'txbox_'
 const PREFIX_CHARACTERS = 53
 
 /**
- * The server stores names with up to three bytes per character: an emoji would silently become a question mark.
- * Question marks are placeholders for values in the statements.
+ * The server stores names with at most three bytes per character: an emoji would silently become a question mark.
+ * Question marks are not allowed either, because they are placeholders for values in statements.
  */
 const NAME = /^[\u0020-\u003e\u0040-\u007e\u0080-\ud7ff\ue000-\uffff]+$/u
 
@@ -69,7 +69,7 @@ export function tablesOf(where: string, prefix: unknown): Tables {
   }
 }
 
-/** Returns a name as SQL text quotes it. */
+/** Quotes a name for SQL text. */
 export function quotedName(name: string): string {
   return `\`${name.replaceAll('`', '``')}\``
 }

@@ -1,28 +1,28 @@
 /*
- * On MySQL and MariaDB a duplicate is an error of a plain INSERT, and a token marks the claims of a batch. PostgreSQL
- * has ON CONFLICT DO NOTHING and RETURNING.
+ * On MySQL and MariaDB a plain INSERT reports a duplicate as an error, and a token marks the claims that a batch has
+ * made. PostgreSQL has ON CONFLICT DO NOTHING and RETURNING.
  */
 import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'
 
-/** Microseconds of the Unix time as text, so that no time zone and no option of the driver changes the value. */
+/** Microseconds since 1970 as text, so that neither a time zone nor an option of the driver changes the value. */
 const PROCESSED_AT = "cast(timestampdiff(microsecond, '1970-01-01', i.processed_at) as char) as processed_at"
 
 /**
- * Every statement on the inbox table. `?` is replaced by a value as a literal.
+ * All statements on the inbox table. `?` is replaced by a value as a literal.
  *
- * INSERT IGNORE would truncate values and swallow errors. A single claim is a plain INSERT, because on a live duplicate
- * it takes a shared lock, so that duplicates neither wait for each other nor deadlock.
+ * INSERT IGNORE would truncate values and swallow errors. A single claim is a plain INSERT: on a live duplicate it
+ * takes only a shared lock, so that duplicates neither wait for each other nor deadlock.
  */
 export function inboxStatements({ inbox }: Tables, engine: ServerTraits['engine']) {
-  /** The values that an INSERT could not insert. MySQL gives warnings for values(), MariaDB has no row alias. */
+  /** The value that the INSERT could not insert. MySQL deprecates values(), and MariaDB has no row alias. */
   const incoming = (column: string): string =>
     engine === 'mysql' ? `incoming.${column}` : `values(${column})`
   const row = '(?, ?, ?, utc_timestamp(6), utc_timestamp(6) + interval ? microsecond'
   const found = `cast(i.expires_at > utc_timestamp(6) as char) as live, ${PROCESSED_AT},
   cast(i.correlation_id as binary) as correlation_id, cast(i.result as binary) as result,
   hex(i.content_hash) as content_hash`
-  /** `extras`: with results and hashes of contents. */
+  /** With `extras`, claims have results and hashes of contents. */
   const claimBatch = (rows: readonly string[], extras: boolean): string => `
 insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_at, ${extras ? 'result, content_hash, ' : ''}claim_token)
 values ${rows.join(',')}${engine === 'mysql' ? ' as incoming' : ''}
@@ -45,8 +45,9 @@ insert into ${inbox} (consumer, \`key\`, correlation_id, processed_at, expires_a
 values ${row}, ?, ?)`,
 
     /**
-     * Reads the claim of the key. A locking read, because at REPEATABLE READ a plain read does not see a winner that is
-     * newer than the snapshot. It never waits, because the failed INSERT has left a shared lock.
+     * Reads the claim of the key. This is a locking read, because at REPEATABLE READ a plain read does not see a claim
+     * that is newer than the snapshot. The read never waits, because the failed INSERT has left a shared lock on the
+     * row.
      */
     read: `
 select ${found}
@@ -54,7 +55,9 @@ from ${inbox} as i
 where i.consumer = ? and i.\`key\` = ?
 lock in share mode`,
 
-    /** MySQL: reads the claim of the key, or fails with 3572 while another transaction has a claim in flight. */
+    /**
+     * For MySQL: reads the claim of the key, or fails with 3572 while another transaction has an open claim of the key.
+     */
     readNoWait: `
 select ${found}
 from ${inbox} as i
@@ -62,9 +65,9 @@ where i.consumer = ? and i.\`key\` = ?
 for share nowait`,
 
     /**
-     * Takes over an expired claim. Of several concurrent statements, one gets the row. A matching row is always
-     * changed, so that the count is the same with and without the driver's FOUND_ROWS flag. The primary key is forced:
-     * if many claims have expired, MariaDB may search by expires_at instead, and lock all of them.
+     * Takes over an expired claim. If several statements try at the same time, one of them gets the row. A matching row
+     * is always changed, so that the count is the same with and without the driver's FOUND_ROWS flag. The primary key
+     * is forced: if many claims have expired, MariaDB may search by expires_at instead, and lock all of them.
      */
     renew: `
 update ${inbox} force index (primary)
@@ -79,13 +82,13 @@ set correlation_id = ?, processed_at = utc_timestamp(6), expires_at = utc_timest
   result = ?, content_hash = ?, claim_token = null
 where consumer = ? and \`key\` = ? and expires_at <= utc_timestamp(6)`,
 
-    /** The claim was won in this transaction, so that nobody else can change its row. */
+    /** Saves the result. This transaction has won the claim, so no other transaction can change its row. */
     saveResult: `
 update ${inbox} force index (primary)
 set result = ?
 where consumer = ? and \`key\` = ?`,
 
-    /** Takes back a claim that turned out to have been written outside a transaction. */
+    /** Deletes a claim that turned out to have been written outside of a transaction. */
     takeBack: `
 delete from ${inbox}
 where consumer = ? and \`key\` = ?`,
@@ -102,8 +105,8 @@ where consumer = ? and claim_token = ? and \`key\` in (?)`,
      * unchanged. Rows are in the order of their keys, and an existing key is locked exclusively at once, so that all
      * batches lock in one order: the shared lock of a plain INSERT would deadlock on expired claims.
      *
-     * LAST_INSERT_ID with an argument that is not constant is evaluated only for existing keys: the answer to the
-     * INSERT then shows whether all claims were new. The counts do not show this, because they depend on FOUND_ROWS.
+     * LAST_INSERT_ID with an argument that is not constant is evaluated only for existing keys, so the answer to the
+     * INSERT shows whether all claims were new. The row counts cannot show this, because they depend on FOUND_ROWS.
      * expires_at is assigned last, because MySQL assigns from left to right.
      */
     claimBatch: (rows: readonly string[]) => claimBatch(rows, false),
@@ -115,9 +118,9 @@ where consumer = ? and claim_token = ? and \`key\` in (?)`,
     claimBatchWith: (rows: readonly string[]) => claimBatch(rows, true),
 
     /**
-     * Reads which claims belong to this batch. All rows are locked by {@link claimBatch}; each is looked up by its
-     * whole key, because a scan would lock, and wait for, rows of other transactions. The values are the token and the
-     * keys in hexadecimal.
+     * Reads which claims this batch has made. {@link claimBatch} has locked all rows. Each row is looked up by its
+     * whole key, because a scan would lock rows of other transactions, and wait for them. The values are the token and
+     * the keys in hexadecimal.
      */
     readBatch: `
 select hex(i.\`key\`) as \`key\`, cast(i.claim_token <=> ? as char) as mine, ${PROCESSED_AT},
@@ -127,7 +130,7 @@ from json_table(?, '$[*]' columns (hexadecimal varchar(1024) character set ascii
 straight_join ${inbox} as i force index (primary) on i.consumer = ? and i.\`key\` = unhex(asked.hexadecimal)
 ${engine === 'mysql' ? 'for share of i' : 'lock in share mode'}`,
 
-    /** A plain read: takes no lock. */
+    /** Reads claims by a plain read, which takes no lock. */
     find: `
 select 1 as live
 from ${inbox}
@@ -143,8 +146,8 @@ delete from ${inbox}
 where consumer = ? and \`key\` = ?`,
 
     /**
-     * The values are the keys in hexadecimal and the consumer. Each claim is looked up by its whole key, because a list
-     * (IN) may scan the table, and wait for rows of other transactions.
+     * Deletes claims. The values are the keys in hexadecimal and the consumer. Each claim is looked up by its whole
+     * key, because a list (IN) may scan the table, and wait for rows of other transactions.
      */
     removeBatch: `
 delete i
@@ -153,7 +156,7 @@ straight_join ${inbox} as i force index (primary) on i.consumer = ? and i.\`key\
   } as const
 }
 
-/** The same for both engines; which of them the server is shows at the first use. */
+/** The statements by engine; the engine is known only after the first connection to the server. */
 export function inboxStatementsByEngine(tables: Tables) {
   return { mysql: inboxStatements(tables, 'mysql'), mariadb: inboxStatements(tables, 'mariadb') }
 }

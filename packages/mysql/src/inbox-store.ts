@@ -48,7 +48,7 @@ export class MysqlInboxStore implements InboxStore {
     )
   }
 
-  /** Like `#claim`, but answers at once if another transaction has a claim in flight. */
+  /** Like `#claim`, but does not wait if another transaction has an open claim of the key. */
   async #claimReported(session: Session, claim: Claim, statements: BoundStatements): Promise<ClaimResult> {
     try {
       if (statements.canProbe) {
@@ -108,8 +108,8 @@ export class MysqlInboxStore implements InboxStore {
       } catch (error) {
         if (!wait.isReported || !(await isHeldByAnother(session, error))) throw error
       }
-      // Another transaction has one of the claims in flight: only single claims can find out which. The statement that
-      // failed has written nothing, so that the rows of the statements before it are all that is taken back.
+      // Another transaction has an open claim of one of the keys, and only single claims can show which. The failed
+      // statement has written nothing, so only the rows of the earlier statements must be deleted.
       await this.#takeBackBatch(session, { ...batch, packets: batch.written })
       const results = new Map<Claim, ClaimResult>()
       for (const claim of batch.claims) {
@@ -119,7 +119,7 @@ export class MysqlInboxStore implements InboxStore {
     })
   }
 
-  /** The rows of a batch, in the order of their keys. */
+  /** Creates the rows of a batch, in the order of their keys. */
   #batchOf(session: Session, claims: readonly Claim[]): Batch {
     const sql = this.#sql(session)
     const extras = claims.some(hasExtras)
@@ -154,7 +154,7 @@ export class MysqlInboxStore implements InboxStore {
     for (const packet of packets) {
       const text = textOf(packet.map(({ row }) => row))
       const answer = await send(text, []).catch((error: unknown) => {
-        // The transaction was ended after an earlier packet, perhaps by a COMMIT.
+        // The transaction ended after an earlier packet, perhaps with a COMMIT.
         if (error instanceof NotInTransactionError && packet !== packets[0]) return undefined
         throw error
       })
@@ -210,7 +210,7 @@ export class MysqlInboxStore implements InboxStore {
     const sql = this.#sql(session)
     const { maxStatementBytes } = (session as MysqlSession).server
     const rows = keys.map((key) => ({ row: `"${Buffer.from(key).toString('hex')}"` }))
-    // The name of the consumer takes at most 400 bytes, twice as many in hexadecimal.
+    // The name of a consumer has at most 400 bytes, and twice as many in hexadecimal.
     for (const packet of rowsByPacket(rows, sql.removeBatch.length + 1000, maxStatementBytes)) {
       const asked = `[${packet.map(({ row }) => row).join(',')}]`
       const values = [asked, { utf8: consumer }]
@@ -218,13 +218,13 @@ export class MysqlInboxStore implements InboxStore {
     }
   }
 
-  /** Deletes a claim that is already committed, according to the server's answer. */
+  /** Deletes a claim that is already committed, as the server's answer shows, and throws. */
   async #refuse(session: Session, key: readonly Value[]): Promise<never> {
     await executeAnywhere(session, CLAIMING, this.#sql(session).takeBack, key)
     throw outside()
   }
 
-  /** Deletes all claims that this batch has made so far; if the transaction has ended, perhaps with a COMMIT, too. */
+  /** Deletes all claims that this batch has made so far, even if the transaction has ended, perhaps with a COMMIT. */
   async #takeBackBatch(session: Session, { consumer, token, packets }: Batch): Promise<void> {
     for (const packet of packets) {
       const keys = packet.map(({ key }) => key)
@@ -243,11 +243,11 @@ interface Batch {
   readonly consumer: Buffer
   /** Marks the rows that this batch has written. */
   readonly token: Buffer
-  /** In the order of their keys. */
+  /** The claims, in the order of their keys. */
   readonly claims: readonly Claim[]
   readonly textOf: (rows: readonly string[]) => string
   readonly packets: readonly Packet[]
-  /** The packets that were sent, and answered. */
+  /** The packets that the server has answered. */
   readonly written: Packet[]
 }
 
@@ -263,8 +263,8 @@ function refuseTooLong(packets: Batch['packets'], headBytes: number, maxBytes: n
 }
 
 /**
- * The bound on waits for locks, in seconds. A reported claim does not wait; MySQL, which has no such setting, waits for
- * one second.
+ * Returns the limit on waits for locks, in seconds. With `report`, a claim should not wait at all. MySQL has no such
+ * setting, and waits for one second.
  */
 function lockWaitOf(session: Session, { inFlight, lockTimeoutMs }: ClaimOptions): LockWait {
   if (inFlight === 'report') {

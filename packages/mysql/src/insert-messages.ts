@@ -1,26 +1,29 @@
-/* MySQL and MariaDB cut a batch into packets, and check for a transaction; PostgreSQL takes a batch as arrays. */
+/* MySQL and MariaDB split a batch into packets, and check for a transaction; PostgreSQL takes a batch as arrays. */
 import { InvalidMessageError, NotInTransactionError, type NewStoredMessage, type Session } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 import type { Value } from './literals.ts'
 import { rowsByPacket } from './rows-by-packet.ts'
 import { assertInTransaction, execute, type MysqlSession } from './session.ts'
 
-/** Messages to insert, and the statements that do it. */
+/** Messages to insert, and the statements that insert them. */
 export interface Insertion {
   readonly messages: readonly NewStoredMessage[]
   readonly insert: (rows: readonly string[]) => string
   /** Returns the row of the nth message. */
   readonly rowOf: (message: NewStoredMessage, n: number) => string
-  /** Deletes rows that were written outside a transaction, by the number of the first one and their ids. */
+  /**
+   * The statement that deletes rows that were written outside of a transaction, by the number of the first row and the
+   * ids.
+   */
   readonly takeBack: string
 }
 
 /**
- * Inserts messages in the caller's transaction, in one statement for each insertion, or in several if one would be longer
- * than the server accepts.
+ * Inserts messages in the caller's transaction: with one statement for each insertion, or with several if one statement
+ * would be longer than the server accepts.
  *
  * @param how `call` is the name of the user's call, for errors.
- * @throws {NotInTransactionError} outside a transaction. What was written is deleted again.
+ * @throws {NotInTransactionError} outside of a transaction. Rows that were written are deleted again.
  */
 export async function insertMessages(
   session: Session,
@@ -33,7 +36,8 @@ export async function insertMessages(
 ): Promise<void> {
   const { maxStatementBytes } = (session as MysqlSession).server
   const statements = insertions.flatMap((insertion) => statementsOf(insertion, how.call, maxStatementBytes))
-  // Checked first, because a committed message may be delivered at once, and cannot be deleted then.
+  // The transaction is checked before the INSERT: a message that commits at once may be delivered at once, and then it
+  // cannot be taken back.
   await assertInTransaction(session)
   for (const { text, ids, takeBack } of statements) {
     const { inTransaction, insertId } = await execute(session, how.doing, text, []).catch(
@@ -48,7 +52,7 @@ export async function insertMessages(
   }
 }
 
-/** The columns that all tables of messages have in common. */
+/** Returns the values of the columns that all tables of messages have in common. */
 export function valuesOf(message: NewStoredMessage): readonly Value[] {
   return [
     message.shard,

@@ -1,10 +1,13 @@
-/* The catalogs of MySQL and MariaDB, and what they know of engines and transactions, are their own. */
+/* MySQL and MariaDB have their own catalogs, which describe engines and transactions. */
 import { KEY_ENDS } from '@txbox/sql'
 import type { Tables } from './identifiers.ts'
 import { literal } from './literals.ts'
 import { EPOCH } from './queue-receive-statements.ts'
 
-/** Every statement of `txbox status` and `txbox doctor`. `?` stands for a value. Numbers come as text. */
+/**
+ * All statements of `txbox status` and `txbox doctor`. `?` is replaced by a value as a literal. Numbers are returned as
+ * text.
+ */
 export function inspectionStatements({
   prefix,
   inbox,
@@ -17,7 +20,7 @@ export function inspectionStatements({
   waiting,
   collections,
 }: Tables) {
-  /** Stops counting at the limit. */
+  /** Counts rows, up to a limit. */
   const count = (rows: string): string =>
     `(select cast(count(*) as char) from (select 1 ${rows} limit ?) as counted)`
   const ours = (column: string): string =>
@@ -61,7 +64,7 @@ select
     where table_schema = database() and table_name = ${literal(`${prefix}inbox`)}
   ) as inbox_bytes`,
 
-    /** A retention of null keeps dead letters forever. */
+    /** Counts the rows that a garbage collector would remove. A retention of null keeps dead letters forever. */
     collectable: `
 select
   ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as inbox,
@@ -69,7 +72,7 @@ select
   ${count(older(redrives, 'redriven_at'))} as redrives,
   ${count(older(waiting, 'dead_at'))} as buffered_dead_letters`,
 
-    /** The rows of a queue that stand for handled messages, up to a limit. */
+    /** Counts rows of handled messages of a queue, up to a limit. */
     handled: `
 select cast(count(*) as char) as handled
 from (
@@ -86,7 +89,7 @@ where q.topic > ?
 order by q.topic
 limit 1`,
 
-    /** Rows that stand for handled messages do not count. */
+    /** The figures of a queue. Rows of handled messages are not counted. */
     queueFigures: `
 select
   ${count(`${ofQueue} and q.due_at > ${EPOCH} and q.due_at <= utc_timestamp(6)`)} as due,
@@ -100,8 +103,8 @@ select
   ) as oldest_ms`,
 
     /**
-     * The first message of each key of the queues, among a limited number of keys, and whether it waits; those that wait come
-     * first, up to a limit. Messages without a key are one group of a shard.
+     * The first message of each key of the stored queues, among a limited number of keys, and whether it waits. Waiting
+     * messages come first, up to a limit. In each shard, all messages without a key form one group.
      */
     firstOfKeys: `
 select cast(count(*) over () as char) as examined, hex(k.topic) as topic, cast(k.shard as char) as shard,
@@ -117,7 +120,10 @@ where k.order_key is not null
 order by q.due_at is null desc, k.place
 limit ?`,
 
-    /** Whether a key of a shard of a queue has a message, near either of its ends, that does not wait. */
+    /**
+     * Whether a key of a shard of a queue has a message that does not wait, near the first or the last message of the
+     * key.
+     */
     keyEnds: `
 select cast((select count(*) from (select 1 ${ofKey} limit ${KEY_ENDS}) as counted) as char) as waiting,
   cast(exists (
@@ -146,8 +152,8 @@ from ${collections}
 where finished_at is not null`,
 
     /**
-     * The first message of each key that is held up, among a limited number of parked messages, so that the query is
-     * never expensive.
+     * The first message of each blocked key, among a limited number of parked messages, so that the query is never
+     * expensive.
      */
     blockingKeys: `
 select hex(head.order_key) as \`key\`, cast(head.topic as binary) as topic, hex(head.id) as id,
@@ -164,7 +170,7 @@ order by held.waiting desc, head.order_key`,
 
     version: 'select cast(version() as char) as version',
 
-    /** By name, because the two engines have different settings. */
+    /** Reads settings by name, because the two engines have different ones. */
     settings: `
 show variables where variable_name in (
   'transaction_isolation', 'tx_isolation', 'read_only', 'innodb_flush_log_at_trx_commit', 'max_allowed_packet', 'wsrep_on',
@@ -176,7 +182,9 @@ select distinct concat(table_name, '.', index_name) as name
 from information_schema.statistics
 where table_schema = database() and ${ours('table_name')}`,
 
-    /** Tables without transactions, and columns that must be compared byte for byte but have no binary type. */
+    /**
+     * Tables whose engine has no transactions, and columns that must be compared byte for byte but have no binary type.
+     */
     tables: `
 select concat(table_name, ' has engine ', engine) as found
 from information_schema.tables

@@ -1,4 +1,7 @@
-/* MySQL and MariaDB have a value for each place, and a prefix; PostgreSQL has numbered parameters and a schema. */
+/*
+ * For MySQL and MariaDB, each placeholder needs its own value, and tables have a prefix. Statements for PostgreSQL have
+ * numbered parameters, and tables are in a schema.
+ */
 import type { InspectionStore } from '@txbox/core'
 import { SHARDS } from '@txbox/core/internal'
 import { SqlInspectionStore, type RootAdapter } from '@txbox/sql'
@@ -10,16 +13,16 @@ import { fill, microseconds, type Value } from './literals.ts'
 import { checkRevision } from './schema-revision.ts'
 import { serverFindings } from './server-findings.ts'
 
-/** The number of counts in `figures`, each with a limit. */
+/** The number of counts in `figures`. Each takes a limit as its value. */
 const COUNTS = 5
 
-/** The number of counts in `queueFigures`, each of a queue and with a limit. */
+/** The number of counts in `queueFigures`. Each takes the queue and a limit as its values. */
 const QUEUE_COUNTS = 5
 
-/** How often `keyEnds` names the key. */
+/** How often the key occurs in `keyEnds`. */
 const KEY_PARTS = 3
 
-/** Figures of MySQL and MariaDB. */
+/** Creates the store of figures and findings for MySQL and MariaDB. */
 export function inspectionStore(
   sql: ReturnType<typeof inspectionStatements>,
   { root, db, tables }: { readonly root: RootAdapter; readonly db: unknown; readonly tables: Tables },

@@ -1,12 +1,12 @@
 /*
- * MySQL and MariaDB have no arrays, so that each lease has a condition of its own, and no UPDATE that returns rows, so
- * that acquiring takes two statements.
+ * MySQL and MariaDB have no arrays, so each lease needs a condition of its own. They have no UPDATE that returns rows,
+ * so acquiring takes two statements.
  */
 import type { Tables } from './identifiers.ts'
 
 /**
- * Every statement on the table of leases. `?` stands for a value, which is put in as a literal. All times are the
- * database's. Leases come in the order of their names, so that all lock in one order.
+ * All statements on the table of leases. `?` is replaced by a value as a literal. All times are by the database's
+ * clock. Leases are in the order of their names, so that all statements lock in the same order.
  */
 export function leaseStatements({ leases }: Tables) {
   return {
@@ -18,15 +18,18 @@ where name in (?)`,
     /** One row of `seed`. */
     seedRow: '(?)',
 
-    /** Adds names that have never been leased. If another relay interferes, it has added the names itself. */
+    /**
+     * Adds names that have never been leased. If the statement fails because of another relay, that relay has added the
+     * names.
+     */
     seed: (rows: readonly string[]) => `
 insert into ${leases} (name)
 values ${rows.join(',')}
 on duplicate key update term = ${leases}.term`,
 
     /**
-     * Leases that are free or have expired; never waits for another acquirer. A lease that still has an owner was not
-     * released: its owner has died.
+     * Finds and locks leases that are free or have expired. Never waits for another relay that acquires leases. An
+     * expired lease that still has an owner was not released: the owner has crashed.
      */
     free: `
 select hex(name) as name, cast(term as char) as term, cast(crashes + (owner is not null) as char) as crashes,
@@ -37,7 +40,7 @@ order by name
 limit ?
 for update skip locked`,
 
-    /** The crash is counted before the owner changes: assignments take effect from left to right. */
+    /** Takes leases. The crash is counted before the owner changes: assignments take effect from left to right. */
     take: `
 update ${leases}
 set crashes = least(crashes, 1000000) + (owner is not null), owner = ?, term = term + 1, expires_at = utc_timestamp(6) + interval ? microsecond
@@ -62,7 +65,7 @@ update ${leases}
 set owner = null, expires_at = null, in_flight = null
 where owner = ? and (${rows.join(' or ')})`,
 
-    /** Releases leases; the work of some of them, `cut`, was cut off. */
+    /** Releases leases. The work of the leases in `cut` was cut off. */
     releaseCutOff: (rows: readonly string[], cut: readonly string[]) => `
 update ${leases}
 set owner = null, expires_at = null, crashes = least(crashes, 1000000) + (${cut.join(' or ')}), in_flight = case when ${cut.join(' or ')} then in_flight end
@@ -74,7 +77,7 @@ from ${leases}
 where left(name, ?) = ? and expires_at > utc_timestamp(6)
 order by name`,
 
-    /** A plain read finds the leases to sweep: the search of a DELETE would also lock other leases. */
+    /** Finds unused leases by a plain read: the search of a DELETE would also lock other leases. */
     unused: `
 select hex(name) as name
 from ${leases}

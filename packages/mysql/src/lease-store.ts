@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB acquire leases in a short transaction, and have a condition for each lease. PostgreSQL acquires
- * them by one statement, and takes lists as arrays.
+ * MySQL and MariaDB acquire leases in a short transaction, and need a condition for each lease. PostgreSQL acquires
+ * leases with one statement, and takes lists as arrays.
  */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
 import { LeaseConnection, type OwnConnection, type Row, type SqlResult } from '@txbox/sql'
@@ -10,18 +10,20 @@ import type { leaseStatements } from './lease-statements.ts'
 import { fill, microseconds, type Value } from './literals.ts'
 import { committingConnection, type Connections } from './own-connection.ts'
 import { readCommitted, shortTransaction } from './short-transaction.ts'
-import { bounded, serverTimeoutS } from './time-limit-statements.ts'
+import { serverTimeoutS, withTimeLimit } from './time-limit-statements.ts'
 
 /**
- * A statement that waits longer for a lock fails: a relay gives up earlier, and the connection must not stay in use.
+ * A statement that waits longer than this fails. A relay gives up earlier; the timeout makes sure that the connection
+ * does not stay in use.
  */
 const STATEMENT_TIMEOUT_MS = 5000
 
 /**
  * The table of leases of MySQL and MariaDB. {@link LeaseStore} documents the methods.
  *
- * A relay can be cut off between any two statements. So every operation that a relay repeats regularly is a single
- * statement and its own transaction: it leaves no lock behind, which would keep a successor from the leases.
+ * A relay can be cut off between any two statements. Therefore every operation that a relay repeats regularly is a
+ * single statement in its own transaction, so that it leaves no lock behind. Such a lock would keep a successor from
+ * acquiring the leases.
  */
 export class MysqlLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
@@ -37,7 +39,7 @@ export class MysqlLeaseStore implements LeaseStore {
     this.#sql = statements
     this.#source = source
     this.#statementTimeoutMs = statementTimeoutMs
-    // The timeout is also that of closing, so that a connection that is gone does not stay in use when it is released.
+    // Closing has the same timeout, so that a broken connection does not stay in use when it is released.
     this.#connection = new LeaseConnection(() => committingConnection(source, statementTimeoutMs), errors)
   }
 
@@ -75,7 +77,7 @@ export class MysqlLeaseStore implements LeaseStore {
     const values = [microseconds(ttlMs), owner]
     const { affected } = await this.#write(doing, this.#sql.renew(this.#rowsOf(leases)), values)
     if (affected === leases.length) return leases
-    // A lease that is held now was also held a moment ago, when the statement renewed it.
+    // A lease that is held now was also held a moment ago, when the UPDATE renewed it.
     const { rows } = await this.#read(doing, this.#sql.held(this.#rowsOf(leases)), [owner])
     const renewed = new Set(rows.map((row) => columns.key(row, 'name')))
     return leases.filter((lease) => renewed.has(lease.name))
@@ -106,7 +108,11 @@ export class MysqlLeaseStore implements LeaseStore {
     this.#connection.close()
   }
 
-  /** @returns whether any of the names may be free. */
+  /**
+   * Adds the names that have never been leased.
+   *
+   * @returns whether any of the names may be free.
+   */
   async #seed(names: readonly Buffer[]): Promise<boolean> {
     const doing = 'acquiring leases'
     const { rows } = await this.#read(doing, this.#sql.known, [names])
@@ -125,19 +131,19 @@ export class MysqlLeaseStore implements LeaseStore {
   }
 
   #read(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
-    return this.#connection.inTurn(doing, async (query) => query(await this.#bounded(text, values), []))
+    return this.#connection.inTurn(doing, async (query) => query(await this.#withTimeLimit(text, values), []))
   }
 
   /** Runs one statement as its own transaction. */
   #write(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
     return this.#connection.inTurn(doing, async (query) => {
       await readCommitted(query)
-      return query(await this.#bounded(text, values), [])
+      return query(await this.#withTimeLimit(text, values), [])
     })
   }
 
-  async #bounded(text: string, values: readonly Value[]): Promise<string> {
-    return bounded(fill(text, values), (await this.#source.server()).engine, this.#statementTimeoutMs)
+  async #withTimeLimit(text: string, values: readonly Value[]): Promise<string> {
+    return withTimeLimit(fill(text, values), (await this.#source.server()).engine, this.#statementTimeoutMs)
   }
 }
 

@@ -1,24 +1,27 @@
 /*
- * Puts values into the text of a statement as literals instead of parameters: in hexadecimal unless they are plain, so
- * that neither the connection's character set, nor sql_mode (NO_BACKSLASH_ESCAPES, ANSI_QUOTES), nor an option of the
- * driver (queryFormat, namedPlaceholders) can change the value. Nothing is ever escaped.
+ * Inserts values into the text of a statement as literals instead of parameters. Values that are not plain are written
+ * in hexadecimal, so that neither the connection's character set, nor sql_mode (NO_BACKSLASH_ESCAPES, ANSI_QUOTES), nor
+ * an option of the driver (queryFormat, namedPlaceholders) can change the value. Nothing is ever escaped.
  */
 
-/** A value for a `?` in a statement; a list becomes its members, separated by commas. */
+/** A value for a `?` in a statement. The members of a list are separated by commas. */
 export type Value = string | Utf8 | Uint8Array | number | bigint | null | readonly Value[]
 
-/** A text for a binary column: its bytes in UTF-8. */
+/** Text for a binary column, which is stored as UTF-8. */
 export interface Utf8 {
   readonly utf8: string
 }
 
-/** Hexadecimal doubles the size of a payload, and Base64 adds a third; the statement must fit into a packet. */
+/**
+ * From this size on, bytes are sent in Base64: hexadecimal doubles the size of a payload, Base64 adds a third, and the
+ * statement must fit into a packet.
+ */
 const BASE64_FROM_BYTES = 4096
 
 /** Text whose meaning between quotes is the same in every SQL mode and character set. */
 const PLAIN = /^[\w .,:;/+=@#"()[\]{}<>|&!~^%$*-]*$/
 
-/** Puts values into a statement. Every `?` of the statement is a placeholder. */
+/** Inserts values into a statement. Every `?` in the statement is a placeholder. */
 export function fill(text: string, values: readonly Value[]): string {
   if (values.length === 0) return text
   let filled = ''
@@ -68,17 +71,22 @@ function integer(value: number | bigint): string {
   return String(value)
 }
 
-/** Returns a duration in the unit of the statements. */
+/** Converts milliseconds to microseconds, the unit of the statements. */
 export function microseconds(ms: number): number {
   return Math.round(ms * 1000)
 }
 
-/** Returns the text of a returned value: a Buffer if txbox controls the decoding, or a string if the library does. */
+/**
+ * Returns a result value as text. The value is a Buffer if txbox controls the decoding, or a string if the library
+ * does.
+ */
 export function textOf(value: unknown): string {
   return bytesOf(value).toString('utf8')
 }
 
-/** Returns the bytes of a value of a binary type. A string has one character for each byte. */
+/**
+ * Returns the bytes of a result value of a binary type. If the value is a string, each character stands for one byte.
+ */
 export function bytesOf(value: unknown): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(String(value), 'latin1')
 }

@@ -1,4 +1,6 @@
-/* On MySQL a bound on waits for row locks is a setting that must be put back; see `lock-wait-statements.ts`. */
+/*
+ * On MySQL, the limit on waits for row locks is a session setting that must be restored; see `lock-wait-statements.ts`.
+ */
 import type { Session } from '@txbox/core'
 import { CLAIMING, type SqlResult } from '@txbox/sql'
 import { hasNumber, LOCK_NOT_AVAILABLE, LOCK_WAIT_TIMEOUT } from './errors.ts'
@@ -9,22 +11,25 @@ import { execute, executeAnywhere, isInTransaction, type MysqlSession } from './
 /** Runs one of the statements of a claim. */
 export type Send = (text: string, values: readonly Value[]) => Promise<SqlResult>
 
-/** How long a statement waits for row locks: the session's own bound if `seconds` is absent. */
+/** How long a statement waits for row locks. If `seconds` is absent, the session's own limit applies. */
 export interface LockWait {
   readonly seconds: number | undefined
-  /** Another transaction's claim is reported, and not waited for. */
+  /** Whether an open claim of another transaction is reported instead of waited for. */
   readonly isReported: boolean
 }
 
-/** Statements of a claim, and whether a read with NOWAIT finds out at once what an INSERT would wait for. */
+/**
+ * The way to send the statements of a claim. `canProbe` is true if a read with NOWAIT can find out at once whether an
+ * INSERT would wait.
+ */
 export interface BoundStatements {
   readonly send: Send
   readonly canProbe: boolean
 }
 
 /**
- * Runs the statements of a claim, each of which waits for a row lock no longer than `wait` says. The connection's own
- * setting is the same before and after.
+ * Runs the statements of a claim. Each statement waits for a row lock no longer than `wait` allows. The session setting
+ * is restored afterwards.
  */
 export async function boundLockWait<R>(
   session: Session,
@@ -41,14 +46,14 @@ export async function boundLockWait<R>(
   }
   const { rows } = await send(lockWaitStatements.read, [])
   const before = Number(textOf(rows[0]?.['seconds']))
-  // At a higher level, a locking read of a key that does not exist would lock the gap.
+  // At a higher isolation level, a locking read of a key that does not exist would lock the gap.
   const canProbe = isReported && textOf(rows[0]?.['isolation']) === 'READ-COMMITTED'
   if (before !== seconds) await send(lockWaitStatements.set, [seconds])
   let result: R
   try {
     result = await work({ send, canProbe })
   } catch (error) {
-    // If this fails as well, the connection is broken, and the first error says so.
+    // If restoring fails as well, the connection is broken, and the first error already reports that.
     await restore(session, before, seconds).catch(() => undefined)
     throw error
   }
@@ -61,8 +66,8 @@ async function restore(session: Session, before: number, seconds: number): Promi
 }
 
 /**
- * Returns whether the error says that another transaction has the row, and the transaction goes on. With
- * `innodb_rollback_on_timeout` the server has rolled it back.
+ * Returns whether the error means that another transaction has locked the row, and that the own transaction can
+ * continue. With `innodb_rollback_on_timeout`, the server has rolled it back.
  */
 export async function isHeldByAnother(session: Session, error: unknown): Promise<boolean> {
   if (hasNumber(error, LOCK_NOT_AVAILABLE)) return true

@@ -25,12 +25,12 @@ const LONGEST_PAUSE_MS = 300
 
 /**
  * Creates the tables, or updates them to the revision of this version of the package. Several services may call
- * `migrate` at the same time, on any nodes of a cluster: the calls run one after the other, and all but the first find
- * nothing to do. MySQL commits at every DDL statement: if a migration fails halfway, the next call completes it. On a
- * cluster, if a caller dies, the others wait for up to 30 seconds.
+ * `migrate` at the same time, even on different nodes of a cluster: the calls run one after the other, and all but the
+ * first find nothing to do. MySQL commits at every DDL statement: if a migration fails halfway, the next call completes
+ * it. On a cluster, if a caller dies, the others wait for up to 30 seconds.
  *
  * @param db your root, a Kysely or a `mysql2` promise pool, with the privilege to create tables.
- * @returns the names of the applied migrations, oldest first; empty if there was nothing to do.
+ * @returns the names of the migrations that this call has applied, oldest first; empty if there was nothing to do.
  * @throws {InvalidOptionError} for a wrong option, or a server that is not supported.
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
@@ -38,7 +38,7 @@ const LONGEST_PAUSE_MS = 300
 export async function migrate(
   db: object,
   options: {
-    /** What the names of the tables begin with, 1 to 53 characters. @default 'txbox_' */
+    /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
     prefix?: string | undefined
     /** Descriptions of libraries that txbox does not know by itself. @default none */
     libraries?: readonly TransactionLibrary[] | undefined
@@ -80,7 +80,7 @@ export async function migrate(
 export async function pendingMigrations(
   db: object,
   options: {
-    /** What the names of the tables begin with, 1 to 53 characters. @default 'txbox_' */
+    /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
     prefix?: string | undefined
     /** Descriptions of libraries that txbox does not know by itself. @default none */
     libraries?: readonly TransactionLibrary[] | undefined
@@ -94,13 +94,13 @@ export async function pendingMigrations(
 /**
  * Returns the migrations for Kysely's `Migrator`, with names such as `txbox_0001_inbox`. Use a separate Migrator with
  * its own `migrationTableName`, or merge these migrations with yours. They can be combined with `migrate` and the plain
- * files in any order: each is safe to run again, also after it broke off.
+ * files in any order: each is safe to run again, even after a failure halfway.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
 export function migrationProvider(
   options: {
-    /** What the names of the tables begin with, 1 to 53 characters. @default 'txbox_' */
+    /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
     prefix?: string | undefined
   } = {},
 ): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
@@ -130,8 +130,8 @@ async function applyMissing(options: LockOptions): Promise<readonly string[]> {
       await applyWhileLocked(options, await lockCluster(options), applied)
       return applied
     } catch (error) {
-      // A change on another node makes a statement fail here in many ways. The missing migrations show what is left to
-      // do.
+      // A change on another node can make a statement fail here in many ways. The missing migrations show what is left
+      // to do.
       if (attempt === CLUSTER_ATTEMPTS || !mayComeFromAnotherNode(error)) throw error
       await run(migrationStatements(tables).rollback)
       await pause(Math.random() * LONGEST_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
@@ -153,7 +153,7 @@ async function applyWhileLocked(
       }
       applied.push(name)
     }
-    // Needed if autocommit is off.
+    // The COMMIT is needed if autocommit is off.
     await run(migrationStatements(tables).commit)
   } finally {
     await lock.release().catch(() => undefined)
@@ -165,7 +165,7 @@ function mayComeFromAnotherNode(error: unknown): boolean {
   if (isTxboxError(error)) return isConflict(error)
   if (numberOf(error) === undefined) return false
   const translated = translate(error, 'migrating the tables')
-  // Most errors of DDL have no txbox error class. A table that another node has just created is missing here for a
+  // Most DDL errors have no txbox error class. A table that another node has just created may be missing here for a
   // moment.
   return !isTxboxError(translated) || translated instanceof SchemaError || isConflict(translated)
 }

@@ -1,4 +1,7 @@
-/* Only MySQL and MariaDB need this file: PostgreSQL locks with one statement, in the transaction that migrates. */
+/*
+ * Only MySQL and MariaDB need this file: PostgreSQL takes the lock with one statement, in the transaction that
+ * migrates.
+ */
 import { createHash, randomUUID } from 'node:crypto'
 import { TransactionConflictError } from '@txbox/core'
 import { untilTaken, type RunStatement } from '@txbox/sql'
@@ -9,14 +12,18 @@ import { fill } from './literals.ts'
 import { migrationStatements } from './migration-statements.ts'
 
 /**
- * The time between renewals, in ms: short enough that a renewal may be late several times. The lock expires after 30 s
- * (`migration-statements.ts`).
+ * The time between renewals, in milliseconds. It is short enough for several renewals to fail before the lock expires
+ * after 30 s (`migration-statements.ts`).
  */
 const RENEWAL_MS = 5000
 
-/** Lets one service at a time change the tables. */
+/** A lock that lets only one service at a time change the tables. */
 export interface MigrationLock {
-  /** Checks, before each statement, that the lock is still held. @throws {TransactionConflictError} when it is not. */
+  /**
+   * Checks that the lock is still held. Called before each statement.
+   *
+   * @throws {TransactionConflictError} when the lock is no longer held.
+   */
   readonly confirm: () => Promise<void>
   readonly release: () => Promise<void>
 }
@@ -33,8 +40,7 @@ export interface LockOptions {
 }
 
 /**
- * Returns whether several nodes accept writes, so that a lock of one server does not lock out callers on the other
- * nodes.
+ * Returns whether several nodes accept writes. If so, a lock of one server does not exclude callers on the other nodes.
  */
 export async function isCluster(run: RunStatement, tables: Tables): Promise<boolean> {
   const { rows } = await run(migrationStatements(tables).cluster)
@@ -44,7 +50,10 @@ export async function isCluster(run: RunStatement, tables: Tables): Promise<bool
   return settings.get('wsrep_on') === 'ON' || settings.get('group_replication_single_primary_mode') === 'OFF'
 }
 
-/** Takes a lock of the connection, named by this database and prefix. The lock ends no later than the connection. */
+/**
+ * Takes a lock that belongs to the connection and is named after this database and prefix. The lock ends no later than
+ * the connection.
+ */
 export async function lockServer({ run, tables, signal }: LockOptions): Promise<MigrationLock> {
   const sql = migrationStatements(tables)
   const { rows } = await run(sql.database)
@@ -60,12 +69,15 @@ export async function lockServer({ run, tables, signal }: LockOptions): Promise<
   }
 }
 
-/** Takes a lock in a row on which all nodes agree. The lock of a caller that has died expires. */
+/** Takes a lock that is stored in a row, on which all nodes agree. The lock of a caller that has crashed expires. */
 export async function lockCluster(options: LockOptions): Promise<MigrationLock> {
   const { run, runApart, tables, createTable, signal } = options
   const sql = migrationStatements(tables)
   const owner = `lock ${randomUUID()}`
-  /** Where connections do not commit by themselves. On a cluster the COMMIT is also what conflicts. */
+  /**
+   * Commits explicitly, because connections may not commit by themselves. On a cluster, it is the COMMIT that detects a
+   * conflict.
+   */
   const commit = async (text: string): Promise<number> => {
     const { affected } = await run(text)
     await run(sql.commit)
@@ -87,7 +99,8 @@ export async function lockCluster(options: LockOptions): Promise<MigrationLock> 
 
   const renewal = fill(sql.renew, [owner])
   let renewing = false
-  // A statement may take longer than the lock lasts. The next `confirm` detects a failed renewal.
+  // A renewal in the background, because a statement may take longer than the lock lasts. A failed renewal is detected
+  // by the next `confirm`.
   const timer = setInterval(() => {
     if (renewing) return
     renewing = true

@@ -1,18 +1,18 @@
 /*
- * MySQL and MariaDB commit at every DDL statement, and may be a cluster whose nodes share no lock but a row; the same
- * query asks for the revision and for what the server is. PostgreSQL has one transaction and one lock for all of that.
+ * MySQL and MariaDB commit at every DDL statement. They may be a cluster, whose nodes share no lock except a row. One
+ * query reads both the revision and the traits of the server. PostgreSQL uses one transaction and one lock.
  */
 import type { Tables } from './identifiers.ts'
 
-/** How long the lock of a cluster is held without being renewed, in seconds. */
+/** How long the lock of a cluster is valid without a renewal, in seconds. */
 const LEASE_S = 30
 
 /**
- * Every statement that `migrate` and the check of the revision run beside the migrations themselves. `?` stands for a
- * value.
+ * All statements that `migrate` and the check of the revision run in addition to the migrations themselves. `?` is
+ * replaced by a value as a literal.
  */
 export function migrationStatements({ migrations }: Pick<Tables, 'migrations'>) {
-  // MariaDB returns ON for a switch; as a number, a switch is 1 on both.
+  // MariaDB returns a switch as ON, unless it is converted to a number: then both engines return 1.
   const traits = `
 select cast(version() as char) as version, cast(@@max_allowed_packet as char) as packet,
   cast(@@autocommit + 0 as char) as autocommit, cast(m.number as char) as number
@@ -24,7 +24,8 @@ from (select 1 as one) as o left join ${migrations} as m on true`
     traits,
 
     /**
-     * The same for a caller's transaction, in which a plain read would create a snapshot earlier than the caller wants.
+     * Like `traits`, for a caller's transaction, in which a plain read would create a snapshot earlier than the caller
+     * wants.
      */
     traitsWithoutSnapshot: `${traits}
 lock in share mode`,
@@ -44,8 +45,8 @@ where variable_name in ('wsrep_on', 'group_replication_single_primary_mode')`,
     unlock: 'select cast(release_lock(?) as char) as released',
 
     /**
-     * The lock of a cluster is a row, because the nodes agree on the order of changes of a row: of two callers that
-     * take the lock at once, one is rolled back. `title` is the holder; `applied_at` is the time at which the lock
+     * The lock of a cluster is a row, because the nodes agree on the order of changes of a row: if two callers take the
+     * lock at once, one of them is rolled back. `title` is the holder; `applied_at` is the time at which the lock
      * expires.
      */
     take: `

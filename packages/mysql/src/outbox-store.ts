@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB lock rows for keys, and cut a batch into packets; PostgreSQL has advisory locks, takes a batch as arrays,
- * and can notify.
+ * MySQL and MariaDB lock rows for keys, and split a batch into packets; PostgreSQL has advisory locks, takes a batch as
+ * arrays, and can notify.
  */
 import { SchemaError, type NewStoredMessage, type OutboxStore, type Session } from '@txbox/core'
 import { keyLocksOf } from '@txbox/core/internal'
@@ -50,9 +50,9 @@ export class MysqlOutboxStore implements OutboxStore {
   }
 }
 
-/** Returns the rows of the table of locks that stand for the keys of the messages. */
+/** Returns the numbers of the lock rows for the keys of the messages. */
 function lockRowsOf(messages: readonly NewStoredMessage[]): readonly number[] {
-  // Each prefix has a table of locks of its own.
+  // Each prefix has its own table of locks, so the number does not have to depend on the prefix.
   const rows = keyLocksOf(messages, '').map((lock) => Number(BigInt.asUintN(64, lock) % BigInt(KEY_LOCKS)))
   return [...new Set(rows)]
 }

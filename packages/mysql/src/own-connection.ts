@@ -12,9 +12,9 @@ export interface Connections {
 }
 
 /**
- * Opens a connection on which each statement outside a transaction commits, so that its locks end with the statement,
- * even if the connection breaks. If autocommit is off, it is switched on with the first statement, and off again,
- * within `timeoutMs`, before the connection is released.
+ * Opens a connection on which each statement outside of a transaction commits, so that the locks of a statement end
+ * with it, even if the connection breaks. If autocommit is off, it is switched on before the first statement. It is
+ * switched off again, within `timeoutMs`, before the connection is released.
  */
 export async function committingConnection(
   { root, db, server }: Connections,
@@ -42,8 +42,8 @@ export async function committingConnection(
 }
 
 /**
- * Runs work on a separate connection. A connection that does not answer in time is discarded: otherwise the pool would
- * lack it until the broken connection is detected.
+ * Runs work on a connection of its own. A connection that does not answer in time is discarded: otherwise the pool
+ * would be short of it until the broken connection is detected.
  */
 export async function onConnection<R>(
   connections: Connections,
@@ -55,7 +55,7 @@ export async function onConnection<R>(
   const open = async (): Promise<R> => {
     const connection = await committingConnection(connections, timeoutMs)
     if (!over) return work((own = connection).query)
-    // The connection arrived too late, but is still usable.
+    // The connection was opened too late for this call, but can be used by others.
     connection.release(false)
     throw tooLate()
   }

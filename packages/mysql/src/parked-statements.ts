@@ -1,10 +1,8 @@
-/* As for the outbox, MySQL and MariaDB take lists as JSON and one branch for each key, and PostgreSQL takes arrays. */
+/* MySQL and MariaDB take lists as JSON, and need a branch for each key; PostgreSQL takes arrays. */
 import type { Tables } from './identifiers.ts'
 import { instant, messageColumns, rowsTable, stampIn, unionAll, verdictsTable } from './relay-statements.ts'
 
-/**
- * Every statement on the table of parked messages that a relay runs. `?` is replaced by a value as a literal.
- */
+/** All statements on the table of parked messages that a relay runs. `?` is replaced by a value as a literal. */
 export function parkedStatements({ parked }: Tables) {
   const columns = `${messageColumns('p', 'place')},
   cast(p.attempts as char) as attempts, cast(p.order_key is not null as char) as ordered,
@@ -17,9 +15,10 @@ export function parkedStatements({ parked }: Tables) {
   )`
   return {
     /**
-     * What is due, longest first, and which message comes first in its key: if that is another, it was due before this
-     * one was put back. In the order of the whole index, or the optimizer would sort all of the key. A suspect that is
-     * due is here only when another comes first.
+     * The due messages, those that have been due the longest first, each with the first message of its key. If another
+     * message is the first, it was due before this message was put back. The subquery sorts by all columns of the
+     * index; otherwise the optimizer would sort all messages of the key. A due suspect is included only if another
+     * message of its key comes first.
      */
     due: `
 select cast(p.place as char) as place, p.order_key as order_key, cast(p.attempts as char) as attempts,
@@ -31,14 +30,14 @@ where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null
 order by p.due_at
 limit ?`,
 
-    /** It waits behind its predecessor, like the others. */
+    /** Makes messages wait behind their predecessors. */
     follow: `
 update ${rowsTable('place')} as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
 set p.due_at = null
 where p.dead_at is null and ${stampIn('p')} = ${instant('j.stamp')}`,
 
-    /** Single messages. */
+    /** Reads single messages, which are tried alone. */
     readAlone: `
 select ${columns}, null as later
 from ${rowsTable('place')} as j
@@ -46,8 +45,8 @@ straight_join ${parked} as p force index (primary) on p.place = j.place
 where p.dead_at is null and ${stampIn('p')} = ${instant('j.stamp')}`,
 
     /**
-     * The messages of a released key, from a row on. `later` marks a message that must be tried alone, because it was
-     * refused before or is a suspect. A branch for each key.
+     * Reads the messages of a released key, beginning with a given row. `later` marks a message that must be tried
+     * alone, because it was refused before or is a suspect. Each key is a branch of `readAllOnward`.
      */
     readOnward: `
 (select ${columns}, case when p.suspect or p.due_at > utc_timestamp(6) then 1 end as later
@@ -72,7 +71,7 @@ where p.shard = ? and p.suspect = 1 and p.due_at <= utc_timestamp(6) and p.dead_
 order by p.due_at
 limit 1`,
 
-    /** A payload that was only measured. One at a time: a row must fit into a packet. */
+    /** Reads a payload that was only measured. Reads one at a time, because a row must fit into a packet. */
     readPayload: `
 select p.payload as payload
 from ${parked} as p
@@ -98,14 +97,14 @@ set p.attempts = v.attempts,
   p.order_key = case when not v.dead then p.order_key end
 where p.dead_at is null and ${stampIn('p')} = ${instant('v.stamp')}`,
 
-    /** How many of these rows are there, dead letters aside. */
+    /** Counts the rows that still exist, without dead letters. */
     remaining: `
 select cast(count(*) as char) as remaining
 from ${rowsTable('place')} as wanted
 straight_join ${parked} as p force index (primary) on p.place = wanted.place
 where p.dead_at is null and ${stampIn('p')} = ${instant('wanted.stamp')}`,
 
-    /** The first message of a released key. A branch for each key. */
+    /** The first message of a released key, and whether it waits. Each key is a branch of `nextOfAll`. */
     next: `
 (select cast(p.place as char) as place, p.due_at is null as waits
 from ${parked} as p force index (parked_order)
@@ -124,7 +123,7 @@ set p.due_at = utc_timestamp(6)
 where p.due_at is null and p.dead_at is null`,
 
     /**
-     * Messages that are not suspects yet. A plain read finds them: the search of an UPDATE would lock the rows that it
+     * Finds messages that are not suspects yet, by a plain read: the search of an UPDATE would lock all rows that it
      * passes.
      */
     unsuspected: `
@@ -141,9 +140,9 @@ set p.suspect = 1
 where p.dead_at is null`,
 
     /**
-     * The first messages of a limited number of keys, in the order of the keys, and whether they wait. Grouped by all
-     * columns that the index has before the place, so that the server jumps from key to key, and the cost does not
-     * depend on the number of waiting messages.
+     * The first messages of a limited number of keys, in the order of the keys, and whether they wait. The rows are
+     * grouped by all columns that precede the place in the index, so that the server jumps from key to key, and the
+     * cost does not depend on the number of waiting messages.
      */
     heads: `
 select k.order_key as order_key, cast(k.place as char) as place, p.due_at is null as waits

@@ -1,4 +1,4 @@
-/* MySQL and MariaDB report a claim that exists as an error, and read messages again that they have extended. */
+/* MySQL and MariaDB report an existing claim as an error, and read messages again after extending them. */
 import type { ReceiveAttempt, ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import {
   CLAIM_ROUNDS,
@@ -20,16 +20,16 @@ import type { Positions, QueueReceiver } from './queue-receiver.ts'
 import { json, lockRows, microseconds, placeOf, readMessages } from './queue-rows.ts'
 import type { Run } from './short-transaction.ts'
 
-/** The consumer and the key of the claim that remembers an answer. */
+/** The consumer and the key of the claim that stores an answer. */
 type AttemptClaim = readonly [consumer: Utf8, key: Utf8]
 
-/** Receives that may be repeated: a claim in the inbox table remembers the answer of each. */
+/** Repeatable receives: a claim in the inbox table stores the answer of each. */
 export class QueueAttempts {
   readonly #sql: ReturnType<typeof queueAttemptStatements>
   readonly #claims: ReturnType<typeof inboxStatementsByEngine>['mysql']
   readonly #receiver: QueueReceiver
 
-  /** @param claims those of either engine: the statements that are used here are the same. */
+  /** @param claims the statements for either engine: both have the same text for the statements that are used here. */
   constructor(
     statements: ReturnType<typeof queueAttemptStatements>,
     claims: ReturnType<typeof inboxStatementsByEngine>['mysql'],
@@ -40,7 +40,10 @@ export class QueueAttempts {
     this.#receiver = receiver
   }
 
-  /** The claim and the messages are one transaction: either both are stored, or neither. */
+  /**
+   * Claims the attempt and receives in one transaction, so that either both the claim and the receipts are stored, or
+   * neither.
+   */
   receive(request: ReceiveRequest, attempt: ReceiveAttempt): Promise<readonly ReceivedMessage[]> {
     const [consumer, key] = attemptClaim(request.queue, attempt.id)
     const claim: AttemptClaim = [{ utf8: consumer }, { utf8: key }]
@@ -48,7 +51,7 @@ export class QueueAttempts {
       const { received, moved } = await this.#receiver.transaction(async (run) => {
         const repeated = await this.#repeated(run, claim, request, attempt)
         if (repeated !== undefined) return { received: repeated, moved: positions }
-        // A transaction that is repeated begins where this one has begun.
+        // If the transaction is repeated after a conflict, the search must start from the same positions again.
         const from: Positions = new Map(positions)
         const messages = await this.#receiver.visitAll(search, from, look, (work) => work(run))
         if (messages.length === 0) await run(this.#claims.removeExpired, claim)
@@ -65,9 +68,10 @@ export class QueueAttempts {
   }
 
   /**
-   * Claims the attempt. Waits for a transaction that has claimed the same one.
+   * Claims the attempt. Waits for another transaction that is claiming the same attempt.
    *
-   * @returns the messages of the receive that is repeated; `undefined` if the attempt is new, or as good as new.
+   * @returns the messages of the earlier receive with this id; `undefined` if there was none, or its answer no longer
+   *   counts.
    */
   async #repeated(
     run: Run,
@@ -76,7 +80,8 @@ export class QueueAttempts {
     { retentionMs }: ReceiveAttempt,
   ): Promise<readonly ReceivedMessage[] | undefined> {
     for (let round = 0; round < CLAIM_ROUNDS; round++) {
-      // Read first: a refused INSERT would leave a shared lock, with which concurrent repetitions would deadlock.
+      // Read before the INSERT: a refused INSERT leaves a shared lock, and with it concurrent repetitions would
+      // deadlock.
       const [found] = (await run(this.#sql.remembered, claim)).rows
       if (found !== undefined) {
         const answer = answerOf(columns.text(found, 'result'))
@@ -98,7 +103,7 @@ export class QueueAttempts {
     throw unsettledClaim(claim[0].utf8)
   }
 
-  /** Begins the visibility timeout of the messages again. */
+  /** Restarts the visibility timeout of the messages. */
   async #again(
     run: Run,
     claim: AttemptClaim,
@@ -116,7 +121,7 @@ export class QueueAttempts {
     return repeated
   }
 
-  /** The messages that still have a receipt, except those that another transaction has locked. */
+  /** Reads the messages that still have a receipt, except those that another transaction has locked. */
   async #recall(
     run: Run,
     messages: readonly { readonly place: string }[],

@@ -1,16 +1,19 @@
-/* MySQL and MariaDB find without a lock, lock by primary keys and remove in three statements; PostgreSQL needs one. */
+/*
+ * MySQL and MariaDB find rows without locks, lock them by primary key, and remove them, in three statements; PostgreSQL
+ * needs one.
+ */
 import type { Tables } from './identifiers.ts'
 import { EPOCH } from './queue-receive-statements.ts'
 import type { ServerTraits } from './server.ts'
 
-/** Every statement of a purge that is not one of a receive. `?` is replaced by a value as a literal. */
+/** The statements of a purge that a receive does not have. `?` is replaced by a value as a literal. */
 export function queuePurgeStatements({ queue, inbox }: Tables, engine: ServerTraits['engine']) {
   /** MySQL refuses to lock the rows of JSON_TABLE; MariaDB has no OF. */
   const forUpdate = engine === 'mysql' ? 'for update of i' : 'for update'
   const ids = `json_table(?, _utf8mb4'$[*]' columns (hexadecimal varchar(1024) character set ascii path _utf8mb4'$')) as j
 straight_join ${inbox} as i force index (primary) on i.consumer = ? and i.\`key\` = unhex(j.hexadecimal)`
   return {
-    /** Messages that are not in flight. A plain read. */
+    /** Finds messages that are not in flight, by a plain read. */
     findIdle: `
 select cast(q.place as char) as place, cast(q.shard as char) as shard
 from ${queue} as q force index (queue_due)
@@ -18,14 +21,17 @@ where q.topic = ? and q.dead_at is null and (q.receipt is null or q.due_at <= ut
   and (q.due_at is null or q.due_at > ${EPOCH})
 limit ?`,
 
-    /** The ids that senders have used. A plain read. */
+    /** Finds the deduplication ids of a queue, by a plain read. */
     findIds: `
 select hex(i.\`key\`) as \`key\`
 from ${inbox} as i force index (primary)
 where i.consumer = ?
 limit ?`,
 
-    /** Forgets ids: those that an open transaction holds stay. The values are the keys in hexadecimal, and the consumer. */
+    /**
+     * Locks deduplication ids that are to be forgotten, except those that an open transaction has locked. The values
+     * are the keys in hexadecimal, and the consumer.
+     */
     lockIds: `
 select hex(i.\`key\`) as \`key\`
 from ${ids}
@@ -37,7 +43,7 @@ from ${ids}`,
   } as const
 }
 
-/** The same for both engines; the first use shows which engine the server runs. */
+/** The statements by engine; the engine is known only after the first connection to the server. */
 export function queuePurgeStatementsByEngine(tables: Tables) {
   return { mysql: queuePurgeStatements(tables, 'mysql'), mariadb: queuePurgeStatements(tables, 'mariadb') }
 }

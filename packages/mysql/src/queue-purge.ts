@@ -1,4 +1,7 @@
-/* MySQL and MariaDB find, lock and remove in a transaction of several statements; PostgreSQL needs one. */
+/*
+ * MySQL and MariaDB find, lock and remove messages in a transaction of several statements; PostgreSQL needs one
+ * statement.
+ */
 import type { QueueStore } from '@txbox/core'
 import type { Row } from '@txbox/sql'
 import { columns } from './columns.ts'
@@ -11,7 +14,7 @@ const PURGING = 'purging a queue'
 
 type Statements = ReturnType<typeof queuePurgeStatementsByEngine>
 
-/** See {@link QueueStore}. */
+/** Implements `purge` of {@link QueueStore}. */
 export class QueuePurge {
   readonly #statements: Statements
   readonly #source: Source
@@ -34,7 +37,8 @@ export class QueuePurge {
     let removed = 0
     for (const [shard, places] of shards) removed += await this.#purgeShard(queue, shard, places)
     const forgotten = await this.#forget(queue, limit)
-    // Without progress, what is left is locked by transactions of others.
+    // If nothing was removed, all remaining messages are locked by other transactions, so there is no point in going
+    // on.
     return { removed, more: (rows.length === limit && removed > 0) || forgotten === limit }
   }
 

@@ -1,36 +1,43 @@
 /*
- * MySQL and MariaDB find without a lock, lock by primary key and change in statements of their own, and take lists as JSON.
- * PostgreSQL finds, locks and changes in one statement.
+ * MySQL and MariaDB find rows without locks, lock them by primary key, and change them, in separate statements that
+ * take lists as JSON. PostgreSQL finds, locks and changes rows in one statement.
  */
 import type { Tables } from './identifiers.ts'
 import { messageColumns, unionAll } from './relay-statements.ts'
 import type { ServerTraits } from './server.ts'
 
-/** The instant from which handled messages are visible, whose keys have to go on. */
+/**
+ * The `due_at` of handled messages that are part of the order of a key. Such a row tells receivers to release the key:
+ * to make its next message visible.
+ */
 export const EPOCH = "'1970-01-01'"
 
 const MICROSECONDS = "timestampdiff(microsecond, '1970-01-01'"
 
 /**
- * Every statement of a receive. `?` is replaced by a value as a literal. Rows are found by a plain read and then locked by
- * their primary keys: a search that locks would wait for the open transactions of senders and handlers.
+ * All statements of a receive. `?` is replaced by a value as a literal. A plain read finds rows, and another statement
+ * locks them by their primary keys: a search that locks would wait for open transactions of senders and handlers.
  *
- * Receivers alone decide which message of a key is visible, one receiver at a time: each has locked the row of the shard.
+ * Only receivers decide which message of a key is visible, and a shard has one receiver at a time: a receiver first
+ * locks the row of the shard in `leases`.
  */
 export function queueReceiveStatements({ queue, leases }: Tables, engine: ServerTraits['engine']) {
   /** MySQL refuses to lock the rows of JSON_TABLE; MariaDB has no OF. */
   const forUpdate = engine === 'mysql' ? 'for update of q' : 'for update'
   return {
-    /** Whether a queue has rows that stand for its shards. The rows are never deleted. */
+    /** Counts the rows of the shards of a queue. These rows are never deleted. */
     shardRows: `
 (select null as shard, cast(count(*) as char) as locks from ${leases} where name in (?))`,
 
-    /** A shard that has something visible, or a handled message whose key has to go on. A branch for each shard. */
+    /**
+     * One branch of `ready`: returns the shard if it has work, which is a visible message or a handled message whose
+     * key must be released.
+     */
     readyShard: `
 (select ? as shard, null as locks from ${queue} as q force index (queue_due)
 where q.topic = ? and q.shard = ? and q.due_at <= utc_timestamp(6) limit 1)`,
 
-    /** All branches in one statement. */
+    /** Combines the branches into one statement. */
     ready: unionAll,
 
     knownShards: `
@@ -41,26 +48,26 @@ where name in (?)`,
     /** One row of `seedShards`. */
     seedShard: '(?)',
 
-    /** Adds the rows that stand for shards, or fails with 1062 if another receiver has added one of them. */
+    /** Adds the missing rows of shards. Fails with error 1062 if another receiver has added one of them. */
     seedShards: (rows: readonly string[]) => `
 insert into ${leases} (name)
 values ${rows.join(', ')}`,
 
-    /** The row that stands for a shard; nothing if another receiver has it. */
+    /** Locks the row of a shard. Returns nothing if another receiver has locked the row. */
     lockShard: `
 select 1 as locked
 from ${leases}
 where name = ?
 for update skip locked`,
 
-    /** The same, but waits for other receivers. */
+    /** Like `lockShard`, but waits for other receivers. */
     waitForShard: `
 select 1 as locked
 from ${leases}
 where name = ?
 for update`,
 
-    /** Handled messages, whose keys have to go on. */
+    /** Finds handled messages whose keys must be released. */
     findHandled: `
 select cast(q.place as char) as place, hex(q.order_key) as order_key
 from ${queue} as q force index (queue_due)
@@ -74,8 +81,8 @@ straight_join ${queue} as q force index (primary) on q.place = j.place
 where q.due_at = ${EPOCH}`,
 
     /**
-     * The visible messages behind a position, those that have been visible the longest first. The values are the queue, the
-     * shard, the position, in microseconds and places, and the limit.
+     * The visible messages after a position, those that have been visible the longest first. The values are the queue,
+     * the shard, the position (its microseconds twice, and its place), and the limit.
      */
     findDue: `
 select cast(q.place as char) as place, cast(${MICROSECONDS}, q.due_at) as char) as due_us
@@ -86,7 +93,10 @@ where q.topic = ? and q.shard = ? and q.due_at <= utc_timestamp(6)
 order by q.due_at, q.place
 limit ?`,
 
-    /** Locks the rows that no other transaction has locked. */
+    /**
+     * Locks the rows that no other transaction has locked, and returns them. The sizes of payloads are read only for
+     * the first rows.
+     */
     lock: `
 select cast(q.place as char) as place, hex(q.order_key) as order_key, hex(q.receipt) as receipt,
   cast(q.attempts as char) as attempts, cast(q.timeouts as char) as timeouts,
@@ -99,15 +109,15 @@ from ${NUMBERED}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 ${forUpdate} skip locked`,
 
-    /** The sizes of payloads: to know it, the server reads the whole payload. */
+    /** Reads the sizes of payloads. To determine a size, the server reads the whole payload. */
     sizes: `
 select cast(q.place as char) as place, cast(length(q.payload) as char) as bytes
 from ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place`,
 
     /**
-     * Of each key, the first message and whether it waits, and the message that has a receipt and whether the receipt is
-     * valid. The values are the queue, the shard, the queue, the shard, and the keys in hexadecimal.
+     * For each key: the first message and whether it waits, and the message that has a receipt and whether the receipt
+     * is still valid. The values are the queue, the shard, the queue, the shard, and the keys in hexadecimal.
      */
     heads: `
 select k.hexadecimal as order_key, cast(k.first as char) as first,
@@ -130,33 +140,36 @@ from (
 left join ${queue} as f force index (primary) on f.place = k.first
 left join ${queue} as g force index (primary) on g.place = k.flight`,
 
-    /** Makes messages visible that wait, and have been locked. */
+    /** Makes waiting messages visible. */
     release: `
 update ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 set q.due_at = utc_timestamp(6)
 where q.due_at is null and q.dead_at is null`,
 
-    /** Lets messages wait behind another of their key. */
+    /** Makes messages wait behind another message of their key. */
     putBack: `
 update ${COUNTED}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 set q.due_at = null, q.receipt = null, q.timeouts = j.timeouts`,
 
-    /** Makes messages dead letters. The first value is the error of those that have none. */
+    /** Makes messages dead letters. The first value is the error of messages that have none yet. */
     buryAll: `
 update ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 set q.dead_at = utc_timestamp(6), q.due_at = null, q.receipt = null, q.order_key = null, q.error = ifnull(q.error, ?)`,
 
-    /** The values are the messages, the receipt, and the visibility timeout in microseconds. */
+    /**
+     * Gives messages a receipt and a visibility timeout. The values are the messages, the receipt, and the visibility
+     * timeout in microseconds.
+     */
     take: `
 update ${COUNTED}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 set q.receipt = ?, q.attempts = q.attempts + 1, q.timeouts = j.timeouts,
   q.due_at = utc_timestamp(6) + interval ? microsecond`,
 
-    /** Reads messages that this transaction has locked. The first value bounds the size of their payloads. */
+    /** Reads messages that this transaction has locked. The first value is the maximum size of a payload. */
     read: `
 select ${messageColumns('q', 'place')},
   cast(q.shard as char) as shard, cast(q.attempts as char) as attempts, cast(q.timeouts as char) as timeouts,
@@ -170,7 +183,7 @@ delete q
 from ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place`,
 
-    /** Begins the visibility timeout of locked messages again. */
+    /** Restarts the visibility timeout of locked messages. */
     extend: `
 update ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place
@@ -178,22 +191,22 @@ set q.due_at = utc_timestamp(6) + interval ? microsecond`,
   } as const
 }
 
-/** The number of candidates whose sizes are read at once. */
+/** The number of candidates whose payload sizes are read together with their rows. */
 export const SIZED = 16
 
-/** Places with their numbers in the list, as JSON. */
+/** A list of places as JSON, as a table with the position of each in the list. */
 const NUMBERED =
   "json_table(?, _utf8mb4'$[*]' columns (n for ordinality, place bigint unsigned path _utf8mb4'$')) as j"
 
-/** Places, as JSON. */
+/** A list of places as JSON, as a table. */
 const PLACES = "json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j"
 
-/** Places, and how often the visibility timeout has passed, as JSON. */
+/** A list of places as JSON, as a table with the number of visibility timeouts that have passed for each. */
 const COUNTED = `json_table(?, _utf8mb4'$[*]' columns (
   place bigint unsigned path _utf8mb4'$[0]', timeouts int unsigned path _utf8mb4'$[1]'
 )) as j`
 
-/** The same for both engines; the first use shows which engine the server runs. */
+/** The statements by engine; the engine is known only after the first connection to the server. */
 export function queueReceiveStatementsByEngine(tables: Tables) {
   return {
     mysql: queueReceiveStatements(tables, 'mysql'),

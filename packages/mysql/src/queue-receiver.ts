@@ -1,6 +1,6 @@
 /*
- * A receive on MySQL and MariaDB finds by plain reads, locks by primary keys, and changes in statements of their own.
- * PostgreSQL finds, locks and changes in one statement.
+ * A receive on MySQL and MariaDB finds rows by plain reads, locks them by primary key, and changes them, in separate
+ * statements. PostgreSQL finds, locks and changes rows in one statement.
  */
 import { randomUUID } from 'node:crypto'
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
@@ -20,22 +20,24 @@ export const RECEIVING = 'receiving messages from a queue'
 /** The maximum number of handled messages that a receive removes from a shard. */
 const SWEPT_AT_ONCE = 1000
 
-/** No message is visible before: the first instant of 1970 marks handled ones. */
+/** The first position at which a visible message can be: `due_at` at the epoch marks handled messages. */
 const FIRST_DUE: DuePosition = { dueUs: 1n, place: 0n }
 
 type Statements = ReturnType<typeof queueReceiveStatementsByEngine>
 
-/** The shards that a receive has not searched to their ends, and where it goes on. */
+/**
+ * The shards that a receive has not searched to the end yet, each with the position from which the search continues.
+ */
 export type Positions = Map<number, DuePosition>
 
-/** Searches shards, and moves their positions. */
+/** Searches shards, and advances their positions. */
 export type Visit = (
   search: Search,
   positions: Positions,
   look: number,
 ) => Promise<readonly ReceivedMessage[]>
 
-/** Receives messages from shard to shard, until there are as many as asked for. */
+/** Receives messages from one shard after another, until it has as many as the request asks for. */
 export class QueueReceiver {
   readonly #statements: Statements
   readonly #source: Source
@@ -45,7 +47,7 @@ export class QueueReceiver {
     this.#source = source
   }
 
-  /** Looks at few messages first, and at more as long as none of them can be handed out. */
+  /** Looks at few messages first, and at more of them while none can be handed out. */
   async receive(request: ReceiveRequest, visit: Visit): Promise<readonly ReceivedMessage[]> {
     const search = { ...request, receipt: randomUUID() }
     const ready = shuffled(await this.#ready(request.queue))
@@ -59,7 +61,7 @@ export class QueueReceiver {
     return received
   }
 
-  /** Each visit of a shard is a transaction of its own, so that no receiver keeps a shard for longer than it needs. */
+  /** Visits each shard in a transaction of its own, so that a receiver keeps no shard locked longer than necessary. */
   async visitEach(search: Search, positions: Positions, look: number): Promise<readonly ReceivedMessage[]> {
     let received = 0
     return this.visitAll(search, positions, look, async (work) => {
@@ -69,13 +71,18 @@ export class QueueReceiver {
         return found
       } catch (error) {
         if (received === 0) throw error
-        // What was received is committed, and must be returned. If the error lasts, the next receive reports it.
+        // The messages received so far are committed, and must be returned. If the error persists, the next receive
+        // reports it.
         return { messages: [], alone: true, next: undefined }
       }
     })
   }
 
-  /** @param inTransaction runs the visit of a shard. */
+  /**
+   * Visits shards until there are enough messages.
+   *
+   * @param inTransaction runs the visit of one shard in a transaction.
+   */
   async visitAll(
     search: Search,
     positions: Positions,
@@ -104,7 +111,11 @@ export class QueueReceiver {
     return received
   }
 
-  /** Removes handled messages of a shard without receiving. @returns how many; 0 if a receiver has locked the shard. */
+  /**
+   * Removes handled messages of a shard without receiving.
+   *
+   * @returns the number of messages removed; 0 if a receiver has locked the shard.
+   */
   sweep(queue: string, number: number, limit: number): Promise<number> {
     return this.transaction(async (run) => {
       const shard = await this.shard(run, queue, number)
@@ -112,7 +123,7 @@ export class QueueReceiver {
     })
   }
 
-  /** Runs a transaction of several statements, again if there was a conflict. */
+  /** Runs a transaction of several statements, and repeats it after a conflict. */
   transaction<R>(work: (run: Run) => Promise<R>): Promise<R> {
     return runTogether(this.#source, RECEIVING, work)
   }
@@ -134,7 +145,7 @@ export class QueueReceiver {
     return found.next === undefined && hasMore ? { ...found, next: how.from } : found
   }
 
-  /** The shards that have something to do. */
+  /** Returns the shards that have work. */
   async #ready(queue: string): Promise<readonly number[]> {
     const { shardRows, readyShard, ready } = await this.sql()
     const names = ALL_SHARDS.map((shard) => shardRow(queue, shard))
@@ -143,14 +154,16 @@ export class QueueReceiver {
     const { rows } = await runBounded(this.#source, RECEIVING, text, [])
     const found = rows.filter((row) => row['shard'] !== null).map((row) => columns.number(row, 'shard'))
     const locks = rows.find((row) => row['shard'] === null)
-    // Counted each time: a row that is missing would keep the messages of its shard from all receivers.
+    // The rows are counted each time: if the row of a shard were missing, no receiver could get the messages of that
+    // shard.
     if (found.length > 0 && columns.number(locks, 'locks') < SHARDS) await this.#seed(names)
     return found
   }
 
   /**
-   * Adds the rows that are missing, by a statement that keeps no lock: another receiver skips a shard whose row is locked. If
-   * another receiver adds them at the same time, the statement fails at once.
+   * Adds the missing rows of shards. The statement is a transaction of its own and leaves no locks, because other
+   * receivers skip a shard whose row is locked. If another receiver adds the rows at the same time, the statement fails
+   * at once.
    */
   async #seed(names: readonly Buffer[]): Promise<void> {
     const { knownShards, seedShard, seedShards } = await this.sql()

@@ -1,4 +1,7 @@
-/* MySQL and MariaDB return one value of bytes with all fields of a message, and binary receipts; PostgreSQL returns columns of text. */
+/*
+ * MySQL and MariaDB return one binary value that contains all fields of a message, and binary receipts; PostgreSQL
+ * returns columns of text.
+ */
 import { decodeHeaders, type QueueReceipt, type ReceivedMessage } from '@txbox/core'
 import { isSuspect, type Row } from '@txbox/sql'
 import { toStored } from './backlog-message.ts'
@@ -7,10 +10,10 @@ import type { queueReceiveStatementsByEngine } from './queue-receive-statements.
 import type { Run } from './short-transaction.ts'
 import { bytesOf, fill, type Value } from './literals.ts'
 
-/** The bound on a payload that is read with its message: every payload of the table. */
+/** A maximum size of payloads that every payload of the table meets. */
 export const ANY_SIZE = 4_294_967_295
 
-/** A message as the statement `read` returns it. */
+/** Converts a row of the statement `read` to a message. */
 export function toReceived(row: Row, receipt: string): ReceivedMessage {
   const { seq, microseconds, id, topic, key, type, contentType, headers, correlationId } = toStored(row)
   return {
@@ -33,12 +36,15 @@ export function toReceived(row: Row, receipt: string): ReceivedMessage {
   }
 }
 
-/** The bytes of a UUID. */
+/** Converts a UUID to its bytes. */
 export function uuidBytes(uuid: string): Buffer {
   return Buffer.from(uuid.replaceAll('-', ''), 'hex')
 }
 
-/** The values by which a statement finds messages by their receipts: the places, and pairs for the text. */
+/**
+ * Returns the places of the receipts, and the pairs of place and receipt that are inserted into the text of a
+ * statement.
+ */
 export function pairsOf(
   pair: string,
   receipts: readonly QueueReceipt[],
@@ -49,7 +55,7 @@ export function pairsOf(
   }
 }
 
-/** The names of the rows of the table of leases that stand for the shards of a queue. */
+/** The name of the row in `leases` that serves as the lock of a shard. */
 export function shardRow(queue: string, shard: number): Buffer {
   return Buffer.from(`queue/${queue}/${String(shard).padStart(2, '0')}`)
 }
@@ -67,14 +73,14 @@ export function keyOf(row: Row): string | undefined {
   return columns.optionalText(row, 'order_key')
 }
 
-/** Numbers, or lists of them, as JSON. */
+/** Encodes numbers, or lists of numbers, as a JSON array. The texts are used unchanged. */
 export function json(values: readonly string[]): string {
   return `[${values.join(',')}]`
 }
 
 type Statements = ReturnType<typeof queueReceiveStatementsByEngine>['mysql']
 
-/** Locks rows, and returns them, except those that another transaction has locked. */
+/** Locks rows, and returns those that no other transaction has locked. */
 export async function lockRows(
   run: Run,
   { lock }: Statements,
@@ -83,7 +89,7 @@ export async function lockRows(
   return (await run(lock, [json(places)])).rows
 }
 
-/** Reads messages that the transaction has locked, in the order in which they are asked for. */
+/** Reads messages that this transaction has locked, and returns them in the order of `places`. */
 export async function readMessages(
   run: Run,
   { read }: Statements,

@@ -1,4 +1,7 @@
-/* MySQL and MariaDB cut a batch into packets, and check for a transaction; PostgreSQL takes a batch as arrays, and can notify. */
+/*
+ * MySQL and MariaDB split a batch into packets, and check for a transaction; PostgreSQL takes a batch as arrays, and
+ * can notify.
+ */
 import type { NewStoredMessage, QueueSender, Session } from '@txbox/core'
 import { insertMessages, valuesOf } from './insert-messages.ts'
 import { fill } from './literals.ts'
@@ -22,7 +25,7 @@ export class MysqlQueueSender implements QueueSender {
     }
     const laterRowOf = (message: NewStoredMessage): string => {
       const atMs = message.deliverAt!.getTime()
-      // The first instant of 1970 marks handled messages.
+      // The instant 0 is stored as 1 ms, because `due_at` at the epoch marks handled messages.
       return fill(scheduleRow, [...valuesOf(message), atMs, Math.max(atMs, 1)])
     }
     await insertMessages(

@@ -1,6 +1,6 @@
 /*
- * A round of a receive on MySQL and MariaDB finds by plain reads, locks by primary keys, and changes in statements of their
- * own. PostgreSQL finds, locks and changes in one statement.
+ * A round of a receive on MySQL and MariaDB finds rows by plain reads, locks them by primary key, and changes them, in
+ * separate statements. PostgreSQL finds, locks and changes rows in one statement.
  */
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import {
@@ -30,30 +30,30 @@ import type { Run } from './short-transaction.ts'
 /** The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
 const KEYS_AT_ONCE = 100
 
-/** A position among the visible messages of a shard: those before it have been looked at. */
+/** A position among the visible messages of a shard. The messages before it have been examined. */
 export interface DuePosition {
   readonly dueUs: bigint
   readonly place: bigint
 }
 
-/** A receive, whose messages get this receipt. */
+/** A receive, and the receipt that its messages get. */
 export interface Search extends ReceiveRequest {
   readonly receipt: string
 }
 
-/** The bounds of a round. */
+/** The limits of a round, and where it starts. */
 export interface Look extends Bounds {
   readonly from: DuePosition
-  /** How many visible messages the round looks at. */
+  /** The number of visible messages that the round examines. */
   readonly look: number
 }
 
 /** The result of a round. */
 export interface Found {
   readonly messages: readonly ReceivedMessage[]
-  /** Whether the receive ends here, because the message is handed out alone. */
+  /** Whether the receive ends with this round, because its message must be handed out alone. */
   readonly alone: boolean
-  /** Where the next round goes on, if there may be more. */
+  /** The position from which the next round continues; `undefined` if the shard has no more visible messages. */
   readonly next: DuePosition | undefined
 }
 
@@ -69,7 +69,7 @@ interface Head {
 export class QueueShard {
   readonly #sql: ReturnType<typeof queueReceiveStatementsByEngine>['mysql']
   readonly #run: Run
-  /** The values by which statements find the shard. */
+  /** The queue and the number of the shard, as values for statements. */
   readonly #shard: readonly Value[]
   readonly #name: Buffer
 
@@ -85,21 +85,25 @@ export class QueueShard {
     this.#name = shardRow(queue, shard)
   }
 
-  /** Locks the shard for the rest of the transaction. @returns whether no other receiver has it. */
+  /**
+   * Locks the shard until the transaction ends.
+   *
+   * @returns false if another receiver has locked the shard.
+   */
   async lock(): Promise<boolean> {
     return (await this.#run(this.#sql.lockShard, [this.#name])).rows.length > 0
   }
 
-  /** The same, but waits for other receivers. */
+  /** Like `lock`, but waits for other receivers. */
   async wait(): Promise<void> {
     await this.#run(this.#sql.waitForShard, [this.#name])
   }
 
-  /** Removes handled messages, and lets their keys go on. */
+  /** Removes handled messages, and releases their keys. */
   async sweep(limit: number): Promise<{ readonly removed: number; readonly more: boolean }> {
     const { rows: handled } = await this.#run(this.#sql.findHandled, [...this.#shard, limit])
     if (handled.length === 0) return { removed: 0, more: false }
-    // A transaction that holds an old receipt may have locked a row: the next receive removes it.
+    // A transaction that used an old receipt may have locked one of the rows. A later receive removes that row.
     const unlocked = await this.#lockRows(handled.map(placeOf))
     if (unlocked.length > 0) await this.#run(this.#sql.removeHandled, [json(unlocked.map(placeOf))])
     await this.release(handled.map(keyOf))
@@ -120,7 +124,7 @@ export class QueueShard {
     const round = queueRound(candidates, new Set(unlocked.keys()), { ...how, maxReceives })
     await this.#settle(round, new Map([...unlocked, ...candidates.map(timeoutsOf)]))
     const messages = await this.#handOut(search, await this.#fitting(round.taken, how))
-    // What was released is visible from now on, behind the last one.
+    // Messages that were released just now are visible, and come after the last one found.
     const hasMore = due.length === how.look || round.released.length > 0
     return {
       messages,
@@ -131,7 +135,7 @@ export class QueueShard {
     }
   }
 
-  /** Makes the first message of each key visible if it waits, unless one of the key has a receipt. */
+  /** Makes the first message of each key visible if that message waits, unless a message of the key has a receipt. */
   async release(keys: readonly (string | undefined)[]): Promise<void> {
     const heads = await this.#heads(keys)
     const waiting = [...heads.values()].flatMap(({ first, waits, flight }) =>
@@ -140,7 +144,7 @@ export class QueueShard {
     if (waiting.length > 0) await this.#run(this.#sql.release, [json(waiting)])
   }
 
-  /** Locks what is still visible, and asks what else there is of the keys. */
+  /** Locks the messages that are still visible, and reads the state of their keys. */
   async #candidates(places: readonly string[]): Promise<readonly QueueCandidate[]> {
     const locked = new Map((await this.#lockRows(places)).map((row) => [placeOf(row), row] as const))
     const visible = places
@@ -183,22 +187,25 @@ export class QueueShard {
   }
 
   /**
-   * Locks messages whose receipts have expired, although their keys have another message to receive. One that a transaction
-   * has settled without having committed is locked, and left out.
+   * Locks the messages whose receipts have expired, and whose keys have another message to be received first. A message
+   * that an open transaction has settled is locked, and is left out.
    *
-   * @returns how often their visibility timeouts have passed.
+   * @returns by place, how often the visibility timeout of each message has passed.
    */
   async #lockExpired(candidates: readonly QueueCandidate[]): Promise<ReadonlyMap<string, number>> {
     const places = expiredFlights(candidates)
     if (places.length === 0) return new Map()
-    // One that has been settled since is handled, and must not be put back.
+    // A message that was settled in the meantime is handled, and must not be put back.
     const rows = (await this.#lockRows(places)).filter(
       (row) => row['receipt'] !== null && columns.flag(row, 'visible'),
     )
     return new Map(rows.map((row) => [placeOf(row), timeoutsSoFar(row)]))
   }
 
-  /** Leaves out what does not fit. The sizes of the first messages are known; the others are read as far as they may fit. */
+  /**
+   * Limits the messages to those whose payloads fit into the limit in bytes. The sizes of the first candidates are
+   * known; for the others, sizes are read only as far as they may still fit.
+   */
   async #fitting(
     taken: readonly QueueCandidate[],
     { bytes, alone }: Bounds,
@@ -253,7 +260,10 @@ export class QueueShard {
   }
 }
 
-/** How often in a row the visibility timeout has passed without an answer, this time included. */
+/**
+ * How often in a row the visibility timeout has passed without a settlement, including the current receive if the
+ * message has a receipt.
+ */
 function timeoutsSoFar(row: Row): number {
   return columns.number(row, 'timeouts') + (row['receipt'] === null ? 0 : 1)
 }

@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB change messages in short transactions of several statements, and count what they have changed. PostgreSQL
- * does each in one statement, and returns what it has changed.
+ * MySQL and MariaDB change messages in short transactions of several statements, and count the changed rows. PostgreSQL
+ * changes messages with one statement, which returns the changed rows.
  */
 import {
   NotInTransactionError,
@@ -127,7 +127,7 @@ export class MysqlQueueStore implements QueueStore {
     return this.#purge.purge(queue, limit)
   }
 
-  /** Every statement runs on a connection of the root. */
+  /** The store has no connection of its own: every statement runs on a connection of the root. */
   async close(): Promise<void> {}
 
   /** @returns the receipts that were valid. */
@@ -141,8 +141,9 @@ export class MysqlQueueStore implements QueueStore {
     const { pair, holdValid } = this.#sql
     const { pairs, places } = pairsOf(pair, receipts)
     if (receipts.length === 1) return (await run(one(pairs), [places])).affected > 0 ? receipts : []
-    // The count of one statement would not show which receipts were valid. The first one decides: by the time of the second,
-    // the visibility timeout of a message may be over.
+    // A single statement would return only the number of settled messages, not which receipts were valid. Which
+    // receipts are valid is therefore decided by `holdValid`: by the time of the next statement, the visibility timeout
+    // of a message may be over.
     const { rows } = await run(holdValid(pairs), [places])
     const isOrdered = receipts[0]!.ordered
     const locked = named(rows.filter((row) => (row['order_key'] !== null) === isOrdered))
@@ -158,7 +159,10 @@ export class MysqlQueueStore implements QueueStore {
     return valid
   }
 
-  /** Of messages that could not be locked, those that have their receipts as long as another transaction is open. */
+  /**
+   * Of the messages that could not be locked, returns those whose receipts are unchanged because another transaction is
+   * still open.
+   */
   async #locked(run: Run, receipts: readonly QueueReceipt[]): Promise<readonly QueueReceipt[]> {
     if (receipts.length === 0) return []
     const { pairs, places } = pairsOf(this.#sql.pair, receipts)
@@ -166,9 +170,9 @@ export class MysqlQueueStore implements QueueStore {
     return receipts.filter((receipt) => found.has(nameOf(receipt)))
   }
 
-  /** Runs work with the function that brings an error into a form in which the column can hold it. */
+  /** Runs work with a function that converts an error to a form that the column can store. */
   async #withStorableText<R>(work: (text: (error: string) => string) => Promise<R>): Promise<R> {
-    // In hexadecimal a text has twice its size, and quotes are escaped.
+    // Text has twice its size in hexadecimal, and escaped quotes need more space still.
     const mostBytes = Math.floor((await this.#source.server()).maxStatementBytes / 16)
     return withStorableTexts(
       (ascii) => work((error) => storable(error, ascii, Math.min(mostBytes, MAX_ERROR_BYTES))),
@@ -193,7 +197,7 @@ function nameOf({ place, receipt }: QueueReceipt): string {
   return `${place} ${uuidBytes(receipt).toString('hex')}`
 }
 
-/** The names of the receipts that rows have. */
+/** Names the receipts of rows as `nameOf` does. */
 function named(rows: readonly Row[]): ReadonlySet<string> {
   return new Set(rows.map((row) => `${placeOf(row)} ${columns.text(row, 'receipt').toLowerCase()}`))
 }

@@ -1,15 +1,22 @@
-/* MySQL and MariaDB return the name of the server with the answer; PostgreSQL checks the server within each statement. */
-/** After this time, in ms, every connection is asked again: a proxy may have put another server behind a connection. */
+/*
+ * On MySQL and MariaDB, each answer contains the name of the server; PostgreSQL checks the server within each
+ * statement.
+ */
+/**
+ * After this time, in milliseconds, every connection is asked again: a proxy may have put another server behind a
+ * connection.
+ */
 const FORGOTTEN_AFTER_MS = 30_000
 
 /**
- * The tolerance for a server's start time, its clock minus its uptime: two roundings, and a clock that is being set.
+ * The tolerance for the start time of a server, which is its clock minus its uptime: both are rounded, and the clock
+ * may be adjusted.
  */
 const BEGAN_TOLERANCE_S = 2
 
 /**
- * Messages are numbered at about the time of their stamp: a message with a smaller number is hardly ever younger by
- * more than this. If it is, the only consequence is one more query.
+ * Messages are numbered at about the time of their stamp: a message with a smaller number is rarely younger by more
+ * than this. If it is, the only consequence is one more query.
  */
 const STAMP_TOLERANCE_US = 1_000_000
 
@@ -19,23 +26,23 @@ interface Numbered {
 }
 
 /**
- * Detects that the server is another one, was restarted, or has gone back in time, from the answers of connections and
- * from numbers that are assigned again.
+ * Detects that the server was replaced, was restarted, or has gone back in time. Two things show this: the answers of
+ * connections, and numbers that are assigned again.
  */
 export class RelayServer {
   readonly #connections = new Set<number>()
   #askedAt = performance.now()
   #server: { readonly name: string; readonly beganAtS: number } | undefined
-  /** The message with the greatest number of all. */
+  /** The message with the greatest number that has been read. */
   #last: Numbered | undefined
   #generation = 0
 
-  /** Grows when the server turns out to be another one. */
+  /** Increases when the server turns out to be another one. */
   get generation(): number {
     return this.#generation
   }
 
-  /** The name of the known server, or nothing. */
+  /** The name of the known server; empty if no server is known. */
   get name(): string {
     return this.#server?.name ?? ''
   }
@@ -46,11 +53,11 @@ export class RelayServer {
       this.#connections.clear()
       this.#askedAt = performance.now()
     }
-    // Never empty, for a list in SQL.
+    // The list is never empty, because `IN ()` is not valid SQL.
     return [0, ...this.#connections]
   }
 
-  /** Takes the answer of a connection: the name of its server, and the second in which the server started. */
+  /** Processes the answer of a connection: the name of its server, and the second in which the server started. */
   connected(connection: number, server: string): void {
     const [name, beganAtS] = [server.slice(0, server.lastIndexOf('/')), Number(server.split('/').at(-1))]
     const known = this.#server
@@ -64,11 +71,11 @@ export class RelayServer {
     this.#connections.add(connection)
   }
 
-  /** Takes messages of the outbox that were read. */
+  /** Processes messages that were read from the outbox. */
   read(messages: readonly Numbered[]): void {
     for (const { seq, stamp } of messages) {
       if (this.#last === undefined || seq >= this.#last.seq) this.#last = { seq, stamp }
-      // TRUNCATE, or AUTO_INCREMENT was set back.
+      // A younger message with a smaller number: the table was truncated, or AUTO_INCREMENT was set back.
       else if (stamp > this.#last.stamp + STAMP_TOLERANCE_US) {
         this.#becomesAnother()
         this.#last = { seq, stamp }

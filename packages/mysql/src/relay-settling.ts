@@ -1,6 +1,6 @@
 /*
- * A settlement on MySQL and MariaDB is a transaction of several statements, on lists cut into packets. PostgreSQL needs
- * one statement.
+ * A settlement on MySQL and MariaDB is a transaction of several statements, on lists that are split into packets.
+ * PostgreSQL needs one statement.
  */
 import type { BacklogRow, Lease } from '@txbox/core'
 import {
@@ -18,10 +18,10 @@ import { rowOf, verdictOf } from './relay-verdicts.ts'
 import { runTogether, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
-/** The maximum size of a statement: sending a longer one would keep a transaction open for too long. */
+/** The maximum size of a statement in bytes: sending a longer one would keep a transaction open for too long. */
 const PIECE_BYTES = 1_048_576
 
-/** Runs short transactions under a lease, of statements on lists that may be longer than a packet. */
+/** Runs short transactions under a lease. Their statements work on lists that may be longer than a packet. */
 export class RelaySettling {
   readonly #source: Source
   readonly #holdOn: () => Promise<string>
@@ -32,7 +32,11 @@ export class RelaySettling {
     this.#holdOn = holdOn
   }
 
-  /** @throws {LeaseLostError} when the lease has expired or has another term. */
+  /**
+   * Runs work in a transaction that first locks the lease.
+   *
+   * @throws {LeaseLostError} when the lease has expired or has another term.
+   */
   async settle<R>(lease: Lease, work: (run: Run) => Promise<R>): Promise<R> {
     const holdOn = await this.#holdOn()
     const done = await this.attempt(() =>
@@ -45,13 +49,13 @@ export class RelaySettling {
     return done.result
   }
 
-  /** Runs a settlement with texts that the column may not be able to hold unchanged. */
+  /** Runs a settlement with texts that the column may be unable to store unchanged. */
   async settleTexts<R>(
     lease: Lease,
     verdicts: readonly Verdict[],
     work: (run: Run, texts: readonly string[]) => Promise<R>,
   ): Promise<R> {
-    // In hexadecimal a text has twice its size, and quotes are escaped; a row has two.
+    // Text has twice its size in hexadecimal, escaped quotes need more space still, and a row has two texts.
     const mostBytes = Math.floor((await this.#source.server()).maxStatementBytes / 16)
     const settle = (ascii: boolean): Promise<R> => {
       const texts = verdicts.map((verdict) => verdictOf(verdict, ascii, mostBytes))
@@ -61,7 +65,7 @@ export class RelaySettling {
   }
 
   /**
-   * Runs a statement on a JSON list, once or several times, so that each statement fits into a packet.
+   * Runs a statement on a JSON list, several times if necessary, so that each statement fits into a packet.
    *
    * @returns the number of rows written.
    */
@@ -91,7 +95,11 @@ export class RelaySettling {
     return columns.number(found[0], 'remaining')
   }
 
-  /** @throws {SettlementError} when the user of the relay lacks a privilege. */
+  /**
+   * Runs a settlement.
+   *
+   * @throws {SettlementError} when the user of the relay lacks a privilege.
+   */
   async attempt<R>(work: () => Promise<R>): Promise<R> {
     try {
       return await work()
@@ -103,12 +111,16 @@ export class RelaySettling {
   }
 }
 
-/** @throws {SettlementError} when some rows are still there. */
+/**
+ * Checks that no row is left.
+ *
+ * @throws {SettlementError} when some rows still exist.
+ */
 export function assertNone(remaining: number, of: number, where: string): void {
   assertNoneOf(remaining, of, where, { keepers: 'A trigger or a missing privilege', user: 'user' })
 }
 
-/** The values by which a statement finds the lease. */
+/** Returns the values by which a statement finds the lease. */
 export function fence({ name, owner, term }: Lease): readonly Value[] {
   return [Buffer.from(name), Buffer.from(owner), term]
 }

@@ -1,13 +1,13 @@
 /*
- * MySQL and MariaDB take lists as JSON, one row for each look-up, and one branch of a UNION for each shard. PostgreSQL
- * takes arrays, and settles in one statement.
+ * MySQL and MariaDB take lists as JSON, with one row for each look-up, and need one branch of a UNION for each shard.
+ * PostgreSQL takes arrays, and settles in one statement.
  */
 import { STAMP_BOUNDS } from '@txbox/sql'
 import type { Tables } from './identifiers.ts'
 import type { ServerTraits } from './server.ts'
 
 /**
- * Every statement on the outbox table that a relay runs. `?` is replaced by a value as a literal. Text is returned as
+ * All statements on the outbox table that a relay runs. `?` is replaced by a value as a literal. Text is returned as
  * bytes, because the connection's character set would change it.
  */
 export function relayStatements({ outbox, leases, parked }: Tables, engine: ServerTraits['engine']) {
@@ -17,7 +17,7 @@ where o.shard = ?`
   return {
     /**
      * The oldest messages of a shard; payloads that are too large are only measured. A message is blocked by a parked
-     * message of its key: one lookup for each message, if the shard has parked messages with keys.
+     * message of its key. If the shard has parked messages with keys, this takes one lookup for each message.
      */
     read: `
 select ${messageColumns('o', 'seq')},
@@ -33,17 +33,19 @@ ${backlog}
 order by o.seq
 limit ?`,
 
-    /** A payload that was only measured. One at a time: a row must fit into a packet. */
+    /** Reads a payload that was only measured. Reads one at a time, because a row must fit into a packet. */
     readPayload: `
 select o.payload as payload
 ${backlog} and o.seq = ? and ${stampIn('o')} = ${instant('?')}`,
 
     /**
-     * Deletes accepted messages in one statement that is its own transaction, fenced by the lease: reading the row of the
-     * lease for the DELETE locks the row in share mode, waits for a takeover that is in flight, and sees its result.
+     * Deletes accepted messages in one statement that is its own transaction, fenced by the lease: reading the row of
+     * the lease for the DELETE locks the row in share mode, waits for a takeover that is in flight, and sees its
+     * result.
      *
-     * Rows are deleted by number and stamp, never by range, which would include rows that committed in between. Each row
-     * is looked up by its whole key, because a list (IN) may scan the shard and wait for a producer's uncommitted row.
+     * Rows are deleted by number and stamp, never by range, because a range would include rows that were committed in
+     * between. Each row is looked up by its whole key, because a list (IN) may scan the shard and wait for a producer's
+     * uncommitted row.
      */
     settle: `
 delete o
@@ -52,20 +54,23 @@ straight_join ${rowsTable('seq')} as accepted
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
 where ${isHolder} and ${stampIn('o')} = ${instant('accepted.stamp')}`,
 
-    /** Tells whether fewer rows were deleted because the lease is lost, or because the rows do not exist. */
+    /**
+     * Whether the lease is still held. If a settlement has deleted too few rows, this shows whether the lease was lost
+     * or the rows did not exist.
+     */
     isHeld: `
 select 1 as held
 from ${leases} as l
 where ${isHolder}`,
 
-    /** How many of these rows are there. */
+    /** Counts the rows that still exist. */
     remaining: `
 select cast(count(*) as char) as remaining
 from ${rowsTable('seq')} as wanted
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = wanted.seq
 where ${stampIn('o')} = ${instant('wanted.stamp')}`,
 
-    /** The same, and keeps other relays from acquiring the lease before this transaction has ended. */
+    /** Like `isHeld`, but also keeps other relays from acquiring the lease before this transaction has ended. */
     holdOn: `
 select 1 as held
 from ${leases} as l
@@ -73,8 +78,9 @@ where ${isHolder}
 lock in share mode`,
 
     /**
-     * Parks refused messages and the messages behind them. Reading them locks nothing, so {@link remove} must find the
-     * same number of rows; otherwise a message that another session has deleted would reappear.
+     * Parks refused messages and the messages behind them. The statement reads the messages without locks, so {@link
+     * remove} must then delete the same number of rows; otherwise a message that another session has deleted would
+     * reappear.
      */
     park: `
 insert into ${parked} (created_at, due_at, dead_at, attempts, shard, suspect, order_key, id, topic, \`key\`, type,
@@ -87,14 +93,14 @@ straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = v.
 where ${stampIn('o')} = ${instant('v.stamp')}
 order by o.seq`,
 
-    /** In the transaction that holds the lease. */
+    /** Deletes the parked messages from the outbox, in the same transaction. */
     remove: `
 delete o
 from ${rowsTable('seq')} as gone
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = gone.seq
 where ${stampIn('o')} = ${instant('gone.stamp')}`,
 
-    /** One branch for each shard: a query for all shards at once may scan the backlog. */
+    /** Each shard is a branch of `work`: a query for all shards at once may scan the backlog. */
     hasBacklog: `
 (select ? as shard, 0 as due, null as server from ${outbox} as o where o.shard = ? limit 1)`,
 
@@ -102,23 +108,27 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
 (select ? as shard, 1 as due, null as server from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null limit 1)`,
 
     /**
-     * The id of the connection in place of the shard, and its server, unless the connection is a known one of the known
-     * server. The start time of the server, to the second, is expensive, and asked only once a connection. The name is not:
-     * after a failover the new server may number its connections as the former one did.
+     * A branch of `work` that returns the id of the connection in place of the shard, and its server. The server is
+     * null if the connection is known and belongs to the known server. The start time of the server, to the second, is
+     * expensive, so it is read only once per connection. The name is cheap and is compared each time: after a failover,
+     * the new server may use the same connection ids as the old one.
      */
     onServer: `
 (select connection_id() as shard, 0 as due, case when connection_id() not in (?) or ${SERVER_NAME[engine]} <> ? then ${SERVER[engine]} end as server)`,
 
-    /** All branches in one statement. */
+    /** Combines the branches in one statement. */
     work: unionAll,
 
-    /** What is in flight after a crash, under a lease that is still held. */
+    /** Records the note about messages in flight after a crash, if the lease is still held. */
     note: `
 update ${leases} as l
 set l.in_flight = ?
 where ${isHolder}`,
 
-    /** Everything that was in flight when the last owner died is through. */
+    /**
+     * Removes the note and resets the count of crashes, once all messages that were in flight during a crash are
+     * settled.
+     */
     survived: `
 update ${leases} as l
 set l.crashes = 0, l.in_flight = null
@@ -149,9 +159,10 @@ export function unionAll(queries: readonly string[]): string {
 }
 
 /**
- * A message in two values. All fields except the payload are one value, in the order of `fieldsOf`, because each value
- * of a row costs the server and the client some time. The value is binary: UTF-8 text never contains the separating
- * byte, and the connection's character sets have no effect. An optional field begins with `=`, if it is present.
+ * A message as two values. One value contains all fields except the payload, in the order of `fieldsOf`, because each
+ * value of a row costs the server and the client some time. The value is binary, so that the connection's character
+ * sets have no effect, and the separating byte never occurs in UTF-8 text. An optional field that is present begins
+ * with `=`.
  *
  * The payload is returned if it has at most `?` bytes.
  */
@@ -168,23 +179,23 @@ export function messageColumns(table: string, number: 'seq' | 'place'): string {
   case when octet_length(${text('payload')}) <= ? then ${text('payload')} end as payload`
 }
 
-/** An instant from microseconds since 1970. */
+/** Converts microseconds since 1970 to an instant. */
 export function instant(microseconds: string): string {
   return `cast('1970-01-01' as datetime(6)) + interval ${microseconds} microsecond`
 }
 
-/** The value that a stamp is compared with: `toStamp` clamps the stamp to the same two instants. */
+/** The value that is compared with a stamp. It is clamped to the same two instants as `toStamp` clamps a stamp. */
 export function stampIn(table: string): string {
   const [least, greatest] = STAMP_BOUNDS.map((date) => `cast('${date}' as datetime(6))`) as [string, string]
   return `least(greatest(${table}.created_at, ${least}), ${greatest})`
 }
 
-/** Rows by number and stamp, as JSON: see `jsonOf`. */
+/** A JSON list of rows by number and stamp, as a table; see `jsonOf`. */
 export function rowsTable(number: 'seq' | 'place'): string {
   return `json_table(?, _utf8mb4'$[*]' columns (${number} bigint unsigned path _utf8mb4'$[0]', stamp bigint path _utf8mb4'$[1]'))`
 }
 
-/** Verdicts on messages, as JSON: see `verdictOf`. */
+/** A JSON list of verdicts on messages, as a table; see `verdictOf`. */
 export function verdictsTable(number: 'seq' | 'place'): string {
   return `json_table(?, _utf8mb4'$[*]' columns (
   ${number} bigint unsigned path _utf8mb4'$.number',

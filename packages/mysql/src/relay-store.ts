@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB read with plain queries, and settle in short transactions on lists as JSON. PostgreSQL reads by
- * COPY, remembers where a scan starts, and settles in one statement.
+ * MySQL and MariaDB read with plain queries, and settle in short transactions on JSON lists. PostgreSQL reads by COPY,
+ * remembers where a scan starts, and settles in one statement.
  */
 import {
   TransactionConflictError,
@@ -45,8 +45,8 @@ const HEAL_KEYS = 10_000
 type Sql = ReturnType<typeof relayStatements>
 
 /**
- * The outbox table of MySQL and MariaDB and that of parked messages, for the relay. {@link RelayStore} documents the
- * methods.
+ * The outbox table and the table of parked messages on MySQL and MariaDB, for the relay. {@link RelayStore} documents
+ * the methods.
  */
 export class MysqlRelayStore implements RelayStore {
   readonly #statements: ByEngine<Sql>
@@ -81,7 +81,8 @@ export class MysqlRelayStore implements RelayStore {
 
   async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
     const heads = await this.#heads(lease, shard, limits)
-    // One that was never tried has been released after its predecessor: those behind it may go along.
+    // A message that was never tried was released after its predecessor, so the messages behind it may be published
+    // with it.
     const onward = heads
       .filter((row) => row['order_key'] !== null && columns.text(row, 'attempts') === '0')
       .slice(0, MAX_BRANCHES)
@@ -114,7 +115,8 @@ export class MysqlRelayStore implements RelayStore {
     const { accepted, refused, behind } = settlement
     const verdicts = [...refused.map(refusalOf), ...behind.map(waiting)]
     if (verdicts.length === 0) return this.#settleAccepted(lease, shard, accepted)
-    // In the order of the outbox, however the list is split: a message is parked before the messages behind it.
+    // The verdicts are in the order of the outbox, so that a message is parked before the messages behind it, even if
+    // the list is split.
     verdicts.sort((a, b) => (a.row.seq < b.row.seq ? -1 : 1))
     const { park, remove, remaining } = await this.#sql()
     const kept = await this.#settling.settleTexts(lease, verdicts, async (run, texts) => {
@@ -168,18 +170,18 @@ export class MysqlRelayStore implements RelayStore {
 
   async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
     const { note, isHeld } = await this.#sql()
-    const doing = 'noting what is in flight'
+    const doing = 'recording messages in flight'
     const run: Run = (text, given) =>
       this.#settling.attempt(() => runBounded(this.#source, doing, text, given))
     const { affected } = await run(note, [inFlight ?? null, ...fence(lease)])
-    // Some drivers count rows that have changed, and not rows that were found.
+    // Some drivers count only rows that have changed, not all rows that were found.
     return affected > 0 || (await run(isHeld, fence(lease))).rows.length > 0
   }
 
   async survived(lease: Lease): Promise<void> {
     const { survived } = await this.#sql()
     await this.#settling.attempt(() =>
-      runBounded(this.#source, 'noting what is through', survived, fence(lease)),
+      runBounded(this.#source, 'resetting the crash count', survived, fence(lease)),
     )
   }
 
@@ -296,7 +298,7 @@ function fitting(stored: readonly StoredMessage[], limits: ReadLimits): readonly
   return withinBytes(stored, limits.bytes, ({ payloadBytes }) => payloadBytes)
 }
 
-/** Of each key only the messages before the first that has to wait longer. */
+/** Keeps, for each key, only the messages before the first one that has to wait longer. */
 function onwardOf(stored: readonly StoredMessage[]): readonly StoredMessage[] {
   return withoutLater(
     stored,

@@ -1,4 +1,7 @@
-/* MySQL and MariaDB take rows as JSON, and bound their size by the packet; PostgreSQL takes columns of values as arrays. */
+/*
+ * MySQL and MariaDB take lists of rows as JSON, and limit their size so that a row fits into a packet; PostgreSQL takes
+ * a list as arrays, one for each column.
+ */
 import type { BacklogRow } from '@txbox/core'
 import { NOT_ASCII, asciiJson, escapeCharacters, type Verdict } from '@txbox/sql'
 import { microseconds } from './literals.ts'
@@ -6,17 +9,17 @@ import { microseconds } from './literals.ts'
 /** A little less than the maximum size of a TEXT column. */
 export const MAX_ERROR_BYTES = 60_000
 
-/** A row of `rowsTable`. */
+/** Returns a row of `rowsTable` as JSON. */
 export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string {
   return `[${seq},${stamp}]`
 }
 
 /**
- * A row of `verdictsTable`. Missing fields are left out: MySQL 8.0.19 refuses a JSON `null` where a number is expected.
- * JSON.stringify has no way to write a bigint.
+ * Returns a row of `verdictsTable` as JSON. Missing fields are left out: MySQL 8.0.19 refuses a JSON `null` where a
+ * number is expected. The text is built by hand, because JSON.stringify cannot write a bigint.
  *
- * @param ascii whether the column can store no other characters.
- * @param mostBytes the bound on each of the texts, so that the row fits into a packet.
+ * @param ascii whether the column can store only ASCII.
+ * @param mostBytes the maximum size of each text, so that the row fits into a packet.
  */
 export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): string {
   const { row, attempts, retryInMs, dead, error, errors, suspect } = verdict
@@ -32,7 +35,7 @@ export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): 
   return `{"number":${row.seq},${JSON.stringify(rest).slice(1)}`
 }
 
-/** An error that the column can hold. */
+/** Converts an error to text that the column can store. */
 export function storable(error: string, ascii: boolean, mostBytes: number): string {
   const text = ascii ? escapeCharacters(error, NOT_ASCII) : error.toWellFormed()
   return Buffer.byteLength(text) <= mostBytes ? text : cut(text, mostBytes)
@@ -43,7 +46,7 @@ function cut(text: string, bytes: number): string {
   return new TextDecoder().decode(Buffer.from(text).subarray(0, bytes), { stream: true })
 }
 
-/** Returns as many of the newest errors as fit. */
+/** Returns as many of the newest errors as fit, as JSON. */
 function storableJson(errors: string, ascii: boolean, mostBytes: number): string | undefined {
   const text = ascii ? asciiJson(errors) : errors.toWellFormed()
   if (Buffer.byteLength(text) <= mostBytes) return text

@@ -1,7 +1,7 @@
 /* Only MySQL and MariaDB limit the size of a statement. */
 /**
- * Divides rows, in their order, among statements of at most `maxBytes`. A single longer row gets its own statement.
- * Rows are ASCII, so characters are bytes.
+ * Distributes rows, in their order, over statements of at most `maxBytes`. A row that is longer gets a statement of its
+ * own. Rows are ASCII, so characters are bytes.
  *
  * @param headBytes the size of each statement without its rows.
  */

@@ -1,6 +1,7 @@
 /*
- * MySQL and MariaDB bound a statement by a hint, and run short transactions of several statements; connections may not
- * commit by themselves. PostgreSQL runs a statement in a transaction of its own, and copies rows out in binary.
+ * MySQL and MariaDB limit the time of a statement with a hint, and run short transactions of several statements;
+ * connections may not commit by themselves. PostgreSQL runs a statement in a transaction of its own, and copies rows in
+ * binary.
  */
 import { DatabaseUnavailableError } from '@txbox/core'
 import { answerWithin } from '@txbox/core/internal'
@@ -11,9 +12,9 @@ import { fill, type Value } from './literals.ts'
 import { onConnection, type Connections } from './own-connection.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
 import { shortTransaction, type Run } from './short-transaction.ts'
-import { bounded, serverTimeoutS } from './time-limit-statements.ts'
+import { serverTimeoutS, withTimeLimit } from './time-limit-statements.ts'
 
-/** The timeout of the statements that end a late statement. */
+/** The timeout of the statements that find and kill a late statement. */
 const KILL_TIMEOUT_MS = 1000
 
 /** The root of statements, their timeout, and the traits of the server. */
@@ -30,7 +31,7 @@ export async function runAlone(
   const statement = fill(text, values)
   return repeatOnConflict(errors, doing, async () => {
     const { autocommit } = await source.server()
-    // If autocommit is off, a read would keep its snapshot forever.
+    // If autocommit is off, a read without a transaction around it would keep its snapshot forever.
     return autocommit
       ? answerWithin(statementTimeoutMs, root.query(db, statement, [], statementTimeoutMs))
       : onConnection(source, statementTimeoutMs, (query) => query(statement, []))
@@ -38,8 +39,8 @@ export async function runAlone(
 }
 
 /**
- * Like `runAlone`, but the server cancels a late statement. Otherwise a relay would leave a connection behind for each
- * statement that waits for a lock.
+ * Like `runAlone`, but with a time after which the server cancels the statement. Otherwise each statement of a relay
+ * that waits for a lock would leave a connection behind.
  */
 export async function runBounded(
   source: Source,
@@ -48,17 +49,17 @@ export async function runBounded(
   values: readonly Value[],
 ): Promise<SqlResult> {
   const { engine } = await source.server()
-  const statement = bounded(fill(text, values), engine, source.statementTimeoutMs)
+  const statement = withTimeLimit(fill(text, values), engine, source.statementTimeoutMs)
   try {
     return await runAlone(source, doing, statement, [])
   } catch (error) {
-    // The statement waits for a row; MySQL can limit this wait only for a whole session.
+    // The statement may still be waiting for a row lock: MySQL can limit that wait only for a whole session.
     if (engine === 'mysql' && error instanceof DatabaseUnavailableError) await killLate(source, statement)
     throw error
   }
 }
 
-/** Ends the connection of an abandoned statement. If that fails, the statement ends by itself later. */
+/** Kills the connection of an abandoned statement. If that fails, the statement ends by itself later. */
 async function killLate({ root, db }: Source, statement: string): Promise<void> {
   const { processes, kill } = shortTransactionStatements
   const run = (text: string): Promise<SqlResult> =>
@@ -68,7 +69,7 @@ async function killLate({ root, db }: Source, statement: string): Promise<void> 
     const late = rows.filter((row) => columns.optionalText(row, 'Info') === statement.trim())
     for (const row of late) await run(kill(columns.number(row, 'Id')))
   } catch {
-    // The error of the statement itself is the one to report.
+    // The caller reports the error of the statement itself.
   }
 }
 

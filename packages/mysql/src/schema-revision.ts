@@ -1,4 +1,7 @@
-/* On MySQL and MariaDB a prefix makes the tables, and the same query asks what the server is; PostgreSQL has a schema. */
+/*
+ * On MySQL and MariaDB, the tables have a prefix, and the query for the revision also asks what the server is. On
+ * PostgreSQL, a schema contains the tables.
+ */
 import { assertRevision, type MigratedDatabase, type RunStatement } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { NO_TABLE, errors, numberOf } from './errors.ts'
@@ -23,7 +26,7 @@ export const migrated: MigratedDatabase<Tables> = {
       throw error
     }
   },
-  // The files use the default prefix. Text between quotes must not change.
+  // The migration files use the default prefix. Quoted text must not change.
   on: (sql, tables) =>
     sql.replaceAll(
       /('?)\btxbox_(inbox|outbox|leases|parked|queue|redrives|versions|waiting|collections|key_locks|migrations)\b\1/g,
@@ -32,15 +35,21 @@ export const migrated: MigratedDatabase<Tables> = {
     ),
 }
 
-/** @throws {InvalidOptionError} for a server that is refused. */
+/**
+ * Checks that the server is supported.
+ *
+ * @throws {InvalidOptionError} for a server that is not supported.
+ */
 export async function checkEngine(run: RunStatement, tables: Tables): Promise<void> {
   const { rows } = await run(migrationStatements(tables).version)
   engineOf(columns.text(rows[0], 'version'))
 }
 
 /**
- * @param statement that asks for the traits.
- * @returns what the server is.
+ * Checks the revision of the tables.
+ *
+ * @param statement the statement that reads the traits and the revision.
+ * @returns the traits of the server.
  * @throws {SchemaError} when the tables have an earlier or later revision than this version of the package.
  */
 export async function checkRevision(
@@ -66,7 +75,7 @@ async function inspect(
     applied: new Set(numbers),
     server: {
       engine: engineOf(columns.text(first, 'version')),
-      // A packet also has a byte for its type; the rest is a reserve for additions of a proxy.
+      // A packet has one more byte for its type; the rest is a reserve for what a proxy may add.
       maxStatementBytes: columns.number(first, 'packet') - 1024,
       autocommit: columns.flag(first, 'autocommit'),
     },

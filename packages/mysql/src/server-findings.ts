@@ -1,7 +1,4 @@
-/*
- * The databases can have different problems: MySQL and MariaDB with packets and clusters, PostgreSQL with vacuum and a
- * sequence.
- */
+/* MySQL and MariaDB can have problems with packets and clusters; PostgreSQL with vacuum and sequences. */
 import { isTxboxError, type Finding } from '@txbox/core'
 import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
@@ -16,10 +13,10 @@ import { engineOf } from './server.ts'
 type Run = (text: string, values?: readonly Value[]) => Promise<readonly Row[]>
 type Statements = ReturnType<typeof inspectionStatements>
 
-/** A payload of 10 MiB in Base64, and the rest of its statement. */
+/** The size of a statement with a payload of 10 MiB in Base64. */
 const PACKET_BYTES = 16 * 1_048_576
 
-/** Indexes that a plan of txbox rests on, or that decide which keys are the same. */
+/** Indexes on which a query plan of txbox relies, or that decide which keys are equal. */
 const INDEXES = [
   'inbox.PRIMARY',
   'inbox.inbox_expires_at',
@@ -38,7 +35,7 @@ const INDEXES = [
   'queue.queue_id',
 ]
 
-/** Findings about the server and the tables. */
+/** Checks the server and the tables. */
 export async function serverFindings(
   run: Run,
   sql: Statements,
@@ -175,7 +172,10 @@ async function order(run: Run, sql: Statements): Promise<Finding> {
   })
 }
 
-/** Without a row of the table of locks, outboxes with `lockKeys` cannot publish the keys of that row. */
+/**
+ * If a row is missing in the table of key locks, outboxes with `lockKeys` cannot publish messages whose keys use that
+ * row.
+ */
 async function keyLocks(run: Run, sql: Statements): Promise<Finding> {
   const [row] = await run(sql.keyLocks)
   const count = columns.number(row, 'n')

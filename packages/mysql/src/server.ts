@@ -7,11 +7,11 @@ export interface ServerTraits {
   readonly engine: 'mysql' | 'mariadb'
   /** The maximum length of a statement, in bytes. */
   readonly maxStatementBytes: number
-  /** Whether connections commit every statement outside a transaction. */
+  /** Whether connections commit every statement outside of a transaction. */
   readonly autocommit: boolean
 }
 
-/** Statements of both engines: only the first use shows which of them the server is. */
+/** Statements by engine; the engine is known only after the first connection to the server. */
 export type ByEngine<S> = Readonly<Record<ServerTraits['engine'], S>>
 
 export function byEngine<S>(
@@ -33,7 +33,7 @@ const OLDEST = { mysql: [8, 0, 19], mariadb: [10, 6, 0] } as const
 /**
  * Detects the product from the result of VERSION().
  *
- * @throws {InvalidOptionError} for a product or a version on which the rules of txbox do not hold.
+ * @throws {InvalidOptionError} for a product or a version that does not behave as txbox requires.
  */
 export function engineOf(version: string): ServerTraits['engine'] {
   for (const [pattern, name, reason] of REFUSED) {
@@ -45,7 +45,7 @@ export function engineOf(version: string): ServerTraits['engine'] {
     }
   }
   const engine = /mariadb/i.test(version) ? 'mariadb' : 'mysql'
-  // Servers that want old replicas to talk to them say '5.5.5-10.11.19-MariaDB'.
+  // A server that supports old replicas calls itself '5.5.5-10.11.19-MariaDB'.
   const numbers = /(\d+)\.(\d+)\.(\d+)?/.exec(version.replace(/^5\.5\.5-/, ''))
   if (numbers === null || isBefore(numbers.slice(1).map(Number), OLDEST[engine])) {
     throw new InvalidOptionError(
@@ -58,10 +58,10 @@ export function engineOf(version: string): ServerTraits['engine'] {
 
 function isBefore(version: readonly number[], oldest: readonly number[]): boolean {
   for (const [index, part] of oldest.entries()) {
-    const mine = version[index] ?? NaN
-    // '8.0.mysql_aurora.3.05' has no third number: the first two decide.
-    if (Number.isNaN(mine)) return false
-    if (mine !== part) return mine < part
+    const actual = version[index] ?? NaN
+    // '8.0.mysql_aurora.3.05' has no third number: only the first two are compared.
+    if (Number.isNaN(actual)) return false
+    if (actual !== part) return actual < part
   }
   return false
 }

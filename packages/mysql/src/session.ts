@@ -1,6 +1,6 @@
 /*
- * MySQL and MariaDB hide the state of a transaction, so that savepoints must reveal it; PostgreSQL shows the state, and
- * whether a claim exists.
+ * MySQL and MariaDB hide the state of a transaction, so savepoints are needed to find it out. PostgreSQL shows the
+ * state, and whether a claim exists.
  */
 import {
   NotInTransactionError,
@@ -17,9 +17,9 @@ import { NOT_MARIADB, sessionStatements } from './session-statements.ts'
 /** The content of the opaque {@link Session}. */
 export interface MysqlSession extends Session, Resolved {
   readonly monitor: ConnectionMonitor | undefined
-  /** Whether a transaction is known to be open; otherwise the answer to the first write shows it. */
+  /** Whether a transaction is known to be open. If not, the answer to the first write shows whether one is open. */
   open: boolean
-  /** The traits of the server, which are set before the first statement of txbox. */
+  /** The traits of the server. They are set before the first statement of txbox. */
   server: ServerTraits
 }
 
@@ -43,7 +43,7 @@ export async function bind(
   const session = { ...resolved, monitor, open: state === 'open', server } as MysqlSession
   const tracker = monitor?.tracker
   if (tracker === undefined) {
-    // The answer to the first write shows whether a transaction is open, unless the driver hides that, too.
+    // The answer to the first write shows whether a transaction is open, unless the driver hides that as well.
     if (!session.open && driver.tellsTransaction !== true) session.open = await isInTransaction(session)
     if (!session.open && driver.tellsTransaction !== true) throw notOpen()
     return session
@@ -61,10 +61,10 @@ export async function bind(
   return session
 }
 
-/** The sessions of transactions that txbox has opened. */
+/** The sessions of transactions that txbox itself opened. */
 const opened = new WeakSet<object>()
 
-/** Creates a session for a transaction that txbox has opened. */
+/** Creates a session for a transaction that txbox itself opened. */
 export async function openedSession(resolver: Resolver, handle: unknown): Promise<MysqlSession> {
   const resolved = await resolver.transaction(handle)
   const monitor = await resolved.driver.monitor(resolved.connection)
@@ -73,7 +73,7 @@ export async function openedSession(resolver: Resolver, handle: unknown): Promis
   return session
 }
 
-/** Also behind the prefix by which MariaDB bounds one statement. */
+/** Matches statements that write, with or without the prefix by which MariaDB limits a single statement. */
 const WRITES = /^\s*(?:set statement \w+ = \d+ for\s+)?(?:insert|update)\b/
 
 /** Runs a statement of txbox in the caller's transaction. */
@@ -84,11 +84,12 @@ export async function execute(
   values: readonly Value[],
 ): Promise<SqlResult> {
   const { driver, connection, isOpen } = session as MysqlSession
-  // In the same tick in which the statement is sent: a caller who does not await txbox may have ended the transaction.
+  // Checked in the same tick in which the statement is sent: a caller that does not await txbox may have ended the
+  // transaction.
   if (!isOpen() || driver.stateNow?.(connection) === 'none') throw notOpen()
   const running = executeAnywhere(session, doing, text, values)
   if (driver.hidesState !== true || !WRITES.test(text)) return running
-  // A caller who does not await txbox may have ended the transaction where txbox cannot see it.
+  // A caller that does not await txbox may have ended the transaction without txbox noticing.
   if (!isSentAtOnce(session as MysqlSession)) {
     return { ...(await running), inTransaction: await isInTransaction(session) }
   }
@@ -96,12 +97,15 @@ export async function execute(
   return { ...result, inTransaction }
 }
 
-/** Whether the driver sends a statement at once, behind those before, although their answers have not come. */
+/** Returns whether the driver sends a statement at once, even if earlier statements have not been answered yet. */
 function isSentAtOnce({ monitor }: MysqlSession): boolean {
   return monitor?.sendTogether !== undefined
 }
 
-/** Like `execute`, but also after the transaction has ended: for statements that delete rows written outside of it. */
+/**
+ * Like `execute`, but also works after the transaction has ended: for statements that delete rows that were written
+ * outside of it.
+ */
 export async function executeAnywhere(
   session: Session,
   doing: string,
@@ -124,7 +128,7 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
     const result = await handler()
     const { driver, isOpen, settled } = session as MysqlSession
     await settled?.()
-    // Together with the question below.
+    // This question is sent together with the one in the next line.
     const intact =
       driver.hidesState === true && isSentAtOnce(session as MysqlSession) ? snapshot?.isIntact() : undefined
     if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session)
@@ -148,8 +152,8 @@ function cannotMark(error: unknown): never {
 }
 
 /**
- * Asks the server, unless the transaction is known to have ended. Writes nothing, and changes no answer that the caller
- * reads next.
+ * Returns whether a transaction is open. Asks the server, unless the transaction is known to have ended. Writes
+ * nothing, and changes no status that the caller could read afterwards.
  */
 export async function isInTransaction(session: Session): Promise<boolean> {
   const { driver, connection, monitor, isOpen } = session as MysqlSession
@@ -172,8 +176,8 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       await driver.query(connection, sessionStatements.refusedInTransaction, [])
       return false
     }
-    // Outside a transaction a savepoint disappears at once. No other statement may be sent in between: the release of
-    // an earlier savepoint would also release this one.
+    // Outside of a transaction, a savepoint disappears at once. No other statement may be sent between the two: the
+    // release of an earlier savepoint would also release this one.
     const probe = [sessionStatements.setProbe, sessionStatements.releaseProbe]
     if (monitor?.sendTogether !== undefined) await monitor.sendTogether(probe)
     else for (const statement of probe) await driver.query(connection, statement, [])
@@ -191,7 +195,7 @@ async function rollsBackOnTimeout({ driver, connection }: Resolved): Promise<boo
 }
 
 /**
- * Checks that a transaction is open, for statements that must not run outside one. Asks the server if the state is
+ * Checks that a transaction is open, for statements that must not run outside of one. Asks the server if the state is
  * unknown.
  */
 export async function assertInTransaction(session: Session): Promise<void> {
@@ -207,7 +211,7 @@ function notOpen(): NotInTransactionError {
   )
 }
 
-/** Checks the transaction of a handler that has returned. */
+/** Checks the transaction after a handler has returned. */
 export async function assertOpen(session: Session): Promise<void> {
   let cause: unknown
   try {

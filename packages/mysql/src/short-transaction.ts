@@ -8,9 +8,9 @@ type Query = OwnConnection['query']
 export type Run = (text: string, values: readonly Value[]) => Promise<SqlResult>
 
 /**
- * A transaction of several statements at READ COMMITTED: a search locks what it finds, and not what it has looked at. If
- * this process stands still in the middle, or is cut off, the server soon ends the transaction, whose locks would keep
- * others waiting for as long. No statement waits longer than `lockWaitS` for a lock, on a row or on a table.
+ * Runs several statements in a transaction at READ COMMITTED, at which a search keeps locks only on the rows that it
+ * returns. If this process is paused or cut off within the transaction, others wait for its locks only until the server
+ * ends it, which is soon. No statement waits longer than `lockWaitS` seconds for a lock on a row or a table.
  */
 export async function shortTransaction<R>(
   query: Query,
@@ -29,12 +29,13 @@ export async function shortTransaction<R>(
     await query(rollback, [])
     throw error
   } finally {
-    // Not before the transaction has ended: if the connection were cut in between, it would leave the transaction open for hours.
+    // The settings are restored only after the transaction has ended: if the connection broke in between, the
+    // transaction would stay open for hours.
     await query(restore, [])
   }
 }
 
-/** For the next transaction only, which may be a single statement. */
+/** Sets the isolation level of the next transaction only. That may be a single statement. */
 export async function readCommitted(query: Query): Promise<void> {
   await query(shortTransactionStatements.readCommitted, [])
 }

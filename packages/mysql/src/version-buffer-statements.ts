@@ -1,24 +1,24 @@
 /*
- * MySQL and MariaDB report a key that exists as an error, and count rows; PostgreSQL has ON CONFLICT DO NOTHING and
- * RETURNING.
+ * MySQL and MariaDB report an existing key as an error, and return only counts; PostgreSQL has ON CONFLICT DO NOTHING
+ * and RETURNING.
  */
 import type { Tables } from './identifiers.ts'
 
 const CHANGE =
   'cast(w.from_version as char) as from_version, cast(w.to_version as char) as to_version, cast(w.kind as binary) as kind, w.payload'
 
-/** Milliseconds of the Unix time as text: no time zone and no option of the driver's has a say in it. */
+/** Milliseconds since 1970 as text, so that neither a time zone nor an option of the driver changes the value. */
 function instant(column: string): string {
   return `cast(floor(timestampdiff(microsecond, '1970-01-01', w.${column}) / 1000) as char) as ${column}`
 }
 
 /**
- * Every statement on the tables of the version buffer. `?` stands for a value, which is put in as a literal. Reads of
- * waiting messages take locks: at REPEATABLE READ a plain one would not see what was stored since the snapshot.
+ * All statements on the tables of the version buffer. `?` is replaced by a value as a literal. Reads of waiting
+ * messages take locks: at REPEATABLE READ, a plain read would not see messages that were stored after the snapshot.
  */
 export function versionBufferStatements({ versions, waiting }: Tables) {
   return {
-    /** Locks a chain that is there, or begins it: a locking read alone would leave a gap lock on one that is new. */
+    /** Locks an existing chain, or creates it: for a new chain, a locking read alone would leave a gap lock. */
     beginChain: `
 insert into ${versions} (consumer, \`key\`, version)
 values (?, ?, ?)
@@ -88,7 +88,7 @@ from ${waiting} as w
 where w.consumer = ? and w.dead_at is null and w.received_at <= utc_timestamp(6) - interval ? microsecond
 limit ?`,
 
-    /** The second and the third value are the same key, or null for any. */
+    /** Lists dead letters of version buffers. The second and the third value are the same key; null means any key. */
     dead: `
 select hex(w.\`key\`) as \`key\`, ${CHANGE}, cast(w.reason as binary) as reason, ${instant('received_at')}, ${instant('dead_at')}
 from ${waiting} as w

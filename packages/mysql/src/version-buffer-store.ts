@@ -1,4 +1,7 @@
-/* MySQL and MariaDB count what a statement wrote, and report a key that exists as an error; PostgreSQL returns it. */
+/*
+ * MySQL and MariaDB return only the number of rows that a statement wrote, and report an existing key as an error;
+ * PostgreSQL returns the rows.
+ */
 import type { Session, VersionBufferStore, VersionChain } from '@txbox/core'
 import { BUFFERING, versionBufferReads, type Resolver, type SqlResult } from '@txbox/sql'
 import { columns } from './columns.ts'

@@ -29,17 +29,17 @@ export type MessageOf<Topics> = {
 export interface Outbox<Topics = Record<string, unknown>> {
   /**
    * Stores a message, or an array of messages with one statement, in the caller's transaction. If the transaction
-   * commits, the relay publishes each message at least once, and messages with the same `key` in the order of the
-   * calls. If the transaction rolls back, the messages are never published.
+   * commits, the relay publishes each message at least once, and it publishes messages with the same `key` in the order
+   * of the calls. If the transaction rolls back, the messages are never published.
    *
    * To order the messages of one key across transactions, change the aggregate first and publish afterwards (on a
    * single server, locking the aggregate is enough). The messages of the key are then published in the order of the
    * changes. An outbox with `lockKeys` needs no such care.
    *
-   * With the option `deduplication`, a message whose id was sent before is not stored: the result is the id of the first
-   * message, and `duplicate: true`. A concurrent send of the same id waits for the transaction of the first.
+   * With the option `deduplication`, a message whose id was sent before is not stored: its result is the id of the
+   * first message with `duplicate: true`. A concurrent send of the same id waits for the transaction of the first.
    *
-   * At most 10,000 messages per call, 10 MiB per payload and 64 MiB in all.
+   * A call takes at most 10,000 messages, 10 MiB per payload and 64 MiB in total.
    *
    * @returns the id of each message, in the order given.
    * @throws {InvalidMessageError} when a message cannot be stored; none of the messages was stored.
@@ -68,29 +68,30 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
   notify?: boolean
   /**
    * Locks the ordering key of each message until the transaction ends, before the message gets its number, so that the
-   * messages of a key are published in the order of the commits, also if the aggregate is not changed or locked first.
-   * All outboxes that publish the key must have this option; those without it take no lock and wait for none.
+   * messages of a key are published in the order of the commits, even if the aggregate is not changed or locked first.
+   * All outboxes that publish the key must have this option: an outbox without it takes no lock and waits for none.
    *
    * Other transactions with a message of the same key wait until this transaction ends. Two transactions that lock two
-   * keys in opposite order, or a key and a row, deadlock: one of them gets a `TransactionConflictError`, and has
-   * to be run again. The keys of one call are locked in one order; keep one order between calls, or publish all
-   * messages by one call at the end of the transaction. At REPEATABLE READ on PostgreSQL, a statement after the wait
-   * does not see what the other transaction has committed, and gets the same error if it changes such a row.
+   * keys, or a key and a row, in opposite order deadlock: one of them gets a `TransactionConflictError`, and must be
+   * run again. Within one call, all transactions lock keys in the same order. Between calls, keep an order yourself, or
+   * publish all messages with one call at the end of the transaction. At REPEATABLE READ on PostgreSQL, a statement
+   * after the wait does not see what the other transaction has committed, and gets the same error if it changes such a
+   * row.
    *
-   * At most 1000 distinct keys per call; more are an `InvalidMessageError`. Messages without a key and with
-   * `deliverAt` lock nothing. The lock travels with the INSERT, without a further round trip. On a cluster in which
-   * several nodes accept writes, it orders nothing between transactions on different nodes.
+   * At most 1000 distinct keys per call; more are an `InvalidMessageError`. Messages without a key, and messages with
+   * `deliverAt`, lock nothing. The lock is taken by the INSERT, without a further round trip. On a cluster in which
+   * several nodes accept writes, the lock does not order transactions on different nodes.
    *
-   * Measured with 1000 keys: a transaction of one update and one message took 1.04 to 1.11 times as long with one client,
-   * and 1.12 to 1.19 times with 16. Transactions of a single key run one after the other: with 16 clients, their rate
-   * fell to between a quarter and a half.
+   * Measured with 1000 keys: a transaction of one update and one message took 1.04 to 1.11 times as long with one
+   * client, and 1.12 to 1.19 times with 16. Transactions of a single key run one after the other: with 16 clients,
+   * their rate fell to between a quarter and a half.
    *
    * @default false
    */
   lockKeys?: boolean
   /**
-   * Stores messages that are sent twice within a window once, as a FIFO queue does. The ids are remembered in the inbox
-   * table, in the transaction of the message. @default off
+   * Stores a message only once if it is sent twice within a window, as a FIFO queue does. The ids are remembered in the
+   * inbox table, in the transaction of the message. @default off
    */
   deduplication?: DeduplicationOptions
 }): Outbox<Topics> {

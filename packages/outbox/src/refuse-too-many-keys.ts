@@ -1,6 +1,10 @@
 import { InvalidMessageError, LIMITS, type NewStoredMessage } from '@txbox/core'
 
-/** @throws {InvalidMessageError} when one call would lock more ordering keys than {@link LIMITS} allows. */
+/**
+ * Checks the number of ordering keys that one call would lock.
+ *
+ * @throws {InvalidMessageError} when there are more than {@link LIMITS} allows.
+ */
 export function refuseTooManyKeys(messages: readonly NewStoredMessage[]): void {
   const ordered = messages.filter(({ key, deliverAt }) => key !== undefined && deliverAt === undefined)
   const keys = new Set(ordered.map(({ key }) => key)).size

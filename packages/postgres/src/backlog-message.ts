@@ -1,11 +1,14 @@
-/* PostgreSQL returns a message as columns of text; MySQL and MariaDB return one value of bytes with all of its fields. */
+/*
+ * PostgreSQL returns a message as columns of text; MySQL and MariaDB return one binary value that contains all of its
+ * fields.
+ */
 import { decodeHeaders, type BacklogMessage, type BacklogRow } from '@txbox/core'
 import { toStamp, withinBytes, type Row } from '@txbox/sql'
 import { COMMON } from './relay-statements.ts'
 
 /**
- * Converts rows to messages: as many as fit, and at least the first. `readLarge` fetches the payloads that were only
- * measured, as hexadecimal; a message that was deleted by hand in between is skipped.
+ * Converts rows to messages: as many as fit into the limit in bytes, and at least the first. Payloads that the read
+ * only measured are fetched by `readLarge`, in hexadecimal. A message that was deleted by hand in between is skipped.
  */
 export async function toMessages(
   rows: readonly Row[],
@@ -13,7 +16,7 @@ export async function toMessages(
   mostBytes: number,
   readLarge: (seqs: readonly string[], stamps: readonly number[]) => Promise<readonly Row[]>,
 ): Promise<readonly BacklogMessage[]> {
-  // Payloads that the read returned are so small that all of them fit.
+  // A read returns payloads only up to a size at which all of them fit.
   if (!rows.some(isLarge))
     return rows.map((row) => toMessage(row, shard, unescapeBytes(row['payload'] as string)))
 
@@ -38,7 +41,7 @@ export function stampOf(row: Row): number {
   return toStamp(Number(row['stamp']))
 }
 
-/** Returns whether the payload was only measured. */
+/** Returns whether the read only measured the payload, because it is large. */
 export function isLarge(row: Row): boolean {
   return row['payload_bytes'] !== null
 }
@@ -51,8 +54,8 @@ const BACKSLASH = 0x5c
 const ZERO = 0x30
 
 /**
- * Decodes PostgreSQL's format 'escape': ASCII is unchanged, `\\` is a backslash, `\ooo` is any other byte. Byte by byte: a
- * replacement by a function takes ten times as long or more for bytes that are not ASCII.
+ * Decodes PostgreSQL's format 'escape': ASCII is unchanged, `\\` is a backslash, `\ooo` is any other byte. Works byte
+ * by byte: `replace` with a function takes at least ten times as long for bytes that are not ASCII.
  */
 export function unescapeBytes(text: string): Buffer {
   const bytes = Buffer.from(text, 'latin1')
@@ -79,13 +82,14 @@ function addressOf(tid: string): number {
   return block! * 0x1_0000 + offset!
 }
 
-/** A message with the physical position of its row when it was read. Only rows of the outbox have one. */
+/** A message with the physical position of its row at the time of the read. Only rows of the outbox have a position. */
 export interface LocatedMessage extends BacklogMessage {
   readonly address: number | undefined
 }
 
 /**
- * The positions of rows that this package has read: a caller of the port settles the same objects that it has read.
+ * Returns the positions of rows that this package has read. The positions are still known when the rows are settled,
+ * because the caller of the port passes the same objects that it has read.
  *
  * @returns `undefined` when a row has no position.
  */

@@ -5,8 +5,8 @@ import type { ConnectListening } from './notification-listener.ts'
 const CONNECT_TIMEOUT_MS = 5000
 
 /**
- * Returns a function that opens a connection for LISTEN: from `listen`, which is a connection string or a function that
- * returns a connected client, or from the root. `undefined` if neither can open one.
+ * Returns a function that opens a connection for LISTEN, either from `listen`, which is a connection string or a
+ * function that returns a connected client, or from the root. Returns `undefined` if neither can open a connection.
  */
 export function connectListening(
   root: RootAdapter,
@@ -39,7 +39,7 @@ interface PgModule {
   }
 }
 
-/** Imports `pg`, which must be installed only if `listen` is a connection string. */
+/** Imports `pg` only when it is needed, because it must be installed only if `listen` is a connection string. */
 async function importPg(): Promise<PgModule> {
   const name = 'pg'
   const module = (await import(name)) as PgModule & { readonly default?: PgModule }

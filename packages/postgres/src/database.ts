@@ -1,6 +1,6 @@
 /*
- * PostgreSQL has a schema, NOTIFY and a BEGIN that is sent together with the first statement; MySQL and MariaDB have a
- * prefix and traits.
+ * On PostgreSQL, tables are in a schema, NOTIFY is available, and BEGIN is sent together with the first statement. On
+ * MySQL and MariaDB, tables have a prefix, and the server has traits that must be asked for.
  */
 import { crc32 } from 'node:zlib'
 import {
@@ -71,9 +71,9 @@ export interface PostgresOptions {
    */
   listen?: string | (() => Promise<object>) | undefined
   /**
-   * How often the listening connection is checked, 100 ms to an hour. A connection whose server is gone may never
-   * report an error, and until it is detected and replaced, the relay only polls. The server must answer a check within
-   * the same time, and at most 5 s.
+   * How often the listening connection is checked, in milliseconds, 100 ms to an hour. A connection whose server is
+   * gone may never report an error. Until the connection is detected as broken and replaced, the relay only polls. The
+   * server must answer a check within the same time, and at most 5 s.
    *
    * @default 5_000
    */
@@ -92,8 +92,8 @@ export function postgres<D extends object>(
   options: PostgresOptions & { db: D } & ([TransactionOf<D>] extends [never] ? { db: never } : unknown),
 ): ConnectedDatabase<TransactionOf<D>>
 /**
- * Creates a database for PostgreSQL 15 or later without its own connections: enough for `inbox.process` and
- * `outbox.publish`.
+ * Creates a database for PostgreSQL 15 or later that has no connections of its own. It works only in transactions that
+ * the caller has opened, which is enough for `inbox.process` and `outbox.publish`.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
@@ -138,7 +138,7 @@ function detachedPorts(
   resolver: Resolver,
 ): DatabasePorts & { prepare(session: Session): Promise<void> } {
   let checked = false
-  /** Checks the revision of the tables, once for each database object, before anything is written. */
+  /** Checks the revision of the tables before anything is written, once for each database object. */
   async function prepare(session: Session): Promise<void> {
     if (checked) return
     await checkRevision((text, values = []) => execute(session, CHECKING, text, values), schema)
@@ -223,7 +223,10 @@ function connectedPorts(
   }
 }
 
-/** Returns the name of the channel; its length limit is lower than that of a schema's name. `schema` is quoted. */
+/**
+ * Returns the name of the channel. A channel name has a lower length limit than a schema name, so it is derived from
+ * the schema. `schema` is quoted.
+ */
 function channelOf(schema: string): string {
   return `txbox_outbox_${crc32(schema).toString(16)}`
 }

@@ -1,6 +1,6 @@
 /*
- * PostgreSQL selects, changes and returns in one statement; MySQL and MariaDB find without a lock first, and lock by
- * places.
+ * PostgreSQL selects, changes and returns rows in one statement; MySQL and MariaDB find rows without locks first, and
+ * lock them by place.
  */
 import { EPOCH } from './queue-receive-statements.ts'
 
@@ -11,8 +11,8 @@ const COLUMNS = [
 ] as const
 
 /**
- * Every statement on parked messages that an operator runs. `schema` is quoted. In the table of the stored queues, the topic
- * is the queue, and messages that are handled or in flight are left alone.
+ * All statements on dead letters and parked messages that an operator runs. `schema` is quoted. In the table of the
+ * stored queues, the topic is the name of the queue, and messages that are handled or in flight are not touched.
  */
 export function deadLetterStatements(schema: string, table: 'parked' | 'queue' = 'parked') {
   const parked = `${schema}.${table}`
@@ -32,8 +32,8 @@ export function deadLetterStatements(schema: string, table: 'parked' | 'queue' =
   limit 1
 ) as r on true`
   /**
-   * `$1` to `$4`: ids, topic, type, key; null means any. `$5`, `$6`: the page begins after this id and place. `$7`: the
-   * limit. A queue is always given.
+   * `$1` to `$4` are ids, topic, type and key; null means any. The page begins after the id `$5` and the place `$6`.
+   * `$7` is the limit. For a stored queue, the topic is never null.
    */
   const matching = `
   and ($1::text[] is null or p.id = any ($1::text[]))
@@ -44,7 +44,7 @@ export function deadLetterStatements(schema: string, table: 'parked' | 'queue' =
   and ($5::text is null or (p.id, p.place) > ($5, $6::bigint))
 order by p.id, p.place
 limit $7`
-  // In the order of the primary key: there is no index on the ids of messages that are not dead.
+  // The result is in the order of the primary key, because there is no index on the ids of messages that are not dead.
   const parkedOnly = `p.dead_at is null and (p.deliver_at is null or p.attempts > 0)`
   const alive = isQueue ? `${parkedOnly} and p.due_at is distinct from ${EPOCH}` : parkedOnly
   const notDead = (more = ''): string => `where ${alive}${more}${matching}
@@ -80,7 +80,8 @@ with chosen as materialized (
 select ${waiting}
 from chosen as d join gone using (place)
 order by d.place`
-  // Messages count as handled, because only receivers let a key of a queue go on.
+  // Discarded messages with a key are marked as handled, because only receivers make waiting messages of a queue
+  // visible.
   const discardQueued = `
 with chosen as materialized (
   select ${named('p')} from ${parked} as p
@@ -116,9 +117,9 @@ ${lastRedrive}
 order by d.id, d.place`,
 
     /**
-     * A concurrent caller waits, and finds the messages already put back. The first message of each key is due; the
-     * rest of the key follows in the order of the places. Scheduled messages are due independently, and have no key
-     * order.
+     * Puts dead letters back. A concurrent caller waits, and then finds that the messages are no longer dead. The first
+     * message of each key is due; the other messages of the key follow in the order of their places. Scheduled messages
+     * are due independently, and are not part of the order of a key.
      */
     redrive: `
 with chosen as materialized (
@@ -172,8 +173,8 @@ order by d.place`,
     discardParked: isQueue ? discardQueued : discardParked,
 
     /**
-     * The payloads of the messages with one id ($1): of dead letters, or of other parked messages ($2). $3 is the
-     * limit.
+     * The payloads of all messages with the id $1: of dead letters, or if $2 is true, of other parked messages. $3 is
+     * the limit.
      */
     payloads: `
 select p.content_type, p.headers, pg_catalog.encode(p.payload, 'hex') as payload
@@ -182,7 +183,7 @@ where ${deadOrParked}
 order by p.place
 limit $3`,
 
-    /** The last errors of the same messages, as JSON. */
+    /** The last errors of the messages that `payloads` selects, as JSON. */
     errors: `
 select p.errors
 from ${parked} as p

@@ -5,13 +5,14 @@ import { columns } from './columns.ts'
 import type { deadLetterStatements } from './dead-letter-statements.ts'
 import { runAlone } from './run-alone.ts'
 
-/** A place after all messages of an id. */
+/** A place after every message. */
 const LAST_PLACE = '9223372036854775807'
 
 /**
- * The dead letters of PostgreSQL.
+ * Creates the store of dead letters for PostgreSQL.
  *
- * @param queue the stored queue whose dead letters these are; the statements must be those of its table.
+ * @param queue the stored queue whose dead letters these are; `undefined` for the outbox. The statements must be those
+ *   of the same table.
  */
 export function deadLetterStore(
   sql: ReturnType<typeof deadLetterStatements>,
@@ -21,7 +22,7 @@ export function deadLetterStore(
   return new SqlDeadLetterStore({
     read: columns,
     async select(call, doing, { ids, topic, type, key, after }, limit, by) {
-      // The topic of a message in a queue is the queue.
+      // In the table of the stored queues, the topic is the name of the queue, so no other topic matches.
       if (queue !== undefined && topic !== undefined && topic !== queue) return { rows: [], last: undefined }
       const position = [after?.id ?? null, after === undefined ? null : (after.place ?? LAST_PLACE)]
       const filter = [ids ?? null, queue ?? topic ?? null, type ?? null, key ?? null, ...position]

@@ -1,7 +1,7 @@
 /*
- * The errors of PostgreSQL by SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html MySQL and
- * MariaDB number their errors instead. The exact code comes first, then its class, then the messages of the drivers
- * when there is no connection.
+ * PostgreSQL identifies its errors by SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html MySQL
+ * and MariaDB number their errors instead. An error is classified by its exact code, then by the class of the code, and
+ * if there is no connection by the message of the driver.
  */
 import { DatabaseAccessError, InvalidMessageError, SchemaError, TransactionAbortedError } from '@txbox/core'
 import { isPostgresConflict, propertyOf } from '@txbox/core/internal'
@@ -26,18 +26,24 @@ const SCHEMA: ReadonlySet<unknown> = new Set(['42P01', '42703', '3F000'])
 /** No such database, no such role, a role that may not connect from this host, a wrong password. */
 const REFUSED: ReadonlySet<unknown> = new Set(['3D000', '28000', '28P01'])
 
-/** The transaction has failed already; it took longer than transaction_timeout, which also breaks the connection. */
+/**
+ * An earlier error has aborted the transaction; or the transaction took longer than transaction_timeout, which also
+ * breaks the connection.
+ */
 const FAILED_BEFORE = '25P02'
 const TRANSACTION_TIMEOUT = '25P04'
 
-/** A character that the encoding of the database does not have. */
+/** A character that the encoding of the database cannot represent. */
 export const UNTRANSLATABLE = '22P05'
 
-/** Shut down, crashed, starting up, idle for too long, too many connections, read-only after a failover; Node's own. */
+/**
+ * The server was shut down, has crashed or is starting up; the connection was idle for too long; there are too many
+ * connections; the server is read-only after a failover. Also error codes of Node.js.
+ */
 const UNAVAILABLE: ReadonlySet<unknown> = new Set([
   ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300', '25006'],
   ...NETWORK_CODES,
-  // of postgres.js
+  // Codes of postgres.js.
   ...['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECTION_ENDED', 'CONNECT_TIMEOUT'],
 ])
 
@@ -55,18 +61,18 @@ export function isTimeout(error: unknown): boolean {
   return propertyOf(error, 'code') === CANCELED
 }
 
-/** Returns whether this is the server's error with that SQLSTATE, or caused by such an error. */
+/** Returns whether this is an error of the server with this SQLSTATE, or was caused by one. */
 export function hasCode(error: unknown, code: string): boolean {
   return isCausedBy(error, (at) => propertyOf(at, 'code') === code)
 }
 
-/** The txbox error for an error of the driver; an error without a txbox class comes out unchanged. */
+/** Translates an error of the driver to a txbox error. An error that has no txbox class is returned unchanged. */
 export const translate = translateBy(meaningOf)
 
 export const errors: DatabaseErrors = {
   translate,
   isConflict,
-  // A primary has no other nodes that write.
+  // PostgreSQL has a single primary: no other node writes.
   isLastingConflict: () => false,
   isWorthRepeating: isConflict,
 }

@@ -1,24 +1,27 @@
-/* PostgreSQL finds, locks and removes in one statement, by the addresses of rows; MySQL and MariaDB need three, by keys. */
+/*
+ * PostgreSQL finds, locks and removes rows in one statement, by their addresses; MySQL and MariaDB need three
+ * statements, by keys.
+ */
 import { EPOCH, firstEntryOfShard } from './queue-receive-statements.ts'
 
 /**
- * Every statement of the garbage collector. `schema` is quoted. $1 is the limit, $2 the instant from which to search,
- * as microseconds of the Unix time.
+ * All statements of the garbage collector. `schema` is quoted. $1 is the limit, and $2 the instant from which to
+ * search, in microseconds since 1970, unless a statement says otherwise.
  *
- * Rows are deleted by ctid, because the rows that the search found are locked, so that their addresses do not change
- * and no second search by key is needed. The statements use statement_timestamp(), because an index cannot serve a
- * comparison with clock_timestamp().
+ * Rows are deleted by ctid: the search has locked the rows, so their addresses cannot change, and no second search by
+ * key is needed. The statements use statement_timestamp(), because an index cannot serve a comparison with
+ * clock_timestamp().
  */
 export function garbageStatements(schema: string) {
   const queue = `${schema}.queue`
   const from = "timestamptz 'epoch' + $2::bigint::double precision * interval '1 microsecond'"
-  /** The last row's instant, from which the next batch continues. */
+  /** Returns the instant of the last row, from which the next batch continues. */
   const summary = (instant: string): string => `
 select pg_catalog.count(*)::text as removed, (extract(epoch from pg_catalog.max(${instant})) * 1000000::numeric)::bigint::text as next
 from removed`
   /**
-   * Skips locked rows, so that it never waits. `still` repeats conditions that may have changed since the row was
-   * found.
+   * Removes the oldest rows. Skips locked rows, so that the statement never waits. `still` repeats conditions that may
+   * have changed since the row was found.
    */
   const removeOldest = (table: string, instant: string, age = '', still = ''): string => `
 with removed as (
@@ -38,10 +41,10 @@ with removed as (
   return {
     removeExpiredClaims: removeOldest('inbox', 'expires_at'),
 
-    /** Removes dead letters, and no other parked messages. $3 is the retention in milliseconds. */
+    /** Removes dead letters of the outbox; other parked messages stay. $3 is the retention in milliseconds. */
     removeDeadLetters: removeOldest('parked', 'dead_at', retention, dead),
 
-    /** The same for stored queues. */
+    /** Like `removeDeadLetters`, for dead letters of stored queues. */
     removeQueueDeadLetters: removeOldest('queue', 'dead_at', retention, dead),
 
     /** The first queue after $1 that has messages. */
@@ -52,7 +55,7 @@ order by q.topic, q.shard, q.due_at, q.place
 limit 1`,
 
     /**
-     * The first shard of the queue $1 among $2 that has a row of a handled message. Looks at one entry of the index for each
+     * The first of the shards $2 of the queue $1 that has the row of a handled message. Reads one index entry for each
      * shard.
      */
     handledShard: `
@@ -66,10 +69,10 @@ limit 1`,
     /** Removes records of redrives. $3 is the retention in milliseconds. */
     removeRedrives: removeOldest('redrives', 'redriven_at', retention),
 
-    /** Removes dead letters of version buffers, and no waiting messages. $3 is the retention in milliseconds. */
+    /** Removes dead letters of version buffers; waiting messages stay. $3 is the retention in milliseconds. */
     removeBufferedDeadLetters: removeOldest('waiting', 'dead_at', retention, dead),
 
-    /** Skips the record if another collector is writing it. */
+    /** Records the figures of a run. Does nothing if another collector is writing the record. */
     record: `
 update ${schema}.collections
 set finished_at = pg_catalog.clock_timestamp(), inbox = $1::bigint, dead_letters = $2::bigint, duration_ms = $3::bigint

@@ -1,4 +1,6 @@
-/* PostgreSQL finds, locks and removes in one statement; MySQL and MariaDB need a transaction of three. */
+/*
+ * PostgreSQL finds, locks and removes rows in one statement; MySQL and MariaDB need a transaction of three statements.
+ */
 import type { GarbageStore } from '@txbox/core'
 import { SqlGarbageStore, type Row, type Source } from '@txbox/sql'
 import { columns } from './columns.ts'
@@ -7,7 +9,7 @@ import type { garbageStatements } from './garbage-statements.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
 import { runAlone, runAtReadCommitted } from './run-alone.ts'
 
-/** The garbage of PostgreSQL. */
+/** Creates the store of the garbage collector for PostgreSQL. */
 export function garbageStore(
   sql: ReturnType<typeof garbageStatements>,
   source: Source,

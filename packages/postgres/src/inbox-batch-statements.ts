@@ -2,20 +2,20 @@
 import { crc32 } from 'node:zlib'
 
 /**
- * Takes a lock that belongs to a claim's key, until the transaction ends; false while another transaction has the lock.
- * The seed separates the inboxes of different schemas in one database.
+ * SQL that tries to lock a claim's key until the transaction ends; false while another transaction has the lock. The
+ * seed of the hash separates the inboxes of different schemas in one database.
  */
 export function turnOf(schema: string, key: string): string {
   return `pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.concat_ws(pg_catalog.chr(31), $1::text, ${key}) collate "C", ${crc32(schema)}))`
 }
 
 /**
- * Makes many claims with one statement: inserts new claims, takes over expired ones, and reports live ones. Keys are
- * sorted, and the count makes every plan insert before it locks, so that all batches lock in one order. 'unsettled':
- * another transaction interfered; run the statement again.
+ * Makes many claims with one statement: inserts new claims, takes over expired ones, and reports live ones. All batches
+ * lock in one order, because keys are sorted, and because the count forces every plan to insert before it locks. The
+ * outcome 'unsettled' means that another transaction interfered, and that the statement must be run again.
  *
- * @param variant `extras`: with results and hashes of contents. `reported`: keys whose lock another transaction has are
- *   not claimed.
+ * @param variant with `extras`, claims have results and hashes of contents. With `reported`, a key is not claimed while
+ *   another transaction has the lock of the key.
  */
 export function claimBatchStatement(
   schema: string,
@@ -62,7 +62,10 @@ left join renewed on renewed.key = input.key collate "C"
 left join ${inbox} as held on held.consumer = $1 and held.key = input.key collate "C"`
 }
 
-/** The arrays of a batch: keys and correlation ids; results and hashes of contents in hexadecimal. */
+/**
+ * The arrays of a batch: keys and correlation ids, and with `extras` also results, and hashes of contents in
+ * hexadecimal.
+ */
 function columnsOf(extras: boolean): string {
   const arrays = extras ? ['$2', '$3', '$5', '$6'] : ['$2', '$3']
   return arrays.map((array) => `pg_catalog.unnest(${array}::text[])`).join(', ')

@@ -1,23 +1,24 @@
 /* PostgreSQL has ON CONFLICT DO NOTHING and RETURNING; on MySQL and MariaDB a duplicate is an error of a plain INSERT. */
 import { claimBatchStatement, turnOf } from './inbox-batch-statements.ts'
 
-/** Milliseconds of the Unix time as text, so that no type parser of the user changes the value. */
+/** Milliseconds since 1970 as text, so that no type parser of the user changes the value. */
 const PROCESSED_AT =
   "pg_catalog.floor(pg_catalog.date_part('epoch', nullif(nullif(processed_at, 'infinity'::timestamptz), '-infinity'::timestamptz)) * 1000::double precision)::bigint::text as processed_at"
 
 /**
- * Every statement on the inbox table. `schema` is quoted.
+ * All statements on the inbox table. `schema` is quoted.
  *
- * A claim is INSERT … DO NOTHING and not DO UPDATE … WHERE expired, because the latter locks the row of a live
- * duplicate, takes a transaction id and writes WAL for the lock; two duplicates in opposite order deadlock.
+ * A claim is INSERT … DO NOTHING instead of DO UPDATE … WHERE expired. The latter would lock the row of a live
+ * duplicate, which takes a transaction id and writes WAL, and two transactions with the same duplicates in opposite
+ * order would deadlock.
  */
 export function inboxStatements(schema: string) {
   const inbox = `${schema}.inbox`
   const expiry = 'pg_catalog.clock_timestamp() + $4::interval'
   return {
     /**
-     * Writes a row if there is no claim of the key. Waits for an open claim of another transaction. Returns nothing,
-     * which is faster.
+     * Writes a row if there is no claim of the key. Waits for another transaction with an open claim of the key. Has no
+     * RETURNING, which is faster.
      */
     claim: `
 insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at)
@@ -31,8 +32,8 @@ values ($1, $2, $3, pg_catalog.clock_timestamp(), ${expiry}, $5, pg_catalog.deco
 on conflict (consumer, key) do nothing`,
 
     /**
-     * Like `claimWith`, but never waits for a transaction that has claimed the key with this statement: such a
-     * transaction holds the lock of the key. `free` is false while it does.
+     * Like `claimWith`, but never waits for another transaction that has claimed the key with this statement: that
+     * transaction holds the lock of the key, and while it does, `free` is false.
      */
     claimReported: `
 with turn as materialized (
@@ -49,8 +50,8 @@ select turn.free::text as free, (select pg_catalog.count(*) from inserted)::text
 from turn`,
 
     /**
-     * Bounds the waits for locks until `unbind`, or until the transaction or savepoint rolls back. Returns the setting
-     * before.
+     * Limits how long statements wait for locks, until `unbind`, or until the transaction or savepoint is rolled back.
+     * Returns the previous setting.
      */
     bind: `
 select pg_catalog.current_setting('lock_timeout') as before, pg_catalog.set_config('lock_timeout', $1, true) as bound`,
@@ -66,8 +67,8 @@ from ${inbox}
 where consumer = $1 and key = $2`,
 
     /**
-     * Takes over an expired claim. Of several concurrent statements, one gets the row; for the others, the claim is
-     * live again.
+     * Takes over an expired claim. If several statements try at the same time, one of them gets the row; for the
+     * others, the claim is live again.
      */
     renew: `
 update ${inbox}
@@ -80,7 +81,7 @@ update ${inbox}
 set correlation_id = $3, processed_at = pg_catalog.clock_timestamp(), expires_at = ${expiry}, result = $5, content_hash = pg_catalog.decode($6, 'hex')
 where consumer = $1 and key = $2 and expires_at <= pg_catalog.clock_timestamp()`,
 
-    /** The claim was won in this transaction, so that nobody else can change its row. */
+    /** Saves the result. This transaction has won the claim, so no other transaction can change its row. */
     saveResult: `
 update ${inbox}
 set result = $3
@@ -96,9 +97,9 @@ where consumer = $1 and key = $2`,
     claimBatchReported: claimBatchStatement(schema, { extras: true, reported: true }),
 
     /**
-     * Counts the claims that were written by this transaction and still exist. A visible row whose transaction is in
-     * progress belongs to this transaction. The row has the lower half of a transaction id, perhaps that of a
-     * savepoint, which is never before the id of the whole transaction.
+     * Counts the claims that this transaction has written and that still exist. A visible row whose transaction is
+     * still in progress was written by this transaction. The row contains only the lower half of a transaction id. That
+     * id may belong to a savepoint, and is then never lower than the id of the whole transaction.
      */
     held: `
 select pg_catalog.count(*)::text as held

@@ -76,7 +76,8 @@ export class PostgresInboxStore implements InboxStore {
         ? this.#sql.claimBatchWith
         : this.#sql.claimBatch
     const results = new Map<string, ClaimResult>()
-    // Any order that is the same in every process works; this one is by UTF-16 code units.
+    // Claims are sorted so that concurrent batches lock in the same order. Any order that is the same in every process
+    // works; this one is by UTF-16 code units.
     let left = claims.toSorted((a, b) => (a.key < b.key ? -1 : 1))
     for (let round = 0; round < CLAIM_ROUNDS && left.length > 0; round++) {
       const [{ consumer, retentionMs }] = left as [Claim]
@@ -119,7 +120,7 @@ export class PostgresInboxStore implements InboxStore {
     if ((await write(session, SAVING_RESULT, this.#sql.saveResult, values)) === 0) throw claimGone()
   }
 
-  /** Runs statements with the setting `lock_timeout`. An error takes the setting back with the transaction. */
+  /** Runs statements with the setting `lock_timeout`. After an error, the setting is undone by the rollback. */
   #within<R>(session: Session, { lockTimeoutMs }: ClaimOptions, work: () => Promise<R>): Promise<R> {
     return lockTimeoutMs === undefined ? work() : this.#bound(session, lockTimeoutMs, work)
   }
@@ -170,12 +171,12 @@ function extrasOf({ result, contentHash }: Claim): (string | null)[] {
   return [result ?? null, hexadecimal(contentHash)]
 }
 
-/** Hexadecimal, so that no library changes the type of the bytes. */
+/** Encodes a hash in hexadecimal, so that no library changes the type of the bytes. */
 function hexadecimal(hash: Uint8Array | undefined): string | null {
   return hash === undefined ? null : Buffer.from(hash).toString('hex')
 }
 
-/** Text, because the server parses text faster than it multiplies a number. */
+/** Encodes an interval as text, which the server parses faster than it multiplies a number. */
 function interval(ms: number): string {
   return `${ms} milliseconds`
 }

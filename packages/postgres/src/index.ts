@@ -1,4 +1,4 @@
-/* The public API of each database package: the same names but for the database itself. */
+/* Every database package exports the same names, except for the function that creates the database. */
 export { postgres, type PostgresOptions } from './database.ts'
 export { migrate, migrationProvider, migrationSql, pendingMigrations } from './migrate.ts'
 export type { ConnectedDatabase, Database } from '@txbox/core'

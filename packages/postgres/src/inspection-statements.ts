@@ -1,10 +1,10 @@
-/* The catalogs of PostgreSQL, and what they know of vacuum, sequences and collations, are its own. */
+/* PostgreSQL has its own catalogs, which describe vacuum, sequences and collations. */
 import { KEY_ENDS } from '@txbox/sql'
 import { EPOCH } from './queue-receive-statements.ts'
 
-/** Every statement of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers come as text. */
+/** All statements of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers are returned as text. */
 export function inspectionStatements(schema: string) {
-  /** Stops counting at $1. */
+  /** Counts rows, but at most $1. */
   const count = (rows: string): string =>
     `(select pg_catalog.count(*) from (select ${rows} limit $1) as counted)::text`
   const ms = (interval: string): string =>
@@ -50,7 +50,7 @@ select
   ${count(older('redrives', 'redriven_at'))} as redrives,
   ${count(older('waiting', 'dead_at'))} as buffered_dead_letters`,
 
-    /** The rows of a queue ($1) that stand for handled messages, at most $2. */
+    /** Counts rows of handled messages of a queue ($1), but at most $2. */
     handled: `
 select pg_catalog.count(*)::text as handled
 from pg_catalog.generate_series(0, 15) as shards (shard)
@@ -60,7 +60,10 @@ cross join lateral (
   limit $2
 ) as counted`,
 
-    /** The first queue after $1 that has messages or dead letters; null if there is none. Each index shows some of them. */
+    /**
+     * The first queue after $1 that has messages or dead letters; null if there is none. No single index contains all
+     * of these rows, so the statement asks several.
+     */
     nextQueue: `
 select least(
   (${firstQueue('due_at is not null', 'shard, q.due_at, q.place')}),
@@ -68,7 +71,7 @@ select least(
   (${firstQueue('dead_at is not null', 'id, q.place')})
 ) as topic`,
 
-    /** $2 is the queue. Rows that stand for handled messages do not count. */
+    /** The figures of a queue ($2). Rows of handled messages are not counted. */
     queueFigures: `
 select
   ${count(`${ofQueue} and q.due_at > ${EPOCH} and q.due_at <= pg_catalog.statement_timestamp()`)} as due,
@@ -89,8 +92,9 @@ select
   ) as oldest_ms`,
 
     /**
-     * The first message of each key of the queues, among the first $1 keys, and whether it waits; those that wait come first,
-     * and $2 is the limit. Goes from key to key, so that the messages behind the first cost nothing.
+     * The first message of each key of the stored queues, among the first $1 keys, and whether it waits. Waiting
+     * messages come first; $2 is the limit. The scan jumps from key to key, so that its cost does not depend on the
+     * number of messages of a key.
      */
     firstOfKeys: `
 with recursive keys as (
@@ -119,7 +123,10 @@ from keys
 order by keys.waits desc, keys.n
 limit $2`,
 
-    /** Whether a key ($3) of a shard ($2) of a queue ($1) has a message, near either of its ends, that does not wait. */
+    /**
+     * Whether a key ($3) of a shard ($2) of a queue ($1) has a message that does not wait, near the first or the last
+     * message of the key.
+     */
     keyEnds: `
 select (select pg_catalog.count(*) from (select ${ofKey} limit ${KEY_ENDS}) as counted)::text as waiting,
   (exists (
@@ -189,8 +196,8 @@ where n.nspname = $1 and (c.relname, a.attname) in (
   and l.collname <> 'C'`,
 
     /**
-     * Conditions that would break the order of messages: a sequence with a cache, or a trigger that draws a number
-     * before it waits.
+     * Conditions that would break the order of messages: a sequence with a cache, or a trigger that makes an INSERT
+     * draw its number before it waits.
      */
     order: `
 select 'sequence ' || s.sequencename::text || ' has cache ' || s.cache_size::text as found
@@ -203,7 +210,7 @@ join pg_catalog.pg_class as c on c.oid = t.tgrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = $1 and c.relname in ('outbox', 'queue') and not t.tgisinternal`,
 
-    /** The transactions and slots that keep vacuum from removing deleted rows, the oldest first. */
+    /** Transactions and replication slots that keep vacuum from removing deleted rows, the oldest first. */
     horizon: `
 select 'connection ' || pid::text || coalesce(' of ' || usename::text, '') || coalesce(' (' || nullif(application_name, '') || ')', '')
     || ', ' || coalesce(state, 'state hidden') as who,

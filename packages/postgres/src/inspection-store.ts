@@ -1,4 +1,7 @@
-/* PostgreSQL has numbered parameters and a schema; MySQL and MariaDB have a value for each place, and a prefix. */
+/*
+ * Statements for PostgreSQL have numbered parameters, and tables are in a schema. For MySQL and MariaDB, each
+ * placeholder needs its own value, and tables have a prefix.
+ */
 import type { InspectionStore } from '@txbox/core'
 import { SqlInspectionStore, type RootAdapter } from '@txbox/sql'
 import { columns } from './columns.ts'
@@ -7,7 +10,7 @@ import type { inspectionStatements } from './inspection-statements.ts'
 import { checkRevision } from './schema-revision.ts'
 import { serverFindings } from './server-findings.ts'
 
-/** Figures of PostgreSQL. */
+/** Creates the store of figures and findings for PostgreSQL. */
 export function inspectionStore(
   sql: ReturnType<typeof inspectionStatements>,
   { root, db, schema }: { readonly root: RootAdapter; readonly db: unknown; readonly schema: string },

@@ -7,17 +7,17 @@ const TIMESTAMPTZ = 1184
 /** PostgreSQL counts microseconds from the start of the year 2000. */
 export const EPOCH_US = Date.UTC(2000, 0, 1) * 1000
 
-/** Returns text, which the driver would otherwise build number by number. */
+/** Returns the text of an array. The driver would otherwise build the text number by number. */
 export function textArray(numbers: readonly (bigint | string)[]): string {
   return `{${numbers.join(',')}}`
 }
 
-/** Addresses of rows as text. */
+/** Returns addresses of rows as the text of a tid[]. */
 export function textAddresses(addresses: readonly number[]): string {
   return `{${addresses.map((address) => `"(${Math.floor(address / 0x1_0000)},${address % 0x1_0000})"`).join(',')}}`
 }
 
-/** Microseconds since 1970 as text of a timestamptz[]. ISO 8601 means the same in every DateStyle. */
+/** Returns microseconds since 1970 as the text of a timestamptz[]. ISO 8601 has the same meaning in every DateStyle. */
 export function textStamps(stamps: readonly number[]): string {
   return `{${stamps.map(textStamp).join(',')}}`
 }
@@ -71,7 +71,8 @@ export function binaryAddresses(addresses: readonly number[]): Buffer {
 }
 
 /**
- * The number of dimensions, whether there are nulls, the type, and the length and the first index of the one dimension.
+ * The header contains the number of dimensions, whether there are nulls, the type of the elements, and the length and
+ * the first index of the only dimension.
  */
 const HEADER_BYTES = 20
 

@@ -1,8 +1,8 @@
 /*
- * PostgreSQL has arrays and UPDATE … RETURNING; MySQL and MariaDB have a condition for each lease, and acquire in two
- * statements.
+ * PostgreSQL has arrays and UPDATE … RETURNING; MySQL and MariaDB need a condition for each lease, and acquire leases
+ * in two statements.
  */
-/** Every statement on the table of leases. `schema` is quoted. All times are the database's. */
+/** All statements on the table of leases. `schema` is quoted. All times are by the database's clock. */
 export function leaseStatements(schema: string) {
   const leases = `${schema}.leases`
   return {
@@ -14,8 +14,8 @@ where not exists (select from ${leases} as l where l.name = wanted.name)
 on conflict (name) do nothing`,
 
     /**
-     * Acquires leases that are free or have expired; never waits for another acquirer. A lease that still has an owner
-     * was not released, because its owner has died.
+     * Acquires leases that are free or have expired. Never waits for another relay that acquires leases. An expired
+     * lease that still has an owner was not released: the owner has crashed.
      */
     acquire: `
 with free as materialized (
@@ -40,7 +40,7 @@ from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) 
 where l.name = mine.name and l.term = mine.term and l.owner = $3 and l.expires_at > pg_catalog.clock_timestamp()
 returning l.name`,
 
-    /** $4 holds the names of the leases whose work was cut off. */
+    /** Releases leases. $4 contains the names of the leases whose work was cut off. */
     release: `
 update ${leases} as l
 set owner = null, expires_at = null,
@@ -55,7 +55,10 @@ from ${leases}
 where pg_catalog.starts_with(name, $1) and expires_at > pg_catalog.clock_timestamp()
 order by name`,
 
-    /** A plain search finds the rows to lock: if there is nothing to sweep, nothing is locked or written. */
+    /**
+     * Removes unused leases. A search without locks finds the rows first: if there is nothing to remove, nothing is
+     * locked or written.
+     */
     sweep: `
 with unused as materialized (
   select name

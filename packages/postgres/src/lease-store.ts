@@ -1,6 +1,6 @@
 /*
- * PostgreSQL acquires leases by one statement with SKIP LOCKED, and takes lists of names and terms as arrays. MySQL and
- * MariaDB need a short transaction for that, and a condition for each lease.
+ * PostgreSQL acquires leases with one statement and SKIP LOCKED, and takes lists of names and terms as arrays. MySQL
+ * and MariaDB need a short transaction, and a condition for each lease.
  */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
 import { LeaseConnection, type RootAdapter, type SqlResult } from '@txbox/sql'
@@ -9,7 +9,10 @@ import { errors } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
 import { atReadCommitted } from './run-alone.ts'
 
-/** A relay gives up earlier, after a third of its lease; with this timeout a dead connection does not stay. */
+/**
+ * A relay gives up earlier than this, after a third of its lease. The timeout makes sure that a dead connection is not
+ * kept.
+ */
 const STATEMENT_TIMEOUT_MS = 5000
 
 /** The table of leases of PostgreSQL. {@link LeaseStore} documents the methods. */
@@ -26,7 +29,8 @@ export class PostgresLeaseStore implements LeaseStore {
     this.#sql = statements
     const source = { root, db, statementTimeoutMs }
     this.#connection = new LeaseConnection(
-      // Some libraries can open no connection outside their pool, such as Kysely: each statement borrows one.
+      // Some libraries, such as Kysely, can open no connection outside of their pool. Then each statement borrows a
+      // connection.
       root.opensConnections
         ? () => root.connectApart(db, statementTimeoutMs)
         : async () => ({
@@ -90,7 +94,6 @@ export class PostgresLeaseStore implements LeaseStore {
   }
 }
 
-/** The names and the terms of leases. */
 function arraysOf(leases: readonly Lease[]): [names: readonly string[], terms: readonly string[]] {
   return [leases.map((lease) => lease.name), leases.map((lease) => String(lease.term))]
 }

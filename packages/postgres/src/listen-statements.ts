@@ -2,7 +2,7 @@
 
 /** Statements on the listening connection. */
 export const listenStatements = {
-  /** The name of a channel is an identifier, which no parameter can hold. */
+  /** A channel name is an identifier, which cannot be passed as a parameter. */
   listen: (channel: string) => `listen "${channel}"`,
   /**
    * Checks whether the connection is alive. The column name shows the purpose of the connection in the server's list of

@@ -22,11 +22,11 @@ import { migrated } from './schema-revision.ts'
 /**
  * Creates the tables, or updates them to the revision of this version of the package. Several services may call
  * `migrate` at the same time: the calls run one after the other, and all but the first find nothing to do. All missing
- * migrations are applied in one transaction, or none.
+ * migrations are applied in one transaction: either all of them, or none.
  *
  * @param db your root, a Kysely or a `pg.Pool`, with the privilege to create tables in the schema. The privilege to
  *   create the schema is needed only if the schema does not exist.
- * @returns the names of the applied migrations, oldest first; empty if there was nothing to do.
+ * @returns the names of the migrations that this call has applied, oldest first; empty if there was nothing to do.
  * @throws {InvalidOptionError} for a wrong option.
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
@@ -116,7 +116,7 @@ async function applyMissing(
   }
 }
 
-/** Runs one statement at a time: PGlite accepts no more in one text. */
+/** Runs the statements of a migration one at a time, because PGlite accepts only one statement in a text. */
 async function applyMigration(
   run: RunStatement,
   sql: string,
@@ -125,7 +125,7 @@ async function applyMigration(
 ): Promise<void> {
   for (const statement of statementsOf(sql)) {
     signal?.throwIfAborted()
-    // PostgreSQL requires the privilege to create a schema even if IF NOT EXISTS would find the schema.
+    // PostgreSQL requires the privilege to create a schema even when IF NOT EXISTS would find that the schema exists.
     if (CREATE_SCHEMA.test(statement) && (await schemaExists(run, schema))) continue
     await run(migrated.on(statement, schema))
   }
@@ -138,7 +138,7 @@ async function schemaExists(run: RunStatement, schema: string): Promise<boolean>
   return columns.flag(rows[0], 'there')
 }
 
-/** Opens a transaction that holds the lock, so that the lock also works through a pooler. */
+/** Opens a transaction, and takes the lock in it, so that the lock also works through a pooler. */
 function lock(run: RunStatement, schema: string, signal: AbortSignal | undefined): Promise<void> {
   const sql = migrationStatements(schema)
   return untilTaken(async () => {

@@ -1,16 +1,19 @@
 /*
  * PostgreSQL changes tables in one transaction, under an advisory lock of that transaction. MySQL and MariaDB commit at
- * every DDL statement, and have other locks.
+ * every DDL statement, and use other locks.
  */
 
-/** Every statement that `migrate` and the check of the revision run beside the migrations themselves. `schema` is quoted. */
+/**
+ * All statements that `migrate` and the check of the revision run in addition to the migrations themselves. `schema` is
+ * quoted.
+ */
 export function migrationStatements(schema: string) {
   return {
     applied: `
 select number::text as number
 from ${schema}.migrations`,
 
-    /** Of the table `$1`, as text in quotes. */
+    /** Whether the table `$1` exists. The name is passed as text, and is quoted. */
     tableExists: 'select (pg_catalog.to_regclass($1) is not null)::text as there',
     schemaExists: 'select (pg_catalog.to_regnamespace($1) is not null)::text as there',
 

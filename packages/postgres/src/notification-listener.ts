@@ -6,13 +6,13 @@ import type { ListeningConnection } from '@txbox/sql'
 import { translate } from './errors.ts'
 import { listenStatements } from './listen-statements.ts'
 
-/** The maximum time for the answer to a check; shorter if the checks are more frequent. */
+/** The maximum time for the answer to a check. The interval of the checks is the limit if it is shorter. */
 const MAX_ANSWER_MS = 5000
 
-/** The maximum time to connect: a user's own function may wait forever if the connection is not refused. */
+/** The maximum time to connect. A function of the user may wait forever if the connection is not refused. */
 const CONNECT_TIMEOUT_MS = 10_000
 
-/** The pauses between two connections. */
+/** The pauses before a failed connection is replaced. */
 const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
 
 const ASKED = 'The connection that listens for new messages'
@@ -28,7 +28,7 @@ export interface ListenerSettings {
   readonly channel: string
   /** The payload that notifications must have. @default any */
   readonly payload?: string
-  /** How often the connection is checked: a connection whose other end is gone may never report that. */
+  /** How often the connection is checked, because a connection whose server is gone may never report an error. */
   readonly checkIntervalMs: number
 }
 
@@ -93,7 +93,7 @@ export class NotificationListener implements WakeUps {
     try {
       return await answerWithin(CONNECT_TIMEOUT_MS, connecting, ASKED)
     } catch (error) {
-      // The connection may still arrive, and must be closed then.
+      // The connection may still be established later, and must be closed then.
       connecting.then((late) => late.close()).catch(() => undefined)
       throw error
     }

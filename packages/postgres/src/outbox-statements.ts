@@ -1,8 +1,8 @@
 /*
- * PostgreSQL takes columns of values as arrays, and can notify; MySQL and MariaDB insert rows, and may have to delete
- * them again.
+ * PostgreSQL takes a batch as arrays, one for each column, and can notify. MySQL and MariaDB insert rows as VALUES, and
+ * may have to delete them again.
  */
-/** Every statement on the outbox table that a producer runs. `schema` is quoted. */
+/** All statements on the outbox table that a producer runs. `schema` is quoted. */
 export function outboxStatements(schema: string) {
   const outbox = `${schema}.outbox (shard, id, topic, key, type, content_type, headers, correlation_id, payload)`
   return {
@@ -12,7 +12,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 
     /**
      * Inserts many messages, numbered in the order given: the default of seq is evaluated after the sort. VALUES would
-     * need nine parameters per row, and PostgreSQL accepts 65,535 in all.
+     * need nine parameters per row, and PostgreSQL accepts at most 65,535 parameters.
      */
     appendBatch: `
 insert into ${outbox}
@@ -25,9 +25,9 @@ from rows from (
 order by n`,
 
     /**
-     * Like `append`, but first takes the lock of the ordering key ($10) until the transaction ends. A row of the
-     * SELECT, and with it a number, exists only after the CTE has returned its row: every join plan reads the CTE
-     * first, and the default of seq is evaluated on rows of the join. An unreferenced CTE would not run.
+     * Like `append`, but first takes the lock of the ordering key ($10) until the transaction ends. The number is drawn
+     * only after the CTE has taken the lock: the default of seq is evaluated on rows of the join, and every join plan
+     * reads the CTE first. A CTE that is not referenced would not run at all.
      */
     appendLocked: `
 with locked as materialized (select pg_catalog.pg_advisory_xact_lock($10::bigint))
@@ -35,7 +35,10 @@ insert into ${outbox}
 select $1::smallint, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text, $9::bytea
 from locked`,
 
-    /** Like `appendBatch`, but first takes the locks ($10) in the order of their numbers, which is the same for all. */
+    /**
+     * Like `appendBatch`, but first takes the locks ($10), in the order of their numbers, so that all calls lock in the
+     * same order.
+     */
     appendBatchLocked: `
 with locked as materialized (
   select pg_catalog.count(pg_catalog.pg_advisory_xact_lock(number)) as n
@@ -50,11 +53,12 @@ from locked cross join rows from (
 ) with ordinality as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, n)
 order by given.n`,
 
-    /** Notifies when the transaction commits, and only once per transaction. */
+    /** Notifies when the transaction commits; PostgreSQL merges the notifications of a transaction. */
     notify: 'select pg_catalog.pg_notify($1, $2)',
 
     /**
-     * Stores scheduled messages as parked messages until they are due ($10, in milliseconds). They have no key order.
+     * Stores scheduled messages as parked messages until they are due ($10, in milliseconds). They are not part of the
+     * order of a key.
      */
     schedule: `
 insert into ${schema}.parked (shard, id, topic, key, type, content_type, headers, correlation_id, payload, deliver_at, due_at)

@@ -1,5 +1,5 @@
 /*
- * PostgreSQL takes a batch as arrays, and can notify; MySQL and MariaDB cut a batch into packets, and check for a
+ * PostgreSQL takes a batch as arrays, and can notify; MySQL and MariaDB split a batch into packets, and check for a
  * transaction.
  */
 import type { NewStoredMessage, OutboxStore, Session, StoredMessage } from '@txbox/core'
@@ -13,7 +13,10 @@ const STORING = 'storing messages in the outbox'
 export class PostgresOutboxStore implements OutboxStore {
   readonly #sql: ReturnType<typeof outboxStatements>
   readonly #channel: string
-  /** The quoted schema. Advisory locks belong to the whole database. */
+  /**
+   * The quoted schema. It is part of the number of an advisory lock, because advisory locks belong to the whole
+   * database.
+   */
   readonly #schema: string
 
   constructor(
@@ -56,12 +59,12 @@ export class PostgresOutboxStore implements OutboxStore {
   }
 }
 
-/** The columns of rows, each as an array. */
+/** Transposes rows to columns. */
 export function valuesByColumn(rows: readonly (readonly unknown[])[]): readonly unknown[] {
   return rows[0]!.map((_, column) => rows.map((row) => row[column]))
 }
 
-/** Shard, id, topic, key, type, content type, headers, correlation id and payload. */
+/** Returns the values of a row: shard, id, topic, key, type, content type, headers, correlation id and payload. */
 export function storedValues(message: StoredMessage): readonly unknown[] {
   return [
     message.shard,

@@ -1,8 +1,11 @@
-/* Only PostgreSQL bounds a single statement by a transaction of its own; MySQL and MariaDB have hints for that. */
+/*
+ * Only PostgreSQL limits the time of a single statement by a transaction around it; MySQL and MariaDB have hints for
+ * that.
+ */
 
 /**
  * Statements of a transaction around one statement, for a library that sends one statement after the other. If this
- * process is paused between two of them, the server soon ends the transaction and releases its locks.
+ * process is paused between two of these statements, the server soon ends the transaction and releases its locks.
  */
 export const ownTransactionStatements = {
   begin: 'begin isolation level read committed',
@@ -13,7 +16,7 @@ export const ownTransactionStatements = {
   rollback: 'rollback',
 } as const
 
-/** The statements that open the transaction, in one text. */
+/** Joins the statements that open the transaction into one text. */
 export function together(statements: readonly string[]): string {
   return statements.join('; ')
 }

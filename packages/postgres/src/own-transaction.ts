@@ -1,6 +1,6 @@
 /*
- * Only PostgreSQL bounds statements by a transaction of its own; MySQL and MariaDB have hints for that, and short
- * transactions.
+ * Only PostgreSQL limits the time of statements by a transaction around them; MySQL and MariaDB have hints and short
+ * transactions for that.
  */
 import { answerWithin } from '@txbox/core/internal'
 import { tooLate, type OwnConnection, type Source, type SqlResult, type Statement } from '@txbox/sql'
@@ -12,16 +12,17 @@ export type Query = OwnConnection['query']
 /** A transaction that txbox has opened for its own statements. */
 export interface OwnTransaction {
   readonly query: Query
-  /** Runs statements one after the other, in one flight if the library can send them so. */
+  /** Runs statements one after the other, in one flight if the library supports that. */
   readonly queryAll: (statements: readonly Statement[]) => Promise<readonly SqlResult[]>
-  /** Runs the last statements, and commits. No statement may follow. */
+  /** Runs the last statements and commits. No statement may follow. */
   readonly commitWith: (statements: readonly Statement[]) => Promise<readonly SqlResult[]>
 }
 
 /**
- * Runs work in a new READ COMMITTED transaction, for several statements, or for a library that sends one statement after the
- * other. The server cancels a late statement. If the whole is late, it is rolled back. The connection stays in use until
- * the server has canceled the statement, because such a library cannot discard a connection.
+ * Runs work in a new READ COMMITTED transaction: several statements, or one statement of a library that sends one
+ * statement after the other. The server cancels a late statement. If the work as a whole is late, it is rolled back. In
+ * that case the connection stays in use until the server has canceled the statement, because such a library cannot
+ * discard a connection.
  */
 export async function inOwnTransaction<R>(
   { root, db, statementTimeoutMs }: Source,
@@ -33,7 +34,7 @@ export async function inOwnTransaction<R>(
     const connection = await root.connect(db)
     let broken = false
     try {
-      // The connection arrived too late, but is still usable.
+      // The connection was opened too late for this call, but can be used by others.
       if (late) throw tooLate()
       const transaction = await opened(db as object, connection, mostMs, () => late)
       const result = await work(transaction)
@@ -53,7 +54,9 @@ export async function inOwnTransaction<R>(
   }
 }
 
-/** Opens the transaction, with the first statements if they go in one flight. */
+/**
+ * Opens the transaction. If the library can send several statements in one flight, the first statements are sent along.
+ */
 async function opened(
   db: object,
   connection: OwnConnection,
@@ -94,7 +97,7 @@ function withoutValues(text: string): Statement {
   return { text, values: [] }
 }
 
-/** Roots that accept only one statement in a text: a Kysely on PGlite. */
+/** Roots that accept only one statement per text, such as a Kysely on PGlite. */
 const oneStatementOnly = new WeakSet<object>()
 
 const SYNTAX_ERROR = '42601'

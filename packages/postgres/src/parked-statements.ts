@@ -1,4 +1,7 @@
-/* PostgreSQL settles in one statement, on arrays; MySQL and MariaDB take lists as JSON, and one branch for each key. */
+/*
+ * PostgreSQL settles in one statement, and takes lists as arrays; MySQL and MariaDB take lists as JSON, and need a
+ * branch for each key.
+ */
 import {
   boundedPayload,
   dueAfter,
@@ -9,7 +12,7 @@ import {
   verdicts,
 } from './relay-statements.ts'
 
-/** Every statement on the table of parked messages that a relay runs. `schema` is quoted. */
+/** All statements on the table of parked messages that a relay runs. `schema` is quoted. */
 export function parkedStatements(schema: string) {
   const parked = `${schema}.parked`
   const columns = `p.place::text as seq, p.attempts::text as attempts, p.errors,
@@ -31,8 +34,8 @@ export function parkedStatements(schema: string) {
     limit 1
   `
   /**
-   * The rows by place and stamp, with one index lookup for each, because a join may scan. Only the owner of the shard
-   * changes rows that are not dead.
+   * Finds rows by place and stamp, with one index lookup for each, because a join may scan the table. Only the owner of
+   * the shard changes rows that are not dead.
    */
   const found = (wanted: string): string => `${wanted} cross join lateral (
       select f.ctid from ${parked} as f
@@ -47,9 +50,9 @@ export function parkedStatements(schema: string) {
     `rows from (pg_catalog.unnest(${places}::bigint[]), pg_catalog.unnest(${stamps}::timestamptz[])) as wanted (place, stamp)`
   return {
     /**
-     * The messages that are due, those that have been due the longest first, and the first message of their key. If the
-     * first is another message, that one was due before this one was put back. A due suspect is included only if
-     * another message comes first.
+     * The due messages, those that have been due the longest first, each with the first message of its key. If another
+     * message is the first, it was due before this message was put back. A due suspect is included only if another
+     * message of its key comes first.
      */
     due: `
 select p.place::text as place, p.order_key, p.attempts::text as attempts, ${stampOf('p')} as stamp,
@@ -61,7 +64,7 @@ where p.shard = $1 and p.due_at <= pg_catalog.statement_timestamp() and p.dead_a
 order by p.due_at
 limit $2`,
 
-    /** Makes a message wait behind its predecessor, like the others. */
+    /** Makes messages wait behind their predecessors. */
     follow: `
 with ${held}, following as (
   update ${parked} as p
@@ -70,7 +73,7 @@ with ${held}, following as (
 )
 select true as held from held`,
 
-    /** Single messages. */
+    /** Reads single messages, which are tried alone. */
     readAlone: `
 select ${columns},
   ${boundedPayload('p', '$3')}, null as later
@@ -80,8 +83,8 @@ where p.place = any ($1::bigint[])
   and p.dead_at is null`,
 
     /**
-     * The messages of released keys ($2), each from a row on ($3 and $6), at most $4 of a key. `later` marks a message
-     * that must be tried alone, because it was refused before or is a suspect.
+     * Reads the messages of released keys ($2), beginning with a given row of each key ($3 and $6), at most $4 per key.
+     * `later` marks a message that must be tried alone, because it was refused before or is a suspect.
      */
     readOnward: `
 select ${columns},
@@ -111,7 +114,7 @@ where p.shard = $1 and p.suspect and p.due_at is not null and p.due_at <= pg_cat
 order by p.due_at
 limit 1`,
 
-    /** The payloads that were only measured. */
+    /** Reads the payloads that were only measured. */
     readPayloads: `
 select p.place::text as seq, pg_catalog.encode(p.payload, 'hex') as payload
 from ${parked} as p
@@ -130,7 +133,7 @@ select true as held from held`,
 
     /**
      * Deletes accepted messages ($4 and $5), keeps refused ones ($6 to $13), and makes the first message of each
-     * released key ($14) due, if it waits. $15 is the shard.
+     * released key ($14) due if that message waits. $15 is the shard.
      */
     settle: `
 with ${held}, verdicts as materialized (
@@ -174,14 +177,15 @@ select (select pg_catalog.string_agg(s.place::text, ',') from settled as s) as s
   (select pg_catalog.string_agg(k.place::text, ',') from kept as k) as kept
 from held`,
 
-    /** The number of these rows that still exist, without dead letters. */
+    /** Counts the rows that still exist, without dead letters. */
     remaining: `
 select pg_catalog.count(*)::text as remaining
 from ${found(rows('$1', '$2'))}`,
 
     /**
-     * Makes the first message of each key due, if it waits: at most $6 keys, after the key $5. The scan jumps from key
-     * to key along the index, so that its cost does not depend on the number of waiting messages.
+     * Makes the first message of each key due if that message waits. Examines at most $6 keys, beginning after the key
+     * $5. The scan jumps from key to key along the index, so that its cost does not depend on the number of waiting
+     * messages.
      */
     heal: `
 with recursive ${held}, heads (n, order_key, place, due_at) as (

@@ -1,4 +1,4 @@
-/* PostgreSQL extends and returns messages in one statement; MySQL and MariaDB read them again. */
+/* PostgreSQL extends and returns messages in one statement; MySQL and MariaDB extend them, and then read them again. */
 import type { ReceiveAttempt, ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import {
   CLAIM_ROUNDS,
@@ -19,7 +19,7 @@ import type { QueueReceiver } from './queue-receiver.ts'
 import { receivedOf } from './queue-rows.ts'
 import type { queueStatements } from './queue-statements.ts'
 
-/** Receives that may be repeated: a claim in the inbox table remembers the answer of each. */
+/** Repeatable receives: a claim in the inbox table stores the answer of each. */
 export class QueueAttempts {
   readonly #sql: ReturnType<typeof queueStatements>
   readonly #claims: ReturnType<typeof inboxStatements>
@@ -35,7 +35,10 @@ export class QueueAttempts {
     this.#receiver = receiver
   }
 
-  /** The claim and the messages are one transaction: either both are stored, or neither. */
+  /**
+   * Claims the attempt and receives in one transaction, so that either both the claim and the receipts are stored, or
+   * neither.
+   */
   receive(request: ReceiveRequest, attempt: ReceiveAttempt): Promise<readonly ReceivedMessage[]> {
     const claim = attemptClaim(request.queue, attempt.id)
     return this.#receiver.receive(request, (search) =>
@@ -52,9 +55,10 @@ export class QueueAttempts {
   }
 
   /**
-   * Claims the attempt. Waits for a transaction that has claimed the same one.
+   * Claims the attempt. Waits for another transaction that is claiming the same attempt.
    *
-   * @returns the messages of the receive that is repeated; `undefined` if the attempt is new, or as good as new.
+   * @returns the messages of the earlier receive with this id; `undefined` if there was none, or its answer no longer
+   *   counts.
    */
   async #repeated(
     query: Query,
@@ -66,7 +70,8 @@ export class QueueAttempts {
       const claimed = await query(this.#sql.claimAttempt, [...claim, retentionMs])
       if (claimed.rows.length > 0) return undefined
       const [found] = (await query(this.#sql.remembered, claim)).rows
-      // The other receive was empty, or was collected, since the claim was refused.
+      // After the claim was refused, the claim of the other receive disappeared: that receive was empty, or the claim
+      // was collected.
       if (found === undefined) continue
       const answer = answerOf(columns.text(found, 'result'))
       const messages = await this.#recall(query, answer)
@@ -79,7 +84,7 @@ export class QueueAttempts {
     throw unsettledClaim(claim[0])
   }
 
-  /** Begins the visibility timeout of the messages again. */
+  /** Restarts the visibility timeout of the messages. */
   async #again(
     query: Query,
     claim: readonly [consumer: string, key: string],

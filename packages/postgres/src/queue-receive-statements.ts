@@ -4,12 +4,16 @@
  */
 import { messageColumns } from './relay-statements.ts'
 
-/** The instant from which handled messages are visible, whose keys have to go on. */
+/**
+ * The `due_at` of handled messages that are part of the order of a key. Such a row tells receivers to release the key:
+ * to make its next message visible.
+ */
 export const EPOCH = "timestamptz 'epoch'"
 
 /**
- * The first entry of a shard (`asked.shard`) in the index of visible messages. Before PostgreSQL 18, a scan does not end at an
- * upper bound of several columns, so that the entry must be compared afterwards.
+ * Selects the first entry of a shard (`asked.shard`) in the index of visible messages. Before PostgreSQL 18, a scan
+ * does not stop at an upper bound on several columns. Therefore the scan has only a lower bound, and the caller checks
+ * that the entry belongs to the shard.
  */
 export function firstEntryOfShard(queue: string): string {
   return `cross join lateral (
@@ -20,7 +24,7 @@ export function firstEntryOfShard(queue: string): string {
 ) as next`
 }
 
-/** The columns of a message that is received. 'escape' leaves ASCII unchanged. */
+/** The columns of a message to receive. The encoding 'escape' leaves ASCII unchanged. */
 export function queueColumns(table: string): string {
   return `${table}.place::text as place, ${table}.receipt::text as receipt, ${table}.shard::text as shard,
   ${table}.attempts::text as attempts, ${table}.timeouts::text as timeouts,
@@ -39,15 +43,17 @@ const FREED: Key = { shard: 'freed.shard', order_key: 'freed.order_key' }
 const CANDIDATE: Key = { shard: 'asked.shard', order_key: 'q.order_key' }
 
 /**
- * Every statement of a receive. `schema` is quoted. $1 is the queue, $2 are shards. Receivers alone decide which message of a
- * key is visible, one receiver at a time: each has locked the rows of its shards. Each statement begins after that, at READ
- * COMMITTED, so that it sees what the receiver before has done.
+ * All statements of a receive. `schema` is quoted. $1 is the queue and $2 the shards, unless a statement says
+ * otherwise. Only receivers decide which message of a key is visible, and a shard has one receiver at a time: a
+ * receiver first locks the rows of its shards in `leases`. The later statements run at READ COMMITTED, so that they see
+ * what the previous receiver has committed.
  */
 export function queueReceiveStatements(schema: string) {
   const queue = `${schema}.queue`
   /**
-   * A range of the index: with equalities, the planner may scan the queue, or sort the whole key, if statistics are missing.
-   * Before PostgreSQL 18, such a range ends a scan only where its first column ends, so that it needs a limit that is reached.
+   * The condition for the messages of a key, written as a range of the index. With equalities instead, the planner may
+   * scan the whole queue or sort the whole key when statistics are missing. Before PostgreSQL 18, a scan of such a
+   * range ends only where the first column changes, so the query needs a LIMIT that is reached.
    */
   const ofKey = (table: string, { shard, order_key: key }: Key): string => `${table}.order_key is not null
       and (${table}.topic, ${table}.shard, ${table}.order_key, ${table}.place) > ($1::text, ${shard}, ${key}, 0)
@@ -61,7 +67,10 @@ export function queueReceiveStatements(schema: string) {
     ${inOrder('f')}
     limit 1
   `
-  /** The message of a key that has a receipt: there is at most one. In order, which only the index gives. */
+  /**
+   * The message of a key that has a receipt; there is at most one. The ORDER BY makes the planner use the index,
+   * because only the index provides this order.
+   */
   const flightOf = (what: string, { shard, order_key: key }: Key): string => `
     select ${what} from ${queue} as g
     where g.receipt is not null and g.order_key is not null
@@ -71,8 +80,8 @@ export function queueReceiveStatements(schema: string) {
     limit 1
   `
   /**
-   * Makes the first message of each key visible if it waits, unless one of the key has a receipt, which will be visible
-   * itself.
+   * Makes the first message of each key visible if that message waits. If a message of the key has a receipt, nothing
+   * is done: that message will become visible itself.
    */
   const release = (freed: string): string => `update ${queue} as q
   set due_at = pg_catalog.clock_timestamp()
@@ -85,8 +94,9 @@ export function queueReceiveStatements(schema: string) {
   const timeouts = 'timeouts + case when q.receipt is null then 0 else 1 end'
   return {
     /**
-     * Locks the rows ($3) that stand for shards, at most $4, of those that have something visible, or a handled message whose
-     * key has to go on, which is the first entry. Skips what another receiver has locked. Also counts the rows of all shards.
+     * Locks the rows ($3) of at most $4 shards that have work: a visible message, or a handled message whose key must
+     * be released, which is then the first entry. Skips rows that another receiver has locked. Also counts the rows of
+     * all shards.
      */
     lockReady: `
 with locked as materialized (
@@ -103,19 +113,19 @@ select known.locks::text as locks, locked.shard::text as shard, locked.handled::
 from (select pg_catalog.count(*) from ${schema}.leases where name = any ($3::text[])) as known (locks)
 left join locked on true`,
 
-    /** The row that stands for a shard; nothing if another receiver has it, or there is no such row. */
+    /** Locks the row of a shard. Returns nothing if another receiver has locked the row, or there is no such row. */
     lockShard: `
 select name from ${schema}.leases
 where name = $1
 for update skip locked`,
 
-    /** The same, but waits for other receivers. */
+    /** Like `lockShard`, but waits for other receivers. */
     waitForShard: `
 select name from ${schema}.leases
 where name = $1
 for update`,
 
-    /** Deletes handled messages, at most $3 of each shard, and lets their keys go on. */
+    /** Deletes handled messages, at most $3 of each shard, and releases their keys. */
     sweep: `
 with swept as (
   delete from ${queue}
@@ -136,13 +146,13 @@ with swept as (
 )
 select pg_catalog.count(*)::text as swept from swept`,
 
-    /** $3: the keys, each beside its shard. */
+    /** Releases the keys ($3), each in the shard at the same position of $2. */
     release: `
 ${release('rows from (pg_catalog.unnest($2::smallint[]), pg_catalog.unnest($3::text[])) as freed (shard, order_key)')}`,
 
     /**
-     * The visible messages, those of each shard that have been visible the longest first, at most $3 of each. Skips what is
-     * locked.
+     * The visible messages, at most $3 of each shard, those that have been visible the longest first. Skips locked
+     * rows.
      */
     candidates: `
 select asked.shard::text as shard, q.place::text as place, q.order_key, q.attempts::text as attempts,
@@ -161,25 +171,25 @@ cross join lateral (
 left join lateral (${firstOf('f.place', CANDIDATE)}) as first on true
 left join lateral (${flightOf('g.place, g.due_at', CANDIDATE)}) as flight on true`,
 
-    /** Of messages whose receipt is not valid anymore ($1), those that no transaction has settled without having committed. */
+    /** Locks the messages ($1) whose receipts have expired. Skips messages that an open transaction has settled. */
     lockExpired: `
 select q.place::text as place from ${queue} as q
 where q.place = any ($1::bigint[]) and q.receipt is not null and q.due_at <= pg_catalog.clock_timestamp()
 for update skip locked`,
 
-    /** Lets messages ($1) wait behind another of their key. */
+    /** Makes messages ($1) wait behind another message of their key. */
     putBack: `
 update ${queue} as q
 set due_at = null, receipt = null, timeouts = q.${timeouts}
 where q.place = any ($1::bigint[])`,
 
-    /** Makes messages ($1) dead letters. $2 is the error of those that have none. */
+    /** Makes messages ($1) dead letters. $2 is the error of messages that have none yet. */
     bury: `
 update ${queue}
 set dead_at = pg_catalog.clock_timestamp(), due_at = null, receipt = null, order_key = null, error = coalesce(error, $2)
 where place = any ($1::bigint[])`,
 
-    /** $2: the receipt; $3: the visibility timeout in milliseconds. */
+    /** Gives messages ($1) a receipt ($2) and a visibility timeout ($3, in milliseconds), and returns them. */
     take: `
 update ${queue} as q
 set receipt = $2::uuid, attempts = q.attempts + 1, timeouts = q.${timeouts},
@@ -187,7 +197,7 @@ set receipt = $2::uuid, attempts = q.attempts + 1, timeouts = q.${timeouts},
 where q.place = any ($1::bigint[])
 returning ${queueColumns('q')}`,
 
-    /** Removes messages instead. */
+    /** Deletes messages ($1) and returns them, for receives with `remove`. */
     takeAway: `
 delete from ${queue} as q
 where q.place = any ($1::bigint[])
@@ -195,7 +205,7 @@ returning ${queueColumns('q')}`,
   } as const
 }
 
-/** Microseconds since 1970, exact, as text. */
+/** The microseconds since 1970, exact, as text. */
 export function microseconds(instant: string): string {
   return `(extract(epoch from ${instant}) * 1000000::numeric)::bigint::text`
 }

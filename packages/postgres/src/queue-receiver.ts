@@ -1,6 +1,6 @@
 /*
- * A round is a transaction of several statements on every database. PostgreSQL finds and locks in one statement; MySQL and
- * MariaDB find first.
+ * A round is a transaction of several statements on every database. PostgreSQL finds and locks rows in one statement;
+ * MySQL and MariaDB find rows first, and lock them afterwards.
  */
 import { randomUUID } from 'node:crypto'
 import { DatabaseUnavailableError, SchemaError, type ReceiveRequest, type ReceivedMessage } from '@txbox/core'
@@ -23,17 +23,20 @@ import { runAtReadCommitted, serverTimeoutMs } from './run-alone.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
 
-/** The maximum number of shards that a receive locks at a time, so that others can receive from the rest. */
+/**
+ * The maximum number of shards that a receive locks at a time, so that other receivers can receive from the remaining
+ * ones.
+ */
 const SHARDS_AT_ONCE = 4
 
-/** Visits shards and receives what is due there. */
+/** Visits shards, and receives the visible messages there. */
 export type VisitShards = (search: Search) => Promise<Visit>
 
-/** Receives messages from shard to shard, until there are as many as asked for. */
+/** Receives messages from one shard after another, until it has as many as the request asks for. */
 export class QueueReceiver {
   readonly #sql: ReturnType<typeof queueReceiveStatements>
   readonly #source: Source
-  /** Adds the rows that stand for the shards, where they are missing. */
+  /** The statement that adds the missing rows of shards. */
   readonly #seed: string
 
   constructor(statements: ReturnType<typeof queueReceiveStatements>, seed: string, source: Source) {
@@ -42,7 +45,7 @@ export class QueueReceiver {
     this.#source = source
   }
 
-  /** Looks at few messages first, and at more as long as messages were moved and none was received. */
+  /** Looks at few messages first, and at more of them while messages were moved but none was received. */
   async receive(request: ReceiveRequest, visit: VisitShards): Promise<readonly ReceivedMessage[]> {
     const receipt = randomUUID()
     let isSeeded = false
@@ -56,20 +59,21 @@ export class QueueReceiver {
     }
   }
 
-  /** Each round is a transaction of its own, so that no receiver keeps a shard for longer than it needs. */
+  /** Runs each round in a transaction of its own, so that a receiver keeps no shard locked longer than necessary. */
   visitEach(search: Search): Promise<Visit> {
     return this.#visit(search, async (work, received) => {
       try {
         return await this.transaction((transaction) => work(transaction, SHARDS_AT_ONCE)).catch(
           (error: unknown) => {
             if (error instanceof DatabaseUnavailableError) throw error
-            // An error in one shard must not cost the messages of the others their receive.
+            // An error in one shard must not prevent the receive from the other shards.
             return this.transaction((transaction) => work(transaction, 1))
           },
         )
       } catch (error) {
         if (received === 0) throw error
-        // What was received is committed, and must be returned. If the error lasts, the next receive reports it.
+        // The messages received so far are committed, and must be returned. If the error persists, the next receive
+        // reports it.
         return undefined
       }
     })
@@ -112,12 +116,16 @@ export class QueueReceiver {
     return { received, moved }
   }
 
-  /** Removes handled messages of a shard without receiving. @returns how many; 0 if a receiver has locked the shard. */
+  /**
+   * Removes handled messages of a shard without receiving.
+   *
+   * @returns the number of messages removed; 0 if a receiver has locked the shard.
+   */
   sweep(queue: string, shard: number, limit: number): Promise<number> {
     return this.transaction((transaction) => this.shards(transaction, queue).sweep(shard, limit))
   }
 
-  /** Locks a shard for the rest of the transaction, and waits for a receiver that has it. */
+  /** Locks a shard until the transaction ends. Waits for a receiver that has locked it. */
   async lock(transaction: OwnTransaction, queue: string, shard: number): Promise<QueueShards> {
     const shards = this.shards(transaction, queue)
     if (await shards.lock(shard)) return shards
@@ -131,7 +139,7 @@ export class QueueReceiver {
     return new QueueShards(this.#sql, transaction, queue)
   }
 
-  /** Runs a transaction of several statements, again if there was a conflict. */
+  /** Runs a transaction of several statements, and repeats it after a conflict. */
   transaction<R>(work: (transaction: OwnTransaction) => Promise<R>): Promise<R> {
     return repeatOnConflict(errors, RECEIVING, () =>
       inOwnTransaction(this.#source, serverTimeoutMs(this.#source), work),

@@ -1,4 +1,7 @@
-/* PostgreSQL returns a message as columns of text; MySQL and MariaDB return one value of bytes with all of its fields. */
+/*
+ * PostgreSQL returns a message as columns of text; MySQL and MariaDB return one binary value that contains all of its
+ * fields.
+ */
 import { decodeHeaders, type ReceivedMessage } from '@txbox/core'
 import { isSuspect, type QueueCandidate, type Row } from '@txbox/sql'
 import { stampOf, unescapeBytes } from './backlog-message.ts'
@@ -19,7 +22,7 @@ export function candidateOf(row: Row): QueueCandidate {
   }
 }
 
-/** Reads a row with the columns of a message that is received. */
+/** Reads a row with the columns of a received message. */
 export function receivedOf(row: Row, receipt: string): ReceivedMessage {
   const text = (name: string): string | undefined => columns.optionalText(row, name)
   const { headers, undecodable } = decodeHeaders(text('headers') ?? COMMON.headers)

@@ -1,6 +1,6 @@
 /*
- * PostgreSQL finds, locks and changes the messages of several shards by a few statements; MySQL and MariaDB visit one shard
- * after the other.
+ * PostgreSQL finds, locks and changes the messages of several shards with a few statements; MySQL and MariaDB visit one
+ * shard after the other.
  */
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import {
@@ -22,27 +22,27 @@ import { candidateOf, receivedOf } from './queue-rows.ts'
 /** The maximum number of handled messages that a receive removes from a shard. */
 const SWEPT_AT_ONCE = 1000
 
-/** A receive, with the receipt that its messages get. */
+/** A receive, and the receipt that its messages get. */
 export interface Search extends ReceiveRequest {
   readonly receipt: string
-  /** How many visible messages are looked at in a round. */
+  /** The number of visible messages that a round examines. */
   readonly look: number
 }
 
-/** The result of the visit of shards. */
+/** The result of visiting shards. */
 export interface Visit {
   readonly received: readonly ReceivedMessage[]
-  /** Whether messages were moved, so that another visit may find others. */
+  /** Whether messages were moved, so that another visit may find other messages. */
   readonly moved: boolean
-  /** Whether rows that stand for shards are missing. Then nothing was visited. */
+  /** Whether rows of shards are missing. If so, nothing was visited. */
   readonly isUnseeded?: boolean
 }
 
-/** The visit of some shards in one transaction. */
+/** The result of visiting some shards in one transaction. */
 export interface Round extends Visit {
   /** The shards that were locked. */
   readonly shards: readonly number[]
-  /** Whether nothing is due in the other shards, but what other receivers are looking at. */
+  /** Whether the other shards have no visible messages, except in shards that other receivers have locked. */
   readonly isLast: boolean
 }
 
@@ -63,10 +63,10 @@ export class QueueShards {
   }
 
   /**
-   * Receives what is due in some of the shards, and commits. It takes three round trips if the library can send several
-   * statements in one flight.
+   * Receives visible messages from some of the shards, and commits. Takes three round trips if the library can send
+   * several statements in one flight.
    *
-   * @param atOnce the maximum number of shards that are locked.
+   * @param atOnce the maximum number of shards to lock.
    */
   async receive(asked: readonly number[], atOnce: number, search: Search & Bounds): Promise<Round> {
     const { query, queryAll } = this.#transaction
@@ -98,7 +98,11 @@ export class QueueShards {
     return { received, moved, shards, isLast }
   }
 
-  /** Removes handled messages of a shard, and commits. @returns how many; 0 if a receiver has locked the shard. */
+  /**
+   * Removes handled messages of a shard, and commits.
+   *
+   * @returns the number of messages removed; 0 if a receiver has locked the shard.
+   */
   async sweep(shard: number, limit: number): Promise<number> {
     const { query, commitWith } = this.#transaction
     const locks = await query(this.#sql.lockShard, [shardRow(this.#queue, shard)])
@@ -107,13 +111,17 @@ export class QueueShards {
     return columns.number(swept!.rows[0], 'swept')
   }
 
-  /** Locks a shard for the rest of the transaction, and waits for a receiver that has it. @returns whether its row exists. */
+  /**
+   * Locks a shard until the transaction ends. Waits for a receiver that has locked it.
+   *
+   * @returns whether the row of the shard exists.
+   */
   async lock(shard: number): Promise<boolean> {
     const { query } = this.#transaction
     return (await query(this.#sql.waitForShard, [shardRow(this.#queue, shard)])).rows.length > 0
   }
 
-  /** Lets the keys whose first message was removed go on. */
+  /** Releases keys whose first message was removed. */
   async release(shard: number, keys: readonly string[]): Promise<void> {
     await this.#transaction.queryAll(this.#release(keys.map((key) => ({ shard, key }))))
   }
@@ -128,7 +136,11 @@ export class QueueShards {
     return [{ text: this.#sql.release, values }]
   }
 
-  /** Locks the messages whose receipt is not valid anymore. @returns the places of those that are locked. */
+  /**
+   * Locks the messages whose receipts have expired.
+   *
+   * @returns the places of the messages that could be locked.
+   */
   async #unlocked(candidates: readonly QueueCandidate[]): Promise<ReadonlySet<string>> {
     const expired = expiredFlights(candidates)
     if (expired.length === 0) return new Set()
@@ -136,22 +148,22 @@ export class QueueShards {
     return new Set(rows.map((row) => columns.text(row, 'place')))
   }
 
-  /** Changes the rows of the rounds, commits, and returns the messages that are handed out. */
+  /** Writes the decisions of the rounds, commits, and returns the messages to hand out. */
   async #settle(
     { receipt, visibilityTimeoutMs, remove }: Search,
     rounds: readonly ShardRound[],
   ): Promise<readonly ReceivedMessage[]> {
-    const of = <T>(part: (round: QueueRound) => readonly T[]): T[] =>
+    const collect = <T>(part: (round: QueueRound) => readonly T[]): T[] =>
       rounds.flatMap(({ round }) => part(round))
-    const putBack = of((round) => round.putBack)
-    const buried = of((round) => round.buried)
-    const taken = of((round) => round.taken)
+    const putBack = collect((round) => round.putBack)
+    const buried = collect((round) => round.buried)
+    const taken = collect((round) => round.taken)
     const freed = rounds.flatMap(({ shard, round }) => {
       const gone = remove ? round.taken.flatMap(({ orderKey }) => orderKey ?? []) : []
       return [...round.released, ...gone].map((key) => ({ shard, key }))
     })
     const before: Statement[] = []
-    // Before others of their keys are taken: of a key at most one message has a receipt.
+    // Put messages back before other messages of their keys are taken: at most one message of a key has a receipt.
     if (putBack.length > 0) before.push({ text: this.#sql.putBack, values: [textArray(putBack)] })
     if (buried.length > 0) before.push({ text: this.#sql.bury, values: [placesOf(buried), NEVER_ANSWERED] })
     const take = remove
@@ -177,7 +189,7 @@ interface ShardRound {
   readonly round: QueueRound
 }
 
-/** Decides shard by shard, until there are as many messages as asked for. */
+/** Decides shard by shard, until there are as many messages as the search asks for. */
 function roundsOf(
   shards: readonly number[],
   found: readonly { readonly shard: number; readonly candidate: QueueCandidate }[],
@@ -187,7 +199,7 @@ function roundsOf(
   const rounds: ShardRound[] = []
   let { limit, bytes, alone } = how
   for (const shard of shards) {
-    const candidates = found.filter((one) => one.shard === shard).map(({ candidate }) => candidate)
+    const candidates = found.filter((entry) => entry.shard === shard).map(({ candidate }) => candidate)
     const unlockedHere = new Set(expiredFlights(candidates).filter((place) => unlocked.has(place)))
     const round = queueRound(candidates, unlockedHere, { ...how, limit, bytes, alone })
     rounds.push({ shard, round })
@@ -199,7 +211,7 @@ function roundsOf(
   return rounds
 }
 
-/** The name of the row that stands for a shard of a queue. */
+/** The name of the row in `leases` that serves as the lock of a shard. */
 export function shardRow(queue: string, shard: number): string {
   return `queue/${queue}/${String(shard).padStart(2, '0')}`
 }

@@ -1,10 +1,10 @@
 /*
- * PostgreSQL changes and returns rows in one statement, on arrays; MySQL and MariaDB take lists as JSON, and read what they
- * have changed.
+ * PostgreSQL changes and returns rows in one statement, and takes lists as arrays; MySQL and MariaDB take lists as
+ * JSON, and read the rows that they have changed.
  */
 import { EPOCH, microseconds, queueColumns } from './queue-receive-statements.ts'
 
-/** Every statement on the stored queues but those of a receive. `schema` is quoted. */
+/** All statements on the stored queues, except those of a receive. `schema` is quoted. */
 export function queueStatements(schema: string) {
   const queue = `${schema}.queue`
   const columns = 'shard, id, topic, key, type, content_type, headers, correlation_id, payload'
@@ -13,7 +13,10 @@ export function queueStatements(schema: string) {
   pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
   pg_catalog.unnest($9::bytea[])${more}
 )`
-  /** Messages of a receive, by the primary key. A subquery on its own, which is hashed: a join may scan. */
+  /**
+   * Selects messages by place and receipt, through the primary key. The receipts are compared in a subquery that the
+   * planner hashes; a join might scan the table.
+   */
   const received = (places: string, receipts: string): string => `place = any (${places}::bigint[])
   and case when (place, receipt) in (select pg_catalog.unnest(${places}::bigint[]), pg_catalog.unnest(${receipts}::uuid[])) then true end`
   const valid = (places: string, receipts: string): string => `${received(places, receipts)}
@@ -24,29 +27,34 @@ export function queueStatements(schema: string) {
   (select pg_catalog.count(*) from gone)::text as deleted,
   pg_catalog.to_json(array(select distinct gone.order_key from gone where gone.order_key is not null))::text as keys`
   return {
-    /** Messages are visible at once. A scheduled message has no order. */
+    /** Stores one message, which is visible at once. `order_key` is the key. */
     send: `
 insert into ${queue} (${columns}, order_key, due_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $4, pg_catalog.clock_timestamp())`,
 
-    /** Sends many messages, numbered in the order given: the default of place is evaluated after the sort. */
+    /** Stores many messages, numbered in the order given: the default of `place` is evaluated after the sort. */
     sendBatch: `
 insert into ${queue} (${columns}, order_key, due_at)
 select ${columns}, key, pg_catalog.clock_timestamp()
 from ${given()} with ordinality as given (${columns}, n)
 order by n`,
 
-    /** Sends messages that are not visible before an instant ($10, in milliseconds). The first instant of 1970 marks handled ones. */
+    /**
+     * Stores messages that become visible at an instant ($10, in milliseconds). The instant 0 is replaced by 1 ms,
+     * because `due_at` at the epoch marks handled messages.
+     */
     schedule: `
 insert into ${queue} (${columns}, deliver_at, due_at)
 select ${columns}, pg_catalog.to_timestamp(given.at_ms / 1000::double precision),
   pg_catalog.to_timestamp(greatest(given.at_ms, 1) / 1000::double precision)
 from ${given(', pg_catalog.unnest($10::double precision[])')} as given (${columns}, at_ms)`,
 
-    /** Notifies when the transaction commits, and only once per transaction and queue. */
+    /**
+     * Notifies when the transaction commits; PostgreSQL merges the notifications of a transaction for the same queue.
+     */
     notify: 'select pg_catalog.pg_notify($1, $2)',
 
-    /** Marks a message as handled, and its key as one that has to go on. Returns nothing, which is faster. */
+    /** Marks a message as handled, so that a receiver releases its key. Has no RETURNING, which is faster. */
     settle: `
 update ${queue}
 set ${handled}
@@ -58,7 +66,7 @@ set ${handled}
 where ${valid('$1', '$2')} and order_key is not null
 returning place::text as place`,
 
-    /** A message without an order leaves nothing that has to go on. */
+    /** Deletes a message that is not part of the order of a key, so that no key has to be released. */
     settleUnordered: `
 delete from ${queue}
 where ${one} and order_key is null`,
@@ -69,8 +77,9 @@ where ${valid('$1', '$2')} and order_key is null
 returning place::text as place`,
 
     /**
-     * Skips messages that a transaction has settled without having committed, and returns them as well: nobody else can
-     * receive them. A message that becomes visible at once ($3 is 0) has no receipt anymore.
+     * Extends the visibility timeout ($3). A message that an open transaction has settled is not changed, but its place
+     * is returned as well, because no other receiver can get the message. With a timeout of 0, the message becomes
+     * visible at once and loses its receipt.
      */
     extend: `
 with found as materialized (
@@ -92,7 +101,10 @@ select found.place::text as place
 from found
 where found.place in (select extended.place from extended) or found.place not in (select locked.place from locked)`,
 
-    /** $3: the pause; $4: the error, which stays when this is null; $5: 1 takes the receive back. */
+    /**
+     * $3 is the pause in milliseconds; $4 the error, where null keeps the previous one; $5 is 1 if the receive does not
+     * count.
+     */
     giveBack: `
 update ${queue}
 set receipt = null, due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
@@ -101,8 +113,8 @@ where ${one}
 returning place::text as place`,
 
     /**
-     * Makes the message a dead letter. A row that stands for a handled message takes its place in the key, so that the key
-     * goes on: only receivers release messages.
+     * Makes the message a dead letter. A row of a handled message replaces it in the key, so that a receiver releases
+     * the key: only receivers make waiting messages visible.
      */
     bury: `
 with chosen as materialized (
@@ -124,8 +136,9 @@ with chosen as materialized (
 select place::text as place from buried`,
 
     /**
-     * Removes visible messages of a shard ($2), scheduled ones, and ones that wait for a retry, and returns the keys whose
-     * first remaining message must become visible. Handled messages are not counted.
+     * Removes the messages of a shard ($2) that have a `due_at` and are not in flight: visible messages, scheduled
+     * messages, and messages that wait for a retry. Also returns the keys whose first remaining message must become
+     * visible. Handled messages are removed too, but not counted as removed.
      */
     purge: `
 with gone as (
@@ -141,7 +154,7 @@ with gone as (
 )
 select ${purged}`,
 
-    /** Removes messages that wait behind others. */
+    /** Removes messages that wait behind another message of their key. */
     purgeWaiting: `
 with gone as (
   delete from ${queue}
@@ -155,7 +168,7 @@ with gone as (
 )
 select ${purged}`,
 
-    /** Forgets ids: those that an open transaction holds stay. */
+    /** Forgets deduplication ids, except those that an open transaction has locked. */
     forget: `
 delete from ${schema}.inbox
 where ctid = any (array(
@@ -166,14 +179,17 @@ where ctid = any (array(
 ))
 returning 'true' as forgotten`,
 
-    /** Claims a receive that may be repeated. Waits for an open claim of the same one. */
+    /** Claims the id of a repeatable receive. Waits for an open transaction that has claimed the same id. */
     claimAttempt: `
 insert into ${schema}.inbox (consumer, key, processed_at, expires_at)
 values ($1, $2, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond')
 on conflict (consumer, key) do nothing
 returning key`,
 
-    /** The claim that remembers the answer of a receive. Concurrent repetitions wait for each other. */
+    /**
+     * Reads the claim that stores the answer of a receive, and locks it, so that concurrent repetitions wait for each
+     * other.
+     */
     remembered: `
 select (expires_at > pg_catalog.clock_timestamp())::text as live, result,
   ${microseconds('pg_catalog.clock_timestamp()')} as now_us
@@ -181,14 +197,14 @@ from ${schema}.inbox
 where consumer = $1 and key = $2
 for update`,
 
-    /** Reads the messages of a receive that is repeated, and locks them. Those that are locked already are not returned. */
+    /** Reads and locks the messages of an answer. Messages that another transaction has locked are left out. */
     recall: `
 select q.place::text as place, q.receipt::text as receipt, ${microseconds('q.due_at')} as due_us
 from ${queue} as q
 where q.place = any ($1::bigint[]) and q.receipt is not null
 for update skip locked`,
 
-    /** Begins the visibility timeout again. */
+    /** Restarts the visibility timeout of messages, and returns them. */
     extendRecalled: `
 update ${queue} as q
 set due_at = pg_catalog.clock_timestamp() + $2::double precision * interval '1 millisecond'

@@ -1,6 +1,6 @@
 /*
- * PostgreSQL settles many messages in one statement that returns those it found; MySQL and MariaDB read them first, and
- * lock them.
+ * PostgreSQL settles many messages with one statement that returns those it found; MySQL and MariaDB first read and
+ * lock the messages.
  */
 import type {
   Giveback,
@@ -120,7 +120,7 @@ export class PostgresQueueStore implements QueueStore {
     return { removed, more: rows.length >= limit }
   }
 
-  /** As the only receiver of the shard, so that the keys of what is removed go on. */
+  /** Purges while holding the lock of the shard, so that the keys of the removed messages can be released. */
   #purgeShard(queue: string, shard: number, limit: number): Promise<{ removed: number; deleted: number }> {
     return this.#receiver.transaction(async (transaction) => {
       const shards = await this.#receiver.lock(transaction, queue, shard)
@@ -136,14 +136,14 @@ export class PostgresQueueStore implements QueueStore {
     })
   }
 
-  /** Every statement runs on a connection of the root. */
+  /** The store has no connection of its own: every statement runs on a connection of the root. */
   async close(): Promise<void> {}
 
   #run(text: string, values: readonly unknown[]): Promise<SqlResult> {
     return runAtReadCommitted(this.#source, SETTLING, text, values)
   }
 
-  /** Runs a statement with texts that the database may not be able to hold unchanged. */
+  /** Runs a statement with texts that the database may be unable to store unchanged. */
   #runWithTexts(text: string, valuesWith: (ascii: boolean) => readonly unknown[]): Promise<SqlResult> {
     return withStorableTexts(
       (ascii) => this.#run(text, valuesWith(ascii)),
@@ -152,12 +152,11 @@ export class PostgresQueueStore implements QueueStore {
   }
 }
 
-/** No text of PostgreSQL holds NUL. */
+/** Escapes NUL, which PostgreSQL cannot store in text, and if necessary all characters outside ASCII. */
 function storable(error: string, ascii: boolean): string {
   return escapeCharacters(error, ascii ? NOT_ASCII : /\0/g)
 }
 
-/** The places and the receipts. */
 function arraysOf(receipts: readonly QueueReceipt[]): [places: string, receipts: readonly string[]] {
   return [textArray(receipts.map(({ place }) => place)), receipts.map(({ receipt }) => receipt)]
 }

@@ -1,13 +1,16 @@
-/* PostgreSQL checks the server within each statement; MySQL and MariaDB return the name of the server with the answer. */
+/*
+ * PostgreSQL checks the server within each statement; on MySQL and MariaDB, each answer contains the name of the
+ * server.
+ */
 import { ANOTHER_SERVER } from './relay-statements.ts'
 
-/** How many times in a row a statement may find another server. */
+/** How many times in a row a read may find that the server is another one. */
 const ATTEMPTS = 5
 
 /** Distinguishes a server and its tables from others with the same address. */
 export interface Server {
   readonly identity: string
-  /** The last number that the server is known to have given out; 0 if the role may not know. */
+  /** The last number that the server is known to have assigned; 0 if the role may not read it. */
   readonly last: bigint
 }
 
@@ -28,7 +31,7 @@ export class RelayServer {
     this.#forget = forget
   }
 
-  /** Grows when the server turns out to be another one. */
+  /** Increases when the server turns out to be another one. */
   get generation(): number {
     return this.#generation
   }
@@ -46,7 +49,7 @@ export class RelayServer {
     }
   }
 
-  /** Takes an answer that came with the identity of the server. */
+  /** Processes an answer that contains the identity of the server. */
   answered(server: Server): void {
     if (this.#server === undefined) return
     if (server.identity !== this.#server.identity || server.last < this.#server.last) this.#becomes(server)

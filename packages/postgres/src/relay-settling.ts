@@ -1,4 +1,7 @@
-/* A settlement is one statement of PostgreSQL; MySQL and MariaDB need a transaction of several, on lists cut into packets. */
+/*
+ * A settlement is one statement of PostgreSQL; MySQL and MariaDB need a transaction of several statements, on lists
+ * that are split into packets.
+ */
 import type { Lease } from '@txbox/core'
 import {
   SETTLING,
@@ -16,7 +19,7 @@ import { runAtReadCommitted } from './run-alone.ts'
 /** Insufficient privilege. */
 const NO_PRIVILEGE = '42501'
 
-/** Statements that are settlements under a lease: each is a transaction of its own. */
+/** Runs settlements under a lease. Each settlement is one statement and a transaction of its own. */
 export class RelaySettling {
   readonly #source: Source
 
@@ -24,7 +27,7 @@ export class RelaySettling {
     this.#source = source
   }
 
-  /** Runs a settlement with texts that the database may not be able to hold unchanged. */
+  /** Runs a settlement with texts that the database may be unable to store unchanged. */
   settleVerdicts(
     lease: Lease,
     text: string,
@@ -36,14 +39,22 @@ export class RelaySettling {
     )
   }
 
-  /** @throws {LeaseLostError} when the lease has expired or has another term: the statement has returned no row. */
+  /**
+   * Runs a settlement that returns one row.
+   *
+   * @throws {LeaseLostError} when the lease has expired or has another term, so that the statement has returned no row.
+   */
   async settle(lease: Lease, text: string, values: readonly unknown[]): Promise<Row> {
     const [row] = (await this.attempt(text, values)).rows
     if (row === undefined) throw leaseLost(lease)
     return row
   }
 
-  /** @throws {SettlementError} when the role of the relay lacks a privilege. */
+  /**
+   * Runs a statement of a settlement.
+   *
+   * @throws {SettlementError} when the role of the relay lacks a privilege.
+   */
   async attempt(text: string, values: readonly unknown[]): Promise<SqlResult> {
     try {
       return await runAtReadCommitted(this.#source, SETTLING, text, values)
@@ -61,7 +72,7 @@ export function assertNone(remaining: number, of: number, where: string): void {
   assertNoneOf(remaining, of, where, { keepers, user: 'role' })
 }
 
-/** The values of `heldLease` of the statements. */
+/** Returns the values for `heldLease` of the statements. */
 export function fence({ name, owner, term }: Lease): readonly unknown[] {
   return [name, owner, String(term)]
 }

@@ -1,6 +1,6 @@
 /*
- * PostgreSQL settles in one statement, on arrays, by the addresses of rows; MySQL and MariaDB take lists as JSON, in
- * several statements.
+ * PostgreSQL settles in one statement, by the addresses of rows, and takes lists as arrays; MySQL and MariaDB take
+ * lists as JSON, in several statements.
  */
 import { STAMP_BOUNDS } from '@txbox/sql'
 
@@ -10,21 +10,21 @@ export const ANOTHER_SERVER = 'txbox: another server'
 /** The values that `messageColumns` replaces by null. */
 export const COMMON = { contentType: 'application/json', headers: '{}' } as const
 
-/** The columns in the order in which they are read: those with the same values in most messages are adjacent. */
+/** The columns in the order in which they are decoded. Columns with the same values in most messages are adjacent. */
 const COPIED_COLUMNS = [
   ...['seq', 'created_at', 'ctid'],
   ...['topic', 'type', 'content_type', 'headers'],
   ...['id', 'key', 'correlation_id'],
 ] as const
 
-/** Every statement on the outbox table that a relay runs. `schema` is quoted. */
+/** All statements on the outbox table that a relay runs. `schema` is quoted. */
 export function relayStatements(schema: string) {
   const columns = `o.seq::text as seq, o.ctid::text as address, ${messageColumns('o')}`
   const held = heldLease(schema)
   /**
-   * The addresses of rows by number and stamp, never by range, which would include rows that committed in between. Each
-   * row is looked up separately: for a list, the planner may scan the shard if statistics are missing. A row is never
-   * updated, so its address does not change.
+   * Finds the addresses of rows by number and stamp, never by range, because a range would include rows that were
+   * committed in between. Each row is looked up separately: for a list, the planner may scan the whole shard if
+   * statistics are missing. A row is never updated, so its address does not change.
    */
   const found = (wanted: string, shard: string): string => `${wanted} cross join lateral (
       select o.ctid from ${schema}.outbox as o
@@ -36,8 +36,9 @@ export function relayStatements(schema: string) {
     from held cross join ${found(wanted, '$4')}
   `
   const server = serverIdentity(schema)
-  // A message is blocked by a parked message of its key: one lookup for each message, if the shard has parked messages
-  // with keys. The order is that of the index; otherwise the planner may scan all parked messages for each lookup.
+  // A message is blocked by a parked message of its key. If the shard has parked messages with keys, this takes one
+  // lookup for each message. The ORDER BY is that of the index; without it, the planner may scan all parked messages
+  // for each lookup.
   const blocked = `case
     when (
       select true from ${schema}.parked as b
@@ -53,8 +54,8 @@ export function relayStatements(schema: string) {
       limit 1
     )
   end as blocked`
-  // The condition compares rows, in the order of the whole key: with o.shard = $1, the planner would read and sort the
-  // whole shard if statistics are missing.
+  // The condition compares whole rows, in the order of the whole key. With o.shard = $1 instead, the planner would read
+  // and sort the whole shard if statistics are missing.
   const oldest = (from: string): string => `from ${schema}.outbox as o
 where (o.shard, o.seq) >= ($1::smallint, ${from}::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)
 order by o.shard, o.seq
@@ -75,9 +76,9 @@ select ${columns},
 ${oldest(`$4::bigint + ${server.check('$5::text', '$6::bigint')}`)}`,
 
     /**
-     * The same in binary, which saves both sides the conversion to text. COPY has no parameters, so that the values are
-     * put in as literals. The number, which changes with each read, is not part of the COPY, so that statistics of
-     * statements have one entry for each shard.
+     * Like `read`, but as a COPY in binary, which saves both sides the conversion to text. COPY has no parameters, so
+     * the values are inserted as literals. The number changes with each read; it is passed by a setting instead, so
+     * that statement statistics have only one entry for each shard.
      */
     copy: `set transaction isolation level read committed; set local statement_timeout = $7;
 select pg_catalog.set_config('txbox.read_from', $4, true), pg_catalog.set_config('txbox.server', $5, true),
@@ -95,7 +96,7 @@ ${oldest(
 ) to stdout (format binary)`,
 
     /**
-     * The open transactions that have written to the outbox, or deleted from it. The first row identifies the server.
+     * The open transactions that have inserted into the outbox or deleted from it. The first row identifies the server.
      */
     openWriters: `
 select ${server.identity} as server, ${server.last}::text as last, null as writer, null as prepared
@@ -106,7 +107,7 @@ where l.locktype = 'relation' and l.mode = 'RowExclusiveLock' and l.granted
   and l.database = (select d.oid from pg_catalog.pg_database as d where d.datname = pg_catalog.current_database())
   and l.relation = ${literal(`${schema}.outbox`)}::regclass::oid`,
 
-    /** The payloads that were only measured. */
+    /** Reads the payloads that were only measured. */
     readPayloads: `
 select o.seq::text as seq, pg_catalog.encode(o.payload, 'hex') as payload
 from ${schema}.outbox as o
@@ -128,7 +129,7 @@ where ctid = any (array(select pg_catalog.unnest($6::tid[]) from held))
   -- A subquery on its own, which is hashed; as a condition it may become a join that scans.
   and case when (seq, ${stampIn('outbox')}) in (select pg_catalog.unnest($5::bigint[]), pg_catalog.unnest($7::timestamptz[])) then true end`,
 
-    /** The same without addresses, for rows that were moved, for example by VACUUM FULL. */
+    /** Like `settle`, but without addresses, for rows that were moved, for example by VACUUM FULL. */
     settleByNumber: `
 with ${held}, settled as (
   delete from ${schema}.outbox
@@ -137,15 +138,15 @@ with ${held}, settled as (
 )
 select (select pg_catalog.count(*) from settled)::text as settled from held`,
 
-    /** The number of these rows that still exist. */
+    /** Counts the rows that still exist. */
     remaining: `
 select pg_catalog.count(*)::text as remaining
 from ${found('rows from (pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::timestamptz[])) as wanted (seq, stamp)', '$1')}`,
 
     /**
-     * The same, and parks refused messages and the messages behind them ($7 to $14): only messages that this statement
-     * has deleted, so that no message reappears that another relay has settled. Fails if a trigger keeps messages from
-     * being parked, because these messages would be lost.
+     * Deletes accepted messages, and parks refused messages and the messages behind them ($7 to $14). Only messages
+     * that this statement has deleted are parked, so that no message reappears that another relay has settled. Fails if
+     * a trigger prevents messages from being parked, because those messages would be lost.
      */
     settleAndPark: `
 with ${held}, verdicts as materialized (
@@ -175,8 +176,8 @@ select (select pg_catalog.count(*) from settled)::text as settled, counted.moved
 from held cross join counted`,
 
     /**
-     * The shards that have messages, each from the number on from which it is read, and whether parked messages are
-     * due. Fails under the same conditions as `read`.
+     * The shards that have messages, and whether parked messages are due. Each shard is searched from the number where
+     * its reads start. Fails under the same conditions as `read`.
      */
     work: `
 select shard, due::text as due
@@ -213,7 +214,7 @@ where l.name = $1 and l.owner = $2 and l.term = $3::bigint`,
 
 /**
  * The columns of a message except its number and payload. Values that most messages share are replaced by null, because
- * even a short column has the cost of any other.
+ * each value costs the same, however short it is.
  */
 export function messageColumns(table: string): string {
   const of = (column: string): string => `${table}.${column}`
@@ -222,12 +223,12 @@ export function messageColumns(table: string): string {
   ${stampOf(table)} as stamp`
 }
 
-/** Microseconds since 1970, exact, as text. Instants without a number, such as 'infinity', are clamped. */
+/** Microseconds since 1970, exact, as text. Instants that have no number, such as 'infinity', are clamped. */
 export function stampOf(table: string): string {
   return `(extract(epoch from least(greatest(${table}.created_at, '0001-01-01Z'::timestamptz), '9999-12-31Z'::timestamptz)) * 1000000::numeric)::bigint::text`
 }
 
-/** The value that a stamp is compared with: `toStamp` clamps the stamp to the same two instants. */
+/** The value that is compared with a stamp. It is clamped to the same two instants as `toStamp` clamps a stamp. */
 export function stampIn(table: string): string {
   const [least, greatest] = STAMP_BOUNDS.map((day) => `${day}T00:00:00Z`) as [string, string]
   return `least(greatest(${table}.created_at, '${least}'::timestamptz), '${greatest}'::timestamptz)`
@@ -238,7 +239,7 @@ export function dueAfter(milliseconds: string): string {
   return `pg_catalog.clock_timestamp() + ${milliseconds} * interval '1 millisecond'`
 }
 
-/** Verdicts on messages, from eight arrays. The first array is the parameter `first`: see `columnsOf`. */
+/** Verdicts on messages, from eight arrays; the first array is the parameter number `first`. See `columnsOf`. */
 export function verdicts(number: 'seq' | 'place', first: number): string {
   const types = ['bigint', 'timestamptz', 'integer', 'double precision', 'boolean', 'text', 'text', 'boolean']
   const arrays = types.map((type, index) => `pg_catalog.unnest($${first + index}::${type}[])`)
@@ -248,7 +249,7 @@ export function verdicts(number: 'seq' | 'place', first: number): string {
 
 /**
  * A server that was restored or promoted, and a table that was truncated, assign numbers that have been assigned
- * before: everything that is remembered about the numbers must then be discarded.
+ * before: everything that is known about the numbers must then be discarded.
  *
  * - `identity`: when the server started, and the files of the outbox and of its sequence, which TRUNCATE, RESTART
  *   IDENTITY and a restore replace.
@@ -271,8 +272,8 @@ function serverIdentity(schema: string) {
 }
 
 /**
- * 'escape' leaves ASCII unchanged. For a payload of ordinary size, `payload_bytes` is null, which costs nothing to
- * read; for a larger one, the payload is null.
+ * The payload, and its size. The encoding 'escape' leaves ASCII unchanged. For a payload of ordinary size,
+ * `payload_bytes` is null, which costs nothing to read; for a larger one, the payload is null.
  */
 export function boundedPayload(table: string, mostBytes: string): string {
   const bytes = `pg_catalog.octet_length(${table}.payload)`

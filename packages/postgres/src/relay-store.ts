@@ -45,7 +45,8 @@ const READING = 'reading the outbox'
 const HEAL_KEYS = 10_000
 
 /**
- * The outbox table of PostgreSQL and that of parked messages, for the relay. {@link RelayStore} documents the methods.
+ * The outbox table and the table of parked messages on PostgreSQL, for the relay. {@link RelayStore} documents the
+ * methods.
  */
 export class PostgresRelayStore implements RelayStore {
   readonly #sql: ReturnType<typeof relayStatements>
@@ -58,7 +59,7 @@ export class PostgresRelayStore implements RelayStore {
   )
   readonly #starts = new ScanStarts(() => this.#openWriters())
   readonly #copyOut: CopyOut | undefined
-  /** Shards whose last read had payloads that are too large to be read with their messages. */
+  /** Shards whose last read found payloads that are too large to be read together with their messages. */
   readonly #large = new Set<number>()
   /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<number, string>()
@@ -100,7 +101,10 @@ export class PostgresRelayStore implements RelayStore {
     })
   }
 
-  /** Returns `undefined` if the root has no COPY, or some payloads are too large to be read with their messages. */
+  /**
+   * Returns `undefined` if the root has no COPY, or if some payloads are too large to be read together with their
+   * messages.
+   */
   async #copyOldest(
     shard: number,
     limits: ReadLimits,
@@ -192,7 +196,7 @@ export class PostgresRelayStore implements RelayStore {
     const values = [...fence(lease), inFlight ?? null]
     const { rows } = await runAtReadCommitted(
       this.#source,
-      'noting what is in flight',
+      'recording messages in flight',
       this.#sql.note,
       values,
     )
@@ -200,7 +204,7 @@ export class PostgresRelayStore implements RelayStore {
   }
 
   async survived(lease: Lease): Promise<void> {
-    await runAtReadCommitted(this.#source, 'noting what is through', this.#sql.survived, fence(lease))
+    await runAtReadCommitted(this.#source, 'resetting the crash count', this.#sql.survived, fence(lease))
   }
 
   work(shards: readonly number[]): Promise<readonly ShardWork[]> {
@@ -248,7 +252,7 @@ export class PostgresRelayStore implements RelayStore {
     const addresses = addressesOf(accepted)
     const values = [...fence(lease), shard]
     if (addresses !== undefined) {
-      // The library that supports COPY sends bytes unchanged.
+      // A library that supports COPY also sends bytes unchanged.
       const rows =
         this.#copyOut === undefined
           ? [textArray(seqs), textAddresses(addresses), textStamps(stamps)]
@@ -304,7 +308,7 @@ function serverOf(row: Row | undefined): Server {
   return { identity: row['server'] as string, last: BigInt((row['last'] as string | null) ?? 0) }
 }
 
-/** Of each key only the messages before the first that has to wait longer. */
+/** Keeps, for each key, only the messages before the first one that has to wait longer. */
 function onwardOf(rows: readonly Row[]): readonly Row[] {
   return withoutLater(
     rows,

@@ -1,4 +1,7 @@
-/* PostgreSQL takes columns of values as arrays; MySQL and MariaDB take rows as JSON, and bound their size by the packet. */
+/*
+ * PostgreSQL takes a list as arrays, one for each column; MySQL and MariaDB take lists of rows as JSON, and limit their
+ * size so that a row fits into a packet.
+ */
 import type { BacklogRow } from '@txbox/core'
 import { NOT_ASCII, asciiJson, escapeCharacters, type Verdict } from '@txbox/sql'
 import { textArray, textStamps } from './integer-arrays.ts'
@@ -9,8 +12,8 @@ export function rowsOf(rows: readonly BacklogRow[]): [numbers: string, stamps: s
 }
 
 /**
- * Returns the eight arrays that `verdicts` of the statements reads. `ascii`: the database can store no other
- * characters.
+ * Returns the eight arrays that `verdicts` of the statements takes. With `ascii`, all other characters are escaped,
+ * because the database cannot store them.
  */
 export function columnsOf(verdicts: readonly Verdict[], ascii: boolean): readonly unknown[] {
   return [
@@ -18,7 +21,7 @@ export function columnsOf(verdicts: readonly Verdict[], ascii: boolean): readonl
     verdicts.map(({ attempts }) => attempts),
     verdicts.map(({ retryInMs }) => retryInMs ?? null),
     verdicts.map(({ dead }) => dead),
-    // No text of PostgreSQL holds NUL; JSON escapes NUL by itself.
+    // PostgreSQL cannot store NUL in text. In JSON, NUL is already escaped.
     verdicts.map(({ error }) =>
       error === undefined ? null : escapeCharacters(error, ascii ? NOT_ASCII : /\0/g),
     ),

@@ -1,6 +1,7 @@
 /*
- * PostgreSQL runs a statement at READ COMMITTED with a time limit in its own transaction, and copies rows in binary.
- * MySQL and MariaDB limit a statement with a hint, and run short transactions of several statements.
+ * PostgreSQL runs a statement at READ COMMITTED with a time limit in a transaction of its own, and copies rows in
+ * binary. MySQL and MariaDB limit the time of a statement with a hint, and run short transactions of several
+ * statements.
  */
 import { answerWithin } from '@txbox/core/internal'
 import { cancelAfterMs, repeatOnConflict, type RootAdapter, type Source, type SqlResult } from '@txbox/sql'
@@ -13,8 +14,8 @@ export function serverTimeoutMs({ statementTimeoutMs }: Pick<Source, 'statementT
 }
 
 /**
- * Runs one statement as its own transaction. The statement must be safe to repeat: conflicts occur if the server's
- * default isolation level is strict.
+ * Runs one statement as its own transaction. The statement must be safe to repeat, because at a strict default
+ * isolation level it can fail with a conflict.
  */
 export async function runAlone(
   { root, db, statementTimeoutMs }: Source,
@@ -28,9 +29,9 @@ export async function runAlone(
 }
 
 /**
- * Like `runAlone`, but at READ COMMITTED, whatever the default of the role or the server is, and the server cancels a
- * late statement. Otherwise a relay would make producers at SERIALIZABLE fail, and leave a backend behind for each
- * statement that waits for a lock on the table.
+ * Like `runAlone`, but at READ COMMITTED, whatever the default of the role or the server is, and with a time after
+ * which the server cancels the statement. Otherwise a relay would make producers at SERIALIZABLE fail, and each
+ * statement that waits for a lock on the table would leave a backend behind.
  */
 export async function runAtReadCommitted(
   source: Source,

@@ -1,17 +1,23 @@
-/* Only PostgreSQL leaves deleted rows in the index until vacuum, so that a scan needs a remembered start. */
-/** The number of deleted rows that a read scans before a query for open writers is worth its cost. */
+/*
+ * Only on PostgreSQL do deleted rows stay in the index until vacuum, so that a scan should start at a remembered
+ * number.
+ */
+/** The number of deleted rows that reads may scan before a query for open writers is worth its cost. */
 const DELETED_BEFORE_QUERY = 1000
 
 /**
- * After this time the next read begins at the beginning, to find rows whose numbers were chosen by hand, or came from a
- * sequence that was reset.
+ * After this time, the next read starts at the beginning again, to find rows whose numbers were chosen by hand or came
+ * from a sequence that was reset.
  */
 const FORGOTTEN_AFTER_MS = 30_000
 
 /** An open transaction that has written to the outbox. */
 export interface OpenWriter {
   readonly writer: string
-  /** Whether the transaction waits for COMMIT PREPARED: it then has another name than at its beginning. */
+  /**
+   * Whether the transaction is prepared, and waits for COMMIT PREPARED. A prepared transaction has another name than
+   * before PREPARE.
+   */
   readonly prepared: boolean
 }
 
@@ -22,7 +28,8 @@ export interface Scan {
   /** The highest number for which this read is complete: a missing number at or below it will never appear. */
   readonly certain: bigint | undefined
   /**
-   * The life of the start to which this read belongs: a start begins a new life now and then, and forgets everything.
+   * The life of the start to which this read belongs. From time to time, a start forgets everything and begins a new
+   * life.
    */
   readonly life: number
 }
@@ -32,39 +39,41 @@ export interface Scan {
  * from the beginning scans all of them.
  *
  * There is no message below the start, and there never will be:
- * - A number is drawn by an INSERT that holds its lock on the table until its transaction ends, and numbers grow. So
- *   when a message has been seen, every transaction that has drawn a smaller number has ended, or is among the writers
- *   that are open then.
+ * - An INSERT draws its number while it has a lock on the table, which it keeps until its transaction ends, and numbers
+ *   grow. So when a message has been seen, every transaction that has drawn a smaller number has ended, or is among the
+ *   open writers at that time.
  * - When all these writers have ended, or there were none, one more read from the old start, with a later snapshot,
  *   sees all messages that there will ever be up to that message. The first message that this read finds is the new
  *   start.
  *
- * The start forgets everything now and then, so that a row that was written by hand with a chosen number, or after a
- * manual reset of the sequence, is read late, but not never.
+ * From time to time the start forgets everything. A row that was written by hand with a chosen number, or after a
+ * manual reset of the sequence, is therefore read late instead of never.
  */
 export class ScanStart {
   #from = 0n
   #life = 0
   /** The greatest number that has been seen. */
   #seen = 0n
-  /** The number of rows that were deleted since the start moved, which is the maximum that a read scans in vain. */
+  /** The number of rows that were deleted since the start moved. A read scans at most this many deleted rows. */
   #passed = 0
   #beganAt = performance.now()
   /**
-   * The open writers of the last query, and the greatest number that had been seen before it, until a read uses them.
+   * The open writers of the last query, and the greatest number that had been seen before that query. Kept until a read
+   * uses them.
    */
   #look: { readonly seenBefore: bigint; readonly open: readonly OpenWriter[] } | undefined
-  /** When these writers have ended, no number up to `upTo` will appear any more. */
+  /** Once all writers in `open` have ended, no number up to `upTo` can appear any more. */
   #mark: { readonly upTo: bigint; readonly open: ReadonlySet<string> } | undefined
 
-  /** Whether so many rows have been deleted that a query for open writers is worth its cost. */
+  /** Whether enough rows have been deleted to make a query for open writers worth its cost. */
   get needsLook(): boolean {
     return this.#passed >= DELETED_BEFORE_QUERY && this.#look === undefined
   }
 
   /**
-   * Must be called before the query for open writers; the returned function takes the result. There must be one query
-   * at a time: with an older result after a newer one, writers that began in between would seem to have ended.
+   * Must be called before the query for open writers; the returned function takes the result of the query. Only one
+   * query may run at a time: if an older result were taken after a newer one, writers that began in between would seem
+   * to have ended.
    */
   look(): (open: readonly OpenWriter[]) => void {
     const [seenBefore, life] = [this.#seen, this.#life]
@@ -119,7 +128,7 @@ export class ScanStart {
   }
 }
 
-/** The starts of all shards. The open writers are the same for all shards, so one query serves many reads. */
+/** The starts of all shards. All shards have the same open writers, so one query serves many reads. */
 export class ScanStarts {
   readonly #openWriters: () => Promise<readonly OpenWriter[]>
   #starts = new Map<number, ScanStart>()
@@ -135,12 +144,18 @@ export class ScanStarts {
     return start
   }
 
-  /** The numbers now come from another server. Reads and queries in progress are void. */
+  /**
+   * Forgets all starts, because the numbers now come from another server. Reads and queries in progress no longer
+   * count.
+   */
   forget(): void {
     this.#starts = new Map()
   }
 
-  /** A read during a query for open writers does not wait for its result: beginning further back is only slower. */
+  /**
+   * Returns the start and the scan for a read. While a query for open writers is running, other reads do not wait for
+   * its result: a scan that starts too early is only slower.
+   */
   async begin(shard: number): Promise<{ readonly start: ScanStart; readonly scan: Scan }> {
     if (this.of(shard).needsLook && !this.#looking) {
       this.#looking = true

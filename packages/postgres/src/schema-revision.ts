@@ -1,4 +1,7 @@
-/* A schema of PostgreSQL holds the tables; on MySQL and MariaDB a prefix does, and the same query asks what the server is. */
+/*
+ * On PostgreSQL, a schema contains the tables. On MySQL and MariaDB, the tables have a prefix, and the query for the
+ * revision also asks what the server is.
+ */
 import { assertRevision, type MigratedDatabase, type RunStatement } from '@txbox/sql'
 import { errors } from './errors.ts'
 import { migrationStatements } from './migration-statements.ts'
@@ -15,12 +18,16 @@ export const migrated: MigratedDatabase<string> = {
     const { rows } = await run(migrationStatements(schema).tableExists, [`${schema}.migrations`])
     return rows[0]?.['there'] === 'true' ? appliedMigrations(run, schema) : new Set()
   },
-  // The files use the default name, before a dot or after CREATE SCHEMA.
+  // In the migration files, the default name occurs before a dot and after CREATE SCHEMA.
   on: (sql, schema) =>
     sql.replaceAll(/\btxbox(?=\.)|(?<=create schema if not exists )txbox\b/g, () => schema),
 }
 
-/** @throws {SchemaError} when the tables have an earlier or later revision than this version of the package. */
+/**
+ * Checks the revision of the tables.
+ *
+ * @throws {SchemaError} when the tables have an earlier or later revision than this version of the package.
+ */
 export async function checkRevision(run: RunStatement, schema: string): Promise<void> {
   assertRevision(migrated, await appliedMigrations(run, schema), schema)
 }

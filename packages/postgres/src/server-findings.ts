@@ -1,7 +1,4 @@
-/*
- * The databases can have different problems: PostgreSQL with vacuum and a sequence, MySQL and MariaDB with packets and
- * clusters.
- */
+/* PostgreSQL can have problems with vacuum and sequences; MySQL and MariaDB with packets and clusters. */
 import type { Finding } from '@txbox/core'
 import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
@@ -14,7 +11,7 @@ type Statements = ReturnType<typeof inspectionStatements>
 
 const OLDEST_VERSION = 150_000
 
-/** Indexes on which a plan of txbox relies, or that decide which keys are equal. */
+/** Indexes on which a query plan of txbox relies, or that decide which keys are equal. */
 const INDEXES = [
   'inbox_pkey',
   'inbox_expires_at',
@@ -32,7 +29,7 @@ const INDEXES = [
   'queue_dead_id',
 ]
 
-/** Findings about the server and the tables. `schema` is quoted. */
+/** Checks the server and the tables. `schema` is quoted. */
 export async function serverFindings(
   run: Run,
   sql: Statements,

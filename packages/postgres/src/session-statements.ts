@@ -1,7 +1,10 @@
-/* PostgreSQL refuses a savepoint outside a transaction. MySQL and MariaDB accept one, and have more ways to ask. */
+/*
+ * PostgreSQL refuses a savepoint outside of a transaction. MySQL and MariaDB accept one, so they need other ways to
+ * find out whether a transaction is open.
+ */
 import { PROBE, savepointStatements } from '@txbox/sql'
 
-/** Statements that find out whether a transaction is open. Neither writes anything. */
+/** Statements that show whether a transaction is open. They write nothing. */
 export const sessionStatements = {
   setProbe: savepointStatements.set(PROBE),
   releaseProbe: savepointStatements.release(PROBE),

@@ -1,6 +1,6 @@
 /*
- * PostgreSQL shows the state of a transaction, and whether a claim exists; MySQL and MariaDB hide both, so that
- * savepoints must reveal them.
+ * PostgreSQL shows the state of a transaction, and whether a claim exists. MySQL and MariaDB hide both, so savepoints
+ * are needed to find out.
  */
 import {
   NotInTransactionError,
@@ -24,9 +24,9 @@ import { sessionStatements } from './session-statements.ts'
 
 /** The content of the opaque {@link Session}. */
 export interface PostgresSession extends Session, Resolved {
-  /** Absent until the state of the handle was checked. */
+  /** Absent until the state of the handle has been checked. */
   monitor?: ConnectionMonitor | undefined
-  /** BEGIN has not been sent. */
+  /** Present as long as BEGIN has not been sent. */
   opening: Opening | undefined
   /**
    * Checks whether the rows that the session wrote still exist and are not committed. Absent if the session wrote no
@@ -61,10 +61,10 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<Postgre
   return session
 }
 
-/** The sessions of transactions that txbox has opened. */
+/** The sessions of transactions that txbox itself opened. */
 const opened = new WeakSet<object>()
 
-/** Creates a session for a transaction that txbox has opened. BEGIN may not have been sent. */
+/** Creates a session for a transaction that txbox itself opened. BEGIN may not have been sent yet. */
 export async function openedSession(
   resolver: Resolver,
   handle: unknown,
@@ -134,12 +134,13 @@ export async function write(
   )
 }
 
-/** The last call on each connection that found statements in flight and waits for its turn to be sent. */
+/** For each connection, the last call that found other statements in flight and waits for its turn. */
 const turns = new WeakMap<object, Promise<unknown>>()
 
 /**
- * Sends a statement in the same tick in which the transaction is known to be open, so that nothing is written for a
- * caller that did not await txbox and has ended the transaction meanwhile. Concurrent calls are sent in their order.
+ * Sends a statement in the same tick in which the state shows that the transaction is open. If the caller did not await
+ * txbox and has ended the transaction, nothing is written. Concurrent calls are sent in the order in which they were
+ * made.
  */
 async function sendInTurn(
   session: PostgresSession,
@@ -160,7 +161,7 @@ async function sendInTurn(
     return driver.query(connection, text, values)
   }
   const turn = (before ?? Promise.resolve()).then(async () => {
-    // An empty query waits behind all statements in flight, and its answer has the state after them.
+    // An empty query waits for all statements in flight, and its answer contains the state after them.
     while (stateNow() === undefined) await driver.query(connection, '', [])
     if (stateNow() === 'none') throw endedMeanwhile()
     return { answer: driver.query(connection, text, values) }
@@ -192,7 +193,7 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   return result
 }
 
-/** A savepoint is refused outside a transaction block: 25P01, "no active sql transaction". */
+/** The server refuses a savepoint outside of a transaction block: 25P01, "no active sql transaction". */
 async function isInTransaction(session: Session): Promise<boolean> {
   const { driver, connection } = session as PostgresSession
   try {
@@ -205,12 +206,13 @@ async function isInTransaction(session: Session): Promise<boolean> {
   }
 }
 
-/** Checks the transaction of a handler, or of a caller's work, that has returned. */
+/** Checks the transaction after a handler, or a caller's work, has returned. */
 export async function assertOpen(session: Session, snapshot: Snapshot | undefined): Promise<void> {
   const { driver, connection, holds, isOpen } = session as PostgresSession
   let cause: unknown
   try {
-    // A statement that is still in flight may end the transaction: ask for the state first, and read the snapshot then.
+    // A statement that is still in flight may end the transaction. Therefore ask for the state first, and read the
+    // snapshot after the answer.
     const state = isOpen() ? await driver.state(connection) : 'none'
     const { ended, doubtful, rolledBack } = snapshot ?? NO_MONITOR
     const certain = state === 'open' && !doubtful && !rolledBack && !ended
@@ -227,5 +229,5 @@ export async function assertOpen(session: Session, snapshot: Snapshot | undefine
   )
 }
 
-/** The snapshot of a connection that cannot be monitored: only the server knows the state. */
+/** The snapshot of a connection that cannot be monitored: only the server knows its state. */
 const NO_MONITOR = { ended: false, doubtful: true, rolledBack: false }

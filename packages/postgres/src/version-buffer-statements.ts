@@ -1,22 +1,23 @@
 /*
- * PostgreSQL has ON CONFLICT DO NOTHING and RETURNING; MySQL and MariaDB report a key that exists as an error, and
- * count.
+ * PostgreSQL has ON CONFLICT DO NOTHING and RETURNING; MySQL and MariaDB report an existing key as an error, and return
+ * only counts.
  */
 const CHANGE = 'from_version::text as from_version, to_version::text as to_version, kind, payload'
 
-/** Milliseconds of the Unix time as text, so that no type parser of the user changes the value. */
+/** Milliseconds since 1970 as text, so that no type parser of the user changes the value. */
 function instant(column: string): string {
   return `pg_catalog.floor(pg_catalog.date_part('epoch', nullif(nullif(${column}, 'infinity'::timestamptz), '-infinity'::timestamptz)) * 1000::double precision)::bigint::text as ${column}`
 }
 
-/** Every statement on the tables of the version buffer. `schema` is quoted. */
+/** All statements on the tables of the version buffer. `schema` is quoted. */
 export function versionBufferStatements(schema: string) {
   const versions = `${schema}.versions`
   const waiting = `${schema}.waiting`
   return {
     /**
-     * Locks a chain, or begins a new one. Every transaction that stores or applies a message writes this row, so that
-     * at REPEATABLE READ a transaction with an older snapshot gets an error (40001), and does not miss stored messages.
+     * Locks a chain, or creates a new one. Every transaction that stores or applies a message writes this row.
+     * Therefore, at REPEATABLE READ, a transaction with an older snapshot gets an error (40001) instead of missing
+     * stored messages.
      */
     lock: `
 insert into ${versions} as v (consumer, key, version)

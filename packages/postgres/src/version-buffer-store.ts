@@ -1,4 +1,7 @@
-/* PostgreSQL returns what a statement wrote; MySQL and MariaDB count it, and report a key that exists as an error. */
+/*
+ * PostgreSQL returns the rows that a statement wrote; MySQL and MariaDB return only their number, and report an
+ * existing key as an error.
+ */
 import type { Session, VersionBufferStore } from '@txbox/core'
 import { BUFFERING, versionBufferReads, type Resolver, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
@@ -45,7 +48,7 @@ export function versionBufferStore(sql: Statements, resolver: Resolver): Version
         const [stored] = await rows(session, 'store', values)
         if (stored !== undefined) return undefined
         const [found] = await rows(session, 'read', values.slice(0, 3))
-        // A collector does not take the lock of the chain: it may have removed a dead letter in between.
+        // A garbage collector does not take the lock of the chain, so it may have removed a dead letter in between.
         if (found !== undefined)
           return { to: columns.bigint(found, 'to_version'), dead: columns.flag(found, 'dead') }
       }

@@ -6,9 +6,10 @@ import { StoredQueue } from './stored-queue.ts'
 
 /**
  * Creates a queue in the user's database. Messages are sent in the transaction of the change that they report, and a
- * message can be deleted in the transaction of its effect. Without a `db`, the database is enough to send.
+ * message can be deleted in the transaction of its effect. A database without a `db` can only send.
  *
- * A queue is created by its first message: all objects with the same name and the same tables are the same queue.
+ * A queue needs no setup: it exists from its first message on, and all objects with the same name and the same tables
+ * are the same queue.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */

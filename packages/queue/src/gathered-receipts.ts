@@ -1,7 +1,7 @@
 import type { QueueReceipt } from '@txbox/core'
 
 /** The maximum number of receipts of one statement. */
-const MOST_RECEIPTS = 1000
+const MAX_RECEIPTS = 1000
 
 interface Waiting {
   readonly receipt: QueueReceipt
@@ -10,8 +10,9 @@ interface Waiting {
 }
 
 /**
- * Gathers receipts while a statement is in flight, so that the next statement is for all of them. A receipt that comes alone
- * waits for nothing. With 10 handlers that do nothing, a consumer settles several times as many messages.
+ * Gathers receipts while a statement is in flight, so that the next statement is for all of them. A receipt that
+ * arrives while no statement is in flight is sent at once. A consumer with 10 handlers that do nothing settles several
+ * times as many messages this way.
  */
 export class GatheredReceipts {
   readonly #run: (receipts: readonly QueueReceipt[]) => Promise<readonly boolean[]>
@@ -36,7 +37,7 @@ export class GatheredReceipts {
 
   async #runAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const together = this.#waiting.splice(0, MOST_RECEIPTS)
+      const together = this.#waiting.splice(0, MAX_RECEIPTS)
       try {
         const valid = await this.#run(together.map(({ receipt }) => receipt))
         together.forEach(({ resolve }, n) => resolve(valid[n] === true))

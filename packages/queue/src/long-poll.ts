@@ -1,6 +1,9 @@
 import type { WakeUpCall } from './wake-up-call.ts'
 
-/** How often to look while there is nothing: first at intervals of `min` milliseconds, then longer ones up to `max`. */
+/**
+ * How often to look for messages while there are none: at first after `min` milliseconds, then at growing intervals up
+ * to `max`.
+ */
 export interface PollIntervals {
   readonly min: number
   readonly max: number
@@ -17,9 +20,9 @@ export interface Waiting extends PollIntervals {
 }
 
 /**
- * Looks until there is something, at growing intervals and when the database notifies.
+ * Looks until something is found: at growing intervals, and whenever the database notifies.
  *
- * @returns what was found; nothing when the time is over, or the signal was aborted.
+ * @returns what was found; an empty array when `waitMs` is over or the signal is aborted.
  */
 export async function longPoll<T>(
   look: () => Promise<readonly T[]>,

@@ -18,7 +18,7 @@ export interface SenderSettings {
   readonly deduplication: DeduplicationOptions | undefined
 }
 
-/** The queue that works in the caller's transactions. {@link SendingQueue} documents its method. */
+/** The queue that only sends, in the caller's transactions. {@link SendingQueue} documents its method. */
 export class MessageSender<P> implements SendingQueue<P> {
   readonly name: string
   readonly #ports: DatabasePorts

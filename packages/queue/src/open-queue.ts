@@ -3,7 +3,7 @@ import { longPoll, type PollIntervals } from './long-poll.ts'
 import { QueueDelivery } from './queue-delivery.ts'
 import type { StoredQueue } from './stored-queue.ts'
 
-/** A wait without an end; the signal ends it. */
+/** The wait has no time limit of its own; the signal ends it. */
 const FOREVER_MS = Infinity
 
 export interface OpenQueueSettings {
@@ -15,10 +15,13 @@ export interface OpenQueueSettings {
 export class OpenQueue<Tx, P> implements OpenSource<P> {
   readonly #queue: StoredQueue<Tx, P>
   readonly #settings: OpenQueueSettings
-  /** The deliveries that are out. A transaction that settles one decides about it, and takes it out of this set. */
-  readonly #out = new Set<QueueDelivery<Tx, P>>()
+  /**
+   * The deliveries that the consumer has and that are not settled yet. A delivery also leaves this set when a
+   * transaction has settled it, although the transaction may still roll back.
+   */
+  readonly #unsettled = new Set<QueueDelivery<Tx, P>>()
   readonly #closing = new AbortController()
-  #onRoom: (() => void) | undefined
+  #onFreeSlot: (() => void) | undefined
   #receiving: Promise<unknown> = Promise.resolve()
 
   constructor(queue: StoredQueue<Tx, P>, settings: OpenQueueSettings) {
@@ -41,14 +44,14 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     this.#closing.abort()
     this.#queue.wakeUpCall.release()
     await this.#receiving
-    await Promise.all([...this.#out].map((delivery) => delivery.giveBack()))
+    await Promise.all([...this.#unsettled].map((delivery) => delivery.giveBack()))
   }
 
   async #receive(limit: number, signal: AbortSignal): Promise<readonly Delivery<P>[]> {
-    await this.#room(signal)
+    await this.#freeSlot(signal)
     const { visibilityTimeoutMs } = this.#queue.settings
-    const room = Math.min(limit, this.#settings.prefetch - this.#out.size, 1000)
-    const request = { limit: room, visibilityTimeoutMs, remove: false, attempt: undefined }
+    const slots = Math.min(limit, this.#settings.prefetch - this.#unsettled.size, 1000)
+    const request = { limit: slots, visibilityTimeoutMs, remove: false, attempt: undefined }
     let lookedAt = 0
     const look = (): ReturnType<StoredQueue<Tx, P>['look']> => {
       lookedAt = performance.now()
@@ -58,22 +61,22 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     const received = await longPoll(look, this.#queue.wakeUpCall, waiting)
     const deliveries = received.map((stored) => {
       const ended = (): void => {
-        this.#out.delete(delivery)
-        this.#onRoom?.()
+        this.#unsettled.delete(delivery)
+        this.#onFreeSlot?.()
       }
       const lease = { until: lookedAt + visibilityTimeoutMs, ended }
       const delivery: QueueDelivery<Tx, P> = new QueueDelivery(this.#queue, stored, lease)
-      this.#out.add(delivery)
+      this.#unsettled.add(delivery)
       return delivery
     })
     return deliveries
   }
 
-  /** Resolves when fewer than `prefetch` deliveries are out. */
-  async #room(signal: AbortSignal): Promise<void> {
-    while (this.#out.size >= this.#settings.prefetch && !signal.aborted) {
+  /** Resolves when the consumer has fewer than `prefetch` unsettled deliveries, or when the signal is aborted. */
+  async #freeSlot(signal: AbortSignal): Promise<void> {
+    while (this.#unsettled.size >= this.#settings.prefetch && !signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>()
-      this.#onRoom = resolve
+      this.#onFreeSlot = resolve
       signal.addEventListener('abort', () => resolve(), { once: true })
       await promise
     }

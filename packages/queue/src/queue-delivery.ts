@@ -13,11 +13,11 @@ import type { StoredQueue } from './stored-queue.ts'
 interface DeliveryLease {
   /** When the visibility timeout ends at the earliest, on the monotonic clock of this process. */
   readonly until: number
-  /** Called once, when the delivery is not out anymore. */
+  /** Called when the consumer no longer has the delivery: it was settled or lost. May be called more than once. */
   readonly ended: () => void
 }
 
-/** A received message as a consumer settles it. */
+/** A received message, with the methods by which a consumer settles it. */
 export class QueueDelivery<Tx, P> implements Delivery<P> {
   readonly message: InboxMessage<P>
   declare readonly undecodable?: Error
@@ -29,7 +29,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   readonly #ended: () => void
   readonly #lost = new AbortController()
   #state: 'out' | 'settling' | 'settled' = 'out'
-  /** A transaction has settled the message, and may roll back. */
+  /** Whether a transaction has settled the message. The transaction may still roll back. */
   #settledIn = false
   #timer: NodeJS.Timeout | undefined
 
@@ -86,13 +86,16 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
       this.#lose()
       throw expired('settleIn', this.#queue.name)
     }
-    // The row is locked until the transaction ends: nobody receives the message before.
+    // The row is locked until the transaction ends, so no other receiver gets the message before that.
     this.#settledIn = true
     clearTimeout(this.#timer)
     this.#ended()
   }
 
-  /** Gives the message back, uncounted, unless it is settled. It is lost then, also when the database cannot be reached. */
+  /**
+   * Gives the message back without counting the receive, unless the message is settled. After that the delivery is
+   * lost, even if the database could not be reached.
+   */
   async giveBack(): Promise<void> {
     if (this.#state !== 'out') return
     try {
@@ -102,7 +105,10 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     }
   }
 
-  /** Only the first settlement counts, unless it fails. A settlement after `lost` changes nothing. */
+  /**
+   * Only the first successful settlement counts; a settlement that throws may be repeated. A settlement after `lost`
+   * changes nothing.
+   */
   async #settle(settle: (queue: StoredQueue<Tx, P>) => Promise<boolean>): Promise<void> {
     if (this.#state !== 'out' || this.lost.aborted) return
     this.#state = 'settling'

@@ -7,18 +7,18 @@ import { StoredQueue } from './stored-queue.ts'
 
 export interface QueueSourceOptions {
   /**
-   * How often an idle consumer looks for messages: first at intervals of `min` milliseconds, then longer ones up to
+   * How often an idle consumer looks for messages: at first after `min` milliseconds, then at growing intervals up to
    * `max`. 1 ms to 1 hour. @default { min: 20, max: 500 }
    */
   readonly pollIntervalMs?: { readonly min?: number; readonly max?: number } | undefined
 }
 
 /**
- * Makes a stored queue the source of a consumer. A delivery can be accepted in the transaction of its effect, which makes
- * the effect happen once.
+ * Makes a stored queue the source of a consumer. A delivery can be accepted in the transaction of its effect, which
+ * makes the effect happen once.
  *
- * @param queue a queue of `createQueue` whose database has a `db`.
- * @throws {InvalidOptionError} for another queue, or a wrong option.
+ * @param queue a queue made by `createQueue` on a database with a `db`.
+ * @throws {InvalidOptionError} for any other queue, or a wrong option.
  */
 export function queueSource<Tx, P>(queue: Queue<Tx, P>, options: QueueSourceOptions = {}): Source<P> {
   const where = 'queueSource'

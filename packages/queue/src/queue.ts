@@ -21,8 +21,8 @@ export interface QueueOptions {
    */
   maxReceives?: number | undefined
   /**
-   * Stores messages that are sent twice within a window once, as a FIFO queue does. The ids are remembered in the inbox
-   * table, in the transaction of the message. @default off
+   * Stores a message only once if it is sent twice within a window, as a FIFO queue does. The ids are remembered in the
+   * inbox table, in the transaction of the message. @default off
    */
   deduplication?: DeduplicationOptions | undefined
   /**
@@ -37,13 +37,13 @@ export interface QueueOptions {
 /** A message to send. `key` is the message group: the messages of one key are received in order, one at a time. */
 export type NewQueueMessage<P = unknown> = Omit<NewMessage<P>, 'topic'>
 
-/** Proves that its holder has received a message. */
+/** Proof that its holder has received a message. */
 export interface Receipt {
   /** Opaque text, which another process may use as well. Valid until the message becomes visible again. */
   readonly receipt: string
 }
 
-/** A message for the time of one receive. */
+/** A received message, together with what its receiver needs to settle it. */
 export interface Received<P = unknown> extends Receipt {
   /**
    * The message. `payload` is the parsed value if the content type is JSON, text if it is `text/…` in UTF-8, and the
@@ -52,7 +52,7 @@ export interface Received<P = unknown> extends Receipt {
   readonly message: InboxMessage<P>
   readonly key?: string
   readonly deduplicationId?: string
-  /** The number of receives, this one included; receives that were taken back are not counted. */
+  /** The number of receives, including this one. Receives that were released with `counted: false` are not included. */
   readonly receives: number
   /** When the message becomes visible again, by the database's clock. */
   readonly visibleAt: Date
@@ -61,7 +61,10 @@ export interface Received<P = unknown> extends Receipt {
 }
 
 export interface ReceiveOptions {
-  /** The maximum number of messages. Their payloads have 16 MiB at most; a larger one comes alone. 1 to 1000. @default 10 */
+  /**
+   * The maximum number of messages. Their payloads have at most 16 MiB in total; a larger message is returned alone. 1
+   * to 1000. @default 10
+   */
   readonly limit?: number | undefined
   /** How long to wait for at least one message, in milliseconds. 0 to 20 seconds. @default 0 */
   readonly waitMs?: number | undefined
@@ -78,7 +81,7 @@ export interface ReceiveOptions {
    * fails is lost. The receipts of such messages are not valid. @default false
    */
   readonly remove?: boolean | undefined
-  /** Ends the wait: the result is empty. Messages that were received all the same are returned. */
+  /** Ends the wait with an empty result. If messages have been received by then, they are returned. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -87,15 +90,16 @@ export interface SendingQueue<P = unknown> {
   readonly name: string
   /**
    * Stores a message, or an array of messages with one statement, in the caller's transaction. If the transaction
-   * commits, each message is received until it is deleted; messages with the same `key` in the order of the calls. If the
-   * transaction rolls back, the messages are never received. Order across transactions is as with `outbox.publish`.
+   * commits, each message is received until it is deleted, and messages with the same `key` are received in the order
+   * of the calls. If the transaction rolls back, the messages are never received. Order across transactions is as with
+   * `outbox.publish`.
    *
-   * A message with `deliverAt` is not received before that instant, and has no place in the order of its key.
+   * A message with `deliverAt` is not received before that instant, and is not part of the order of its key.
    *
-   * With the option `deduplication`, a message whose id was sent before is not stored: the result is the id of the first
-   * message, and `duplicate: true`. A concurrent send of the same id waits for the transaction of the first.
+   * With the option `deduplication`, a message whose id was sent before is not stored: its result is the id of the
+   * first message with `duplicate: true`. A concurrent send of the same id waits for the transaction of the first.
    *
-   * At most 10,000 messages per call, 10 MiB per payload and 64 MiB in all.
+   * A call takes at most 10,000 messages, 10 MiB per payload and 64 MiB in total.
    *
    * @returns the id of each message, in the order given.
    * @throws {InvalidMessageError} when a message cannot be stored; none of the messages was stored.
@@ -115,31 +119,32 @@ export interface SendingQueue<P = unknown> {
  */
 export interface Queue<Tx = unknown, P = unknown> extends SendingQueue<P> {
   /**
-   * Receives messages: each is then invisible to other receivers until its visibility timeout is over. While a message of
-   * a key is in flight, no other message of the key is received. Never waits for a lock.
+   * Receives messages: each is then invisible to other receivers until its visibility timeout is over. While a message
+   * of a key is in flight, no other message of the key is received. Never waits for a lock.
    *
-   * @returns empty when there is no message.
+   * @returns the messages; an empty array when there is none.
    * @throws {InvalidOptionError} for an unknown or wrong option.
    * @throws {ReceiveAttemptError} when a repeated receive cannot give the same messages again.
    */
   receive(options?: ReceiveOptions): Promise<readonly Received<P>[]>
   /**
-   * The message is handled, and is never received again. With `tx`: when that transaction commits. As the first statement
-   * of the transaction of the work, this makes the effect of the message happen once: of two holders of a receipt, the
-   * second waits for the first, and gets the error before it has done anything.
+   * Marks the message as handled: it is never received again. With `tx`, this takes effect when that transaction
+   * commits. Call `delete` as the first statement of the transaction of the work, so that the message takes effect
+   * once: if two receivers use the same receipt, the second waits for the first, and gets the error before it has done
+   * anything.
    *
    * @throws {ReceiptExpiredError} when the receipt is not valid; nothing was changed. Roll back.
    */
   delete(received: Receipt, options?: { readonly tx?: Tx }): Promise<void>
   /**
    * Changes the time until which the message is invisible to `visibilityTimeoutMs` from now, 0 to 12 hours. With 0, the
-   * message is visible at once, and the receipt is not valid anymore.
+   * message is visible at once, and the receipt is no longer valid.
    *
    * @throws {ReceiptExpiredError} when the receipt is not valid; nothing was changed.
    */
   changeVisibility(received: Receipt, visibilityTimeoutMs: number): Promise<void>
   /**
-   * The message is not handled: it becomes visible again after `delayMs`, and the receipt is not valid anymore.
+   * Gives the message back unhandled: it becomes visible again after `delayMs`, and the receipt is no longer valid.
    *
    * @throws {ReceiptExpiredError} when the receipt is not valid; nothing was changed.
    */
@@ -153,8 +158,8 @@ export interface Queue<Tx = unknown, P = unknown> extends SendingQueue<P> {
   /** Lists, redrives and discards the dead letters of this queue. */
   readonly deadLetters: DeadLetters
   /**
-   * Removes all messages that are not in flight, scheduled ones too, and forgets the deduplication ids of the queue. Dead
-   * letters stay.
+   * Removes all messages that are not in flight, including scheduled messages, and forgets the deduplication ids of the
+   * queue. Dead letters stay.
    */
   purge(): Promise<{ readonly removed: number }>
 }
@@ -164,6 +169,6 @@ export interface ReleaseOptions {
   readonly delayMs?: number | undefined
   /** The reason, for the dead letter that the message may become. Stored as text of at most 2000 characters. */
   readonly error?: unknown
-  /** Whether the receive counts towards `maxReceives`; otherwise it is taken back. @default true */
+  /** Whether the receive counts towards `maxReceives`. If not, `receives` is reduced by one again. @default true */
   readonly counted?: boolean | undefined
 }

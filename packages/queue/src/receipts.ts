@@ -9,17 +9,17 @@ const LAST_PLACE = 2n ** 63n - 1n
 /** The longest receipt: a name of 80 characters takes at most 480 characters as JSON. */
 const MAX_CHARACTERS = 1024
 
-/** Writes a receipt as text that only this module reads. */
+/** Encodes a receipt as text that only this module can decode. */
 export function receiptText(queue: string, { place, receipt, ordered }: QueueReceipt): string {
   const fields = [FORM, queue, String(place), receipt, ordered]
   return Buffer.from(JSON.stringify(fields)).toString('base64url')
 }
 
 /**
- * Reads the receipt that a caller passed to a method of a queue. A receipt may come from another process, so that
- * everything in it is checked.
+ * Reads the receipt that a caller passed to a method of a queue. A receipt may come from another process, so every
+ * field is checked.
  *
- * @throws {ReceiptExpiredError} for anything but a receipt of this queue.
+ * @throws {ReceiptExpiredError} when the value is not a receipt of this queue.
  */
 export function readReceipt(where: string, queue: string, received: unknown): QueueReceipt {
   const text: unknown =
@@ -50,7 +50,7 @@ export function readReceipt(where: string, queue: string, received: unknown): Qu
   return { place: BigInt(place), receipt, ordered }
 }
 
-/** The error for a receipt that the store does not accept. */
+/** The error that reports a receipt as no longer valid. */
 export function expired(where: string, queue: string): ReceiptExpiredError {
   return new ReceiptExpiredError(
     `${where}: the receipt is not valid anymore: the visibility timeout is over, or the message was handled, given back or ` +
@@ -63,10 +63,10 @@ function refused(where: string, why: string): ReceiptExpiredError {
   return new ReceiptExpiredError(`${where}: ${why}. Nothing was changed.`)
 }
 
-/** @returns the fields, or none if the text is not exactly what `receiptText` writes. */
+/** @returns the fields; an empty array if the text is not exactly what `receiptText` writes. */
 function parsed(text: string): readonly unknown[] {
   const json = Buffer.from(text, 'base64url')
-  // Base64 has several texts for the same bytes.
+  // Several base64 texts decode to the same bytes; only the canonical one is accepted.
   if (json.toString('base64url') !== text) return []
   try {
     const fields: unknown = JSON.parse(json.toString())

@@ -4,10 +4,10 @@ import type { Received } from './queue.ts'
 import { receiptText } from './receipts.ts'
 
 const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-/** Senders of text without a charset, and with this one, have encoded it as UTF-8. */
+/** Content types of text that is decoded as UTF-8: without a charset, or with the charset UTF-8. */
 const TEXT = /^text\/[^;]*(?:;\s*charset="?utf-?8"?\s*)?$/i
 
-/** Converts a stored message to the form in which receivers get it. */
+/** Converts a stored message to the form that receivers get. */
 export function receivedMessage<P>(queue: string, stored: ReceivedMessage): Received<P> {
   const { id, key, type, headers, correlationId, createdAt, receives, visibleAt } = stored
   const { payload, undecodable } = decoded(stored)
@@ -42,7 +42,7 @@ function decoded({ id, payload, contentType, undecodable }: ReceivedMessage): {
   } catch (error) {
     const text =
       `The payload of the message '${oneLine(id)}' is not what its content type '${oneLine(contentType)}' says: ` +
-      // The error of JSON.parse quotes the payload.
+      // The message of a JSON.parse error quotes the payload, which must not appear in logs.
       (error instanceof SyntaxError ? 'it is not valid JSON.' : `${reasonOf(error, 200)}.`)
     return { payload, undecodable: new InvalidMessageError(text) }
   }

@@ -20,7 +20,10 @@ import { checkReceiveOptions } from './receive-options.ts'
 import { receivedMessage } from './received-message.ts'
 import { WakeUpCall } from './wake-up-call.ts'
 
-/** A statement without an answer within this time has failed; a settlement may wait for a twin's transaction. */
+/**
+ * A statement without an answer within this time has failed. The time is long because a settlement may wait for the
+ * transaction of another receiver that settles the same message.
+ */
 const STATEMENT_TIMEOUT_MS = 60_000
 const PURGE_ROWS = 1000
 const MAX_VISIBILITY_MS = hours(12)
@@ -30,18 +33,21 @@ export interface StoredQueueSettings extends SenderSettings {
   readonly maxReceives: number
 }
 
-/** The queue that also receives. {@link Queue} documents its methods. */
+/** The queue that also receives messages. {@link Queue} documents its methods. */
 export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P> {
   readonly deadLetters: DeadLetters
   readonly store: QueueStore
   readonly wakeUpCall: WakeUpCall
   readonly settings: StoredQueueSettings
   readonly #ports: ConnectedPorts
-  /** The settlements outside transactions. */
+  /** Settlements outside of any transaction. */
   readonly #settlements = new GatheredReceipts((receipts) => this.store.settle(undefined, receipts))
-  /** The settlements in transactions that txbox has opened. */
+  /** Settlements in transactions that txbox itself opened, by transaction. */
   readonly #settlementsIn = new WeakMap<Session, GatheredReceipts>()
-  /** By the visibility timeout. Consumers have one. */
+  /**
+   * Extensions, by visibility timeout. The consumers of a queue all use the same timeout, so there is usually one
+   * entry.
+   */
   readonly #extensions = new Map<number, GatheredReceipts>()
   #checked = false
   #warned = false
@@ -146,12 +152,20 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     return this.store.receive({ ...request, queue: this.name, maxReceives: this.settings.maxReceives })
   }
 
-  /** Settles in the caller's transaction. @returns whether the receipt was valid. */
+  /**
+   * Settles in the caller's transaction.
+   *
+   * @returns whether the receipt was valid.
+   */
   async settleIn(tx: unknown, receipt: QueueReceipt): Promise<boolean> {
     return (await this.store.settle(await this.#ports.bind(tx), [receipt]))[0] === true
   }
 
-  /** Settles, in a transaction that txbox has opened, with other messages by one statement. @returns like `settleIn`. */
+  /**
+   * Settles in a transaction that txbox opened. Settlements that arrive together share one statement.
+   *
+   * @returns whether the receipt was valid.
+   */
   settleInSession(session: Session, receipt: QueueReceipt): Promise<boolean> {
     let settlements = this.#settlementsIn.get(session)
     if (settlements === undefined) {
@@ -163,12 +177,21 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     return settlements.add(receipt)
   }
 
-  /** Settles with other messages by one statement. A receipt must not be settled twice at a time. @returns like `settleIn`. */
+  /**
+   * Settles outside of a transaction. Settlements that arrive together share one statement. The caller must not settle
+   * a receipt twice concurrently.
+   *
+   * @returns whether the receipt was valid.
+   */
   settle(receipt: QueueReceipt): Promise<boolean> {
     return this.#settlements.add(receipt)
   }
 
-  /** Extends the visibility timeout with other messages by one statement. @returns whether the receipt was valid. */
+  /**
+   * Extends the visibility timeout. Extensions that arrive together share one statement.
+   *
+   * @returns whether the receipt was valid.
+   */
   extend(receipt: QueueReceipt, visibilityTimeoutMs: number): Promise<boolean> {
     let extensions = this.#extensions.get(visibilityTimeoutMs)
     if (extensions === undefined) {
@@ -178,7 +201,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     return extensions.add(receipt)
   }
 
-  /** Checks, once for each object, that the tables have this revision. */
+  /** Checks once per queue object that the tables have the revision that this version of txbox needs. */
   async ready(): Promise<void> {
     if (!this.#checked) await this.#ports.checkSchema()
     this.#checked = true
@@ -195,7 +218,10 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     if (valid !== true) throw expired(where, this.name)
   }
 
-  /** Reports the first failure of the connection that listens. A consumer keeps its deliveries: it only polls meanwhile. */
+  /**
+   * Emits a process warning for the first failure of the listening connection. A consumer keeps its deliveries: until
+   * the connection is replaced, it only polls.
+   */
   #notListening(error: unknown): void {
     if (this.#warned) return
     this.#warned = true

@@ -1,6 +1,6 @@
 import type { Sleeper, WakeUps } from '@txbox/core'
 
-/** How long the connection that listens stays open after the last waiting receive, which is often followed by another. */
+/** How long the listening connection stays open after the last waiting receive: often another receive follows soon. */
 const LINGER_MS = 1000
 
 /** Ends the pauses of waiting receives early when the database notifies of new messages. */
@@ -8,17 +8,20 @@ export class WakeUpCall {
   readonly #listen: ((sleeper: Sleeper) => WakeUps) | undefined
   readonly #sleepers = new Set<() => void>()
   readonly #failed: (error: unknown) => void
-  /** The number of those who listen. */
+  /** The number of `use` calls without a `release` yet. */
   #users = 0
   #open: WakeUps | undefined
   #closing: NodeJS.Timeout | undefined
-  /** Counts the notifications, so that none is missed between a look and the pause after it. */
+  /**
+   * Counts the notifications. A pause compares this count with the count before the last look, so that a notification
+   * between the two is not missed.
+   */
   #calls = 0
 
   /**
-   * @param listen absent where there are no notifications.
-   * @param failed is called when the connection that listens fails. Another one is opened after a pause, and until then
-   *   receivers only poll.
+   * @param listen opens the listening connection; absent where the database cannot notify.
+   * @param failed called when the listening connection fails. It is replaced after a pause; until then, receivers only
+   *   poll.
    */
   constructor(listen: ((sleeper: Sleeper) => WakeUps) | undefined, failed: (error: unknown) => void) {
     this.#listen = listen
@@ -30,7 +33,7 @@ export class WakeUpCall {
     return this.#calls
   }
 
-  /** Listens until `release` has been called as often. */
+  /** Keeps listening until `release` has been called as often as `use`. */
   use(): void {
     this.#users += 1
     clearTimeout(this.#closing)
@@ -52,7 +55,10 @@ export class WakeUpCall {
     }, LINGER_MS)
   }
 
-  /** Resolves after this time, or earlier when the signal is aborted or there was a notification since `calls`. */
+  /**
+   * Resolves after `ms` milliseconds, or earlier: when the signal is aborted, or when a notification has arrived since
+   * the count was `calls`.
+   */
   async pause(ms: number, calls: number, signal: AbortSignal | undefined): Promise<void> {
     if (signal?.aborted === true || this.#calls !== calls) return
     const { promise, resolve } = Promise.withResolvers<void>()

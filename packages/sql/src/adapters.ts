@@ -1,11 +1,11 @@
-/** The rows that a statement returned and the number of rows that it wrote, whatever the library calls them. */
+/** The result of a statement: the rows that it returned, and the number of rows that it wrote. */
 export interface SqlResult {
   readonly rows: readonly Readonly<Record<string, unknown>>[]
-  /** NaN if the library does not report the number. */
+  /** The number of rows written; NaN if the library does not report it. */
   readonly affected: number
   /** MySQL: the value to which the statement set `LAST_INSERT_ID`; 0 if the statement did not set it. */
   readonly insertId?: number
-  /** MySQL, in the answer to a write: whether a transaction is open now. Absent where the library hides it. */
+  /** MySQL, in the answer to a write: whether a transaction is open now. Absent if the library hides it. */
   readonly inTransaction?: boolean
 }
 
@@ -20,16 +20,16 @@ export type TransactionState = 'open' | 'none' | 'aborted' | 'unknown'
  * read.
  */
 export interface Snapshot {
-  /** A statement failed or tried to end the transaction, so the state of the transaction is in doubt. */
+  /** Whether a statement failed or tried to end the transaction, so that the state of the transaction is in doubt. */
   readonly doubtful: boolean
   /**
-   * Something was rolled back while the transaction stayed open. Only the database can tell whether that was a rollback
-   * to a savepoint older than the snapshot, or a rollback of the whole transaction (ROLLBACK AND CHAIN).
+   * Whether something was rolled back while the transaction stayed open. Only the database knows whether that was a
+   * rollback to a savepoint older than the snapshot, or a rollback of the whole transaction (ROLLBACK AND CHAIN).
    */
   readonly rolledBack: boolean
-  /** The transaction ended, or an error rolled it back, whether or not another one began afterwards. */
+  /** Whether the transaction ended, or an error rolled it back, even if another transaction began afterwards. */
   readonly ended: boolean
-  /** Another transaction began. On MySQL that ends the transaction before. */
+  /** Whether another transaction began. On MySQL, that ends the previous transaction. */
   readonly replaced: boolean
 }
 
@@ -37,25 +37,31 @@ export interface Snapshot {
 export interface CheckedSnapshot extends Snapshot {
   /**
    * Returns whether everything that was written before the snapshot still exists and is not committed. Asks the server
-   * only if a statement was sent that may have changed this. Must be called at most once.
+   * only if a statement was sent that may have changed this. May be called only once.
    */
   isIntact(): Promise<boolean>
-  /** Settles once the server can tell. The handler must not begin before. Absent if that is so at once. */
+  /**
+   * Resolves when the savepoint that marks the snapshot is set. The handler must not begin earlier. Absent if no
+   * savepoint is needed.
+   */
   readonly marked?: Promise<unknown>
   end(): void
 }
 
 /**
- * Follows the statements of one connection, or their answers, from the moment at which txbox first meets the
+ * Follows the statements of one connection, or the answers to them, from the moment at which txbox first uses the
  * connection.
  */
 export interface ConnectionMonitor {
-  /** For libraries that hide the state of the transaction, where SQL cannot ask for that state either (MySQL). */
+  /**
+   * Present for libraries that hide the state of the transaction, on databases where SQL cannot ask for that state
+   * either (MySQL).
+   */
   readonly tracker?: TransactionTracker
   snapshot(): Snapshot
-  /** For MySQL and MariaDB. The caller must end the snapshot. */
+  /** Present for MySQL and MariaDB. The caller must end the snapshot. */
   checkedSnapshot?(): CheckedSnapshot
-  /** Sends statements without values. No other statement on the connection gets in between. */
+  /** Sends statements without values, with no other statement of the connection in between. */
   sendTogether?(statements: readonly string[]): Promise<void>
 }
 
@@ -79,12 +85,14 @@ export interface TransactionTracker {
   readonly rolledBack: 'yes' | 'perhaps' | 'no'
 }
 
-/** Not always a promise: these methods are called for every message, and most results need no waiting. */
+/**
+ * These methods do not always return a promise: they are called for every message, and most results need no waiting.
+ */
 type Awaitable<T> = T | Promise<T>
 
 /**
  * Runs the statements of txbox on the connections of one driver, and follows the state of their transactions. A library
- * on top of a driver needs no adapter of this kind, only a `TransactionLibrary` that finds the driver's connection.
+ * that is built on a driver needs no adapter, only a `TransactionLibrary` that finds the driver's connection.
  */
 export interface DriverAdapter<H = unknown> {
   /** The name of the driver in error messages. */
@@ -95,14 +103,14 @@ export interface DriverAdapter<H = unknown> {
    */
   recognises(handle: unknown): handle is H
   /**
-   * Returns an object that stands for the connection, or for its transaction, alone: a handle may be a proxy that several
-   * transactions share. Absent if `monitor` returns such an object, or if the handle is one.
+   * Returns an object that identifies the connection or its transaction: a handle may be a proxy that several
+   * transactions share. Absent if the result of `monitor`, or the handle itself, is such an object.
    */
   readonly identityOf?: (handle: H) => object
   /**
    * Returns the state of the transaction. Costs no round trip, unless statements are still in flight on the connection.
    *
-   * @param monitor the result of a call of `monitor`; without it, the adapter looks the monitor up if it needs one.
+   * @param monitor the result of `monitor`. Without it, the adapter finds the monitor by itself if it needs one.
    */
   state(handle: H, monitor?: ConnectionMonitor): Awaitable<TransactionState>
   /**
@@ -111,9 +119,12 @@ export interface DriverAdapter<H = unknown> {
    */
   stateNow?(handle: H): TransactionState | undefined
   query(handle: H, text: string, values: readonly unknown[]): Promise<SqlResult>
-  /** Whether the answer to a write has `inTransaction` (MySQL). */
+  /** Whether the answer to a write contains `inTransaction` (MySQL). */
   readonly tellsTransaction?: boolean
-  /** Whether neither the statements of a handler nor the state of the transaction can be seen (MySQL): ask the server. */
+  /**
+   * Whether neither the statements of a handler nor the state of the transaction can be seen (MySQL), so that the
+   * server must be asked.
+   */
   readonly hidesState?: boolean
   /**
    * Returns the monitor of the handle's connection; `undefined` if the connection cannot be monitored, or no
@@ -121,8 +132,8 @@ export interface DriverAdapter<H = unknown> {
    */
   monitor(handle: H): Awaitable<ConnectionMonitor | undefined>
   /**
-   * Closes the connection at once, so that the server rolls its transaction back and no later statement reaches it; or
-   * refuses every later statement but the library's ROLLBACK. Absent if the library hides its connection.
+   * Closes the connection at once, so that the server rolls back its transaction and no later statement reaches the
+   * server; or refuses every later statement except the library's ROLLBACK. Absent if the library hides its connection.
    */
   readonly sever?: (handle: H) => void
   /** Whether this handle can be severed. @default true */
@@ -133,11 +144,14 @@ export interface DriverAdapter<H = unknown> {
 export interface Resolved {
   readonly driver: DriverAdapter
   readonly connection: unknown
-  /** For error messages, such as 'Drizzle'. */
+  /** The name of the library for error messages, such as 'Drizzle'. */
   readonly name: string
   /** Whether the transaction is open as far as the libraries on top of the driver know. */
   readonly isOpen: () => boolean
-  /** Waits until the libraries have sent what a handler did not await. Absent without a library: a driver sends at once. */
+  /**
+   * Waits until the libraries have sent the statements that a handler did not await. Absent without a library: a driver
+   * sends at once.
+   */
   readonly settled?: () => Promise<void>
 }
 
@@ -151,8 +165,8 @@ export interface Statement {
 export interface OwnConnection {
   readonly query: (text: string, values: readonly unknown[]) => Promise<SqlResult>
   /**
-   * Runs statements in one flight: after an error the server skips the rest. Absent if the library sends one statement after
-   * the other.
+   * Runs statements in one flight: after an error, the server skips the remaining statements. Absent if the library
+   * sends one statement after the other.
    */
   readonly queryAll?: (statements: readonly Statement[]) => Promise<readonly SqlResult[]>
   /** Returns the connection; if `broken` is true, the connection must not be used again. */
@@ -171,7 +185,8 @@ export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 /** A transaction that has not been opened yet, so that BEGIN can be sent together with the first statement. */
 export interface Opening {
   /**
-   * Sends BEGIN and a statement that returns no rows in one flight. If BEGIN is refused the statement does not run.
+   * Sends BEGIN and a statement that returns no rows in one flight. If the server refuses BEGIN, the statement does not
+   * run.
    *
    * @returns the number of rows that the statement wrote.
    */
@@ -180,14 +195,20 @@ export interface Opening {
   alone(): Promise<void>
 }
 
-/** How to use a pool or a root of one library: the object that opens transactions. */
+/** Adapts a pool or a root of one library: the object that opens transactions. */
 export interface RootAdapter<R = unknown> {
   /** The name of the library in error messages. */
   readonly name: string
   recognises(root: unknown): root is R
-  /** Whether `transact` throws when the server answers COMMIT with a rollback. Otherwise the caller must check before. */
+  /**
+   * Whether `transact` throws when the server answers COMMIT with a rollback. If not, the caller must check the
+   * transaction before.
+   */
   readonly checksCommit: boolean
-  /** Whether `connectApart` opens a connection of its own. Otherwise each of its statements borrows one. */
+  /**
+   * Whether `connectApart` opens a connection of its own. If not, each statement of that connection borrows one from
+   * the pool.
+   */
   readonly opensConnections: boolean
   /** Returns the maximum number of connections that the root opens, if the root reports it. */
   maxConnections(root: R): number | undefined
@@ -198,14 +219,14 @@ export interface RootAdapter<R = unknown> {
   query(root: R, text: string, values: readonly unknown[], timeoutMs: number): Promise<SqlResult>
   /**
    * Runs a COPY … TO STDOUT and passes the unchanged bytes of each row to `row`, which must neither keep the bytes nor
-   * block. Absent if the library does not support COPY. Otherwise like `query`.
+   * block. In all other respects like `query`. Absent if the library does not support COPY.
    */
   copyOut?(
     root: R,
   ): ((text: string, timeoutMs: number, row: (bytes: Buffer) => void) => Promise<void>) | undefined
   /**
    * Runs one statement in a new READ COMMITTED transaction, in one round trip. The server cancels the statement after
-   * `cancelAfterMs`. Absent if the library cannot do this in one round trip. Otherwise like `query`.
+   * `cancelAfterMs`. In all other respects like `query`. Absent if the library cannot do this in one round trip.
    */
   queryAlone?(
     root: R,
@@ -218,9 +239,9 @@ export interface RootAdapter<R = unknown> {
     | undefined
   connect(root: R): Promise<OwnConnection>
   /**
-   * Opens a connection outside the pool, for which no other code waits, if the library can open one. Otherwise
-   * statements use the pool, each on any connection. Statements reject if there is no answer within `timeoutMs`. If the
-   * adapter has `queryAlone`, each statement of the connection runs as with `queryAlone`.
+   * Opens a connection outside of the pool, if the library can open one, so that no other code has to wait for a
+   * connection. If not, each statement runs on any connection of the pool. Statements reject if there is no answer
+   * within `timeoutMs`. If the adapter has `queryAlone`, each statement of the connection runs as with `queryAlone`.
    */
   connectApart(root: R, timeoutMs: number): Promise<OwnConnection>
   /**

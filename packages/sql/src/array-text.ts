@@ -1,15 +1,15 @@
-/** A value that every library can send: a text, null or bytes. */
+/** A value that every library can send: text, null or bytes. */
 export type PlainValue = string | Buffer | null
 
 /**
- * Turns the values of a statement for PostgreSQL into those that every library can send without knowing their types: a
- * list becomes the text of an array.
+ * Converts the values of a statement for PostgreSQL to values that every library can send without knowing their types.
+ * A list becomes the text of an array.
  */
 export function plainValues(values: readonly unknown[]): readonly PlainValue[] {
   return values.map(plainValue)
 }
 
-/** Returns a value as every library can send it. */
+/** Converts a value to one that every library can send. */
 export function plainValue(value: unknown): PlainValue {
   if (value === null || value === undefined) return null
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength)

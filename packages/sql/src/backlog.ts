@@ -1,8 +1,8 @@
 import type { ReadLimits } from '@txbox/core'
 
 /**
- * Between these two days, microseconds since 1970 are exact numbers. Only a row that was written by hand can lie
- * outside.
+ * Between these two days, microseconds since 1970 are exact numbers. Only a row that was edited by hand can have a time
+ * outside of this range.
  */
 export const STAMP_BOUNDS = ['1700-01-01', '2200-01-01'] as const
 
@@ -13,27 +13,31 @@ export function toStamp(microseconds: number): number {
   return Math.min(Math.max(microseconds, LEAST_STAMP), GREATEST_STAMP)
 }
 
-/** The bound on each payload with which all payloads together stay within `limits.bytes`. */
+/** Returns the maximum size of a single payload with which all payloads together stay within `limits.bytes`. */
 export function inlineBytes(limits: ReadLimits): number {
   return Math.floor(limits.bytes / limits.messages)
 }
 
 /** Returns the first elements that fit into `bytes`, and at least one. */
-export function withinBytes<T>(list: readonly T[], bytes: number, bytesOf: (one: T) => number): readonly T[] {
+export function withinBytes<T>(
+  list: readonly T[],
+  bytes: number,
+  bytesOf: (element: T) => number,
+): readonly T[] {
   let total = 0
-  const end = list.findIndex((one, index) => (total += bytesOf(one)) > bytes && index > 0)
+  const end = list.findIndex((element, index) => (total += bytesOf(element)) > bytes && index > 0)
   return end === -1 ? list : list.slice(0, end)
 }
 
 /** Returns, of each key, only the messages before the first one that has to wait longer. */
 export function withoutLater<T>(
   list: readonly T[],
-  keyOf: (one: T) => unknown,
-  waits: (one: T) => boolean,
+  keyOf: (element: T) => unknown,
+  waits: (element: T) => boolean,
 ): readonly T[] {
   const stopped = new Set<unknown>()
-  return list.filter((one) => {
-    if (waits(one)) stopped.add(keyOf(one))
-    return !stopped.has(keyOf(one))
+  return list.filter((element) => {
+    if (waits(element)) stopped.add(keyOf(element))
+    return !stopped.has(keyOf(element))
   })
 }

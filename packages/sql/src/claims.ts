@@ -1,12 +1,15 @@
 import { TransactionAbortedError, TransactionConflictError, type Claim, type ClaimResult } from '@txbox/core'
 import type { Row, RowReader } from './row-reader.ts'
 
-/** The maximum number of attempts to decide a claim while others change the row. In practice two or three suffice. */
+/**
+ * The maximum number of attempts to make a claim while other transactions change its row. In practice, two or three
+ * attempts suffice.
+ */
 export const CLAIM_ROUNDS = 20
 
 export const CLAIMING = 'claiming the message in the inbox'
 
-/** The claim of a key that a row holds. */
+/** Returns the result for a key whose claim is live, from the row of the claim. */
 export function takenClaim(read: RowReader, row: Row): ClaimResult {
   return {
     status: 'taken',
@@ -17,7 +20,7 @@ export function takenClaim(read: RowReader, row: Row): ClaimResult {
   }
 }
 
-/** Whether the claim writes more than its key, so that the shorter statements do not suffice. */
+/** Returns whether the claim has more than a key, so that the shorter statements do not suffice. */
 export function hasExtras({ contentHash, result }: Claim): boolean {
   return contentHash !== undefined || result !== undefined
 }

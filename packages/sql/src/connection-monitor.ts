@@ -13,16 +13,16 @@ function isOfSavepoint(effect: Effect): effect is 'sets a savepoint' | 'rolls ba
 }
 
 /**
- * MySQL: the key exists already. The error fails the statement, never the transaction, and is how txbox detects a
+ * MySQL: the key exists already. This error fails only the statement, never the transaction. It is how txbox detects a
  * duplicate.
  */
 const DUPLICATE_KEY = 1062
 
 /**
- * MySQL, MariaDB: a deadlock; a row that is newer than the transaction's snapshot; no room for locks. Each rolls the
- * whole transaction back. Many releases of MariaDB (such as 10.6.23, 10.11.7 and 11.4.5) behave as if still in the
- * transaction: the next statement opens another one, and neither a savepoint nor the status in an answer nor
- * `@@in_transaction` can tell the two apart.
+ * Errors of MySQL and MariaDB that roll back the whole transaction: a deadlock, a row that is newer than the
+ * transaction's snapshot, no room for locks. After such an error, many releases of MariaDB (such as 10.6.23, 10.11.7
+ * and 11.4.5) behave as if the transaction were still open. The next statement opens another transaction, and neither a
+ * savepoint nor the status in an answer nor `@@in_transaction` distinguishes the two.
  */
 const ROLLED_BACK: ReadonlySet<unknown> = new Set([1213, 1020, 1206])
 const LOCK_WAIT_TIMEOUT = 1205
@@ -59,10 +59,13 @@ class ConnectionSnapshot implements Snapshot {
   }
 }
 
-/** Of all connections: several monitors may follow one connection where txbox cannot see that it is one. */
+/**
+ * Numbers the savepoints of all connections together: several monitors may follow the same connection without txbox
+ * noticing.
+ */
 let lastSavepoint = 0
 
-/** A savepoint of txbox. The savepoint exists until the transaction ends, or rolls back to an earlier savepoint. */
+/** A savepoint of txbox. It exists until the transaction ends, or is rolled back to an earlier savepoint. */
 interface Savepoint {
   readonly name: string
   /** The server's answer to the release of the savepoint. */
@@ -95,25 +98,31 @@ class CheckedConnectionSnapshot extends ConnectionSnapshot implements CheckedSna
   }
 }
 
-/** Sends a statement of txbox on the connection at once: statements that are sent later are executed later. */
+/**
+ * Sends a statement of txbox on the connection at once, so that the server executes it before all statements that are
+ * sent later.
+ */
 export type Send = (sql: string) => Promise<unknown>
 
 /**
- * The state of a connection's transaction as far as its statements tell: `'none'` from the moment in which a COMMIT or
- * ROLLBACK is sent.
+ * Returns the state of a connection's transaction as its statements show it: `'none'` from the moment at which a COMMIT
+ * or ROLLBACK is sent.
  */
 export function stateOfTracker(monitor: MonitoredConnection | undefined): TransactionState {
   return monitor?.tracker.ended === true ? 'none' : 'open'
 }
 
-/** Follows a connection from the moment at which txbox first meets it: the driver reports every statement. */
+/** Follows a connection from the moment at which txbox first uses it. The driver reports every statement. */
 export class MonitoredConnection implements ConnectionMonitor {
   readonly tracker: { -readonly [K in keyof TransactionTracker]: TransactionTracker[K] } = {
     open: false,
     ended: false,
     rolledBack: 'no',
   }
-  /** How often the state of the transaction came into doubt, how often a transaction ended, and how often one began. */
+  /**
+   * The three counters of doubts about the state of the transaction, of transactions that ended, and of transactions
+   * that began.
+   */
   doubts = 0
   ends = 0
   begins = 0
@@ -187,8 +196,8 @@ export class MonitoredConnection implements ConnectionMonitor {
   }
 
   /**
-   * Releases all savepoints, the newest first, since a release takes the later ones with it. Other snapshots get a new
-   * one.
+   * Releases all savepoints, the newest first, because a release also removes all later savepoints. The other snapshots
+   * get a new savepoint.
    */
   releaseSavepoints(asking: CheckedConnectionSnapshot): void {
     for (const savepoint of this.#savepoints.toReversed()) {
@@ -209,9 +218,9 @@ export class MonitoredConnection implements ConnectionMonitor {
 
   /**
    * Neither the answers of MySQL and MariaDB nor the SQL show whether a transaction ended and another one began, or
-   * whether there was a rollback to an earlier savepoint. So txbox sets a savepoint before the first statement that may
-   * do either, or may set a savepoint: at the end the savepoint of txbox exists only if nothing of the kind has
-   * happened.
+   * whether there was a rollback to an earlier savepoint. Therefore txbox sets a savepoint before the first statement
+   * that may do one of these, or that may set a savepoint. If the savepoint of txbox still exists at the end, nothing
+   * of the kind has happened.
    */
   #setSavepoint(snapshots: readonly CheckedConnectionSnapshot[]): void {
     if (snapshots.length === 0) return

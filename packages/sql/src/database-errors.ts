@@ -8,7 +8,7 @@ import { propertyOf, reasonOf } from '@txbox/core/internal'
 
 /** Translates and classifies the errors of one database. */
 export interface DatabaseErrors {
-  /** The txbox error for an error of the driver; an error without a txbox class comes out unchanged. */
+  /** Translates an error of the driver to a txbox error. An error that has no txbox class is returned unchanged. */
   readonly translate: (error: unknown, doing: string) => unknown
   /** See `DatabasePorts.isConflict`. */
   readonly isConflict: (error: unknown) => boolean
@@ -25,7 +25,7 @@ export interface Meaning {
   readonly message: string
 }
 
-/** The errors by which Node.js reports that there is no connection. */
+/** The error codes by which Node.js reports that there is no connection. */
 export const NETWORK_CODES = [
   'ECONNREFUSED',
   'ECONNRESET',
@@ -41,7 +41,7 @@ export const NETWORK_CODES = [
 
 const CONFLICT = 'TXBOX_TRANSACTION_CONFLICT'
 
-/** The maximum number of characters that a message quotes from the server. */
+/** The maximum number of characters of the server's message that an error message quotes. */
 const QUOTED_CHARACTERS = 300
 
 /** The maximum depth of causes that are searched. */
@@ -63,7 +63,10 @@ export function unavailable(quoted: string): Meaning {
   }
 }
 
-/** Translates errors of one database. `meaningOf` gets the error and a quotation of the server's message. */
+/**
+ * Returns a function that translates the errors of one database. `meaningOf` gets the error, and a quotation of the
+ * server's message.
+ */
 export function translateBy(
   meaningOf: (error: object, quoted: string) => Meaning | undefined,
 ): DatabaseErrors['translate'] {
@@ -102,7 +105,7 @@ export function isTxboxConflict(error: unknown): boolean {
 export function isConflictCausedBy(error: unknown, holds: (error: object) => boolean): boolean {
   for (const at of withCauses(error)) {
     if (holds(at)) return true
-    // Any other txbox error is final, whatever caused it.
+    // Any other txbox error is final, whatever its cause.
     if (isTxboxError(at) && !isTxboxConflict(at)) return false
   }
   return false

@@ -33,7 +33,7 @@ export interface SelectedRows {
 /** The parts of one database that the store of its dead letters needs. */
 export interface DeadLetterDatabase {
   readonly read: RowReader
-  /** Selects messages, and does with them what the call says. `by` is the operator of a redrive. */
+  /** Selects messages, and does what the call says with them. `by` is the name of the operator who redrives. */
   select(
     call: Selecting,
     doing: string,
@@ -41,7 +41,7 @@ export interface DeadLetterDatabase {
     limit: number,
     by: string,
   ): Promise<SelectedRows>
-  /** Reads a property of the messages with one id. */
+  /** Reads the payloads or the errors of all messages with one id. */
   ofId(
     call: 'payloads' | 'errors',
     doing: string,
@@ -156,12 +156,12 @@ export function positionOf(read: RowReader, row: Row): { readonly id: string; re
   return { id: read.text(row, 'id'), place: read.text(row, 'place') }
 }
 
-/** Returns the rows of a page that is the last unless it is full. */
+/** Returns the rows of a page. A page that is not full is the last. */
 export function pageOf(rows: readonly Row[], limit: number): SelectedRows {
   return { rows, last: rows.length < limit ? undefined : rows.at(-1) }
 }
 
-/** Reads the column `errors`. What is not an error there was written by hand, and is left out. */
+/** Reads the column `errors`. Elements that are not errors were written by hand, and are left out. */
 function keptErrors(json: string | undefined): readonly KeptError[] {
   let list: unknown
   try {

@@ -23,7 +23,7 @@ export function cancelAfterMs(timeoutMs: number): number {
   return timeoutMs * SERVER_SHARE
 }
 
-/** Thrown on a connection that arrived after the deadline of the work that wanted it. */
+/** Returns the error for a connection that was opened only after the deadline of the work that needed it. */
 export function tooLate(): Error {
   return new Error('The connection arrived after the deadline.')
 }

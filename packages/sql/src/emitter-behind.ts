@@ -1,10 +1,12 @@
-/** The part of an emitter with which the emitter behind a proxy is found. */
+/** The part of an emitter that is needed to find the emitter behind a proxy. */
 export interface ListeningHandle {
   on(event: string, listener: (this: unknown) => void): unknown
   off(event: string, listener: (this: unknown) => void): unknown
 }
 
-/** Returns the emitter behind a handle, which may be a proxy: Node.js reports every new listener to the emitter itself. */
+/**
+ * Returns the emitter behind a handle, which may be a proxy: Node.js reports every new listener to the real emitter.
+ */
 export function emitterBehind(handle: ListeningHandle): unknown {
   const found: unknown[] = []
   const find = function (this: unknown): void {

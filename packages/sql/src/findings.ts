@@ -17,7 +17,7 @@ export function listed(
     fine,
     ...rest
   }: {
-    /** The text if there are no problems. */
+    /** The text for an empty list. */
     readonly fine: string
     readonly verdict: Finding['verdict']
     readonly advice: string
@@ -33,8 +33,8 @@ export function listed(
 }
 
 /**
- * Returns the finding about the revision of the tables from the error of a check. `isOther` selects errors that are not
- * about the tables.
+ * Returns the finding about the revision of the tables, from the error of a check. `isOther` selects errors that have
+ * another cause than the tables.
  */
 export async function revisionFinding(
   check: () => Promise<unknown>,

@@ -17,7 +17,7 @@ const DOING: Readonly<Record<RemovalByAge, string>> = {
 export interface GarbageBatch {
   readonly limit: number
   readonly from: string | undefined
-  /** Absent for rows that have the end of their retention. */
+  /** Absent for rows that themselves contain the end of their retention. */
   readonly retentionMs?: number
 }
 
@@ -89,7 +89,7 @@ export class SqlGarbageStore implements GarbageStore {
       const shard = rest.length === 0 ? undefined : await database.handledShard(doing, queue, rest)
       if (shard !== undefined) {
         const removed = await database.sweep(queue, shard, limit)
-        // There may be more in a shard of which the batch has removed as much as it may.
+        // If the batch has removed as many rows as it may, the shard may have more, and is searched again.
         const next = JSON.stringify([queue, removed === limit ? shard - 1 : shard])
         return { removed, more: true, next }
       }

@@ -16,22 +16,24 @@ import type { Row, RowReader } from './row-reader.ts'
 /** Short, because a user waits for the answer or the error. */
 const STATEMENT_TIMEOUT_MS = 15_000
 
-/** The limit of counts. */
+/** The number at which counts stop. */
 const COUNT_LIMIT = 1_000_000
 
-/** The limit of counts that are queried often. */
+/** The number at which counts stop in queries that run often. */
 const LAG_COUNT_LIMIT = 100_000
 
 /** The maximum number of queues in which handled messages are counted. */
 const QUEUE_LIMIT = 1000
 
-/** The maximum number of keys of queues that a search for stuck keys looks at. */
+/** The maximum number of keys that a search for stuck keys examines. */
 const KEY_LIMIT = 20_000
 
-/** The maximum number of keys whose first message waits that the search looks at more closely. Few are expected. */
+/** The maximum number of keys with a waiting first message that the search examines more closely. Few are expected. */
 const WAITING_KEY_LIMIT = 100
 
-/** The number of messages at each end of a key among which the search looks for one that will be received. */
+/**
+ * The number of messages at each end of a key that are examined: if one of them does not wait, the key is not stuck.
+ */
 export const KEY_ENDS = 1000
 
 /** The parts of one database that its figures need. `V` is the type of the values of its statements. */
@@ -58,7 +60,7 @@ export interface InspectedDatabase<V> {
   readonly queueValue: (queue: string) => V
   readonly queueFiguresValues: (queue: string, limit: number) => readonly V[]
   readonly keyEndsValues: (queue: string, shard: number, key: string) => readonly V[]
-  /** A retention of null keeps dead letters forever. */
+  /** Returns the values of `collectable`. A retention of null keeps dead letters forever. */
   readonly collectableValues: (limit: number, retentionMs: number | null) => readonly V[]
   query(text: string, values: readonly V[], timeoutMs: number): Promise<{ readonly rows: readonly Row[] }>
   /** @throws {SchemaError} when the tables have another revision. */
@@ -140,7 +142,8 @@ export class SqlInspectionStore<V> implements InspectionStore {
     for (const row of rows.filter((each) => read.flag(each, 'waits'))) {
       if (keys.length === limit) break
       const [queue, key] = [read.key(row, 'topic'), read.key(row, 'order_key')]
-      // One statement sees the whole key at one moment: meanwhile a receiver may have let the key go on.
+      // The key is examined by one statement, which sees the whole key at one moment: a receiver may have released the
+      // key since the first query.
       const values = keyEndsValues(queue, read.number(row, 'shard'), key)
       const [ends] = await this.#run(doing, sql.keyEnds, values)
       const waiting = this.#bounded(ends, 'waiting', KEY_ENDS)
@@ -157,7 +160,7 @@ export class SqlInspectionStore<V> implements InspectionStore {
   }
 
   async answers(withinMs: number): Promise<void> {
-    // A late query still waits for its connection: no other query is sent before it has ended.
+    // A late query still waits for its connection, so no further query is sent before it has ended.
     this.#asked ??= this.#database.checkRevision(withinMs).finally(() => (this.#asked = undefined))
     const asked = this.#asked
     await translatingErrors(this.#database.errors, 'checking whether the database answers', () =>
@@ -178,7 +181,7 @@ export class SqlInspectionStore<V> implements InspectionStore {
     }
   }
 
-  /** Counts the rows of handled messages, queue by queue: their index begins with the queue. */
+  /** Counts the rows of handled messages queue by queue, because the index of these rows begins with the queue. */
   async #handled(): Promise<BoundedCount> {
     const { sql, queueValue } = this.#database
     let count = 0
@@ -192,7 +195,7 @@ export class SqlInspectionStore<V> implements InspectionStore {
     return { count, atLeast: count >= COUNT_LIMIT }
   }
 
-  /** The first queue after this name that has messages or dead letters. */
+  /** Returns the first queue after this name that has messages or dead letters. */
   async #nextQueue(name: string): Promise<string | undefined> {
     const { sql, read, queueValue } = this.#database
     const [next] = await this.#run('looking for queues', sql.nextQueue, [queueValue(name)])

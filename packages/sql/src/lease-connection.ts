@@ -2,7 +2,7 @@ import type { DatabaseErrors } from './database-errors.ts'
 import type { OwnConnection } from './adapters.ts'
 import { repeatOnConflict } from './repeat-on-conflict.ts'
 
-/** The one connection of a lease store: opened at the first use, and replaced after any error. */
+/** The single connection of a lease store. It is opened at the first use, and replaced after any error. */
 export class LeaseConnection {
   readonly #connect: () => Promise<OwnConnection>
   readonly #errors: DatabaseErrors
@@ -15,7 +15,10 @@ export class LeaseConnection {
     this.#errors = errors
   }
 
-  /** Runs work that may be repeated, after all earlier work, because a connection runs one statement at a time. */
+  /**
+   * Runs work that may be repeated, after all earlier work has ended, because a connection runs one statement at a
+   * time.
+   */
   inTurn<R>(doing: string, work: (query: OwnConnection['query']) => Promise<R>): Promise<R> {
     const turn = this.#last.then(() => repeatOnConflict(this.#errors, doing, () => this.#runNow(doing, work)))
     this.#last = turn.catch(() => undefined)
@@ -27,7 +30,7 @@ export class LeaseConnection {
     const broken = this.#inFlight > 0
     this.#connection = undefined
     this.#last = Promise.resolve()
-    // Nothing waits for the release: a connection that is still being opened may never be.
+    // No caller waits for the release: a connection that is still being opened may never be established.
     void connection?.then((open) => open.release(broken)).catch(() => undefined)
   }
 

@@ -15,7 +15,7 @@ import type {
   SqlResult,
 } from './adapters.ts'
 
-/** How the root of a library finds what lies underneath. */
+/** How to find the driver's pool and connections under the root of a library. */
 export interface Underneath {
   rootOf(pool: unknown): RootAdapter | undefined
   transaction(connection: unknown): Promise<Resolved>
@@ -29,9 +29,9 @@ interface Pool {
 type Listener = Parameters<NonNullable<RootAdapter['connectListening']>>[2]
 
 /**
- * Uses the root of a library: its transactions are opened by the library, and everything else runs on the driver's pool
- * under the root, or on connections that the library lends. The pool is looked up for each use, because some libraries
- * create it when they connect.
+ * Adapts the root of a library. The library opens the transactions. Everything else runs on the driver's pool under the
+ * root, or on connections that the library lends. The pool is looked up at each use, because some libraries create it
+ * only when they connect.
  */
 export class LibraryRoot implements RootAdapter {
   readonly name: string
@@ -41,7 +41,10 @@ export class LibraryRoot implements RootAdapter {
   readonly #root: TransactionLibraryRoot
   readonly #db: unknown
   readonly #underneath: Underneath
-  /** The pool, if the library has it at once: a later one cannot copy, or send a transaction in one flight. */
+  /**
+   * The pool, if the library has it at once. With a pool that is created later, COPY and transactions in one flight are
+   * not available.
+   */
   readonly #early: Pool | undefined
 
   constructor(library: TransactionLibrary, db: unknown, underneath: Underneath) {
@@ -160,7 +163,7 @@ export class LibraryRoot implements RootAdapter {
   }
 }
 
-/** mysql2 has pools of callback style, from which a pool of promise style is made. */
+/** Returns a pool of promise style, which can be made from mysql2's pools of callback style. */
 function promiseStyleOf(pool: unknown): unknown {
   const promise: unknown = Reflect.get(Object(pool), 'promise')
   return typeof promise === 'function' ? (promise.call(pool) as unknown) : undefined

@@ -1,8 +1,8 @@
 import { propertyOf } from '@txbox/core/internal'
 
 /*
- * How the objects of libraries are recognized: by what they have, since no library is imported. A handle may be a proxy
- * of a transaction, of which only `get` works.
+ * The objects of libraries are recognized by their members, because no library is imported. A handle may be a proxy of
+ * a transaction on which only `get` works.
  */
 
 export function hasFunction(value: unknown, name: PropertyKey): boolean {

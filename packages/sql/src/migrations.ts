@@ -5,7 +5,7 @@ import { CHECK_TIMEOUT_MS } from './deadline.ts'
 import type { Engine, RootAdapter, SqlResult } from './adapters.ts'
 import type { Resolver } from './resolver.ts'
 
-/** The pause before the next attempt to get the lock that another starting service holds. */
+/** The pause before the next attempt to get a lock that another service holds. */
 const LOCK_PAUSE_MS = 100
 
 export const CHECKING = 'checking the tables'
@@ -17,7 +17,7 @@ export interface Migration {
   readonly sql: string
 }
 
-/** Runs one statement; throws errors that the caller can show. */
+/** Runs one statement. Throws errors that can be shown to the user. */
 export type RunStatement = (text: string, values?: readonly unknown[]) => Promise<SqlResult>
 
 /** The migrations of one database package. `P` is the type of the place of the tables: a schema or a prefix. */
@@ -27,9 +27,9 @@ export interface MigratedDatabase<P> {
   readonly packageName: string
   readonly errors: DatabaseErrors
   readonly migrations: readonly Migration[]
-  /** Names the tables of a place in error messages. */
+  /** Returns the name of a place for error messages. */
   readonly nameOf: (place: P) => string
-  /** Returns the numbers of the applied migrations; none if there are no tables. */
+  /** Returns the numbers of the applied migrations; empty if there are no tables. */
   applied(run: RunStatement, place: P): Promise<ReadonlySet<number>>
   /** Returns the SQL of a migration file for the tables of a place. */
   readonly on: (sql: string, place: P) => string
@@ -111,7 +111,11 @@ export async function untilTaken(
   }
 }
 
-/** @throws {SchemaError} when the tables have a later revision than the package knows. */
+/**
+ * Returns the migrations that are not applied yet.
+ *
+ * @throws {SchemaError} when the tables have a later revision than the package knows.
+ */
 export async function missingMigrations<P>(
   database: MigratedDatabase<P>,
   run: RunStatement,
@@ -122,7 +126,11 @@ export async function missingMigrations<P>(
   return database.migrations.filter(({ number }) => !applied.has(number))
 }
 
-/** @throws {SchemaError} when the tables have an earlier or later revision than the package. */
+/**
+ * Checks that the tables have the revision of the package.
+ *
+ * @throws {SchemaError} when the tables have an earlier or later revision than the package.
+ */
 export function assertRevision<P>(
   database: MigratedDatabase<P>,
   applied: ReadonlySet<number>,
@@ -151,7 +159,7 @@ function refuseLater<P>(
   )
 }
 
-/** Splits a migration file of txbox into statements, which contain no semicolon except at their end. */
+/** Splits a migration file of txbox into statements. A statement must not contain a semicolon except at its end. */
 export function statementsOf(sql: string): readonly string[] {
   return sql
     .replaceAll(/^\s*--.*$/gm, '')

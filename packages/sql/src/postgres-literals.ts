@@ -1,7 +1,7 @@
 /*
- * Puts values into the text of a statement for PostgreSQL as literals instead of parameters, for libraries that send
- * several statements in one message only without parameters. A literal is ASCII, so that neither client_encoding nor
- * standard_conforming_strings can change its meaning.
+ * Inserts values into the text of a statement for PostgreSQL as literals instead of parameters, for libraries that can
+ * send several statements in one message only if these have no parameters. A literal is ASCII, so that neither
+ * client_encoding nor standard_conforming_strings can change its meaning.
  */
 import { InvalidMessageError } from '@txbox/core'
 import { plainValue, type PlainValue } from './array-text.ts'
@@ -9,15 +9,21 @@ import { plainValue, type PlainValue } from './array-text.ts'
 /** Text whose meaning between quotes does not depend on a setting. */
 const PLAIN = /^[\x20-\x26\x28-\x5B\x5D-\x7E]*$/
 
-/** What a literal in an E'' string has to be escaped for: all but printable ASCII, the quote and the backslash. */
+/**
+ * Matches characters that must be escaped in an E'' string: all except printable ASCII, and also the quote and the
+ * backslash.
+ */
 const ESCAPED = /[^\x20-\x26\x28-\x5B\x5D-\x7E]/gu
 
-/** A quoted name, a text and a parameter. A name, such as that of a schema, may look as if it had parameters in it. */
+/**
+ * Matches a quoted name, a text or a parameter. Names and texts are matched because they may contain something that
+ * looks like a parameter.
+ */
 const PARTS = /"[^"]*"|'[^']*'|\$(\d+)/g
 
 /**
- * Replaces the parameters `$1`, `$2`, … of a statement. The statement must not have dollar-quoted texts, comments or
- * E'' strings.
+ * Replaces the parameters `$1`, `$2`, … of a statement by literals. The statement must not have dollar-quoted texts,
+ * comments or E'' strings.
  *
  * @throws {InvalidMessageError} for a text with the character NUL, which PostgreSQL does not have.
  */
@@ -32,7 +38,7 @@ export function withLiterals(text: string, values: readonly unknown[]): string {
   })
 }
 
-/** Returns a value as a literal whose type the server determines, as that of a parameter. */
+/** Returns a value as a literal. As with a parameter, the server determines the type. */
 export function literal(value: PlainValue): string {
   if (value === null) return 'null'
   if (typeof value !== 'string') return ` E'\\\\x${value.toString('hex')}'`
@@ -42,7 +48,7 @@ export function literal(value: PlainValue): string {
       'PostgreSQL cannot store the character U+0000 in a text. Nothing was written.',
     )
   }
-  // The space keeps the E apart from a word before it.
+  // The space separates the E from a word before it.
   return ` E'${value.toWellFormed().replaceAll(ESCAPED, escapedCharacter)}'`
 }
 

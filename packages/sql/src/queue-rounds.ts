@@ -1,85 +1,97 @@
 import type { QueueReceipt } from '@txbox/core'
 
-/** A message that is visible, and what is known about its key. Places are whole numbers, as text. */
+/** A visible message, and the state of its key. Places are whole numbers, as text. */
 export interface QueueCandidate {
   readonly place: string
-  /** The key in whose order the message has a place. */
+  /** The key, if the message is part of the order of its key. */
   readonly orderKey: string | undefined
   /** The number of receives so far. */
   readonly attempts: number
-  /** How often in a row the visibility timeout has passed without an answer, this time included. */
+  /**
+   * How often in a row the visibility timeout has passed without a settlement, including the current receive if its
+   * timeout has passed.
+   */
   readonly timeouts: number
   /** The place of the first message of the key. */
   readonly first: string | undefined
-  /** The place of the message of the key that has a receipt, which may be this one. */
+  /** The place of the message of the key that has a receipt. This may be the candidate itself. */
   readonly flight: string | undefined
   /** Whether that receipt is valid. */
   readonly isFlightLive: boolean
-  /** The size of the payload; 0 as long as it is not known. */
+  /** The size of the payload in bytes; 0 while the size is not known. */
   readonly bytes: number
 }
 
-/** The decision of a round of a receive about the candidates of a shard. */
+/** What one round of a receive does with the candidates of a shard. */
 export interface QueueRound {
   /** Messages to hand out. */
   readonly taken: readonly QueueCandidate[]
-  /** Messages that were received too often. */
+  /** Messages that were received too often and become dead letters. */
   readonly buried: readonly QueueCandidate[]
-  /** The places of messages that wait behind another of their key from now on. */
+  /** The places of messages that become invisible again, because they must wait behind another message of their key. */
   readonly putBack: readonly string[]
   /** Keys whose first message becomes visible if it waits and no other message of the key is in flight. */
   readonly released: readonly string[]
 }
 
-/** The bounds of the messages that a round may hand out. */
+/** The limits on the messages that a round may hand out. */
 export interface Bounds {
   /** The number of messages. */
   readonly limit: number
-  /** The size of their payloads; the first message of a receive may be larger. */
+  /** The maximum total size of the payloads, in bytes. The first message of a receive may be larger. */
   readonly bytes: number
-  /** Nothing was received yet, so that a suspect may be. */
+  /** Whether the receive has no messages yet, so that a suspect may be handed out alone. */
   readonly alone: boolean
 }
 
-/** The visibility timeouts in a row after which a message is handed out alone. */
+/** A message is a suspect after this many visibility timeouts in a row. */
 const TIMEOUTS_OF_SUSPECTS = 2
 
-/** The candidates that a round looks at first; later rounds look at ten times as many, up to the maximum. */
-const LEAST_CANDIDATES = 10
-const MOST_CANDIDATES = 1000
+/**
+ * The number of candidates that a first round looks at, at least. Later rounds look at ten times as many as the round
+ * before, up to the maximum.
+ */
+const MIN_CANDIDATES = 10
+const MAX_CANDIDATES = 1000
 
 export function firstLook(limit: number): number {
-  return Math.min(Math.max(limit, LEAST_CANDIDATES), MOST_CANDIDATES)
+  return Math.min(Math.max(limit, MIN_CANDIDATES), MAX_CANDIDATES)
 }
 
 export function nextLook(look: number): number {
-  return Math.min(look * 10, MOST_CANDIDATES)
+  return Math.min(look * 10, MAX_CANDIDATES)
 }
 
-/** The maximum size of the payloads of a receive. A larger payload comes alone. */
+/** The maximum total size of the payloads of a receive, in bytes. A larger message is returned alone. */
 export const RECEIVED_BYTES = 16 * 1024 * 1024
 
-/** A receive that has something returns after this share of the visibility timeout, which has begun for what it has. */
+/**
+ * A receive that has messages returns after this share of the visibility timeout, because the timeout of these messages
+ * is already running.
+ */
 const SHARE_OF_TIMEOUT = 1 / 4
 
-/** Returns the time of `performance.now()` at which a receive that begins now, and has something, returns. */
+/**
+ * Returns the time, as `performance.now()` counts it, after which a receive that begins now returns as soon as it has
+ * messages.
+ */
 export function returnTime(visibilityTimeoutMs: number): number {
   return performance.now() + visibilityTimeoutMs * SHARE_OF_TIMEOUT
 }
 
-/** The error of a message that became a dead letter without an error: no receiver has answered. */
+/** The error of a message that becomes a dead letter without any receiver having reported an error. */
 export const NEVER_ANSWERED =
   'The message was received as often as maxReceives allows, and no receiver has ever answered.'
 
-/** Whether a message may kill the process that handles it, so that it must be handled alone. */
+/** Whether handling the message may crash the process, so that the message must be handled alone. */
 export function isSuspect({ timeouts }: Pick<QueueCandidate, 'timeouts'>): boolean {
   return timeouts >= TIMEOUTS_OF_SUSPECTS
 }
 
 /**
- * The places of messages whose receipt is no longer valid, although another message of their key may be received. The
- * transaction of a handler may have settled such a message without having committed: the row is then locked, and the key
- * is busy. The others must be put back before their key goes on.
+ * Returns the places of messages whose receipt has expired, and whose key has another message to be received first. The
+ * row of such a message may be locked: then an open transaction has settled the message, and its key is busy. All
+ * others must be put back before another message of their key is received.
  */
 export function expiredFlights(candidates: readonly QueueCandidate[]): readonly string[] {
   return candidates.flatMap(({ place, first, flight, isFlightLive }) =>
@@ -88,9 +100,9 @@ export function expiredFlights(candidates: readonly QueueCandidate[]): readonly 
 }
 
 /**
- * Decides what becomes of the candidates, which are in the order in which they are handed out.
+ * Decides what happens to each candidate. The candidates are in the order in which they may be handed out.
  *
- * @param unlocked the expired flights whose rows could be locked.
+ * @param unlocked those of the `expiredFlights` whose rows this transaction could lock.
  */
 export function queueRound(
   candidates: readonly QueueCandidate[],
@@ -121,7 +133,7 @@ export function queueRound(
   }
 }
 
-/** A suspect is handed out alone, so that it can harm no other message. */
+/** Chooses the messages to hand out. A suspect is handed out alone, so that it cannot harm another message. */
 function handedOut(
   next: readonly QueueCandidate[],
   { limit, bytes, alone }: Bounds,
@@ -135,7 +147,7 @@ function handedOut(
   return end < 0 ? harmless : harmless.slice(0, alone ? Math.max(end, 1) : end)
 }
 
-/** The receipts in the order of their places, and apart by whether their messages have a place in the order of a key. */
+/** Sorts the receipts by place, and separates the messages that are part of the order of a key from all others. */
 export function byOrder(receipts: readonly QueueReceipt[]): {
   readonly ordered: readonly QueueReceipt[]
   readonly unordered: readonly QueueReceipt[]

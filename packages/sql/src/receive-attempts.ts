@@ -1,10 +1,12 @@
 import { ReceiveAttemptError } from '@txbox/core'
 import { inboxKey } from '@txbox/core/internal'
 
-/** The consumer whose claims remember the answers of receives that may be repeated. */
+/** The consumer whose claims store the answers of repeatable receives. */
 const ATTEMPTS_CONSUMER = '@receive'
 
-/** A message of a remembered answer. Places and instants, in microseconds since 1970, are text, because they are exact. */
+/**
+ * A message of a stored answer. Places, and instants in microseconds since 1970, are text, because they must be exact.
+ */
 export interface AnsweredMessage {
   readonly place: string
   readonly receipt: string
@@ -12,12 +14,12 @@ export interface AnsweredMessage {
   readonly dueUs: string
 }
 
-/** Returns the consumer and the key of the claim that remembers an answer. */
+/** Returns the consumer and the key of the claim that stores an answer. */
 export function attemptClaim(queue: string, id: string): [consumer: string, key: string] {
   return [ATTEMPTS_CONSUMER, inboxKey([queue, id], ATTEMPTS_CONSUMER).stored]
 }
 
-/** Returns the answer as the claim stores it. */
+/** Encodes an answer as the claim stores it. */
 export function storedAnswer(messages: readonly AnsweredMessage[]): string {
   return JSON.stringify(messages.map(({ place, receipt, dueUs }) => [place, receipt, dueUs]))
 }
@@ -29,9 +31,10 @@ export function answerOf(result: string): readonly AnsweredMessage[] {
 }
 
 /**
- * Whether all messages of an answer became visible again by themselves: then the id is as good as new.
+ * Whether the visibility timeouts of all messages of an answer have passed. Then the stored answer no longer counts,
+ * and its id can be used like a new one.
  *
- * @param found the messages that still have a receipt, except those that a transaction has locked.
+ * @param found the messages that still have a receipt, except those that another transaction has locked.
  */
 export function isAnswerOver(
   answer: readonly AnsweredMessage[],
@@ -44,10 +47,11 @@ export function isAnswerOver(
 }
 
 /**
- * Checks that the messages are as they were answered.
+ * Checks that the messages are still in the state that the answer recorded.
  *
- * @param found the messages that still have a receipt, except those that a transaction has locked.
- * @throws {ReceiveAttemptError} when one of them was settled, given back, received again, or became visible at another time.
+ * @param found the messages that still have a receipt, except those that another transaction has locked.
+ * @throws {ReceiveAttemptError} when a message was settled, given back or received again, or became visible at another
+ *   time.
  */
 export function assertUnchanged(
   queue: string,

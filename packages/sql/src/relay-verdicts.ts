@@ -2,7 +2,7 @@ import { LeaseLostError, SettlementError, type BacklogRow, type Lease, type Refu
 
 export const SETTLING = 'settling messages'
 
-/** The result for a row that is not accepted. A row that only waits has no error, and is not dead. */
+/** What a settlement stores for a row that was not accepted. A row that only waits has no error, and is not dead. */
 export interface Verdict {
   readonly row: BacklogRow
   readonly attempts: number
@@ -45,7 +45,7 @@ export function asciiJson(json: string): string {
   )
 }
 
-/** Settles with the unchanged texts and, if the database cannot store them, again with escaped characters. */
+/** Settles with the unchanged texts. If the database cannot store them, settles again with escaped characters. */
 export async function withStorableTexts<R>(
   settle: (ascii: boolean) => Promise<R>,
   isUntranslatable: (error: unknown) => boolean,
@@ -74,8 +74,10 @@ export function leaseLost({ name, owner, term }: Lease): LeaseLostError {
 }
 
 /**
- * @throws {SettlementError} when some rows still exist. `keepers` names what may keep the rows; `user` names who must
- *   be able to delete them.
+ * Checks that no row is left.
+ *
+ * @param keepers names what may prevent the deletion; `user` names who must be able to delete the rows.
+ * @throws {SettlementError} when some rows still exist.
  */
 export function assertNone(
   remaining: number,

@@ -8,7 +8,7 @@ const ATTEMPTS = 5
 const LONG_PAUSE = exponentialBackoff({ minMs: 50, maxMs: 1000 })
 
 /**
- * Makes up to five attempts at work that may be repeated, as long as the database asks for another attempt.
+ * Runs work that may be repeated, up to five times, as long as the database asks for another attempt.
  *
  * @throws the translated error of the last attempt.
  */

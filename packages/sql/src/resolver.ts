@@ -36,7 +36,7 @@ const DRIVERS = {
     pgHandle,
     prismaOn('postgres'),
   ],
-  // A connection of mariadb has all that one of mysql2 has, so that it comes before.
+  // A connection of mariadb also has everything that identifies one of mysql2, so mariadb is tried first.
   mysql: [sqlTransactionOn('mysql'), kyselyHandle, mariadbHandle, mysql2Handle, prismaOn('mysql')],
 } as unknown as Readonly<Record<Engine, readonly DriverAdapter[]>>
 const ROOTS = {
@@ -44,9 +44,9 @@ const ROOTS = {
   mysql: [kyselyRoot, mariadbRoot, mysql2Root],
 } as unknown as Readonly<Record<Engine, readonly RootAdapter[]>>
 
-/** Libraries come before the drivers: some of their objects look like those of a driver. */
+/** Libraries are tried before the drivers: some of their objects look like those of a driver. */
 const LIBRARIES: readonly TransactionLibrary[] = [
-  // Before Drizzle, which can be on it.
+  // Before Drizzle, which may be used on top of it.
   neonHttp,
   drizzle,
   knex,
@@ -70,8 +70,11 @@ const SUPPORTED: Record<Engine, string> = {
   mysql: 'an open transaction of Kysely, Drizzle, Knex, TypeORM, Sequelize, MikroORM, Prisma or mariadb',
 }
 
-/** A library may hold a transaction of another library, which holds a driver's connection. */
-const MOST_LEVELS = 4
+/**
+ * The maximum number of levels: a transaction of one library may contain a transaction of another library, which
+ * contains a driver's connection.
+ */
+const MAX_LEVELS = 4
 
 /**
  * Reads the option `libraries`.
@@ -94,7 +97,7 @@ export class Resolver {
   readonly #engine: Engine
   readonly #libraries: readonly TransactionLibrary[]
 
-  /** @param own libraries that the user has defined. They come before those that txbox knows. */
+  /** @param own libraries that the user has defined. They are tried before the libraries that txbox knows. */
   constructor(engine: Engine, own: readonly TransactionLibrary[] = []) {
     this.#engine = engine
     this.#libraries = [...own, ...LIBRARIES]
@@ -111,7 +114,7 @@ export class Resolver {
     const checks: (() => boolean)[] = []
     const isOpen = (): boolean => checks.every((check) => check())
     let at = handle
-    for (let level = 0; level < MOST_LEVELS; level++) {
+    for (let level = 0; level < MAX_LEVELS; level++) {
       const held = at
       const library = this.#libraries.find((each) => each.recognises(held))
       if (library === undefined) break
@@ -128,7 +131,11 @@ export class Resolver {
     throw this.#unsupported(handle, at, names)
   }
 
-  /** Returns the adapter of a root that a user passed as `db`. @throws {InvalidOptionError} when there is none. */
+  /**
+   * Returns the adapter of a root that a user passed as `db`.
+   *
+   * @throws {InvalidOptionError} when no adapter recognizes the root.
+   */
   root(where: string, root: unknown): RootAdapter {
     const adapter = this.#rootOf(root)
     if (adapter !== undefined) return adapter
@@ -164,8 +171,8 @@ export class Resolver {
 }
 
 /**
- * A library such as Sequelize sends a statement some promises after the call, and its COMMIT as well. After one turn of
- * the event loop, a statement that nobody has awaited is on the connection, where txbox sees it.
+ * A library such as Sequelize sends a statement, and its COMMIT as well, only some promises after the call. After one
+ * turn of the event loop, a statement that was not awaited has been sent on the connection, where txbox sees it.
  */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
@@ -180,7 +187,10 @@ function notOpen(name: string): NotInTransactionError {
 
 const SHOWN_MEMBERS = 6
 
-/** What was seen of a value, by which its author recognizes it. Names only: a value may be a secret. */
+/**
+ * Describes the members of a value, so that its author can recognize it. Only names are shown, because values may be
+ * secret.
+ */
 function membersOf(value: unknown): string {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return ''
   try {
@@ -193,19 +203,19 @@ function membersOf(value: unknown): string {
       for (const name of Object.getOwnPropertyNames(at)) if (NAME.test(name)) names.add(name)
       if (at === Function.prototype || names.size > SHOWN_MEMBERS) break
     }
-    const shown = [...names].slice(0, SHOWN_MEMBERS)
-    if (shown.length === 0) return ''
-    return ` (with ${shown.join(', ')}${names.size > SHOWN_MEMBERS ? ', …' : ''})`
+    const listed = [...names].slice(0, SHOWN_MEMBERS)
+    if (listed.length === 0) return ''
+    return ` (with ${listed.join(', ')}${names.size > SHOWN_MEMBERS ? ', …' : ''})`
   } catch {
-    // A proxy may refuse.
+    // A proxy may refuse to list its members.
     return ''
   }
 }
 
-/** Neither private members nor text that other code has chosen. */
+/** Matches public members only, and no text that other code has chosen. */
 const NAME = /^(?!constructor$|length$|name$|prototype$)[$a-zA-Z][$\w]{0,39}$/
 
-/** Returns an object that stands for the resolved connection alone, also if the handle is a proxy. */
+/** Returns an object that identifies the resolved connection, even if the handle is a proxy. */
 export function connectionIdentity({ driver, connection }: Pick<Resolved, 'driver' | 'connection'>): object {
   return driver.identityOf?.(connection) ?? (connection as object)
 }

@@ -1,4 +1,4 @@
-/** The years that a `Date` shows with four digits. */
+/** The range in which a `Date` shows the year with four digits. */
 const EARLIEST_MS = Date.parse('0001-01-01')
 const LATEST_MS = Date.UTC(9999, 11, 31)
 
@@ -7,13 +7,13 @@ export type Row = Readonly<Record<string, unknown>>
 
 /** The form in which a database returns values. */
 export interface Encoding {
-  /** The text of a value that is not null. */
+  /** Returns the text of a value that is not null. */
   textOf(value: unknown): string
-  /** The text of a key, whose column is compared byte for byte. */
+  /** Returns the text of a key, whose column is compared byte for byte. */
   keyOf(value: unknown): string
-  /** The text of `true`. */
+  /** The text by which the database represents true. */
   readonly isTrue: string
-  /** The number of units of an instant per millisecond. */
+  /** The number of the database's units of time per millisecond. */
   readonly instantsPerMs: number
 }
 
@@ -29,7 +29,7 @@ export class RowReader {
     return this.#encoding.textOf(row?.[name])
   }
 
-  /** `undefined` for null, and without a row. */
+  /** Reads text. Returns `undefined` for null, or if there is no row. */
   optionalText(row: Row | undefined, name: string): string | undefined {
     const value = row?.[name]
     return value === null || value === undefined ? undefined : this.#encoding.textOf(value)
@@ -53,7 +53,8 @@ export class RowReader {
 
   /** Reads an instant in the units of the database, clamped to the range of a `Date`. */
   date(row: Row | undefined, name: string): Date {
-    // A row that was written by hand may have an instant that is not a `Date`, such as PostgreSQL's 'infinity'.
+    // A row that was edited by hand may contain an instant that a `Date` cannot represent, such as PostgreSQL's
+    // 'infinity'.
     const ms = Math.floor(this.number(row, name) / this.#encoding.instantsPerMs)
     return new Date(Math.min(Math.max(ms, EARLIEST_MS), LATEST_MS))
   }

@@ -5,7 +5,7 @@ export const savepointStatements = {
 } as const
 
 /**
- * The savepoint that tests whether a transaction is open. PostgreSQL refuses a savepoint outside a transaction; on
- * MySQL and MariaDB such a savepoint disappears at once, so that its release fails.
+ * The savepoint that tests whether a transaction is open. Outside of a transaction, PostgreSQL refuses a savepoint; on
+ * MySQL and MariaDB, the savepoint disappears at once, so that its release fails.
  */
 export const PROBE = 'txbox_probe'

@@ -15,7 +15,10 @@ export type Effect =
 const LEADING = String.raw`^(?:[\s(]|/\*M?!\d*|/\*(?!M?!)(?:[^*]|\*(?!/))*\*/|--[^\n]*\n|#[^\n]*\n)*`
 const ROLLBACK_TO = String.raw`rollback\s+(?:work\s+|transaction\s+)?to`
 
-/** Statements that never end a transaction by succeeding. Any other statement may, as every DDL does on MySQL. */
+/**
+ * Statements that do not end a transaction when they succeed. Any other statement may: on MySQL, every DDL statement
+ * does.
+ */
 const HARMLESS = startsWith(
   `select|insert|update|delete|replace|with|values|release|(?<savepoint>savepoint)|(?<rollback>${ROLLBACK_TO})`,
 )
@@ -29,14 +32,20 @@ function startsWith(words: string): RegExp {
   return new RegExp(String.raw`${LEADING}(?:${words})\b`, 'i')
 }
 
-/** The texts that the drivers themselves send: a lookup saves the search for two statements of every transaction. */
+/**
+ * The effects of texts that the drivers themselves send: a lookup avoids parsing two statements of every transaction.
+ */
 const KNOWN: ReadonlyMap<string, Effect> = new Map([
   ...['START TRANSACTION', 'BEGIN', 'begin'].map((sql): [string, Effect] => [sql, 'begins']),
   ...['COMMIT', 'ROLLBACK', 'commit', 'rollback'].map((sql): [string, Effect] => [sql, 'ends']),
 ])
 const KNOWN_LENGTH = Math.max(...[...KNOWN.keys()].map((sql) => sql.length))
 
-/** @param several whether the connection runs several statements of one text. */
+/**
+ * Returns the effect of a statement on its transaction.
+ *
+ * @param several whether the connection can run several statements of one text.
+ */
 export function effectOf(sql: string, several: boolean): Effect {
   const known = sql.length <= KNOWN_LENGTH ? KNOWN.get(sql) : undefined
   if (known !== undefined) return known

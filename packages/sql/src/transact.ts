@@ -18,11 +18,11 @@ const ISOLATIONS: readonly unknown[] = [
 /**
  * Runs one transaction of a root, and translates the errors of BEGIN, COMMIT and the connection.
  *
- * When the signal is aborted while `work` runs, the transaction is given up: its connection is closed, and nothing waits
- * for `work`. If the library hides its connection, the transaction is rolled back when `work` has ended, because a later
- * statement of `work` might otherwise run outside the transaction.
+ * When the signal is aborted while `work` runs, the transaction is given up: its connection is closed, and nothing
+ * waits for `work`. If the library hides its connection, the transaction is rolled back when `work` has ended, because
+ * a later statement of `work` might otherwise run outside the transaction.
  *
- * @param sessionOn creates the session, and prepares the work.
+ * @param sessionOn creates the session of the transaction, and prepares the work.
  */
 export function transactOn(
   { root, db }: { readonly root: RootAdapter; readonly db: unknown },
@@ -30,7 +30,7 @@ export function transactOn(
   sessionOn: (tx: unknown, opening: Opening | undefined) => Promise<Session & Resolved>,
 ): ConnectedPorts['transact'] {
   return async (work, { isolation, signal }) => {
-    // An error that `work` throws is rethrown unchanged; every other error is of BEGIN, COMMIT or the connection.
+    // An error that `work` throws is rethrown unchanged; every other error comes from BEGIN, COMMIT or the connection.
     let thrown: { error: unknown } | undefined
     let doing = 'opening the transaction'
     try {
@@ -69,8 +69,8 @@ async function severing({ driver, connection }: Resolved): Promise<(() => void) 
 }
 
 /**
- * Rejects with the signal's reason as soon as the signal is aborted, unless the work has ended before. Waits for the work
- * if the connection cannot be severed: the work could still write.
+ * Rejects with the signal's reason as soon as the signal is aborted, unless the work has already ended. If the
+ * connection cannot be severed, waits for the work, which could still write.
  */
 async function untilAborted<R>(
   work: () => Promise<R>,
@@ -84,7 +84,7 @@ async function untilAborted<R>(
       sever!()
       aborted.reject(signal.reason)
     } catch (error) {
-      // The user's own `close` has failed. The work is waited for, as if the connection were hidden.
+      // The user's own `close` has failed. As with a hidden connection, `transact` waits for the work.
       process.emitWarning(
         `A transaction was aborted, but its connection could not be closed (${reasonOf(error)}). The rollback waits for the handler.`,
         { type: 'TxboxWarning', code: 'TXBOX_CLOSE_FAILED' },
@@ -102,9 +102,9 @@ async function untilAborted<R>(
 }
 
 /**
- * The public `transact` of a database, which checks its options.
+ * Creates the public `transact` of a database, which checks its options.
  *
- * @param around runs the user's work between the database's own work before and after it.
+ * @param around runs the user's work between steps of the database before and after it.
  */
 export function publicTransact(
   ports: Pick<ConnectedPorts, 'transact'>,
@@ -115,6 +115,8 @@ export function publicTransact(
 }
 
 /**
+ * Checks the options of `transact`.
+ *
  * @throws {InvalidOptionError} for an unknown option, an unknown isolation level, or a `signal` that is not an
  *   AbortSignal.
  */
@@ -128,10 +130,10 @@ export function transactOptions(options: TransactOptions): TransactOptions {
 }
 
 /**
- * Checks that a root has two connections: a relay renews its leases on a separate connection.
+ * Checks that a root can open at least two connections, because a relay renews its leases on a connection of its own.
  *
  * @param advice how to give the pool more connections.
- * @throws {InvalidOptionError} when the pool opens a single connection.
+ * @throws {InvalidOptionError} when the pool opens only one connection.
  */
 export function assertTwoConnections(root: RootAdapter, db: unknown, advice: string): void {
   const most = root.maxConnections(db)

@@ -5,7 +5,7 @@ import type { Row, RowReader } from './row-reader.ts'
 
 export const BUFFERING = 'waiting for a predecessor in the version buffer'
 
-/** The parts of one database with which its version buffer is read. `V` is the type of the values of its statements. */
+/** The parts of one database that reading its version buffer needs. `V` is the type of the values of its statements. */
 export interface BufferedDatabase<V> {
   readonly resolver: Resolver
   readonly errors: DatabaseErrors
@@ -15,7 +15,7 @@ export interface BufferedDatabase<V> {
     statement: 'first' | 'last' | 'overdue' | 'overdueKeys' | 'dead',
     values: readonly (V | number)[],
   ): Promise<readonly Row[]>
-  /** Returns the value of a consumer or a key. */
+  /** Converts the name of a consumer or a key to a value of a statement. */
   nameValue(name: string): V
   ageValue(ageMs: number): V | number
   deadValues(filter: {
@@ -28,7 +28,10 @@ export interface BufferedDatabase<V> {
   }): readonly (V | number)[]
 }
 
-/** The part of a version buffer that the databases have in common. {@link VersionBufferStore} documents the methods. */
+/**
+ * The reading methods of a version buffer, which are the same on all databases. {@link VersionBufferStore} documents
+ * them.
+ */
 export function versionBufferReads<V>(
   database: BufferedDatabase<V>,
 ): Pick<VersionBufferStore, 'connectionOf' | 'waiting' | 'overdue' | 'overdueKeys' | 'dead'> {
@@ -45,7 +48,7 @@ export function versionBufferReads<V>(
     ...waitingChange(row),
     key: read.key(row, 'key'),
     reason: read.text(row, 'reason'),
-    // Milliseconds on every database.
+    // All databases return milliseconds.
     receivedAt: new Date(read.number(row, 'received_at')),
     deadAt: new Date(read.number(row, 'dead_at')),
   })

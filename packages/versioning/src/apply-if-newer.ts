@@ -12,7 +12,7 @@ import { checkedSet } from './version-option.ts'
 
 type Outcome = { status: 'applied' | 'stale' }
 
-/** The state of a row, as the diagnostic statement reports it. */
+/** What the diagnostic statement reports about a row. */
 type Verdict = 'newer' | 'stale' | 'ahead' | 'rounds'
 
 /**
@@ -29,8 +29,8 @@ type Verdict = 'newer' | 'stale' | 'ahead' | 'rounds'
  *   written.
  * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
  * @throws {InvalidOptionError} when `at` is not an instant, or the column would round it; when `where` is empty or
- *   matches several rows; when `set` names the column of the time; when `insert` has another key than `where`, or no
- *   unique key consists of columns of `where`. After any error except TransactionConflictError, the transaction is
+ *   matches several rows; when `set` names the column of the time; when `insert` has another key than `where`, or when
+ *   the columns of `where` contain no unique key. After any error except TransactionConflictError, the transaction is
  *   still usable.
  */
 export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeColumn<DB, TB>>(
@@ -53,7 +53,7 @@ export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeCol
      * txbox sets the columns of the key and of the time.
      */
     insert?: NewRow<DB, TB> | undefined
-    /** How far `at` may be ahead of the database's clock; 0 to 100 years. Off by default. */
+    /** How far `at` may be ahead of the database's clock, in milliseconds: 0 to 100 years. @default no limit */
     maxAheadMs?: number | undefined
   },
 ): Promise<Outcome> {
@@ -88,11 +88,11 @@ export async function applyIfNewer<DB, TB extends TableOf<DB>, C extends TimeCol
 }
 
 interface Conditions {
-  /** The time is not ahead of the clock. */
+  /** True if the time is not ahead of the clock. */
   readonly timely: RawBuilder<SqlBool>
-  /** The time is not ahead of the clock, and the column of a new row would not round it. */
+  /** True if the time is not ahead of the clock, and the column of a new row would not round it. */
   readonly insertable: RawBuilder<SqlBool>
-  /** The row's time is earlier, or null. */
+  /** True if the row's time is earlier, or null. */
   readonly newer: RawBuilder<SqlBool>
   readonly verdict: RawBuilder<string>
 }
@@ -148,8 +148,8 @@ function rounds(row: KeyedRow, at: Instant): InvalidOptionError {
 }
 
 /**
- * Finds out why no row was inserted: the time is ahead of the clock or would be rounded. Otherwise the row existed and
- * was deleted meanwhile, and the caller writes again.
+ * Finds out why no row was inserted. Either the time is ahead of the clock or would be rounded, or the row existed and
+ * was deleted in the meantime; then the caller writes again.
  */
 async function notInserted(
   row: KeyedRow,
@@ -157,7 +157,7 @@ async function notInserted(
   at: Instant,
 ): Promise<undefined> {
   const reason = timeStatements.reason(timely, insertable)
-  // The FROM is needed by Kysely plugins that add a schema to table names. The aggregate returns one row for any table.
+  // Kysely plugins that add a schema to table names need the FROM. The aggregate returns one row for any table.
   const query = row.db
     .selectFrom(row.table)
     .select([row.dialect.textOf(reason).as('reason'), timeStatements.count().as('rows')])

@@ -16,8 +16,8 @@ import { checkedSet, foundVersion, isAt, versionColumnOf, versionText } from './
 import { asKindOf, exactVersion, type SameKind, type Version } from './version.ts'
 
 /**
- * Applies a change that leads from one version of a row to a later version, in order and once. `to` may exceed `from`
- * by more than one. Sends one statement, and a second one only if nothing was updated.
+ * Applies a change that leads from one version of a row to a later version. Changes are applied in order, and each only
+ * once. `to` may exceed `from` by more than one. Sends one statement, and a second one only if nothing was updated.
  *
  * @returns `'applied'` with the new version of the row; or `'stale'` with the version of the row, if the row is at `to`
  *   or later, so that it contains the change already. Both are successful outcomes.
@@ -70,6 +70,8 @@ export async function applyVersion<
 }
 
 /**
+ * Checks the versions of a change.
+ *
  * @throws {InvalidOptionError} when `from` and `to` are not versions of the same type, or `to` is not greater than
  *   `from`.
  */

@@ -14,10 +14,10 @@ import type { BufferedDeadLetter, DeadLetterReason, VersionedMessage } from './v
 import { messageOf, readMessage } from './stored-message.ts'
 import { asKindOf, type Version } from './version.ts'
 
-/** The maximum number of waiting messages that are in memory at a time. */
+/** The maximum number of waiting messages that are in memory at the same time. */
 const BATCH = 50
 
-/** A version of each JavaScript type; see `WaitingChange.kind`. */
+/** An example of the JavaScript type of versions; see `WaitingChange.kind`. */
 export interface ChainSettings {
   readonly consumer: string
   readonly apply: (tx: unknown, message: VersionedMessage<unknown, Version>) => unknown
@@ -39,7 +39,7 @@ export class BufferedChain {
   readonly #session: Session
   readonly #tx: unknown
   readonly #chain: VersionChain
-  /** The messages that this work turned into dead letters. */
+  /** The messages that became dead letters during this work. */
   readonly deadLettered: BufferedDeadLetter<unknown, Version>[] = []
 
   constructor(

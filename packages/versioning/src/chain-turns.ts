@@ -32,7 +32,7 @@ class Queue {
 class Turn {
   readonly connection: object
   readonly place: Place
-  /** The call whose `apply` made this one. */
+  /** The call whose `apply` made this call. */
   readonly outer: Turn | undefined
   /** Calls that `apply` makes on the same connection. */
   readonly inner = new Queue()
@@ -48,12 +48,12 @@ class Turn {
 /** The call whose `apply` is running. */
 const current = new AsyncLocalStorage<Turn>()
 
-/** The queues of the calls that were not made from inside an `apply`, by connection. */
+/** For each connection, the queue of the calls that were not made from inside an `apply`. */
 const queues = new WeakMap<object, Queue>()
 
 /**
  * Runs work on a chain after all earlier calls on the same connection have ended. The lock of a chain belongs to the
- * transaction, so the lock does not separate two calls that share the transaction.
+ * transaction, so it does not separate two calls in the same transaction.
  *
  * There is one queue for each connection, not for each key: otherwise two calls whose `apply` calls `process` for each
  * other's key would deadlock. A call from inside `apply` runs within the turn of its caller, after the other calls of
@@ -93,7 +93,7 @@ export function refuseReentrance({ database, consumer, key }: Place): void {
   )
 }
 
-/** Returns the innermost matching call that is still running and made this call, directly or indirectly. */
+/** Returns the innermost matching call that is still running and that made the current call, directly or indirectly. */
 function running(matches: (turn: Turn) => boolean): Turn | undefined {
   for (let turn = current.getStore(); turn !== undefined; turn = turn.outer) {
     if (!turn.ended && matches(turn)) return turn

@@ -50,7 +50,7 @@ type Listener = (event: BufferedDeadLetter<unknown, Version>) => unknown
 type Message = VersionedMessage<unknown, Version>
 type Outcome = VersionBufferOutcome<Version>
 
-/** {@link VersionBuffer} documents the methods. */
+/** The version buffer. {@link VersionBuffer} documents the methods. */
 class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
   readonly consumer: string
   readonly #ports: ConnectedPorts
@@ -143,7 +143,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
 
   /** Works on a chain in a new transaction. Dead letters are reported after the commit. */
   async #onChain<R>(key: string, work: (chain: BufferedChain) => Promise<R>): Promise<R> {
-    // Checked before a connection is taken: the caller may hold the last connection of the pool.
+    // This is checked before a connection is taken: the caller may hold the last connection of the pool.
     refuseReentrance(this.#place(key))
     const { chain, result } = await this.#inTransaction((tx, session) =>
       this.#inTurn(tx, key, work, async () => session),
@@ -152,7 +152,10 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     return result
   }
 
-  /** Asks for the session only when the turn begins, because the transaction may have ended while the call waited. */
+  /**
+   * Works on a chain in the caller's transaction. The session is requested only when the turn begins, because the
+   * transaction may have ended while the call waited.
+   */
   async #inTurn<R>(
     tx: unknown,
     key: string,
@@ -182,7 +185,8 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
   }
 
   /**
-   * Calls `onDeadLetter`. The async function catches what the callback throws, and the rejection of an async callback.
+   * Calls `onDeadLetter`, and ignores its errors. The async function catches both an exception of the callback and the
+   * rejection of an async callback.
    */
   #reportDeadLetters(chain: BufferedChain): void {
     for (const event of chain.deadLettered) {

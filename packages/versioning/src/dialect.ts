@@ -1,15 +1,15 @@
 import type { Kysely, RawBuilder, SelectQueryBuilder, SqlBool } from 'kysely'
 import type { Instant } from './instant.ts'
 
-/** Tables of any names: the types of the public functions check the names, and Kysely quotes them. */
+/** Tables with any names: the types of the public functions check the names, and Kysely quotes them. */
 export type AnyTables = Record<string, Record<string, unknown>>
 
-/** The SQL that differs between PostgreSQL on one side, and MySQL and MariaDB on the other. */
+/** The SQL that differs between PostgreSQL on the one hand, and MySQL and MariaDB on the other. */
 export interface Dialect {
   readonly engine: 'postgres' | 'mysql'
-  /** A value as text, so that no type parser and no driver option changes it. */
+  /** Returns a value as text, so that no type parser and no driver option changes it. */
   textOf(value: RawBuilder<unknown>): RawBuilder<string>
-  /** A version as a value that the server compares exactly. */
+  /** Returns a version as a value that the server compares exactly. */
   version(version: bigint): unknown
   /** Whether a column of an integer type is below a version, compared exactly. */
   isBelow(column: RawBuilder<unknown>, version: bigint): RawBuilder<SqlBool>
@@ -20,7 +20,10 @@ export interface Dialect {
   rounds(table: string, column: string, instant: Instant): RawBuilder<boolean>
   /** Whether the column would round this instant, for a statement without an existing row. */
   roundsInsert(table: string, column: string, instant: Instant): RawBuilder<boolean>
-  /** Makes a read wait for a transaction that is changing the row, and see what that transaction committed. */
+  /**
+   * Makes a read wait for a transaction that is changing the row, so that the read sees what that transaction has
+   * committed.
+   */
   lock<O>(
     query: SelectQueryBuilder<AnyTables, string, O>,
     strength: 'no key update' | 'update',

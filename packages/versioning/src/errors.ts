@@ -12,7 +12,10 @@ export class RowNotFoundError extends TxboxError {
   }
 }
 
-/** The row is not at the expected version. Read the row again, decide again and write again: see `retryOnConflict`. */
+/**
+ * The row is not at the expected version. Read the row again, decide again, and write again; `retryOnConflict` does
+ * this.
+ */
 export class VersionConflictError extends TxboxError {
   readonly expected: Version
   /** The row's version when it was read, with the same type as `expected`. */
@@ -40,7 +43,10 @@ export class VersionGapError extends TxboxError {
   }
 }
 
-/** The row is between `from` and `to`: it contains changes that the sender does not know. Retrying does not help. */
+/**
+ * The row is between `from` and `to`: it contains changes that the sender of the message does not know. Retrying does
+ * not help.
+ */
 export class VersionDivergedError extends TxboxError {
   readonly from: Version
   readonly to: Version
@@ -54,9 +60,7 @@ export class VersionDivergedError extends TxboxError {
   }
 }
 
-/**
- * The move is not allowed from the row's current state, but the row can still reach a state from which it is allowed.
- */
+/** The move is not allowed from the row's current state, but a later state of the row may allow it. */
 export class TransitionTooEarlyError extends TxboxError {
   /** The row's state. */
   readonly from: string

@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '@txbox/core'
 import { nameOf } from '@txbox/core/internal'
 
-/** A point in time to the microsecond, as text in the formats of both dialects. */
+/** A point in time with microseconds, as text in the formats of both dialects. */
 export interface Instant {
   /** `2026-01-31T23:59:59.123456Z` */
   readonly iso: string
@@ -35,7 +35,11 @@ export function instantOf(where: string, name: string, at: unknown): Instant {
   return { iso: `${utc.replace(' ', 'T')}Z`, utc, decimals: decimals.length }
 }
 
-/** Converts a local time to UTC, to the second. @returns `undefined` for a day or a time that does not exist. */
+/**
+ * Converts a local time to UTC, with the precision of a second.
+ *
+ * @returns `undefined` for a day or a time that does not exist.
+ */
 function toUtc(
   day: string | undefined,
   time: string | undefined,
@@ -49,7 +53,10 @@ function toUtc(
   return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined
 }
 
-/** Is this a Date, also one of another realm, and not an object that only has its prototype? */
+/**
+ * Returns whether the value is a real Date, even of another realm. An object that only has the prototype of a Date is
+ * not one.
+ */
 export function isDate(value: unknown): value is Date {
   return Object.prototype.toString.call(value) === '[object Date]'
 }

@@ -8,8 +8,8 @@ import { isDate } from './instant.ts'
 import { translatingConflicts } from './transaction-conflict.ts'
 
 /**
- * The maximum number of writes to a row that other transactions keep changing, which can only happen outside a
- * transaction.
+ * The maximum number of attempts to write a row that other transactions keep changing, which can only happen outside of
+ * a transaction.
  */
 const ROUNDS = 20
 
@@ -20,16 +20,24 @@ export type Condition = readonly [column: string, operator: '=' | 'in', value: u
 
 /** A write to the row, and how to interpret a write that changed nothing. */
 export interface Attempt<R> {
-  /** Writes the row. @returns whether the row was written. */
+  /**
+   * Writes the row.
+   *
+   * @returns whether the row was written.
+   */
   readonly write: () => Promise<boolean>
   readonly written: R
   /** The expression to read from the row if it was not written. */
   readonly look: () => RawBuilder<string | null>
   /**
-   * Turns the value that was read into a result, or throws. `undefined`: the row has changed meanwhile, so write again.
+   * Converts the value that was read to a result, or throws. `undefined` means that the row has changed in the meantime
+   * and must be written again.
    */
   readonly explain: (found: string | null, round: number) => R | undefined
-  /** Turns a missing row into a result, or throws. `undefined`: write again. @default throws a RowNotFoundError */
+  /**
+   * Converts a missing row to a result, or throws. `undefined` means that the row must be written again. @default
+   * throws a RowNotFoundError
+   */
   readonly missing?: (() => Promise<R | undefined>) | undefined
 }
 
@@ -42,6 +50,8 @@ export class KeyedRow {
   readonly #where: string
 
   /**
+   * Checks the table and the key.
+   *
    * @throws {UnsupportedTransactionError} when `db` is not a Kysely on a supported database.
    * @throws {InvalidOptionError} when the table has no name, or the key is empty or contains a value that is not plain.
    */
@@ -56,7 +66,7 @@ export class KeyedRow {
     this.#where = where
   }
 
-  /** The same row, reached through another handle of the same database. */
+  /** Returns the same row, with another handle of the same database. */
   on(db: object): KeyedRow {
     return new KeyedRow(this.#where, db, this.table, this.key)
   }
@@ -88,8 +98,8 @@ export class KeyedRow {
 
   /**
    * Writes the row. If nothing was written, one further statement finds out why: it waits for a transaction that is
-   * changing the row, and reads the committed row, not an old snapshot. The answer is therefore about the current row,
-   * and stays true until the end of the transaction.
+   * changing the row, and reads the committed row instead of an old snapshot. The result therefore describes the
+   * current row, and stays true until the end of the transaction.
    */
   async settle<R>({ write, written, look, explain, missing }: Attempt<R>): Promise<R> {
     for (let round = 1; round <= ROUNDS; round++) {
@@ -171,8 +181,8 @@ function narrowed<
 }
 
 /**
- * Accepts only plain values, because drivers turn objects and arrays into other SQL (on MySQL, `{ id: { id: 1 } }` from
- * the body of a request would match every row), and an expression can match any row.
+ * Checks the key. Only plain values are accepted: drivers turn objects and arrays into other SQL (on MySQL, `{ id: {
+ * id: 1 } }` from the body of a request would match every row), and an expression can match any row.
  */
 function checkedKey(where: string, key: unknown): Values {
   if (typeof key !== 'object' || key === null || Array.isArray(key)) {

@@ -4,7 +4,7 @@ import { mysqlStatements } from './mysql-statements.ts'
 import { assertUniqueKey } from './unique-key.ts'
 import { expressionOf, inserting, valuesOf } from './upsert.ts'
 
-/** MySQL and MariaDB. */
+/** The dialect of MySQL and MariaDB. */
 export const MYSQL: Dialect = {
   engine: 'mysql',
   ...mysqlStatements,
@@ -13,17 +13,17 @@ export const MYSQL: Dialect = {
 }
 
 /**
- * The values of LAST_INSERT_ID if the new row collided with the row of this key, or with another row. No AUTO_INCREMENT
- * column reaches these values.
+ * The values to which LAST_INSERT_ID is set if the new row collided with the row of this key, or with another row. No
+ * AUTO_INCREMENT column reaches these values.
  */
 const SAME_ROW = 2n ** 53n - 1n
 const OTHER_ROW = SAME_ROW - 1n
 
 /**
- * The row count does not distinguish an inserted row (1) from an unchanged row (1, or 0 without the driver's FOUND_ROWS
- * flag); only an updated row counts as 2. So the statement calls LAST_INSERT_ID with an argument that is not constant,
- * which is evaluated only for existing rows. The time is assigned last, because MySQL assigns from left to right and
- * the conditions read the old time.
+ * Inserts or updates a row. The row count does not distinguish an inserted row (1) from an unchanged row (1, or 0
+ * without the driver's FOUND_ROWS flag); only an updated row counts as 2. So the statement calls LAST_INSERT_ID with an
+ * argument that is not constant, which is evaluated only for existing rows. The time is assigned last, because MySQL
+ * assigns from left to right and the conditions read the old time.
  */
 async function upsert(upsert: Upsert): Promise<boolean> {
   const { row, column, at, set } = upsert

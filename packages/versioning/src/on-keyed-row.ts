@@ -3,12 +3,12 @@ import type { KeyedRow } from './keyed-row.ts'
 import { attemptsOnConflict } from './retry-on-conflict.ts'
 import { translatingConflicts } from './transaction-conflict.ts'
 
-/** The number of attempts in a transaction that txbox opened, when the database asks for another attempt. */
+/** The maximum number of attempts in a transaction that txbox opened, when the database asks for another attempt. */
 const ATTEMPTS = 3
 
 /**
  * Works on a row in the caller's transaction. With a root, opens a transaction, so that a wrong write can be rolled
- * back: whether `where` matches several rows is known only after the rows have been changed.
+ * back: only after the rows have been changed is it known whether `where` matches several of them.
  */
 export function onKeyedRow<R>(row: KeyedRow, work: (row: KeyedRow) => Promise<R>): Promise<R> {
   if (row.db.isTransaction) return work(row)
@@ -21,8 +21,8 @@ export function onKeyedRow<R>(row: KeyedRow, work: (row: KeyedRow) => Promise<R>
 }
 
 /**
- * Selects conflicts that the database reports. A row that a trigger keeps unchanged would stay unchanged at each
- * attempt.
+ * Selects conflicts that the database reports. A row that a trigger keeps unchanged is not such a conflict: it would
+ * stay unchanged at each attempt.
  */
 function isReportedByDatabase(error: unknown): boolean {
   return error instanceof TransactionConflictError && error.cause !== undefined

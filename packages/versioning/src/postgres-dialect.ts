@@ -3,13 +3,13 @@ import { postgresStatements } from './postgres-statements.ts'
 import { notUnique } from './unique-key.ts'
 import { inserting } from './upsert.ts'
 
-/** PostgreSQL. */
+/** The dialect of PostgreSQL. */
 export const POSTGRES: Dialect = {
   engine: 'postgres',
   ...postgresStatements,
   version: String,
   roundsInsert: postgresStatements.rounds,
-  // FOR NO KEY UPDATE does not block inserts of rows that reference this row by a foreign key, just as UPDATE does not.
+  // Like UPDATE, FOR NO KEY UPDATE does not block inserts of rows that reference this row by a foreign key.
   lock: (query, strength) => (strength === 'update' ? query.forUpdate() : query.forNoKeyUpdate()),
   upsert,
 }

@@ -4,7 +4,8 @@ import type { Instant } from './instant.ts'
 /** The SQL text of PostgreSQL in the statements that Kysely builds on the user's tables. */
 export const postgresStatements = {
   textOf: (value: RawBuilder<unknown>) => sql<string>`cast(${value} as text)`,
-  // A column of text has no such operator: '10' would be below '9'.
+  // The operator makes the statement fail for a column of text, which has no such operator; there, '10' would be below
+  // '9'.
   isBelow: (column: RawBuilder<unknown>, version: bigint) =>
     sql<SqlBool>`${column} < cast(${String(version)} as numeric)`,
   instant: ({ iso }: Instant) => sql`cast(${iso} as timestamptz)`,

@@ -2,12 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { InvalidOptionError, exponentialBackoff, isTxboxError } from '@txbox/core'
 import { OptionChecker, nameOf } from '@txbox/core/internal'
 
-/** The pause is short: the writer that won the conflict has already written. */
+/** Pauses are short, because the writer that won the conflict has already written. */
 const PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })
 
 /**
- * Calls `fn` again, after a short random pause that grows, if `fn` throws a `VersionConflictError`, but for no other
- * error. `fn` must read the row again in each call, and must open its own transaction if it needs one.
+ * Calls `fn`, and if it throws a `VersionConflictError`, calls it again after a short, random and growing pause. No
+ * other error is retried. `fn` must read the row again in each call, and must open its own transaction if it needs one.
  *
  * @returns the result of `fn`.
  * @throws the last `VersionConflictError` when all attempts failed with one; any other error of `fn`, at once and

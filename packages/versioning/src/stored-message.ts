@@ -11,7 +11,7 @@ const SAMPLES = new Map<string, Version>([
 /**
  * Restores a message from its stored form; the payload has been converted to JSON and back.
  *
- * @returns `undefined` if the row was altered by hand, so that it holds no message.
+ * @returns `undefined` if the row was altered by hand and contains no valid message.
  */
 export function readMessage(
   key: string,
@@ -31,7 +31,7 @@ export function readMessage(
   }
 }
 
-/** The same for a report, which shows a row that holds no message as text. */
+/** Like `readMessage`, for a report: a row that contains no valid message is shown as text. */
 export function messageOf(key: string, change: WaitingChange): VersionedMessage<unknown, Version> {
   const { from, to, payload } = change
   return readMessage(key, change) ?? { key, from: String(from), to: String(to), payload }

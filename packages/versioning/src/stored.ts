@@ -10,7 +10,7 @@ const MAX_STORED_VERSION = 2n ** 63n - 1n
 /**
  * Converts a message to its stored form.
  *
- * @throws {InvalidMessageError} when it is not a valid message; nothing was written.
+ * @throws {InvalidMessageError} when the message is not valid; nothing was written.
  */
 export function stored(message: VersionedMessage<unknown, Version>): { key: string; change: WaitingChange } {
   if (typeof message !== 'object' || message === null) throw invalid('a message', message)

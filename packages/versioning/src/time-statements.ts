@@ -4,7 +4,7 @@ import { sql, type RawBuilder, type SqlBool } from 'kysely'
 type Value = RawBuilder<unknown>
 type Condition = RawBuilder<SqlBool>
 
-/** The SQL text of `applyIfNewer` that is the same on every database. */
+/** The SQL text of `applyIfNewer` that all databases share. */
 export const timeStatements = {
   always: () => sql<SqlBool>`1 = 1`,
   never: () => sql<SqlBool>`1 = 0`,
@@ -14,12 +14,12 @@ export const timeStatements = {
   newer: (time: Value, value: Value, rounds: Value) =>
     sql<SqlBool>`((${time} is null or ${time} < ${value}) and not ${rounds})`,
 
-  /** Why the row was not updated. */
+  /** The reason why the row was not updated. */
   verdict: (timely: Condition, rounds: Value, time: Value, value: Value) =>
     sql<string>`case when not ${timely} then 'ahead' when ${rounds} then 'rounds'
       when ${time} is null or ${time} < ${value} then 'newer' else 'stale' end`,
 
-  /** Why no row was inserted. */
+  /** The reason why no row was inserted. */
   reason: (timely: Condition, insertable: Condition) =>
     sql`case when not ${timely} then 'ahead' when not (${insertable}) then 'rounds' else 'none' end`,
 

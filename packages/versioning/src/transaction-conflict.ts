@@ -2,8 +2,8 @@ import { TransactionConflictError, isTxboxError } from '@txbox/core'
 import { isMysqlConflict, isPostgresConflict } from '@txbox/core/internal'
 
 /**
- * Runs statements on the user's own tables, which go past the database packages; an error by which the database asks for
- * another attempt becomes a `TransactionConflictError`.
+ * Runs statements on the user's own tables, which are not sent by a database package. An error by which the database
+ * asks for another attempt becomes a `TransactionConflictError`.
  */
 export async function translatingConflicts<R>(doing: () => string, work: () => Promise<R>): Promise<R> {
   try {

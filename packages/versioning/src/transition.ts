@@ -51,7 +51,8 @@ export async function transition<DB, TB extends TableOf<DB>, C extends ColumnOf<
       look: () => row.dialect.textOf(sql.ref(column)),
       explain(state, round) {
         if (state !== null && before.includes(state)) {
-          // A MySQL driver that counts changed rows reports no row for a move to the same state without other changes.
+          // A MySQL driver that counts changed rows reports 0 rows for a move to the same state that changes nothing
+          // else.
           return state === to && round > 1 ? { status: 'applied' } : undefined
         }
         if (state === to) return { status: 'already' }
@@ -82,7 +83,9 @@ function assertState(machine: unknown, to: unknown): void {
   )
 }
 
-/** Decides about a `state` that differs from `to`, and from which no single move leads to `to`. */
+/**
+ * Checks that a `state` that differs from `to`, and from which no single move leads to `to`, has already passed `to`.
+ */
 function assertPast(
   row: KeyedRow,
   machine: StateMachine<string>,

@@ -3,17 +3,17 @@ import { InsertQueryNode, sql, type CompiledQuery } from 'kysely'
 import type { UpsertedRow } from './dialect.ts'
 import { mysqlStatements } from './mysql-statements.ts'
 
-/** The keys that have been found unique, by the adapter of a root, which the transactions of the root share. */
+/** The keys that are known to be unique, by the adapter of a root. The transactions of a root share its adapter. */
 const known = new WeakMap<object, Set<string>>()
 
 /**
  * Checks that the columns of `where` contain a unique key. MySQL and MariaDB update the row if a new row collides with
  * any unique key, and otherwise insert the new row. Without a unique key, each call would insert a row. The server is
- * queried once for each table and key of a root.
+ * asked once for each table and key of a root.
  *
- * @param insert the statement, which has the names that the server knows.
+ * @param insert the statement, which contains the names as the server knows them.
  * @param columns the columns of the statement in order, with the names that the caller used.
- * @throws {InvalidOptionError} when no unique key consists of columns of `where`.
+ * @throws {InvalidOptionError} when the columns of `where` contain no unique key.
  */
 export async function assertUniqueKey(
   row: UpsertedRow,

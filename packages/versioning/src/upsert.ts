@@ -16,7 +16,7 @@ export function inserting(upsert: Upsert) {
     .insertInto(row.table)
     .columns(values.map(([name]) => name))
     .expression(
-      // Plugins transform the SELECT once, as a part of the INSERT.
+      // As a part of the INSERT, the SELECT is transformed by plugins once.
       row.db
         .withoutPlugins()
         .selectNoFrom(values.map(([name, value]) => expressionOf(value).as(name)))
@@ -35,7 +35,7 @@ export function expressionOf(value: unknown): RawBuilder<unknown> {
 export function checkedInsert(row: UpsertedRow, insert: object): Readonly<Record<string, unknown>> {
   for (const [column, value] of Object.entries(row.key)) {
     const given: unknown = Reflect.get(insert, column)
-    // The value of an expression is unknown here.
+    // The value of an expression is not known here.
     if (given === undefined || typeof given !== typeof value || typeof given === 'object' || given === value)
       continue
     throw new InvalidOptionError(

@@ -18,8 +18,8 @@ export interface VersionedMessage<P = unknown, V extends Version = number> {
 
 /**
  * Why a message became a dead letter: `'too-many'` messages of its key were waiting; it waited too long (`'too-old'`);
- * its key moved past its `from` by another change (`'diverged'`); or its row was altered by hand, so that it holds no
- * message (`'unreadable'`): then its versions and its payload are shown as text.
+ * its key moved past its `from` by another change (`'diverged'`); or its row was altered by hand and contains no valid
+ * message (`'unreadable'`), so that its versions and its payload are shown as text.
  */
 export type DeadLetterReason = 'too-many' | 'too-old' | 'diverged' | 'unreadable'
 
@@ -59,7 +59,8 @@ export interface VersionBufferOptions<Tx, P, V extends Version> {
    */
   maxWaiting?: number | undefined
   /**
-   * The maximum time that a message waits before it becomes a dead letter, by the database's clock. 1 ms to 100 years.
+   * The maximum time that a message waits before it becomes a dead letter, in milliseconds, by the database's clock: 1
+   * ms to 100 years.
    * @default 1 day
    */
   maxAgeMs?: number | undefined
@@ -73,7 +74,7 @@ export interface VersionBufferOptions<Tx, P, V extends Version> {
 /**
  * Applies the messages of each key in strict order, and stores messages whose predecessor is missing.
  *
- * All methods throw these errors, and nothing is written: `InvalidMessageError` for an invalid message;
+ * All methods can throw these errors; nothing is then written: `InvalidMessageError` for an invalid message;
  * `UnsupportedTransactionError` or `NotInTransactionError` if `tx` is not an open transaction; `SchemaError` if the
  * tables are missing or have another revision; `TransactionConflictError` if the database asks for the transaction to
  * be run again; `DatabaseUnavailableError` if the connection breaks.
@@ -81,15 +82,15 @@ export interface VersionBufferOptions<Tx, P, V extends Version> {
 export interface VersionBuffer<Tx, P = unknown, V extends Version = number> {
   readonly consumer: string
   /**
-   * Applies the message, and then the messages that have waited for it, in order. If the predecessor is missing, stores
-   * the message instead, only once no matter how often it is delivered. All writes are in the caller's transaction; the
-   * caller commits and then acknowledges the message. Messages of one key are processed one after the other, and so are
-   * calls in one transaction: `Promise.all` over several messages is safe. `apply` may call `process` with its `tx` for
-   * other keys.
+   * Applies the message, and then the messages that have waited for it, in order. If the predecessor is missing, the
+   * message is stored instead, and only once, however often it is delivered. All writes are in the caller's
+   * transaction; the caller commits and then acknowledges the message. Messages of one key are processed one after the
+   * other, and so are calls in one transaction: `Promise.all` over several messages is safe. `apply` may call `process`
+   * with its `tx` for other keys.
    *
    * @throws {ReentrantCallError} when `apply` calls `process` for the key that `apply` works on.
-   * @throws {VersionDivergedError} when the key is between `from` and `to`, or another message with the same `from` and another `to` is
-   *   stored.
+   * @throws {VersionDivergedError} when the key is between `from` and `to`, or another message with the same `from` and
+   *   another `to` is stored.
    * @throws {TransactionAbortedError} when `apply` returned although an error had aborted the transaction.
    */
   process(tx: Tx, message: VersionedMessage<P, V>): Promise<VersionBufferOutcome<V>>
@@ -111,7 +112,7 @@ export interface VersionBuffer<Tx, P = unknown, V extends Version = number> {
     key?: string | undefined
     /** 1 to 1000. @default 100 */
     limit?: number | undefined
-    /** Only dead letters after this one. */
+    /** Returns only dead letters after this one. */
     after?: { key: string; from: V } | undefined
   }): Promise<readonly (BufferedDeadLetter<P, V> & { readonly receivedAt: Date; readonly deadAt: Date })[]>
   /**
@@ -120,6 +121,10 @@ export interface VersionBuffer<Tx, P = unknown, V extends Version = number> {
    * @returns its outcome, or `undefined` if there is no such dead letter.
    */
   redrive(key: string, from: V): Promise<VersionBufferOutcome<V> | undefined>
-  /** Removes a dead letter. @returns whether there was such a dead letter. */
+  /**
+   * Removes a dead letter.
+   *
+   * @returns whether there was such a dead letter.
+   */
   discard(key: string, from: V): Promise<boolean>
 }

@@ -41,28 +41,30 @@ interface CheckedOptions {
 }
 
 /**
- * Makes a guard for `createConsumer`: messages that contain the state of a row, each with the version of that state, are
- * handled only if they are newer than the row (last writer wins, by version). Versions may be skipped; changes of which
- * none may be left out need `applyVersion`.
+ * Makes a guard for `createConsumer`: messages that contain the state of a row, each with the version of that state,
+ * are handled only if they are newer than the row (last writer wins, by version). Versions may be skipped. If no change
+ * may be left out, use `applyVersion` instead.
  *
  * The guard itself sets the row's version, before the handler runs in the same transaction. A guard that only compared
  * could let an older message overwrite a newer one: of two consumers that read the same row, both would see an old
  * version, and so would the guards of two messages of one batch, which all run before the handler. Because the UPDATE
- * compares and locks the row at once, another message of the row waits until this transaction ends: it is `'stale'` after
- * a commit, and is compared with the old version after a rollback, which takes the version back. The handler therefore
- * writes other columns than the version, and does not pass the same change to `applyVersion` or `updateVersioned`.
+ * compares and locks the row at once, another message of the row waits until this transaction ends: it is `'stale'`
+ * after a commit, and is compared with the old version after a rollback, which restores the old version. The handler
+ * must therefore not write the version column, and must not pass the same change to `applyVersion` or
+ * `updateVersioned`.
  *
- * The guard sends one statement, and a second one only if nothing was updated. It throws, so that the consumer rolls back
- * and decides about another delivery:
+ * The guard sends one statement, and a second one only if nothing was updated. It throws, so that the consumer rolls
+ * back and decides about another delivery:
  *
  * - `RowNotFoundError` if there is no such row, and no `insert`;
- * - `InvalidMessageError`, which makes a dead letter, if `where`, `version` or `insert` returns a value that is not valid;
- * - `InvalidOptionError` if the table has no such version column, the column has no integer type or holds null, or
+ * - `InvalidMessageError`, which makes a dead letter, if `where`, `version` or `insert` returns a value that is not
+ *   valid;
+ * - `InvalidOptionError` if the table has no such version column, the column has no integer type or contains null, or
  *   `where` matches several rows;
  * - `TransactionConflictError` when the database asks for the transaction to be run again, which the consumer does;
  * - `NotInTransactionError` or `UnsupportedTransactionError` if `tx` is not a Kysely transaction.
  *
- * @returns a guard that answers `'apply'`, or `'stale'` if the row is at this version or a later one.
+ * @returns a guard that returns `'apply'`, or `'stale'` if the row is already at this version or a later one.
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
 export function versionGuard<DB, P = unknown>(
@@ -115,7 +117,11 @@ async function guard(options: CheckedOptions, tx: object, message: unknown): Pro
   )
 }
 
-/** @throws {InvalidMessageError} when the message names no row, or no version. */
+/**
+ * Returns the row and the version of a message.
+ *
+ * @throws {InvalidMessageError} when the message names no row, or no version.
+ */
 function rowOf(
   { table, column, ...of }: CheckedOptions,
   tx: object,

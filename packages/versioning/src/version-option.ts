@@ -11,7 +11,9 @@ export function versionColumnOf(where: string, options: { versionColumn?: unknow
 }
 
 /**
- * @returns a copy, whose functions throw an InvalidOptionError when they do not return an expression.
+ * Checks the option `set`.
+ *
+ * @returns a copy. Its functions throw an InvalidOptionError when they do not return an expression.
  * @throws {InvalidOptionError} when `set` is not an object, or names the column that txbox writes itself.
  */
 export function checkedSet(where: string, set: unknown, managed: string): Readonly<Record<string, unknown>> {
@@ -35,7 +37,9 @@ export function checkedSet(where: string, set: unknown, managed: string): Readon
 
 type Factory = (builder: unknown) => unknown
 
-/** Kysely itself reads a property of what the function returns, and its TypeError would not name the column. */
+/**
+ * Kysely reads a property of what the function returns. Without this check, its TypeError would not name the column.
+ */
 function expressionOf(where: string, column: string, factory: Factory): Factory {
   return (builder) => {
     const expression = factory(builder)
@@ -56,7 +60,11 @@ export function versionText(row: KeyedRow, column: string): RawBuilder<string | 
   return row.dialect.textOf(sql.ref(column))
 }
 
-/** @throws {InvalidOptionError} when the version is null or not a whole number. */
+/**
+ * Parses the version that was read.
+ *
+ * @throws {InvalidOptionError} when the version is null or not a whole number.
+ */
 export function foundVersion(row: KeyedRow, column: string, found: string | null): bigint {
   if (found !== null && /^-?\d+$/.test(found)) return BigInt(found)
   throw new InvalidOptionError(
@@ -66,7 +74,7 @@ export function foundVersion(row: KeyedRow, column: string, found: string | null
 }
 
 /**
- * Returns `undefined` if the row is at the expected version by now.
+ * Checks whether the row is at the expected version by now. Returns `undefined` if it is.
  *
  * @throws {VersionConflictError} when the row is at another version.
  */

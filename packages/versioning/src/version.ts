@@ -2,8 +2,8 @@ import { InvalidOptionError } from '@txbox/core'
 import { nameOf } from '@txbox/core/internal'
 
 /**
- * A version: a whole number. Up to 2^53 − 1 as a `number`; otherwise as a `bigint`, or as a string of digits, which is
- * how drivers return a BIGINT.
+ * A version, which is a whole number. Versions up to 2^53 − 1 can be a `number`. All versions can be a `bigint`, or a
+ * string of digits, which is how drivers return a BIGINT.
  */
 export type Version = number | bigint | string
 

@@ -3,8 +3,9 @@ import { oneLine } from '@txbox/core/internal'
 import type { KeyedRow } from './keyed-row.ts'
 
 /**
- * PostgreSQL: there is no such column; there is no such operator for the type of the column; a value has another type than
- * the column. MySQL and MariaDB: there is no such column; a number is not a value of the column's type.
+ * The errors of a wrong column. PostgreSQL: the column does not exist; the type of the column has no such operator; a
+ * value has another type than the column. MySQL and MariaDB: the column does not exist; a number is not a value of the
+ * column's type.
  */
 const WRONG_COLUMN: ReadonlySet<unknown> = new Set([
   '42703',
@@ -14,7 +15,10 @@ const WRONG_COLUMN: ReadonlySet<unknown> = new Set([
   'ER_TRUNCATED_WRONG_VALUE',
 ])
 
-/** Runs statements on the version column; an error of the database about a column becomes an `InvalidOptionError`. */
+/**
+ * Runs statements on the version column. An error of the database that concerns a column becomes an
+ * `InvalidOptionError`.
+ */
 export async function translatingWrongColumns<R>(
   row: KeyedRow,
   column: string,

@@ -11,10 +11,11 @@ import type { Session } from './session.ts'
 import type { Sleeper, WakeUps } from './wake-ups.ts'
 import type { VersionBufferStore } from './version-buffer-store.ts'
 
-/** The operations that a database implements. All SQL is behind these ports: features see values, never statements. */
+/** The operations that a database implements. All SQL is behind these ports: features pass values, never statements. */
 export interface DatabasePorts {
   /**
-   * Recognizes the transaction handle that the caller passed. Writes nothing. Returns a session of `transact` unchanged.
+   * Recognizes the transaction handle that the caller passed, and returns its session. A session of `transact` is
+   * returned unchanged. Writes nothing.
    *
    * @throws {UnsupportedTransactionError} when the handle belongs to no known library.
    * @throws {NotInTransactionError} when the handle is a pool, a root, or a connection without an open transaction.
@@ -22,12 +23,12 @@ export interface DatabasePorts {
    */
   bind(handle: unknown): Promise<Session>
   /**
-   * Runs a handler in a transaction whose BEGIN has then been sent, and verifies that the same transaction is still open and usable when the handler returns. An error
-   * that the handler throws is rethrown unchanged. The check costs a round trip only for libraries that hide the state
-   * of the transaction.
+   * Runs a handler in the transaction of the session, and verifies that the same transaction is still open and usable
+   * when the handler returns. Before the handler starts, BEGIN has been sent. An error that the handler throws is
+   * rethrown unchanged. The check costs a round trip only for libraries that hide the state of the transaction.
    *
    * @throws {TransactionAbortedError} when the handler returns although an error aborted the transaction, or the
-   *   transaction was ended.
+   *   handler ended the transaction.
    */
   watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R>
   /**
@@ -46,7 +47,7 @@ export interface DatabasePorts {
   readonly versions: VersionBufferStore
 }
 
-/** The ports of a database that has connections of its own. */
+/** The ports of a database that can open connections of its own. */
 export interface ConnectedPorts extends DatabasePorts {
   /**
    * Opens a transaction, passes it to `work`, commits when `work` returns, and rolls back when `work` throws. An error
@@ -66,15 +67,20 @@ export interface ConnectedPorts extends DatabasePorts {
   /** @throws {SchemaError} when the tables are missing or have another revision. */
   checkSchema(): Promise<void>
   /**
-   * A statement without an answer within `statementTimeoutMs` counts as failed, because a connection may break
-   * unnoticed.
+   * Returns the store of a relay. A statement without an answer within `statementTimeoutMs` counts as failed, because a
+   * connection may break unnoticed.
    */
   relay(options: { readonly statementTimeoutMs: number }): RelayStore
-  /** The dead letters of the outbox; with `queue`, those of a stored queue. */
+  /**
+   * Returns the store of the dead letters of the outbox, or with `queue` those of a stored queue. A statement without
+   * an answer within `statementTimeoutMs` counts as failed.
+   */
   deadLetters(options: { readonly statementTimeoutMs: number; readonly queue?: string }): DeadLetterStore
-  /** Returns the store of the queues. */
+  /**
+   * Returns the store of the stored queues. A statement without an answer within `statementTimeoutMs` counts as failed.
+   */
   queue(options: { readonly statementTimeoutMs: number }): QueueStore
-  /** Returns the store of the rows that a garbage collector removes. */
+  /** Returns the store by which a garbage collector finds and removes rows. */
   garbage(): GarbageStore
   /** Returns the figures and checks for operators. */
   inspection(): InspectionStore

@@ -42,11 +42,11 @@ export interface GarbageStore {
     retentionMs: number,
   ): Promise<Removal | 'timed-out'>
   /**
-   * Removes the rows that handled messages leave in a stored queue until the next receive, and lets their keys go on.
-   * A batch covers one shard of one queue. Skips a shard that a receiver has locked.
+   * Removes the rows that handled messages leave in a stored queue until the next receive, and releases their keys. A
+   * batch covers one shard of one queue. Skips a shard that a receiver has locked.
    */
   removeHandled(limit: number, from: string | undefined): Promise<Removal | 'timed-out'>
-  /** Removes records of redrives that are older than `retentionMs`, whatever became of the messages. */
+  /** Removes records of redrives that are older than `retentionMs`, even if the messages still exist. */
   removeRedrives(limit: number, from: string | undefined, retentionMs: number): Promise<Removal | 'timed-out'>
   /**
    * Removes dead letters of version buffers that died more than `retentionMs` ago. Waiting messages and positions stay.

@@ -33,9 +33,9 @@ export interface StatusFigures {
   readonly parked: BoundedCount
   readonly scheduled: BoundedCount
   readonly dead: BoundedCount
-  /** Held leases, and expired leases of shards that no other relay has taken over. */
+  /** Leases that are held, and expired leases of shards that no other relay has taken over yet. */
   readonly leases: readonly LeaseFigures[]
-  /** The number of all claims, as the server estimates it. */
+  /** The server's estimate of the number of claims. */
   readonly claims: number
   readonly expired: BoundedCount
   readonly inboxBytes: number
@@ -56,11 +56,11 @@ export interface QueueFigures {
   readonly due: BoundedCount
   /** How long ago the oldest of these messages became visible. */
   readonly oldestMs: number | undefined
-  /** The number of messages that wait behind another of their key. */
+  /** The number of messages that wait behind another message of their key. */
   readonly waiting: BoundedCount
-  /** The number of messages that become visible later: scheduled ones, and those that wait for a retry. */
+  /** The number of messages that become visible later: scheduled messages, and messages that wait for a retry. */
   readonly delayed: BoundedCount
-  /** The number of messages that a receiver has, until their visibility timeout is over. */
+  /** The number of received messages whose visibility timeout is not over yet. */
   readonly inFlight: BoundedCount
   readonly dead: BoundedCount
 }
@@ -75,11 +75,14 @@ export interface CollectableFigures {
   readonly redrives: BoundedCount
   /** Dead letters of version buffers. */
   readonly bufferedDeadLetters: BoundedCount
-  /** Rows that stand for handled messages of stored queues, among the first 1000 queues. */
+  /** Rows of handled messages of stored queues that are not removed yet, counted in the first 1000 queues. */
   readonly handled: BoundedCount
 }
 
-/** A key of a stored queue whose messages all wait behind one another, so that none of them is ever received. */
+/**
+ * A key of a stored queue none of whose messages is visible or in flight, so that none of its messages will ever be
+ * received.
+ */
 export interface StuckKey {
   readonly queue: string
   readonly key: string
@@ -88,7 +91,7 @@ export interface StuckKey {
   readonly waiting: BoundedCount
 }
 
-/** How far the relay is behind. */
+/** How far the relay is behind: the size and the age of the outbox. */
 export interface Lag {
   /** The number of messages in the outbox. */
   readonly backlog: BoundedCount
@@ -111,35 +114,37 @@ export interface Finding {
 }
 
 /**
- * Figures and findings for operators. All methods only read, take no locks that other transactions wait for, and count
- * a bounded number of rows.
+ * Figures and findings for operators. All methods only read, take no lock that another transaction would wait for, and
+ * count a bounded number of rows.
  */
 export interface InspectionStore {
   /** @throws {SchemaError} when the tables are missing. */
   status(): Promise<StatusFigures>
-  /** A part of `status` that is cheap and needs only the privileges of a relay. */
+  /** The part of `status` that is cheap, and needs only the privileges of a relay. */
   lag(): Promise<Lag>
   /**
-   * Checks, for readiness probes, that the database answers within this time and that its tables have this revision.
+   * For readiness probes: checks that the database answers within `withinMs` milliseconds, and that its tables have the
+   * revision that this version of txbox needs.
    *
    * @throws {SchemaError} when the tables are missing or have another revision.
-   * @throws {DatabaseUnavailableError} when the database does not answer within this time.
+   * @throws {DatabaseUnavailableError} when the database does not answer within `withinMs`.
    */
   answers(withinMs: number): Promise<void>
   /** Counts the rows that a garbage collector would remove now. */
   collectable(deadLetterRetentionMs: number): Promise<CollectableFigures>
-  /** The stored queues that have messages or dead letters, by name, at most `limit`. */
+  /** Returns at most `limit` stored queues that have messages or dead letters, ordered by name. */
   queues(limit: number): Promise<readonly QueueFigures[]>
   /**
-   * The keys of stored queues that nobody will look at: at most `limit`, by queue. There should be none. `examined` is the
-   * number of keys that were looked at, the first message of each.
+   * Returns at most `limit` stuck keys of stored queues, ordered by queue. A stuck key is the result of a fault: there
+   * should be none. `examined` is the number of keys that were examined, by the first message of each key.
    */
   stuckKeys(limit: number): Promise<{ readonly keys: readonly StuckKey[]; readonly examined: BoundedCount }>
-  /** The messages at the head of blocked keys; keys with the most waiting messages come first. */
+  /** Returns at most `limit` blocked keys, those with the most waiting messages first. */
   blockingKeys(limit: number): Promise<readonly BlockingKey[]>
   /**
-   * Checks the server and the tables. Works without tables, and with a user that may not see everything. Reports
-   * transactions that are older than `longTransactionMs`, because they keep the server from removing deleted rows.
+   * Checks the server and the tables. Works without tables, and for a user who may not see everything. Also reports
+   * transactions that have been open for longer than `longTransactionMs`, because they keep the server from removing
+   * deleted rows.
    */
   diagnose(options: { readonly longTransactionMs: number }): Promise<readonly Finding[]>
 }

@@ -1,10 +1,13 @@
 import { NotInTransactionError } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 
-/** How PGlite and pg-promise refuse a transaction that has ended. */
+/** Matches the errors by which PGlite and pg-promise refuse a transaction that has ended. */
 const ENDED = /^(Transaction is closed|Querying against a released or lost connection)/
 
-/** Returns the error of a statement, or that there is no transaction. 25P01: a savepoint outside a transaction. */
+/**
+ * Returns a NotInTransactionError if the error of a statement shows that no transaction is open, and otherwise the
+ * error itself. 25P01 means a savepoint outside of a transaction.
+ */
 export function outsideTransaction(error: unknown, name: string): unknown {
   const isOutside =
     propertyOf(error, 'code') === '25P01' || (error instanceof Error && ENDED.test(error.message))

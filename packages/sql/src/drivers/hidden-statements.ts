@@ -1,22 +1,22 @@
 import type { Isolation } from '../adapters.ts'
 import { PROBE, savepointStatements } from '../savepoint-statements.ts'
 
-/** What is sent with statements, and how transactions are opened, where a library hides its connection. */
+/** Texts for libraries that hide their connection: they are sent with statements, or open transactions. */
 export const hiddenStatements = {
   /**
-   * In one message, in front of a statement: outside a transaction the savepoint fails (25P01), and the server does not
-   * run what follows.
+   * Puts a savepoint in front of a statement, in one message. Outside of a transaction, the savepoint fails (25P01),
+   * and the server does not run the statement.
    */
   onlyInTransaction: (text: string) =>
     `${savepointStatements.set(PROBE)};${savepointStatements.release(PROBE)};${text}`,
-  /** As the first statement of a transaction. */
+  /** Used as the first statement of a transaction. */
   setLevel: (isolation: Isolation) => `set transaction isolation level ${isolation}`,
-  /** postgres.js writes BEGIN in front of these. */
+  /** postgres.js writes BEGIN before these texts. */
   readCommitted: 'isolation level read committed',
   repeatableRead: 'isolation level repeatable read',
   serializable: 'isolation level serializable',
   rollback: 'rollback',
-  /** Finds the connection of a driver under Kysely. Harmless, since it is sent if that fails. */
+  /** Used to find the connection of a driver under Kysely. Normally it is not sent; if it is, it has no effect. */
   unsent: 'select 1',
 } as const
 

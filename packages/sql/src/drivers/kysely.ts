@@ -19,7 +19,7 @@ interface KyselyTransactionBuilder {
   setIsolationLevel(isolation: string): KyselyTransactionBuilder
   execute<T>(work: (tx: KyselyLike) => Promise<T>): Promise<T>
 }
-/** A controlled transaction also says whether it has ended. */
+/** A transaction. A controlled transaction also shows whether it has ended. */
 interface KyselyTransaction extends KyselyLike {
   readonly isCommitted?: boolean
   readonly isRolledBack?: boolean
@@ -45,13 +45,15 @@ interface CompiledQuery {
 }
 
 /**
- * A Kysely `Transaction`, also a controlled one. Kysely hides the client, so txbox watches the connection from outside.
+ * A Kysely `Transaction`, including a controlled one. Kysely hides the client, so txbox watches the connection from
+ * outside.
  */
 export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
   name: 'Kysely',
   recognises: isKysely,
   async state(tx, monitor) {
-    // Kysely refuses statements in a transaction that it has ended itself; only the monitor sees a COMMIT as raw SQL.
+    // Kysely refuses statements in a transaction that Kysely itself has ended. Only the monitor sees a COMMIT that was
+    // sent as raw SQL.
     const { tracker } = monitor ?? (await this.monitor(tx)) ?? {}
     return tracker === undefined || tracker.ended ? 'none' : 'open'
   },
@@ -62,8 +64,8 @@ export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
   monitor(tx) {
     return tx.isTransaction && tx.isCommitted !== true && tx.isRolledBack !== true ? monitorOf(tx) : undefined
   },
-  // Kysely refuses statements only when its ROLLBACK has been answered: those before would run after the ROLLBACK, each
-  // in a transaction of its own.
+  // Kysely refuses statements only after the answer to its ROLLBACK. Statements that were sent earlier would run after
+  // the ROLLBACK, each in a transaction of its own.
   sever(tx) {
     const monitor = monitors.get(tx.getExecutor())
     if (monitor !== undefined) givenUp.add(monitor)
@@ -107,7 +109,7 @@ export const kyselyRoot: RootAdapter<KyselyRoot> = {
       held.catch(reject)
     })
   },
-  // A connection that Kysely holds for a caller has no listener for errors: if it breaks while idle, the process would
+  // An idle connection that Kysely has reserved for a caller has no listener for errors: if it broke, the process would
   // end.
   connectApart: async (db, timeoutMs) => ({
     query: (sql, values) => queryWithin(db, sql, values, timeoutMs),
@@ -132,8 +134,8 @@ async function query(db: KyselyLike, sql: string, parameters: readonly unknown[]
 }
 
 /**
- * Discards a connection that does not answer, where the driver can; elsewhere the connection stays taken until it
- * answers.
+ * Runs a statement on any connection, and discards the connection if it does not answer and the driver can discard it.
+ * Other drivers keep the connection in use until it answers.
  */
 function queryWithin(
   db: KyselyRoot,
@@ -151,7 +153,7 @@ function queryWithin(
       if (connection !== undefined) discard(connection)
     }, timeoutMs)
     const run = async (provided: KyselyConnection): Promise<void> => {
-      // The connection arrived too late, but is still usable.
+      // The connection was opened too late for this call, but can be used by others.
       if (late) return
       connection = provided
       resolve(toSqlResult(await provided.executeQuery(compile(sql, parameters))))
@@ -164,7 +166,7 @@ function queryWithin(
 }
 
 /**
- * Ends a connection on which a statement may still be in flight. Kysely's driver for MySQL then drops the connection
+ * Ends a connection on which a statement may still be in flight. Kysely's driver for MySQL then removes the connection
  * from the pool; the driver for PostgreSQL cannot. Nothing is sent to the server, which may not answer.
  */
 function discard(connection: KyselyConnection): void {
@@ -184,7 +186,10 @@ function toSqlResult({ rows, numAffectedRows, insertId }: KyselyResult): SqlResu
   return { rows, affected: Number(numAffectedRows ?? Number.NaN), insertId: Number(insertId ?? 0n) }
 }
 
-/** Kysely refuses a transaction that has ended with an error that has neither a class nor a code of its own. */
+/**
+ * Translates the error by which Kysely refuses a transaction that has ended: the error has neither a class nor a code
+ * of its own.
+ */
 function translateEnded(error: unknown): unknown {
   if (!(error instanceof Error && error.message.startsWith('Transaction is already '))) return error
   return new NotInTransactionError(
@@ -197,13 +202,19 @@ function translateEnded(error: unknown): unknown {
 /** Marks txbox's own statements. */
 const TXBOX = { queryId: 'txbox' }
 
-/** A connection outlives its transactions in the pool, so it is wrapped once, as Kysely does for its own logging. */
+/**
+ * A pool keeps a connection longer than its transactions, so a connection is wrapped only once, as Kysely does for its
+ * own logging.
+ */
 const wrapped = new WeakMap<KyselyConnection, MonitoredConnection>()
 
 /** The monitor of each transaction's connection. A handle may be a proxy that several transactions share. */
 const monitors = new WeakMap<KyselyExecutor, MonitoredConnection>()
 
-/** A transaction has one connection. Kysely reports that a transaction has ended only when asked for the connection. */
+/**
+ * Returns the monitor of a transaction's connection. Kysely reports that a transaction has ended only when it is asked
+ * for the connection.
+ */
 async function monitorOf(tx: KyselyLike): Promise<MonitoredConnection> {
   try {
     const connection = await tx.getExecutor().provideConnection(async (own) => own)
@@ -220,8 +231,8 @@ function wrap(connection: KyselyConnection): MonitoredConnection {
   const monitor = new MonitoredConnection((sql) => executeQuery(compile(sql, [])))
   wrapped.set(connection, monitor)
   const streamQuery = connection.streamQuery.bind(connection)
-  // txbox's own statements never end a transaction. Kysely hides whether the connection runs several statements of one
-  // text.
+  // txbox's own statements never end a transaction. Kysely does not show whether the connection can run several
+  // statements of one text.
   const effectOn = ({ queryId, sql }: CompiledQuery): Effect =>
     queryId === TXBOX ? 'none' : effectOf(sql, true)
   connection.executeQuery = async (compiled, ...rest) => {
@@ -251,7 +262,7 @@ function wrap(connection: KyselyConnection): MonitoredConnection {
       monitor.failed(error, false)
       throw error
     } finally {
-      // Runs also if the reader stops early.
+      // This also runs if the reader stops early.
       if (!failed) monitor.succeeded(effect)
     }
   }

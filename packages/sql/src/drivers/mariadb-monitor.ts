@@ -5,26 +5,31 @@ import { emitterBehind, type ListeningHandle } from '../emitter-behind.ts'
 import { hasFunction } from '../members.ts'
 import { effectOf, type Effect } from '../statement-effect.ts'
 
-/** The part of a connection of `mariadb`, of promise or callback style, that leads to the connection underneath. */
+/**
+ * The part of a connection of `mariadb`, of promise or callback style, that gives access to the underlying connection.
+ */
 export interface ListeningConnection extends ListeningHandle {
   readonly info?: { readonly status?: number | null } | null
 }
 
 /**
- * The connection underneath, which all connections that a pool hands out share. Undocumented: without these methods the
- * server is asked instead.
+ * The underlying connection, which all connections that a pool hands out share. Its methods are undocumented: if they
+ * are missing, txbox asks the server instead.
  */
 interface BaseConnection {
   readonly info: { readonly status?: number | null }
   readonly opts?: { readonly multipleStatements?: unknown }
-  /** All commands to the server pass through this method, which is at any time one of the two below, or refuses. */
+  /**
+   * All commands to the server pass through this method. At any time it is one of the two methods below, or one that
+   * refuses commands.
+   */
   addCommand: AddCommand
   addCommandEnable: AddCommand
   addCommandEnablePipeline: AddCommand
 }
 type AddCommand = (this: unknown, command: Command, expectsAnswer?: boolean) => unknown
 
-/** Emits 'end' in the moment in which the answer has been read, with the error if there is one. */
+/** Emits 'end' as soon as the answer has been read, with the error if there is one. */
 interface Command extends EventEmitter {
   readonly sql?: unknown
 }
@@ -32,17 +37,22 @@ interface Command extends EventEmitter {
 /** A statement of txbox. */
 interface OwnStatement {
   readonly base: BaseConnection
-  /** The status in the answer. Another answer may have been read before the caller hears of this one. */
+  /**
+   * The status in the answer. It is stored here because another answer may have been read before the caller gets this
+   * one.
+   */
   status: number | null | undefined
 }
 
-/** The connection, and what is known of it. */
+/** An underlying connection and its monitor. */
 export interface Watched {
   readonly base: BaseConnection
   readonly monitor: MonitoredConnection
 }
 
-/** By `info`, which belongs to the connection underneath: a connection that is passed may be a proxy. */
+/**
+ * The key is `info`, which belongs to the underlying connection: the connection that the caller passes may be a proxy.
+ */
 const watched = new WeakMap<object, Watched>()
 
 /** The statement of txbox that is sent in this tick. */
@@ -50,7 +60,7 @@ let sending: OwnStatement | undefined
 
 /**
  * @param send sends a statement on the connection.
- * @returns what is known of a connection; `undefined` when the connection cannot be watched.
+ * @returns the connection with its monitor; `undefined` if the connection cannot be watched.
  */
 export function watchedOf<C extends ListeningConnection>(
   connection: C,
@@ -68,7 +78,7 @@ export function watchedOf<C extends ListeningConnection>(
   return created
 }
 
-/** Sends a statement of txbox, about which the caller itself tells the monitor. */
+/** Sends a statement of txbox. The caller itself reports that statement to the monitor. */
 export function sendOwn<T>(
   base: BaseConnection,
   send: () => T,
@@ -82,7 +92,7 @@ export function sendOwn<T>(
   }
 }
 
-/** The connection underneath is private, but calls its listeners as its own. */
+/** The underlying connection is private, but it calls its listeners with itself as `this`. */
 function baseOf(connection: ListeningConnection): BaseConnection | undefined {
   const base = emitterBehind(connection)
   return hasFunction(base, 'addCommand') && hasFunction(base, 'addCommandEnable')
@@ -90,7 +100,7 @@ function baseOf(connection: ListeningConnection): BaseConnection | undefined {
     : undefined
 }
 
-/** A connection outlives its transactions in the pool, so it is wrapped once. */
+/** A pool keeps a connection longer than its transactions, so a connection is wrapped only once. */
 function watch(base: BaseConnection, send: Send): MonitoredConnection {
   const monitor = new MonitoredConnection(send)
   const several = base.opts?.multipleStatements !== false
@@ -101,7 +111,7 @@ function watch(base: BaseConnection, send: Send): MonitoredConnection {
       else if (expectsAnswer === true) follow(monitor, command, several)
       return add.call(base, command, expectsAnswer)
     }
-  // The connection sets the first to one of the others again after it has imported a file or changed the user.
+  // After the connection has imported a file or changed the user, it sets `addCommand` to one of the other two again.
   const { addCommand, addCommandEnable, addCommandEnablePipeline } = base
   base.addCommandEnable = following(addCommandEnable)
   base.addCommandEnablePipeline = following(addCommandEnablePipeline)

@@ -8,7 +8,7 @@ import { sendOwn, watchedOf, type ListeningConnection } from './mariadb-monitor.
 /** The part of a connection of the `mariadb` connector that txbox uses; `mariadb` itself is not imported. */
 interface MariadbConnection extends ListeningConnection {
   query(options: object, done?: (error: unknown, result: unknown) => void): unknown
-  /** A pool adds these methods. */
+  /** Present on connections of a pool. */
   release?(): unknown
   destroy(): void
 }
@@ -67,7 +67,7 @@ export const mariadbRoot = mysqlRoot<MariadbPool>({
   // The pool hides its options.
   maxConnections: () => undefined,
   isAnswer: (error) => propertyOf(error, 'fatal') === false,
-  /** The pool listens to the errors of its connections. */
+  /** The pool itself listens for errors of its connections. */
   async lend(pool) {
     const connection = await new Promise<MariadbConnection>((resolve, reject) => {
       const promised = pool.getConnection((error, own) => {
@@ -107,7 +107,9 @@ function send(connection: MariadbConnection, sql: string): Promise<unknown> {
   })
 }
 
-/** Options with which each value is returned as a Buffer or null, whatever options the user's connection has. */
+/**
+ * Returns options with which each value is returned as a Buffer or null, whatever options the user's connection has.
+ */
 function optionsOf(sql: string): object {
   return {
     sql,

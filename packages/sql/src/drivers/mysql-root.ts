@@ -10,14 +10,14 @@ export interface LentConnection extends OwnConnection {
   readonly query: (text: string, values: readonly unknown[], timeoutMs?: number) => Promise<SqlResult>
 }
 
-/** The differences between the connectors for MySQL and MariaDB. */
+/** The parts that differ between the connectors for MySQL and MariaDB. */
 export interface MysqlPools<P> extends Pick<RootAdapter<P>, 'name' | 'recognises' | 'maxConnections'> {
   readonly lend: (pool: P) => Promise<LentConnection>
-  /** Returns whether the error is an answer of the server, after which the connection is still usable. */
+  /** Returns whether the error was sent by the server, so that the connection is still usable. */
   readonly isAnswer: (error: unknown) => boolean
 }
 
-/** Opens transactions on the pool of a connector, which replaces a connection that breaks. */
+/** Creates the root adapter of a connector's pool. The pool replaces a connection that breaks. */
 export function mysqlRoot<P>({ lend, isAnswer, ...own }: MysqlPools<P>): RootAdapter<P> {
   return {
     ...own,

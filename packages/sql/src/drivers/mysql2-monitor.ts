@@ -2,7 +2,7 @@ import { errorMonitor, type EventEmitter } from 'node:events'
 import { MonitoredConnection, type Send } from '../connection-monitor.ts'
 import { effectOf } from '../statement-effect.ts'
 
-/** The part of a `mysql2` connection that shows the commands on the connection. */
+/** The part of a `mysql2` connection through which txbox sees its commands. */
 export interface WatchedConnection {
   readonly config?: { readonly clientFlags?: number | undefined } | undefined
   /**
@@ -12,7 +12,7 @@ export interface WatchedConnection {
 }
 
 interface Command extends EventEmitter {
-  /** The text of a statement; the command that prepares a statement has the text as `query`. */
+  /** The text of a statement. A command that prepares a statement has the text as `query`. */
   readonly sql?: unknown
   readonly query?: unknown
   /** The prepared statement that the command executes. */
@@ -20,7 +20,7 @@ interface Command extends EventEmitter {
   onResult?: ((error: unknown, ...result: unknown[]) => void) | null | undefined
 }
 
-/** The flag of a client that sends several statements in one text. */
+/** The flag of a client that may send several statements in one text. */
 const MULTI_STATEMENTS = 0x1_0000
 
 const monitors = new WeakMap<WatchedConnection, MonitoredConnection>()
@@ -28,12 +28,16 @@ const monitors = new WeakMap<WatchedConnection, MonitoredConnection>()
 /** The connection whose next command is a statement of txbox. */
 let sending: WatchedConnection | undefined
 
-/** @returns the monitor of a connection; `undefined` when the connection cannot be watched. */
+/**
+ * Returns the monitor of a connection.
+ *
+ * @returns `undefined` if the connection cannot be watched.
+ */
 export function monitorOf(connection: WatchedConnection, send: Send): MonitoredConnection | undefined {
   return monitors.get(connection) ?? watch(connection, send)
 }
 
-/** A connection outlives its transactions in the pool, so it is wrapped once. */
+/** A pool keeps a connection longer than its transactions, so a connection is wrapped only once. */
 function watch(connection: WatchedConnection, send: Send): MonitoredConnection | undefined {
   const addCommand = connection.addCommand?.bind(connection)
   if (addCommand === undefined) return undefined
@@ -68,8 +72,8 @@ function follow(monitor: MonitoredConnection, command: Command, several: boolean
     }
   }
   if (typeof onResult !== 'function' || !('sql' in command) || 'statement' in command) {
-    // A result that is read as a stream is reported by events. A statement that could not be prepared reports only its
-    // end, after that failure.
+    // A result that is read as a stream is reported by events. If a statement could not be prepared, only the end is
+    // reported, after the failure.
     command.once(errorMonitor, answer)
     command.once('end', () => answer(undefined))
   }

@@ -18,7 +18,7 @@ interface CallbackConnection extends WatchedConnection, ListeningHandle {
     readonly queryFormat?: unknown
   }
 }
-/** A connection of promise style carries one of callback style. */
+/** A connection of promise style contains one of callback style. */
 type Mysql2Connection = CallbackConnection | { readonly connection: CallbackConnection }
 
 interface CallbackPool {
@@ -136,12 +136,15 @@ function optionsOf(connection: CallbackConnection, sql: string, values: readonly
   }
 }
 
-/** With null the driver does not search the text for placeholders; a user's own `queryFormat` may not expect null. */
+/**
+ * Given null as the values, the driver does not search the text for placeholders. A user's own `queryFormat` may not
+ * expect null.
+ */
 function noValues({ config }: CallbackConnection): readonly unknown[] | null {
   return typeof config?.queryFormat === 'function' ? [] : null
 }
 
-/** The user's own `typeCast` function is overridden only by another function. */
+/** Only another function overrides the user's own `typeCast` function. */
 function rawValues({ config }: CallbackConnection): unknown {
   return typeof config?.typeCast === 'function' ? (field: { buffer(): unknown }) => field.buffer() : false
 }

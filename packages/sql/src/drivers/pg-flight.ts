@@ -25,8 +25,8 @@ export interface Flight {
 }
 
 /**
- * Turns a query into one statement in a new READ COMMITTED transaction, all in one flight: after an error the server
- * skips the rest. The transaction is still open then, so the connection must not be used again.
+ * Turns a query into a new READ COMMITTED transaction with one statement, all in one flight. After an error, the server
+ * skips the rest, so the transaction stays open, and the connection must not be used again.
  */
 export function asFlight<Q extends FlyingQuery>(query: Q, { timeoutMs, cancelAfterMs }: Flight): Q {
   query.query_timeout = timeoutMs
@@ -41,7 +41,7 @@ export function asFlight<Q extends FlyingQuery>(query: Q, { timeoutMs, cancelAft
   return query
 }
 
-/** Turns the first of several queries into all of them, in one flight. */
+/** Turns the first of several queries into a flight of all of them. */
 export function asOneFlight<Q extends FlyingQuery>(queries: readonly [Q, ...Q[]]): Q {
   const [first] = queries
   first.submit = (wire) => {
@@ -53,7 +53,7 @@ export function asOneFlight<Q extends FlyingQuery>(queries: readonly [Q, ...Q[]]
   return first
 }
 
-/** Picks the result of the statement itself from the results of the flight. */
+/** Selects the result of the statement itself from the results of the flight. */
 export function resultOfFlight(results: unknown): SqlResult {
   const { rows, rowCount } = (results as readonly { rows: SqlResult['rows']; rowCount: number | null }[])[2]!
   return { rows, affected: rowCount ?? 0 }

@@ -4,7 +4,8 @@ import { sendOn, type Wire } from './pg-flight.ts'
 import { pgStatements } from './pg-statements.ts'
 
 /**
- * A client whose class has the `Query` of `pg`, and that lets a query write to the wire by itself, as pg-cursor does.
+ * A client whose class has the `Query` of `pg`, and that lets a query write to the wire by itself, as the queries of
+ * pg-cursor do.
  */
 interface WireClient {
   query(query: PgQuery): unknown
@@ -17,21 +18,20 @@ interface PgQuery {
 type QueryClass = new (config: { text: string }) => PgQuery
 
 /**
- * Invalid statement name, duplicate prepared statement: a pooler has put the client on another connection of the
- * server.
+ * Invalid statement name, and duplicate prepared statement: a pooler has moved the client to another server connection.
  */
 const UNPREPARED: ReadonlySet<unknown> = new Set(['26000', '42P05'])
 
-/** The pools whose server is behind such a pooler. */
+/** The pools that connect through such a pooler. */
 const behindPooler = new WeakSet<object>()
 /** The names of the statements that each client has prepared. */
 const prepared = new WeakMap<object, Set<string>>()
 const names = new Map<string, string>()
 
 /**
- * Sends BEGIN and the first statement as one message of the extended protocol: after an error the server skips the rest
- * of the message, so that no statement runs outside the transaction. Returns `undefined` for clients without access to
- * the wire (`pg.native`).
+ * Sends BEGIN and the first statement as one message of the extended protocol. After an error, the server skips the
+ * rest of the message, so that no statement runs outside of the transaction. Returns `undefined` for clients without
+ * access to the wire (`pg.native`).
  */
 export function pgOpening(
   pool: object,
@@ -72,7 +72,7 @@ interface Flight {
   readonly begin: string
   readonly text: string
   readonly values: readonly unknown[]
-  /** The name of the prepared statement; if empty, the statement is parsed each time. */
+  /** The name of the prepared statement. If the name is empty, the server parses the statement each time. */
   readonly name: string
 }
 

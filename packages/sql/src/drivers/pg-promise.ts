@@ -19,13 +19,13 @@ interface PgPromiseResult {
   readonly fields: readonly { readonly name: string }[]
 }
 
-/** A transaction of pg-promise 12, also a task in a transaction. It refuses statements after its end by itself. */
+/** A transaction of pg-promise 12, or a task in a transaction. After its end, it refuses statements by itself. */
 export const pgPromiseHandle: DriverAdapter<PgPromiseTransaction> = {
   name: 'pg-promise',
   recognises: (handle): handle is PgPromiseTransaction => isPgPromise(handle) && isInTransaction(handle),
   state: () => 'open',
   identityOf(tx) {
-    // The context of the outermost task, which has the connection.
+    // The outermost task has the connection in its context.
     let { ctx } = tx
     while (ctx.parent !== undefined && ctx.parent !== null) ctx = ctx.parent
     return ctx
@@ -33,7 +33,7 @@ export const pgPromiseHandle: DriverAdapter<PgPromiseTransaction> = {
   monitor: () => undefined,
   async query(tx, text, values) {
     try {
-      // Rows as lists: an option of pg-promise ("receive") may rename the columns of objects.
+      // Rows are read as lists, because an option of pg-promise ("receive") may rename the properties of objects.
       const results = await tx.multiResult({
         text: hiddenStatements.onlyInTransaction(withLiterals(text, values)),
         rowMode: 'array',

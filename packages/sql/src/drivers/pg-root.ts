@@ -37,7 +37,7 @@ export const pgRoot: RootAdapter<PgPool> = {
   recognises: (root): root is PgPool => isPool(root),
   maxConnections: (pool) => pool.options?.max,
   async query(pool, text, values, timeoutMs) {
-    // After `query_timeout` pg destroys the connection, so that the pool opens another.
+    // After `query_timeout`, pg destroys the connection, and the pool opens another one.
     return toSqlResult(await pool.query({ text, values: values as unknown[], query_timeout: timeoutMs }))
   },
   copyOut(pool) {
@@ -51,7 +51,7 @@ export const pgRoot: RootAdapter<PgPool> = {
         try {
           if (failure === undefined) row(chunk)
         } catch (error) {
-          // An error that is thrown here would end the process.
+          // If this code threw the error, the process would end.
           failure = { error }
         }
       }
@@ -129,7 +129,7 @@ async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promi
     const limits = { timeoutMs, cancelAfterMs: cancelAfterMs(timeoutMs) }
     return resultOfFlight(await answerTo(client, asFlight(query, limits)))
   } catch (error) {
-    // Without an answer of the server the connection is no longer usable.
+    // If the error does not come from the server, the connection is no longer usable.
     if (typeof Reflect.get(Object(error), 'severity') === 'string') await client.query(pgStatements.rollback)
     throw error
   }
@@ -146,7 +146,10 @@ async function flyTogether(
   return [results as PgResult | readonly PgResult[]].flat().map(toSqlResult)
 }
 
-/** Returns the options for a client outside the pool. The password is not among the pool's enumerable options. */
+/**
+ * Returns the options for a client outside of the pool. The password is added separately, because it is not among the
+ * pool's enumerable options.
+ */
 function apart(pool: PgPool, timeoutMs: number): object {
   return {
     ...pool.options,
@@ -194,8 +197,8 @@ async function checkOut(pool: PgPool): Promise<{ client: PgClient; release: (bro
 }
 
 /**
- * Runs a query on any connection, and discards a connection on which it has failed. Not by the pool, whose callback the
- * client of Neon's driver does not take for a query of this kind.
+ * Runs a query on any connection, and discards the connection if the query fails. The method `query` of the pool is not
+ * used: with Neon's driver, its callback does not recognize a query of this kind.
  */
 async function queryOn(pool: PgPool, query: PgQuery): Promise<unknown> {
   const { client, release } = await checkOut(pool)

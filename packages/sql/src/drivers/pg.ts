@@ -8,7 +8,7 @@ export interface PgClient {
   escapeIdentifier(text: string): string
   /** Since pg 8.21; also absent from `pg.native`. */
   getTransactionStatus?(): 'I' | 'T' | 'E' | null
-  /** Neither, before `connect` has been called: pg would keep statements until then. Undocumented. */
+  /** False before `connect` has been called: until then, pg would queue statements. Undocumented. */
   readonly _connected?: boolean
   readonly _connecting?: boolean
   readonly readyForQuery?: boolean
@@ -30,7 +30,7 @@ export interface PgResult {
 }
 const STATES = { I: 'none', T: 'open', E: 'aborted' } as const
 
-/** A `pg` client, which itself knows the state of its transaction. */
+/** A `pg` client, which knows the state of its transaction by itself. */
 export const pgHandle: DriverAdapter<PgClient> = {
   name: 'pg',
   recognises(handle): handle is PgClient {
@@ -41,8 +41,9 @@ export const pgHandle: DriverAdapter<PgClient> = {
     if (client.getTransactionStatus === undefined) {
       return client._connected === false && client._connecting === false ? 'none' : 'unknown'
     }
-    // The status is that of the last answer. While a statement is in flight, and right after a caught error, the status
-    // is out of date: an empty query waits behind all other statements, and its answer has the state after them.
+    // The status is that of the last answer. While a statement is in flight, and right after an error was caught, the
+    // status is out of date. An empty query waits for all other statements, and its answer contains the state after
+    // them.
     if (client.readyForQuery === false) await client.query('')
     return stateOf(client.getTransactionStatus())
   },
@@ -61,15 +62,16 @@ export const pgHandle: DriverAdapter<PgClient> = {
     // A client without a listener for its 'error' event would end the process.
     client.on('error', () => undefined)
     const stream = client.connection?.stream
-    // At once, so that the pool of a library sees it before the library's own ROLLBACK has failed.
+    // The connection is destroyed at once, so that the pool of a library notices it before the library's own ROLLBACK
+    // has failed.
     if (stream === undefined) void client.end().catch(() => undefined)
     else stream.destroy()
   },
 }
 
-/** The server's answers to a client since the client was first seen. */
+/** Counts the server's answers to a client since txbox first used the client. */
 interface Answers {
-  /** The number of answers that say that a transaction has ended, whether or not another transaction is open by now. */
+  /** The number of answers that report the end of a transaction, even if another transaction is open by now. */
   ends: number
   savepoints: number
   /** The number of rollbacks, of a transaction or to a savepoint: the command tag is the same. */
@@ -82,7 +84,10 @@ function identityOf(client: PgClient): object {
   return client.connection ?? client
 }
 
-/** The command tags show each statement of a text with several statements, however the text was sent. */
+/**
+ * The command tags of the answers show each statement, even if one text contained several, and however the text was
+ * sent.
+ */
 function answersTo(client: PgClient): Answers {
   const identity = identityOf(client)
   let known = answers.get(identity)
@@ -109,7 +114,7 @@ function answersSince(counted: Answers): Snapshot {
       return rolledBack()
     },
     get ended() {
-      // If the handler set no savepoint, everything that a ROLLBACK can reach is older than the handler.
+      // If the handler set no savepoint, any savepoint that a ROLLBACK could name is older than the handler.
       return counted.ends !== ends || (rolledBack() && counted.savepoints === savepoints)
     },
   }

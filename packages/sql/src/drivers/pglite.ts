@@ -17,7 +17,7 @@ interface PgliteRoot extends Pglite {
   transaction<T>(work: (tx: Pglite) => Promise<T>): Promise<T>
 }
 
-/** Every statement returns text (type 25). A parser of the user must not change it. */
+/** Every statement returns values of type text (25), which a parser of the user must not change. */
 const AS_TEXT = { rowMode: 'object', parsers: { 25: (text: string) => text } }
 
 /** A transaction of PGlite 0.5, which has one connection in the process. */
@@ -47,8 +47,8 @@ export const pgliteRoot: RootAdapter<PgliteRoot> = {
   query: (db, text, values) => run(db, withLiterals(text, values)),
   connect(db) {
     return new Promise((resolve, reject) => {
-      // Only a transaction has the connection for itself. After its ROLLBACK each statement is on its own, and COMMIT
-      // has no effect.
+      // Only a transaction has the connection to itself. After the ROLLBACK, each statement is a transaction of its
+      // own, and COMMIT has no effect.
       const held = db.transaction(async (tx) => {
         await run(tx, hiddenStatements.rollback)
         await new Promise<void>((release) => {
@@ -73,7 +73,7 @@ export const pgliteRoot: RootAdapter<PgliteRoot> = {
 }
 
 async function run(db: Pglite, text: string): Promise<SqlResult> {
-  // Of several statements the last is the caller's.
+  // The caller's statement is the last one.
   const result = (await db.exec(text, AS_TEXT)).at(-1)
   return { rows: result?.rows ?? [], affected: result?.affectedRows ?? Number.NaN }
 }

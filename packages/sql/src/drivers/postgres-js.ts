@@ -14,16 +14,21 @@ interface PostgresJs {
     options?: { readonly onexecute: (connection: PostgresJsConnection) => true },
   ) => PostgresJsQuery
 }
-/** What postgres.js passes to `onexecute`, which it does not document; without it, only the server knows the state. */
+/**
+ * The object that postgres.js passes to `onexecute`. It is undocumented; without it, only the server knows the state.
+ */
 interface PostgresJsConnection {
-  /** A function of each transaction and each reservation of the connection. Null when it has ended or is closed. */
+  /**
+   * A function that is unique for each transaction and each reservation of the connection. Null when the transaction or
+   * reservation has ended, or the connection is closed.
+   */
   readonly reserved?: unknown
   /** Null when the connection is closed. */
   readonly onclose?: unknown
 }
-/** Rows as lists of the bytes of each column, before parsers and most transforms. */
+/** A query, whose rows can be read as lists of the bytes of each column, before parsers and most transforms. */
 interface PostgresJsQuery {
-  /** Sends the query. Undocumented. Each transaction, savepoint and reservation has a function of its own. */
+  /** Sends the query. Undocumented. The function is unique for each transaction, savepoint and reservation. */
   readonly handler?: object
   raw(): Promise<PostgresJsResult | PostgresJsResult[]>
 }
@@ -39,9 +44,9 @@ interface PostgresJsRoot extends PostgresJs {
 }
 
 /**
- * A transaction of postgres.js 3.4, which hides its connection and does not know when a transaction has ended: each
- * statement makes sure by itself that it runs in a transaction. A connection taken with `reserve()` also works after
- * BEGIN.
+ * A transaction of postgres.js 3.4, which hides its connection and does not know when a transaction has ended.
+ * Therefore each statement of txbox itself makes sure that it runs in a transaction. A connection taken with
+ * `reserve()` also works after BEGIN.
  */
 export const postgresJsHandle: DriverAdapter<PostgresJs> = {
   name: 'postgres.js',
@@ -59,7 +64,7 @@ export const postgresJsHandle: DriverAdapter<PostgresJs> = {
   },
 }
 
-/** What `postgres()` returns. */
+/** The root that `postgres()` returns. */
 export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
   name: 'postgres.js',
   checksCommit: false,
@@ -71,8 +76,8 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
     const sql = await root.reserve()
     return {
       query: (text, values) => send(sql, withLiterals(text, values), text),
-      // postgres.js cannot discard a connection. One that still waits for an answer is given back after the answer, and
-      // one that is closed is replaced.
+      // postgres.js cannot discard a connection. A connection that still waits for an answer is given back after the
+      // answer, and a closed connection is replaced.
       release(broken) {
         const release = (): void => {
           if (!hasEnded(sql)) sql.release()
@@ -91,8 +96,8 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
       try {
         return await work(tx, undefined)
       } catch (error) {
-        // begin() has rejected when the connection was closed. It would now send ROLLBACK on that connection, which ends
-        // the process, so that it must not learn that the work has ended.
+        // When the connection was closed, begin() has already rejected. If it learned that the work has ended, it would
+        // send ROLLBACK on that connection, which would end the process.
         if (isLost(tx as PostgresJs)) return new Promise(() => undefined)
         throw error
       }
@@ -111,15 +116,18 @@ function queryWithin(
   return answerWithin(timeoutMs, send(root, withLiterals(text, values), text))
 }
 
-/** The connection on which a transaction or a reservation was first met. */
+/** The connection on which a transaction or a reservation was first seen. */
 const met = new WeakMap<object, { readonly connection: PostgresJsConnection; readonly reserved: unknown }>()
 
-/** Stands for a transaction, a savepoint or a reservation alone, also if the handle is a proxy. The query is never sent. */
+/**
+ * Returns an object that identifies a transaction, a savepoint or a reservation, even if the handle is a proxy. The
+ * query is never sent.
+ */
 function scopeOf(sql: PostgresJs): object {
   return sql.unsafe('').handler ?? sql.unsafe
 }
 
-/** Whether a transaction or a reservation is known to have ended, be it that its connection was closed. */
+/** Returns whether a transaction or a reservation is known to have ended, including by the loss of its connection. */
 function hasEnded(sql: PostgresJs): boolean {
   const known = met.get(scopeOf(sql))
   return known !== undefined && known.connection.reserved !== known.reserved
@@ -130,7 +138,7 @@ function isLost(sql: PostgresJs): boolean {
   return connection !== undefined && connection.reserved === null && connection.onclose === null
 }
 
-/** `named` has the names of the columns. */
+/** Sends a statement. `named` is the text from which the names of the columns are taken. */
 async function send(sql: PostgresJs, text: string, named: string): Promise<SqlResult> {
   // A statement on a closed connection would end the process.
   if (hasEnded(sql)) {
@@ -146,7 +154,7 @@ async function send(sql: PostgresJs, text: string, named: string): Promise<SqlRe
   }
   // A root runs each statement on any of its connections.
   const answer = await (isRoot(sql) ? sql.unsafe(text) : sql.unsafe(text, [], { onexecute })).raw()
-  // Of several statements the last is the caller's.
+  // The caller's statement is the last one.
   const result = isResult(answer) ? answer : answer.at(-1)
   return { rows: rowsOf(result, named), affected: result?.count ?? Number.NaN }
 }
@@ -172,7 +180,9 @@ function textOf(value: unknown): string | null {
 
 const WORD = /[a-z_][a-z_0-9]*/g
 
-/** An option such as `transform: postgres.camel` renames columns; the text of the statement has the true names. */
+/**
+ * An option such as `transform: postgres.camel` renames columns; the text of the statement contains the original names.
+ */
 function nameIn(text: string, name: string): string {
   const words = text.match(WORD) ?? []
   const found =

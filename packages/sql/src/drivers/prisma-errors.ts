@@ -7,13 +7,13 @@ import {
 import { oneLine, propertyOf, reasonOf } from '@txbox/core/internal'
 import type { Engine } from '../adapters.ts'
 
-/** Transaction API error: no connection in time, or a transaction that has ended or taken too long. */
+/** Prisma's transaction API failed: there was no connection in time, or the transaction has ended or taken too long. */
 const TRANSACTION_API = 'P2028'
 
 /** MySQL: the statement cannot be prepared. */
 const NOT_PREPARED = 1295
 
-/** The txbox error for an error of `$transaction`. */
+/** Translates an error of `$transaction`. */
 export function transactionError(error: unknown): unknown {
   if (propertyOf(error, 'code') !== TRANSACTION_API) return error
   const reason = oneLine(reasonOf(error))
@@ -28,7 +28,10 @@ export function transactionError(error: unknown): unknown {
       )
 }
 
-/** The error of a statement as the driver would have thrown it: Prisma keeps the server's code in the error's details. */
+/**
+ * Returns the error of a statement in the form in which the driver would have thrown it: Prisma keeps the server's code
+ * in the details of its error.
+ */
 export function driverError(error: unknown, engine: Engine): unknown {
   if (propertyOf(error, 'code') === TRANSACTION_API) {
     return new NotInTransactionError(
@@ -55,7 +58,7 @@ function cannotPrepare(cause: unknown): UnsupportedTransactionError {
   )
 }
 
-/** A transaction of a Prisma without what txbox needs on MySQL and MariaDB. */
+/** Returns the error for a transaction of a Prisma that lacks what txbox needs on MySQL and MariaDB. */
 export function otherPrisma(): UnsupportedTransactionError {
   return new UnsupportedTransactionError(
     'This Prisma transaction lacks what tells it from others. On MySQL and MariaDB, txbox works with Prisma 7.10. Use ' +
@@ -63,7 +66,10 @@ export function otherPrisma(): UnsupportedTransactionError {
   )
 }
 
-/** A statement that Prisma did not run, again and again, because other statements that were sent with it failed. */
+/**
+ * Returns the error for a statement that Prisma repeatedly did not run, because other statements that were sent with it
+ * failed.
+ */
 export function notRun(): UnsupportedTransactionError {
   return new UnsupportedTransactionError(
     'Prisma has not run a statement of txbox, because it had bundled the statement with others, of which one failed. ' +

@@ -24,8 +24,9 @@ interface PrismaClient extends PrismaTransaction {
 }
 
 /**
- * Prisma runs a statement either for its rows or for their number. The text of a statement of txbox says which: on
- * PostgreSQL it holds no values, and on MySQL, where it does, its first word decides.
+ * Prisma runs a statement either for its rows or for their number. The text of a txbox statement shows which of the two
+ * is needed. On PostgreSQL the whole text is searched, because it contains no values. On MySQL it contains values, so
+ * only its first word is examined.
  */
 const RETURNS_ROWS: Readonly<Record<Engine, RegExp>> = {
   postgres: /^\s*(?:select|with)\b|\breturning\b/i,
@@ -33,8 +34,8 @@ const RETURNS_ROWS: Readonly<Record<Engine, RegExp>> = {
 }
 
 /**
- * An interactive transaction of Prisma 7 on a driver adapter: adapter-pg, or adapter-mariadb. Prisma hides the connection,
- * so that nothing can be monitored. Prisma itself refuses statements in a transaction that has ended.
+ * An interactive transaction of Prisma 7 on a driver adapter: adapter-pg, or adapter-mariadb. Prisma hides the
+ * connection, so nothing can be monitored. Prisma itself refuses statements in a transaction that has ended.
  */
 export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
   const monitors = new WeakMap<object, PrismaMonitor>()
@@ -80,7 +81,10 @@ class PrismaMonitor extends HiddenMonitor {
     this.#send = send
   }
 
-  /** Statements that are sent in turns of their own, one right after the other: nothing else runs in between. */
+  /**
+   * Each statement is sent in its own turn of the event loop, one right after the other, so nothing else runs in
+   * between.
+   */
   async sendTogether(statements: readonly string[]): Promise<void> {
     await Promise.all(statements.map((sql) => this.#send(sql)))
   }
@@ -89,7 +93,8 @@ class PrismaMonitor extends HiddenMonitor {
 /** A `PrismaClient`, for `inbox.run` and `transact`. It lends no connection. */
 export const prisma: TransactionLibrary<PrismaTransaction, PrismaClient> = {
   name: 'Prisma',
-  // A client that was passed instead of a transaction. A transaction belongs to the driver above.
+  // A client that was passed by mistake instead of a transaction. Transactions are recognized by the driver adapter
+  // above.
   recognises: (handle): handle is PrismaTransaction => isClient(handle),
   connectionOf: () => undefined,
   root: {
@@ -114,14 +119,17 @@ const LEVELS: Readonly<Record<IsolationLevel, string>> = {
 }
 
 /**
- * By default Prisma rolls back a transaction after five seconds, and waits two seconds for a connection. A handler may
- * take longer, and one that finds another delivery of its message in progress waits until that one has ended. The other
- * roots set no limit; this one is for a handler that never returns.
+ * By default, Prisma rolls back a transaction after five seconds, and waits two seconds for a connection. A handler may
+ * take longer, and a handler that finds another delivery of its message in flight waits until that delivery has ended.
+ * The other roots have no time limit; the limit here only stops a handler that never returns.
  */
 const TIMEOUT = { prismaMs: 5000, txboxMs: 60_000 }
 const MAX_WAIT = { prismaMs: 2000, txboxMs: 10_000 }
 
-/** Limits that the user has set with the option `transactionOptions` of the client remain. */
+/**
+ * Returns the limits of a transaction. Limits that the user has set with the client's option `transactionOptions` stay
+ * in effect.
+ */
 function limitsOf(client: PrismaClient): { timeout: number; maxWait: number } {
   const options = propertyOf(propertyOf(client, '_engineConfig'), 'transactionOptions')
   const limit = (given: unknown, { prismaMs, txboxMs }: typeof TIMEOUT): number =>
@@ -132,7 +140,7 @@ function limitsOf(client: PrismaClient): { timeout: number; maxWait: number } {
   }
 }
 
-/** How often a statement is sent that Prisma does not run. */
+/** The maximum number of times that a statement is sent which Prisma does not run. */
 const ATTEMPTS = 5
 
 /**
@@ -148,9 +156,9 @@ async function answerTo(send: () => PromiseLike<unknown>): Promise<unknown> {
 }
 
 /**
- * Sends a statement in a turn of the event loop of its own, so that Prisma bundles it with no other statement. In the same
- * turn Prisma checks that the transaction is open, so that the statement of a caller who does not await txbox is not sent
- * behind COMMIT or ROLLBACK.
+ * Sends a statement in its own turn of the event loop, so that Prisma bundles it with no other statement. Prisma checks
+ * in the same turn that the transaction is open. So if a caller does not await txbox, the statement is not sent after
+ * COMMIT or ROLLBACK.
  */
 function inOwnTurn(send: () => PromiseLike<unknown>): Promise<unknown> {
   return new Promise((resolve, reject) => {
@@ -172,8 +180,8 @@ function withBuffers(rows: unknown): SqlResult['rows'] {
 const SCOPE = Symbol.for('prisma.client.transaction.scope_context')
 
 /**
- * The object that a transaction shares with the transactions nested in it, and with no other one. Undocumented. The handle
- * itself may be a proxy that many transactions share.
+ * Returns the object that a transaction shares only with the transactions nested in it. Undocumented. The handle itself
+ * may be a proxy that many transactions share.
  */
 function scopeOf(tx: PrismaTransaction): object {
   const scope = propertyOf(propertyOf(tx, SCOPE), 'scopeState')

@@ -5,9 +5,9 @@ import { plainValues } from '../array-text.ts'
 import { HiddenMonitor } from './hidden-monitor.ts'
 
 /**
- * Transactions of libraries that txbox does not know, wrapped by `sqlTransaction`: nothing can be seen of a handler's
- * statements. `isOpen` says that a transaction has ended by a COMMIT or ROLLBACK of the library. Only the server knows of
- * an error that has rolled back a transaction of MySQL, while PostgreSQL refuses all statements after an error.
+ * Transactions of libraries that txbox does not know, wrapped by `sqlTransaction`: txbox sees none of a handler's
+ * statements. `isOpen` reports that a COMMIT or ROLLBACK of the library has ended the transaction. On MySQL, only the
+ * server knows whether an error has rolled back a transaction; PostgreSQL refuses all statements after an error.
  */
 export function sqlTransactionOn(engine: Engine): DriverAdapter<SqlTransaction> {
   const monitors = new WeakMap<object, HiddenMonitor>()

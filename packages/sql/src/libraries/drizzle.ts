@@ -15,7 +15,7 @@ interface DrizzleTransaction {
   readonly session: { readonly client?: unknown }
 }
 
-/** Drizzle 0.45 and 1.0.0-rc. `session.client` is not documented; with another shape the transaction is refused. */
+/** Drizzle 0.45 and 1.0.0-rc. `session.client` is undocumented; if it is missing, the transaction is refused. */
 export const drizzle: TransactionLibrary<DrizzleTransaction, DrizzleDatabase> = {
   name: 'Drizzle',
   recognises: (handle): handle is DrizzleTransaction => isDrizzle(handle),

@@ -20,7 +20,7 @@ interface KnexClient {
   readonly pool?: { readonly max?: number } | undefined
 }
 
-/** Knex drops a connection with this property when the connection is given back. */
+/** Knex discards a connection with this property when the connection is given back. */
 const DISPOSED = '__knex__disposed'
 
 /** Knex 3, and Objection, whose transactions are those of Knex. */

@@ -15,12 +15,13 @@ interface KyselyConnection {
 }
 type Done = (error: null, result: readonly unknown[]) => void
 
-/** A connection of Kysely belongs to one of the driver, for as long as that exists. */
+/** The driver's connection for each connection of Kysely. The two belong together as long as they exist. */
 const found = new WeakMap<KyselyConnection, object>()
 
 /**
- * Returns the connection of `pg` or `mysql2` under a transaction of Kysely, which hides the connection in a private field;
- * `undefined` if it is not one of this pool, or the pool does not list its connections. Sends nothing.
+ * Returns the connection of `pg` or `mysql2` under a transaction of Kysely, which keeps the connection in a private
+ * field. Returns `undefined` if the connection does not belong to this pool, or the pool does not list its connections.
+ * Sends nothing.
  *
  * @param pool the pool of the driver. Its list of connections is undocumented.
  */
@@ -38,8 +39,9 @@ export async function driverConnectionOf(
 }
 
 /**
- * All connections of the pool answer themselves for the time of one call, in which Kysely calls the one that it holds: the
- * call returns before anything else runs.
+ * Finds the connection that Kysely holds. For the time of one call, the method `query` of every connection in the pool
+ * is replaced by one that records its call and answers by itself; Kysely then calls the method of its connection.
+ * Nothing else runs before the methods are restored, because all of this is synchronous.
  */
 function whichAnswers(held: KyselyConnection, connections: readonly object[]): object | undefined {
   let called: object | undefined
@@ -59,7 +61,7 @@ function whichAnswers(held: KyselyConnection, connections: readonly object[]): o
   try {
     const sql = hiddenStatements.unsent
     const answer = held.executeQuery({ sql, parameters: [], query: { kind: 'RawNode' }, queryId: OWN })
-    // If the connection was not found, the statement was sent.
+    // If the connection is not in the pool, the statement is really sent, and its result does not matter.
     answer.catch(() => undefined)
   } finally {
     for (const undo of restore) undo()

@@ -3,7 +3,7 @@ import { propertyOf } from '@txbox/core/internal'
 import { hasFunction } from '../members.ts'
 import { driverConnectionOf, type KyselyTransaction } from './kysely-connection.ts'
 
-/** The part of an `EntityManager` that txbox uses. In a transaction it has the same class. */
+/** The part of an `EntityManager` that txbox uses. In a transaction, an EntityManager has the same class. */
 interface EntityManager {
   isInTransaction(): boolean
   /** MikroORM 7: a controlled transaction of Kysely. MikroORM 6: a transaction of Knex. */
@@ -29,7 +29,7 @@ interface KnexTransaction {
   readonly executionPromise: Promise<unknown>
 }
 
-/** MikroORM 6 and 7. `orm.em` has the class of a transaction, and is one inside `transactional` only. */
+/** MikroORM 6 and 7. `orm.em` has the same class as a transaction, but is one only inside `transactional`. */
 export const mikroorm: TransactionLibrary<EntityManager, EntityManager> = {
   name: 'MikroORM',
   recognises: isEntityManager,
@@ -37,7 +37,7 @@ export const mikroorm: TransactionLibrary<EntityManager, EntityManager> = {
     if (!isOpen(em)) return undefined
     const transaction = em.getTransactionContext()
     if (!hasFunction(transaction, 'getExecutor')) return transaction
-    // Without the driver's connection, Kysely's transaction serves as well.
+    // If the driver's connection is not found, Kysely's transaction works as well.
     const own = await driverConnectionOf(transaction as KyselyTransaction, await poolOf(em))
     return own ?? transaction
   },
@@ -59,13 +59,13 @@ export const mikroorm: TransactionLibrary<EntityManager, EntityManager> = {
   },
 }
 
-/** MikroORM 6 goes on after a BEGIN that failed, with a transaction of Knex that has ended. */
+/** After a BEGIN that failed, MikroORM 6 continues, with a Knex transaction that has ended. */
 async function begun(em: EntityManager): Promise<void> {
   const transaction = em.getTransactionContext() as Partial<KnexTransaction> | undefined
   if (transaction?.isCompleted?.() === true) await transaction.executionPromise
 }
 
-/** A transaction that was committed by hand, `getTransactionContext().commit()`, remains with its EntityManager. */
+/** An EntityManager keeps a transaction that was committed by hand with `getTransactionContext().commit()`. */
 function isOpen(em: EntityManager): boolean {
   if (!em.isInTransaction()) return false
   const transaction = em.getTransactionContext()

@@ -6,7 +6,10 @@ const WHY =
   'The function neon() sends each statement as a request of its own, and sql.transaction sends a list of statements that is ' +
   'complete before the first one runs, so that txbox cannot work in one transaction with your statements.'
 
-/** `neon()`, and Drizzle's neon-http on it. It has no transactions that stay open: the errors say what to pass instead. */
+/**
+ * `neon()`, and Drizzle's neon-http on top of it. They cannot keep a transaction open, so they are recognized only to
+ * be refused, with an error that says what to pass instead.
+ */
 export const neonHttp: TransactionLibrary<object, object> = {
   name: 'Neon over HTTP',
   recognises: (handle): handle is object => isOverHttp(handle),
@@ -34,7 +37,7 @@ function isOverHttp(value: unknown): boolean {
   return isNeon(value) || isNeon(propertyOf(value, '$client'))
 }
 
-/** The function that `neon()` returns. postgres.js has a function without `transaction`. */
+/** Returns whether the value is a function that `neon()` returned. The function of postgres.js has no `transaction`. */
 function isNeon(value: unknown): boolean {
   return (
     typeof value === 'function' &&

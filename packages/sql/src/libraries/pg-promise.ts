@@ -12,7 +12,7 @@ interface PgPromiseTransaction {
   none(text: string): Promise<unknown>
 }
 
-/** The database of pg-promise 12, and a task outside a transaction, which users pass by mistake. */
+/** The database of pg-promise 12, or a task outside of a transaction that was passed by mistake. */
 export const pgPromise: TransactionLibrary<PgPromiseTransaction, PgPromiseDatabase> = {
   name: 'pg-promise',
   recognises: (handle): handle is PgPromiseTransaction => isPgPromise(handle) && !isInTransaction(handle),

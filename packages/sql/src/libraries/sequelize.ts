@@ -25,7 +25,7 @@ interface ConnectionManager6 {
 }
 interface SequelizeTransaction {
   readonly sequelize: object
-  /** The transaction around a savepoint. */
+  /** The outer transaction of a savepoint. */
   readonly parent?: SequelizeTransaction | null
   readonly finished?: string | undefined
   /** Sequelize 6. */
@@ -40,7 +40,7 @@ export const sequelize: TransactionLibrary<SequelizeTransaction, SequelizeRoot> 
   recognises: (handle): handle is SequelizeTransaction => isTransaction(handle) || isRoot(handle),
   connectionOf: (handle) =>
     isRoot(handle) ? undefined : (handle.getConnectionIfExists?.() ?? handle.connection),
-  // A savepoint does not learn that the transaction around it has ended.
+  // A savepoint does not notice that its outer transaction has ended.
   isOpen(handle) {
     for (let at: SequelizeTransaction | null | undefined = handle; at; at = at.parent) {
       if (at.finished !== undefined) return false
@@ -55,7 +55,7 @@ export const sequelize: TransactionLibrary<SequelizeTransaction, SequelizeRoot> 
   },
 }
 
-/** Sequelize writes the level into a statement as it is. */
+/** Sequelize copies the level into a statement unchanged. */
 function optionsOf(isolation: IsolationLevel | undefined): { readonly isolationLevel?: string } {
   return isolation === undefined ? {} : { isolationLevel: isolation.toUpperCase() }
 }
@@ -78,14 +78,17 @@ async function borrow(root: SequelizeRoot): Promise<BorrowedConnection> {
   }
 }
 
-/** Sequelize says goodbye to MySQL behind the statement in flight, to which the server may never answer. */
+/**
+ * Before closing a connection to MySQL, Sequelize sends a message that waits for the statement in flight, which the
+ * server may never answer. So the connection itself is destroyed first.
+ */
 function discard(connection: object, pool: Pick<Pool7, 'destroy'>): Promise<void> {
   const destroy = propertyOf(connection, 'destroy')
   if (typeof destroy === 'function') destroy.call(connection)
   return pool.destroy(connection)
 }
 
-/** With replication there is one pool for writing, and one for reading. */
+/** With replication, there is one pool for writes and one for reads. */
 function maxOf(root: SequelizeRoot): number | undefined {
   const of = root.pool ?? propertyOf(root.connectionManager, 'pool')
   const max = propertyOf(propertyOf(of, 'write') ?? of, 'maxSize')

@@ -9,11 +9,11 @@ interface QueryRunner {
   connect(): Promise<object>
 }
 interface EntityManager {
-  /** Absent outside a transaction: `dataSource.manager` has the same class. */
+  /** Absent outside of a transaction: `dataSource.manager` has the same class. */
   readonly queryRunner?: QueryRunner
 }
 interface DataSource {
-  /** `master` is the pool of pg, `pool` that of mysql2; both appear with `initialize()`. */
+  /** `master` is the pool of pg, and `pool` is that of mysql2. Both exist only after `initialize()`. */
   readonly driver: { readonly master?: object; readonly pool?: object }
   transaction<T>(work: (em: EntityManager) => Promise<T>): Promise<T>
   transaction<T>(isolation: string, work: (em: EntityManager) => Promise<T>): Promise<T>
@@ -55,7 +55,7 @@ function isQueryRunner(value: unknown): value is QueryRunner {
   )
 }
 
-/** TypeORM marks its objects, for programs with several copies of it. */
+/** TypeORM marks its objects, so that a program may contain several copies of TypeORM. */
 function isEntityManager(value: unknown): value is EntityManager {
   return propertyOf(value, '@instanceof') === Symbol.for('EntityManager')
 }
