@@ -73,7 +73,7 @@ test('C3 C9 C26 a batch has no message that a dedup store knows, and only handle
   ])
 })
 
-test('C26 at least once: each message is settled by its own ack; an error of the handler fails all messages without an ack', async () => {
+test('C26 B12 at least once: each message is settled by its own ack; an error of the handler fails all messages without an ack', async () => {
   const source = new MemorySource()
   for (const id of ['acked', 'failed', 'left']) source.send(id)
   let calls = 0
@@ -98,7 +98,7 @@ test('C26 at least once: each message is settled by its own ack; an error of the
   expect(events.filter(({ event }) => event === 'retried').map(({ id }) => id)).toEqual(['left'])
 })
 
-test('C15 C26 manual: the next batch begins after the handler has returned, and each message is settled by its own ack', async () => {
+test('C15 C26 B12 manual: the next batch begins after the handler has returned, and each message is settled by its own ack', async () => {
   const source = new MemorySource()
   for (let n = 0; n < 4; n += 1) source.send(`m${n}`)
   const acks: (() => void)[] = []
