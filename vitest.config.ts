@@ -247,6 +247,10 @@ export default defineConfig({
     isolate: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // The connector `mariadb` before 3.5, which Prisma's adapter brings, reports a connection that breaks during `initSql`
+    // to the pool, and leaves a second promise rejected. Tests that cut connections reach this moment now and then.
+    onUnhandledError: (error) =>
+      'code' in error && error['code'] === 'ER_INITIAL_SQL_ERROR' ? false : undefined,
     teardownTimeout: 30_000,
     // A machine that is busy with something else must not stop a change; the run's last lines name what needed it.
     retry: isCi() ? 2 : 0,
