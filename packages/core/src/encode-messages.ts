@@ -1,11 +1,13 @@
+import { crc32 } from 'node:zlib'
 import { InvalidMessageError } from './errors.ts'
 import { LIMITS } from './limits.ts'
 import type { NewMessage } from './messages.ts'
 import { oneLine } from './one-line.ts'
 import { nameOf } from './options.ts'
 import type { NewStoredMessage } from './ports/outbox-store.ts'
+import type { BacklogMessage } from './ports/relay-store.ts'
 import { reasonOf } from './reason-of.ts'
-import { shardOf } from './shards.ts'
+import { SHARDS } from './shards.ts'
 import { uuidV7 } from './uuid-v7.ts'
 
 const JSON_TYPE = 'application/json'
@@ -26,6 +28,8 @@ const FIELDS = Object.keys({
 
 /** The last date that every supported database can store. */
 const LATEST_DELIVERY_MS = Date.UTC(9999, 11, 31)
+
+let lastUnkeyedShard = 0
 
 /** The call that sends messages. */
 export interface SendingCall {
@@ -207,4 +211,32 @@ class MessageEncoder {
 /** Whether a payload of this content type is JSON. */
 export function isJson(contentType: string): boolean {
   return /^[^;]*[/+]json\s*(;|$)/i.test(contentType)
+}
+
+/** Returns the shard of a key. Messages without a key are distributed over all shards in turn. */
+export function shardOf(key: string | undefined): number {
+  if (key === undefined) return (lastUnkeyedShard = (lastUnkeyedShard + 1) % SHARDS)
+  return crc32(key) % SHARDS
+}
+
+/** Parses the headers of a stored message. A row with invalid headers must not prevent other rows from being read. */
+export function decodeHeaders(text: string): Pick<BacklogMessage, 'headers' | 'undecodable'> {
+  if (text === '{}') return { headers: {}, undecodable: undefined }
+  let headers: unknown
+  try {
+    headers = JSON.parse(text)
+  } catch {
+    return { headers: {}, undecodable: 'Its headers are not valid JSON.' }
+  }
+  if (isHeaders(headers)) return { headers, undecodable: undefined }
+  return { headers: {}, undecodable: 'Its headers are JSON, but no object of texts.' }
+}
+
+function isHeaders(value: unknown): value is Record<string, string> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).every((text) => typeof text === 'string')
+  )
 }
