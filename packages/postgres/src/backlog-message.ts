@@ -2,7 +2,7 @@
  * PostgreSQL returns a message as columns of text; MySQL and MariaDB return one binary value that contains all of its
  * fields.
  */
-import { decodeHeaders, type BacklogMessage, type BacklogRow } from '@txbox/core'
+import { decodeHeaders, type BacklogMessage } from '@txbox/core'
 import { toStamp, withinBytes, type Row } from '@txbox/sql'
 import { COMMON } from './relay-statements.ts'
 
@@ -85,17 +85,6 @@ function addressOf(tid: string): number {
 /** A message with the physical position of its row at the time of the read. Only rows of the outbox have a position. */
 export interface LocatedMessage extends BacklogMessage {
   readonly address: number | undefined
-}
-
-/**
- * Returns the positions of rows that this package has read. The positions are still known when the rows are settled,
- * because the caller of the port passes the same objects that it has read.
- *
- * @returns `undefined` when a row has no position.
- */
-export function addressesOf(rows: readonly BacklogRow[]): readonly number[] | undefined {
-  const addresses = rows.flatMap((row) => (row as Partial<LocatedMessage>).address ?? [])
-  return addresses.length === rows.length ? addresses : undefined
 }
 
 function toMessage(row: Row, shard: number, payload: Buffer): LocatedMessage {
