@@ -108,9 +108,8 @@ class MessageEncoder {
     const fields = this.#call.topic === undefined ? FIELDS : FIELDS.filter((field) => field !== 'topic')
     for (const [name, value] of Object.entries(message)) {
       if (value === undefined || fields.includes(name)) continue
-      throw new InvalidMessageError(
-        `${this.#call.where}: a message has no field '${oneLine(name)}'. The fields are ${fields.join(', ')}; put other data ` +
-          "into 'payload' or 'headers'. Nothing was written.",
+      throw this.#error(
+        `a message has no field '${oneLine(name)}'. The fields are ${fields.join(', ')}; put other data into 'payload' or 'headers'.`,
       )
     }
   }
@@ -129,9 +128,9 @@ class MessageEncoder {
     const bytes =
       payload instanceof Uint8Array ? payload : Buffer.from(this.#payloadText(payload, contentType))
     if (bytes.byteLength > LIMITS.payloadBytes) {
-      throw new InvalidMessageError(
-        `${this.#call.where}: the payload has ${bytes.byteLength} bytes; at most ${LIMITS.payloadBytes} are allowed. Store the data ` +
-          `elsewhere and ${this.#call.where} a reference to it. Nothing was written.`,
+      throw this.#error(
+        `the payload has ${bytes.byteLength} bytes; at most ${LIMITS.payloadBytes} are allowed. Store the data elsewhere and ` +
+          `${this.#call.where} a reference to it.`,
       )
     }
     return bytes
@@ -140,11 +139,8 @@ class MessageEncoder {
   #payloadText(payload: unknown, contentType: string): string {
     if (!isJson(contentType)) {
       if (typeof payload !== 'string' || !payload.isWellFormed()) {
-        throw this.#invalid(
-          `the payload of content type '${oneLine(contentType)}'`,
-          'well-formed text or a Uint8Array',
-          payload,
-        )
+        const what = `the payload of content type '${oneLine(contentType)}'`
+        throw this.#invalid(what, 'well-formed text or a Uint8Array', payload)
       }
       return payload
     }
@@ -152,10 +148,7 @@ class MessageEncoder {
     try {
       text = JSON.stringify(payload)
     } catch (error) {
-      throw new InvalidMessageError(
-        `${this.#call.where}: the payload cannot be written as JSON (${reasonOf(error, 200)}). Nothing was written.`,
-        { cause: error },
-      )
+      throw this.#error(`the payload cannot be written as JSON (${reasonOf(error, 200)}).`, { cause: error })
     }
     if (text === undefined) throw this.#invalid('the payload', 'a value that JSON can express', payload)
     return text
@@ -177,8 +170,8 @@ class MessageEncoder {
     const checked = Object.fromEntries(entries) as Record<string, string>
     const bytes = Buffer.byteLength(JSON.stringify(checked))
     if (bytes > LIMITS.headersBytes) {
-      throw new InvalidMessageError(
-        `${this.#call.where}: the headers have ${bytes} bytes as JSON; at most ${LIMITS.headersBytes} are allowed. Nothing was written.`,
+      throw this.#error(
+        `the headers have ${bytes} bytes as JSON; at most ${LIMITS.headersBytes} are allowed.`,
       )
     }
     return checked
@@ -202,9 +195,11 @@ class MessageEncoder {
   }
 
   #invalid(what: string, expected: string, value: unknown): InvalidMessageError {
-    return new InvalidMessageError(
-      `${this.#call.where}: ${what} must be ${expected}, not ${nameOf(value)}. Nothing was written.`,
-    )
+    return this.#error(`${what} must be ${expected}, not ${nameOf(value)}.`)
+  }
+
+  #error(text: string, options?: ErrorOptions): InvalidMessageError {
+    return new InvalidMessageError(`${this.#call.where}: ${text} Nothing was written.`, options)
   }
 }
 

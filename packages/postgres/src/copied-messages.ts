@@ -1,6 +1,6 @@
 /* Only PostgreSQL copies rows out in binary. */
 import { decodeHeaders } from '@txbox/core'
-import { toStamp } from '@txbox/sql'
+import { GREATEST_STAMP, LEAST_STAMP } from '@txbox/sql'
 import type { LocatedMessage } from './backlog-message.ts'
 import { EPOCH_US } from './integer-arrays.ts'
 
@@ -71,7 +71,7 @@ export class CopiedMessages {
     const decoded = decodeHeaders(headers)
     this.messages.push({
       seq,
-      stamp: toStamp(microseconds),
+      stamp: Math.min(Math.max(microseconds, LEAST_STAMP), GREATEST_STAMP),
       address,
       shard: this.#shard,
       id,

@@ -16,6 +16,7 @@ import {
   type Row,
   type Source,
   type SqlResult,
+  type Verdict,
 } from '@txbox/sql'
 import { isLarge, toMessages, type LocatedMessage } from './backlog-message.ts'
 import { CopiedMessages } from './copied-messages.ts'
@@ -132,16 +133,8 @@ export abstract class RelayOutbox {
   async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
     const { accepted, refused, behind } = settlement
     const verdicts = [...refused.map(verdictOf), ...behind.map(waiting)]
-    if (verdicts.length === 0) {
-      await this.#settleAccepted(lease, shard, accepted)
-    } else {
-      const row = await this.settleVerdicts(lease, this.sql.settleAndPark, (ascii) => [
-        ...[...fence(lease), shard, ...rowsOf(accepted)],
-        ...columnsOf(verdicts, ascii),
-      ])
-      const missing = Number(row['settled']) < accepted.length || Number(row['moved']) < verdicts.length
-      if (missing) await this.#assertGone(shard, [...accepted, ...verdicts.map((verdict) => verdict.row)])
-    }
+    if (verdicts.length === 0) await this.#settleAccepted(lease, shard, accepted)
+    else await this.#settleAndPark(lease, shard, accepted, verdicts)
     this.#numbers.starts.of(shard).deleted(accepted.length + verdicts.length)
   }
 
@@ -159,11 +152,23 @@ export abstract class RelayOutbox {
       const { affected } = await this.attempt(this.sql.settle, [...values, ...rows])
       if (affected === accepted.length) return
     }
-    const { settled } = await this.attemptFenced(lease, this.sql.settleByNumber, [
-      ...values,
-      ...rowsOf(accepted),
-    ])
+    const byNumber = [...values, ...rowsOf(accepted)]
+    const { settled } = await this.attemptFenced(lease, this.sql.settleByNumber, byNumber)
     if (Number(settled) < accepted.length) await this.#assertGone(shard, accepted)
+  }
+
+  async #settleAndPark(
+    lease: Lease,
+    shard: number,
+    accepted: readonly BacklogRow[],
+    verdicts: readonly Verdict[],
+  ): Promise<void> {
+    const row = await this.settleVerdicts(lease, this.sql.settleAndPark, (ascii) => [
+      ...[...fence(lease), shard, ...rowsOf(accepted)],
+      ...columnsOf(verdicts, ascii),
+    ])
+    const missing = Number(row['settled']) < accepted.length || Number(row['moved']) < verdicts.length
+    if (missing) await this.#assertGone(shard, [...accepted, ...verdicts.map((verdict) => verdict.row)])
   }
 
   /** @throws {SettlementError} when some of these rows are still in the outbox. */

@@ -1,4 +1,12 @@
-export { STAMP_BOUNDS, inlineBytes, toStamp, withinBytes, withoutLater } from './backlog.ts'
+export {
+  GREATEST_STAMP,
+  LEAST_STAMP,
+  STAMP_BOUNDS,
+  inlineBytes,
+  toStamp,
+  withinBytes,
+  withoutLater,
+} from './backlog.ts'
 export {
   CLAIMING,
   CLAIM_ROUNDS,

@@ -1,7 +1,13 @@
-import { PublishTimeoutError, type BacklogMessage, type PublishResult, type Publisher } from '@txbox/core'
+import {
+  PublishTimeoutError,
+  type BacklogMessage,
+  type OutboxMessage,
+  type PublishResult,
+  type Publisher,
+} from '@txbox/core'
 import { oneLine, type EventListeners } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
-import { RelayedMessage } from '../relayed-message.ts'
+import { ReadablePayload } from '../readable-payload.ts'
 import type { RelayEvents } from '../relay.ts'
 import { EarlyAnswers, PublishQueue, checkResults } from './key-order.ts'
 import type { SuspectLane } from './suspect-lane.ts'
@@ -191,6 +197,34 @@ export class InFlightBatch {
     if (result.status === 'rejected') return void this.#rejected.push({ message, result })
     this.#accepted.push(message)
     this.#queue.accepted(message)
+  }
+}
+
+/** A message of the backlog as a publisher receives it. */
+class RelayedMessage extends ReadablePayload implements OutboxMessage {
+  readonly id: string
+  readonly topic: string
+  declare readonly type?: string
+  declare readonly key?: string
+  readonly payload: Uint8Array
+  readonly contentType: string
+  readonly headers: Readonly<Record<string, string>>
+  declare readonly correlationId?: string
+  readonly createdAt: Date
+  readonly attempt: number
+
+  constructor(stored: BacklogMessage) {
+    super()
+    this.id = stored.id
+    this.topic = stored.topic
+    if (stored.type !== undefined) this.type = stored.type
+    if (stored.key !== undefined) this.key = stored.key
+    this.payload = stored.payload
+    this.contentType = stored.contentType
+    this.headers = stored.headers
+    if (stored.correlationId !== undefined) this.correlationId = stored.correlationId
+    this.createdAt = stored.createdAt
+    this.attempt = stored.attempts + 1
   }
 }
 

@@ -147,24 +147,23 @@ export class ShardCalls {
 
   /** Updates the state of the broker. */
   #callsEnded(batch: InFlightBatch): void {
-    const { outage, events, signal } = this.#tools
     this.#held.endCalls()
-    if (batch.calls === 0) return outage.giveBack()
+    if (batch.calls === 0) return this.#tools.outage.giveBack()
     if (this.#isAbandoned) return
-    if (batch.failure === undefined) {
-      this.#pause.succeeded()
-      return this.brokerAnswered()
-    }
+    if (batch.failure !== undefined) return this.#callsFailed(batch, batch.failure.error)
+    this.#pause.succeeded()
+    this.brokerAnswered()
+  }
+
+  #callsFailed(batch: InFlightBatch, error: unknown): void {
+    const { outage, events, signal } = this.#tools
     if (signal.aborted) return this.#held.cutOff()
     const now = performance.now()
     if (batch.isLate) return void this.#pause.failed(now)
     const ownMs = outage.isOwnFailure(this.#held) ? this.#pause.failed(now) : 0
     const outageMs = outage.failed(batch.begunAt, now)
     if (outageMs === undefined && ownMs === 0) return
-    events.emit('unavailable', {
-      error: batch.failure.error,
-      retryInMs: Math.max(outageMs ?? 0, ownMs),
-    })
+    events.emit('unavailable', { error, retryInMs: Math.max(outageMs ?? 0, ownMs) })
   }
 
   #close(batch: InFlightBatch): void {

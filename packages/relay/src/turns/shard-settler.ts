@@ -126,8 +126,7 @@ export class ShardSettler {
 
   /**
    * Settles these results, after those that the database has refused before: publishing their messages again would not
-   * help. A settlement without an answer may have been applied, or may still be applied: the shard is then given up, so
-   * that the settlement is over when the next term begins.
+   * help.
    */
   async #settleAll(...added: readonly Unsettled[]): Promise<void> {
     this.#unsettled.push(...added)
@@ -145,9 +144,7 @@ export class ShardSettler {
           })
         }
       } catch (error) {
-        const isLost = isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST'
-        if (isUnanswered(error)) this.#held.leave()
-        if (isUnanswered(error) || isLost) this.abandon()
+        this.#settlingFailed(error)
         throw error
       }
       // The lease may have been lost meanwhile, and the settlement abandoned.
@@ -155,6 +152,16 @@ export class ShardSettler {
       this.#emit(next)
       this.#calls.release(next)
     }
+  }
+
+  /**
+   * A settlement without an answer may have been applied, or may still be applied: the shard is then given up, so that the
+   * settlement is over when the next term begins.
+   */
+  #settlingFailed(error: unknown): void {
+    const isLost = isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST'
+    if (isUnanswered(error)) this.#held.leave()
+    if (isUnanswered(error) || isLost) this.abandon()
   }
 
   /** Emits the events of settled messages and counts them. */
