@@ -90,7 +90,3 @@ export function textOf(value: unknown): string {
 export function bytesOf(value: unknown): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(String(value), 'latin1')
 }
-
-export function optionalTextOf(value: unknown): string | undefined {
-  return value === null || value === undefined ? undefined : textOf(value)
-}

@@ -15,6 +15,7 @@ import {
 } from '@txbox/core'
 import {
   SETTLING,
+  dueMessages,
   inlineBytes,
   leaseLost,
   refused as refusalOf,
@@ -80,16 +81,15 @@ export class MysqlRelayStore implements RelayStore {
   }
 
   async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
-    const heads = await this.#heads(lease, shard, limits)
-    // A message that was never tried was released after its predecessor, so the messages behind it may be published
-    // with it.
-    const onward = heads
-      .filter((row) => row['order_key'] !== null && columns.text(row, 'attempts') === '0')
-      .slice(0, MAX_BRANCHES)
-    const alone = heads.filter((row) => row['order_key'] === null || columns.text(row, 'attempts') !== '0')
+    const { alone, onward } = await dueMessages(
+      columns,
+      () => this.#read(this.#parked.due, [shard, shard, shard, limits.messages]),
+      (rows) => this.#follow(lease, rows),
+    )
     const stored: StoredMessage[] = []
     if (alone.length > 0) stored.push(...(await this.#readAlone(alone, limits)))
-    if (onward.length > 0) stored.push(...onwardOf(await this.#readOnward(shard, onward, limits)))
+    const branches = onward.slice(0, MAX_BRANCHES)
+    if (branches.length > 0) stored.push(...(await this.#readOnward(shard, branches, limits)))
     return this.#toParked(stored, shard, limits)
   }
 
@@ -217,23 +217,9 @@ export class MysqlRelayStore implements RelayStore {
     if (server !== undefined) this.#server.connected(connection, server)
   }
 
-  /**
-   * Finds messages that are due and come first in their keys. Other due messages are put back behind their
-   * predecessors.
-   */
-  async #heads(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly Row[]> {
-    for (;;) {
-      const due = await this.#read(this.#parked.due, [shard, shard, shard, limits.messages])
-      const heads = due.filter(
-        (row) => row['first'] === null || columns.text(row, 'first') === columns.text(row, 'place'),
-      )
-      if (heads.length === due.length) return due
-      const following = due.filter((row) => !heads.includes(row)).map(rowNamedBy)
-      await this.#settling.settle(lease, (run) =>
-        this.#settling.inPieces(run, this.#parked.follow, following.map(rowOf)),
-      )
-      if (heads.length > 0) return heads
-    }
+  async #follow(lease: Lease, rows: readonly Row[]): Promise<void> {
+    const following = rows.map((row) => rowOf(rowNamedBy(row)))
+    await this.#settling.settle(lease, (run) => this.#settling.inPieces(run, this.#parked.follow, following))
   }
 
   async #readAlone(rows: readonly Row[], limits: ReadLimits): Promise<readonly StoredMessage[]> {
@@ -241,6 +227,7 @@ export class MysqlRelayStore implements RelayStore {
     return (await this.#read(this.#parked.readAlone, values)).map(toStored)
   }
 
+  /** Of each key, the messages before the first one that has to wait longer. */
   async #readOnward(
     shard: number,
     heads: readonly Row[],
@@ -252,7 +239,12 @@ export class MysqlRelayStore implements RelayStore {
       const key = bytesOf(row['order_key'])
       return fill(this.#parked.readOnward, [inlineBytes(limits), shard, key, seq, seq, stamp, most])
     })
-    return (await this.#read(this.#parked.readAllOnward(branches), [])).map(toStored)
+    const stored = (await this.#read(this.#parked.readAllOnward(branches), [])).map(toStored)
+    return withoutLater(
+      stored,
+      ({ key }) => key,
+      ({ row }) => columns.has(row, 'later'),
+    )
   }
 
   #toParked(
@@ -296,13 +288,4 @@ function rowNamedBy(row: Row): { readonly seq: bigint; readonly stamp: number } 
 
 function fitting(stored: readonly StoredMessage[], limits: ReadLimits): readonly StoredMessage[] {
   return withinBytes(stored, limits.bytes, ({ payloadBytes }) => payloadBytes)
-}
-
-/** Keeps, for each key, only the messages before the first one that has to wait longer. */
-function onwardOf(stored: readonly StoredMessage[]): readonly StoredMessage[] {
-  return withoutLater(
-    stored,
-    ({ key }) => key,
-    ({ row }) => row['later'] !== null,
-  )
 }

@@ -65,7 +65,7 @@ export class PostgresLeaseStore implements LeaseStore {
       first.owner,
       ttlMs,
     ])
-    const renewed = new Set(rows.map((row) => row['name']))
+    const renewed = new Set(rows.map((row) => columns.text(row, 'name')))
     return leases.filter((lease) => renewed.has(lease.name))
   }
 

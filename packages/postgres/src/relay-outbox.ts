@@ -19,6 +19,7 @@ import {
   type Verdict,
 } from '@txbox/sql'
 import { isLarge, toMessages, type LocatedMessage } from './backlog-message.ts'
+import { columns } from './columns.ts'
 import { CopiedMessages } from './copied-messages.ts'
 import { UNTRANSLATABLE, hasCode } from './errors.ts'
 import {
@@ -77,7 +78,7 @@ export abstract class RelayOutbox {
         textArray(shards.map((shard) => this.#numbers.starts.of(shard).from())),
         ...[identity, String(last)],
       ])
-      return rows.map((row) => ({ shard: Number(row['shard']), due: row['due'] === 'true' }))
+      return rows.map((row) => ({ shard: columns.number(row, 'shard'), due: columns.flag(row, 'due') }))
     })
   }
 
@@ -153,8 +154,8 @@ export abstract class RelayOutbox {
       if (affected === accepted.length) return
     }
     const byNumber = [...values, ...rowsOf(accepted)]
-    const { settled } = await this.attemptFenced(lease, this.sql.settleByNumber, byNumber)
-    if (Number(settled) < accepted.length) await this.#assertGone(shard, accepted)
+    const row = await this.attemptFenced(lease, this.sql.settleByNumber, byNumber)
+    if (columns.number(row, 'settled') < accepted.length) await this.#assertGone(shard, accepted)
   }
 
   async #settleAndPark(
@@ -167,14 +168,15 @@ export abstract class RelayOutbox {
       ...[...fence(lease), shard, ...rowsOf(accepted)],
       ...columnsOf(verdicts, ascii),
     ])
-    const missing = Number(row['settled']) < accepted.length || Number(row['moved']) < verdicts.length
+    const [settled, moved] = [columns.number(row, 'settled'), columns.number(row, 'moved')]
+    const missing = settled < accepted.length || moved < verdicts.length
     if (missing) await this.#assertGone(shard, [...accepted, ...verdicts.map((verdict) => verdict.row)])
   }
 
   /** @throws {SettlementError} when some of these rows are still in the outbox. */
   async #assertGone(shard: number, rows: readonly BacklogRow[]): Promise<void> {
     const [found] = await this.query(this.sql.remaining, [shard, ...rowsOf(rows)])
-    assertNone(Number(found?.['remaining']), rows.length, 'in the outbox')
+    assertNone(columns.number(found, 'remaining'), rows.length, 'in the outbox')
   }
 
   /**
@@ -226,10 +228,10 @@ export abstract class RelayOutbox {
 
   async #openWriters(): Promise<readonly OpenWriter[]> {
     const rows = await this.query(this.sql.openWriters, [])
-    this.#numbers.answered(serverOf(rows.find((row) => row['server'] !== null)))
-    return rows.flatMap(({ writer, prepared }) =>
-      writer === null ? [] : [{ writer: writer as string, prepared: prepared === 'true' }],
-    )
+    this.#numbers.answered(serverOf(rows.find((row) => columns.has(row, 'server'))))
+    return rows
+      .filter((row) => columns.has(row, 'writer'))
+      .map((row) => ({ writer: columns.text(row, 'writer'), prepared: columns.flag(row, 'prepared') }))
   }
 }
 
@@ -256,10 +258,10 @@ function addressesOf(rows: readonly BacklogRow[]): readonly number[] | undefined
 }
 
 function numberOf(row: Row | undefined): bigint | undefined {
-  return row === undefined ? undefined : BigInt(row['seq'] as string)
+  return row === undefined ? undefined : columns.bigint(row, 'seq')
 }
 
 function serverOf(row: Row | undefined): Server {
   if (row === undefined) throw new Error('The server gave no answer.')
-  return { identity: row['server'] as string, last: BigInt((row['last'] as string | null) ?? 0) }
+  return { identity: columns.text(row, 'server'), last: BigInt(columns.optionalText(row, 'last') ?? 0) }
 }

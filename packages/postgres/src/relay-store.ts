@@ -3,8 +3,16 @@
  * transactions of several statements on JSON lists.
  */
 import type { BacklogMessage, Lease, ParkedSettlement, ReadLimits, RelayStore } from '@txbox/core'
-import { inlineBytes, refused as verdictOf, withoutLater, type Row, type Source } from '@txbox/sql'
+import {
+  dueMessages,
+  inlineBytes,
+  refused as verdictOf,
+  withoutLater,
+  type Row,
+  type Source,
+} from '@txbox/sql'
 import { stampOf, toMessages } from './backlog-message.ts'
+import { columns } from './columns.ts'
 import { textArray, textStamps } from './integer-arrays.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import { RelayOutbox, assertNone, fence } from './relay-outbox.ts'
@@ -34,18 +42,16 @@ export class PostgresRelayStore extends RelayOutbox implements RelayStore {
   }
 
   async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
-    const heads = await this.#heads(lease, shard, limits)
-    // A message that was never tried was released after its predecessor, so the messages behind it may be published
-    // with it.
-    const onward = heads.filter((row) => row['order_key'] !== null && row['attempts'] === '0')
-    const alone = heads.filter((row) => !onward.includes(row))
-    const mostBytes = inlineBytes(limits)
-    const rows = [
-      ...(alone.length === 0
-        ? []
-        : await this.query(this.#parked.readAlone, [...placesOf(alone), mostBytes])),
-      ...(onward.length === 0 ? [] : onwardOf(await this.#readOnward(shard, onward, limits))),
-    ]
+    const { alone, onward } = await dueMessages(
+      columns,
+      () => this.query(this.#parked.due, [shard, limits.messages]),
+      (rows) => this.attemptFenced(lease, this.#parked.follow, [...fence(lease), ...placesOf(rows)]),
+    )
+    const rows: Row[] = []
+    if (alone.length > 0) {
+      rows.push(...(await this.query(this.#parked.readAlone, [...placesOf(alone), inlineBytes(limits)])))
+    }
+    if (onward.length > 0) rows.push(...(await this.#readOnward(shard, onward, limits)))
     return this.#toParked(rows, shard, limits)
   }
 
@@ -67,21 +73,23 @@ export class PostgresRelayStore extends RelayOutbox implements RelayStore {
       ...columnsOf(refused.map(verdictOf), ascii),
       ...[released.map(({ key }) => key), shard],
     ])
-    const done = new Set([...numbersOf(row['settled']), ...numbersOf(row['kept'])])
+    const done = new Set(
+      ['settled', 'kept'].flatMap((name) => columns.optionalText(row, name)?.split(',') ?? []),
+    )
     const rows = [...accepted, ...refused.map((refusal) => refusal.row)]
     const missing = rows.filter(({ seq }) => !done.has(String(seq)))
     if (missing.length === 0) return
     const [found] = await this.query(this.#parked.remaining, rowsOf(missing))
-    assertNone(Number(found?.['remaining']), missing.length, 'among the parked messages')
+    assertNone(columns.number(found, 'remaining'), missing.length, 'among the parked messages')
   }
 
   async healKeys(lease: Lease, shard: number): Promise<number> {
     const after = this.#healed.get(shard) ?? ''
     const values = [...fence(lease), shard, after, HEAL_KEYS]
-    const { healed, keys, last } = await this.attemptFenced(lease, this.#parked.heal, values)
-    if (Number(keys) < HEAL_KEYS) this.#healed.delete(shard)
-    else this.#healed.set(shard, last as string)
-    return Number(healed)
+    const row = await this.attemptFenced(lease, this.#parked.heal, values)
+    if (columns.number(row, 'keys') < HEAL_KEYS) this.#healed.delete(shard)
+    else this.#healed.set(shard, columns.text(row, 'last'))
+    return columns.number(row, 'healed')
   }
 
   async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
@@ -99,26 +107,17 @@ export class PostgresRelayStore extends RelayOutbox implements RelayStore {
     await runAtReadCommitted(this.source, 'resetting the crash count', this.sql.survived, fence(lease))
   }
 
-  /**
-   * Finds messages that are due and come first in their keys. Other due messages are put back behind their
-   * predecessors.
-   */
-  async #heads(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly Row[]> {
-    for (;;) {
-      const due = await this.query(this.#parked.due, [shard, limits.messages])
-      const heads = due.filter((row) => row['first'] === null || row['first'] === row['place'])
-      if (heads.length === due.length) return due
-      const following = due.filter((row) => !heads.includes(row))
-      await this.attemptFenced(lease, this.#parked.follow, [...fence(lease), ...placesOf(following)])
-      if (heads.length > 0) return heads
-    }
-  }
-
-  #readOnward(shard: number, heads: readonly Row[], limits: ReadLimits): Promise<readonly Row[]> {
+  /** Of each key, the messages before the first one that has to wait longer. */
+  async #readOnward(shard: number, heads: readonly Row[], limits: ReadLimits): Promise<readonly Row[]> {
     const [places, stamps] = placesOf(heads)
     const most = Math.ceil(limits.messages / heads.length)
-    const keys = heads.map((row) => row['order_key'])
-    return this.query(this.#parked.readOnward, [shard, keys, places, most, inlineBytes(limits), stamps])
+    const keys = heads.map((row) => columns.text(row, 'order_key'))
+    const values = [shard, keys, places, most, inlineBytes(limits), stamps]
+    return withoutLater(
+      await this.query(this.#parked.readOnward, values),
+      (row) => columns.optionalText(row, 'key'),
+      (row) => columns.has(row, 'later'),
+    )
   }
 
   #toParked(rows: readonly Row[], shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
@@ -129,18 +128,5 @@ export class PostgresRelayStore extends RelayOutbox implements RelayStore {
 }
 
 function placesOf(rows: readonly Row[]): [places: string, stamps: string] {
-  return [textArray(rows.map((row) => row['place'] as string)), textStamps(rows.map(stampOf))]
-}
-
-function numbersOf(list: unknown): readonly string[] {
-  return typeof list === 'string' ? list.split(',') : []
-}
-
-/** Keeps, for each key, only the messages before the first one that has to wait longer. */
-function onwardOf(rows: readonly Row[]): readonly Row[] {
-  return withoutLater(
-    rows,
-    (row) => row['key'],
-    (row) => row['later'] === 'true',
-  )
+  return [textArray(rows.map((row) => columns.text(row, 'place'))), textStamps(rows.map(stampOf))]
 }
