@@ -1,5 +1,6 @@
 /*
- * On MySQL, the limit on waits for row locks is a session setting that must be restored; see `lock-wait-statements.ts`.
+ * On MySQL, the limit on waits for row locks is a session setting that must be restored; MariaDB limits a single
+ * statement (`lock-wait-statements.ts`). PostgreSQL has no such file: a rollback restores its `lock_timeout`.
  */
 import type { Session } from '@txbox/core'
 import { CLAIMING, type SqlResult } from '@txbox/sql'
