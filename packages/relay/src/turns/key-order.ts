@@ -78,12 +78,8 @@ export class EarlyAnswers {
  * @throws {TypeError} when the answer is not one result for each message.
  */
 export function checkResults(results: readonly PublishResult[], messages: readonly BacklogMessage[]): void {
-  if (!Array.isArray(results) || results.length !== messages.length) {
-    throw new TypeError(
-      `The publisher must answer with one result for each of ${messages.length} messages, but answered with ` +
-        `${Array.isArray(results) ? `${results.length}` : typeof results}.`,
-    )
-  }
+  if (!Array.isArray(results) || results.length !== messages.length)
+    throw wrongCount(results, messages.length)
   const rejected = new Set<string>()
   for (const [index, result] of (results as readonly (PublishResult | null | undefined)[]).entries()) {
     const { id, key } = messages[index]!
@@ -97,6 +93,13 @@ export function checkResults(results: readonly PublishResult[], messages: readon
       )
     }
   }
+}
+
+function wrongCount(results: unknown, expected: number): TypeError {
+  const count = Array.isArray(results) ? `${results.length}` : typeof results
+  return new TypeError(
+    `The publisher must answer with one result for each of ${expected} messages, but answered with ${count}.`,
+  )
 }
 
 function predecessors(messages: readonly BacklogMessage[]): readonly number[] {
