@@ -67,7 +67,7 @@ export type {
   TransactionState,
 } from './adapters.ts'
 export { KEY_ENDS, SqlInspectionStore } from './inspection-store.ts'
-export { LeaseConnection } from './lease-connection.ts'
+export { LEASE_TIMEOUT_MS, LeaseConnection } from './lease-connection.ts'
 export {
   CHECKING,
   assertRevision,
