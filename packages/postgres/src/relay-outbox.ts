@@ -22,16 +22,9 @@ import { isLarge, toMessages, type LocatedMessage } from './backlog-message.ts'
 import { columns } from './columns.ts'
 import { CopiedMessages } from './copied-messages.ts'
 import { UNTRANSLATABLE, hasCode } from './errors.ts'
-import {
-  binaryAddresses,
-  binaryArray,
-  binaryStamps,
-  textAddresses,
-  textArray,
-  textStamps,
-} from './integer-arrays.ts'
+import { rowsOf, textAddresses, textArray, textStamps } from './integer-arrays.ts'
 import type { relayStatements } from './relay-statements.ts'
-import { columnsOf, rowsOf } from './relay-verdicts.ts'
+import { columnsOf } from './relay-verdicts.ts'
 import {
   RememberedNumbers,
   type OpenWriter,
@@ -140,21 +133,15 @@ export abstract class RelayOutbox {
   }
 
   async #settleAccepted(lease: Lease, shard: number, accepted: readonly BacklogRow[]): Promise<void> {
-    const seqs = accepted.map(({ seq }) => seq)
-    const stamps = accepted.map(({ stamp }) => stamp)
-    const addresses = addressesOf(accepted)
     const values = [...fence(lease), shard]
+    const [numbers, stamps] = rowsOf(accepted)
+    const addresses = addressesOf(accepted)
     if (addresses !== undefined) {
-      // A library that supports COPY also sends bytes unchanged.
-      const rows =
-        this.#copyOut === undefined
-          ? [textArray(seqs), textAddresses(addresses), textStamps(stamps)]
-          : [binaryArray(seqs), binaryAddresses(addresses), binaryStamps(stamps)]
-      const { affected } = await this.attempt(this.sql.settle, [...values, ...rows])
+      const located = [...values, numbers, textAddresses(addresses), stamps]
+      const { affected } = await this.attempt(this.sql.settle, located)
       if (affected === accepted.length) return
     }
-    const byNumber = [...values, ...rowsOf(accepted)]
-    const row = await this.attemptFenced(lease, this.sql.settleByNumber, byNumber)
+    const row = await this.attemptFenced(lease, this.sql.settleByNumber, [...values, numbers, stamps])
     if (columns.number(row, 'settled') < accepted.length) await this.#assertGone(shard, accepted)
   }
 

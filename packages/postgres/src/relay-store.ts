@@ -13,11 +13,11 @@ import {
 } from '@txbox/sql'
 import { stampOf, toMessages } from './backlog-message.ts'
 import { columns } from './columns.ts'
-import { textArray, textStamps } from './integer-arrays.ts'
+import { rowsOf, textArray, textStamps } from './integer-arrays.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import { RelayOutbox, assertNone, fence } from './relay-outbox.ts'
 import type { relayStatements } from './relay-statements.ts'
-import { columnsOf, rowsOf } from './relay-verdicts.ts'
+import { columnsOf } from './relay-verdicts.ts'
 import { runAtReadCommitted } from './run-alone.ts'
 
 /** The number of keys that are examined at a time. */
