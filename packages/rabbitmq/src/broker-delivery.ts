@@ -1,12 +1,10 @@
 import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/core'
 import type { ConsumeMessage } from 'amqplib'
 import { fromRabbitmq } from './from-rabbitmq.ts'
+import { KEY_HEADER } from './outgoing-message.ts'
 
 /** How a delivery is settled on its channel. The broker's answer to `ack-unanswered` is not waited for. */
 export type Settlement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
-
-/** The header with the ordering key, as the publisher writes it. */
-const KEY_HEADER = 'txbox-key'
 
 /**
  * How often a quorum queue has delivered the message before. On a first delivery the header comes from the producer, or from

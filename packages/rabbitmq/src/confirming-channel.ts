@@ -3,7 +3,6 @@ import { oneLine } from '@txbox/core/internal'
 import type { ConfirmChannel } from 'amqplib'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { brokersReasonOf, replyCodeOf } from './reason-of.ts'
-import { ReusedHeaders } from './reused-headers.ts'
 import { Unconfirmed } from './unconfirmed.ts'
 
 /** The broker's answer for one message. */
@@ -56,7 +55,6 @@ export class ConfirmingChannel {
   /** The broker's address, for error messages. */
   readonly #broker: string
   readonly #inFlight = new Unconfirmed<InFlight>()
-  readonly #headers = new ReusedHeaders()
   readonly #failureListeners = new Set<(error: BrokerUnavailableError) => void>()
   /** Makes messages that are sent from now on go out together. */
   readonly #gather: () => void
@@ -120,13 +118,10 @@ export class ConfirmingChannel {
    * @throws {BrokerUnavailableError} when the channel is closed.
    */
   send(message: OutgoingMessage, sender: Sender, place: number): void {
-    const { id, routingKey, content, properties, headers, key } = message
+    const { id, routingKey, content, properties } = message
     this.#gather()
     try {
-      this.#full = !this.#channel.publish(this.#exchange, routingKey, content, {
-        ...(properties as object),
-        headers: this.#headers.of(headers, key),
-      })
+      this.#full = !this.#channel.publish(this.#exchange, routingKey, content, properties as object)
     } catch (error) {
       if (error instanceof TypeError || error instanceof RangeError) {
         throw new PermanentError(
