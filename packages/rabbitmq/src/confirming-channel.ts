@@ -35,13 +35,6 @@ interface InFlight {
 const MOST_IN_FLIGHT = 2000
 
 /**
- * Answers arrive one by one, and a message that is written after each answer would be a packet of its own, here and at
- * the broker. With at least this many messages in flight, the next messages are therefore gathered for a moment.
- */
-const GATHER_FROM = 16
-const GATHERING_MS = 2
-
-/**
  * A channel in confirm mode: sends messages and passes the broker's answers on to their senders.
  *
  * The broker returns a message that no queue takes before it confirms the message, and names the message by its routing
@@ -62,7 +55,6 @@ export class ConfirmingChannel {
   #failure: BrokerUnavailableError | undefined
   #refusal: { readonly code: number; readonly reason: string } | undefined
   readonly #waiting = new Set<Sender>()
-  #gathering: NodeJS.Timeout | undefined
   #confirms = 0
 
   constructor(channel: ConfirmChannel, exchange: string, broker: string, gather: () => void) {
@@ -176,14 +168,6 @@ export class ConfirmingChannel {
   }
 
   #changed(): void {
-    if (this.#waiting.size === 0) return
-    if (this.#inFlight.size < GATHER_FROM) this.#resumeAll()
-    else this.#gathering ??= setTimeout(() => this.#resumeAll(), GATHERING_MS)
-  }
-
-  #resumeAll(): void {
-    clearTimeout(this.#gathering)
-    this.#gathering = undefined
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     for (const sender of waiting) sender.resume()
