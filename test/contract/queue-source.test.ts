@@ -114,6 +114,60 @@ test('Q8 after settleIn the delivery is not lost, however long its transaction i
   expect(await subject.size()).toBe(0)
 })
 
+/** Lets the visibility timeout pass while a transaction that has settled the delivery is open, and then rolls back. */
+async function rolledBackLate(): Promise<{ subject: QueueUnderTest; delivery: Delivery; id: string }> {
+  const { subject, source } = await opened({ visibilityTimeoutMs: 1000 })
+  const [id] = await subject.send({ key: 'a' }, { key: 'a' })
+  const delivery = await next(source)
+  const work = await root.begin()
+  await delivery.settleIn!(work.tx)
+  await target.past(new Date((await target.now()).getTime() + 1200))
+  await work.rollback()
+  return { subject, delivery, id: id! }
+}
+
+test('Q7 Q8 a transaction outlives the visibility timeout and rolls back: every settlement of its delivery is still possible', async () => {
+  const retried = await rolledBackLate()
+  await retried.delivery.retry({ delayMs: 60_000, error: WHY, counted: false })
+  expect(retried.delivery.lost.aborted).toBe(false)
+  expect(await retried.subject.receive()).toEqual([])
+
+  const rejected = await rolledBackLate()
+  await rejected.delivery.reject({ error: WHY })
+  expect(await rejected.subject.queue.deadLetters.list()).toMatchObject([{ id: rejected.id, error: 'busy' }])
+
+  const extended = await rolledBackLate()
+  await extended.delivery.extend!(60_000)
+  expect(await extended.subject.receive()).toEqual([])
+  await extended.delivery.accept()
+  expect(await extended.subject.size()).toBe(1)
+
+  const settled = await rolledBackLate()
+  const again = await root.begin()
+  await settled.delivery.settleIn!(again.tx)
+  await again.commit()
+  expect(await settled.subject.size()).toBe(1)
+})
+
+test('Q9 a transaction outlives the visibility timeout and rolls back, and another receiver takes the message: the delivery is lost and changes nothing', async () => {
+  for (const settle of ['retry', 'reject'] as const) {
+    const { subject, delivery, id } = await rolledBackLate()
+    const other = await subject.receiveOne()
+    expect(other.message.id).toBe(id)
+    await delivery[settle]({ delayMs: 0, error: WHY, counted: true })
+    expect(delivery.lost.aborted).toBe(true)
+    await subject.queue.delete(other)
+    expect(await subject.queue.deadLetters.list()).toEqual([])
+    expect(await subject.size()).toBe(1)
+  }
+  const { subject, delivery } = await rolledBackLate()
+  const other = await subject.receiveOne()
+  const work = await root.begin()
+  await expect(delivery.settleIn!(work.tx)).rejects.toThrow(ReceiptExpiredError)
+  await work.rollback()
+  await subject.queue.delete(other)
+})
+
 test('Q9 of several settlements the first counts, and a settlement after lost changes nothing', async () => {
   const { subject, source } = await opened({ visibilityTimeoutMs: 1000 })
   const [id] = await subject.send({ key: 'a' })

@@ -85,6 +85,15 @@ select cast(q.place as char) as place, hex(q.receipt) as receipt
 from ${queue} as q force index (primary)
 where ${rows(pairs)}`,
 
+    /**
+     * Restarts the visibility timeout, also after its end: whoever takes the message or puts it back changes its
+     * receipt. The values are the timeout in microseconds, the place, and the receipt.
+     */
+    renew: `
+update ${queue} as q force index (primary)
+set q.due_at = utc_timestamp(6) + interval ? microsecond
+where q.place = ? and q.receipt = ?`,
+
     /** Makes messages visible at once, and withdraws their receipts. */
     giveUp: `
 update ${queue} as q force index (primary)

@@ -102,6 +102,16 @@ from found
 where found.place in (select extended.place from extended) or found.place not in (select locked.place from locked)`,
 
     /**
+     * Restarts the visibility timeout ($3), also after its end: whoever takes the message or puts it back changes its
+     * receipt.
+     */
+    renew: `
+update ${queue}
+set due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond'
+where place = $1::bigint and receipt = $2::uuid
+returning place::text as place`,
+
+    /**
      * $3 is the pause in milliseconds; $4 the error, where null keeps the previous one; $5 is 1 if the receive does not
      * count.
      */

@@ -91,6 +91,19 @@ export class PostgresQueueStore implements QueueStore {
     return receipts.map(({ place }) => extended.has(place))
   }
 
+  async renew(
+    session: Session | undefined,
+    { place, receipt }: QueueReceipt,
+    visibilityTimeoutMs: number,
+  ): Promise<boolean> {
+    const values = [String(place), receipt, visibilityTimeoutMs]
+    const { renew } = this.#sql
+    const { rows } = await (session === undefined
+      ? this.#run(renew, values)
+      : execute(session, SETTLING, renew, values))
+    return rows.length > 0
+  }
+
   async giveBack({ place, receipt }: QueueReceipt, { delayMs, error, counted }: Giveback): Promise<boolean> {
     const { rows } = await this.#runWithTexts(this.#sql.giveBack, (ascii) => [
       ...[String(place), receipt, delayMs],
