@@ -174,8 +174,8 @@ export class MysqlQueueStore implements QueueStore {
   }
 
   /**
-   * Of the messages that could not be locked, returns those whose receipts are unchanged because another transaction is
-   * still open.
+   * Of the messages that could not be locked, returns those whose receipts are valid: another transaction of their
+   * holder has locked them, because a receiver locks only messages whose timeout is over.
    */
   async #locked(run: Run, receipts: readonly QueueReceipt[]): Promise<readonly QueueReceipt[]> {
     if (receipts.length === 0) return []

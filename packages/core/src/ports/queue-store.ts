@@ -92,7 +92,7 @@ export interface QueueStore {
   settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]>
   /**
    * Extends the visibility timeout of the messages whose receipts are valid to `visibilityTimeoutMs` from now. A
-   * message that an open transaction has settled is not changed, and counts as extended.
+   * message that an open transaction has locked is not changed, and counts as extended while its receipt is valid.
    */
   extend(receipts: readonly QueueReceipt[], visibilityTimeoutMs: number): Promise<readonly boolean[]>
   /**
