@@ -8,6 +8,7 @@ import {
 } from '@txbox/core'
 import { createQueue, queueSource, type Queue, type QueueOptions } from '@txbox/queue'
 import { QueueUnderTest } from '../support/queue-under-test.ts'
+import { rootThroughProxy } from '../support/root-through-proxy.ts'
 import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
@@ -246,6 +247,22 @@ test('Q11 close gives back the unsettled deliveries, uncounted, and ends a recei
   expect(await idle).toEqual([])
   const other = await next(await open(subject.queue))
   expect(other).toMatchObject({ deliveries: 1, message: { id } })
+})
+
+test('Q11 close waits for a settlement in flight, and gives the message back if the settlement fails', async () => {
+  const { proxy, through } = await rootThroughProxy(target, mainKind(target))
+  const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 60_000 })
+  const source = await open(subject.twin(through, { visibilityTimeoutMs: 60_000 }))
+  const ids = await subject.send({ key: 'a' }, { key: 'b' })
+  const [first, second] = await source.receive(10, { signal: NEVER })
+  proxy.cutBefore(/payload = ''/)
+  const accepting = expect(first!.accept()).rejects.toThrow()
+  await source.close()
+  await accepting
+  expect([first!, second!].map(({ lost }) => lost.aborted)).toEqual([true, true])
+  const again = await subject.receive()
+  expect(again.map(({ message }) => message.id).toSorted()).toEqual(ids.toSorted())
+  expect(again.map(({ receives }) => receives)).toEqual([1, 1])
 })
 
 test('a message that cannot be decoded is delivered with the reason and its bytes', async () => {

@@ -34,6 +34,8 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   #state: 'out' | 'settling' | 'settled' = 'out'
   /** Whether a transaction has settled the message. The transaction may have rolled back. */
   #settledIn = false
+  /** The settlement in flight, if any; it does not reject. */
+  #settling: Promise<unknown> | undefined
   #timer: NodeJS.Timeout | undefined
 
   constructor(queue: StoredQueue<Tx, P>, stored: ReceivedMessage, { until, ended }: DeliveryLease) {
@@ -97,10 +99,11 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   }
 
   /**
-   * Gives the message back without counting the receive, unless the message is settled. After that the delivery is
-   * lost, even if the database could not be reached.
+   * Gives the message back without counting the receive, unless the message is settled. Waits for a settlement in flight,
+   * which may fail. After that the delivery is lost, even if the database could not be reached.
    */
   async giveBack(): Promise<void> {
+    await this.#settling
     if (this.#state !== 'out') return
     try {
       await this.retry({ delayMs: 0, error: undefined, counted: false })
@@ -116,8 +119,10 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   async #settle(settle: Settlement<Tx, P>, { mayBeDone } = { mayBeDone: false }): Promise<void> {
     if (this.#state !== 'out' || this.lost.aborted) return
     this.#state = 'settling'
+    const attempt = this.#attempt(settle)
+    this.#settling = attempt.catch(() => undefined)
     try {
-      const valid = await this.#attempt(settle)
+      const valid = await attempt
       this.#state = 'settled'
       if (!valid && !mayBeDone) this.#lose()
     } catch (error) {
