@@ -60,7 +60,7 @@ test('Q7 Q8 while the transaction that settles a message is open, no other messa
   const [row] = await target.sql("select clock_timestamp() + interval '500 ms' as later")
   await target.past(row!['later'] as Date)
   expect(await queue.receive()).toEqual([])
-  expect(await queue.store.extend(held, 10_000)).toEqual([true, true])
+  expect(await queue.store.extend(held, 10_000)).toEqual([false, false])
   await work.commit()
   expect(idsOf(await queue.receive())).toEqual(['first'])
 })

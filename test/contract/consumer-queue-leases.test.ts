@@ -91,6 +91,69 @@ test('C21 handlers, with a transaction and without, may take longer than the vis
   await plain.empty()
 })
 
+test('C10 a handler that takes longer than the visibility timeout fails for good: its message becomes a dead letter with its error', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
+  const [id, next] = await consumers.subject.send({ key: 'a' }, { key: 'a' })
+  const handler = async (_tx: unknown, message: { id: string }): Promise<void> => {
+    if (message.id !== id) return
+    await sleep(1300)
+    throw new PermanentError('never')
+  }
+  await consumers.start(handler, { concurrency: 1, prefetch: 1 })
+  await consumers.heard('handled')
+  expect(consumers.runs.map((run) => run.id)).toEqual([id, next])
+  expect(consumers.events.map(({ event }) => event)).toEqual(['dead-lettered', 'handled'])
+  expect(await consumers.subject.queue.deadLetters.list()).toMatchObject([{ id, error: 'never' }])
+})
+
+test('C11 a handler that takes longer than the visibility timeout fails: its message comes again after the delay, and is no suspect', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
+  const [id] = await consumers.subject.send({ key: 'a' })
+  const handler = async (
+    _tx: unknown,
+    _message: unknown,
+    { deliveries }: { deliveries: number },
+  ): Promise<void> => {
+    await sleep(1300)
+    if (deliveries < 2) throw new Error('failed')
+  }
+  const retry = { attempts: 10, delayMs: () => 1000 }
+  await consumers.start(handler, { concurrency: 1, prefetch: 1, retry })
+  await consumers.heard('retried')
+  const [row] = await consumers.subject.sql(
+    `select timeouts, error from ${consumers.subject.table} where topic = ?`,
+  )
+  expect(Number(row!['timeouts'])).toBe(0)
+  await consumers.heard('handled')
+  const [first, second] = consumers.runs
+  expect([first!.id, second!.id, second!.deliveries]).toEqual([id, id, 2])
+  expect(second!.at - first!.at).toBeGreaterThanOrEqual(2290)
+  expect(consumers.count('lost')).toBe(0)
+})
+
+test('C10 a message whose last attempt fails after another consumer has received it is reported as lost, and not as a dead letter', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
+  const { subject } = consumers
+  await subject.send({ key: 'a' })
+  // The other consumer receives the message between the rollback and the settlement.
+  const marks = {
+    begin: async () => ({ status: 'won', token: 'token' }),
+    extend: async () => true,
+    complete: async () => 'completed',
+    release: async () => void (await subject.receiveOne({ waitMs: 5000 })),
+  }
+  const handler = async (): Promise<void> => {
+    await sleep(1300)
+    throw new Error('failed')
+  }
+  const retry = { attempts: 1, delayMs: () => 0 }
+  await consumers.start(handler, { concurrency: 1, prefetch: 1, retry, dedup: marks })
+  await consumers.heard('lost')
+  await sleep(100)
+  expect(consumers.events.map(({ event }) => event)).toEqual(['lost'])
+  expect(await subject.queue.deadLetters.list()).toEqual([])
+})
+
 test('C6 Q7 a delivery that another consumer has received has no effect, and no attempt is counted', async () => {
   const consumers = consumersOf()
   const busy = Promise.withResolvers<void>()

@@ -76,6 +76,20 @@ for (const key of [undefined, 'a']) {
   })
 }
 
+test('Q9 changeVisibility refuses a receipt whose timeout is over although another transaction has locked its message', async () => {
+  const subject = new QueueUnderTest(target, root)
+  await subject.send({ key: 'a' }, {})
+  for (const received of await subject.receive()) {
+    await subject.expire()
+    // As a receiver does that is about to take the message.
+    const other = await root.begin()
+    await other.exec(`select place from ${subject.table} where due_at is not null for update`)
+    await expect(subject.queue.changeVisibility(received, 60_000)).rejects.toThrow(ReceiptExpiredError)
+    await other.rollback()
+  }
+  expect(await subject.receive()).toHaveLength(2)
+})
+
 test('Q6 Q10 changeVisibility of 0 does not count as an expired timeout: the message is not suspected of killing its consumers', async () => {
   const subject = new QueueUnderTest(target, root)
   const ids = await subject.send({ key: 'a' })

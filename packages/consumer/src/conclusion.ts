@@ -179,6 +179,7 @@ export class Conclusion {
     }
     if (deadLetters === undefined) {
       await this.#settle(slot, () => slot.delivery.reject({ error }))
+      if (!slot.isSettled) return
     } else {
       if (!(await this.#published(slot, error))) return
       await this.#settle(slot, () => slot.delivery.accept())
@@ -216,7 +217,7 @@ export class Conclusion {
     this.#hand.stopHeartbeat(slot)
     try {
       await settlement()
-      slot.isSettled = true
+      slot.isSettled = !slot.isLost
     } catch (error) {
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
     }

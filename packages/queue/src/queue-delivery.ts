@@ -17,6 +17,9 @@ interface DeliveryLease {
   readonly ended: () => void
 }
 
+/** @returns whether the receipt was valid. */
+type Settlement<Tx, P> = (queue: StoredQueue<Tx, P>) => Promise<boolean>
+
 /** A received message, with the methods by which a consumer settles it. */
 export class QueueDelivery<Tx, P> implements Delivery<P> {
   readonly message: InboxMessage<P>
@@ -29,8 +32,10 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   readonly #ended: () => void
   readonly #lost = new AbortController()
   #state: 'out' | 'settling' | 'settled' = 'out'
-  /** Whether a transaction has settled the message. The transaction may still roll back. */
+  /** Whether a transaction has settled the message. The transaction may have rolled back. */
   #settledIn = false
+  /** The settlement in flight, if any; it does not reject. */
+  #settling: Promise<unknown> | undefined
   #timer: NodeJS.Timeout | undefined
 
   constructor(queue: StoredQueue<Tx, P>, stored: ReceivedMessage, { until, ended }: DeliveryLease) {
@@ -51,7 +56,8 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   }
 
   accept(): Promise<void> {
-    return this.#settle((queue) => queue.settle(this.#stored))
+    // After `settleIn` the acceptance is refused also because the transaction has committed.
+    return this.#settle((queue) => queue.settle(this.#stored), { mayBeDone: this.#settledIn })
   }
 
   retry({ delayMs, error, counted }: { delayMs: number; error: unknown; counted: boolean }): Promise<void> {
@@ -66,22 +72,22 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   async extend(leaseMs: number): Promise<void> {
     if (this.#state !== 'out' || this.lost.aborted) return
     const extendedAt = performance.now()
-    const valid = await this.#queue.extend(this.#stored, leaseMs)
+    const valid = await this.#attempt((queue) => queue.extend(this.#stored, leaseMs))
     if (this.#state !== 'out') return
     if (valid) this.#expireAt(extendedAt + leaseMs)
-    else this.#lose()
+    else if (!this.#settledIn) this.#lose()
   }
 
   settleIn(tx: unknown): Promise<void> {
-    return this.#settleIn((queue) => queue.settleIn(tx, this.#stored))
+    return this.#settleIn((queue) => queue.settleIn(tx, this.#stored), tx)
   }
 
   settleInSession(session: Session): Promise<void> {
-    return this.#settleIn((queue) => queue.settleInSession(session, this.#stored))
+    return this.#settleIn((queue) => queue.settleInSession(session, this.#stored), session)
   }
 
-  async #settleIn(settle: (queue: StoredQueue<Tx, P>) => Promise<boolean>): Promise<void> {
-    const valid = this.#state === 'out' && (await settle(this.#queue))
+  async #settleIn(settle: Settlement<Tx, P>, tx: unknown): Promise<void> {
+    const valid = this.#state === 'out' && (await this.#attempt(settle, tx))
     if (!valid) {
       this.#lose()
       throw expired('settleIn', this.#queue.name)
@@ -93,10 +99,11 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   }
 
   /**
-   * Gives the message back without counting the receive, unless the message is settled. After that the delivery is
-   * lost, even if the database could not be reached.
+   * Gives the message back without counting the receive, unless the message is settled. Waits for a settlement in flight,
+   * which may fail. After that the delivery is lost, even if the database could not be reached.
    */
   async giveBack(): Promise<void> {
+    await this.#settling
     if (this.#state !== 'out') return
     try {
       await this.retry({ delayMs: 0, error: undefined, counted: false })
@@ -109,19 +116,32 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
    * Only the first successful settlement counts; a settlement that throws may be repeated. A settlement after `lost`
    * changes nothing.
    */
-  async #settle(settle: (queue: StoredQueue<Tx, P>) => Promise<boolean>): Promise<void> {
+  async #settle(settle: Settlement<Tx, P>, { mayBeDone } = { mayBeDone: false }): Promise<void> {
     if (this.#state !== 'out' || this.lost.aborted) return
     this.#state = 'settling'
+    const attempt = this.#attempt(settle)
+    this.#settling = attempt.catch(() => undefined)
     try {
-      const valid = await settle(this.#queue)
+      const valid = await attempt
       this.#state = 'settled'
-      if (!valid && !this.#settledIn) this.#lose()
+      if (!valid && !mayBeDone) this.#lose()
     } catch (error) {
       this.#state = 'out'
       throw error
     }
     clearTimeout(this.#timer)
     this.#ended()
+  }
+
+  /**
+   * The visibility timeout may end while a transaction that has settled the message is open. If the transaction then
+   * rolls back, the delivery still has the message until another receiver takes it.
+   *
+   * @param tx the transaction in which the message is settled, if any.
+   */
+  async #attempt(settle: Settlement<Tx, P>, tx?: unknown): Promise<boolean> {
+    if (await settle(this.#queue)) return true
+    return this.#settledIn && (await this.#queue.renew(this.#stored, tx)) && settle(this.#queue)
   }
 
   #expireAt(at: number): void {
