@@ -106,8 +106,8 @@ export interface ConsumerOptions<P = unknown> {
   handleTimeoutMs?: number | undefined
   /**
    * Receives dead letters if the source does not keep rejected messages. Such a source requires the publisher, unless
-   * `delivery` is `'at-most-once'`. A message is accepted only after the publisher has accepted its dead letter, which has the headers `txbox-error`,
-   * `txbox-deliveries` and `txbox-source`. The consumer does not close the publisher.
+   * `delivery` is `'at-most-once'`. A message is accepted only after the publisher has accepted its dead letter, which has
+   * the headers `txbox-error`, `txbox-deliveries` and `txbox-source`. The consumer does not close the publisher.
    */
   deadLetters?: Publisher | undefined
   /** The topic of dead letters, 1 to 255 characters. @default the name of the consumer, followed by `.dead-letters` */

@@ -61,8 +61,8 @@ export interface RabbitmqPublisherOptions {
    */
   connectTimeoutMs?: number | undefined
   /**
-   * The maximum payload: a larger one is rejected for good before it is sent. Keep this at or below the broker's
-   * `max_message_size`: 1 byte to 512 MiB.
+   * The maximum payload, 1 byte to 512 MiB: a message with a larger payload is rejected permanently before it is sent. Keep
+   * this at or below the broker's `max_message_size`.
    *
    * @default 16 MiB, the default of RabbitMQ 4
    */

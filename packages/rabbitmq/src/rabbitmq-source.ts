@@ -42,7 +42,11 @@ export interface RabbitmqSourceOptions {
   queue: string
   /** Creates the queue as durable if it does not exist. @default the queue must exist */
   declare?: RabbitmqQueueDeclaration | undefined
-  /** Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy. @default whether `declare` has a dead letter exchange */
+  /**
+   * Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy.
+   *
+   * @default whether `declare` has a dead letter exchange
+   */
   keepsRejected?: boolean | undefined
   /** Whether this is a quorum queue, which counts deliveries. @default whether `declare` has the type `'quorum'` */
   countsDeliveries?: boolean | undefined
