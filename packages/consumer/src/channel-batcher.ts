@@ -148,7 +148,7 @@ export class ChannelBatcher<T> implements Batcher<T> {
     }
   }
 
-  /** Decides, after any change, whether the next batch of the channel is due, waits for its linger time, or is empty. */
+  /** Decides, after any change, whether the next batch of the channel is due, waits for its linger time, or has no items. */
   #update(channel: BatchChannel<T>): void {
     const remainingMs = this.#remainingMs(channel)
     if (remainingMs <= 0) {

@@ -108,7 +108,7 @@ export class Conclusion {
     return isRetryLater(error) && error.retryAfterMs <= localDelayMs && slot.localRetries < localRetries
   }
 
-  /** Retries without a redelivery: the source is not told, and the message waits behind the deliveries that are ready. */
+  /** Retries without a redelivery: the source is not informed, and the message waits behind the deliveries that are ready. */
   async #retryHere(slot: DeliverySlot, error: unknown): Promise<void> {
     const delayMs = isRetryLater(error) ? error.retryAfterMs : 0
     if (this.#stopping.aborted) return this.giveBack(slot, { delayMs, counted: false, error })

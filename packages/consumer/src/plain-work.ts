@@ -78,7 +78,7 @@ class Acknowledgement {
     this.#resolve = resolve
     this.#reject = reject
     this.#call = call
-    // If the call is given up before the handler fails, no code awaits this promise.
+    // The handler may fail after the call was given up, which must not count as an unhandled rejection.
     promise.catch(() => undefined)
   }
 
