@@ -51,7 +51,7 @@ test('C6 C26 a message of a batch that another consumer has handled costs the ot
   const consumer = await consumers.startBatch(() => undefined, { batch: { maxSize: 4, lingerMs: 1500 } })
   await until(
     async () => consumer.figures.inHand === 3,
-    () => 'the batch is in hand',
+    () => 'the batch is held',
   )
   // Another consumer has received and handled it.
   await subject.sql(`delete from ${subject.table} where topic = ? and order_key = 'b'`)
@@ -237,7 +237,7 @@ test('Q10 a message that ended its consumers twice is handled while its consumer
   await consumers.expire('suspect')
   await until(
     async () => consumer.figures.inHand === 4,
-    () => 'the suspect is in hand',
+    () => 'the suspect is held',
   )
   await subject.sendTogether(Array.from({ length: 10 }, (_, n) => ({ key: `l${n}` })))
   await sleep(200)

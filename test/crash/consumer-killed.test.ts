@@ -37,7 +37,7 @@ for (const pipeline of target.engine === 'postgres' && inject('tier') === 'all' 
     const how = pipeline ? ', pipelined' : ''
     test(`I2 I10 a consumer is killed ${when}: after redelivery, each message takes effect once${how}`, async () => {
       const log = new DeliveryLog()
-      // Messages 2 and 1 come again, as from a relay that was killed.
+      // Messages 2 and 1 are delivered again, as from a relay that was killed.
       for (const n of [1, 2, 2, 1, 3]) {
         log.append({ what: 'delivery', owner: 'relay', id: `message-${n}`, key: 'a', body: String(n) })
       }

@@ -129,7 +129,7 @@ describe.for(CLIENTS)('%s', (library) => {
     for (const error of errors) expect(error).toBeInstanceOf(DedupStoreUnavailableError)
   })
 
-  test('R1 after FLUSHALL, handled messages that come again are handled again, and no other messages are', async () => {
+  test('R1 after FLUSHALL, messages that were handled and are delivered again are handled again, and no other messages are', async () => {
     const source = new MemorySource()
     const dedup = redisDedup({ client: await redis.client(library) })
     const flushed = Promise.withResolvers<void>()

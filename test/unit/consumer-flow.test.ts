@@ -20,13 +20,13 @@ test('C6 a delivery that is lost while it waits has no handler; one whose handle
   expect(subject.runs[0]?.context.signal.aborted).toBe(true)
   expect(subject.heard('lost').map(({ message }) => message.id)).toEqual(['a', 'b'])
   await pass(10_000)
-  // Each comes again, and is handled then. The first settlement of a is not sent.
+  // Each message is delivered again, and is handled then. The first settlement of a is not sent.
   expect(subject.ids).toEqual(['a', 'a', 'b'])
   expect(source.how('a')).toEqual(['accept'])
   expect(source.left).toEqual([])
 })
 
-test('C18 at most prefetch deliveries are in hand, and at most concurrency handlers run', async () => {
+test('C18 at most prefetch deliveries are held, and at most concurrency handlers run', async () => {
   const source = new MemorySource()
   for (let n = 0; n < 100; n += 1) source.send(`m${n}`)
   const subject = await ConsumerUnderTest.started(source, () => after(10), { concurrency: 3, prefetch: 7 })
@@ -73,7 +73,7 @@ test('C18 when the only running delivery fails and waits for its retry, the free
     },
     { concurrency: 1, prefetch: 10, retry: every(5000) },
   )
-  // Eight of ten are in hand, behind the first one, which runs.
+  // Eight of ten are held behind the first one, which runs.
   await pass(5)
   source.send('b', { key: 'b' })
   await pass(100)

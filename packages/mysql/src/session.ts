@@ -44,8 +44,8 @@ export async function bind(
   const tracker = monitor?.tracker
   if (tracker === undefined) {
     // The answer to the first write shows whether a transaction is open, unless the driver hides that as well.
-    if (!session.open && driver.tellsTransaction !== true) session.open = await isInTransaction(session)
-    if (!session.open && driver.tellsTransaction !== true) throw notOpen()
+    if (!session.open && driver.reportsTransaction !== true) session.open = await isInTransaction(session)
+    if (!session.open && driver.reportsTransaction !== true) throw notOpen()
     return session
   }
   if (!tracker.open && !(await isInTransaction(session))) {
@@ -165,7 +165,7 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       (rolledBack === 'perhaps' && (await rollsBackOnTimeout(session as MysqlSession)))
     )
       return false
-    if (driver.tellsTransaction === true)
+    if (driver.reportsTransaction === true)
       return (await driver.query(connection, sessionStatements.status, [])).inTransaction === true
     if ((session as Partial<MysqlSession>).server?.engine !== 'mysql') {
       const { rows } = await driver.query(connection, sessionStatements.mariadbState, [])

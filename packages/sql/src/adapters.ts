@@ -120,7 +120,7 @@ export interface DriverAdapter<H = unknown> {
   stateNow?(handle: H): TransactionState | undefined
   query(handle: H, text: string, values: readonly unknown[]): Promise<SqlResult>
   /** Whether the answer to a write contains `inTransaction` (MySQL). */
-  readonly tellsTransaction?: boolean
+  readonly reportsTransaction?: boolean
   /**
    * Whether neither the statements of a handler nor the state of the transaction can be seen (MySQL), so that the
    * server must be asked.

@@ -51,7 +51,7 @@ export const mariadbHandle: DriverAdapter<MariadbConnection> = {
       throw error
     }
   },
-  tellsTransaction: true,
+  reportsTransaction: true,
   monitor(handle) {
     return isPool(handle) ? undefined : watchedOf(handle, send)?.monitor
   },

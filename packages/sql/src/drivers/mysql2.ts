@@ -66,7 +66,7 @@ export const mysql2Handle: DriverAdapter<Mysql2Connection> = {
       monitor?.sent('none')
     })
   },
-  tellsTransaction: true,
+  reportsTransaction: true,
   monitor(handle) {
     return isPool(handle) ? undefined : monitored(plain(handle))
   },
