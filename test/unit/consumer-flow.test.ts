@@ -293,15 +293,19 @@ test('C25 of several messages that may end the process, each is handled alone, k
   source.send('f')
   source.send('g', { isSuspect: true })
   const beside = new Map<string, string[]>()
+  const started = Promise.withResolvers<ConsumerUnderTest>()
   const subject: ConsumerUnderTest = await ConsumerUnderTest.started(
     source,
     async ({ id }) => {
+      // The first handler is called before the consumer has started.
+      const subject = await started.promise
       beside.set(id, [...subject.running])
       await new Promise((resolve) => void setTimeout(resolve, 10))
       if (id === 'd' && subject.of('d').length === 1) throw new RetryLaterError({ retryAfterMs: 20 })
     },
     { concurrency: 8 },
   )
+  started.resolve(subject)
   await pass(1000)
   expect(source.left).toEqual([])
   for (const id of ['b', 'd', 'g']) expect(beside.get(id)).toEqual([id])

@@ -40,7 +40,7 @@ export class Conclusion {
 
   async #conclude(slot: DeliverySlot, verdict: Verdict): Promise<void> {
     if (verdict.kind === 'lost') {
-      if (slot.isExpired && !slot.delivery.lost.aborted) this.#events.emit('lost', slot.about)
+      if (slot.isExpired && !slot.isTakenBack) this.#events.emit('lost', slot.about)
       return this.#held.leave(slot)
     }
     if (verdict.kind === 'failed') return this.#failed(slot, verdict)

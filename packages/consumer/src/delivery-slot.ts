@@ -19,6 +19,8 @@ export class DeliverySlot {
   isSettled = false
   /** Whether the source has reported that another consumer may have received the message. */
   isExpired = false
+  /** Whether the broker has taken back the delivery. */
+  isTakenBack = false
   /** The running call of the handler. */
   call: HandlerCall | undefined
   /** The timer of the next attempt. */
@@ -45,7 +47,7 @@ export class DeliverySlot {
   }
 
   get isLost(): boolean {
-    return this.isExpired || this.delivery.lost.aborted
+    return this.isExpired || this.isTakenBack
   }
 
   get about(): MessageEvent {

@@ -1,7 +1,6 @@
-import { LONGEST_TIMER_MS } from '@txbox/core/internal'
+import { LONGEST_TIMER_MS, LazyAbort } from '@txbox/core/internal'
 import type { DeliverySlot } from './delivery-slot.ts'
 import { HandleTimeoutError } from './errors.ts'
-import { LazyAbort } from './lazy-abort.ts'
 
 /** One call of the handler, with its time limit. */
 export class HandlerCall {
@@ -56,11 +55,11 @@ export class HandlerCall {
   }
 
   /** Waits for work that cannot be rolled back, and rejects as soon as the call is given up. */
-  orGivenUp<T>(work: Promise<T>): Promise<T> {
+  orGivenUp<T>(work: T | PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.isGivenUp) reject(this.#givenUp.reason)
       this.#waiting.push(reject)
-      work.then(resolve, reject)
+      Promise.resolve(work).then(resolve, reject)
     })
   }
 

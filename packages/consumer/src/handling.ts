@@ -1,7 +1,7 @@
 import { inboxKey } from '@txbox/core/internal'
 import type { HandledOutcome } from './consumer.ts'
 import type { ConsumerSettings } from './consumer-settings.ts'
-import { DedupChain, type DedupMarks } from './dedup-chain.ts'
+import { DedupChain, DedupMarks } from './dedup-chain.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
 import { isStopped, isUnavailable } from './failure-kind.ts'
 import type { HeldDeliveries } from './held-deliveries.ts'
@@ -59,7 +59,7 @@ export class Handling {
    */
   async one(slot: DeliverySlot, returned: () => void = () => undefined): Promise<void> {
     const call = this.#begin([slot])
-    const prepared = await this.#prepare(slot, call)
+    const prepared = await (this.#asksFirst ? this.#prepare(slot, call) : this.#fresh(slot, call))
     const verdict =
       'kind' in prepared
         ? prepared
@@ -72,7 +72,9 @@ export class Handling {
   /** Handles and concludes several deliveries together. If that may have failed because of one message, one by one. */
   async several(slots: readonly DeliverySlot[], returned: () => void): Promise<void> {
     const call = this.#begin(slots)
-    const prepared = await Promise.all(slots.map((slot) => this.#prepare(slot, call)))
+    const prepared = this.#asksFirst
+      ? await Promise.all(slots.map((slot) => this.#prepare(slot, call)))
+      : slots.map((slot) => this.#fresh(slot, call))
     const concluded = prepared.map(async (found, n) => {
       if ('kind' in found) await this.#conclude(slots[n]!, found)
     })
@@ -128,6 +130,24 @@ export class Handling {
     this.#held.pauseHeartbeat(slot, false)
   }
 
+  /** Whether a dedup store or the source must answer before the handler is called. */
+  get #asksFirst(): boolean {
+    const { work, dedup } = this.#settings
+    return dedup.length > 0 || (work.kind === 'none' && work.atMostOnce)
+  }
+
+  /** The only step before the handler when nobody is asked. @returns a verdict if the handler must not be called. */
+  #fresh(slot: DeliverySlot, { startedAt }: HandlerCall): Prepared | Verdict {
+    const { work, name, keyOf } = this.#settings
+    try {
+      // An inbox checks the key itself.
+      if (work.kind !== 'inbox') inboxKey(keyOf(slot.message), name)
+    } catch (error) {
+      return { kind: 'failed', error, startedAt }
+    }
+    return slot.isLost ? { kind: 'lost' } : { slot, marks: NO_MARKS }
+  }
+
   /** Takes the steps before the handler. @returns a verdict if the handler must not be called. */
   async #prepare(slot: DeliverySlot, call: HandlerCall): Promise<Prepared | Verdict> {
     const { work, name, keyOf, log, source } = this.#settings
@@ -177,6 +197,8 @@ export class Handling {
     }
   }
 }
+
+const NO_MARKS = new DedupMarks([], undefined, () => undefined)
 
 /** A delivery that the handler may handle, and the marks of its message in the dedup stores. */
 interface Prepared {

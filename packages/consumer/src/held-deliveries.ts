@@ -16,7 +16,7 @@ export class HeldDeliveries {
     { readonly heartbeat: Heartbeat | undefined; readonly lost: () => void }
   >()
   readonly #lanes = new KeyLanes()
-  readonly #waiters = new Set<() => void>()
+  readonly #waiters = new Set<{ readonly condition: () => boolean; readonly resolve: () => void }>()
   /** The number of held deliveries whose message may crash the process. */
   #suspects = 0
 
@@ -47,11 +47,15 @@ export class HeldDeliveries {
   take(delivery: Delivery): DeliverySlot {
     const { source } = this.#settings
     const slot = new DeliverySlot(delivery, source.name, this.#rememberedOf(delivery))
-    const lost = (): void => this.#lose(slot)
+    const lost = (): void => {
+      slot.isTakenBack = true
+      this.#lose(slot)
+    }
     if (delivery.isSuspect === true) this.#suspects += 1
     this.#slots.set(slot, { heartbeat: this.#heartbeat(slot), lost })
-    delivery.lost.addEventListener('abort', lost, { once: true })
-    if (delivery.lost.aborted) lost()
+    if (delivery.onLost !== undefined) delivery.onLost(lost)
+    else if (delivery.lost.aborted) lost()
+    else delivery.lost.addEventListener('abort', lost, { once: true })
     return slot
   }
 
@@ -121,7 +125,7 @@ export class HeldDeliveries {
     slot.state = 'gone'
     clearTimeout(slot.timer)
     entry.heartbeat?.stop()
-    slot.delivery.lost.removeEventListener('abort', entry.lost)
+    if (slot.delivery.onLost === undefined) slot.delivery.lost.removeEventListener('abort', entry.lost)
     const next = this.#lanes.leave(slot)
     if (next !== undefined) this.#ready(next)
     this.wake()
@@ -131,14 +135,15 @@ export class HeldDeliveries {
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) {
       const { promise, resolve } = Promise.withResolvers<void>()
-      this.#waiters.add(resolve)
+      const waiter = { condition, resolve }
+      this.#waiters.add(waiter)
       await promise
-      this.#waiters.delete(resolve)
+      this.#waiters.delete(waiter)
     }
   }
 
   wake(): void {
-    for (const wake of this.#waiters) wake()
+    for (const { condition, resolve } of this.#waiters) if (condition()) resolve()
   }
 
   #lose(slot: DeliverySlot): void {

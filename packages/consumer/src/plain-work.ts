@@ -22,8 +22,12 @@ export class PlainWork implements Work {
 
   async alone(slot: DeliverySlot, call: HandlerCall, returned: () => void): Promise<WorkResult> {
     if (this.#settings.batch !== undefined) return this.together([slot], call, returned)[0]!
+    if (!this.#isManual) {
+      const running = this.#handler(slot.message, this.#context(slot, call))
+      return { outcome: outcomeOf(await call.orGivenUp(running)) }
+    }
     const acknowledgement = new Acknowledgement(call)
-    const context = this.#context(slot, call, this.#isManual ? acknowledgement.ack : undefined)
+    const context = this.#context(slot, call, acknowledgement.ack)
     this.#call(() => this.#handler(slot.message, context), [acknowledgement], returned)
     return call.orGivenUp(acknowledgement.promise)
   }

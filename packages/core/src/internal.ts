@@ -22,6 +22,7 @@ export {
   type SendIdentity,
 } from './deduplication.ts'
 export { LONGEST_TIMER_MS } from './durations.ts'
+export { LazyAbort } from './lazy-abort.ts'
 export { encodeMessages, isJson, type SendingCall } from './encode-messages.ts'
 export { EventListeners } from './event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './keys.ts'

@@ -72,6 +72,11 @@ export interface Delivery<P = unknown> {
   /** Aborted when the broker has taken back the delivery. */
   readonly lost: AbortSignal
   /**
+   * Sets the listener that is called once after `lost` is aborted; at once if that has happened already. For sources that
+   * create the signal of a delivery only when somebody reads it. Without this method, the consumer listens to `lost`.
+   */
+  onLost?(listener: () => void): void
+  /**
    * Accepts the message, which was handled and is not delivered again. Resolves when the broker has processed the acceptance.
    *
    * @param how `recorded` says that a redelivery would be recognized as a duplicate, so that the promise may resolve while

@@ -5,9 +5,9 @@ import {
   type ReceivedMessage,
   type Session,
 } from '@txbox/core'
-import { LONGEST_TIMER_MS, reasonOf } from '@txbox/core/internal'
+import { LONGEST_TIMER_MS, LazyAbort, reasonOf } from '@txbox/core/internal'
 import { expired } from './receipts.ts'
-import { receivedMessage } from './received-message.ts'
+import { decodedMessage } from './received-message.ts'
 import type { StoredQueue } from './stored-queue.ts'
 
 interface DeliveryLease {
@@ -30,7 +30,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   readonly #queue: StoredQueue<Tx, P>
   readonly #stored: ReceivedMessage
   readonly #ended: () => void
-  readonly #lost = new AbortController()
+  readonly #lost = new LazyAbort()
   #state: 'out' | 'settling' | 'settled' = 'out'
   /** Whether a transaction has settled the message. The transaction may have rolled back. */
   #settledIn = false
@@ -39,10 +39,10 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   #timer: NodeJS.Timeout | undefined
 
   constructor(queue: StoredQueue<Tx, P>, stored: ReceivedMessage, { until, ended }: DeliveryLease) {
-    const { message, key, undecodable } = receivedMessage<P>(queue.name, stored)
+    const { message, undecodable } = decodedMessage<P>(stored)
     this.message = message
     if (undecodable !== undefined) this.undecodable = undecodable
-    this.key = key
+    this.key = stored.key
     this.deliveries = stored.receives
     this.isSuspect = stored.suspect
     this.#queue = queue
@@ -53,6 +53,10 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
 
   get lost(): AbortSignal {
     return this.#lost.signal
+  }
+
+  onLost(listener: () => void): void {
+    this.#lost.onAbort(listener)
   }
 
   accept(): Promise<void> {
@@ -70,7 +74,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   }
 
   async extend(leaseMs: number): Promise<void> {
-    if (this.#state !== 'out' || this.lost.aborted) return
+    if (this.#state !== 'out' || this.#lost.isAborted) return
     const extendedAt = performance.now()
     const valid = await this.#attempt((queue) => queue.extend(this.#stored, leaseMs))
     if (this.#state !== 'out') return
@@ -117,7 +121,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
    * changes nothing.
    */
   async #settle(settle: Settlement<Tx, P>, { mayBeDone } = { mayBeDone: false }): Promise<void> {
-    if (this.#state !== 'out' || this.lost.aborted) return
+    if (this.#state !== 'out' || this.#lost.isAborted) return
     this.#state = 'settling'
     const attempt = this.#attempt(settle)
     this.#settling = attempt.catch(() => undefined)
