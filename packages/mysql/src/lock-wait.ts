@@ -1,10 +1,12 @@
 /*
- * On MySQL, the limit on waits for row locks is a session setting that must be restored; see `lock-wait-statements.ts`.
+ * On MySQL, the limit on waits for row locks is a session setting that must be restored; MariaDB limits a single
+ * statement (`lock-wait-statements.ts`). PostgreSQL has no such file: a rollback restores its `lock_timeout`.
  */
 import type { Session } from '@txbox/core'
 import { CLAIMING, type SqlResult } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { hasNumber, LOCK_NOT_AVAILABLE, LOCK_WAIT_TIMEOUT } from './errors.ts'
-import { textOf, type Value } from './literals.ts'
+import type { Value } from './literals.ts'
 import { lockWaitStatements } from './lock-wait-statements.ts'
 import { execute, executeAnywhere, isInTransaction, type MysqlSession } from './session.ts'
 
@@ -45,9 +47,9 @@ export async function boundLockWait<R>(
     })
   }
   const { rows } = await send(lockWaitStatements.read, [])
-  const before = Number(textOf(rows[0]?.['seconds']))
+  const before = columns.number(rows[0], 'seconds')
   // At a higher isolation level, a locking read of a key that does not exist would lock the gap.
-  const canProbe = isReported && textOf(rows[0]?.['isolation']) === 'READ-COMMITTED'
+  const canProbe = isReported && columns.text(rows[0], 'isolation') === 'READ-COMMITTED'
   if (before !== seconds) await send(lockWaitStatements.set, [seconds])
   let result: R
   try {

@@ -9,8 +9,9 @@ import {
   type Session,
 } from '@txbox/core'
 import type { ConnectionMonitor, Resolved, Resolver, SqlResult } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { IN_PROGRESS, NOT_PREPARED, NO_SAVEPOINT, numberOf, translate } from './errors.ts'
-import { fill, textOf, type Value } from './literals.ts'
+import { fill, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'
 import { NOT_MARIADB, sessionStatements } from './session-statements.ts'
 
@@ -169,7 +170,7 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       return (await driver.query(connection, sessionStatements.status, [])).inTransaction === true
     if ((session as Partial<MysqlSession>).server?.engine !== 'mysql') {
       const { rows } = await driver.query(connection, sessionStatements.mariadbState, [])
-      const answer = textOf(rows[0]?.['answer'])
+      const answer = columns.text(rows[0], 'answer')
       if (answer !== NOT_MARIADB) return answer === '1'
     }
     if (driver.hidesState === true && monitor?.sendTogether === undefined) {
@@ -191,7 +192,7 @@ export async function isInTransaction(session: Session): Promise<boolean> {
 
 async function rollsBackOnTimeout({ driver, connection }: Resolved): Promise<boolean> {
   const { rows } = await driver.query(connection, sessionStatements.rollsBackOnTimeout, [])
-  return textOf(rows[0]?.['answer']) === '1'
+  return columns.flag(rows[0], 'answer')
 }
 
 /**

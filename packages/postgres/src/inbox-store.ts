@@ -94,11 +94,11 @@ export class PostgresInboxStore implements InboxStore {
           : []),
       ])
       for (const row of rows) {
-        const key = row['key'] as string
-        if (row['state'] === 'won')
+        const [key, state] = [columns.text(row, 'key'), columns.text(row, 'state')]
+        if (state === 'won')
           results.set(key, { status: 'won', processedAt: columns.date(row, 'processed_at') })
-        if (row['state'] === 'taken') results.set(key, takenClaim(columns, row))
-        if (row['state'] === 'in-flight') results.set(key, { status: 'in-flight' })
+        if (state === 'taken') results.set(key, takenClaim(columns, row))
+        if (state === 'in-flight') results.set(key, { status: 'in-flight' })
       }
       left = left.filter((claim) => !results.has(claim.key))
     }
