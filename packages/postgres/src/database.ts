@@ -148,7 +148,7 @@ function detachedPorts(
     prepare,
     async bind(handle) {
       const session = await bind(resolver, handle)
-      await prepare(session)
+      if (!checked) await prepare(session)
       return session
     },
     watch,

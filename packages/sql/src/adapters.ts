@@ -88,7 +88,7 @@ export interface TransactionTracker {
 /**
  * These methods do not always return a promise: they are called for every message, and most results need no waiting.
  */
-type Awaitable<T> = T | Promise<T>
+export type Awaitable<T> = T | Promise<T>
 
 /**
  * Runs the statements of txbox on the connections of one driver, and follows the state of their transactions. A library
@@ -102,6 +102,8 @@ export interface DriverAdapter<H = unknown> {
    * handle may be a proxy, so its properties are only read, and `in` and `instanceof` are not used.
    */
   recognises(handle: unknown): handle is H
+  /** Whether a handle is a connection that a pool keeps for many transactions, so that it is recognized only once. */
+  readonly keepsHandles?: boolean
   /**
    * Returns an object that identifies the connection or its transaction: a handle may be a proxy that several
    * transactions share. Absent if the result of `monitor`, or the handle itself, is such an object.
@@ -152,7 +154,7 @@ export interface Resolved {
    * Waits until the libraries have sent the statements that a handler did not await. Absent without a library: a driver
    * sends at once.
    */
-  readonly settled?: () => Promise<void>
+  readonly settled?: (() => Promise<void>) | undefined
 }
 
 /** A statement with its values. */

@@ -4,8 +4,9 @@ import {
   UnsupportedTransactionError,
   type TransactionLibrary,
 } from '@txbox/core'
+import { types } from 'node:util'
 import { nameOf, type OptionChecker } from '@txbox/core/internal'
-import type { DriverAdapter, Engine, Resolved, RootAdapter } from './adapters.ts'
+import type { Awaitable, DriverAdapter, Engine, Resolved, RootAdapter } from './adapters.ts'
 import { kyselyHandle, kyselyRoot } from './drivers/kysely.ts'
 import { mariadbHandle, mariadbRoot } from './drivers/mariadb.ts'
 import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'
@@ -24,7 +25,7 @@ import { mikroorm } from './libraries/mikroorm.ts'
 import { neonHttp } from './libraries/neon-http.ts'
 import { sequelize } from './libraries/sequelize.ts'
 import { typeorm } from './libraries/typeorm.ts'
-import { hasFunction } from './members.ts'
+import { hasFunction, membersOf } from './members.ts'
 
 const DRIVERS = {
   postgres: [
@@ -95,12 +96,17 @@ function isLibrary(value: unknown): value is TransactionLibrary {
 /** Finds the driver under the transactions and roots of all libraries that a database object knows. */
 export class Resolver {
   readonly #engine: Engine
-  readonly #libraries: readonly TransactionLibrary[]
+  readonly #own: readonly TransactionLibrary[]
+  /**
+   * The drivers of connections that were recognized before: a raw connection is recognized last, after it was asked for
+   * the members of all libraries, which took a tenth of the CPU time of `process`.
+   */
+  readonly #drivers = new WeakMap<object, DriverAdapter>()
 
   /** @param own libraries that the user has defined. They are tried before the libraries that txbox knows. */
   constructor(engine: Engine, own: readonly TransactionLibrary[] = []) {
     this.#engine = engine
-    this.#libraries = [...own, ...LIBRARIES]
+    this.#own = own
   }
 
   /**
@@ -109,26 +115,48 @@ export class Resolver {
    * @throws {UnsupportedTransactionError} when the handle belongs to no known library.
    * @throws {NotInTransactionError} when the library reports that no transaction is open.
    */
-  async transaction(handle: unknown): Promise<Resolved> {
+  transaction(handle: unknown): Awaitable<Resolved> {
+    const driver = this.#own.length === 0 ? this.#drivers.get(handle as object) : undefined
+    return driver === undefined
+      ? this.#search(handle)
+      : { driver, connection: handle, name: driver.name, isOpen: alwaysOpen, settled: undefined }
+  }
+
+  async #search(handle: unknown): Promise<Resolved> {
     const names: string[] = []
-    const checks: (() => boolean)[] = []
-    const isOpen = (): boolean => checks.every((check) => check())
+    let isOpen = alwaysOpen
     let at = handle
     for (let level = 0; level < MAX_LEVELS; level++) {
       const held = at
-      const library = this.#libraries.find((each) => each.recognises(held))
+      const library = this.#libraryOf(held)
       if (library === undefined) break
       names.push(library.name)
-      if (library.isOpen !== undefined) checks.push(() => library.isOpen!(held))
+      const isOpenAbove = isOpen
+      if (library.isOpen !== undefined) isOpen = () => isOpenAbove() && library.isOpen!(held)
       at = await library.connectionOf(held)
       if (at === undefined || at === null || !isOpen()) throw notOpen(library.name)
     }
-    const driver = DRIVERS[this.#engine].find((each) => each.recognises(at))
-    if (driver !== undefined) {
-      const resolved = { driver, connection: at, name: names[0] ?? driver.name, isOpen }
-      return names.length === 0 ? resolved : { ...resolved, settled }
+    const driver = this.#driverOf(at)
+    if (driver === undefined) throw this.#unsupported(handle, at, names)
+    const [name = driver.name] = names
+    return { driver, connection: at, name, isOpen, settled: names.length === 0 ? undefined : settled }
+  }
+
+  #libraryOf(handle: unknown): TransactionLibrary | undefined {
+    const own = this.#own.find((each) => each.recognises(handle))
+    if (own !== undefined || this.#drivers.has(handle as object)) return own
+    return LIBRARIES.find((each) => each.recognises(handle))
+  }
+
+  #driverOf(connection: unknown): DriverAdapter | undefined {
+    const known = this.#drivers.get(connection as object)
+    if (known !== undefined) return known
+    const driver = DRIVERS[this.#engine].find((each) => each.recognises(connection))
+    // A proxy may stand for the transaction of another library the next time.
+    if (driver?.keepsHandles === true && !types.isProxy(connection)) {
+      this.#drivers.set(connection as object, driver)
     }
-    throw this.#unsupported(handle, at, names)
+    return driver
   }
 
   /**
@@ -146,7 +174,7 @@ export class Resolver {
   }
 
   #rootOf(root: unknown): RootAdapter | undefined {
-    const library = this.#libraries.find((each) => each.root?.recognises(root) === true)
+    const library = [...this.#own, ...LIBRARIES].find((each) => each.root?.recognises(root) === true)
     if (library !== undefined) {
       return new LibraryRoot(library, root, {
         rootOf: (pool) => this.#rootOf(pool),
@@ -170,6 +198,10 @@ export class Resolver {
   }
 }
 
+function alwaysOpen(): boolean {
+  return true
+}
+
 /**
  * A library such as Sequelize sends a statement, and its COMMIT as well, only some promises after the call. After one
  * turn of the event loop, a statement that was not awaited has been sent on the connection, where txbox sees it.
@@ -184,36 +216,6 @@ function notOpen(name: string): NotInTransactionError {
       'await every call of txbox before the transaction ends. Nothing was written.',
   )
 }
-
-const SHOWN_MEMBERS = 6
-
-/**
- * Describes the members of a value, so that its author can recognize it. Only names are shown, because values may be
- * secret.
- */
-function membersOf(value: unknown): string {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return ''
-  try {
-    const names = new Set<string>()
-    for (
-      let at: object | null = value;
-      at !== null && at !== Object.prototype;
-      at = Object.getPrototypeOf(at)
-    ) {
-      for (const name of Object.getOwnPropertyNames(at)) if (NAME.test(name)) names.add(name)
-      if (at === Function.prototype || names.size > SHOWN_MEMBERS) break
-    }
-    const listed = [...names].slice(0, SHOWN_MEMBERS)
-    if (listed.length === 0) return ''
-    return ` (with ${listed.join(', ')}${names.size > SHOWN_MEMBERS ? ', …' : ''})`
-  } catch {
-    // A proxy may refuse to list its members.
-    return ''
-  }
-}
-
-/** Matches public members only, and no text that other code has chosen. */
-const NAME = /^(?!constructor$|length$|name$|prototype$)[$a-zA-Z][$\w]{0,39}$/
 
 /** Returns an object that identifies the resolved connection, even if the handle is a proxy. */
 export function connectionIdentity({ driver, connection }: Pick<Resolved, 'driver' | 'connection'>): object {
