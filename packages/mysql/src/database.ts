@@ -8,6 +8,7 @@ import {
   type ConnectedPorts,
   type Database,
   type DatabasePorts,
+  type Session,
   type TransactionLibrary,
   type TransactionOf,
 } from '@txbox/core'
@@ -149,15 +150,17 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
   }
   const serverBehind = (session: MysqlSession): ServerTraits | Promise<ServerTraits> =>
     known.server ?? ask(session)
+  async function bindFirst(handle: unknown): Promise<Session> {
+    const session = await bind(resolver, handle, undefined)
+    session.server = await serverBehind(session)
+    return session
+  }
   return {
     known,
     serverBehind,
     ports: {
-      async bind(handle) {
-        const session = await bind(resolver, handle, known.server)
-        session.server = await serverBehind(session)
-        return session
-      },
+      bind: (handle) =>
+        known.server === undefined ? bindFirst(handle) : bind(resolver, handle, known.server),
       watch,
       isConflict: errors.isConflict,
       isLastingConflict: errors.isLastingConflict,

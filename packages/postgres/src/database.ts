@@ -144,13 +144,14 @@ function detachedPorts(
     await checkRevision((text, values = []) => execute(session, CHECKING, text, values), schema)
     checked = true
   }
+  async function bindChecked(handle: unknown): Promise<Session> {
+    const session = await bind(resolver, handle)
+    await prepare(session)
+    return session
+  }
   return {
     prepare,
-    async bind(handle) {
-      const session = await bind(resolver, handle)
-      if (!checked) await prepare(session)
-      return session
-    },
+    bind: (handle) => (checked ? bind(resolver, handle) : bindChecked(handle)),
     watch,
     isConflict: errors.isConflict,
     isLastingConflict: errors.isLastingConflict,

@@ -9,18 +9,19 @@ import {
   type Session,
 } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
-import {
-  connectionIdentity,
-  type ConnectionMonitor,
-  type Opening,
-  type Resolved,
-  type Resolver,
-  type Snapshot,
-  type SqlResult,
-  type TransactionState,
+import type {
+  Awaitable,
+  ConnectionMonitor,
+  Opening,
+  Resolved,
+  Resolver,
+  Snapshot,
+  SqlResult,
+  TransactionState,
 } from '@txbox/sql'
 import { translate } from './errors.ts'
 import { sessionStatements } from './session-statements.ts'
+import { sendInTurn } from './statement-turns.ts'
 
 /** The content of the opaque {@link Session}. */
 export interface PostgresSession extends Session, Resolved {
@@ -38,12 +39,16 @@ export interface PostgresSession extends Session, Resolved {
 /** See `DatabasePorts.bind`. */
 export async function bind(resolver: Resolver, handle: unknown): Promise<PostgresSession> {
   if (opened.has(handle as object)) return handle as PostgresSession
-  const session = await sessionOf(resolver, handle, undefined)
+  const resolved = resolver.transaction(handle)
+  // What is known at once is not awaited: a wait costs as much as the work between two of them.
+  const session = sessionOn(resolved instanceof Promise ? await resolved : resolved, undefined)
   const { driver, connection, name } = session
-  let state: TransactionState
+  let state: Awaitable<TransactionState>
   try {
-    session.monitor = await driver.monitor(connection)
-    state = await driver.state(connection, session.monitor)
+    const monitor = driver.monitor(connection)
+    session.monitor = monitor instanceof Promise ? await monitor : monitor
+    state = driver.state(connection, session.monitor)
+    if (typeof state !== 'string') state = await state
   } catch (error) {
     throw translate(error, 'checking whether a transaction is open')
   }
@@ -70,18 +75,16 @@ export async function openedSession(
   handle: unknown,
   opening: Opening | undefined,
 ): Promise<PostgresSession> {
-  const session = await sessionOf(resolver, handle, opening)
+  const session = sessionOn(await resolver.transaction(handle), opening)
   opened.add(session)
   return session
 }
 
-async function sessionOf(
-  resolver: Resolver,
-  handle: unknown,
+function sessionOn(
+  { driver, connection, name, isOpen, settled }: Resolved,
   opening: Opening | undefined,
-): Promise<PostgresSession> {
+): PostgresSession {
   // Listed instead of copied and extended, which takes several times as long.
-  const { driver, connection, name, isOpen, settled } = await resolver.transaction(handle)
   return { driver, connection, name, isOpen, settled, opening, monitor: undefined, holds: undefined } as never
 }
 
@@ -139,59 +142,6 @@ export async function write(
   )
 }
 
-/** For each connection, the last call that found other statements in flight and waits for its turn. */
-const turns = new WeakMap<object, Promise<unknown>>()
-
-/**
- * Sends a statement in the same tick in which the state shows that the transaction is open. If the caller did not await
- * txbox and has ended the transaction, nothing is written. Concurrent calls are sent in the order in which they were
- * made.
- */
-function sendInTurn(session: PostgresSession, text: string, values: readonly unknown[]): Promise<SqlResult> {
-  const before = turns.get(connectionIdentity(session))
-  const state = before === undefined ? stateNow(session) : undefined
-  if (state === undefined) return sendLater(session, before, text, values)
-  if (state === 'none') throw endedMeanwhile()
-  return session.driver.query(session.connection, text, values)
-}
-
-/** Sends a statement when the statements in flight have been answered. */
-async function sendLater(
-  session: PostgresSession,
-  before: Promise<unknown> | undefined,
-  text: string,
-  values: readonly unknown[],
-): Promise<SqlResult> {
-  const { driver, connection } = session
-  const identity = connectionIdentity(session)
-  const turn = (before ?? Promise.resolve()).then(async () => {
-    // An empty query waits for all statements in flight, and its answer contains the state after them.
-    while (stateNow(session) === undefined) await driver.query(connection, '', [])
-    if (stateNow(session) === 'none') throw endedMeanwhile()
-    return { answer: driver.query(connection, text, values) }
-  })
-  const sent = turn.catch(() => undefined)
-  turns.set(identity, sent)
-  try {
-    const { answer } = await turn
-    return await answer
-  } finally {
-    if (turns.get(identity) === sent) turns.delete(identity)
-  }
-}
-
-/** `undefined` while statements are in flight. */
-function stateNow({ driver, connection, isOpen }: PostgresSession): TransactionState | undefined {
-  if (!isOpen()) return 'none'
-  return driver.stateNow === undefined ? 'open' : driver.stateNow(connection)
-}
-
-function endedMeanwhile(): NotInTransactionError {
-  return new NotInTransactionError(
-    'The transaction has ended. Await every call of txbox before you commit or roll back. Nothing was written.',
-  )
-}
-
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
   const { driver, connection, monitor, opening, settled } = session as PostgresSession
@@ -199,8 +149,18 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
   const result = await handler()
   if (settled !== undefined) await settled()
-  await assertOpen(session, snapshot)
+  const state = stateAfter(session as PostgresSession)
+  if (state !== 'open' || !isUndisturbed(snapshot)) await assertOpen(session, state, snapshot)
   return result
+}
+
+/** A function of a library may throw, which means no more than a state that cannot be found out. */
+function stateAfter({ driver, connection, isOpen }: PostgresSession): Awaitable<TransactionState> {
+  try {
+    return isOpen() ? driver.state(connection) : 'none'
+  } catch (error) {
+    return Promise.reject(error)
+  }
 }
 
 /** The server refuses a savepoint outside of a transaction block: 25P01, "no active sql transaction". */
@@ -217,17 +177,20 @@ async function isInTransaction(session: Session): Promise<boolean> {
 }
 
 /** Checks the transaction after a handler, or a caller's work, has returned. */
-export async function assertOpen(session: Session, snapshot: Snapshot | undefined): Promise<void> {
-  const { driver, connection, holds, isOpen } = session as PostgresSession
+async function assertOpen(
+  session: Session,
+  asked: Awaitable<TransactionState>,
+  snapshot: Snapshot | undefined,
+): Promise<void> {
+  const { holds } = session as PostgresSession
   let cause: unknown
   try {
     // A statement that is still in flight may end the transaction. Therefore ask for the state first, and read the
     // snapshot after the answer.
-    const state = isOpen() ? await driver.state(connection) : 'none'
-    const { ended, doubtful, rolledBack } = snapshot ?? NO_MONITOR
-    const certain = state === 'open' && !doubtful && !rolledBack && !ended
-    const isLost = state === 'none' || state === 'aborted' || ended
-    if (certain || (!isLost && (await (holds ?? (() => isInTransaction(session)))()))) return
+    const state = await asked
+    if (state === 'open' && isUndisturbed(snapshot)) return
+    const isLost = state === 'none' || state === 'aborted' || snapshot?.ended === true
+    if (!isLost && (await (holds ?? (() => isInTransaction(session)))())) return
   } catch (error) {
     cause = error
   }
@@ -239,5 +202,7 @@ export async function assertOpen(session: Session, snapshot: Snapshot | undefine
   )
 }
 
-/** The snapshot of a connection that cannot be monitored: only the server knows its state. */
-const NO_MONITOR = { ended: false, doubtful: true, rolledBack: false }
+/** If a connection cannot be monitored, only the server knows its state. */
+function isUndisturbed(snapshot: Snapshot | undefined): boolean {
+  return snapshot !== undefined && !snapshot.doubtful && !snapshot.rolledBack && !snapshot.ended
+}

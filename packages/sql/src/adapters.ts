@@ -6,7 +6,7 @@ export interface SqlResult {
   /** MySQL: the value to which the statement set `LAST_INSERT_ID`; 0 if the statement did not set it. */
   readonly insertId?: number
   /** MySQL, in the answer to a write: whether a transaction is open now. Absent if the library hides it. */
-  readonly inTransaction?: boolean
+  readonly inTransaction?: boolean | undefined
 }
 
 /** The kind of database behind a handle. MariaDB speaks MySQL's protocol. */
@@ -39,7 +39,7 @@ export interface CheckedSnapshot extends Snapshot {
    * Returns whether everything that was written before the snapshot still exists and is not committed. Asks the server
    * only if a statement was sent that may have changed this. May be called only once.
    */
-  isIntact(): Promise<boolean>
+  isIntact(): Awaitable<boolean>
   /**
    * Resolves when the savepoint that marks the snapshot is set. The handler must not begin earlier. Absent if no
    * savepoint is needed.
@@ -102,8 +102,6 @@ export interface DriverAdapter<H = unknown> {
    * handle may be a proxy, so its properties are only read, and `in` and `instanceof` are not used.
    */
   recognises(handle: unknown): handle is H
-  /** Whether a handle is a connection that a pool keeps for many transactions, so that it is recognized only once. */
-  readonly keepsHandles?: boolean
   /**
    * Returns an object that identifies the connection or its transaction: a handle may be a proxy that several
    * transactions share. Absent if the result of `monitor`, or the handle itself, is such an object.

@@ -32,6 +32,7 @@ export { listeningOn } from './drivers/pg-root.ts'
 export { judged, listed, revisionFinding } from './findings.ts'
 export { SqlGarbageStore, type RemovalByAge } from './garbage-store.ts'
 export type {
+  Awaitable,
   CheckedSnapshot,
   ConnectionMonitor,
   Engine,

@@ -98,10 +98,11 @@ export class Resolver {
   readonly #engine: Engine
   readonly #own: readonly TransactionLibrary[]
   /**
-   * The drivers of connections that were recognized before: a raw connection is recognized last, after it was asked for
-   * the members of all libraries, which took a tenth of the CPU time of `process`.
+   * The classes of connections and transactions that were recognized before. Without them, a connection is asked for the
+   * members of all libraries each time, which was a third of the CPU time of txbox's own code in `process`.
    */
   readonly #drivers = new WeakMap<object, DriverAdapter>()
+  readonly #libraries = new WeakMap<object, TransactionLibrary>()
 
   /** @param own libraries that the user has defined. They are tried before the libraries that txbox knows. */
   constructor(engine: Engine, own: readonly TransactionLibrary[] = []) {
@@ -116,7 +117,7 @@ export class Resolver {
    * @throws {NotInTransactionError} when the library reports that no transaction is open.
    */
   transaction(handle: unknown): Awaitable<Resolved> {
-    const driver = this.#own.length === 0 ? this.#drivers.get(handle as object) : undefined
+    const driver = this.#own.length === 0 ? knownIn(this.#drivers, classOf(handle), handle) : undefined
     return driver === undefined
       ? this.#search(handle)
       : { driver, connection: handle, name: driver.name, isOpen: alwaysOpen, settled: undefined }
@@ -144,18 +145,21 @@ export class Resolver {
 
   #libraryOf(handle: unknown): TransactionLibrary | undefined {
     const own = this.#own.find((each) => each.recognises(handle))
-    if (own !== undefined || this.#drivers.has(handle as object)) return own
-    return LIBRARIES.find((each) => each.recognises(handle))
+    const itsClass = classOf(handle)
+    if (own !== undefined || knownIn(this.#drivers, itsClass, handle) !== undefined) return own
+    const known = knownIn(this.#libraries, itsClass, handle)
+    if (known !== undefined) return known
+    const library = LIBRARIES.find((each) => each.recognises(handle))
+    if (library !== undefined && itsClass !== undefined) this.#libraries.set(itsClass, library)
+    return library
   }
 
   #driverOf(connection: unknown): DriverAdapter | undefined {
-    const known = this.#drivers.get(connection as object)
+    const itsClass = classOf(connection)
+    const known = knownIn(this.#drivers, itsClass, connection)
     if (known !== undefined) return known
     const driver = DRIVERS[this.#engine].find((each) => each.recognises(connection))
-    // A proxy may stand for the transaction of another library the next time.
-    if (driver?.keepsHandles === true && !types.isProxy(connection)) {
-      this.#drivers.set(connection as object, driver)
-    }
+    if (driver !== undefined && itsClass !== undefined) this.#drivers.set(itsClass, driver)
     return driver
   }
 
@@ -196,6 +200,26 @@ export class Resolver {
             'Nothing was written.',
     )
   }
+}
+
+/**
+ * Returns the prototype of an instance of a class; `undefined` for a plain object or a function, whose members are its
+ * own, and for a proxy, which may stand for something else the next time.
+ */
+function classOf(value: unknown): object | undefined {
+  if (typeof value !== 'object' || value === null || types.isProxy(value)) return undefined
+  const prototype: unknown = Object.getPrototypeOf(value)
+  const isOfClass = prototype !== null && Object.getPrototypeOf(prototype) !== null
+  return isOfClass ? (prototype as object) : undefined
+}
+
+function knownIn<K extends Pick<TransactionLibrary, 'recognises'>>(
+  known: WeakMap<object, K>,
+  itsClass: object | undefined,
+  value: unknown,
+): K | undefined {
+  const found = itsClass === undefined ? undefined : known.get(itsClass)
+  return found?.recognises(value) === true ? found : undefined
 }
 
 function alwaysOpen(): boolean {

@@ -1,6 +1,6 @@
 import { NotInTransactionError } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
-import type { DriverAdapter, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import type { DriverAdapter, OwnConnection, RootAdapter, SqlResult, TransactionState } from '../adapters.ts'
 import { MonitoredConnection, stateOfTracker } from '../connection-monitor.ts'
 import { hasBoolean, hasFunction } from '../members.ts'
 import { effectOf, type Effect } from '../statement-effect.ts'
@@ -51,18 +51,18 @@ interface CompiledQuery {
 export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
   name: 'Kysely',
   recognises: isKysely,
-  async state(tx, monitor) {
+  state(tx) {
     // Kysely refuses statements in a transaction that Kysely itself has ended. Only the monitor sees a COMMIT that was
-    // sent as raw SQL.
-    const { tracker } = monitor ?? (await this.monitor(tx)) ?? {}
-    return tracker === undefined || tracker.ended ? 'none' : 'open'
+    // sent as raw SQL. Kysely is asked for the connection, which takes four promises, only if txbox does not know it.
+    const monitor = isOpen(tx) ? (monitors.get(tx.getExecutor()) ?? monitorOf(tx)) : undefined
+    return monitor instanceof Promise ? monitor.then(stateOfKnown) : stateOfKnown(monitor)
   },
   stateNow(tx) {
     return stateOfTracker(monitors.get(tx.getExecutor()))
   },
   query,
   monitor(tx) {
-    return tx.isTransaction && tx.isCommitted !== true && tx.isRolledBack !== true ? monitorOf(tx) : undefined
+    return isOpen(tx) ? monitorOf(tx) : undefined
   },
   // Kysely refuses statements only after the answer to its ROLLBACK. Statements that were sent earlier would run after
   // the ROLLBACK, each in a transaction of its own.
@@ -70,6 +70,14 @@ export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
     const monitor = monitors.get(tx.getExecutor())
     if (monitor !== undefined) givenUp.add(monitor)
   },
+}
+
+function isOpen(tx: KyselyTransaction): boolean {
+  return tx.isTransaction && tx.isCommitted !== true && tx.isRolledBack !== true
+}
+
+function stateOfKnown(monitor: MonitoredConnection | undefined): TransactionState {
+  return monitor === undefined ? 'none' : stateOfTracker(monitor)
 }
 
 /** The connections of transactions that were given up, until their ROLLBACK has been answered. */

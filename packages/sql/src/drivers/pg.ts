@@ -36,7 +36,6 @@ export const pgHandle: DriverAdapter<PgClient> = {
   recognises(handle): handle is PgClient {
     return hasFunction(handle, 'query') && (hasFunction(handle, 'escapeIdentifier') || isPool(handle))
   },
-  keepsHandles: true,
   state(client) {
     if (isPool(client)) return 'none'
     if (client.getTransactionStatus === undefined) {
