@@ -31,13 +31,10 @@ export async function bind(
 ): Promise<MysqlSession> {
   if (opened.has(handle as object)) return handle as MysqlSession
   const resolved = resolver.transaction(handle)
-  // What is known at once is not awaited: a wait costs as much as the work between two of them.
   const found = resolved instanceof Promise ? await resolved : resolved
   const { driver, connection, name, isOpen, settled } = found
-  const own = driver.monitor(connection)
-  const monitor = own instanceof Promise ? await own : own
-  const asked = driver.state(connection, monitor)
-  const state = typeof asked === 'string' ? asked : await asked
+  const monitor = await driver.monitor(connection)
+  const state = await driver.state(connection, monitor)
   if (state === 'none') {
     throw new NotInTransactionError(
       `Expected an open transaction, but this ${name} handle has none. Pass the transaction, or the ` +

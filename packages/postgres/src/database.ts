@@ -140,18 +140,22 @@ function detachedPorts(
   let checked = false
   /** Checks the revision of the tables before anything is written, once for each database object. */
   async function prepare(session: Session): Promise<void> {
-    if (checked) return
-    await checkRevision((text, values = []) => execute(session, CHECKING, text, values), schema)
+    if (!checked) await check(session)
     checked = true
   }
-  async function bindChecked(handle: unknown): Promise<Session> {
+  function check(session: Session): Promise<void> {
+    return checkRevision((text, values = []) => execute(session, CHECKING, text, values), schema)
+  }
+  async function bindFirst(handle: unknown): Promise<Session> {
     const session = await bind(resolver, handle)
-    await prepare(session)
+    if (!checked) await check(session)
+    // Set last: a call that needs no check must not overtake an earlier one on the same connection.
+    checked = true
     return session
   }
   return {
     prepare,
-    bind: (handle) => (checked ? bind(resolver, handle) : bindChecked(handle)),
+    bind: (handle) => (checked ? bind(resolver, handle) : bindFirst(handle)),
     watch,
     isConflict: errors.isConflict,
     isLastingConflict: errors.isLastingConflict,

@@ -40,15 +40,13 @@ export interface PostgresSession extends Session, Resolved {
 export async function bind(resolver: Resolver, handle: unknown): Promise<PostgresSession> {
   if (opened.has(handle as object)) return handle as PostgresSession
   const resolved = resolver.transaction(handle)
-  // What is known at once is not awaited: a wait costs as much as the work between two of them.
   const session = sessionOn(resolved instanceof Promise ? await resolved : resolved, undefined)
   const { driver, connection, name } = session
-  let state: Awaitable<TransactionState>
+  let state: TransactionState
   try {
-    const monitor = driver.monitor(connection)
-    session.monitor = monitor instanceof Promise ? await monitor : monitor
-    state = driver.state(connection, session.monitor)
-    if (typeof state !== 'string') state = await state
+    // Awaited in any case: a call that knows the state at once must not overtake an earlier one that was just told it.
+    session.monitor = await driver.monitor(connection)
+    state = await driver.state(connection, session.monitor)
   } catch (error) {
     throw translate(error, 'checking whether a transaction is open')
   }

@@ -117,30 +117,32 @@ export class Resolver {
    * @throws {NotInTransactionError} when the library reports that no transaction is open.
    */
   transaction(handle: unknown): Awaitable<Resolved> {
-    const driver = this.#own.length === 0 ? knownIn(this.#drivers, classOf(handle), handle) : undefined
-    return driver === undefined
-      ? this.#search(handle)
-      : { driver, connection: handle, name: driver.name, isOpen: alwaysOpen, settled: undefined }
+    const library = this.#libraryOf(handle)
+    if (library !== undefined) return this.#within(library, handle)
+    // A connection that was not known is found as soon as one that was: the calls of one tick keep their order.
+    const driver = this.#driverOf(handle)
+    if (driver === undefined) throw this.#unsupported(handle, handle, [])
+    return { driver, connection: handle, name: driver.name, isOpen: alwaysOpen, settled: undefined }
   }
 
-  async #search(handle: unknown): Promise<Resolved> {
+  async #within(first: TransactionLibrary, handle: unknown): Promise<Resolved> {
     const names: string[] = []
     let isOpen = alwaysOpen
     let at = handle
-    for (let level = 0; level < MAX_LEVELS; level++) {
+    let next: TransactionLibrary | undefined = first
+    for (let level = 0; level < MAX_LEVELS && next !== undefined; level++) {
       const held = at
-      const library = this.#libraryOf(held)
-      if (library === undefined) break
+      const library = next
       names.push(library.name)
       const isOpenAbove = isOpen
       if (library.isOpen !== undefined) isOpen = () => isOpenAbove() && library.isOpen!(held)
       at = await library.connectionOf(held)
       if (at === undefined || at === null || !isOpen()) throw notOpen(library.name)
+      next = this.#libraryOf(at)
     }
     const driver = this.#driverOf(at)
     if (driver === undefined) throw this.#unsupported(handle, at, names)
-    const [name = driver.name] = names
-    return { driver, connection: at, name, isOpen, settled: names.length === 0 ? undefined : settled }
+    return { driver, connection: at, name: first.name, isOpen, settled }
   }
 
   #libraryOf(handle: unknown): TransactionLibrary | undefined {
