@@ -86,3 +86,10 @@ test('an instance of a known class that lacks its members is not recognized', as
   const broken = Object.assign(new RecognizedClient(), { query: undefined })
   await expect(async () => resolver.transaction(broken)).rejects.toThrow(UnsupportedTransactionError)
 })
+
+test('O3 a connection is found in the same tick, known or not, so that calls keep their order', () => {
+  const resolver = new Resolver('postgres')
+  for (let time = 0; time < 2; time += 1) {
+    expect(resolver.transaction(new RecognizedClient())).toMatchObject({ name: 'pg' })
+  }
+})
