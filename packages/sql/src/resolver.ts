@@ -213,7 +213,7 @@ function classOf(value: unknown): object | undefined {
   if (typeof value !== 'object' || value === null || types.isProxy(value)) return undefined
   const prototype: unknown = Object.getPrototypeOf(value)
   const isOfClass = prototype !== null && Object.getPrototypeOf(prototype) !== null
-  return isOfClass ? (prototype as object) : undefined
+  return isOfClass ? prototype : undefined
 }
 
 function knownIn<K extends Pick<TransactionLibrary, 'recognises'>>(

@@ -24,7 +24,7 @@ export const typeorm: TransactionLibrary<EntityManager | QueryRunner, DataSource
   name: 'TypeORM',
   recognises: (handle): handle is EntityManager | QueryRunner =>
     isEntityManager(handle) || isQueryRunner(handle) || isDataSource(handle),
-  connectionOf: (handle) => (isOpen(handle) ? runnerOf(handle).connect() : undefined),
+  connectionOf: (handle) => (isOpen(handle) ? runnerOf(handle).connect!() : undefined),
   isOpen,
   root: {
     recognises: isDataSource,
@@ -42,7 +42,7 @@ function isOpen(handle: EntityManager | QueryRunner): boolean {
   return isTransactionActive === true && !isReleased
 }
 
-function runnerOf(handle: EntityManager | QueryRunner): QueryRunner {
+function runnerOf(handle: EntityManager | QueryRunner): Partial<QueryRunner> {
   return (handle as EntityManager).queryRunner ?? (handle as QueryRunner)
 }
 
