@@ -14,7 +14,7 @@ export class SocketOverTcp {
     this.#socket = connect(Number(port), hostname)
     this.#socket.setNoDelay(true)
     this.#socket.on('connect', () => this.#emit('open', {}))
-    this.#socket.on('data', (bytes) => this.#emit('message', { data: Uint8Array.from(bytes).buffer }))
+    this.#socket.on('data', (bytes) => this.#emit('message', { data: new Uint8Array(bytes).buffer }))
     this.#socket.on('error', ({ message }) => this.#emit('error', { message }))
     this.#socket.on('close', () => this.#emit('close', {}))
   }

@@ -117,8 +117,12 @@ function optionsOf(sql: string): object {
     nestTables: false,
     metaAsArray: false,
     insertIdAsNumber: true,
-    typeCast: (field: { buffer(): unknown }) => field.buffer(),
+    typeCast: bytesOf,
   }
+}
+
+function bytesOf(field: { buffer(): unknown }): unknown {
+  return field.buffer()
 }
 
 function isPool(value: unknown): boolean {
