@@ -191,8 +191,7 @@ export function useTarget(options: { migrated: boolean } = { migrated: true }): 
   beforeAll(async () => {
     const [serverUrl] = inject('needs').map((name) => inject('servers')[name])
     if (serverUrl === undefined) throw new Error('The project has no server.')
-    await target.create(serverUrl)
-    if (options.migrated) await target.migrate()
+    await target.create(serverUrl, options)
   })
   afterAll(() => target.close())
   return target
