@@ -10,6 +10,9 @@ const CATALOGS = [
   ...['pg_statistic_ext', 'pg_trigger', 'pg_type'],
 ]
 
+/** Tables with rows that the migrations insert. */
+const ROWS_OF_MIGRATIONS = ['collections', 'migrations']
+
 /** Each change of a catalog writes a row with a higher transaction number. */
 const STATE = `
   select string_agg(state, ' ') as state from (
@@ -19,10 +22,10 @@ const STATE = `
     union all select 'settings ' || coalesce(string_agg(setrole || ' ' || setconfig::text, ' ' order by setrole), '')
       from pg_catalog.pg_db_role_setting join pg_catalog.pg_database as d on d.oid = setdatabase where datname = current_database()
     union all select 'rights ' || coalesce(datacl::text, '') from pg_catalog.pg_database where datname = current_database()
-    union all select 'migrations ' || string_agg(number || ' ' || title, ' ' order by number) from txbox.migrations
+    ${ROWS_OF_MIGRATIONS.map((table) => `union all select string_agg(t::text, ' ' order by t::text) from txbox.${table} as t`).join('\n')}
   ) as states`
 
-/** Describes everything of the database but the rows of its tables. */
+/** Describes everything of the database but the rows of tables that are empty after the migrations. */
 export async function postgresState(query: Query): Promise<string> {
   const [row] = await query(STATE)
   return String(row?.['state'])
@@ -37,12 +40,12 @@ export async function dropPostgresTables(query: Query): Promise<void> {
   if (rows.length > 0) await query(`drop table ${rows.map(({ name }) => String(name)).join(', ')}`)
 }
 
-/** Empties all tables but the list of migrations, and lets their numbers begin again. */
+/** Empties the tables that are empty after the migrations, and lets their numbers begin again. */
 export async function emptyPostgres(query: Query): Promise<void> {
   const rows = await query(
     `select oid::regclass::text as name from pg_catalog.pg_class
      where relkind = 'r' and relnamespace in ('txbox'::regnamespace, 'public'::regnamespace)
-       and oid <> 'txbox.migrations'::regclass and pg_catalog.pg_relation_size(oid) > 0`,
+       and relname not in (${ROWS_OF_MIGRATIONS.map((table) => `'${table}'`).join()}) and pg_catalog.pg_relation_size(oid) > 0`,
   )
   if (rows.length > 0)
     await query(`truncate ${rows.map(({ name }) => String(name)).join(', ')} restart identity`)
