@@ -219,8 +219,8 @@ export default defineConfig({
     // most, and a server takes a hundred.
     maxWorkers: 4,
     pool: 'forks',
-    // A process for each file would spend as long on loading as on testing. What the files share is loaded code alone: each
-    // has a database of its own.
+    // A process for each file would spend as long on loading as on testing. The files share loaded code, and databases that
+    // are as a migration makes them: no file sees the rows of another one.
     isolate: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,

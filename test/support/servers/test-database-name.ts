@@ -4,7 +4,7 @@ const PREFIX = 'txbox_test_'
 const HOUR_MS = 3_600_000
 
 // The main process loads this module before it starts the workers, which inherit the variable.
-const run = (process.env['TXBOX_TEST_RUN'] ??= randomBytes(4).toString('hex'))
+const run = (process.env['TXBOX_TEST_RUN_ID'] ??= randomBytes(4).toString('hex'))
 
 /** The name of a new database: it contains the time and the run, so that leftovers can be recognized. */
 export function newTestDatabaseName(): string {
