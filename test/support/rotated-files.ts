@@ -11,6 +11,7 @@ export const ROTATED_FILES: readonly string[] = [
   'queue-source',
   'relay-outage',
   'queue-stress',
+  'queue-source-contract',
   'relay-inbox',
   'relay-stop',
   'relay-rejections',
