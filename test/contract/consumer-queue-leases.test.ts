@@ -63,13 +63,16 @@ test('C6 C26 a message of a batch that another consumer has handled costs the ot
   await consumers.empty()
 })
 
+/** Longer than the visibility timeout of the queues in the next test. */
+const HANDLER_MS = 1600
+
 test('C21 handlers, with a transaction and without, may take longer than the visibility timeout', async () => {
   const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
   const ids = await consumers.subject.send({ key: 'a' }, {}, { key: 'b' })
   const plain = consumersOf({ visibilityTimeoutMs: 1000 })
   await plain.subject.send({ key: 'a' }, { key: 'a' })
-  await consumers.start(() => sleep(2500), { concurrency: 2, prefetch: 3 })
-  await consumers.start(() => sleep(2500), { concurrency: 1 })
+  await consumers.start(() => sleep(HANDLER_MS), { concurrency: 2, prefetch: 3 })
+  await consumers.start(() => sleep(HANDLER_MS), { concurrency: 1 })
   let runs = 0
   let running = 0
   let most = 0
@@ -77,7 +80,7 @@ test('C21 handlers, with a transaction and without, may take longer than the vis
     running += 1
     most = Math.max(most, running)
     // The second message of the key comes early if the first one is not kept invisible.
-    if ((runs += 1) === 1) await sleep(2500)
+    if ((runs += 1) === 1) await sleep(HANDLER_MS)
     running -= 1
   }
   for (let n = 0; n < 2; n += 1) await plain.start(() => undefined, { database: undefined, handler })
