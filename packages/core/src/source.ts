@@ -73,7 +73,7 @@ export interface Delivery<P = unknown> {
   readonly lost: AbortSignal
   /**
    * Sets the listener that is called once after `lost` is aborted; at once if that has happened already. For sources that
-   * create the signal of a delivery only when somebody reads it. Without this method, the consumer listens to `lost`.
+   * create the signal of a delivery only when the signal is read. Without this method, the consumer listens to `lost`.
    */
   onLost?(listener: () => void): void
   /**
