@@ -82,6 +82,7 @@ export class SettlingWork implements Work {
         )
         for (const slot of slots) {
           slot.isSettled = true
+          slot.delivery.committed?.()
           this.#held.stopHeartbeat(slot)
         }
         return result

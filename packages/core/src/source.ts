@@ -104,4 +104,6 @@ export interface Delivery<P = unknown> {
    * @param session the session of the same transaction.
    */
   settleInSession?(session: Session): Promise<void>
+  /** Called when the transaction in which the consumer has settled the delivery was committed. */
+  committed?(): void
 }

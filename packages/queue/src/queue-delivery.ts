@@ -90,6 +90,11 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     return this.#settleIn((queue) => queue.settleInSession(session, this.#stored), session)
   }
 
+  /** The settled message was the first of its key: the next one can be received. */
+  committed(): void {
+    if (this.#stored.ordered) this.#queue.wakeUpCall.wake()
+  }
+
   async #settleIn(settle: Settlement<Tx, P>, tx: unknown): Promise<void> {
     const valid = this.#state === 'out' && (await this.#attempt(settle, tx))
     if (!valid) {
@@ -129,6 +134,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
       const valid = await attempt
       this.#state = 'settled'
       if (!valid && !mayBeDone) this.#lose()
+      this.committed()
     } catch (error) {
       this.#state = 'out'
       throw error

@@ -220,7 +220,9 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
 
   async #alone(work: (store: QueueStore) => Promise<readonly boolean[]>): Promise<readonly boolean[]> {
     await this.ready()
-    return work(this.store)
+    const valid = await work(this.store)
+    this.wakeUpCall.wake()
+    return valid
   }
 
   /** @throws {ReceiptExpiredError} when the receipt was not valid. */
