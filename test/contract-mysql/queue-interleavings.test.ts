@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import type { ReceivedMessage } from '@txbox/core'
 import { randomFrom } from '../support/random.ts'
 import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/queue-store-under-test.ts'
@@ -9,7 +9,7 @@ const target = useTarget()
 const root = useRoot(target, mainKind(target), { max: 16 })
 
 const KEYS = ['hot', 'a', 'b', 'c', undefined] as const
-const RUN_MS = 2500
+const RUN_MS = inject('tier') === 'all' ? 2500 : 1500
 const VISIBILITY_MS = 60
 
 /** Keys that have messages, none of which a receiver would look at, and keys with several messages in flight. */

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import type { ReceivedMessage } from '@txbox/core'
 import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/queue-store-under-test.ts'
 import { mainKind, useTarget } from '../support/target.ts'
@@ -8,7 +8,7 @@ const target = useTarget()
 
 const KEYS = ['hot', 'a', 'b', 'c', 'd', 'e', 'f', undefined] as const
 const RECEIVERS = 5
-const RUN_MS = 5000
+const RUN_MS = inject('tier') === 'all' ? 5000 : 1500
 
 const chance = (share: number): boolean => Math.random() < share
 const oneOf = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)]!

@@ -1,6 +1,6 @@
 /*
- * What the packages of txbox share among themselves. Nothing here is stable: any release may change or remove it, so that all
- * packages of txbox must have the same version. The package's main entry follows semantic versioning.
+ * What the packages of txbox share among themselves, so all packages of txbox must have the same version.
+ * `@txbox/core` follows semantic versioning; `@txbox/core/internal` and `@txbox/sql` may change in any release.
  */
 export { answerWithin } from './answer-within.ts'
 export { canonicalJson } from './canonical-json.ts'
@@ -26,6 +26,7 @@ export { encodeMessages, isJson, shardOf, type SendingCall } from './encode-mess
 export { EventListeners } from './event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './keys.ts'
 export { keyLocksOf } from './key-locks.ts'
+export { LazyAbort } from './lazy-abort.ts'
 export { loggedEvents, type LogLine, type LogLines, type LoggedEvents } from './logged-events.ts'
 export { loggerOption } from './logger.ts'
 export { oneLine } from './one-line.ts'

@@ -33,13 +33,23 @@ export interface BoundStatements {
  * Runs the statements of a claim. Each statement waits for a row lock no longer than `wait` allows. The session setting
  * is restored afterwards.
  */
-export async function boundLockWait<R>(
+export function boundLockWait<R>(
   session: Session,
   { seconds, isReported }: LockWait,
   work: (statements: BoundStatements) => Promise<R>,
 ): Promise<R> {
   const send: Send = (text, values) => execute(session, CLAIMING, text, values)
-  if (seconds === undefined) return work({ send, canProbe: false })
+  return seconds === undefined
+    ? work({ send, canProbe: false })
+    : within(session, seconds, isReported, { send, work })
+}
+
+async function within<R>(
+  session: Session,
+  seconds: number,
+  isReported: boolean,
+  { send, work }: { readonly send: Send; readonly work: (statements: BoundStatements) => Promise<R> },
+): Promise<R> {
   if ((session as MysqlSession).server.engine === 'mariadb') {
     return work({
       send: (text, values) => send(lockWaitStatements.within(text, seconds), values),

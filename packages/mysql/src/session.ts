@@ -31,8 +31,9 @@ export async function bind(
   server: ServerTraits | undefined,
 ): Promise<MysqlSession> {
   if (opened.has(handle as object)) return handle as MysqlSession
-  const resolved = await resolver.transaction(handle)
-  const { driver, connection, name } = resolved
+  const resolved = resolver.transaction(handle)
+  const found = resolved instanceof Promise ? await resolved : resolved
+  const { driver, connection, name, isOpen, settled } = found
   const monitor = await driver.monitor(connection)
   const state = await driver.state(connection, monitor)
   if (state === 'none') {
@@ -41,12 +42,13 @@ export async function bind(
         'connection after beginTransaction(), and not the pool or root. Nothing was written.',
     )
   }
-  const session = { ...resolved, monitor, open: state === 'open', server } as MysqlSession
+  const open = state === 'open'
+  const session = { driver, connection, name, isOpen, settled, monitor, open, server } as MysqlSession
   const tracker = monitor?.tracker
   if (tracker === undefined) {
     // The answer to the first write shows whether a transaction is open, unless the driver hides that as well.
-    if (!session.open && driver.tellsTransaction !== true) session.open = await isInTransaction(session)
-    if (!session.open && driver.tellsTransaction !== true) throw notOpen()
+    if (!session.open && driver.reportsTransaction !== true) session.open = await isInTransaction(session)
+    if (!session.open && driver.reportsTransaction !== true) throw notOpen()
     return session
   }
   if (!tracker.open && !(await isInTransaction(session))) {
@@ -89,7 +91,7 @@ export async function execute(
   // transaction.
   if (!isOpen() || driver.stateNow?.(connection) === 'none') throw notOpen()
   const running = executeAnywhere(session, doing, text, values)
-  if (driver.hidesState !== true || !WRITES.test(text)) return running
+  if (driver.hidesState !== true || !WRITES.test(text)) return await running
   // A caller that does not await txbox may have ended the transaction without txbox noticing.
   if (!isSentAtOnce(session as MysqlSession)) {
     return { ...(await running), inTransaction: await isInTransaction(session) }
@@ -125,17 +127,18 @@ export async function executeAnywhere(
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
   const snapshot = (session as MysqlSession).monitor?.checkedSnapshot?.()
   try {
-    await snapshot?.marked?.catch(cannotMark)
+    if (snapshot?.marked !== undefined) await snapshot.marked.catch(cannotMark)
     const result = await handler()
     const { driver, isOpen, settled } = session as MysqlSession
-    await settled?.()
+    if (settled !== undefined) await settled()
     // This question is sent together with the one in the next line.
     const intact =
       driver.hidesState === true && isSentAtOnce(session as MysqlSession) ? snapshot?.isIntact() : undefined
     if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session)
     // The claim was written in another transaction than the one that is open now.
     if (snapshot?.replaced === true || snapshot?.ended === true) throw ended()
-    if (snapshot !== undefined && !(await (intact ?? snapshot.isIntact()))) throw ended()
+    const isKept = snapshot === undefined || (intact ?? snapshot.isIntact())
+    if (isKept !== true && !(await isKept)) throw ended()
     return result
   } finally {
     snapshot?.end()
@@ -166,7 +169,7 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       (rolledBack === 'perhaps' && (await rollsBackOnTimeout(session as MysqlSession)))
     )
       return false
-    if (driver.tellsTransaction === true)
+    if (driver.reportsTransaction === true)
       return (await driver.query(connection, sessionStatements.status, [])).inTransaction === true
     if ((session as Partial<MysqlSession>).server?.engine !== 'mysql') {
       const { rows } = await driver.query(connection, sessionStatements.mariadbState, [])

@@ -7,7 +7,7 @@ export const KEY_HEADER = 'txbox-key'
 /** The maximum length of a short string of AMQP 0-9-1. */
 const SHORT_STRING_BYTES = 255
 
-/** A message in the form that goes to the broker. Each resend has the same form. */
+/** A message in the form in which it is sent to the broker. Each resend has the same form. */
 export interface OutgoingMessage {
   readonly id: string
   readonly routingKey: string

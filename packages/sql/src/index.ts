@@ -51,6 +51,7 @@ export {
 } from './findings.ts'
 export { SqlGarbageStore, type RemovalByAge } from './garbage-store.ts'
 export type {
+  Awaitable,
   CheckedSnapshot,
   ConnectionMonitor,
   Engine,

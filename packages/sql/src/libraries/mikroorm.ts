@@ -38,7 +38,7 @@ export const mikroorm: TransactionLibrary<EntityManager, EntityManager> = {
     const transaction = em.getTransactionContext()
     if (!hasFunction(transaction, 'getExecutor')) return transaction
     // If the driver's connection is not found, Kysely's transaction works as well.
-    const own = await driverConnectionOf(transaction as KyselyTransaction, await poolOf(em))
+    const own = await driverConnectionOf(transaction as KyselyTransaction, () => poolOf(em))
     return own ?? transaction
   },
   isOpen,
