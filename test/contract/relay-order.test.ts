@@ -3,14 +3,7 @@ import type { NewMessage } from '@txbox/core'
 import { Broker } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
-import {
-  messagesOf,
-  outboxOf,
-  publishAll,
-  publishIn,
-  publishTogether,
-  RelayUnderTest,
-} from '../support/relay-under-test.ts'
+import { messagesOf, outboxOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
 import { onMainRoot, onEachRootAndIsolation, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
@@ -63,29 +56,6 @@ onMainRoot(target, (kind) => {
     await new RelayUnderTest(root, broker.publisher({ ordering: 'per-key' })).relay.drain()
     expect(broker.calls.map(({ messages }) => messages.map(({ id }) => id))).toEqual([ids])
   })
-
-  test.for([
-    { batchSize: 500, first: [266, 375, 500] },
-    { batchSize: 499, first: [499, 499, 499] },
-  ])(
-    'shards that begin together begin with batches of different sizes if batches are large, so that they do not end together ($batchSize)',
-    async ({ batchSize, first }) => {
-      const keys = [0, 7, 15].map((shard) => keysOfOneShard(1, shard)[0]!)
-      for (const key of keys) await publishTogether(root, messagesOf(key, 780))
-      const broker = new Broker()
-      const publisher = broker.publisher({ ordering: 'per-key' })
-      await new RelayUnderTest(root, publisher, { batchSize }).relay.drain()
-      for (const [place, key] of keys.entries()) {
-        const calls = broker.calls.filter(({ messages }) => messages[0]?.key === key)
-        const second = Math.min(batchSize, 780 - first[place]!)
-        expect(
-          calls.slice(0, 2).map(({ messages }) => messages.length),
-          key,
-        ).toEqual([first[place], second])
-      }
-      expect(broker.violations).toEqual([])
-    },
-  )
 
   test('O3 O13 a batch has no more bytes than batchBytes; a larger message is published alone, in its place', async () => {
     const sizes = [1000, 1000, 1000, 1000, 1000, 9000, 10, 10, 4090, 10, 3000, 2000]

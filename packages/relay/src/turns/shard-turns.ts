@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type ReadLimits, type RelayStore, type RetryPolicy } from '@txbox/core'
-import { SHARDS } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { EmptyShards } from '../polling/empty-shards.ts'
 import type { Poller } from '../polling/poller.ts'
@@ -11,13 +10,6 @@ import { giveUpSuspect, suspected } from './refusals.ts'
 import { ShardCalls } from './shard-calls.ts'
 import { ShardSettler } from './shard-settler.ts'
 import type { TurnLanes } from './turn-lanes.ts'
-
-/**
- * From this batch size on, the first batches of different shards have different sizes. With equal sizes, a drain of 100,000
- * messages into a publisher that does nothing and keeps the order of keys reached 0.85 of the rate (median of 7 rounds side by
- * side, 0.73 to 1.37), and a drain into RabbitMQ 0.97 (10 rounds, 0.65 to 1.65).
- */
-const LARGE_BATCH = 500
 
 /** The parts that all shards of a relay share. */
 export interface TurnTools extends CallTools {
@@ -44,8 +36,6 @@ export class ShardTurns {
   readonly #watch: CrashWatch
   readonly #calls: ShardCalls
   readonly #settler: ShardSettler
-  /** Whether the outbox has been read. */
-  #isBegun = false
   /** Whether parked messages of the shard are due, as far as is known. */
   #isDue = true
   #lookedAt = -Infinity
@@ -147,8 +137,7 @@ export class ShardTurns {
     const { store, limits, poller } = this.#tools
     const { room } = this.#calls
     if (room === 0) return 'done'
-    const asked = this.#withInFlight(this.#isBegun ? limits : firstLimits(limits, this.#held.shard))
-    this.#isBegun = true
+    const asked = this.#withInFlight(limits)
     const read = await store.read(this.#held.shard, asked)
     this.#watch.sawOutbox(read)
     if (read.length === 0) return 'empty'
@@ -232,16 +221,6 @@ export class ShardTurns {
 /** Whether a call threw, or none was made: the publisher is asked again after its pause. */
 function hasFailed(batch: InFlightBatch, settled: number): boolean {
   return batch.failure !== undefined || (batch.hasEnded && batch.calls === 0 && settled === 0)
-}
-
-/**
- * A publisher that keeps the order of a key has less and less to do toward the end of a batch. Shards that begin at the
- * same time therefore begin with batches of different sizes; otherwise all their batches would also end at the same
- * time.
- */
-function firstLimits({ messages, bytes }: ReadLimits, shard: number): ReadLimits {
-  if (messages < LARGE_BATCH) return { messages, bytes }
-  return { messages: Math.ceil((messages / 2) * (1 + (shard + 1) / SHARDS)), bytes }
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
