@@ -158,7 +158,9 @@ async function measureNothing(
       work,
     }),
   ]
-  console.log(`\nqueue: handling ${whole(MESSAGES_OF_NOTHING)} messages by a handler that does nothing, one process`)
+  console.log(
+    `\nqueue: handling ${whole(MESSAGES_OF_NOTHING)} messages by a handler that does nothing, one process`,
+  )
   const drains = await interleavedDrains<string>(database, pool, variants, { rounds, pinnedHorizon: false })
   print(drains, 'graphileWorker')
   const apart = await inProcesses(database, pool, rounds, [
