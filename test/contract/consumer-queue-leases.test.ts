@@ -109,7 +109,7 @@ test('C10 a handler that takes longer than the visibility timeout fails for good
   expect(await consumers.subject.queue.deadLetters.list()).toMatchObject([{ id, error: 'never' }])
 })
 
-test('C11 a handler that takes longer than the visibility timeout fails: its message comes again after the delay, and is no suspect', async () => {
+test('C11 a handler that takes longer than the visibility timeout fails: its message is received again after the delay, and is no suspect', async () => {
   const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
   const [id] = await consumers.subject.send({ key: 'a' })
   const handler = async (

@@ -104,7 +104,7 @@ where case when found.place in (select locked.place from locked) then found.plac
   else found.due_at > pg_catalog.clock_timestamp() end`,
 
     /**
-     * Restarts the visibility timeout ($3), also after its end: whoever takes the message or puts it back changes its
+     * Restarts the visibility timeout ($3), also after its end: a session that takes or returns the message changes its
      * receipt.
      */
     renew: `
