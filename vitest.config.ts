@@ -44,7 +44,7 @@ const SLOW_TESTS = [
   'test/contract/versioning-buffer-{stress,turns}.test.ts',
   'test/contract/gc-{batches,concurrency}.test.ts',
   'test/contract/outbox-deduplication-property.test.ts',
-  'test/contract/queue-{source,stress}.test.ts',
+  'test/contract/queue-{killed,source,stress}.test.ts',
 ]
 
 /** What one connection can run, without anybody who looks at the database from outside: on PGlite, which has no more. */
