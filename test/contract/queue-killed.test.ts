@@ -163,7 +163,7 @@ async function scene(isReceived: boolean): Promise<Scene> {
   return { subject, ids: [a1!, a2!, b!], received }
 }
 
-/** @returns whether the action was still under way when the connections ended. */
+/** @returns whether the connections ended before the action had. */
 async function kill(action: Action, request: number, phase: KillPhase): Promise<boolean> {
   const set = await scene(action.isReceived === true)
   const proxy = await Proxy.to(target.address())
@@ -188,12 +188,12 @@ async function kill(action: Action, request: number, phase: KillPhase): Promise<
 for (const [n, [doing, action]] of Object.entries(ACTIONS).entries()) {
   test(`Q20 Q21 all connections of a process that ${doing} end at any statement, as when it is killed: no message is lost, doubled, out of order or stuck`, async () => {
     const phases: readonly KillPhase[] = ['before', 'sent', 'answered']
-    let isUnderWay = true
-    for (let [request, turn] = [1, 0]; isUnderWay; turn += 1) {
+    let isUnfinished = true
+    for (let [request, turn] = [1, 0]; isUnfinished; turn += 1) {
       const isThorough = n === 0 && (!isQuick || request <= 10)
-      isUnderWay = false
+      isUnfinished = false
       for (const phase of isThorough ? phases : [phases[turn % 3]!]) {
-        if (await kill(action, request, phase)) isUnderWay = true
+        if (await kill(action, request, phase)) isUnfinished = true
       }
       expect(request).toBeLessThan(200)
       request += isThorough ? 1 : (action.every ?? 1) * (isQuick ? 4 : 1)
