@@ -49,7 +49,7 @@ const SLOW_TESTS = [
   'test/contract/versioning-buffer-{stress,turns}.test.ts',
   'test/contract/gc-{batches,concurrency}.test.ts',
   'test/contract/outbox-deduplication-property.test.ts',
-  'test/contract/queue-{source,stress}.test.ts',
+  'test/contract/queue-{killed,source,stress}.test.ts',
 ]
 
 /** The rules in which another version of PostgreSQL could differ: all that the quick tier runs on the newest version. */
