@@ -1,12 +1,10 @@
 import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/core'
 import type { ConsumeMessage } from 'amqplib'
 import { fromRabbitmq } from './from-rabbitmq.ts'
+import { KEY_HEADER } from './outgoing-message.ts'
 
 /** How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement. */
 export type Settlement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
-
-/** The header with the ordering key, as the publisher writes it. */
-const KEY_HEADER = 'txbox-key'
 
 /**
  * The header in which a quorum queue counts the earlier deliveries of a message. On a first delivery, the header comes from

@@ -12,7 +12,11 @@ import { ShardCalls } from './shard-calls.ts'
 import { ShardSettler } from './shard-settler.ts'
 import type { TurnLanes } from './turn-lanes.ts'
 
-/** From this batch size on, the first batches of different shards have different sizes. */
+/**
+ * From this batch size on, the first batches of different shards have different sizes. With equal sizes, a drain of 100,000
+ * messages into a publisher that does nothing and keeps the order of keys reached 0.85 of the rate (median of 7 rounds side by
+ * side, 0.73 to 1.37), and a drain into RabbitMQ 0.97 (10 rounds, 0.65 to 1.65).
+ */
 const LARGE_BATCH = 500
 
 /** The parts that all shards of a relay share. */
