@@ -83,6 +83,18 @@ test('on MySQL, a connection that broke in COMMIT is a DatabaseUnavailableError'
   expect(mysqlErrors.translate(thrown, 'committing')).toBeInstanceOf(DatabaseUnavailableError)
 })
 
+test('on MySQL, a pool that gets no connection in time is a DatabaseUnavailableError, which names the reason', () => {
+  const details = {
+    originalCode: '45028',
+    kind: 'mysql',
+    code: 45028,
+    cause: 'connect ECONNREFUSED 127.0.0.1:9',
+  }
+  const error = mysqlErrors.translate(prismaError(details), 'opening the transaction')
+  expect(error).toBeInstanceOf(DatabaseUnavailableError)
+  expect(String(error)).toContain('ECONNREFUSED')
+})
+
 test('on MySQL, the error of a savepoint that cannot be prepared names the option of the adapter', async () => {
   const thrown = prismaError({ originalCode: '1295', kind: 'mysql', code: 1295 })
   const marking = onMysql.query(failing(thrown), 'SAVEPOINT txbox_probe', [])

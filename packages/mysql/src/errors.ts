@@ -74,7 +74,7 @@ const UNAVAILABLE_NUMBERS: ReadonlySet<unknown> = new Set([
 ])
 /**
  * Errors of a pool of the connector `mariadb` that could not get a connection. If the error has a cause, the cause is
- * the reason.
+ * the reason, unless Prisma has made a text of it.
  */
 const POOL_NUMBERS: ReadonlySet<unknown> = new Set([45028, 45039, 45060, 45061])
 const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
@@ -149,7 +149,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
   }
   const isUnavailable =
     UNAVAILABLE_NUMBERS.has(number) ||
-    (POOL_NUMBERS.has(number) && propertyOf(error, 'cause') === undefined) ||
+    (POOL_NUMBERS.has(number) && typeof propertyOf(error, 'cause') !== 'object') ||
     UNAVAILABLE_CODES.has(propertyOf(error, 'code')) ||
     UNAVAILABLE_MESSAGES.test(quoted)
   return isUnavailable ? unavailable(quoted) : undefined

@@ -119,8 +119,14 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
         'pg_hba.conf.',
     }
   }
-  const isUnavailable = UNAVAILABLE.has(code) || isClass(code, '08') || UNAVAILABLE_MESSAGES.test(quoted)
+  const isUnavailable =
+    UNAVAILABLE.has(code) || isClass(code, '08') || UNAVAILABLE_MESSAGES.test(quoted) || isSocketEvent(error)
   return isUnavailable ? unavailable(quoted) : undefined
+}
+
+/** Neon's driver rejects with the event by which its WebSocket reports a failure. The event is not an Error. */
+function isSocketEvent(error: object): boolean {
+  return propertyOf(error, 'type') === 'error' && !(error instanceof Error)
 }
 
 function isClass(code: unknown, sqlstateClass: string): boolean {
