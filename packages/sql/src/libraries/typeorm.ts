@@ -1,6 +1,7 @@
 import type { IsolationLevel, TransactionLibrary } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
-import { hasBoolean, hasFunction } from '../members.ts'
+import { hasBoolean, hasFunction, hasObject } from '../members.ts'
+import { movedInternals } from './moved-internals.ts'
 
 interface QueryRunner {
   readonly isTransactionActive: boolean
@@ -24,7 +25,13 @@ export const typeorm: TransactionLibrary<EntityManager | QueryRunner, DataSource
   name: 'TypeORM',
   recognises: (handle): handle is EntityManager | QueryRunner =>
     isEntityManager(handle) || isQueryRunner(handle) || isDataSource(handle),
-  connectionOf: (handle) => (isOpen(handle) ? runnerOf(handle)!.connect() : undefined),
+  connectionOf(handle) {
+    if (isOpen(handle)) return runnerOf(handle)!.connect()
+    if (hasObject(handle, 'queryRunner') && runnerOf(handle) === undefined) {
+      throw movedInternals('TypeORM', 'queryRunner.isTransactionActive', '0.3 and 1.1')
+    }
+    return undefined
+  },
   isOpen,
   root: {
     recognises: isDataSource,
