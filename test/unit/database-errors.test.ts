@@ -104,9 +104,8 @@ test('the event by which a WebSocket reports a failure is a DatabaseUnavailableE
 test.for(['cause', 'parent'])('a conflict is found in the property %s', (property) => {
   const wrapped = (driverError: object): Error =>
     Object.assign(new Error('of the library'), { [property]: driverError })
-  const [deadlock, mysqlDeadlock] = [{ code: '40P01' }, { errno: 1213 }].map((codes) =>
-    Object.assign(new Error('deadlock'), codes),
-  ) as [Error, Error]
+  const deadlock = Object.assign(new Error('deadlock'), { code: '40P01' })
+  const mysqlDeadlock = Object.assign(new Error('deadlock'), { errno: 1213 })
   expect([postgres.isConflict(wrapped(deadlock)), mysql.isConflict(wrapped(mysqlDeadlock))]).toEqual([
     true,
     true,

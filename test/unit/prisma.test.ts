@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { DatabaseUnavailableError, TransactionConflictError, UnsupportedTransactionError } from '@txbox/core'
+import {
+  DatabaseAccessError,
+  DatabaseUnavailableError,
+  TransactionConflictError,
+  UnsupportedTransactionError,
+} from '@txbox/core'
 import * as mysqlErrors from '../../packages/mysql/src/errors.ts'
 import { isConflict, translate } from '../../packages/postgres/src/errors.ts'
 import { prismaOn } from '../../packages/sql/src/drivers/prisma.ts'
@@ -59,6 +64,27 @@ test('another error of the server keeps its code, and is no conflict', async () 
   expect(error).toMatchObject({ code: '23505' })
   expect([isConflict(error), isConflict(thrown)]).toEqual([false, false])
 })
+
+/** As Prisma 7.10 describes a connection that it could not open, or that broke: [its own code, what the adapter tells]. */
+const CONNECTING = [
+  ['P1001', { kind: 'DatabaseNotReachable', host: '127.0.0.1', port: 9 }, DatabaseUnavailableError],
+  ['P1008', { kind: 'SocketTimeout' }, DatabaseUnavailableError],
+  ['P1017', { kind: 'ConnectionClosed' }, DatabaseUnavailableError],
+  ['P1010', { kind: 'DatabaseAccessDenied', originalCode: '28000' }, DatabaseAccessError],
+  ['P1003', { kind: 'DatabaseDoesNotExist', originalCode: '3D000' }, DatabaseAccessError],
+] as const
+
+test.for(CONNECTING)(
+  '%s, by which Prisma reports a connection, has a class of txbox',
+  ([code, details, type]) => {
+    const thrown = Object.assign(prismaError(details), { code })
+    const error = translate(thrown, 'opening the transaction')
+    expect(error).toBeInstanceOf(type)
+    expect(error).toMatchObject({ cause: thrown })
+    if (type === DatabaseUnavailableError)
+      expect(mysqlErrors.translate(thrown, 'opening')).toBeInstanceOf(type)
+  },
+)
 
 /** As adapter-mariadb describes the errors of the server, and of its connector. */
 const MYSQL_CONFLICTS = [

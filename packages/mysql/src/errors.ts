@@ -8,6 +8,7 @@ import { DatabaseAccessError, SchemaError } from '@txbox/core'
 import { isClusterConflict, isMysqlConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
+  PRISMA_NETWORK_CODES,
   conflict,
   isCausedBy,
   isConflictCausedBy,
@@ -83,6 +84,7 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   'HANDSHAKE_SSL_ERROR',
   'PROTOCOL_SEQUENCE_TIMEOUT',
   ...NETWORK_CODES,
+  ...PRISMA_NETWORK_CODES,
 ])
 /** Errors of mysql2 without a specific code. */
 const UNAVAILABLE_MESSAGES =

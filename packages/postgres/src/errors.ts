@@ -7,6 +7,7 @@ import { DatabaseAccessError, InvalidMessageError, SchemaError, TransactionAbort
 import { isPostgresConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
+  PRISMA_NETWORK_CODES,
   conflict,
   isCausedBy,
   isConflictCausedBy,
@@ -43,13 +44,14 @@ export const UNTRANSLATABLE = '22P05'
 const UNAVAILABLE: ReadonlySet<unknown> = new Set([
   ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300', '25006'],
   ...NETWORK_CODES,
+  ...PRISMA_NETWORK_CODES,
   // Codes of postgres.js.
   ...['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECTION_ENDED', 'CONNECT_TIMEOUT'],
 ])
 
-/** Errors of `pg` and `pg-pool` without a code. Knex puts the statement and a hyphen before the message. */
+/** Errors of `pg`, `pg-pool` and Slonik without a code. Knex puts the statement and a hyphen before the message. */
 const UNAVAILABLE_MESSAGES =
-  /(?:^|; - )(?:Connection terminated|Connection ended unexpectedly|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|Query read timeout|The operation was aborted due to timeout)/
+  /(?:^|; - )(?:Connection terminated|Connection ended unexpectedly|Client has encountered a connection error|Client was closed|Client is pending destroy|timeout exceeded when trying to connect|Query read timeout|The operation was aborted due to timeout)/
 
 /** Returns whether this error, or one of its causes, asks for the transaction to be run again. */
 export function isConflict(error: unknown): boolean {
@@ -78,7 +80,8 @@ export const errors: DatabaseErrors = {
 }
 
 function meaningOf(error: object, quoted: string): Meaning | undefined {
-  const code = propertyOf(error, 'code')
+  // Prisma keeps the server's code as `originalCode`.
+  const code = propertyOf(error, 'code') ?? propertyOf(error, 'originalCode')
   if (isPostgresConflict(error)) return conflict(quoted)
   if (code === FAILED_BEFORE || propertyOf(error, 'name') === 'AbortedTransactionError') {
     return {

@@ -10,6 +10,7 @@ export {
 } from './claims.ts'
 export {
   NETWORK_CODES,
+  PRISMA_NETWORK_CODES,
   conflict,
   isCausedBy,
   isConflictCausedBy,
