@@ -128,8 +128,13 @@ test('on MySQL, the error of a savepoint that cannot be prepared names the optio
   await expect(marking).rejects.toThrow(UnsupportedTransactionError)
 })
 
-test('a transaction of a Prisma that does not tell its transactions apart is refused on MySQL', () => {
-  expect(() => onMysql.monitor(failing(new Error('not sent')))).toThrow(UnsupportedTransactionError)
+test('a transaction of a Prisma that does not tell its transactions apart is refused, with advice for the database', () => {
+  const other = failing(new Error('not sent'))
+  const refusals = [() => onMysql.monitor(other), () => onPostgres.identityOf!(other)]
+  for (const refusal of refusals) expect(refusal).toThrow(UnsupportedTransactionError)
+  expect(refusals[0]).toThrow(/adapter-mariadb.*mysql2/)
+  expect(refusals[1]).toThrow(/adapter-pg.*client of pg/)
+  expect(refusals[1]).not.toThrow(/MySQL|MariaDB/i)
 })
 
 describe('a statement that Prisma has bundled with one that failed', () => {
