@@ -46,8 +46,8 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
     rootFor: 'run',
     keepsRefusedCommit: isPostgres,
     // The question whether a transaction is open travels with a write, and with the release of the savepoint that marks
-    // the transaction of a handler.
-    ...(!isPostgres && { extraRoundTrips: { perCall: 1, afterHandler: 2 } }),
+    // the transaction of a handler. The savepoint itself travels with the claim.
+    ...(!isPostgres && { extraRoundTrips: { perCall: 1, afterHandler: 1 } }),
     open(options) {
       const adapter = isPostgres
         ? new PrismaPg({ connectionString: options.url, max: options.max, ...settingsOf(options) })

@@ -23,10 +23,6 @@ const MOVED: Readonly<Record<string, { readonly handle: object; readonly names: 
     },
     names: [/em\.getTransactionContext\(\)/, /MikroORM 6\.6/, /7\.2/],
   },
-  TypeORM: {
-    handle: { '@instanceof': Symbol.for('EntityManager'), queryRunner: { query: none } },
-    names: [/queryRunner\.isTransactionActive/, /0\.3/, /1\.1/],
-  },
 }
 
 describe.each(Object.entries(MOVED))(

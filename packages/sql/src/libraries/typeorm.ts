@@ -1,7 +1,6 @@
 import { DatabaseUnavailableError, type IsolationLevel, type TransactionLibrary } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
-import { hasBoolean, hasFunction, hasObject } from '../members.ts'
-import { movedInternals } from './moved-internals.ts'
+import { hasBoolean, hasFunction } from '../members.ts'
 
 interface QueryRunner {
   readonly isTransactionActive: boolean
@@ -26,13 +25,7 @@ export const typeorm: TransactionLibrary<EntityManager | QueryRunner, DataSource
   name: 'TypeORM',
   recognises: (handle): handle is EntityManager | QueryRunner =>
     isEntityManager(handle) || isQueryRunner(handle) || isDataSource(handle),
-  connectionOf(handle) {
-    if (isOpen(handle)) return runnerOf(handle)!.connect()
-    if (hasObject(handle, 'queryRunner') && runnerOf(handle) === undefined) {
-      throw movedInternals('TypeORM', 'queryRunner.isTransactionActive', '0.3 and 1.1')
-    }
-    return undefined
-  },
+  connectionOf: (handle) => (isOpen(handle) ? runnerOf(handle)!.connect() : undefined),
   isOpen,
   root: {
     recognises: isDataSource,
