@@ -109,14 +109,21 @@ const EXCLUDED: Readonly<Record<string, string[]>> = {
   'prisma-mariadb': ['test/contract/queue-{delete,send}.test.ts'],
 }
 
+/** Tests of what is built on a library. */
+const ON_TOP: Readonly<Record<string, string[]>> = {
+  knex: ['test/libraries/objection/objection.test.ts'],
+}
+
 function libraryProjects(): TestProjectInlineConfiguration[] {
   return Object.entries(LIBRARIES).flatMap(([library, engines]) =>
     engines.map((engine, n) =>
       onServers(`library-${library}-${engine}`, [engine], {
-        include:
-          n > 0 || library.endsWith('@oldest') || isShort(`library-${library}-${engine}`)
+        include: [
+          ...(n > 0 || library.endsWith('@oldest') || isShort(`library-${library}-${engine}`)
             ? LIBRARY_DIFFERENCES
-            : LIBRARY_RULES,
+            : LIBRARY_RULES),
+          ...(ON_TOP[library] ?? []),
+        ],
         exclude: EXCLUDED[library] ?? [],
         provide: { ...DATABASES[engine], ...ONE_DIFFERENCE, library },
       }),
