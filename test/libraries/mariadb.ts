@@ -70,6 +70,12 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
     stray: {
       'a pool of mariadb': ({ db }) => db,
     },
+    strayDuring: {
+      async 'a connection of mariadb before BEGIN'({ db }, use) {
+        const connection = await call<Connection>(db, 'getConnection')
+        await use(connection).finally(() => call(connection, 'release'))
+      },
+    },
   }
 }
 

@@ -91,5 +91,11 @@ export function overWebSocket({
         () => work(tx),
       ),
     ...(stray !== undefined && { stray }),
+    strayDuring: {
+      async [`a client of ${name} before BEGIN`]({ db }, use) {
+        const client = await (db as NeonPool).connect()
+        await use(client).finally(() => client.release(false))
+      },
+    },
   }
 }
