@@ -48,7 +48,11 @@ async function whilePuttingBack(
   const [second] = await subject.send({ key: 'a' })
   const receiving = receiver.queue.receive()
   await receiver.held()
-  await finish(subject, first).finally(receiver.letGo)
+  try {
+    await finish(subject, first)
+  } finally {
+    await receiver.letGo()
+  }
   // The receiver looks again after it has put a message back.
   const received = [...(await receiving), ...(await subject.receive({ waitMs: 300 }))]
   return { subject, second: second!, received: idsOf(received) }
@@ -71,7 +75,7 @@ for (const [ends, finish] of Object.entries(ENDS)) {
   })
 }
 
-test('Q20 the test finds a wake-up that is lost: whoever ends a message must not make the next one visible instead of leaving that to receivers', async () => {
+test('Q20 the test finds a wake-up that is lost: the end of a message must not make the next one visible, which is left to receivers', async () => {
   const { subject, received } = await whilePuttingBack(async (planted) => {
     const { table } = planted
     const rows = await planted.sql(`select place from ${table} where topic = ? order by place`)

@@ -68,7 +68,7 @@ async function handleRest({ subject }: Scene): Promise<string[]> {
     const received = await subject.receive()
     for (const each of received) await handle(subject.queue, root, each)
     if (received.length > 0) continue
-    // A statement that was on its way may still hold a lock.
+    // A statement in flight may still hold a lock.
     await pause(5)
     await subject.expire()
   }
@@ -135,7 +135,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     run: ({ queue }, scene) => queue.bury(first(scene), { error: 'never' }),
     check: async (scene) => {
       const [a1, a2, b] = scene.ids
-      // The statement that was on its way ends before this one, which needs the same row.
+      // The statement in flight ends before this one, which needs the same row.
       await scene.subject.expire()
       const dead = (await scene.subject.queue.deadLetters.list()).map(({ id }) => id)
       expect([[], [a1]]).toContainEqual(dead)
@@ -151,7 +151,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
       await subject.queue.purge()
       for (const each of received) await handle(subject.queue, root, each)
       const [next] = await subject.send({ key: 'a' })
-      expect((await handleRest(scene)).toSorted()).toEqual([ids[0], ids[2], next].toSorted())
+      expect((await handleRest(scene)).toSorted()).toEqual([ids[0], ids[2], next!].toSorted())
     },
   },
 }

@@ -80,7 +80,7 @@ export interface LibraryUnderTest {
   /** A defect of the library: a connection that breaks in a transaction stays taken. @default false */
   readonly losesBrokenConnection?: boolean
   /**
-   * When a connection has broken in a transaction, the library ends the transaction, or connects anew unnoticed, so that
+   * When a connection has broken in a transaction, the library ends the transaction, or connects again unnoticed, so that
    * txbox may only learn that no transaction is open. @default false
    */
   readonly hidesBrokenConnection?: boolean

@@ -70,9 +70,9 @@ export class PostgresQueueStore implements QueueStore {
     const { settle, settleBatch, settleUnordered, settleUnorderedBatch } = this.#sql
     const parts: readonly Settlement[] = [
       ...ofDifferentMessages(ordered).map((some) => ({ receipts: some, one: settle, batch: settleBatch })),
-      ...ofDifferentMessages(unordered).map((some) => ({
-        ...{ receipts: some, one: settleUnordered, batch: settleUnorderedBatch },
-      })),
+      ...ofDifferentMessages(unordered).map((some) => {
+        return { receipts: some, one: settleUnordered, batch: settleUnorderedBatch }
+      }),
     ]
     const settled = new Set(
       session === undefined ? await this.#settleAlone(parts) : await this.#settleIn(session, parts),
