@@ -141,6 +141,7 @@ test(`Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each mess
     )
     expect(ids.filter((id) => expected.includes(id))).toEqual(expected)
   }
-  expect(ids.length).toBeGreaterThan(100)
+  // A busy machine handles few messages in the short run of the quick tier.
+  expect(ids.length).toBeGreaterThan(inject('tier') === 'all' ? 100 : 20)
   await Promise.all([senders, ...roots].map((root) => root.close()))
 })
