@@ -48,7 +48,11 @@ async function whilePuttingBack(
   const [second] = await subject.send({ key: 'a' })
   const receiving = receiver.queue.receive()
   await receiver.held()
-  await finish(subject, first).finally(receiver.letGo)
+  try {
+    await finish(subject, first)
+  } finally {
+    await receiver.letGo()
+  }
   // The receiver looks again after it has put a message back.
   const received = [...(await receiving), ...(await subject.receive({ waitMs: 300 }))]
   return { subject, second: second!, received: idsOf(received) }
