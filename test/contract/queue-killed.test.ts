@@ -3,7 +3,7 @@ import { expect, inject, test } from 'vitest'
 import type { TransactionHandle } from '@txbox/core'
 import type { Queue, Received } from '@txbox/queue'
 import { Proxy, type KillPhase } from '../support/proxy.ts'
-import { QueueUnderTest, idsOf } from '../support/queue-under-test.ts'
+import { QueueUnderTest, idsOf, sortedIds } from '../support/queue-under-test.ts'
 import { mainKind, useRoot, useTarget, type Root } from '../support/target.ts'
 
 const target = useTarget()
@@ -60,6 +60,16 @@ async function within(
   }
 }
 
+/** The statement reads many rows: it can be the victim of a deadlock with a statement that was on its way. */
+async function expire(subject: QueueUnderTest): Promise<void> {
+  try {
+    await subject.expire()
+  } catch (error) {
+    if (!/deadlock/i.test(String(error))) throw error
+    await expire(subject)
+  }
+}
+
 /** Handles what is left, as the next process does. @returns all effects, in order. */
 async function handleRest({ subject }: Scene): Promise<string[]> {
   const deadline = Date.now() + 20_000
@@ -70,7 +80,7 @@ async function handleRest({ subject }: Scene): Promise<string[]> {
     if (received.length > 0) continue
     // A statement in flight may still hold a lock.
     await pause(5)
-    await subject.expire()
+    await expire(subject)
   }
   const rows = await target.sql('select name from effects where name like ? order by seq', [
     `${subject.queue.name} %`,
@@ -136,7 +146,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     check: async (scene) => {
       const [a1, a2, b] = scene.ids
       // The statement in flight ends before this one, which needs the same row.
-      await scene.subject.expire()
+      await expire(scene.subject)
       const dead = (await scene.subject.queue.deadLetters.list()).map(({ id }) => id)
       expect([[], [a1]]).toContainEqual(dead)
       await expectAll(scene, dead.length > 0 ? [a2, b] : [a1, a2, b])
@@ -144,14 +154,14 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
   purges: {
     isReceived: true,
-    every: 7,
+    every: 5,
     run: ({ queue }) => queue.purge(),
     check: async (scene) => {
       const { subject, received, ids } = scene
       await subject.queue.purge()
       for (const each of received) await handle(subject.queue, root, each)
       const [next] = await subject.send({ key: 'a' })
-      expect((await handleRest(scene)).toSorted()).toEqual([ids[0], ids[2], next!].toSorted())
+      expect(sortedIds(await handleRest(scene))).toEqual(sortedIds([ids[0], ids[2], next]))
     },
   },
 }
@@ -182,21 +192,21 @@ async function kill(action: Action, request: number, phase: KillPhase): Promise<
 }
 
 /**
- * The first action is killed in each phase of each request, the others by turns. In the quick tier, the first action from
- * its tenth request on, and the others, only at every fourth request.
+ * The first action is killed in each phase of its first 20 requests, in the quick tier of its first 10. All others are
+ * killed in one phase by turns, at every second request, in the quick tier at every fourth.
  */
 for (const [n, [doing, action]] of Object.entries(ACTIONS).entries()) {
   test(`Q20 Q21 all connections of a process that ${doing} end at any statement, as when it is killed: no message is lost, doubled, out of order or stuck`, async () => {
     const phases: readonly KillPhase[] = ['before', 'sent', 'answered']
     let isUnfinished = true
     for (let [request, turn] = [1, 0]; isUnfinished; turn += 1) {
-      const isThorough = n === 0 && (!isQuick || request <= 10)
+      const isThorough = n === 0 && request <= (isQuick ? 10 : 20)
       isUnfinished = false
       for (const phase of isThorough ? phases : [phases[turn % 3]!]) {
         if (await kill(action, request, phase)) isUnfinished = true
       }
       expect(request).toBeLessThan(200)
-      request += isThorough ? 1 : (action.every ?? 1) * (isQuick ? 4 : 1)
+      request += isThorough ? 1 : (action.every ?? 1) * (isQuick ? 4 : 2)
     }
   })
 }

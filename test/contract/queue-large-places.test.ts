@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { portsKey } from '@txbox/core'
-import { QueueUnderTest, idsOf } from '../support/queue-under-test.ts'
+import { QueueUnderTest, idsOf, sortedIds } from '../support/queue-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
@@ -25,7 +25,7 @@ test('Q2 Q7 Q9 places beyond 2^53 are exact: each call with a receipt changes it
   const { subject, ids } = await sent()
   const [a1, a2, b, c, d] = ids
   const received = await subject.receive({ attemptId: 'x' })
-  expect(idsOf(received).toSorted()).toEqual([a1!, b!, c!, d!].toSorted())
+  expect(sortedIds(idsOf(received))).toEqual(sortedIds([a1, b, c, d]))
   const again = await subject.receive({ attemptId: 'x' })
   expect(again.map(({ receipt }) => receipt)).toEqual(received.map(({ receipt }) => receipt))
   const of = (id: string | undefined): (typeof received)[number] =>
@@ -36,7 +36,7 @@ test('Q2 Q7 Q9 places beyond 2^53 are exact: each call with a receipt changes it
   const work = await root.begin()
   await subject.queue.delete(of(a1), { tx: work.tx })
   await work.commit()
-  expect((await subject.drain()).toSorted()).toEqual([a2!, b!].toSorted())
+  expect(sortedIds(await subject.drain())).toEqual(sortedIds([a2, b]))
   await subject.queue.delete(of(c))
   expect((await subject.queue.deadLetters.list()).map(({ id }) => id)).toEqual([d])
   expect(await subject.queue.deadLetters.redrive({ topic: subject.queue.name })).toHaveLength(1)
