@@ -55,6 +55,11 @@ export interface LibraryUnderTest {
   readonly strayDuring?: Readonly<
     Record<string, (root: LibraryRoot, use: (handle: object) => Promise<void>) => Promise<void>>
   >
+  /**
+   * Nothing tells a handle that was kept after its transaction from the connection itself, so that txbox works in the
+   * transaction that is open there by then. @default false
+   */
+  readonly keptHandleJoins?: boolean
   /** What the root can be used for. `'run'`: `inbox.run` and `database.transact`; `'all'`: also the relay and migrate. */
   readonly rootFor: 'all' | 'run'
   /** `run` sends BEGIN and the claim together. @default false */

@@ -37,6 +37,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
     name: `mariadb with ${style}s`,
     driver: 'mysql2',
     rootFor: 'all',
+    keptHandleJoins: true,
     open(options) {
       const pool = createPool(configOf(options))
       return {

@@ -34,6 +34,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     driver: 'hidden',
     hidesConnection: true,
     rootFor: 'all',
+    keptHandleJoins: true,
     hidesBrokenConnection: true,
     takesSavepoints: false,
     refusesBegin: true,
