@@ -21,7 +21,6 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     hidesConnection: true,
     rootFor: 'all',
     keptHandleJoins: true,
-    hidesBrokenConnection: true,
     // All of postgres.js.
     takesSavepoints: false,
     refusesBegin: true,

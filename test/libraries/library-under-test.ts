@@ -85,8 +85,8 @@ export interface LibraryUnderTest {
   /** A defect of the library: a connection that breaks in a transaction stays taken. @default false */
   readonly losesBrokenConnection?: boolean
   /**
-   * When a connection has broken in a transaction, the library ends the transaction, or connects anew unnoticed, so that
-   * txbox may only learn that no transaction is open. @default false
+   * When a connection has broken in a transaction, the library ends the transaction, so that txbox may only learn that no
+   * transaction is open. @default false
    */
   readonly hidesBrokenConnection?: boolean
   /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */

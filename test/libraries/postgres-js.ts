@@ -35,7 +35,6 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     hidesConnection: true,
     rootFor: 'all',
     keptHandleJoins: true,
-    hidesBrokenConnection: true,
     takesSavepoints: false,
     refusesBegin: true,
     losesConnectionAtCommit: true,
