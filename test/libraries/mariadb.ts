@@ -74,7 +74,11 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
     strayDuring: {
       async 'a connection of mariadb before BEGIN'({ db }, use) {
         const connection = await call<Connection>(db, 'getConnection')
-        await use(connection).finally(() => call(connection, 'release'))
+        try {
+          await use(connection)
+        } finally {
+          await call(connection, 'release')
+        }
       },
     },
   }

@@ -57,7 +57,7 @@ describe('defineLibrary', () => {
   describe('a root', () => {
     const rootWith = (part: Partial<NonNullable<TransactionLibrary['root']>>): ReturnType<Resolver['root']> =>
       new Resolver('postgres', [
-        defineLibrary({ ...library, root: { recognises, transact, ...part } }) as TransactionLibrary,
+        defineLibrary<unknown, unknown>({ ...library, root: { recognises, transact, ...part } }),
       ]).root('postgres', root)
 
     test('that has no pool yet says that it must be connected first', async () => {
