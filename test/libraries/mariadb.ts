@@ -96,5 +96,7 @@ function configOf(options: LibraryOptions): object {
     minimumIdle: 0,
     allowPublicKeyRetrieval: true,
     initSql: [...setupOf(options)],
+    // Where no server listens, the pool tries again until this time limit, which is ten seconds by default.
+    ...(port === '9' && { acquireTimeout: 300 }),
   }
 }
