@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import { EXCLUDED, LIBRARIES, ON_TOP } from './test/support/libraries.ts'
 import { LeaveOutSequencer } from './test/support/servers/leave-out-sequencer.ts'
 import { RunSummary, isCi } from './test/support/run-summary.ts'
 import { isLeftToAll, isShort, tierOfRun } from './test/support/tier.ts'
@@ -26,10 +27,14 @@ const ONE_DIFFERENCE = { tier: 'quick' } as const
 /** The contract suite on one database: another database is one more line above, and one below. */
 function contractOn(
   database: keyof typeof DATABASES,
-  { exclude = [], ...provide }: { exclude?: string[]; tier?: 'quick' } = {},
+  {
+    include = ['test/contract/**/*.test.ts'],
+    exclude = [],
+    ...provide
+  }: { include?: string[]; exclude?: string[]; tier?: 'quick' } = {},
 ): TestProjectInlineConfiguration {
   return onServers(database, [database], {
-    include: ['test/contract/**/*.test.ts'],
+    include,
     exclude,
     provide: { ...DATABASES[database], ...provide },
   })
@@ -44,7 +49,12 @@ const SLOW_TESTS = [
   'test/contract/versioning-buffer-{stress,turns}.test.ts',
   'test/contract/gc-{batches,concurrency}.test.ts',
   'test/contract/outbox-deduplication-property.test.ts',
-  'test/contract/queue-{source,stress}.test.ts',
+  'test/contract/queue-{killed,source,stress}.test.ts',
+]
+
+/** The rules in which another version of PostgreSQL could differ: all that the quick tier runs on the newest version. */
+const VERSION_DIFFERENCES = [
+  'test/contract/{migrate,inbox-aborted,inbox-commit,inbox-conflicts,outbox-publish,queue-send,transact}.test.ts',
 ]
 
 /** What one connection can run, without anybody who looks at the database from outside: on PGlite, which has no more. */
@@ -69,50 +79,6 @@ const LIBRARY_RULES = [
  * quick tier runs no other rules of its libraries.
  */
 const LIBRARY_DIFFERENCES = ['test/libraries/differences.ts']
-
-type Engine = 'postgres' | 'mysql' | 'mariadb'
-
-/**
- * The libraries on top of a driver, and the drivers beside pg and mysql2, by the databases on which each works. The first
- * database has all rules, unless this is the oldest version of the library.
- */
-const LIBRARIES: Readonly<Record<string, readonly [Engine, ...Engine[]]>> = {
-  drizzle: ['postgres', 'mysql', 'mariadb'],
-  'drizzle-postgres-js': ['postgres'],
-  'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
-  knex: ['postgres', 'mysql', 'mariadb'],
-  mariadb: ['mariadb', 'mysql'],
-  mikroorm: ['postgres', 'mysql', 'mariadb'],
-  'mikroorm@oldest': ['postgres', 'mysql', 'mariadb'],
-  neon: ['postgres'],
-  'pg-promise': ['postgres'],
-  'postgres-js': ['postgres'],
-  prisma: ['postgres'],
-  'prisma-mariadb': ['mysql', 'mariadb'],
-  'sequelize-7': ['postgres', 'mysql', 'mariadb'],
-  'sequelize@oldest': ['postgres', 'mysql', 'mariadb'],
-  // By a recipe of sqlTransaction.
-  slonik: ['postgres'],
-  'sql-transaction': ['postgres', 'mysql', 'mariadb'],
-  'sql-transaction-is-open': ['mysql', 'mariadb', 'postgres'],
-  typeorm: ['postgres', 'mysql', 'mariadb'],
-  'typeorm@oldest': ['postgres', 'mysql', 'mariadb'],
-  vercel: ['postgres'],
-}
-
-/** Rules that a library cannot keep, or cannot show. */
-const EXCLUDED: Readonly<Record<string, string[]>> = {
-  // postgres.js ends the process when a connection breaks in a transaction that Drizzle has opened on it.
-  'drizzle-postgres-js': ['test/contract/inbox-commit.test.ts'],
-  // A root of Prisma lends no connection to receive with.
-  prisma: ['test/contract/queue-{delete,send}.test.ts'],
-  'prisma-mariadb': ['test/contract/queue-{delete,send}.test.ts'],
-}
-
-/** Tests of what is built on a library. */
-const ON_TOP: Readonly<Record<string, string[]>> = {
-  knex: ['test/libraries/objection/objection.test.ts'],
-}
 
 function libraryProjects(): TestProjectInlineConfiguration[] {
   return Object.entries(LIBRARIES).flatMap(([library, engines]) =>
@@ -153,11 +119,11 @@ const SEED_OF_CI = new Date().toISOString().slice(0, 10).replaceAll('-', '')
 
 /**
  * One seed for a run of the fuzz tests, and how many times the cases of a short run. `npm run fuzz` sets both. The quick
- * tier runs half of the cases: its seed differs each time.
+ * tier runs a quarter of the cases: its seed differs each time.
  */
 const FUZZ = {
   seed: Number(process.env['TXBOX_FUZZ_SEED'] ?? (isCi() ? SEED_OF_CI : Math.trunc(Math.random() * 2 ** 31))),
-  factor: Number(process.env['TXBOX_FUZZ_FACTOR'] ?? (tierOfRun() === 'all' ? 1 : 0.5)),
+  factor: Number(process.env['TXBOX_FUZZ_FACTOR'] ?? (tierOfRun() === 'all' ? 1 : 0.25)),
 }
 
 // A run starts about a thousand processes: workers, and the programs that tests start and kill. Each takes the compiled
@@ -182,9 +148,16 @@ const projects: TestProjectInlineConfiguration[] = [
     }),
   ),
   contractOn('postgres'),
-  contractOn('postgres-embedded', { exclude: SLOW_TESTS, ...ONE_DIFFERENCE }),
+  contractOn('postgres-embedded', {
+    ...(tierOfRun() === 'quick' && { include: VERSION_DIFFERENCES }),
+    exclude: SLOW_TESTS,
+    ...ONE_DIFFERENCE,
+  }),
   onServers('pglite', ['pglite'], {
-    include: ['test/pglite/**/*.test.ts', ...ONE_CONNECTION],
+    include: [
+      'test/pglite/**/*.test.ts',
+      ...(tierOfRun() === 'quick' ? ['test/contract/keys.test.ts'] : ONE_CONNECTION),
+    ],
     provide: { ...DATABASES.pglite, ...ONE_DIFFERENCE },
   }),
   // The helpers of versioned tables take transactions of pg and of Kysely. Refused messages never reach the library.
@@ -248,8 +221,8 @@ export default defineConfig({
     // most, and a server takes a hundred.
     maxWorkers: 4,
     pool: 'forks',
-    // A process for each file would spend as long on loading as on testing. What the files share is loaded code alone: each
-    // has a database of its own.
+    // A process for each file would spend as long on loading as on testing. The files share loaded code, and databases that
+    // are as a migration makes them: no file sees the rows of another one.
     isolate: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,

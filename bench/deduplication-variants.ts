@@ -20,7 +20,7 @@ export const DEDUPLICATION_NAMES = Object.keys(DEDUPLICATION_VARIANTS) as Dedupl
 /** The rows and the targets of the benchmark on one database. */
 export function deduplicationTable(driver: string) {
   return {
-    shown: {
+    titles: {
       bare: { title: `bare transaction, ${driver}` },
       fewOrdered: { title: 'few old ids, in the order of time' },
       manyOrdered: { title: 'many old ids, in the order of time', byHand: 'fewOrdered' },

@@ -1,7 +1,7 @@
 import type { BenchOptions, SuiteName } from './arguments.ts'
 import { interleavedRates, type Rates, type Variant } from './measure/interleaved-rates.ts'
 import { ratioOf } from './measure/statistics.ts'
-import { formatRates, ratesBeside, type Shown } from './report/rates-table.ts'
+import { formatRates, ratesBeside, type VariantTitle } from './report/rates-table.ts'
 import { whole } from './report/table.ts'
 import type { Target } from './report/target.ts'
 import type { Suite } from './suite.ts'
@@ -27,7 +27,7 @@ export interface Prepared<N extends string> {
 
 /** The part of a suite of transaction rates that differs between databases. */
 export interface RatesSuite<N extends string> {
-  readonly shown: Readonly<Record<N, Shown<N>>>
+  readonly titles: Readonly<Record<N, VariantTitle<N>>>
   readonly targets: readonly RateTarget<N>[]
   prepare(load: Load): Promise<Prepared<N>>
 }
@@ -73,7 +73,7 @@ function ratesSuite<N extends string>(
       const run = async (load: Load): Promise<Readonly<Record<N | 'bare', Rates>>> => {
         console.log(`\n${name}: ${heading(load)}`)
         const measured = await measure(suite, options, load)
-        console.log(formatRates<N | 'bare'>(suite.shown, measured))
+        console.log(formatRates<N | 'bare'>(suite.titles, measured))
         return measured
       }
       const measured = await run(first)

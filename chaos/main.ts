@@ -45,7 +45,7 @@ async function main(args: readonly string[]): Promise<number> {
     faults,
     without,
     keep,
-    tell: tellEvent,
+    onEvent: printEvent,
     signal: interrupted(),
   }
   const result = await runChaos(run)
@@ -78,7 +78,7 @@ function writeReports({ json, html }: ChaosOptions, result: RunResult): void {
 
 const startedAt = performance.now()
 
-function tellEvent({ kind, name, text, step }: Parameters<RunOptions['tell']>[0]): void {
+function printEvent({ kind, name, text, step }: Parameters<RunOptions['onEvent']>[0]): void {
   const at = `${((performance.now() - startedAt) / 1000).toFixed(1).padStart(6)} s`
   console.log(
     `${at}  ${step === undefined ? '     ' : `#${String(step).padEnd(4)}`} ${kind === 'fault' ? '' : `${name}: `}${text}`,

@@ -54,11 +54,11 @@ export async function shrink(
     if (isOver !== undefined) return false
     tries += 1
     const without = new Set(options.faults.filter((name) => !kinds.includes(name)))
-    const { first } = await run({ ...options, minutes, without, tell: () => undefined })
+    const { first } = await run({ ...options, minutes, without, onEvent: () => undefined })
     const isSame = first !== undefined && first.check === failed.first?.check
-    // A try that Ctrl-C has cut short has shown something only if it failed.
+    // A try that Ctrl-C has interrupted counts only if it failed.
     if (options.signal.aborted) isOver = 'It was interrupted'
-    const outcome = first === undefined && isOver !== undefined ? 'interrupted' : told(first, isSame)
+    const outcome = first === undefined && isOver !== undefined ? 'interrupted' : outcomeOf(first, isSame)
     print(`  try ${tries}, only ${kinds.join(', ')}: ${outcome}`)
     return isSame
   }
@@ -74,7 +74,7 @@ export async function shrink(
   return { kinds, tries, command }
 }
 
-function told(first: RunResult['first'], isSame: boolean): string {
+function outcomeOf(first: RunResult['first'], isSame: boolean): string {
   if (first === undefined) return 'no violation'
   return isSame ? `fails. ${first.text}` : `another violation, which does not count. ${first.text}`
 }

@@ -48,12 +48,13 @@ for (let cents = 1; cents <= 30; cents++) {
   }
 }
 
-const shown = async (): Promise<readonly { id: string; cents: number; version: number }[]> => {
+const readOrders = async (): Promise<readonly { id: string; cents: number; version: number }[]> => {
   const response = await fetch(`http://127.0.0.1:${viewPort}`)
-  return (await response.json()) as Awaited<ReturnType<typeof shown>>
+  return (await response.json()) as Awaited<ReturnType<typeof readOrders>>
 }
-while ((await shown()).filter(({ version }) => version === 30).length < 2) await pause(50)
-for (const { id, cents, version } of await shown()) console.log(`${id}: ${cents} cents, version ${version}`)
+while ((await readOrders()).filter(({ version }) => version === 30).length < 2) await pause(50)
+for (const { id, cents, version } of await readOrders())
+  console.log(`${id}: ${cents} cents, version ${version}`)
 
 const pool = new Pool({ connectionString: process.env['DATABASE_URL'] })
 const { rows } = await pool.query(

@@ -1,5 +1,5 @@
 // The house rules that no linter checks: allowed imports, no circular imports, names of files, SQL only in statement
-// files, and generated files that are up to date.
+// files, an approved text for the SQL of each statement file, plain words, and generated files that are up to date.
 // core imports nothing; features import core; databases import core and sql; brokers import core; the command imports
 // features and databases, and no driver; txbox and cli are the two ways to install all of it.
 import { readFileSync, readdirSync } from 'node:fs'
@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import path from 'node:path'
 import { sqlInStrings } from './sql-in-strings.mjs'
+import { uncoveredStatements } from './uncovered-statements.mjs'
 import { wrongWords } from './wrong-words.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -78,6 +79,7 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
       problems.push(`${where}: files are kebab-case and named after what they export`)
     }
     const source = readFileSync(path.join(folder, file), 'utf8')
+    imports.set(where, [])
     if (!MAY_HOLD_SQL.test(where)) {
       for (const { line, text } of sqlInStrings(where, source.replaceAll(NAMED_MEMBER, '$1'))) {
         problems.push(`${where}:${line}: SQL belongs in a *-statements.ts file with a golden text: ${text}`)
@@ -89,7 +91,7 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
       // Type-only imports are erased. In core they must not be circular either, because all packages depend on core.
       if (specifier.startsWith('.') && (kind === undefined || name === 'core')) {
         const imported = path.posix.join(path.posix.dirname(where), specifier)
-        imports.set(where, [...(imports.get(where) ?? []), imported])
+        imports.get(where).push(imported)
       }
       if (!isAllowed(allowed, specifier, kind !== undefined))
         problems.push(`${where}: must not import '${specifier}'`)
@@ -123,18 +125,31 @@ function follow(file, way) {
   straight.add(file)
 }
 
-/** CONTRIBUTING.md quotes wrong words, and the text of released migrations never changes. */
-const PROSE = ['README.md', 'docs', 'packages', 'bench', 'chaos', 'examples', 'test', 'scripts'].flatMap(
-  (place) =>
+const TESTS = path.join('test', 'unit')
+const golden = readdirSync(path.join(root, TESTS)).filter((file) => /^golden-.*\.test\.ts$/.test(file))
+const goldenTests = new Map(
+  golden.map((file) => [`test/unit/${file}`, readFileSync(path.join(root, TESTS, file), 'utf8')]),
+)
+for (const file of uncoveredStatements(imports, goldenTests)) {
+  problems.push(`${file}: import it in test/unit/golden-*.test.ts, and approve the texts of its statements`)
+}
+
+/** CONTRIBUTING.md and the test of wrong words quote wrong words, and the text of released migrations never changes. */
+const PROSE = [
+  ...['README.md', 'CHANGELOG.md', 'SECURITY.md', '.github', '.changeset', 'docs', 'packages'],
+  ...['bench', 'chaos', 'examples', 'test', 'scripts'],
+]
+  .flatMap((place) =>
     place.endsWith('.md')
       ? [place]
       : readdirSync(path.join(root, place), { recursive: true, encoding: 'utf8' })
           .filter(
             (file) =>
-              /\.(ts|mjs|md)$/.test(file) && !/(^|[\\/])(node_modules|dist)[\\/]|\.gen\.ts$/.test(file),
+              /\.(ts|mjs|md|ya?ml)$/.test(file) && !/(^|[\\/])(node_modules|dist)[\\/]|\.gen\.ts$/.test(file),
           )
           .map((file) => path.join(place, file)),
-)
+  )
+  .filter((file) => !file.endsWith('wrong-words.test.ts'))
 for (const file of PROSE) {
   for (const { line, word, instead } of wrongWords(file, readFileSync(path.join(root, file), 'utf8'))) {
     problems.push(`${file}:${line}: write ${instead}, not '${word}' (see CONTRIBUTING.md, Plain English)`)

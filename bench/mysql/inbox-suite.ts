@@ -7,7 +7,7 @@ import { assertWorkDone, createWorkspace } from './workspace.ts'
 
 export function mysqlInboxSuite(database: BenchDatabase): Suite {
   return inboxSuite<InboxVariantName>({
-    shown: {
+    titles: {
       bare: { title: 'bare transaction, mysql2' },
       byHandMysql2: { title: 'claim by hand, mysql2' },
       processMysql2: { title: 'inbox.process, mysql2', byHand: 'byHandMysql2' },

@@ -6,7 +6,7 @@ import { assertWorkDone, createWorkspace } from './workspace.ts'
 
 export function mysqlPublishSuite(database: BenchDatabase): Suite {
   return publishSuite<PublishVariantName>({
-    shown: {
+    titles: {
       bare: { title: 'bare transaction, mysql2' },
       byHandMysql2: { title: 'INSERT by hand, mysql2' },
       publishMysql2: { title: 'outbox.publish, mysql2', byHand: 'byHandMysql2' },

@@ -81,7 +81,11 @@ export async function consumerInBatches(pool: Pool): Promise<ConsumerVariant<'ba
           concurrency: 4,
           prefetch: BATCH * 8,
           batch: { maxSize: BATCH, lingerMs: 50 },
-          handler: (tx, batch) => credit(tx, batch.map(anyAccount)),
+          handler: (tx, batch) =>
+            credit(
+              tx,
+              batch.map(() => anyAccount()),
+            ),
         }),
         messages,
       ),

@@ -7,7 +7,7 @@ import { assertWorkDone, checkpoint, createWorkspace } from './workspace.ts'
 
 export function postgresInboxSuite(database: BenchDatabase): Suite {
   return inboxSuite<InboxVariantName>({
-    shown: {
+    titles: {
       bare: { title: 'bare transaction, pg' },
       byHandPg: { title: 'claim by hand, pg' },
       processPg: { title: 'inbox.process, pg', byHand: 'byHandPg' },

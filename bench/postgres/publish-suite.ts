@@ -6,7 +6,7 @@ import { assertWorkDone, checkpoint, createWorkspace } from './workspace.ts'
 
 export function postgresPublishSuite(database: BenchDatabase): Suite {
   return publishSuite<PublishVariantName>({
-    shown: {
+    titles: {
       bare: { title: 'bare transaction, pg' },
       byHandPg: { title: 'INSERT by hand, pg' },
       publishPg: { title: 'outbox.publish, pg', byHand: 'byHandPg' },

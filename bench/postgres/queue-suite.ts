@@ -17,6 +17,11 @@ import { anyAccount, anyAccounts, createWorkspace, creditAllStatement, creditSta
 
 const SCHEMA = 'queue_accounts'
 const MESSAGES = 10_000
+/** Where the handler does nothing, more messages are needed until the start of a worker no longer counts. */
+const MESSAGES_OF_NOTHING = 50_000
+/** So many that two transactions of a hundred updates each rarely want the same row: they would wait for each other. */
+const ACCOUNTS_OF_BATCHES = 500_000
+const BATCH_SCHEMA = 'queue_batch_accounts'
 const PROCESSES = 4
 const BLOCKED_MESSAGES = 1_000_000
 const MESSAGES_PER_SECOND = 100
@@ -41,8 +46,9 @@ export function queueSuite(database: BenchDatabase): Suite {
     name: 'queue',
     async run({ rounds, secondsPerRound }) {
       const pool = database.pool({ max: 1 })
-      await makeBacklog(pool, MESSAGES)
+      await makeBacklog(pool, MESSAGES_OF_NOTHING)
       await createWorkspace(pool, SCHEMA)
+      await createWorkspace(pool, BATCH_SCHEMA, ACCOUNTS_OF_BATCHES)
       const targets = [
         ...(await measureUpdates(database, pool, rounds)),
         ...(await measureBatches(database, pool, rounds)),
@@ -109,13 +115,14 @@ async function measureBatches(
   pool: BenchPool,
   rounds: number,
 ): Promise<readonly Target[]> {
-  const statement = creditAllStatement(SCHEMA)
-  const work: QueueWork = (client, messages) => client.query(statement, [anyAccounts(messages)])
+  const statement = creditAllStatement(BATCH_SCHEMA)
+  const accountsOf = (messages: number): number[] => anyAccounts(messages, ACCOUNTS_OF_BATCHES)
+  const work: QueueWork = (client, messages) => client.query(statement, [accountsOf(messages)])
   const variants = [
     await transactionalPgBossVariant(database, pool, MESSAGES, {
       batchSize: BATCH,
       workers: HANDLERS,
-      work: (tx, jobs) => tx.executeSql(statement, [anyAccounts(jobs)]),
+      work: (tx, jobs) => tx.executeSql(statement, [accountsOf(jobs)]),
     }),
     await queueVariant(database, pool, MESSAGES, 'batches', { mode: 'batches', keyed: false, work }),
     await queueVariant(database, pool, MESSAGES, 'batchesKeyed', { mode: 'batches', keyed: true, work }),
@@ -143,15 +150,17 @@ async function measureNothing(
 ): Promise<readonly Target[]> {
   const work: QueueWork = async () => undefined
   const variants = [
-    await graphileWorkerVariant(database, pool, MESSAGES),
-    await pgBossVariant(database, pool, MESSAGES),
-    await queueVariant(database, pool, MESSAGES, 'atLeastOnce', {
+    await graphileWorkerVariant(database, pool, MESSAGES_OF_NOTHING),
+    await pgBossVariant(database, pool, MESSAGES_OF_NOTHING),
+    await queueVariant(database, pool, MESSAGES_OF_NOTHING, 'atLeastOnce', {
       mode: 'at-least-once',
       keyed: false,
       work,
     }),
   ]
-  console.log(`\nqueue: handling ${whole(MESSAGES)} messages by a handler that does nothing, one process`)
+  console.log(
+    `\nqueue: handling ${whole(MESSAGES_OF_NOTHING)} messages by a handler that does nothing, one process`,
+  )
   const drains = await interleavedDrains<string>(database, pool, variants, { rounds, pinnedHorizon: false })
   print(drains, 'graphileWorker')
   const apart = await inProcesses(database, pool, rounds, [

@@ -46,10 +46,18 @@ export function relaySuite(database: BenchDatabase): Suite {
       const drains = await measurePeers(database, { rounds, messages, pinnedHorizon: false })
       const targets = drainTargets(drains)
       if (!full) return targets
-      const few = Math.min(rounds, MOST_LONG_ROUNDS)
+      const longRounds = Math.min(rounds, MOST_LONG_ROUNDS)
       await measureOwn(database, { rounds, messages, pinnedHorizon: true })
-      const free = await measureOwn(database, { rounds: few, messages: 1_000_000, pinnedHorizon: false })
-      const pinned = await measureOwn(database, { rounds: few, messages: 1_000_000, pinnedHorizon: true })
+      const free = await measureOwn(database, {
+        rounds: longRounds,
+        messages: 1_000_000,
+        pinnedHorizon: false,
+      })
+      const pinned = await measureOwn(database, {
+        rounds: longRounds,
+        messages: 1_000_000,
+        pinnedHorizon: true,
+      })
       return [...targets, pinnedTarget(pinned, free)]
     },
   }

@@ -1,6 +1,6 @@
 import { interleavedRates } from '../measure/interleaved-rates.ts'
 import { ratioOf } from '../measure/statistics.ts'
-import { formatRates, ratesBeside, type Shown } from '../report/rates-table.ts'
+import { formatRates, ratesBeside, type VariantTitle } from '../report/rates-table.ts'
 import type { Suite } from '../suite.ts'
 import type { BenchDatabase } from './bench-database.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from './versioning-variants.ts'
 import { assertWorkDone, checkpoint, createWorkspace } from './workspace.ts'
 
-const SHOWN: Record<VersioningVariantName, Shown<VersioningVariantName>> = {
+const TITLES: Record<VersioningVariantName, VariantTitle<VersioningVariantName>> = {
   bare: { title: 'UPDATE by bare Kysely' },
   versioned: { title: 'updateVersioned', byHand: 'bare' },
   onRoot: { title: 'updateVersioned on a root', byHand: 'bare' },
@@ -45,7 +45,7 @@ export function versioningSuite(database: BenchDatabase): Suite {
         await assertWorkDone(pool, schemaOf(name), { credits: measured[name].transactions })
       }
       await database.close(pool)
-      console.log(formatRates<VersioningVariantName>(SHOWN, measured))
+      console.log(formatRates<VersioningVariantName>(TITLES, measured))
       const [versioned, bare] = [measured.versioned.perRound, measured.bare.perRound]
       return [
         {

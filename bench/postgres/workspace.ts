@@ -8,18 +8,18 @@ const ACCOUNTS = 5000
  * The tables of one variant, in its own schema: accounts, and the tables that txbox's migrations create, also for the
  * variants by hand. All variants start from the same tables, and no variant is slowed by dead rows of another one.
  */
-export async function createWorkspace(pool: Pool, schema: string): Promise<void> {
+export async function createWorkspace(pool: Pool, schema: string, accounts = ACCOUNTS): Promise<void> {
   await migrate(pool, { schema })
   // Half-full pages: updates stay in their page from the start, as in a table that has been in use.
   await pool.query(`
     create table ${schema}.accounts (id integer primary key, balance bigint not null) with (fillfactor = 50);
-    insert into ${schema}.accounts select id, 0 from generate_series(1, ${ACCOUNTS}) as id;
+    insert into ${schema}.accounts select id, 0 from generate_series(1, ${accounts}) as id;
   `)
   await pool.query(`vacuum analyze ${schema}.accounts`)
 }
 
-export function anyAccount(): number {
-  return 1 + Math.floor(Math.random() * ACCOUNTS)
+export function anyAccount(of = ACCOUNTS): number {
+  return 1 + Math.floor(Math.random() * of)
 }
 
 /** The business statement, the same for all variants. `$1` is the account. */
@@ -35,10 +35,10 @@ export function creditAllStatement(schema: string): string {
   update ${schema}.accounts set balance = balance + 1 where id in (select locked.id from locked)`
 }
 
-/** Different accounts. */
-export function anyAccounts(count: number): number[] {
+/** Different accounts of a workspace with so many. */
+export function anyAccounts(count: number, of: number): number[] {
   const accounts = new Set<number>()
-  while (accounts.size < count) accounts.add(anyAccount())
+  while (accounts.size < count) accounts.add(anyAccount(of))
   return [...accounts]
 }
 

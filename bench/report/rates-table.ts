@@ -3,20 +3,20 @@ import { ratioOf, summarise } from '../measure/statistics.ts'
 import { formatTable, ratioSpread, whole, wholeSpread } from './table.ts'
 
 /** The title of a variant, and the variant that does the same work by hand. */
-export interface Shown<N extends string> {
+export interface VariantTitle<N extends string> {
   readonly title: string
   readonly byHand?: N
 }
 
 /** Compares rates with those of the bare transaction, and costs with those of the same work by hand. */
 export function formatRates<N extends string>(
-  shown: Readonly<Record<N, Shown<N>>>,
+  titles: Readonly<Record<N, VariantTitle<N>>>,
   measured: Readonly<Record<N | 'bare', Rates>>,
 ): string {
   return formatTable(
     ['', 'transactions/s (min–max)', 'rate ÷ bare (min–max)', 'cost ÷ by hand (min–max)'],
-    (Object.keys(shown) as N[]).map((name) => {
-      const { title, byHand } = shown[name]
+    (Object.keys(titles) as N[]).map((name) => {
+      const { title, byHand } = titles[name]
       const rates = measured[name].perRound
       return [
         title,

@@ -85,11 +85,11 @@ export function checkOwners({
     const changes = owners.get(shard)!
     // The relay that took the shard over long before the call, if the former relay has not taken it again since.
     const holder = changes.findLast(({ atMs }) => atMs < calledAtMs - CLOCK_SLACK_MS)
-    const mine = changes.some(
+    const holdsShard = changes.some(
       ({ atMs, owner }) => owner === relay && atMs <= calledAtMs && atMs >= (holder?.atMs ?? -Infinity),
     )
     const call = `${relay} ${calledAtMs}`
-    if (holder === undefined || mine || seen.has(call)) continue
+    if (holder === undefined || holdsShard || seen.has(call)) continue
     seen.add(call)
     violations.push({
       id,

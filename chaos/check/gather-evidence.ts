@@ -74,8 +74,8 @@ async function readLeft(engine: Engine, sql: Sql): Promise<Evidence['left']> {
   const now = engine === 'postgres' ? 'clock_timestamp()' : 'utc_timestamp(6)'
   const say = async (
     text: string,
-    tell: (row: SqlRow) => { text: string; id?: string | undefined },
-  ): Promise<Evidence['left']> => (await sql.query(text)).map(tell)
+    describe: (row: SqlRow) => { text: string; id?: string | undefined },
+  ): Promise<Evidence['left']> => (await sql.query(text)).map(describe)
   const described = (where: string) => (row: SqlRow) => ({
     id: textOf(row['id']),
     text: `The message ${textOf(row['id'])} of shard ${String(row['shard'])} is still ${where}${why(row)}.`,

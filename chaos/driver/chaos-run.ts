@@ -29,7 +29,7 @@ export interface RunOptions {
   readonly without: ReadonlySet<FaultName>
   readonly plant: Plant | undefined
   readonly keep: boolean
-  readonly tell: (event: TimelineEvent) => void
+  readonly onEvent: (event: TimelineEvent) => void
   readonly signal: AbortSignal
 }
 
@@ -129,7 +129,7 @@ class ChaosRun implements RunParts {
       leaseMs: this.settings.leaseMs,
       stuckKeys: () => this.watch.stuckKeys,
     })
-    this.timeline = new Timeline(options.tell)
+    this.timeline = new Timeline(options.onEvent)
   }
 
   async run(): Promise<RunResult> {
@@ -165,8 +165,8 @@ class ChaosRun implements RunParts {
         if (!reported.has(text)) this.timeline.now('violation', check, text)
         reported.add(text)
       }
-      const shown = violations.find((violation) => showsPlant(plant, violation))
-      if (shown !== undefined) return shown
+      const symptom = violations.find((violation) => showsPlant(plant, violation))
+      if (symptom !== undefined) return symptom
     }
     return undefined
   }

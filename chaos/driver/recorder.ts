@@ -190,7 +190,7 @@ export class Recorder {
     const times = this.#draw.chance(this.faults.duplicate) ? 2 : 1
     this.extraDeliveries += times - 1
     const sent = Array.from({ length: times }, () => this.#send(channel, id, message.content))
-    // A message that is not acknowledged comes again by the next connection.
+    // A message that is not acknowledged is delivered again over the next connection.
     Promise.all(sent).then(
       () => channel.ack(message),
       (error: unknown) => void (this.lastError = error),

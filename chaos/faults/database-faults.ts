@@ -94,7 +94,7 @@ export const longTransaction: Fault = {
 }
 
 export const lockedTable: Fault = {
-  about: 'somebody locks a whole table of txbox',
+  about: 'another session locks a whole table of txbox',
   harms: 'database',
   group: 'lock',
   async inject(on, draw) {
@@ -186,7 +186,7 @@ async function held(
   { database }: Surroundings,
   statements: readonly string[],
   ms: number,
-  told: () => Promise<string>,
+  describe: () => Promise<string>,
 ): Promise<string> {
   return withDirectConnection(database.directUrl(), async (sql) => {
     for (let attempt = 1; !(await areTaken(sql, statements)); attempt++) {
@@ -194,7 +194,7 @@ async function held(
       await pause(LOCK_PAUSE_MS)
     }
     await pause(ms)
-    return told()
+    return describe()
   })
 }
 

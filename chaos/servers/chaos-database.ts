@@ -151,14 +151,14 @@ class DatabasePair implements ChaosDatabase {
       // The server is stopped, so a copy of its data folder is a standby with the same data.
       const next = await this.#newPlace()
       await this.#engine.copy(promoted.place.data, next.data)
-      const [shown] = await Promise.all([this.#showFormer(former), this.#promote(promoted)])
+      const [visibleFormer] = await Promise.all([this.#showFormer(former), this.#promote(promoted)])
       this.#standby = this.#startStandby(next)
       // The next statement reports the failure.
       this.#standby.catch(() => undefined)
       return {
         // Of a client: MariaDB lets administrators write to a server that is read-only.
-        formerUrl: this.#engine.clientUrl(shown.place.port),
-        discardFormer: () => this.#discard(shown),
+        formerUrl: this.#engine.clientUrl(visibleFormer.place.port),
+        discardFormer: () => this.#discard(visibleFormer),
       }
     })
   }

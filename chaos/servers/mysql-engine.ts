@@ -158,8 +158,8 @@ export class MysqlEngine implements DatabaseEngine {
 
   async replication(standby: ServerPlace): Promise<string> {
     const [row] = await this.#rows(standby, `show ${this.name === 'mysql' ? 'replica' : 'slave'} status`)
-    const told = Object.entries(row ?? {}).filter(([name]) => /_Running$|_Error$|Gtid/i.test(name))
-    return `replication: ${JSON.stringify(Object.fromEntries(told))}`
+    const fields = Object.entries(row ?? {}).filter(([name]) => /_Running$|_Error$|Gtid/i.test(name))
+    return `replication: ${JSON.stringify(Object.fromEntries(fields))}`
   }
 
   async prune(standby: ServerPlace): Promise<void> {

@@ -89,7 +89,7 @@ class ConsumerByHand {
     return outcome
   }
 
-  /** Deliveries of a channel that is gone come again by themselves. */
+  /** The broker delivers the messages of a closed channel again by itself. */
   #giveBack(channel: Channel, delivery: ConsumeMessage): void {
     try {
       channel.nack(delivery, false, true)

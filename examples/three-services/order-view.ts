@@ -31,9 +31,9 @@ const consumer = createConsumer({
 })
 await consumer.start()
 
-const shown = db.selectFrom('view.orders').selectAll().orderBy('id')
+const ordersQuery = db.selectFrom('view.orders').selectAll().orderBy('id')
 const server = createServer((_request, response) => {
-  shown
+  ordersQuery
     .execute()
     .then((orders) => response.end(JSON.stringify(orders)))
     .catch((error: unknown) => response.writeHead(500).end(String(error)))

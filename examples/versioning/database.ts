@@ -1,9 +1,9 @@
 import { createPool } from 'mysql2'
 import { Pool } from 'pg'
 import { Kysely, MysqlDialect, PostgresDialect, sql, type ColumnType } from 'kysely'
-import * as onMysql from '@txbox/mysql'
-import * as onPostgres from '@txbox/postgres'
-import type { ConnectedDatabase } from '@txbox/versioning'
+import type { ConnectedDatabase } from 'txbox'
+import * as onMysql from 'txbox/mysql'
+import * as onPostgres from 'txbox/postgres'
 import type { Transaction } from 'kysely'
 
 export interface Tables {

@@ -1,6 +1,5 @@
 // DATABASE_URL=postgres://… node examples/versioning/main.ts: four ways to apply changes that come in any order.
-import { createInbox } from '@txbox/inbox'
-import { isTxboxError } from '@txbox/versioning'
+import { createInbox, isTxboxError } from 'txbox'
 import { openDatabase } from './database.ts'
 import { changesOf, judge, waysOn, type Change, type Way } from './ways.ts'
 

@@ -6,7 +6,7 @@ import {
   stateMachine,
   transition,
   type VersionedMessage,
-} from '@txbox/versioning'
+} from 'txbox/versioning'
 import type { Opened, Tables } from './database.ts'
 
 type Status = Tables['example_orders']['status']
@@ -49,7 +49,7 @@ export function waysOn({ database }: Opened): Readonly<Record<string, Way>> {
     nothing: (tx, change) =>
       tx.updateTable('example_orders').set(changed(change)).where('id', '=', change.order).execute(),
 
-    /** A move that is too early throws, and its message comes again. */
+    /** A move that is too early throws, and its message is delivered again. */
     'state machine': (tx, change) =>
       transition(tx, 'example_orders', {
         where: { id: change.order },

@@ -139,8 +139,8 @@ async function failOverInACall(ordering: 'none' | 'per-key', onNewPrimary?: () =
   expect(ids.filter((id) => !published.has(id))).toEqual([])
   expect(await left()).toBe(0)
   for (const key of keys) {
-    const mine = ids.filter((_, n) => now[n]!.key === key)
-    expect(broker.firstIds(key).filter((id) => mine.includes(id))).toEqual(mine)
+    const idsOfKey = ids.filter((_, n) => now[n]!.key === key)
+    expect(broker.firstIds(key).filter((id) => idsOfKey.includes(id))).toEqual(idsOfKey)
   }
   expect(broker.violations).toEqual([])
   expect(subject.heard('dead-lettered')).toEqual([])

@@ -39,7 +39,7 @@ function wrapped(send: Send): SqlTransaction {
   })
 }
 
-test('one transaction that is wrapped anew for each call is one transaction', async () => {
+test('a transaction that is wrapped again for each call is one transaction', async () => {
   const subject = new InboxUnderTest(target, root)
   const { send, transaction } = await begin()
   const { status } = await subject.inbox.process(wrapped(send), { id: 'outer' }, async () => {

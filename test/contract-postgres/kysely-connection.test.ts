@@ -32,7 +32,7 @@ test("Kysely's hidden connection is found among those of the pool, and nothing i
   const trx = await begin(pool)
   for (const client of others) client.release()
   const found = new Set<unknown>()
-  for (let time = 0; time < 2; time += 1) found.add(await driverConnectionOf(trx, pool))
+  for (let time = 0; time < 2; time += 1) found.add(await driverConnectionOf(trx, async () => pool))
   const [client] = [...found]
   expect(found.size).toBe(1)
   expect(others).not.toContain(client)
@@ -50,9 +50,9 @@ test('a connection of another pool is not found', async () => {
   const trx = await begin(pool)
   await another.query('select 1')
   onTestFinished(() => another.end())
-  expect(await driverConnectionOf(trx, another)).toBeUndefined()
-  expect(await driverConnectionOf(trx, undefined)).toBeUndefined()
-  expect(await driverConnectionOf(trx, pool)).toHaveProperty('processID')
+  expect(await driverConnectionOf(trx, async () => another)).toBeUndefined()
+  expect(await driverConnectionOf(trx, async () => undefined)).toBeUndefined()
+  expect(await driverConnectionOf(trx, async () => pool)).toHaveProperty('processID')
 })
 
 interface MikroOrm {

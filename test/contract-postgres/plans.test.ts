@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { inboxStatements } from '../../packages/postgres/src/inbox-statements.ts'
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
@@ -13,9 +13,15 @@ const shards = Array.from({ length: 16 }, (_, shard) => shard)
 const parked = parkedStatements('txbox')
 const inbox = inboxStatements('txbox')
 
-/** A new table has no statistics, or those of its first rows: the relay must not depend on their next update. */
-const STATISTICS = ['never analysed', 'analysed at five rows', 'analysed'] as const
-type Statistics = (typeof STATISTICS)[number]
+type Statistics = 'never analysed' | 'analysed at five rows' | 'analysed'
+/**
+ * A new table has no statistics, or those of its first rows: the relay must not depend on their next update. The quick
+ * tier leaves out tables without statistics.
+ */
+const STATISTICS: readonly Statistics[] = [
+  ...(inject('tier') === 'all' ? (['never analysed'] as const) : []),
+  ...(['analysed at five rows', 'analysed'] as const),
+]
 
 interface PlanNode {
   readonly 'Node Type': string
@@ -250,8 +256,8 @@ describe('tables of two hundred thousand rows', () => {
 
     test('O4 a key continues from a place', async () => {
       const values = [3, ['key-0'], [places[500]], ...limits, [stamps[500]]]
-      // One more row is the one from which the read continues.
-      expectFew(await planOf(parked.readOnward, values), 1001)
+      // Each row is found and read; one more row is the one from which the read continues.
+      expectFew(await planOf(parked.readOnward, values), 2 * 1000 + 1)
       expectFew(await planOf(parked.readAlone, [[places[500]], [stamps[500]], 16_384]), 1)
     })
 

@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { deadLetterStatements } from '../../packages/postgres/src/dead-letter-statements.ts'
 import { inspectionStatements } from '../../packages/postgres/src/inspection-statements.ts'
 import { queueReceiveStatements } from '../../packages/postgres/src/queue-receive-statements.ts'
@@ -8,7 +8,7 @@ import { databaseUrl } from '../support/server-outbox-target.ts'
 import { useTarget } from '../support/target.ts'
 
 /** A million rows, if the environment asks for as many. */
-const ROWS = Number(process.env['TXBOX_TEST_ROWS'] ?? 200_000)
+const ROWS = Number(process.env['TXBOX_TEST_ROWS'] ?? (inject('tier') === 'all' ? 200_000 : 40_000))
 const KEYS = 1000
 const receive = queueReceiveStatements('txbox')
 const queue = queueStatements('txbox')

@@ -10,15 +10,15 @@ const SHARD = 5
 const roots = target.kinds.map((kind) => useRoot(target, kind, { max: 2 }))
 
 const text = fc.string({ unit: 'grapheme', maxLength: 40 }).map((value) => value.replaceAll('\0', ''))
-const few = fc.constantFrom('orders', 'ördërs', '')
+const usualText = fc.constantFrom('orders', 'ördërs', '')
 /** Up to 2^53 microseconds after 1970, beyond which a stamp is not exact. */
 const instant = fc
   .date({ min: new Date('1970-01-01'), max: new Date('2255-06-01'), noInvalidDate: true })
   .map((date) => date.toISOString().replace('Z', '789Z'))
 const stored = fc.record({
   id: text,
-  topic: fc.oneof(few, text),
-  type: fc.option(few),
+  topic: fc.oneof(usualText, text),
+  type: fc.option(usualText),
   content_type: fc.constantFrom('application/json', 'text/plain', 'application/protobuf'),
   headers: fc.constantFrom('{}', '{"a":"1"}', '{"ä":"€"}', 'none'),
   key: fc.option(text),

@@ -51,7 +51,7 @@ test('C6 C26 a message of a batch that another consumer has handled costs the ot
   const consumer = await consumers.startBatch(() => undefined, { batch: { maxSize: 4, lingerMs: 1500 } })
   await until(
     async () => consumer.figures.inHand === 3,
-    () => 'the batch is in hand',
+    () => 'the batch is held',
   )
   // Another consumer has received and handled it.
   await subject.sql(`delete from ${subject.table} where topic = ? and order_key = 'b'`)
@@ -63,13 +63,16 @@ test('C6 C26 a message of a batch that another consumer has handled costs the ot
   await consumers.empty()
 })
 
+/** Longer than the visibility timeout of the queues in the next test. */
+const HANDLER_MS = 1600
+
 test('C21 handlers, with a transaction and without, may take longer than the visibility timeout', async () => {
   const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
   const ids = await consumers.subject.send({ key: 'a' }, {}, { key: 'b' })
   const plain = consumersOf({ visibilityTimeoutMs: 1000 })
   await plain.subject.send({ key: 'a' }, { key: 'a' })
-  await consumers.start(() => sleep(2500), { concurrency: 2, prefetch: 3 })
-  await consumers.start(() => sleep(2500), { concurrency: 1 })
+  await consumers.start(() => sleep(HANDLER_MS), { concurrency: 2, prefetch: 3 })
+  await consumers.start(() => sleep(HANDLER_MS), { concurrency: 1 })
   let runs = 0
   let running = 0
   let most = 0
@@ -77,7 +80,7 @@ test('C21 handlers, with a transaction and without, may take longer than the vis
     running += 1
     most = Math.max(most, running)
     // The second message of the key comes early if the first one is not kept invisible.
-    if ((runs += 1) === 1) await sleep(2500)
+    if ((runs += 1) === 1) await sleep(HANDLER_MS)
     running -= 1
   }
   for (let n = 0; n < 2; n += 1) await plain.start(() => undefined, { database: undefined, handler })
@@ -89,6 +92,69 @@ test('C21 handlers, with a transaction and without, may take longer than the vis
   await plain.heard('handled', 2)
   expect([runs, most, plain.count('lost')]).toEqual([2, 1, 0])
   await plain.empty()
+})
+
+test('C10 a handler that takes longer than the visibility timeout fails for good: its message becomes a dead letter with its error', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
+  const [id, next] = await consumers.subject.send({ key: 'a' }, { key: 'a' })
+  const handler = async (_tx: unknown, message: { id: string }): Promise<void> => {
+    if (message.id !== id) return
+    await sleep(1300)
+    throw new PermanentError('never')
+  }
+  await consumers.start(handler, { concurrency: 1, prefetch: 1 })
+  await consumers.heard('handled')
+  expect(consumers.runs.map((run) => run.id)).toEqual([id, next])
+  expect(consumers.events.map(({ event }) => event)).toEqual(['dead-lettered', 'handled'])
+  expect(await consumers.subject.queue.deadLetters.list()).toMatchObject([{ id, error: 'never' }])
+})
+
+test('C11 a handler that takes longer than the visibility timeout fails: its message is received again after the delay, and is no suspect', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
+  const [id] = await consumers.subject.send({ key: 'a' })
+  const handler = async (
+    _tx: unknown,
+    _message: unknown,
+    { deliveries }: { deliveries: number },
+  ): Promise<void> => {
+    await sleep(1300)
+    if (deliveries < 2) throw new Error('failed')
+  }
+  const retry = { attempts: 10, delayMs: () => 1000 }
+  await consumers.start(handler, { concurrency: 1, prefetch: 1, retry })
+  await consumers.heard('retried')
+  const [row] = await consumers.subject.sql(
+    `select timeouts, error from ${consumers.subject.table} where topic = ?`,
+  )
+  expect(Number(row!['timeouts'])).toBe(0)
+  await consumers.heard('handled')
+  const [first, second] = consumers.runs
+  expect([first!.id, second!.id, second!.deliveries]).toEqual([id, id, 2])
+  expect(second!.at - first!.at).toBeGreaterThanOrEqual(2290)
+  expect(consumers.count('lost')).toBe(0)
+})
+
+test('C10 a message whose last attempt fails after another consumer has received it is reported as lost, and not as a dead letter', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
+  const { subject } = consumers
+  await subject.send({ key: 'a' })
+  // The other consumer receives the message between the rollback and the settlement.
+  const marks = {
+    begin: async () => ({ status: 'won', token: 'token' }),
+    extend: async () => true,
+    complete: async () => 'completed',
+    release: async () => void (await subject.receiveOne({ waitMs: 5000 })),
+  }
+  const handler = async (): Promise<void> => {
+    await sleep(1300)
+    throw new Error('failed')
+  }
+  const retry = { attempts: 1, delayMs: () => 0 }
+  await consumers.start(handler, { concurrency: 1, prefetch: 1, retry, dedup: marks })
+  await consumers.heard('lost')
+  await sleep(100)
+  expect(consumers.events.map(({ event }) => event)).toEqual(['lost'])
+  expect(await subject.queue.deadLetters.list()).toEqual([])
 })
 
 test('C6 Q7 a delivery that another consumer has received has no effect, and no attempt is counted', async () => {
@@ -174,7 +240,7 @@ test('Q10 a message that ended its consumers twice is handled while its consumer
   await consumers.expire('suspect')
   await until(
     async () => consumer.figures.inHand === 4,
-    () => 'the suspect is in hand',
+    () => 'the suspect is held',
   )
   await subject.sendTogether(Array.from({ length: 10 }, (_, n) => ({ key: `l${n}` })))
   await sleep(200)

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { PermanentError, RetryLaterError } from '@txbox/consumer'
 import type { TransactionHandle } from '@txbox/core'
-import type { QueueOptions } from '@txbox/queue'
+import { queueSource, type QueueOptions } from '@txbox/queue'
 import { QueueConsumers, type QueueHandler } from '../support/queue-consumers.ts'
 import { randomFrom } from '../support/random.ts'
 import { mainKind, useRoot, useTarget } from '../support/target.ts'
@@ -51,6 +51,20 @@ test('C18 a consumer keeps receiving: messages that a transaction has accepted m
   expect(await consumers.subject.size()).toBe(0)
   expect(consumer.figures.inHand).toBe(0)
 })
+
+test.each(['in the transaction', 'after the handler'])(
+  'Q3 the next message of a key is received when its predecessor is settled here, and not by the next poll: %s',
+  async (when) => {
+    const consumers = consumersOf()
+    // An idle consumer polls once a minute.
+    const source = queueSource(consumers.subject.queue, { pollIntervalMs: { min: 60_000, max: 60_000 } })
+    const ids = await consumers.subject.sendTogether(Array.from({ length: 5 }, () => ({ key: 'a' })))
+    const withoutTransaction = { source, database: undefined, name: 'plain', handler: () => undefined }
+    await consumers.start(() => undefined, when === 'after the handler' ? withoutTransaction : { source })
+    await consumers.heard('handled', ids.length)
+    expect(consumers.events.map(({ id }) => id)).toEqual(ids)
+  },
+)
 
 test('C11 Q5 a handler that fails leaves no effect, keeps its key waiting, and is counted', async () => {
   const consumers = consumersOf()

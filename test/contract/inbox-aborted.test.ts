@@ -68,13 +68,13 @@ onEachKindAtUsualIsolation(target, (kind, isolation) => {
 
   test('I7 fn throws its own error after it swallowed another one: the caller gets exactly the error of fn', async () => {
     const subject = new InboxUnderTest(target, root)
-    const mine = new Error('mine')
+    const thrown = new Error('from the handler')
     for (const way of WAYS) {
       const delivered = subject.deliver(way, { id: 'x' }, async (tx) => {
         await abortWith(tx).catch(() => undefined)
-        throw mine
+        throw thrown
       })
-      await expect(delivered).rejects.toBe(mine)
+      await expect(delivered).rejects.toBe(thrown)
     }
     expect(await subject.claimedKeys()).toEqual([])
   })

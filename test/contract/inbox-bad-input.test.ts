@@ -183,14 +183,14 @@ onEachKind(target, (kind) => {
   })
 
   test('an error of the key extractor reaches the caller, and nothing is written', async () => {
-    const mine = new TypeError('payload has no order')
+    const thrown = new TypeError('payload has no order')
     const subject = new InboxUnderTest(target, root, {
       key: () => {
-        throw mine
+        throw thrown
       },
     })
-    await expect(subject.process({ id: 'x' })).rejects.toBe(mine)
-    await expect(subject.inbox.run({ id: 'x' }, subject.handle)).rejects.toBe(mine)
+    await expect(subject.process({ id: 'x' })).rejects.toBe(thrown)
+    await expect(subject.inbox.run({ id: 'x' }, subject.handle)).rejects.toBe(thrown)
     expect([subject.calls, await subject.claimedKeys()]).toEqual([0, []])
   })
 

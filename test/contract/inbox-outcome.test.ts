@@ -313,7 +313,7 @@ function unreadable(): Error {
   for (const name of ['code', 'errno', 'message', 'name', 'cause', 'sqlState', 'retryable']) {
     Object.defineProperty(error, name, {
       get() {
-        throw new Error(`Somebody has read '${name}'.`)
+        throw new Error(`The property '${name}' was read.`)
       },
     })
   }

@@ -7,6 +7,30 @@ const target = useTarget()
 const root = useRoot(target, mainKind(target))
 const [one, other, third] = keysOfOneShard(3) as [string, string, string]
 
+for (const isSeen of [false, true]) {
+  const when = isSeen ? 'and a receiver has seen it' : 'and no receiver has seen it'
+  test(`Q3 a message that waits for its retry keeps later ones of its key back; an earlier one that committed late ${when} is received at the latest with the retry, and before it`, async () => {
+    const subject = new QueueUnderTest(target, root)
+    const late = await root.begin()
+    const { id: earlier } = await subject.sendIn(late, { key: 'a' })
+    const [retried, later] = await subject.send({ key: 'a' }, { key: 'a' })
+    const received = await subject.receiveOne()
+    expect(received.message.id).toBe(retried)
+    await late.commit()
+    if (isSeen) expect(await subject.receive()).toEqual([])
+    await subject.queue.release(received, { delayMs: 700 })
+    const order: string[] = []
+    while (order.length < 3) {
+      const [next, ...others] = await subject.receive({ waitMs: 5000 })
+      expect(others).toEqual([])
+      order.push(next!.message.id)
+      expect(await subject.receive()).toEqual([])
+      await subject.queue.delete(next!)
+    }
+    expect(order).toEqual([earlier, retried, later])
+  })
+}
+
 test('Q2 messages of one key are received in the order of the calls, by several calls and within one', async () => {
   const subject = new QueueUnderTest(target, root)
   const ids = await subject.send(...Array.from({ length: 4 }, () => ({ key: one })))

@@ -168,6 +168,35 @@ test('Q9 of several receipts, the invalid receipts do not keep the valid ones fr
   await store.close()
 })
 
+test('Q9 of two receipts of one message in one call only the valid one counts', async () => {
+  const subject = new QueueUnderTest(target, root)
+  const ports = root.database[portsKey]
+  const store = ports.queue({ statementTimeoutMs: 10_000 })
+  for (const how of ['alone', 'in a transaction'] as const) {
+    await subject.send({ key: 'a' }, {})
+    const request = {
+      queue: subject.queue.name,
+      limit: 10,
+      maxReceives: 10,
+      remove: false,
+      attempt: undefined,
+    }
+    const stale = await store.receive({ ...request, visibilityTimeoutMs: 60_000 })
+    await subject.expire()
+    const valid = await store.receive({ ...request, visibilityTimeoutMs: 60_000 })
+    expect([stale.length, valid.length]).toEqual([2, 2])
+    const both = [stale[0]!, ...valid, stale[1]!]
+    expect(await store.extend(both, 60_000)).toEqual([false, true, true, false])
+    const settled =
+      how === 'alone'
+        ? await store.settle(undefined, both)
+        : await ports.transact((_, session) => store.settle(session, both), {})
+    expect(settled).toEqual([false, true, true, false])
+    expect(await subject.size()).toBe(0)
+  }
+  await store.close()
+})
+
 test('options out of their bounds are refused, with the bound, before anything is sent to the server', async () => {
   const { database } = root
   const queue = createQueue({ database, name: 'bounds' })

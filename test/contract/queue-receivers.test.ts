@@ -102,7 +102,7 @@ test('Q19 any number of receivers share the messages: each goes to one of them',
   expect(await subject.size()).toBe(0)
 })
 
-test('Q19 the messages of a lost receiver come again after their timeout, and the other receivers continue', async () => {
+test('Q19 the messages of a lost receiver are received again after their timeout, and the other receivers continue', async () => {
   const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 1000 })
   const [first, second] = await subject.send({ key: one }, { key: one })
   const lost = await subject.receiveOne()

@@ -8,6 +8,7 @@ import {
 } from '@txbox/core'
 import { createQueue, queueSource, type Queue, type QueueOptions } from '@txbox/queue'
 import { QueueUnderTest } from '../support/queue-under-test.ts'
+import { rootThroughProxy } from '../support/root-through-proxy.ts'
 import { mainKind, useRoot, useTarget } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
@@ -114,6 +115,60 @@ test('Q8 after settleIn the delivery is not lost, however long its transaction i
   expect(await subject.size()).toBe(0)
 })
 
+/** Lets the visibility timeout pass while a transaction that has settled the delivery is open, and then rolls back. */
+async function rolledBackLate(): Promise<{ subject: QueueUnderTest; delivery: Delivery; id: string }> {
+  const { subject, source } = await opened({ visibilityTimeoutMs: 1000 })
+  const [id] = await subject.send({ key: 'a' }, { key: 'a' })
+  const delivery = await next(source)
+  const work = await root.begin()
+  await delivery.settleIn!(work.tx)
+  await target.past(new Date((await target.now()).getTime() + 1200))
+  await work.rollback()
+  return { subject, delivery, id: id! }
+}
+
+test('Q7 Q8 a transaction outlives the visibility timeout and rolls back: every settlement of its delivery is still possible', async () => {
+  const retried = await rolledBackLate()
+  await retried.delivery.retry({ delayMs: 60_000, error: WHY, counted: false })
+  expect(retried.delivery.lost.aborted).toBe(false)
+  expect(await retried.subject.receive()).toEqual([])
+
+  const rejected = await rolledBackLate()
+  await rejected.delivery.reject({ error: WHY })
+  expect(await rejected.subject.queue.deadLetters.list()).toMatchObject([{ id: rejected.id, error: 'busy' }])
+
+  const extended = await rolledBackLate()
+  await extended.delivery.extend!(60_000)
+  expect(await extended.subject.receive()).toEqual([])
+  await extended.delivery.accept()
+  expect(await extended.subject.size()).toBe(1)
+
+  const settled = await rolledBackLate()
+  const again = await root.begin()
+  await settled.delivery.settleIn!(again.tx)
+  await again.commit()
+  expect(await settled.subject.size()).toBe(1)
+})
+
+test('Q9 a transaction outlives the visibility timeout and rolls back, and another receiver takes the message: the delivery is lost and changes nothing', async () => {
+  for (const settle of ['retry', 'reject'] as const) {
+    const { subject, delivery, id } = await rolledBackLate()
+    const other = await subject.receiveOne()
+    expect(other.message.id).toBe(id)
+    await delivery[settle]({ delayMs: 0, error: WHY, counted: true })
+    expect(delivery.lost.aborted).toBe(true)
+    await subject.queue.delete(other)
+    expect(await subject.queue.deadLetters.list()).toEqual([])
+    expect(await subject.size()).toBe(1)
+  }
+  const { subject, delivery } = await rolledBackLate()
+  const other = await subject.receiveOne()
+  const work = await root.begin()
+  await expect(delivery.settleIn!(work.tx)).rejects.toThrow(ReceiptExpiredError)
+  await work.rollback()
+  await subject.queue.delete(other)
+})
+
 test('Q9 of several settlements the first counts, and a settlement after lost changes nothing', async () => {
   const { subject, source } = await opened({ visibilityTimeoutMs: 1000 })
   const [id] = await subject.send({ key: 'a' })
@@ -192,6 +247,22 @@ test('Q11 close gives back the unsettled deliveries, uncounted, and ends a recei
   expect(await idle).toEqual([])
   const other = await next(await open(subject.queue))
   expect(other).toMatchObject({ deliveries: 1, message: { id } })
+})
+
+test('Q11 close waits for a settlement in flight, and gives the message back if the settlement fails', async () => {
+  const { proxy, through } = await rootThroughProxy(target, mainKind(target))
+  const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 60_000 })
+  const source = await open(subject.twin(through, { visibilityTimeoutMs: 60_000 }))
+  const ids = await subject.send({ key: 'a' }, { key: 'b' })
+  const [first, second] = await source.receive(10, { signal: NEVER })
+  proxy.cutBefore(/payload = ''/)
+  const accepting = expect(first!.accept()).rejects.toThrow()
+  await source.close()
+  await accepting
+  expect([first!, second!].map(({ lost }) => lost.aborted)).toEqual([true, true])
+  const again = await subject.receive()
+  expect(again.map(({ message }) => message.id).toSorted()).toEqual(ids.toSorted())
+  expect(again.map(({ receives }) => receives)).toEqual([1, 1])
 })
 
 test('a message that cannot be decoded is delivered with the reason and its bytes', async () => {

@@ -10,7 +10,7 @@ for (const key of [undefined, 'a']) {
   const kind = key === undefined ? 'without a key' : 'with a key'
   const sent = key === undefined ? {} : { key }
 
-  test(`Q4 Q5 a received message is invisible until its timeout is over, by the database's clock, then it comes again: ${kind}`, async () => {
+  test(`Q4 Q5 a received message is invisible until its timeout is over, by the database's clock, and is then received again: ${kind}`, async () => {
     const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 1000 })
     // Of two messages in two shards, a slow receive may return one.
     const ids = await subject.send(sent, ...(key === undefined ? [] : [sent]))
@@ -76,6 +76,20 @@ for (const key of [undefined, 'a']) {
   })
 }
 
+test('Q9 changeVisibility refuses a receipt whose timeout is over although another transaction has locked its message', async () => {
+  const subject = new QueueUnderTest(target, root)
+  await subject.send({ key: 'a' }, {})
+  for (const received of await subject.receive()) {
+    await subject.expire()
+    // As a receiver does that is about to take the message.
+    const other = await root.begin()
+    await other.exec(`select place from ${subject.table} where due_at is not null for update`)
+    await expect(subject.queue.changeVisibility(received, 60_000)).rejects.toThrow(ReceiptExpiredError)
+    await other.rollback()
+  }
+  expect(await subject.receive()).toHaveLength(2)
+})
+
 test('Q6 Q10 changeVisibility of 0 does not count as an expired timeout: the message is not suspected of killing its consumers', async () => {
   const subject = new QueueUnderTest(target, root)
   const ids = await subject.send({ key: 'a' })
@@ -133,7 +147,7 @@ test('Q4 a database that cannot be reached is an error of receive, not an empty 
   await closed.close()
 })
 
-test('Q5 a message comes again before any later message of its key, and messages of other keys do not wait for it', async () => {
+test('Q5 a message is received again before any later message of its key, and messages of other keys do not wait for it', async () => {
   const subject = new QueueUnderTest(target, root)
   const [first, second, elsewhere] = await subject.send({ key: 'a' }, { key: 'a' }, { key: 'b' })
   expect(idsOf(await subject.receive()).toSorted()).toEqual(sortedIds([first, elsewhere]))

@@ -70,7 +70,7 @@ onEachRoot(target, (kind) => {
     expect(letters).toMatchObject([{ ...given, id, attempts: 3, error: 'attempt 3' }])
   })
 
-  test('O5 drain counts what became of each message', async () => {
+  test('O5 drain counts the result of each message', async () => {
     const ids = await publishAll(root, [...messagesOf(bad, 3), ...messagesOf(good, 2)])
     const broker = new Broker()
     const publisher = broker.publisher({

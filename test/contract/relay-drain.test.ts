@@ -14,7 +14,7 @@ import { mainKind, onMainRoot, useRoot, useTarget } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-const NOTHING = { published: 0, parked: 0, deadLettered: 0 }
+const EMPTY_DRAIN = { published: 0, parked: 0, deadLettered: 0 }
 
 onMainRoot(target, (kind) => {
   const root = useRoot(target, kind, { max: 8 })
@@ -23,10 +23,10 @@ onMainRoot(target, (kind) => {
     const broker = new Broker()
     const publisher = broker.publisher()
     const subject = new RelayUnderTest(root, publisher, { batchSize: 7 })
-    expect(await subject.relay.drain()).toEqual(NOTHING)
+    expect(await subject.relay.drain()).toEqual(EMPTY_DRAIN)
     for (const round of [1, 2]) {
       await publishAll(root, [...messagesOf('a', 30), ...messagesOf('b', 30), ...messagesOf(undefined, 40)])
-      expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 100 })
+      expect(await subject.relay.drain()).toEqual({ ...EMPTY_DRAIN, published: 100 })
       expect(await outbox.backlog()).toEqual([])
       expect(broker.ids().length).toBe(round * 100)
       // Between two drains the relay holds no lease.
@@ -107,7 +107,7 @@ describe('on one kind of handle', () => {
     expect(asked).toBeGreaterThan(5)
     expect(asked).toBeLessThan(80)
     gate.open()
-    expect(await draining).toEqual(NOTHING)
+    expect(await draining).toEqual(EMPTY_DRAIN)
     expect(broker.log.map(({ owner, message }) => [owner, message.id])).toEqual([['slow', ids[0]]])
     expect(await outbox.backlog()).toEqual([])
     await other.relay.stop()
@@ -118,7 +118,7 @@ describe('on one kind of handle', () => {
     const publisher = new Broker().publisher()
     const subject = new RelayUnderTest(root, publisher, { pollIntervalMs: { min: 5000, max: 5000 } })
     const startedAt = performance.now()
-    expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 6 })
+    expect(await subject.relay.drain()).toEqual({ ...EMPTY_DRAIN, published: 6 })
     expect(performance.now() - startedAt).toBeLessThan(4000)
   })
 
@@ -128,9 +128,9 @@ describe('on one kind of handle', () => {
     await publishIn(root, open, messagesOf('a', 2))
     await publishAll(root, messagesOf('a', 2, 3))
     const subject = new RelayUnderTest(root, broker.publisher())
-    expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 2 })
+    expect(await subject.relay.drain()).toEqual({ ...EMPTY_DRAIN, published: 2 })
     await open.commit()
-    expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 2 })
+    expect(await subject.relay.drain()).toEqual({ ...EMPTY_DRAIN, published: 2 })
   })
 
   test.for(['kept', 'lost'])(
@@ -156,7 +156,7 @@ describe('on one kind of handle', () => {
         },
       }))
       const subject = new RelayUnderTest(late, new Broker().publisher(), { leaseMs: 500 })
-      expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 3 })
+      expect(await subject.relay.drain()).toEqual({ ...EMPTY_DRAIN, published: 3 })
       expect(subject.heard('published')).toMatchObject([{ count: 3 }])
     },
   )
@@ -171,7 +171,7 @@ describe('on one kind of handle', () => {
       },
     })
     const subject = new RelayUnderTest(root, publisher)
-    expect(await subject.relay.drain()).toEqual({ ...NOTHING, published: 3 })
+    expect(await subject.relay.drain()).toEqual({ ...EMPTY_DRAIN, published: 3 })
     expect(broker.ids()).toEqual(ids)
   })
 

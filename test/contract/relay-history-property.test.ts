@@ -118,7 +118,7 @@ class Performance {
   readonly #dead: DeadLetters
   readonly #relays: { readonly mortal: MortalRelay; readonly subject: RelayUnderTest }[] = []
   readonly #open = new Map<number, { transaction: OpenTransaction; ids: string[] }>()
-  readonly #underWay: Promise<unknown>[] = []
+  readonly #inFlight: Promise<unknown>[] = []
   #calm = false
   #messages = 0
   #calls = 0
@@ -127,7 +127,7 @@ class Performance {
     this.#root = root
     this.#case = case_
     this.#dead = createDeadLetters({ database: root.database })
-    this.#history = new MessageHistory(ATTEMPTS, (owner) => this.#underWay.push(this.#bury(owner)))
+    this.#history = new MessageHistory(ATTEMPTS, (owner) => this.#inFlight.push(this.#stopDeadRelay(owner)))
   }
 
   async run(): Promise<void> {
@@ -138,9 +138,9 @@ class Performance {
     }
     for (const session of [...this.#open.keys()]) await this.#end(session, 'commit')
     // Each event may cause another one, as the death of a relay does.
-    for (const work of this.#underWay) await work
+    for (const work of this.#inFlight) await work
     while (this.#relays.length > 0) await this.#stop()
-    for (const work of this.#underWay) await work
+    for (const work of this.#inFlight) await work
     this.#calm = true
     await this.#start({ do: 'start', ordering: 'none', batchSize: 100, death: undefined })
     await outbox.settled()
@@ -165,7 +165,7 @@ class Performance {
     if (step.do === 'publish') await this.#publish(step)
     else if (step.do === 'start') await this.#start(step)
     else if (step.do === 'stop') await this.#stop()
-    else for (let n = 0; n < step.times; n += 1) this.#underWay.push(this.#touch(step))
+    else for (let n = 0; n < step.times; n += 1) this.#inFlight.push(this.#touch(step))
   }
 
   async #publish({ session, messages, end }: Extract<Step, { do: 'publish' }>): Promise<void> {
@@ -233,13 +233,13 @@ class Performance {
     const oldest = this.#relays.shift()
     if (oldest === undefined) return
     const stopped = oldest.subject.relay.stop({ timeoutMs: 2000 })
-    this.#underWay.push(stopped)
+    this.#inFlight.push(stopped)
     // It may die of it.
     await Promise.race([stopped, oldest.mortal.death])
   }
 
   /** Lets the leases of a dead relay expire at once, so that the test does not wait for them. */
-  async #bury(owner: string): Promise<void> {
+  async #stopDeadRelay(owner: string): Promise<void> {
     const place = this.#relays.findIndex(({ mortal }) => mortal.owner === owner)
     // Unless it is being stopped.
     const [dead] = place === -1 ? [] : this.#relays.splice(place, 1)

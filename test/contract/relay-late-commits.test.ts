@@ -8,7 +8,7 @@ import { mainKind, useRoot, useTarget } from '../support/target.ts'
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const root = useRoot(target, mainKind(target))
-const [mine, other] = keysOfOneShard(2) as [string, string]
+const [firstKey, other] = keysOfOneShard(2) as [string, string]
 
 /** More messages than a relay publishes of a shard before it determines where its reads begin. */
 const MANY = 4000
@@ -27,7 +27,7 @@ test('O3 O12 a transaction that commits thousands of messages later is not skipp
   const subject = await RelayUnderTest.started(root, publisher, { batchSize: 500 })
   // The messages are in the same shard; the first number is drawn before all others.
   const first = await root.begin()
-  const late = await publishIn(root, first, messagesOf(mine, 2))
+  const late = await publishIn(root, first, messagesOf(firstKey, 2))
   const early = await publishMany(1)
   const second = await root.begin()
   const later = await publishIn(root, second, messagesOf(other, 2, MANY + 1))
@@ -41,5 +41,5 @@ test('O3 O12 a transaction that commits thousands of messages later is not skipp
   await subject.relay.drain()
   expect(await outbox.backlog()).toEqual([])
   expect(new Set(broker.firstIds())).toEqual(new Set([...late, ...early, ...later, ...meanwhile]))
-  expect(broker.firstIds(mine)).toEqual(late)
+  expect(broker.firstIds(firstKey)).toEqual(late)
 })

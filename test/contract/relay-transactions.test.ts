@@ -15,7 +15,7 @@ import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
-const [mine, other] = keysOfOneShard(2) as [string, string]
+const [firstKey, other] = keysOfOneShard(2) as [string, string]
 
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
@@ -28,7 +28,7 @@ onEachRoot(target, (kind) => {
         return call.acceptAll()
       },
     })
-    await publishAll(root, [...messagesOf(mine, 3), ...messagesOf(undefined, 32)])
+    await publishAll(root, [...messagesOf(firstKey, 3), ...messagesOf(undefined, 32)])
     const subject = await RelayUnderTest.started(root, publisher, { leaseMs: 600, batchSize: 1 })
     await broker.received(35)
     await subject.relay.drain()
@@ -55,20 +55,20 @@ onEachRootAndIsolation(target, (kind, isolation) => {
   test('O12 an open transaction delays only its own messages: neither reading nor settling waits for it', async () => {
     const broker = new Broker()
     const subject = await RelayUnderTest.started(root, broker.publisher())
-    const before = await publishAll(root, messagesOf(mine, 2))
+    const before = await publishAll(root, messagesOf(firstKey, 2))
     // It has the same shard and the same key, and its numbers are between those of other messages.
-    const somebody = await root.begin()
-    const held = await publishIn(root, somebody, messagesOf(mine, 2, 100))
-    const during = await publishAll(root, [...messagesOf(mine, 2, 3), ...messagesOf(other, 2)])
-    await publishIn(root, somebody, messagesOf(other, 2, 100))
+    const openTransaction = await root.begin()
+    const held = await publishIn(root, openTransaction, messagesOf(firstKey, 2, 100))
+    const during = await publishAll(root, [...messagesOf(firstKey, 2, 3), ...messagesOf(other, 2)])
+    await publishIn(root, openTransaction, messagesOf(other, 2, 100))
     await broker.received(6)
     // The messages are settled, too, while that transaction is open.
     await outbox.settled()
     expect(broker.ids().sort()).toEqual([...before, ...during].sort())
-    await somebody.commit()
+    await openTransaction.commit()
     await broker.received(10)
     await subject.relay.drain()
-    expect(broker.ids(mine).slice(-2)).toEqual(held)
+    expect(broker.ids(firstKey).slice(-2)).toEqual(held)
     expect(broker.ids().length).toBe(10)
     expect(await outbox.backlog()).toEqual([])
     expect(subject.heard('error')).toEqual([])
@@ -76,14 +76,14 @@ onEachRootAndIsolation(target, (kind, isolation) => {
 
   test('O12 an open transaction that is finally rolled back has delayed no other message', async () => {
     const broker = new Broker()
-    const somebody = await root.begin()
-    await publishIn(root, somebody, messagesOf(mine, 5))
-    const ids = await publishAll(root, [...messagesOf(mine, 5, 6), ...messagesOf(other, 5)])
+    const openTransaction = await root.begin()
+    await publishIn(root, openTransaction, messagesOf(firstKey, 5))
+    const ids = await publishAll(root, [...messagesOf(firstKey, 5, 6), ...messagesOf(other, 5)])
     const subject = new RelayUnderTest(root, broker.publisher(), { batchSize: 2 })
     await subject.relay.drain()
     await subject.relay.stop()
     expect(await outbox.backlog()).toEqual([])
-    await somebody.rollback()
+    await openTransaction.rollback()
     expect(broker.ids().sort()).toEqual([...ids].sort())
   })
 })
@@ -105,13 +105,13 @@ for (const isolation of ISOLATIONS) {
     const ids: string[] = []
     for (let round = 0; round < 10; round += 1) {
       const transaction = await root.begin()
-      const stored = await outboxOf(root).publish(transaction.tx, messagesOf(mine, 100, round * 100))
+      const stored = await outboxOf(root).publish(transaction.tx, messagesOf(firstKey, 100, round * 100))
       await transaction.commit()
       ids.push(...stored.map(({ id }) => id))
     }
     await broker.received(1200)
     await subject.relay.drain()
-    expect(broker.ids(mine)).toEqual(ids)
+    expect(broker.ids(firstKey)).toEqual(ids)
     expect(broker.ids().length).toBe(1200)
     expect(await outbox.backlog()).toEqual([])
     await old.rollback()

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, expect, inject, test } from 'vitest'
+import { stepsOfTier } from '../support/crash-steps.ts'
 import { DeliveryLog } from '../support/delivery-log.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { Program } from '../support/program.ts'
@@ -33,11 +34,11 @@ const steps: Record<string, Step> = {
 
 /** The quick tier leaves pipelining to the tier `all`. */
 for (const pipeline of target.engine === 'postgres' && inject('tier') === 'all' ? [false, true] : [false]) {
-  for (const [when, step] of Object.entries(steps)) {
+  for (const [when, step] of stepsOfTier(steps)) {
     const how = pipeline ? ', pipelined' : ''
     test(`I2 I10 a consumer is killed ${when}: after redelivery, each message takes effect once${how}`, async () => {
       const log = new DeliveryLog()
-      // Messages 2 and 1 come again, as from a relay that was killed.
+      // Messages 2 and 1 are delivered again, as from a relay that was killed.
       for (const n of [1, 2, 2, 1, 3]) {
         log.append({ what: 'delivery', owner: 'relay', id: `message-${n}`, key: 'a', body: String(n) })
       }

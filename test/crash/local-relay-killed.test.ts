@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
+import { stepsOfTier } from '../support/crash-steps.ts'
 import { DeliveryLog } from '../support/delivery-log.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { Program } from '../support/program.ts'
@@ -32,7 +33,7 @@ const steps: Record<string, Step> = {
   'when it has settled': { statement: SETTLE, phase: 'answered' },
 }
 
-for (const [when, step] of Object.entries(steps)) {
+for (const [when, step] of stepsOfTier(steps)) {
   test(`O1 O2 O3 I2 I3 a relay that handles by an inbox is killed ${when}: every message takes effect once, in the order of its key`, async () => {
     await publishAll(
       root,

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { Broker } from '../support/broker.ts'
+import { stepsOfTier } from '../support/crash-steps.ts'
 import { DeliveryLog } from '../support/delivery-log.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { disconnected, Program } from '../support/program.ts'
@@ -29,7 +30,7 @@ const steps: Record<string, Step> = {
   'after COMMIT': { point: 'after commit', nth: 5 },
 }
 
-for (const [when, step] of Object.entries(steps)) {
+for (const [when, step] of stepsOfTier(steps)) {
   test(`O1 a producer is killed ${when}: exactly the committed messages are published (seed ${SEED})`, async () => {
     const log = new DeliveryLog()
     const config: ProducerConfig = {

@@ -1,6 +1,7 @@
 import { SHARDS } from '@txbox/core/internal'
 import { expect, test } from 'vitest'
 import { Broker } from '../support/broker.ts'
+import { stepsOfTier } from '../support/crash-steps.ts'
 import { DeliveryLog } from '../support/delivery-log.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { Program } from '../support/program.ts'
@@ -39,7 +40,7 @@ const steps: Record<string, Step> = {
   'while it renews its leases': { statement: RENEW, nth: 1, phase: 'sent' },
 }
 
-for (const [n, [when, step]] of Object.entries(steps).entries()) {
+for (const [n, [when, step]] of stepsOfTier(steps).entries()) {
   const ordering = n % 2 === 0 ? 'none' : 'per-key'
   test(`O1 O2 O3 O7 a relay is killed ${when}: another relay takes over within its lease (${ordering})`, async () => {
     const log = new DeliveryLog()

@@ -51,7 +51,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
         db: orm.em,
         ready: async () => void (await (connected ??= orm.connect())),
         transact: (work) => orm.em.fork().transactional((em) => work(em)),
-        close: () => (closesLate ? Promise.race([orm.close(), setTimeout(1000)]) : orm.close()),
+        close: () => (closesLate ? Promise.race([orm.close(), setTimeout(100)]) : orm.close()),
       } satisfies LibraryRoot
     },
     async exec(tx, text, parameters) {

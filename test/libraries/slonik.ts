@@ -61,7 +61,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
         (pool ??= createPool(address.href, {
           maximumPoolSize: max,
           typeParsers: [],
-          resetConnection: NOTHING,
+          resetConnection: keepConnection,
         }))
       const transact = async <T>(work: (tx: SqlTransaction) => Promise<T>, level?: string): Promise<T> =>
         (await slonik()).transaction(async (t) => {
@@ -101,4 +101,4 @@ const ANYTHING = {
 }
 
 /** By default Slonik sends DISCARD ALL after each use of a connection, which the tests would count. */
-const NOTHING = async (): Promise<void> => undefined
+const keepConnection = async (): Promise<void> => undefined

@@ -17,10 +17,10 @@ export class SocketOverTcp {
     const { hostname, port } = new URL(url)
     this.#socket = connect(Number(port), hostname)
     this.#socket.setNoDelay(true)
-    this.#socket.on('connect', () => this.#tell('open', {}))
-    this.#socket.on('data', (bytes) => this.#tell('message', { data: Uint8Array.from(bytes).buffer }))
-    this.#socket.on('error', ({ message }) => this.#tell('error', { type: 'error', message }))
-    this.#socket.on('close', () => this.#tell('close', {}))
+    this.#socket.on('connect', () => this.#emit('open', {}))
+    this.#socket.on('data', (bytes) => this.#emit('message', { data: new Uint8Array(bytes).buffer }))
+    this.#socket.on('error', ({ message }) => this.#emit('error', { type: 'error', message }))
+    this.#socket.on('close', () => this.#emit('close', {}))
   }
 
   addEventListener(name: string, listener: Listener): void {
@@ -35,7 +35,7 @@ export class SocketOverTcp {
     this.#socket.end()
   }
 
-  #tell(name: string, event: Parameters<Listener>[0]): void {
+  #emit(name: string, event: Parameters<Listener>[0]): void {
     for (const listener of this.#listeners.get(name) ?? []) listener(event)
   }
 }

@@ -120,7 +120,7 @@ test('C1 the answer of the broker is waited for unless a redelivery would be rec
   expect((await broker.channel.checkQueue(queue)).messageCount).toBe(0)
 })
 
-test('C1 an acceptance that meets a broken connection is no error: the message comes again', async () => {
+test('C1 an acceptance that meets a broken connection is no error: the message is delivered again', async () => {
   const between = await UnreliableNetwork.to(broker.address)
   onTestFinished(() => between.close())
   const queue = await broker.queue({ type: 'quorum' })

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { InvalidMessageError, redisDedup, type RedisDedup } from '@txbox/redis'
-import { CLIENTS, sleep, tokenOf, useRedis } from './redis-under-test.ts'
+import { clientsOfTier, sleep, tokenOf, useRedis } from './redis-under-test.ts'
 
 const redis = useRedis()
 const claim = (key: string = randomUUID()) => ({ consumer: 'orders', key, leaseMs: 30_000 })
 
-describe.for(CLIENTS)('%s', (library) => {
+describe.for(clientsOfTier('ioredis'))('%s', (library) => {
   const store = async (prefix?: string): Promise<RedisDedup> =>
     redisDedup({ client: await redis.client(library), prefix })
 

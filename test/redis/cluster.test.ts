@@ -4,7 +4,7 @@ import { createCluster } from 'redis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { DedupStoreUnavailableError, redisDedup, type RedisClient } from '@txbox/redis'
 import { until } from '../support/until.ts'
-import { CLIENTS, RedisUnderTest, tokenOf } from './redis-under-test.ts'
+import { clientsOfTier, RedisUnderTest, tokenOf, type ClientLibrary } from './redis-under-test.ts'
 
 const SLOTS = 16_384
 const nodes = Array.from(
@@ -38,7 +38,7 @@ afterAll(async () => {
 })
 
 /** A connected client of the cluster, which is closed after the test. */
-async function clusterClient(library: (typeof CLIENTS)[number]): Promise<RedisClient> {
+async function clusterClient(library: ClientLibrary): Promise<RedisClient> {
   const { host, port } = nodes[0]!.address
   if (library === 'ioredis') {
     const client = new Cluster([{ host, port }], { clusterRetryStrategy: () => 20 })
@@ -53,7 +53,7 @@ async function clusterClient(library: (typeof CLIENTS)[number]): Promise<RedisCl
   return client
 }
 
-describe.for(CLIENTS)('a cluster, %s', (library) => {
+describe.for(clientsOfTier('node-redis'))('a cluster, %s', (library) => {
   test('R2 R3 R5 R9 a claim is one key, on whichever server: of N calls of begin one wins, and a completed claim is done', async () => {
     const stores = await Promise.all(
       [1, 2].map(async () => redisDedup({ client: await clusterClient(library) })),

@@ -5,7 +5,7 @@ import { redisDedup } from '@txbox/redis'
 import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
 import { MemorySource } from '../support/memory-source.ts'
 import { until } from '../support/until.ts'
-import { CLIENTS, RedisUnderTest, sleep, useRedis } from './redis-under-test.ts'
+import { clientsOfTier, RedisUnderTest, sleep, useRedis } from './redis-under-test.ts'
 
 const redis = useRedis(['--notify-keyspace-events', 'Ee'])
 /** Long, so that few of them fill the memory. */
@@ -39,7 +39,7 @@ async function limit(bytes: number, policy: string): Promise<void> {
   })
 }
 
-describe.for(CLIENTS)('%s', (library) => {
+describe.for(clientsOfTier('node-redis'))('%s', (library) => {
   test.for(['allkeys-random', 'volatile-ttl'])(
     'R1 with %s, a message is handled again only as often as its mark was evicted',
     async (policy) => {

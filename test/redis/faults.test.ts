@@ -5,7 +5,7 @@ import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { DedupStoreUnavailableError, redisDedup } from '@txbox/redis'
 import { Proxy } from '../support/proxy.ts'
-import { CLIENTS, sleep, tokenOf, useRedis } from './redis-under-test.ts'
+import { clientsOfTier, sleep, tokenOf, useRedis } from './redis-under-test.ts'
 
 const redis = useRedis()
 const SCRIPT = /evalsha/i
@@ -17,7 +17,7 @@ async function proxy(): Promise<Proxy> {
   return between
 }
 
-describe.for(CLIENTS)('%s', (library) => {
+describe.for(clientsOfTier('node-redis'))('%s', (library) => {
   test('R2 a server that has forgotten the scripts is sent the text of the scripts', async () => {
     const dedup = redisDedup({ client: await redis.client(library) })
     const one = claim()

@@ -8,7 +8,13 @@ import type { RedisClient } from '@txbox/redis'
 import { freePort } from '../support/servers/free-port.ts'
 import { KeptProcess } from '../support/servers/kept-process.ts'
 
-export const CLIENTS = ['ioredis', 'node-redis'] as const
+const CLIENTS = ['ioredis', 'node-redis'] as const
+export type ClientLibrary = (typeof CLIENTS)[number]
+
+/** Both clients; in the quick tier only the main client of the file, which differs from file to file. */
+export function clientsOfTier(main: ClientLibrary): readonly ClientLibrary[] {
+  return inject('tier') === 'all' ? CLIENTS : [main]
+}
 
 interface Address {
   readonly host: string
@@ -98,10 +104,7 @@ export class RedisUnderTest {
   }
 
   /** A connected client, which is closed after the test. */
-  async client(
-    library: (typeof CLIENTS)[number],
-    { host, port }: Address = this.address,
-  ): Promise<RedisClient> {
+  async client(library: ClientLibrary, { host, port }: Address = this.address): Promise<RedisClient> {
     if (library === 'ioredis') {
       const client = new Redis({ host, port, retryStrategy: () => 20 })
       client.on('error', () => undefined)

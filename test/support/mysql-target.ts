@@ -3,9 +3,11 @@ import type { Pool } from 'mysql2/promise'
 import type { Database, TransactionHandle } from '@txbox/core'
 import { migrate, mysql } from '@txbox/mysql'
 import { libraryKinds, libraryRootOn } from './library-roots.ts'
+import { mysqlKinds } from './mysql-kinds.ts'
 import { oddRoots, strayHandles } from './mysql-oddities.ts'
 import { poolOf, setupOf } from './mysql-pool.ts'
 import { execOn, kyselyRoot, mysql2Root } from './mysql-roots.ts'
+import { dropMysqlTables, emptyMysql, mysqlState } from './mysql-state.ts'
 import { openTransactions } from './mysql-status.ts'
 import { ServerTarget } from './server-target.ts'
 import { createDatabase } from './servers/mysql-databases.ts'
@@ -20,19 +22,6 @@ import type {
   Target,
 } from './target.ts'
 import { until } from './until.ts'
-
-/** The flags and the styles are distributed over the kinds, so that every rule is tested with each of them. */
-export const mysqlKinds: readonly HandleKind[] = [
-  { name: 'Kysely transaction', library: 'kysely', driver: 'kysely', pipelined: false, joinsBegin: false },
-  { name: 'mysql2 connection', library: 'mysql2', driver: 'mysql2', pipelined: false, joinsBegin: false },
-  {
-    name: 'mysql2 callback connection without FOUND_ROWS',
-    library: 'mysql2',
-    driver: 'mysql2',
-    pipelined: false,
-    joinsBegin: false,
-  },
-]
 
 /** MySQL, or MariaDB. */
 export class MysqlTarget extends ServerTarget {
@@ -60,9 +49,15 @@ export class MysqlTarget extends ServerTarget {
     this.engine = engine
   }
 
-  async create(serverUrl: string): Promise<void> {
-    this.adopt(await createDatabase(serverUrl))
+  protected createDatabase(serverUrl: string): ReturnType<typeof createDatabase> {
+    return createDatabase(serverUrl)
+  }
+
+  protected async openObserver(): Promise<void> {
     this.#observer = poolOf(this.url, { connectionLimit: 2, timezone: 'Z' }).promise()
+  }
+
+  protected async createTables(): Promise<void> {
     await this.sql(
       'create table effects (seq bigint unsigned not null auto_increment primary key, name varchar(700) not null)',
     )
@@ -160,6 +155,25 @@ export class MysqlTarget extends ServerTarget {
 
   protected async closeObserver(): Promise<void> {
     await this.#observer?.end()
+  }
+
+  protected state(): Promise<string> {
+    return mysqlState((text) => this.sql(text))
+  }
+
+  protected dropOtherTables(): Promise<void> {
+    return dropMysqlTables((text) => this.sql(text))
+  }
+
+  protected empty(): Promise<void> {
+    return emptyMysql((text) => this.sql(text))
+  }
+
+  protected async otherConnections(): Promise<number> {
+    const [row] = await this.sql(
+      'select count(*) as n from information_schema.processlist where db = database() and id <> connection_id()',
+    )
+    return Number(row?.['n'])
   }
 
   protected async connectionOf(transaction: OpenTransaction): Promise<number> {

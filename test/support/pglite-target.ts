@@ -23,9 +23,10 @@ export class PgliteTarget extends PostgresTarget {
     super({ oddRoots: {}, strayHandles: {} })
   }
 
-  override async create(address: string): Promise<void> {
+  override async create(address: string, options: { migrated: boolean }): Promise<void> {
     this.#pglite = await PGlite.create({ loadDataDir: await openAsBlob(address.replace(/^pglite:/, '')) })
-    await this.createTables()
+    await this.createTestTables()
+    if (options.migrated) await this.migrate()
   }
 
   override async close(): Promise<void> {

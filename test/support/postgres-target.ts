@@ -4,6 +4,7 @@ import type { Database, TransactionHandle } from '@txbox/core'
 import { migrate, postgres } from '@txbox/postgres'
 import { libraryKinds, libraryRootOn } from './library-roots.ts'
 import { abortions, oddRoots, strayHandles } from './postgres-oddities.ts'
+import { dropPostgresTables, emptyPostgres, postgresState } from './postgres-state.ts'
 import { numbered, poolOf, settingsOf } from './postgres-pool.ts'
 import { execOn, kyselyRoot, pgRoot } from './postgres-roots.ts'
 import { ServerTarget } from './server-target.ts'
@@ -33,16 +34,22 @@ export class PostgresTarget extends ServerTarget {
     super(strangers)
   }
 
-  async create(serverUrl: string): Promise<void> {
-    this.adopt(await createDatabase(serverUrl))
+  protected createDatabase(serverUrl: string): ReturnType<typeof createDatabase> {
+    return createDatabase(serverUrl)
+  }
+
+  protected async openObserver(): Promise<void> {
     this.#observer = poolOf(this.url, { max: 2 })
-    // By default deadlocks are found after a second; a superuser may shorten this time.
-    const { pathname } = new URL(this.url)
-    await this.sql(`alter database ${pathname.slice(1)} set deadlock_timeout = '50ms'`).catch(() => undefined)
-    await this.createTables()
   }
 
   protected async createTables(): Promise<void> {
+    // By default deadlocks are found after a second; a superuser may shorten this time.
+    const { pathname } = new URL(this.url)
+    await this.sql(`alter database ${pathname.slice(1)} set deadlock_timeout = '50ms'`).catch(() => undefined)
+    await this.createTestTables()
+  }
+
+  protected async createTestTables(): Promise<void> {
     await this.sql(
       'create table effects (seq bigint generated always as identity primary key, name text not null)',
     )
@@ -139,6 +146,22 @@ export class PostgresTarget extends ServerTarget {
 
   protected async closeObserver(): Promise<void> {
     await this.#observer?.end()
+  }
+
+  protected state(): Promise<string> {
+    return postgresState((text) => this.sql(text))
+  }
+
+  protected dropOtherTables(): Promise<void> {
+    return dropPostgresTables((text) => this.sql(text))
+  }
+
+  protected empty(): Promise<void> {
+    return emptyPostgres((text) => this.sql(text))
+  }
+
+  protected async otherConnections(): Promise<number> {
+    return (await this.#activity()).length
   }
 
   protected async blockedConnections(): Promise<number> {

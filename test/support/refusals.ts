@@ -42,12 +42,12 @@ export function expectRefusal(thrown: unknown, ...codes: readonly TxboxErrorCode
 
 /** Checks that a text is bounded, in one line, without control characters, and without content of a payload. */
 export function expectPresentable(text: string): void {
-  const shown = text.slice(0, 3000)
+  const excerpt = text.slice(0, 3000)
   if (text.length > MESSAGE_CHARACTERS)
-    throw new Error(`A text of ${text.length} characters: ${JSON.stringify(shown)}`)
-  if (UNSEEN.test(text)) throw new Error(`Control characters: ${JSON.stringify(shown)}`)
-  if (!text.isWellFormed()) throw new Error(`A lone surrogate: ${JSON.stringify(shown)}`)
-  if (text.includes(SECRET)) throw new Error(`The secret shows: ${JSON.stringify(shown)}`)
+    throw new Error(`A text of ${text.length} characters: ${JSON.stringify(excerpt)}`)
+  if (UNSEEN.test(text)) throw new Error(`Control characters: ${JSON.stringify(excerpt)}`)
+  if (!text.isWellFormed()) throw new Error(`A lone surrogate: ${JSON.stringify(excerpt)}`)
+  if (text.includes(SECRET)) throw new Error(`The secret shows: ${JSON.stringify(excerpt)}`)
 }
 
 /** The engine's own error about a revoked proxy, whose value nobody can read. */

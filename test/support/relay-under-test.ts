@@ -23,7 +23,7 @@ export function withRelayStore(
   alterLeases: (inner: LeaseStore) => Partial<LeaseStore> = () => ({}),
 ): Pick<Root, 'database'> {
   const ports = database[portsKey]
-  const mine: Partial<ConnectedPorts> = {
+  const ownPorts: Partial<ConnectedPorts> = {
     checkSchema: () => ports.checkSchema(),
     leases: () => {
       const inner = ports.leases()
@@ -57,7 +57,7 @@ export function withRelayStore(
       }
     },
   }
-  return { database: { engine: database.engine, [portsKey]: mine } as never }
+  return { database: { engine: database.engine, [portsKey]: ownPorts } as never }
 }
 
 /**

@@ -9,6 +9,7 @@ import type {
   Row,
   Target,
 } from './target.ts'
+import { keepSpare, takeSpare } from './servers/spare-databases.ts'
 import { until } from './until.ts'
 
 /** How to open a root with unusual settings, and a handle that is not an open transaction. */
@@ -36,7 +37,10 @@ export abstract class ServerTarget implements Target {
   protected abstract readonly usualPort: number
   protected url = ''
   readonly #strangers: Strangers
+  #serverUrl = ''
   #drop: (() => Promise<void>) | undefined
+  /** The state of the database after the migration, if the next file may take the database over. */
+  #migratedState: string | undefined
 
   constructor(strangers: Strangers) {
     this.#strangers = strangers
@@ -44,15 +48,49 @@ export abstract class ServerTarget implements Target {
     this.strayHandles = Object.keys(strangers.strayHandles)
   }
 
-  /** Takes over a new database. */
-  protected adopt({ url, drop }: { url: string; drop: () => Promise<void> }): void {
+  /**
+   * Takes a database of the server: a new one, or, if it is to be migrated, one that an earlier file of this process has
+   * left as the migration had made it.
+   */
+  async create(serverUrl: string, options: { migrated: boolean }): Promise<void> {
+    this.#serverUrl = serverUrl
+    const spare = options.migrated ? takeSpare(serverUrl) : undefined
+    const { url, drop } = spare ?? (await this.createDatabase(serverUrl))
     this.url = url
     this.#drop = drop
+    await this.openObserver()
+    this.#migratedState = spare?.state
+    if (spare !== undefined) return
+    await this.createTables()
+    if (!options.migrated) return
+    await this.migrate()
+    this.#migratedState = await this.state()
   }
 
+  /** Keeps the database for the next file, unless something of it but its rows has changed, and drops it otherwise. */
   async close(): Promise<void> {
+    const { url } = this
+    const drop = this.#drop ?? (() => Promise.resolve())
+    const state = await this.#stateToKeep().catch(() => undefined)
     await this.closeObserver()
-    await this.#drop?.()
+    if (state === undefined) await drop()
+    else keepSpare(this.#serverUrl, { url, drop, state })
+  }
+
+  async #stateToKeep(): Promise<string | undefined> {
+    if (this.#migratedState === undefined) return undefined
+    // The observer goes on with one connection, the only one that may be left.
+    await this.closeObserver()
+    await this.openObserver()
+    await until(
+      async () => (await this.otherConnections()) === 0,
+      () => 'connections are left',
+      500,
+    )
+    await this.dropOtherTables()
+    if ((await this.state()) !== this.#migratedState) return undefined
+    await this.empty()
+    return this.state()
   }
 
   address(): { host: string; port: number } {
@@ -125,7 +163,19 @@ export abstract class ServerTarget implements Target {
     return String(await this.blockedConnections())
   }
 
+  protected abstract createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }>
+  protected abstract openObserver(): Promise<void>
   protected abstract closeObserver(): Promise<void>
+  /** Creates the tables of the tests themselves. */
+  protected abstract createTables(): Promise<void>
+  /** Describes everything of the database but the rows of its tables. */
+  protected abstract state(): Promise<string>
+  /** Drops the tables that a file has created for itself. */
+  protected abstract dropOtherTables(): Promise<void>
+  /** Empties the tables. */
+  protected abstract empty(): Promise<void>
+  /** The number of connections to the database besides the one that asks. */
+  protected abstract otherConnections(): Promise<number>
   protected abstract blockedConnections(): Promise<number>
   protected abstract connectionOf(transaction: OpenTransaction): Promise<number>
   protected abstract endConnection(connection: number): Promise<void>

@@ -185,14 +185,16 @@ function usualIsolation(): Isolation {
   return isolation === 'server default' ? ISOLATIONS.at(-1)! : isolation
 }
 
-/** Gives a test file its own database, which is created before its first test and dropped after the last. */
+/**
+ * Gives a test file its own database before its first test: a new one, or one that an earlier file of the same process has
+ * left as the migration had made it.
+ */
 export function useTarget(options: { migrated: boolean } = { migrated: true }): Target {
   const target = targetOf(inject('engine'))
   beforeAll(async () => {
     const [serverUrl] = inject('needs').map((name) => inject('servers')[name])
     if (serverUrl === undefined) throw new Error('The project has no server.')
-    await target.create(serverUrl)
-    if (options.migrated) await target.migrate()
+    await target.create(serverUrl, options)
   })
   afterAll(() => target.close())
   return target

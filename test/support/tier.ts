@@ -1,7 +1,8 @@
 /**
  * Two tiers of the same tests. `quick` (`npm test`) runs every rule once per database: on one kind of handle, which
- * differs from database to database, and at one isolation level unless the level matters. `all` (`npm run test:all`)
- * runs every kind of handle, every level, and crash tests and Galera on every database.
+ * differs from database to database, and at one isolation level unless the level matters; slow files take turns on the
+ * databases. `all` (`npm run test:all`) runs every kind of handle, every level, and crash tests and Galera on every
+ * database.
  */
 export type Tier = 'quick' | 'all'
 
@@ -44,6 +45,7 @@ export function leftToAll(): readonly string[] {
   if (tierOfRun() === 'all') return []
   return [
     "LEFT OUT by this tier: other kinds of handles than each database's main one; isolation levels where they make no difference;",
+    '  slow files of test/contract on all databases but one (test/support/rotated-files.ts); every second step of crash tests;',
     `  projects ${ONLY_IN_ALL.filter(isLeftToAll).join(', ')}; all drivers and the oldest version of each library;`,
     '  the rules that a library shares with the driver underneath (those that test/libraries/differences.ts does not name).',
     "  'npm run test:all' runs them.",

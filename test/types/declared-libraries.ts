@@ -11,7 +11,7 @@ import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
 import type { Pool, PoolClient } from 'pg'
 import { assertType, type Same } from './same.ts'
-import type { PoolOrRootSentence, UnknownSentence } from './told.ts'
+import type { PoolOrRootSentence, UnknownSentence } from './refusal-sentences.ts'
 
 interface MyTransaction {
   readonly mine: PoolClient

@@ -9,7 +9,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { Pool as MysqlPool, PoolConnection } from 'mysql2/promise'
 import type { Pool, PoolClient } from 'pg'
 import { assertType, type Same } from './same.ts'
-import type { PoolOrRootSentence, UnknownSentence } from './told.ts'
+import type { PoolOrRootSentence, UnknownSentence } from './refusal-sentences.ts'
 
 declare const tx: Transaction<object>
 declare const client: PoolClient

@@ -17,7 +17,7 @@ function result(more: Partial<RunResult> = {}): RunResult {
       without: new Set(),
       plant: undefined,
       keep: false,
-      tell: () => undefined,
+      onEvent: () => undefined,
       signal: new AbortController().signal,
     },
     settings: { leaseMs: 1500, batchSize: 5, publishTimeoutMs: 15_000 },

@@ -18,7 +18,7 @@ const failed = {
 function options(more: Partial<RunOptions> = {}): RunOptions {
   const signal = new AbortController().signal
   const rest = { database: 'mysql', minutes: 10, seed: 7, plant: undefined, keep: false } as const
-  return { ...rest, faults: FAULTS, without: new Set(), tell: () => undefined, signal, ...more }
+  return { ...rest, faults: FAULTS, without: new Set(), onEvent: () => undefined, signal, ...more }
 }
 
 /** A run that fails with these kinds, whatever else is among the faults. */

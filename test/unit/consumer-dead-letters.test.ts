@@ -147,7 +147,7 @@ test('C10 a retry policy that throws, or a publisher that throws at once, does n
 })
 
 test.for([true, false])(
-  'C6 C10 a message that fails for good after its delivery was lost becomes a dead letter once, when it comes again (kept by the source: %s)',
+  'C6 C10 a message that fails for good after its delivery was lost becomes a dead letter once, when it is delivered again (kept by the source: %s)',
   async (keepsRejected) => {
     const source = new MemorySource({ keepsRejected })
     source.send('a')

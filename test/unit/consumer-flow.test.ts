@@ -20,13 +20,13 @@ test('C6 a delivery that is lost while it waits has no handler; one whose handle
   expect(subject.runs[0]?.context.signal.aborted).toBe(true)
   expect(subject.heard('lost').map(({ message }) => message.id)).toEqual(['a', 'b'])
   await pass(10_000)
-  // Each comes again, and is handled then. The first settlement of a is not sent.
+  // Each message is delivered again, and is handled then. The first settlement of a is not sent.
   expect(subject.ids).toEqual(['a', 'a', 'b'])
   expect(source.how('a')).toEqual(['accept'])
   expect(source.left).toEqual([])
 })
 
-test('C18 at most prefetch deliveries are in hand, and at most concurrency handlers run', async () => {
+test('C18 at most prefetch deliveries are held, and at most concurrency handlers run', async () => {
   const source = new MemorySource()
   for (let n = 0; n < 100; n += 1) source.send(`m${n}`)
   const subject = await ConsumerUnderTest.started(source, () => after(10), { concurrency: 3, prefetch: 7 })
@@ -73,7 +73,7 @@ test('C18 when the only running delivery fails and waits for its retry, the free
     },
     { concurrency: 1, prefetch: 10, retry: every(5000) },
   )
-  // Eight of ten are in hand, behind the first one, which runs.
+  // Eight of ten are held behind the first one, which runs.
   await pass(5)
   source.send('b', { key: 'b' })
   await pass(100)
@@ -293,15 +293,19 @@ test('C25 of several messages that may end the process, each is handled alone, k
   source.send('f')
   source.send('g', { isSuspect: true })
   const beside = new Map<string, string[]>()
+  const started = Promise.withResolvers<ConsumerUnderTest>()
   const subject: ConsumerUnderTest = await ConsumerUnderTest.started(
     source,
     async ({ id }) => {
+      // The first handler is called before the consumer has started.
+      const subject = await started.promise
       beside.set(id, [...subject.running])
       await new Promise((resolve) => void setTimeout(resolve, 10))
       if (id === 'd' && subject.of('d').length === 1) throw new RetryLaterError({ retryAfterMs: 20 })
     },
     { concurrency: 8 },
   )
+  started.resolve(subject)
   await pass(1000)
   expect(source.left).toEqual([])
   for (const id of ['b', 'd', 'g']) expect(beside.get(id)).toEqual([id])

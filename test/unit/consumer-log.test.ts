@@ -22,9 +22,7 @@ test.each([true, false])(
     })
     await subject.consumer.stop()
     const warnings = lines.filter(({ level }) => level === 'warn').map(({ text }) => text)
-    expect(warnings).toEqual(
-      countsDeliveries ? [] : [expect.stringContaining('keeps no count of deliveries')],
-    )
+    expect(warnings).toEqual(countsDeliveries ? [] : [expect.stringContaining('does not count deliveries')])
   },
 )
 

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
+import { ROTATED_FILES } from '../support/rotated-files.ts'
 
 const ROOT = path.join(import.meta.dirname, '../..')
 const CODE = /\b[A-Z]\d{1,2}\b/g
@@ -9,13 +10,15 @@ function read(file: string): string {
   return readFileSync(path.join(ROOT, file), 'utf8')
 }
 
+/** The codes of the titles of a file's tests: also of titles that are put together, which begin with the codes. */
+function provenBy(file: string): string[] {
+  return [...read(file).matchAll(/['"`]((?:[A-Z]\d{1,2} )+)/g)].flatMap(([, codes]) =>
+    codes!.trim().split(' '),
+  )
+}
+
 /** The codes of the titles of all tests. */
-const proven = new Set(
-  globSync('test/**/*.test.ts', { cwd: ROOT }).flatMap((file) =>
-    // A title, also where it is put together: it begins with the codes.
-    [...read(file).matchAll(/['"`]((?:[A-Z]\d{1,2} )+)/g)].flatMap(([, codes]) => codes!.trim().split(' ')),
-  ),
-)
+const proven = new Set(globSync('test/**/*.test.ts', { cwd: ROOT }).flatMap(provenBy))
 
 /** The codes in brackets, such as (Q1), or (F1 to F12) for all between. */
 function codesOf(page: string): string[] {
@@ -40,4 +43,11 @@ test('docs/guarantees.md has all rules of stored queues', () => {
   const codes = new Set(codesOf('docs/guarantees.md'))
   expect([...proven].filter((code) => code.startsWith('Q') && !codes.has(code))).toEqual([])
   expect(codes).toContain('Q21')
+})
+
+test('every rule of a file that the quick tier runs on one database is proven on each database by another file', () => {
+  const files = globSync('test/contract/*.test.ts', { cwd: ROOT })
+  const elsewhere = new Set(files.filter((file) => !ROTATED_FILES.includes(file)).flatMap(provenBy))
+  expect(ROTATED_FILES.filter((file) => !files.includes(file))).toEqual([])
+  expect(ROTATED_FILES.flatMap(provenBy).filter((code) => !elsewhere.has(code))).toEqual([])
 })

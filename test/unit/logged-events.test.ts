@@ -34,13 +34,13 @@ function recorder(): { readonly said: Said[]; readonly logger: Parameters<typeof
 
 /** The warnings of the process while a test runs. */
 function warnings(): { readonly code: unknown; readonly message: string; readonly name: string }[] {
-  const told: { code: unknown; message: string; name: string }[] = []
+  const caught: { code: unknown; message: string; name: string }[] = []
   const listener = (warning: Error): void => {
-    told.push({ code: Reflect.get(warning, 'code'), message: warning.message, name: warning.name })
+    caught.push({ code: Reflect.get(warning, 'code'), message: warning.message, name: warning.name })
   }
   process.on('warning', listener)
   onTestFinished(() => void process.off('warning', listener))
-  return told
+  return caught
 }
 
 async function nextTurn(): Promise<void> {
@@ -99,7 +99,7 @@ describe('N1 with a logger', () => {
 
 describe('N1 without a logger', () => {
   test('the first failure of each kind without a listener is a process warning', async () => {
-    const told = warnings()
+    const caught = warnings()
     const { events } = loggedEvents(undefined, lines)
     const heard: unknown[] = []
     const forget = events.on('error', (event) => void heard.push(event))
@@ -108,7 +108,7 @@ describe('N1 without a logger', () => {
     events.emit('news', { n: 3 })
     events.emit('error', { error: 'heard' })
     await nextTurn()
-    expect(told).toEqual([
+    expect(caught).toEqual([
       {
         code: 'TXBOX_UNHEARD_TROUBLE',
         name: 'TxboxWarning',
@@ -120,15 +120,15 @@ describe('N1 without a logger', () => {
     forget()
     events.emit('error', { error: 'unheard' })
     await nextTurn()
-    expect(told.map(({ code }) => code)).toEqual(['TXBOX_UNHEARD_TROUBLE', 'TXBOX_UNHEARD_ERROR'])
+    expect(caught.map(({ code }) => code)).toEqual(['TXBOX_UNHEARD_TROUBLE', 'TXBOX_UNHEARD_ERROR'])
   })
 
   test('logger: false turns off logs and warnings', async () => {
-    const told = warnings()
+    const caught = warnings()
     const { events } = loggedEvents(false, lines)
     events.emit('trouble', { n: 1 })
     await nextTurn()
-    expect(told).toEqual([])
+    expect(caught).toEqual([])
   })
 })
 

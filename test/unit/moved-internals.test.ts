@@ -30,9 +30,8 @@ describe.each(Object.entries(MOVED))(
   (_, moved) => {
     for (const engine of ['postgres', 'mysql'] as const) {
       test(`is unsupported, and the error names the property, the versions and sqlTransaction (${engine})`, async () => {
-        const refused: unknown = await new Resolver(engine)
-          .transaction(moved.handle)
-          .catch((error: unknown) => error)
+        const resolve = async (): Promise<unknown> => new Resolver(engine).transaction(moved.handle)
+        const refused = await resolve().catch((error: unknown) => error)
         expect(refused).toBeInstanceOf(UnsupportedTransactionError)
         for (const text of [...moved.names, /sqlTransaction/, /Nothing was written/]) {
           expect(String(refused)).toMatch(text)

@@ -25,3 +25,19 @@ test('wrong words in the prose of a page are found, and code blocks are not exam
 test('arrows in examples, and words that only look alike, are allowed', () => {
   expect(words('a.ts', '// 1 → 2\n/** Amendments, dear reader. */')).toEqual([])
 })
+
+test('wrong words in titles of tests are found, and other texts of tests are not examined', () => {
+  const source = [
+    "test('it comes again', () => {",
+    "    'a message on loan',",
+    "describe.each([1])('in hand %s', () => {",
+    '  test(`it hears of ${name}`, async () => {',
+    "  await run('anew', 1)",
+  ]
+  expect(words('a.test.ts', source.join('\n'))).toEqual(['comes again', 'on loan', 'in hand', 'hears of'])
+  expect(words('a.ts', source.join('\n'))).toEqual([])
+})
+
+test('wrong words in forms are found', () => {
+  expect(words('bug.yml', 'description: A hole for somebody')).toEqual(['somebody'])
+})

@@ -1,5 +1,5 @@
 // The code for MySQL and MariaDB.
-import { migrate, mysql } from '@txbox/mysql'
+import { migrate, mysql } from 'txbox/mysql'
 import { Kysely, MysqlDialect, sql } from 'kysely'
 import { createPool } from 'mysql2'
 import type { AddToRepository, ServiceDatabase } from './service-database.ts'

@@ -1,5 +1,5 @@
 // The code for PostgreSQL.
-import { migrate, postgres } from '@txbox/postgres'
+import { migrate, postgres } from 'txbox/postgres'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { Pool } from 'pg'
 import type { AddToRepository, ServiceDatabase } from './service-database.ts'

@@ -1,8 +1,7 @@
 // The receiver: takes webhooks over HTTP, keeps statistics of each repository, and publishes each change.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { createInbox, messageId, type InboxMessage } from '@txbox/inbox'
-import { createOutbox } from '@txbox/outbox'
+import { createInbox, createOutbox, messageId, type InboxMessage } from 'txbox'
 import type { Transaction } from 'kysely'
 import { addOnMysql } from './on-mysql.ts'
 import { addOnPostgres } from './on-postgres.ts'

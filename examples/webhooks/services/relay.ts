@@ -1,12 +1,6 @@
 // The relay: moves events from the receiver's outbox to RabbitMQ, or to the second service over HTTP.
 import { rabbitmqPublisher } from '@txbox/rabbitmq'
-import {
-  createRelay,
-  exponentialBackoff,
-  publishEach,
-  type OutboxMessage,
-  type Publisher,
-} from '@txbox/relay'
+import { createRelay, exponentialBackoff, publishEach, type OutboxMessage, type Publisher } from 'txbox'
 import { openDatabase } from './service-database.ts'
 import { announceReady, environment } from './supervised.ts'
 

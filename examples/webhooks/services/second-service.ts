@@ -1,8 +1,8 @@
 // The second service: follows the receiver's events with an inbox of its own. It knows nothing of the receiver's database.
 import { createServer, type IncomingMessage } from 'node:http'
 import { json } from 'node:stream/consumers'
-import { createConsumer } from '@txbox/consumer'
-import { createInbox, type InboxMessage } from '@txbox/inbox'
+import { createInbox, type InboxMessage } from 'txbox'
+import { createConsumer } from 'txbox/consumer'
 import { rabbitmqSource } from '@txbox/rabbitmq'
 import type { Transaction } from 'kysely'
 import type { RepositoryChanged } from './repository-changed.ts'

@@ -1,4 +1,4 @@
-import type { ConnectedDatabase } from '@txbox/core'
+import type { ConnectedDatabase } from 'txbox'
 import type { Kysely, Transaction } from 'kysely'
 import { onMysql } from './on-mysql.ts'
 import { onPostgres } from './on-postgres.ts'

@@ -17,7 +17,7 @@ interface Applicant<T> {
   readonly refuse: (error: unknown) => void
 }
 
-/** What one channel of a batcher holds. The batcher forgets a channel that holds nothing. */
+/** One channel of a batcher. The batcher deletes a channel that has no waiting items and no batch in flight. */
 export class BatchChannel<T> {
   readonly number: number
   readonly waiting = new LinkedQueue<WaitingItem<T>>()
@@ -32,7 +32,7 @@ export class BatchChannel<T> {
     this.number = number
   }
 
-  /** Waits until the item is the next to be admitted. @throws the reason of the signal, if the signal is aborted before. */
+  /** Waits until the channel has room for the item. @throws the reason of the signal, if the signal is aborted earlier. */
   async room(item: T, signal: AbortSignal | undefined): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const link = this.#applicants.push({ item, accept: resolve, refuse: reject })
@@ -44,12 +44,12 @@ export class BatchChannel<T> {
     try {
       await promise
     } finally {
-      // A signal may outlive many calls, and must not keep their items.
+      // A signal may outlive many calls, and must not keep their items in memory.
       signal?.removeEventListener('abort', giveUp)
     }
   }
 
-  /** Takes the item of the call that has waited for room the longest. The call resolves. */
+  /** Takes the item of the call that has waited for room the longest, and resolves that call. */
   acceptApplicant(): { readonly item: T } | undefined {
     const applicant = this.#applicants.shift()
     applicant?.accept()

@@ -32,19 +32,19 @@ export class BatchDispatcher implements Dispatcher {
       maxSize,
       lingerMs,
       concurrency,
-      // All deliveries in hand, and those that have left it since they were added.
+      // Room for all held deliveries, and for deliveries that were settled or lost while they waited for their batch.
       capacity: Math.max(maxSize, prefetch) * 2,
       logger: false,
     })
   }
 
-  /** Deliveries may wait for their batch to be full. */
+  /** Ignores waiting deliveries, which may wait for their batch to be full. */
   get isIdle(): boolean {
     return this.running < this.concurrency
   }
 
   ready(slot: DeliverySlot): void {
-    // The promise cannot be refused: the batcher is never closed, and every delivery is in hand.
+    // The promise cannot reject, because the batcher is never closed.
     void this.#batcher.added(slot)
   }
 
@@ -55,7 +55,7 @@ export class BatchDispatcher implements Dispatcher {
 
   async #begin(slots: readonly DeliverySlot[]): Promise<void> {
     while (!this.#gate.isOpen) await this.#opened.promise
-    // Deliveries may have been lost or given back while they waited for their batch.
+    // Deliveries may have been lost, or returned to the source, while they waited for their batch.
     const waiting = slots.filter((slot) => slot.state === 'waiting')
     if (waiting.length === 0) return
     this.running += 1

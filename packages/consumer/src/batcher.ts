@@ -1,6 +1,6 @@
 import type { Logger } from '@txbox/core'
 
-/** What `process` learns about its batch. */
+/** Describes a batch to `process`. */
 export interface BatchContext {
   /** The channel of all items of the batch: 0 without `channels`. */
   readonly channel: number
@@ -21,9 +21,9 @@ export interface BatcherEvents<T> {
     readonly durationMs: number
   }
   /**
-   * `process` has thrown or rejected: `batch` has the items, which the batcher does not process again. Or a listener has
-   * thrown: then there is no `channel` and no `batch`. Without a listener and without a `logger`, the first error
-   * becomes a process warning.
+   * `process` has thrown or rejected: `batch` contains the items, which the batcher does not process again. The event is
+   * also emitted when a listener has thrown; it then has no `channel` and no `batch`. Without a listener and without a
+   * `logger`, the first error becomes a process warning.
    */
   error: {
     readonly error: unknown
@@ -35,18 +35,18 @@ export interface BatcherEvents<T> {
 export interface BatcherOptions<T> {
   /**
    * Processes one batch of 1 to `maxSize` items of one channel, in the order in which they were added. The batch ends when
-   * the returned promise settles, so bound the time that `process` takes. An error costs this batch only, and is
+   * the returned promise settles, so bound the time that `process` takes. An error affects only this batch, and is
    * reported by the event `error`.
    *
-   * `process` may call `add`. Do not await `added`, `flush` or `close` inside of `process`: they may wait for the very batch
-   * that awaits them.
+   * `process` may call `add`. Do not await `added`, `flush` or `close` inside `process`: they may wait for the end of the
+   * same batch, and would then wait forever.
    */
   process: (batch: readonly T[], about: BatchContext) => Promise<void> | void
   /** The maximum number of items in a batch, 1 to 100,000. */
   maxSize: number
   /**
-   * How long the oldest item of a channel waits for more items, 0 to 3,600,000 ms. With 0 no item waits for others: a
-   * batch has what was added while earlier batches were processed. @default 0
+   * How long the oldest item of a channel waits for more items, 0 to 3,600,000 ms. With 0, no item waits for others: a
+   * batch contains the items that were added while earlier batches were processed. @default 0
    */
   lingerMs?: number | undefined
   /**
@@ -73,8 +73,8 @@ export interface BatcherOptions<T> {
 
 export interface CloseOptions {
   /**
-   * The time after which the `signal` of each call of `process` is aborted, 0 to 1 h. `close` still waits for these calls
-   * and processes what waits. Of several calls of `close`, the earliest limit counts. @default no limit
+   * The time after which the `signal` of each call of `process` is aborted, 0 to 1 h. `close` still waits for these calls,
+   * and processes the items that wait. If `close` is called several times, the earliest limit applies. @default no limit
    */
   timeoutMs?: number | undefined
 }
@@ -89,8 +89,8 @@ export interface Batcher<T> extends AsyncDisposable {
    */
   add(item: T): boolean
   /**
-   * Adds an item as soon as its channel has room. Calls that wait are served in the order in which they were made, and
-   * before any `add`. Resolves when the item has been added, not when it has been processed. When the promise rejects,
+   * Adds an item as soon as its channel has room. Waiting calls get room in the order in which they were made, and before
+   * any call of `add`. Resolves when the item has been added, not when it has been processed. When the promise rejects,
    * the item was not added.
    *
    * @throws {BatcherClosedError} when the batcher has been closed, or is closed before there is room.
@@ -112,7 +112,7 @@ export interface Batcher<T> extends AsyncDisposable {
   flush(): Promise<void>
   /**
    * Accepts no more items, rejects `added` calls that wait for room, and processes all items that wait without waiting
-   * for more. Resolves when the last batch has ended. May be called again, with the same result.
+   * for more. Resolves when the last batch has ended. A second call waits for the same end.
    *
    * @throws {InvalidOptionError} for a wrong option.
    */

@@ -12,14 +12,14 @@ import { BATCHER_LOG_LINES } from './log-events.ts'
 export class ChannelBatcher<T> implements Batcher<T> {
   readonly #settings: BatcherSettings<T>
   readonly #log: LoggedEvents<BatcherEvents<T>>
-  /** A single channel may use all the concurrency there is. */
+  /** The maximum number of batches of one channel at a time: a single channel may use the whole concurrency. */
   readonly #batchesPerChannel: number
   /** The channels that hold items, by number. */
   readonly #channels = new Map<number, BatchChannel<T>>()
   /** The channels whose next batch may begin, in the order in which it became due. */
   readonly #due = new LinkedQueue<BatchChannel<T>>()
   readonly #groups = new FlushGroups()
-  /** One for each batch in flight. */
+  /** The abort controllers of the batches in flight. */
   readonly #inFlight = new Set<AbortController>()
   #maxSize: number
   #lingerMs: number
@@ -148,7 +148,7 @@ export class ChannelBatcher<T> implements Batcher<T> {
     }
   }
 
-  /** Lets the channel wait for what it needs after any change: for its turn, for its linger time, or for nothing. */
+  /** Decides, after any change, whether the next batch of the channel is due, waits for its linger time, or has no items. */
   #update(channel: BatchChannel<T>): void {
     const remainingMs = this.#remainingMs(channel)
     if (remainingMs <= 0) {
@@ -170,7 +170,7 @@ export class ChannelBatcher<T> implements Batcher<T> {
     this.#update(channel)
   }
 
-  /** The time until the next batch of the channel is due; infinite if an event must come first. */
+  /** The time until the next batch of the channel is due; infinite if an item must be added or a batch must end first. */
   #remainingMs({ waiting, batchesInFlight }: BatchChannel<T>): number {
     const oldest = waiting.first
     if (oldest === undefined || batchesInFlight >= this.#batchesPerChannel) return Infinity
@@ -239,7 +239,7 @@ export class ChannelBatcher<T> implements Batcher<T> {
   }
 }
 
-/** Makes a list for each receiver, who may change it. */
+/** Copies the items for each receiver, because a receiver may change its list. */
 function itemsOf<T>(taken: readonly WaitingItem<T>[]): readonly T[] {
   return taken.map(({ item }) => item)
 }

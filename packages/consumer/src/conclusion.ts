@@ -3,23 +3,26 @@ import type { ConsumerSettings } from './consumer-settings.ts'
 import { deadLetterMessage } from './dead-letter-message.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
 import { isPermanent, isRetryLater, isStopped, isTimedOut, isUnavailable } from './failure-kind.ts'
-import type { Hand } from './hand.ts'
+import type { HeldDeliveries } from './held-deliveries.ts'
 import type { Verdict } from './handling.ts'
 import { Outage } from './outage.ts'
 import { wait } from './wait.ts'
 
-/** Settles deliveries by their verdicts: accepts one, retries it here, gives it back, or makes a dead letter of it. */
+/**
+ * Settles each delivery according to its verdict: accepts it, retries it without a redelivery, returns it to the source, or
+ * makes it a dead letter.
+ */
 export class Conclusion {
   readonly #settings: ConsumerSettings
-  readonly #hand: Hand
-  /** The pause for all messages while what they need cannot be reached. */
+  readonly #held: HeldDeliveries
+  /** The pause of all messages while the database or a dedup store is unavailable. */
   readonly #outage: Outage
-  /** Aborted when the consumer stops: nothing waits here from then on. */
+  /** Aborted when the consumer stops: from then on, no delivery is held for a retry. */
   readonly #stopping: AbortSignal
 
-  constructor(settings: ConsumerSettings, hand: Hand, outage: Outage, stopping: AbortSignal) {
+  constructor(settings: ConsumerSettings, held: HeldDeliveries, outage: Outage, stopping: AbortSignal) {
     this.#settings = settings
-    this.#hand = hand
+    this.#held = held
     this.#outage = outage
     this.#stopping = stopping
   }
@@ -31,14 +34,14 @@ export class Conclusion {
     } catch (error) {
       // The delivery is not settled: the source delivers the message again.
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
-      this.#hand.leave(slot)
+      this.#held.leave(slot)
     }
   }
 
   async #conclude(slot: DeliverySlot, verdict: Verdict): Promise<void> {
     if (verdict.kind === 'lost') {
-      if (slot.isExpired && !slot.delivery.lost.aborted) this.#events.emit('lost', slot.about)
-      return this.#hand.leave(slot)
+      if (slot.isExpired && !slot.isTakenBack) this.#events.emit('lost', slot.about)
+      return this.#held.leave(slot)
     }
     if (verdict.kind === 'failed') return this.#failed(slot, verdict)
     if (verdict.kind === 'in-flight') {
@@ -48,9 +51,9 @@ export class Conclusion {
     this.#outage.succeeded(performance.now() - durationMs)
     const recorded = this.#settings.work.kind === 'inbox'
     if (!slot.isSettled) await this.#settle(slot, () => slot.delivery.accept({ recorded }))
-    this.#hand.remembered.forget(slot.message)
+    this.#held.remembered.forget(slot.message)
     this.#events.emit('handled', { ...slot.about, outcome, durationMs })
-    this.#hand.leave(slot)
+    this.#held.leave(slot)
   }
 
   async #failed(
@@ -61,28 +64,28 @@ export class Conclusion {
     if (work.kind === 'none' && work.atMostOnce && slot.isSettled) {
       await marks?.release()
       this.#events.emit('dropped', { ...slot.about, error })
-      return this.#hand.leave(slot)
+      return this.#held.leave(slot)
     }
     if (isPermanent(error)) {
-      await this.#bury(slot, error)
-      // A message that the dead letters do not have may still be handled by another delivery.
+      await this.#storeDeadLetter(slot, error)
+      // If the dead letter was not stored, another delivery may still handle the message.
       await (slot.isSettled ? marks?.complete() : marks?.release())
-      return this.#hand.leave(slot)
+      return this.#held.leave(slot)
     }
     await marks?.release()
-    if (slot.isLost) return this.#hand.leave(slot)
+    if (slot.isLost) return this.#held.leave(slot)
     if (isStopped(error)) return this.giveBack(slot, { delayMs: 0, counted: false, error })
     if (isUnavailable(error)) return this.#unavailable(slot, error, startedAt)
     if (isTimedOut(error)) {
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
     }
     if (this.#isLocal(slot, error)) return this.#retryHere(slot, error)
-    if (slot.deliveries >= retry.attempts) return this.bury(slot, error)
+    if (slot.deliveries >= retry.attempts) return this.makeDeadLetter(slot, error)
     const delayMs = isRetryLater(error) ? error.retryAfterMs : this.#delayMs(slot)
     return this.#retryLater(slot, { delayMs, counted: true, error })
   }
 
-  /** The pause that the retry policy names. A policy that throws must not keep the delivery in hand forever. */
+  /** Returns the delay of the retry policy. If the policy throws, the delay is 1 s, so that the delivery is not held forever. */
   #delayMs(slot: DeliverySlot): number {
     try {
       return this.#settings.retry.delayMs(slot.deliveries, Math.random)
@@ -92,12 +95,12 @@ export class Conclusion {
     }
   }
 
-  /** The delivery waits here with all others; no attempt is counted. */
+  /** Holds the delivery until the outage may be over, without counting an attempt. */
   async #unavailable(slot: DeliverySlot, error: unknown, startedAt: number): Promise<void> {
     const { retryInMs, isNew } = this.#outage.failed(startedAt)
     if (isNew) this.#events.emit('unavailable', { source: slot.source, error, retryInMs })
     if (this.#stopping.aborted) return this.giveBack(slot, { delayMs: 0, counted: false, error })
-    this.#hand.postpone(slot, retryInMs)
+    this.#held.postpone(slot, retryInMs)
   }
 
   #isLocal(slot: DeliverySlot, error: unknown): boolean {
@@ -105,17 +108,20 @@ export class Conclusion {
     return isRetryLater(error) && error.retryAfterMs <= localDelayMs && slot.localRetries < localRetries
   }
 
-  /** The broker does not hear of this retry: the message goes behind what waits here. */
+  /** Retries without a redelivery: the source is not informed, and the message waits behind the deliveries that are ready. */
   async #retryHere(slot: DeliverySlot, error: unknown): Promise<void> {
     const delayMs = isRetryLater(error) ? error.retryAfterMs : 0
     if (this.#stopping.aborted) return this.giveBack(slot, { delayMs, counted: false, error })
     slot.localRetries += 1
     this.#events.emit('retried', { ...slot.about, error, delayMs, local: true })
-    if (delayMs === 0) return this.#hand.runAgain(slot)
-    this.#hand.postpone(slot, delayMs)
+    if (delayMs === 0) return this.#held.runAgain(slot)
+    this.#held.postpone(slot, delayMs)
   }
 
-  /** The next attempt counts as another delivery, from hand where the source does not keep the delay or the order. */
+  /**
+   * Retries in a way that counts as another delivery. The consumer holds the delivery during the delay if the source keeps
+   * no delays, or does not keep the order of the key; otherwise it returns the delivery to the source.
+   */
   async #retryLater(slot: DeliverySlot, how: Retry): Promise<void> {
     const { source, holdMs } = this.#settings
     const { delayMs, counted, error } = how
@@ -127,50 +133,50 @@ export class Conclusion {
     }
     if (counted) slot.failure = { error }
     if (delayMs <= holdMs) {
-      return this.#hand.postpone(slot, delayMs, () => {
-        if (counted) slot.countRunFromHand()
+      return this.#held.postpone(slot, delayMs, () => {
+        if (counted) slot.countHeldRun()
         slot.failure = undefined
-        this.#hand.runAgain(slot)
+        this.#held.runAgain(slot)
       })
     }
-    // The source would deliver the message again at once: the wait here bounds how often that happens.
-    this.#hand.postpone(slot, holdMs, () => void this.giveBack(slot, { ...how, delayMs: delayMs - holdMs }))
+    // The source delivers the message again at once: holding it for `holdMs` first limits how often that happens.
+    this.#held.postpone(slot, holdMs, () => void this.giveBack(slot, { ...how, delayMs: delayMs - holdMs }))
   }
 
-  /** The delivery goes back to the source. */
+  /** Returns the delivery to the source. */
   async giveBack(slot: DeliverySlot, how: Retry): Promise<void> {
     const { source, inOrder } = this.#settings
     if (slot.state === 'gone') return
     slot.state = 'running'
     clearTimeout(slot.timer)
-    this.#hand.remembered.remember(slot.message, how.counted ? slot.deliveries : slot.deliveries - 1)
+    this.#held.remembered.remember(slot.message, how.counted ? slot.deliveries : slot.deliveries - 1)
     const { key } = slot.delivery
     const isInOrder = key !== undefined && inOrder && !this.#stopping.aborted
     if (isInOrder && !source.traits.ordersKeys) this.#events.emit('order-broken', { ...slot.about, key })
     await this.#settle(slot, () => slot.delivery.retry(how))
-    // From now on the source holds the key back. The lane stays closed until what is behind has gone back, too.
-    if (isInOrder && source.traits.ordersKeys) await this.#giveBackBehind(slot)
-    this.#hand.leave(slot)
+    // The source holds back the key now. The lane stays closed until the later messages of the key have been returned.
+    if (isInOrder && source.traits.ordersKeys) await this.#giveBackFollowers(slot)
+    this.#held.leave(slot)
   }
 
-  async #giveBackBehind(slot: DeliverySlot): Promise<void> {
-    const error = new Error('An earlier message of the key goes back to the source.')
-    for (const follower of this.#hand.behind(slot)) {
-      this.#hand.remembered.remember(follower.message, follower.deliveries - 1)
+  async #giveBackFollowers(slot: DeliverySlot): Promise<void> {
+    const error = new Error('An earlier message of the same key was returned to the source.')
+    for (const follower of this.#held.behind(slot)) {
+      this.#held.remembered.remember(follower.message, follower.deliveries - 1)
       await this.#settle(follower, () => follower.delivery.retry({ delayMs: 0, counted: false, error }))
-      this.#hand.leave(follower)
+      this.#held.leave(follower)
     }
   }
 
-  /** The message becomes a dead letter. */
-  async bury(slot: DeliverySlot, error: unknown): Promise<void> {
-    await this.#bury(slot, error)
-    this.#hand.leave(slot)
+  /** Makes the message a dead letter. */
+  async makeDeadLetter(slot: DeliverySlot, error: unknown): Promise<void> {
+    await this.#storeDeadLetter(slot, error)
+    this.#held.leave(slot)
   }
 
-  async #bury(slot: DeliverySlot, error: unknown): Promise<void> {
+  async #storeDeadLetter(slot: DeliverySlot, error: unknown): Promise<void> {
     const { deadLetters, source } = this.#settings
-    // The message comes again, and becomes a dead letter then.
+    // The source delivers a lost message again, and the message becomes a dead letter then.
     if (slot.isLost) return
     if (deadLetters === undefined && !source.traits.keepsRejected) {
       await this.#settle(slot, () => slot.delivery.accept())
@@ -179,11 +185,12 @@ export class Conclusion {
     }
     if (deadLetters === undefined) {
       await this.#settle(slot, () => slot.delivery.reject({ error }))
+      if (!slot.isSettled) return
     } else {
       if (!(await this.#published(slot, error))) return
       await this.#settle(slot, () => slot.delivery.accept())
     }
-    this.#hand.remembered.forget(slot.message)
+    this.#held.remembered.forget(slot.message)
     this.#events.emit('dead-lettered', { ...slot.about, error })
   }
 
@@ -213,10 +220,10 @@ export class Conclusion {
 
   /** A settlement that fails is reported: the source delivers the message again. */
   async #settle(slot: DeliverySlot, settlement: () => Promise<void>): Promise<void> {
-    this.#hand.stopHeartbeat(slot)
+    this.#held.stopHeartbeat(slot)
     try {
       await settlement()
-      slot.isSettled = true
+      slot.isSettled = !slot.isLost
     } catch (error) {
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
     }

@@ -14,11 +14,14 @@ import { isRetryLater } from './failure-kind.ts'
 /** The events and the log of one consumer. */
 export interface ConsumerLog {
   readonly events: EventListeners<ConsumerEvents>
-  /** @param isPoisonUnbounded the source counts no deliveries, so that a message that kills its process is not recognized. */
+  /**
+   * @param isPoisonUnbounded whether the source does not count deliveries, so that a message that crashes its process is not
+   *   recognized.
+   */
   started(source: string, isPoisonUnbounded: boolean): void
-  /** @param text what weakens the promise of a dedup store, in one sentence. */
+  /** @param text one sentence about a setting of the server that weakens the guarantee of a dedup store. */
   warned(text: string): void
-  /** Writes the counts of repeated lines, and that the consumer has stopped. */
+  /** Logs the counts of repeated lines, and then that the consumer has stopped. */
   stopped(): void
 }
 
@@ -31,7 +34,7 @@ export function consumerLog(name: string, logger: Logger | false | undefined): C
     started(source, isPoisonUnbounded) {
       logged.write(info('started', `${who} has started on ${source}.`))
       if (!isPoisonUnbounded) return
-      const text = `${who}: ${source} keeps no count of deliveries, so a message that ends its process comes again without limit.`
+      const text = `${who}: ${source} does not count deliveries, so a message that crashes its process is delivered again without limit.`
       logged.write({ level: 'warn', object: { event: 'uncounted', source }, text })
     },
     warned(text) {
@@ -66,7 +69,7 @@ const LINES: LogLines<ConsumerEvents> = {
     return { level: 'error', object, text, kind: `dead-lettered/${event.source}`, failure: true }
   },
   dropped(event) {
-    const text = `${nameOf(event.message)} has failed and is gone: ${sentence(event.error)}`
+    const text = `${nameOf(event.message)} has failed and was dropped: ${sentence(event.error)}`
     const object = { ...about('dropped', event), error: reasonOf(event.error) }
     return { level: 'error', object, text, kind: `dropped/${event.source}`, failure: true }
   },
@@ -76,7 +79,7 @@ const LINES: LogLines<ConsumerEvents> = {
     return { level: 'warn', object, text, kind: 'unavailable', failure: true }
   },
   'order-broken'(event) {
-    const text = `${nameOf(event.message)} goes back to ${event.source}; later messages of its key may overtake it.`
+    const text = `${nameOf(event.message)} is returned to ${event.source}; later messages of its key may overtake it.`
     return { level: 'warn', object: about('order-broken', event), text, kind: 'order-broken' }
   },
   lost(event) {
@@ -84,8 +87,8 @@ const LINES: LogLines<ConsumerEvents> = {
     return { level: 'warn', object: about('lost', event), text, kind: 'lost' }
   },
   error({ error, source, message }) {
-    const what = message === undefined ? 'The consumer' : `The consumer, at ${nameOf(message)},`
-    const text = `${what} had an error and continues: ${sentence(error)}`
+    const where = message === undefined ? '' : ` with message ${oneLine(message.id)}`
+    const text = `The consumer had an error${where} and continues: ${sentence(error)}`
     const object = { event: 'error', source, id: message?.id, error: reasonOf(error) }
     return { level: 'error', object, text, kind: 'error', failure: true }
   },

@@ -44,77 +44,83 @@ export interface BatchOptions {
 
 /** The options of every consumer. */
 export interface ConsumerOptions<P = unknown> {
-  /** Where deliveries come from. */
+  /** The source of the deliveries. */
   source: Source<P>
-  /** The name of the consumer, 1 to 100 characters. Required without an inbox. @default that of the inbox */
+  /** The name of the consumer, 1 to 100 characters. Required without an inbox. @default the consumer of the inbox */
   name?: string | undefined
   /** The maximum number of handlers, or batches, at a time: 1 to 10,000, and 1 to 1000 batches. @default 10 */
   concurrency?: number | undefined
   /**
-   * The maximum number of deliveries in hand, `concurrency` (times `maxSize` of a batch) to 65,535. Fixed while the
-   * consumer runs, so that `concurrency` can rise to this number and no further.
+   * The maximum number of deliveries that are received and not settled, `concurrency` (with `batch`, `concurrency` times
+   * `maxSize`) to 65,535. Fixed while the consumer runs, so that `concurrency` can rise to this number and no further.
    *
-   * @default twice that; without the factor, where the source has leases
+   * @default twice the minimum; if the source has leases, the minimum
    */
   prefetch?: number | undefined
   /**
-   * `'per-key'`: messages of one key are handled one at a time, in the order received; a message that is retried in hand
-   * holds the later ones of its key back. Where several consumers share a queue, give it a single active consumer, or a
-   * source that keeps the order itself.
+   * `'per-key'`: messages of one key are handled one at a time, in the order in which they were received. While the consumer
+   * holds a message for a retry, the later messages of its key wait. If several consumers share a queue, use a queue with a
+   * single active consumer, or a source that keeps the order itself.
    *
    * @default 'per-key'
    */
   order?: 'per-key' | 'none' | undefined
   /**
-   * `'manual'`: what the handler returns means nothing, and `context.ack` settles the delivery, also after the handler has
-   * returned. Only at least once, without a transaction. A delivery that is not acknowledged within `handleTimeoutMs` has
-   * failed.
+   * `'manual'`: the result of the handler is ignored, and `context.ack` settles the delivery, also after the handler has
+   * returned. Only for consumers that work at least once, without a transaction. A delivery that is not acknowledged within
+   * `handleTimeoutMs` has failed.
    *
    * @default 'auto'
    */
   acknowledge?: 'auto' | 'manual' | undefined
   /**
-   * How often a message is delivered in all, and after which pauses. A failure of delivery number `attempts` makes a dead
-   * letter.
+   * The maximum number of deliveries of a message, and the pauses between them. If delivery number `attempts` fails, the
+   * message becomes a dead letter.
    *
    * @default exponentialBackoff(), with the attempts of the source, if the source limits them
    */
   retry?: RetryPolicy | undefined
-  /** The maximum number of local retries of one delivery, 0 to 1000; then the message is redelivered. @default 10 */
+  /** The maximum number of local retries of one delivery, 0 to 1000. After them the message is redelivered. @default 10 */
   localRetries?: number | undefined
-  /** A `RetryLaterError` of at most this time is retried here, without a redelivery: 0 to 60,000 ms. @default 50 */
+  /**
+   * A message whose `RetryLaterError` asks for a delay of at most this time is retried locally, without a redelivery: 0 to
+   * 60,000 ms.
+   *
+   * @default 50
+   */
   localDelayMs?: number | undefined
   /**
-   * How long a delivery waits here for its next attempt where the source keeps no delays, 0 to 900,000 ms. A delivery with
-   * a longer delay waits this long, goes back, and comes again early.
+   * How long the consumer holds a delivery for its next attempt if the source keeps no delays, 0 to 900,000 ms. A delivery
+   * with a longer delay is held this long, and is then returned to the source, which delivers it again too early.
    *
    * @default 30_000
    */
   holdMs?: number | undefined
   /**
-   * How long handling one delivery may take, 100 ms to 24 h, or Infinity. Then the signal is aborted, the transaction is
-   * rolled back, and the delivery has failed. A statement in flight is bounded by the server's own limits
+   * The maximum time for handling one delivery, 100 ms to 24 h, or Infinity. When it has passed, the signal is aborted, the
+   * transaction is rolled back, and the delivery has failed. A statement in flight is bounded by the server's own limits
    * (`statement_timeout`, `max_execution_time`).
    *
    * @default 300_000
    */
   handleTimeoutMs?: number | undefined
   /**
-   * Receives dead letters where the source does not keep rejected messages; required there, except at most once. A message
-   * is accepted only after the publisher has accepted its dead letter, which has the headers `txbox-error`,
-   * `txbox-deliveries` and `txbox-source`. The consumer does not close the publisher.
+   * Receives dead letters if the source does not keep rejected messages. Such a source requires the publisher, unless
+   * `delivery` is `'at-most-once'`. A message is accepted only after the publisher has accepted its dead letter, which has
+   * the headers `txbox-error`, `txbox-deliveries` and `txbox-source`. The consumer does not close the publisher.
    */
   deadLetters?: Publisher | undefined
-  /** The topic of dead letters, 1 to 255 characters. @default the name of the consumer, and `.dead-letters` */
+  /** The topic of dead letters, 1 to 255 characters. @default the name of the consumer, followed by `.dead-letters` */
   deadLetterTopic?: string | undefined
   /**
-   * Stores that are asked before the handler, in this order; the first that knows a message decides. Without a transaction
-   * the mark is made right after the handler: a process that dies in between handles the message again.
+   * The dedup stores that are asked before the handler is called, in this order. The first store that knows a message
+   * decides. Without a transaction, the message is marked right after the handler: if the process dies in between, the
+   * message is handled again.
    */
   dedup?: DedupStore | readonly DedupStore[] | undefined
-  /** How long a mark of `dedup` is kept, 1 s to 100 years. @default the store's own time, which is 1 day for redisDedup() */
+  /** How long a mark of `dedup` is kept, 1 s to 100 years. @default the store's own retention, 1 day for redisDedup() */
   dedupRetentionMs?: number | undefined
-  /** The key of a message for `dedup` and `context.key`. With an inbox, pass the inbox's own. @default messageId() */
+  /** The key of a message for `dedup` and `context.key`. With an inbox, pass the key of the inbox. @default messageId() */
   key?: KeyExtractor<InboxMessage<P>> | undefined
   /**
    * A logger with pino's argument order, or `consoleLogger()`. Without a logger, the first failure of each kind that has
@@ -126,9 +132,9 @@ export interface ConsumerOptions<P = unknown> {
   signal?: AbortSignal | undefined
 }
 
-/** Effect once: the claim of an inbox commits with the handler's work. */
+/** Effect once: the claim of an inbox and the handler's work commit together. */
 export interface InboxConsumerOptions<Tx, P = unknown> extends ConsumerOptions<P> {
-  /** An inbox of a database with a `db`. */
+  /** An inbox whose database was created with a `db`. */
   inbox: RunsMessages<Tx, InboxMessage<P>>
   /** Runs in the transaction, after the claim and before the handler. */
   guard?: Guard<Tx, InboxMessage<P>> | undefined
@@ -142,10 +148,11 @@ export interface DatabaseConsumerOptions<Tx, P = unknown> extends ConsumerOption
   guard?: Guard<Tx, InboxMessage<P>> | undefined
 }
 
-/** Without a transaction. */
+/** The options of a consumer that handles messages without a transaction of txbox. */
 export interface PlainConsumerOptions<P = unknown> extends ConsumerOptions<P> {
   /**
-   * `'at-most-once'`: a delivery is accepted before the handler is called; if the handler fails, the message is gone.
+   * `'at-most-once'`: a delivery is accepted before the handler is called. If the handler fails, the message is not
+   * delivered again.
    *
    * @default 'at-least-once'
    */

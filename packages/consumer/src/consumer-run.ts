@@ -7,26 +7,26 @@ import type { DeliverySlot } from './delivery-slot.ts'
 import { SingleDispatcher, type Dispatcher } from './dispatcher.ts'
 import { ConsumerStoppedError } from './errors.ts'
 import { Gate } from './gate.ts'
-import { Hand } from './hand.ts'
+import { HeldDeliveries } from './held-deliveries.ts'
 import { Handling } from './handling.ts'
 import { Intake } from './intake.ts'
 import { Outage } from './outage.ts'
 
-/** The part of the time to stop that is left for what goes back at the end, and the most of it. */
-const GRACE = { share: 0.25, maxMs: 1000 }
+/** The share of the stop time that is reserved for returning deliveries to the source, and its maximum. */
+const RETURN_TIME = { share: 0.25, maxMs: 1000 }
 
-/** How long disconnecting may take: a source that is being opened may take longer, and is then closed later. */
+/** How long `stop` waits for the source to close. A source that is still being opened may take longer to close. */
 const CLOSE_MS = 3000
 
 /**
- * The way of a delivery: the intake receives it, the hand keeps it until the turn of its key, the dispatcher calls the
- * handling, and the conclusion settles it.
+ * The path of a delivery: the intake receives it, the held deliveries keep it until it is the first of its key, the
+ * dispatcher passes it to the handling, which calls the handler, and the conclusion settles it.
  */
 export class ConsumerRun {
   readonly dispatcher: Dispatcher
   readonly #settings: ConsumerSettings
   readonly #stopping = new AbortController()
-  readonly #hand: Hand
+  readonly #held: HeldDeliveries
   readonly #conclusion: Conclusion
   readonly #gate: Gate
   readonly #intake: Intake
@@ -35,20 +35,20 @@ export class ConsumerRun {
     this.#settings = settings
     const outage = new Outage()
     this.#gate = new Gate(outage, () => this.dispatcher.changed())
-    this.#hand = new Hand(settings, (slot) => this.#ready(slot))
-    this.#conclusion = new Conclusion(settings, this.#hand, outage, this.#stopping.signal)
+    this.#held = new HeldDeliveries(settings, (slot) => this.#ready(slot))
+    this.#conclusion = new Conclusion(settings, this.#held, outage, this.#stopping.signal)
     const handling = new Handling(
       settings,
-      this.#hand,
+      this.#held,
       (slot, verdict) => this.#conclusion.conclude(slot, verdict),
       this.#stopping.signal,
     )
-    const idle = (): void => this.#hand.wake()
+    const idle = (): void => this.#held.wake()
     this.dispatcher =
       settings.batch === undefined
         ? new SingleDispatcher(handling, this.#gate, settings.concurrency, idle)
         : new BatchDispatcher(handling, this.#gate, { ...settings, ...settings.batch }, idle)
-    this.#intake = new Intake(settings, this.#hand, {
+    this.#intake = new Intake(settings, this.#held, {
       received: (delivery) => this.#received(delivery),
       isPaused: () => this.#gate.isPaused,
       isIdle: () => this.dispatcher.isIdle,
@@ -56,9 +56,9 @@ export class ConsumerRun {
   }
 
   get figures(): ConsumerFigures {
-    const { size: inHand } = this.#hand
+    const { size: inHand } = this.#held
     const { running } = this.dispatcher
-    return { inHand, running, waiting: this.#hand.count('waiting'), retrying: this.#hand.count('retrying') }
+    return { inHand, running, waiting: this.#held.count('waiting'), retrying: this.#held.count('retrying') }
   }
 
   start(): Promise<void> {
@@ -67,59 +67,59 @@ export class ConsumerRun {
 
   setPaused(isPaused: boolean): void {
     this.#gate.isPaused = isPaused
-    this.#hand.wake()
+    this.#held.wake()
   }
 
   async stop(timeoutMs: number): Promise<void> {
-    const graceMs = Math.min(timeoutMs * GRACE.share, GRACE.maxMs)
+    const graceMs = Math.min(timeoutMs * RETURN_TIME.share, RETURN_TIME.maxMs)
     this.#gate.close()
     this.#intake.stopReceiving()
     this.#stopping.abort(stopped())
-    for (const slot of this.#hand.slots) {
+    for (const slot of this.#held.slots) {
       if (slot.state === 'running') continue
       const counted = slot.failure !== undefined
       void this.#conclusion.giveBack(slot, { delayMs: 0, counted, error: slot.failure?.error ?? stopped() })
     }
     await this.#emptyWithin(timeoutMs - graceMs)
-    for (const { call } of this.#hand.slots) call?.giveUp(stopped())
+    for (const { call } of this.#held.slots) call?.giveUp(stopped())
     await this.#emptyWithin(graceMs)
     await within(CLOSE_MS, this.#intake.close())
   }
 
   #received(delivery: Delivery): void {
     const { source, retry } = this.#settings
-    const slot = this.#hand.take(delivery)
+    const slot = this.#held.take(delivery)
     if (slot.state === 'gone') return
     if (this.#stopping.signal.aborted) {
       void this.#conclusion.giveBack(slot, { delayMs: 0, counted: false, error: stopped() })
       return
     }
-    const hopeless =
+    const unprocessable =
       delivery.undecodable ??
       (source.traits.countsDeliveries && delivery.deliveries > retry.attempts
-        ? unsettled(delivery.deliveries, retry.attempts)
+        ? tooManyDeliveries(delivery.deliveries, retry.attempts)
         : undefined)
-    if (hopeless === undefined) return this.#hand.queue(slot)
+    if (unprocessable === undefined) return this.#held.queue(slot)
     slot.state = 'running'
-    void this.#conclusion.bury(slot, hopeless)
+    void this.#conclusion.makeDeadLetter(slot, unprocessable)
   }
 
-  /** The turn of the delivery has come. */
+  /** Called when the delivery is the first of its key, and its next attempt is due. */
   #ready(slot: DeliverySlot): void {
     if (slot.delivery.isSuspect === true) void this.#readyAlone(slot)
     else this.dispatcher.ready(slot)
   }
 
-  /** A message that may end the process waits until nothing else can run. */
+  /** Lets a message that may crash the process wait until no other delivery can run. */
   async #readyAlone(slot: DeliverySlot): Promise<void> {
-    await this.#hand.until(() => slot.state === 'gone' || this.#hand.isAlone(slot))
+    await this.#held.until(() => slot.state === 'gone' || this.#held.isAlone(slot))
     if (slot.state === 'waiting') this.dispatcher.ready(slot)
   }
 
   async #emptyWithin(ms: number): Promise<void> {
     await within(
       ms,
-      this.#hand.until(() => this.#hand.size === 0),
+      this.#held.until(() => this.#held.size === 0),
     )
   }
 }
@@ -133,11 +133,11 @@ async function within(ms: number, work: Promise<void>): Promise<void> {
 }
 
 function stopped(): ConsumerStoppedError {
-  return new ConsumerStoppedError('The consumer stops. The delivery goes back to its source.')
+  return new ConsumerStoppedError('The consumer is stopping. The delivery is returned to its source.')
 }
 
-/** The message may have ended the process each time. */
-function unsettled(deliveries: number, attempts: number): PermanentError {
+/** Creates the error of a message whose deliveries were not settled: the message may have crashed the process each time. */
+function tooManyDeliveries(deliveries: number, attempts: number): PermanentError {
   return new PermanentError(
     `The message was delivered ${deliveries} times, and at most ${attempts} are allowed. The last deliveries were not settled: ` +
       'their consumers may have crashed.',

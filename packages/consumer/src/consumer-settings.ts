@@ -68,7 +68,7 @@ export interface ConsumerSettings {
   readonly handleTimeoutMs: number
   readonly deadLetters: { readonly publisher: Publisher; readonly topic: string } | undefined
   readonly dedup: readonly DedupStore[]
-  /** That of each store, if undefined. */
+  /** If undefined, each store uses its own retention. */
   readonly dedupRetentionMs: number | undefined
   readonly keyOf: KeyExtractor<InboxMessage>
   readonly work: WorkSettings

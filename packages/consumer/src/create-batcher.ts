@@ -8,10 +8,11 @@ const DEFAULT_CAPACITY = 1000
 /**
  * Creates a batcher, which collects single items into batches for `process`. There are three ways to use it:
  *
- * - as available (`lingerMs: 0`): an item that finds the batcher idle is processed at once; items that come while a batch
- *   is processed go together;
- * - by size or time (`lingerMs > 0`): a batch goes when `maxSize` items wait or the oldest has waited `lingerMs`;
- * - by channels (`channels > 1`): either way in each channel by itself, for work that must stay in order per key.
+ * - as available (`lingerMs: 0`): an item that is added while the batcher is idle is processed at once; items that are added
+ *   while a batch is processed form the next batch;
+ * - by size or time (`lingerMs > 0`): a batch begins when `maxSize` items wait, or the oldest item has waited `lingerMs`;
+ * - by channels (`channels > 1`): each channel works in one of these two ways on its own, for work that must keep the order
+ *   of each key.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */

@@ -15,11 +15,11 @@ import { checkConsumerOptions, concurrencyOption, type ConsumerSettings } from '
 import type { Consumer, ConsumerEvents, ConsumerFigures } from './consumer.ts'
 
 /**
- * Creates a consumer, which takes deliveries from a source, hands them to a handler, and settles them:
+ * Creates a consumer, which receives deliveries from a source, passes them to a handler, and settles them:
  *
- * - with `inbox`: effect once. The claim commits in the handler's transaction, and the delivery is accepted after it.
- * - with `database`, over a source that settles in a transaction: effect once, without a claim.
- * - with neither: at least once, where `dedup` may recognize duplicates; or at most once.
+ * - with `inbox`: effect once. The claim commits in the handler's transaction, and the delivery is accepted afterwards.
+ * - with `database`, and a source that settles in a transaction: effect once, without a claim.
+ * - with neither: at least once, optionally with `dedup` to recognize duplicates; or at most once.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or options that exclude each other.
  */
@@ -125,7 +125,7 @@ class StartableConsumer implements Consumer {
     await this.stop()
   }
 
-  /** The stores are asked while the consumer starts, which does not wait for them. */
+  /** Logs the warnings of the dedup stores. The start of the consumer does not wait for the stores. */
   async #warn(): Promise<void> {
     const { dedup, log, source } = this.#settings
     try {

@@ -4,7 +4,7 @@ import type { DeliverySlot } from './delivery-slot.ts'
 
 const ERROR_CHARACTERS = 1000
 
-/** The message that is published in place of one that cannot be handled. */
+/** Creates the dead letter that is published for a message that cannot be handled. */
 export function deadLetterMessage(slot: DeliverySlot, topic: string, error: unknown): OutboxMessage {
   const { message } = slot
   const { bytes, contentType } = encoded(message.payload)
@@ -39,7 +39,7 @@ function encoded(payload: unknown): { bytes: Uint8Array; contentType: string } {
   return { bytes: new TextEncoder().encode(jsonOf(payload)), contentType: 'application/json' }
 }
 
-/** A payload that has no form in JSON did not come from JSON: the dead letter then has everything but the payload. */
+/** A payload that cannot be written as JSON did not come from JSON. Its dead letter has everything except the payload. */
 function jsonOf(payload: unknown): string {
   try {
     return JSON.stringify(payload) ?? 'null'
@@ -48,7 +48,7 @@ function jsonOf(payload: unknown): string {
   }
 }
 
-/** A source of the user may have put anything there. */
+/** Reads the time of a message. A source that is not part of txbox may have set it to a value of any type. */
 function createdAt({ time }: { readonly time?: unknown }): Date {
   const isDate = Object.prototype.toString.call(time) === '[object Date]'
   const isReadable = isDate || typeof time === 'string' || typeof time === 'number'

@@ -4,7 +4,7 @@ import type { ConsumerSettings } from './consumer-settings.ts'
 import { isUnavailable } from './failure-kind.ts'
 import { Heartbeat } from './heartbeat.ts'
 
-/** How long a mark keeps other deliveries out without an extension. */
+/** How long a mark excludes other deliveries of the message, unless the mark is extended. */
 const LEASE_MS = 30_000
 
 interface Mark {
@@ -35,12 +35,15 @@ export class DedupMarks {
     this.#heartbeat = new Heartbeat(LEASE_MS, extend, failed)
   }
 
-  /** The message is handled. A store that fails now is reported, because the effect exists and must be accepted. */
+  /**
+   * Marks the message as handled. The error of a store is only reported, because the effect exists and the delivery must be
+   * accepted.
+   */
   complete(): Promise<void> {
     return this.#end(({ store, token }) => store.complete(token, { retentionMs: this.#retentionMs }))
   }
 
-  /** The message is not handled: another delivery may handle it. */
+  /** Removes the marks of a message that was not handled, so that another delivery may handle it. */
   release(): Promise<void> {
     return this.#end(({ store, token }) => store.release(token))
   }
@@ -54,7 +57,7 @@ export class DedupMarks {
   }
 }
 
-/** Asks the dedup stores one after the other: the first that knows a message decides. */
+/** Asks the dedup stores one after another: the first store that knows a message decides. */
 export class DedupChain {
   readonly #settings: Pick<ConsumerSettings, 'dedup' | 'dedupRetentionMs' | 'name' | 'keyOf'>
 
@@ -63,8 +66,8 @@ export class DedupChain {
   }
 
   /**
-   * @param failed is called with the error of a store that the chain passes over, because an inbox recognizes duplicates.
-   * @throws {DedupStoreUnavailableError} when another store cannot be reached; marks that were made are released.
+   * @param failed is called with the error of a store that the chain skips because an inbox recognizes duplicates.
+   * @throws {DedupStoreUnavailableError} when any other store cannot be reached. The marks of earlier stores are released.
    */
   async begin(message: InboxMessage, failed: (error: unknown) => void): Promise<DedupFindings> {
     const { dedup, dedupRetentionMs, name, keyOf } = this.#settings

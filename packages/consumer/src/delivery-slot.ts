@@ -3,31 +3,34 @@ import type { MessageEvent } from './consumer.ts'
 import type { HandlerCall } from './handler-call.ts'
 
 /**
- * `waiting`: for its key, or for a free handler. `running`: a handler has it. `retrying`: waits for its next attempt.
- * `gone`: settled or lost, and no longer in hand.
+ * `waiting`: the delivery waits for an earlier message of its key, or for a free handler. `running`: the delivery is being
+ * handled or settled. `retrying`: the delivery waits for its next attempt. `gone`: the delivery was settled or lost, and is
+ * no longer held.
  */
 export type SlotState = 'waiting' | 'running' | 'retrying' | 'gone'
 
-/** One delivery in hand, from receive until it is settled or lost. */
+/** One delivery that the consumer holds, from its receipt until it is settled or lost. */
 export class DeliverySlot {
   readonly delivery: Delivery
   readonly source: string
   state: SlotState = 'waiting'
   localRetries = 0
-  /** The source has settled the delivery in the handler's transaction, or before the handler was called. */
+  /** Whether the source has settled the delivery, possibly in the handler's transaction or before the handler was called. */
   isSettled = false
-  /** The source has said that another consumer may have the message. */
+  /** Whether the source has reported that another consumer may have received the message. */
   isExpired = false
-  /** The call of the handler that runs. */
+  /** Whether the broker has taken back the delivery. */
+  isTakenBack = false
+  /** The running call of the handler. */
   call: HandlerCall | undefined
-  /** Waits for the next attempt. */
+  /** The timer of the next attempt. */
   timer: NodeJS.Timeout | undefined
-  /** The failure for which the delivery waits here: the source does not know of it yet. */
+  /** The failure after which the consumer holds the delivery. The source has not counted this failure. */
   failure: { readonly error: unknown } | undefined
   readonly #firstDeliveries: number
-  #runsFromHand = 0
+  #heldRuns = 0
 
-  /** @param earlier the deliveries of the message that this process knows of. */
+  /** @param earlier the number of earlier deliveries of the message that this process remembers. */
   constructor(delivery: Delivery, source: string, earlier: number) {
     this.delivery = delivery
     this.source = source
@@ -38,22 +41,22 @@ export class DeliverySlot {
     return this.delivery.message
   }
 
-  /** The number of deliveries; a delivery that runs again from hand counts like one more. */
+  /** The number of deliveries. An attempt for which the consumer held the delivery counts as another delivery. */
   get deliveries(): number {
-    return this.#firstDeliveries + this.#runsFromHand
+    return this.#firstDeliveries + this.#heldRuns
   }
 
   get isLost(): boolean {
-    return this.isExpired || this.delivery.lost.aborted
+    return this.isExpired || this.isTakenBack
   }
 
   get about(): MessageEvent {
     return { source: this.source, message: this.message, deliveries: this.deliveries }
   }
 
-  /** The delivery waited here instead of at the broker, and runs again. */
-  countRunFromHand(): void {
-    this.#runsFromHand += 1
+  /** Counts an attempt for which the consumer held the delivery, instead of returning it to the broker. */
+  countHeldRun(): void {
+    this.#heldRuns += 1
     this.localRetries = 0
   }
 }

@@ -2,7 +2,7 @@ import type { DeliverySlot } from './delivery-slot.ts'
 import type { Gate } from './gate.ts'
 import type { Handling } from './handling.ts'
 
-/** Calls handlers for deliveries whose turn has come. */
+/** Calls handlers for deliveries that are ready. */
 export interface Dispatcher {
   /** The number of handlers that run. */
   readonly running: number
@@ -10,11 +10,11 @@ export interface Dispatcher {
   readonly isIdle: boolean
   concurrency: number
   ready(slot: DeliverySlot): void
-  /** Looks again whether a handler may begin. */
+  /** Starts the handlers that may begin after a change of the gate or of the concurrency. */
   changed(): void
 }
 
-/** One handler a delivery, in the order in which the turns came. */
+/** Calls one handler per delivery, in the order in which the deliveries became ready. */
 export class SingleDispatcher implements Dispatcher {
   running = 0
   readonly #handling: Handling

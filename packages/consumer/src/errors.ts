@@ -14,7 +14,7 @@ export class HandleTimeoutError extends TxboxError {
   }
 }
 
-/** The reason of a handler's signal when the consumer stops. The delivery goes back to the source. */
+/** The reason of a handler's signal when the consumer stops. The delivery is returned to the source. */
 export class ConsumerStoppedError extends TxboxError {
   constructor(message: string) {
     super('TXBOX_CONSUMER_STOPPED', message, { retryable: true })

@@ -1,6 +1,6 @@
 import { isTxboxError, type RetryLaterError, type TxboxErrorCode } from '@txbox/core'
 
-/** Errors of what all messages need: no message is at fault. */
+/** Errors of the database or a dedup store, which all messages need. No single message causes these errors. */
 const UNAVAILABLE: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
   'TXBOX_DATABASE_UNAVAILABLE',
   'TXBOX_DATABASE_ACCESS',
@@ -8,7 +8,7 @@ const UNAVAILABLE: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
   'TXBOX_DEDUP_STORE_UNAVAILABLE',
 ])
 
-/** Errors that a message has for good. */
+/** Errors that another attempt with the same message would meet again. */
 const PERMANENT: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
   'TXBOX_PERMANENT',
   'TXBOX_INVALID_MESSAGE',

@@ -8,8 +8,8 @@ export interface FlushGroup {
 }
 
 /**
- * Knows which items were added before a `flush`, and when all of them have been processed. Items count towards a group,
- * so that an item costs one number, no matter in which order batches end.
+ * Records which items were added before a `flush`, and when all of them have been processed. Only the number of unfinished
+ * items of each group is kept, so batches may end in any order.
  */
 export class FlushGroups {
   /** Groups that a `flush` waits for, the oldest first. */
@@ -36,7 +36,7 @@ export class FlushGroups {
     return this.#flushed.last?.finished.promise ?? Promise.resolve()
   }
 
-  /** An item of the group has been processed. */
+  /** Counts an item of the group as processed. */
   leave(group: FlushGroup): void {
     group.unfinished -= 1
     while (this.#flushed.first?.unfinished === 0) this.#flushed.shift()?.finished.resolve()

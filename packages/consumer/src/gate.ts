@@ -1,6 +1,6 @@
 import type { Outage } from './outage.ts'
 
-/** Whether handlers may begin: not while the consumer is paused, stops, or waits for the end of an outage. */
+/** Decides whether handlers may begin: not while the consumer is paused, stops, or waits for the end of an outage. */
 export class Gate {
   readonly #outage: Outage
   readonly #opened: () => void
@@ -30,7 +30,7 @@ export class Gate {
     return waitMs <= 0
   }
 
-  /** No handler begins from now on. */
+  /** Lets no handler begin from now on. */
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)

@@ -1,7 +1,7 @@
 import type { InboxMessage } from '@txbox/core'
 import type { ConsumerContext, Guard } from './consumer.ts'
 
-/** Calls a handler with those messages of a batch that the guard lets pass. @returns the others. */
+/** Calls a handler with the messages of a batch that the guard does not report as stale. @returns the stale messages. */
 export async function guarded(
   guard: Guard<unknown> | undefined,
   tx: unknown,

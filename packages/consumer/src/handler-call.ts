@@ -1,22 +1,21 @@
-import { LONGEST_TIMER_MS } from '@txbox/core/internal'
+import { LONGEST_TIMER_MS, LazyAbort } from '@txbox/core/internal'
 import type { DeliverySlot } from './delivery-slot.ts'
 import { HandleTimeoutError } from './errors.ts'
-import { LazyAbort } from './lazy-abort.ts'
 
 /** One call of the handler, with its time limit. */
 export class HandlerCall {
   readonly startedAt = performance.now()
-  /** The handler's signal: aborted also when the broker has taken all deliveries of the call back. */
-  readonly #noticed = new LazyAbort()
-  /** Rolls the transaction back. */
+  /** The handler's signal. It is also aborted when the broker has taken back all deliveries of the call. */
+  readonly #handlerAbort = new LazyAbort()
+  /** Aborted to roll back the transaction. */
   readonly #givenUp = new LazyAbort()
   readonly #timer: NodeJS.Timeout | undefined
   readonly #slots: readonly DeliverySlot[]
-  /** Reject what waits for work that cannot be rolled back. */
+  /** The functions that reject the promises of `orGivenUp`. */
   readonly #waiting: ((reason: unknown) => void)[] = []
   readonly #whenGivenUp: () => void
 
-  /** @param whenGivenUp is called when the work no longer counts. */
+  /** @param whenGivenUp is called when the call is given up: the result of the handler is ignored from then on. */
   constructor(slots: readonly DeliverySlot[], timeoutMs: number, whenGivenUp: () => void) {
     this.#slots = slots
     this.#whenGivenUp = whenGivenUp
@@ -25,7 +24,7 @@ export class HandlerCall {
   }
 
   get signal(): AbortSignal {
-    return this.#noticed.signal
+    return this.#handlerAbort.signal
   }
 
   get givenUp(): AbortSignal {
@@ -42,25 +41,25 @@ export class HandlerCall {
 
   giveUp(reason: unknown): void {
     if (this.isGivenUp) return
-    this.#noticed.abort(reason)
+    this.#handlerAbort.abort(reason)
     this.#givenUp.abort(reason)
     this.#whenGivenUp()
     for (const reject of this.#waiting) reject(reason)
   }
 
-  /** The broker has taken one of the deliveries back. */
+  /** Called when the broker has taken back one of the deliveries. */
   deliveryLost(): void {
     if (this.#slots.every((slot) => slot.isLost)) {
-      this.#noticed.abort(new DOMException('The broker has taken the delivery back.', 'AbortError'))
+      this.#handlerAbort.abort(new DOMException('The broker has taken the delivery back.', 'AbortError'))
     }
   }
 
-  /** Waits for work that cannot be rolled back, but no longer than until the call is given up. */
-  orGivenUp<T>(work: Promise<T>): Promise<T> {
+  /** Waits for work that cannot be rolled back, and rejects as soon as the call is given up. */
+  orGivenUp<T>(work: T | PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.isGivenUp) reject(this.#givenUp.reason)
       this.#waiting.push(reject)
-      work.then(resolve, reject)
+      Promise.resolve(work).then(resolve, reject)
     })
   }
 

@@ -4,7 +4,7 @@ import type { ConsumerContext } from './consumer.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
 import type { HandlerCall } from './handler-call.ts'
 
-/** Makes an inbox's context, which is of this call alone, that of a consumer. */
+/** Turns an inbox's context, which is used by this call only, into the context of a consumer. */
 export function consumerContext(
   context: InboxContext,
   slot: DeliverySlot,
@@ -32,7 +32,7 @@ export function handlerContext(
     deliveries,
     localRetries,
     ack,
-    // Both are computed lazily, because they are expensive.
+    // The signal and the idempotency key are created lazily, because both are expensive.
     get signal() {
       return call.signal
     },
@@ -61,5 +61,5 @@ export function plainContext(
   }
 }
 
-/** Replaced by the signal of the call. */
+/** The signal of a plain context, which `consumerContext` replaces by the signal of the call. */
 const NEVER_ABORTED = new AbortController().signal

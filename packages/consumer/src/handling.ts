@@ -1,10 +1,10 @@
 import { inboxKey } from '@txbox/core/internal'
 import type { HandledOutcome } from './consumer.ts'
 import type { ConsumerSettings } from './consumer-settings.ts'
-import { DedupChain, type DedupMarks } from './dedup-chain.ts'
+import { DedupChain, DedupMarks } from './dedup-chain.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
 import { isStopped, isUnavailable } from './failure-kind.ts'
-import type { Hand } from './hand.ts'
+import type { HeldDeliveries } from './held-deliveries.ts'
 import { HandlerCall } from './handler-call.ts'
 import { InboxWork } from './inbox-work.ts'
 import { PlainWork } from './plain-work.ts'
@@ -23,15 +23,16 @@ export type Verdict =
     }
   | { readonly kind: 'lost' }
 
-/** How soon a message is tried again that the inbox reports as in flight. */
+/** The delay before the next attempt of a message that the inbox reports as in flight. */
 const IN_FLIGHT_RETRY_MS = 1000
 
 /**
- * Handles deliveries: accept (at most once), dedup, work, dedup mark. The conclusion acts on the verdict.
+ * Handles deliveries in four steps: asks the dedup stores, accepts the delivery (only at most once), calls the handler, and
+ * marks the message in the dedup stores. `Conclusion` settles the delivery according to the verdict.
  */
 export class Handling {
   readonly #settings: ConsumerSettings
-  readonly #hand: Hand
+  readonly #held: HeldDeliveries
   readonly #conclude: (slot: DeliverySlot, verdict: Verdict) => Promise<void>
   readonly #stopping: AbortSignal
   readonly #dedup: DedupChain
@@ -39,26 +40,26 @@ export class Handling {
 
   constructor(
     settings: ConsumerSettings,
-    hand: Hand,
+    held: HeldDeliveries,
     conclude: (slot: DeliverySlot, verdict: Verdict) => Promise<void>,
     stopping: AbortSignal,
   ) {
     this.#stopping = stopping
     this.#settings = settings
-    this.#hand = hand
+    this.#held = held
     this.#conclude = conclude
     this.#dedup = new DedupChain(settings)
-    this.#work = workOf(settings, hand)
+    this.#work = workOf(settings, held)
   }
 
   /**
    * Handles and concludes one delivery.
    *
-   * @param returned is called when the handler has returned, at the end at the latest.
+   * @param returned is called when the handler has returned, or was not called, and before the delivery is concluded.
    */
   async one(slot: DeliverySlot, returned: () => void = () => undefined): Promise<void> {
     const call = this.#begin([slot])
-    const prepared = await this.#prepare(slot, call)
+    const prepared = await (this.#asksFirst ? this.#prepare(slot, call) : this.#fresh(slot, call))
     const verdict =
       'kind' in prepared
         ? prepared
@@ -68,10 +69,12 @@ export class Handling {
     await this.#conclude(slot, verdict)
   }
 
-  /** Handles and concludes several deliveries together; if that fails because of one of them, one by one. */
+  /** Handles and concludes several deliveries together. If that may have failed because of one message, one by one. */
   async several(slots: readonly DeliverySlot[], returned: () => void): Promise<void> {
     const call = this.#begin(slots)
-    const prepared = await Promise.all(slots.map((slot) => this.#prepare(slot, call)))
+    const prepared = this.#asksFirst
+      ? await Promise.all(slots.map((slot) => this.#prepare(slot, call)))
+      : slots.map((slot) => this.#fresh(slot, call))
     const concluded = prepared.map(async (found, n) => {
       if ('kind' in found) await this.#conclude(slots[n]!, found)
     })
@@ -107,8 +110,8 @@ export class Handling {
 
   #begin(slots: readonly DeliverySlot[]): HandlerCall {
     const call = new HandlerCall(slots, this.#settings.handleTimeoutMs, () => {
-      // Where the library hides its connection, work that was given up may still run.
-      for (const slot of slots) this.#hand.pauseHeartbeat(slot, true)
+      // If the library hides its connection, the transaction of a call that was given up may still run.
+      for (const slot of slots) this.#held.pauseHeartbeat(slot, true)
     })
     for (const slot of slots) {
       slot.state = 'running'
@@ -124,15 +127,33 @@ export class Handling {
 
   #leaveCall(slot: DeliverySlot): void {
     slot.call = undefined
-    this.#hand.pauseHeartbeat(slot, false)
+    this.#held.pauseHeartbeat(slot, false)
   }
 
-  /** The steps before the handler. @returns a verdict if the handler is not to be called. */
+  /** Whether a dedup store or the source must answer before the handler is called. */
+  get #asksFirst(): boolean {
+    const { work, dedup } = this.#settings
+    return dedup.length > 0 || (work.kind === 'none' && work.atMostOnce)
+  }
+
+  /** The only step before the handler if neither a dedup store nor the source must answer. @returns a verdict if the handler must not be called. */
+  #fresh(slot: DeliverySlot, { startedAt }: HandlerCall): Prepared | Verdict {
+    const { work, name, keyOf } = this.#settings
+    try {
+      // An inbox checks the key itself.
+      if (work.kind !== 'inbox') inboxKey(keyOf(slot.message), name)
+    } catch (error) {
+      return { kind: 'failed', error, startedAt }
+    }
+    return slot.isLost ? { kind: 'lost' } : { slot, marks: NO_MARKS }
+  }
+
+  /** Takes the steps before the handler. @returns a verdict if the handler must not be called. */
   async #prepare(slot: DeliverySlot, call: HandlerCall): Promise<Prepared | Verdict> {
     const { work, name, keyOf, log, source } = this.#settings
     let marks: DedupMarks | undefined
     try {
-      // An inbox finds out by itself.
+      // An inbox checks the key itself.
       if (work.kind !== 'inbox') inboxKey(keyOf(slot.message), name)
       const failed = (error: unknown): void =>
         log.events.emit('error', { error, source: source.name, message: slot.message })
@@ -145,7 +166,7 @@ export class Handling {
       if (work.kind === 'none' && work.atMostOnce) {
         await slot.delivery.accept()
         if (!slot.isLost) slot.isSettled = true
-        this.#hand.stopHeartbeat(slot)
+        this.#held.stopHeartbeat(slot)
       }
       if (call.isGivenUp) throw call.givenUp.reason
       if (!slot.isLost) return { slot, marks }
@@ -177,20 +198,22 @@ export class Handling {
   }
 }
 
-/** A delivery for the handler, with its marks in the dedup stores. */
+const NO_MARKS = new DedupMarks([], undefined, () => undefined)
+
+/** A delivery that the handler may handle, and the marks of its message in the dedup stores. */
 interface Prepared {
   readonly slot: DeliverySlot
   readonly marks: DedupMarks
 }
 
-function workOf(settings: ConsumerSettings, hand: Hand): Work {
+function workOf(settings: ConsumerSettings, held: HeldDeliveries): Work {
   const { work } = settings
   if (work.kind === 'inbox') return new InboxWork(work, settings)
-  if (work.kind === 'database') return new SettlingWork(work, settings, hand)
+  if (work.kind === 'database') return new SettlingWork(work, settings, held)
   return new PlainWork(work, settings)
 }
 
-/** Returns whether one message of the batch may be the reason that all have failed. */
+/** Returns whether one message may be the reason that the whole batch has failed. */
 function mayBlameOneMessage(verdict: Verdict | undefined): boolean {
   if (verdict?.kind === 'lost') return true
   return verdict?.kind === 'failed' && !isUnavailable(verdict.error) && !isStopped(verdict.error)

@@ -1,4 +1,4 @@
-/** Calls `beat` at a third of a lease until it is stopped, and never twice at a time. */
+/** Calls `beat` every third of the lease time until `stop` is called. At most one call is in flight. */
 export class Heartbeat {
   readonly #beat: () => Promise<unknown>
   readonly #failed: (error: unknown) => void

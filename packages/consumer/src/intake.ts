@@ -1,16 +1,16 @@
 import type { Delivery, OpenSource } from '@txbox/core'
 import type { ConsumerSettings } from './consumer-settings.ts'
-import type { Hand } from './hand.ts'
+import type { HeldDeliveries } from './held-deliveries.ts'
 import { Outage } from './outage.ts'
 import { wait } from './wait.ts'
 
-/** A source that was open for this long worked: its next failure is the first again. */
+/** A source that stayed open for this long has recovered: after its next failure, the pauses start at the shortest again. */
 const WORKED_MS = 10_000
 
-/** Keeps the source open, and receives as much as the hand has room for. */
+/** Keeps the source open, and receives as many deliveries as the consumer may hold. */
 export class Intake {
   readonly #settings: ConsumerSettings
-  readonly #hand: Hand
+  readonly #held: HeldDeliveries
   readonly #received: (delivery: Delivery) => void
   readonly #isPaused: () => boolean
   readonly #isIdle: () => boolean
@@ -22,11 +22,11 @@ export class Intake {
 
   constructor(
     settings: ConsumerSettings,
-    hand: Hand,
+    held: HeldDeliveries,
     how: { received: (delivery: Delivery) => void; isPaused: () => boolean; isIdle: () => boolean },
   ) {
     this.#settings = settings
-    this.#hand = hand
+    this.#held = held
     this.#received = how.received
     this.#isPaused = how.isPaused
     this.#isIdle = how.isIdle
@@ -38,14 +38,14 @@ export class Intake {
     await this.#tried.promise
   }
 
-  /** Receives no more. The source stays open for settlements. */
+  /** Stops receiving. The source stays open for settlements. */
   stopReceiving(): void {
     this.#stopping.abort()
     this.#tried.resolve()
-    this.#hand.wake()
+    this.#held.wake()
   }
 
-  /** Disconnects; what is not settled goes back. */
+  /** Closes the source, which takes back the deliveries that are not settled. */
   async close(): Promise<void> {
     await this.#running
     await this.#closeSource()
@@ -71,20 +71,20 @@ export class Intake {
 
   async #receive(open: OpenSource, openedAt: number): Promise<void> {
     const { signal } = this.#stopping
-    // After a failure another run receives, and this one must end.
+    // After a failure the source is opened again and another call receives; this call must end.
     const isCurrent = (): boolean => this.#open === open && !signal.aborted
     while (isCurrent()) {
-      await this.#hand.until(() => !isCurrent() || (this.#mayReceive && !this.#isPaused()))
+      await this.#held.until(() => !isCurrent() || (this.#mayReceive && !this.#isPaused()))
       if (!isCurrent()) return
-      const deliveries = await open.receive(this.#hand.room, { signal })
+      const deliveries = await open.receive(this.#held.room, { signal })
       for (const delivery of deliveries) this.#received(delivery)
       if (deliveries.length > 0) this.#outage.succeeded(openedAt)
     }
   }
 
-  /** Receives many deliveries rather than one at a time, unless a handler is free. */
+  /** Whether to receive now: waits until many deliveries can be received at once, unless a handler is free. */
   get #mayReceive(): boolean {
-    const { room } = this.#hand
+    const { room } = this.#held
     return room > 0 && (room * 2 >= this.#settings.prefetch || this.#isIdle())
   }
 
@@ -103,7 +103,7 @@ export class Intake {
   async #closeSource(): Promise<void> {
     const open = this.#open
     this.#open = undefined
-    this.#hand.wake()
+    this.#held.wake()
     try {
       await open?.close()
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { DeliverySlot } from './delivery-slot.ts'
 
-/** The deliveries in hand by key, in the order received: only the first of a key may run. */
+/** The held deliveries by key, in the order in which they were received. Only the first delivery of a key may run. */
 export class KeyLanes {
   readonly #lanes = new Map<string, Set<DeliverySlot>>()
 
@@ -13,7 +13,7 @@ export class KeyLanes {
     return firstOf(lane) === slot
   }
 
-  /** @returns the delivery that is the first of the key now, and was not before. */
+  /** @returns the delivery that has become the first of the key, if the removed delivery was the first. */
   leave(slot: DeliverySlot): DeliverySlot | undefined {
     const { key } = slot.delivery
     const lane = key === undefined ? undefined : this.#lanes.get(key)
@@ -24,14 +24,14 @@ export class KeyLanes {
     return wasFirst ? firstOf(lane) : undefined
   }
 
-  /** @returns whether no earlier delivery of its key is in hand. */
+  /** @returns whether no earlier delivery of its key is held. */
   isFirst(slot: DeliverySlot): boolean {
     const { key } = slot.delivery
     const lane = key === undefined ? undefined : this.#lanes.get(key)
     return lane === undefined || firstOf(lane) === slot
   }
 
-  /** @returns the deliveries of the same key that were received after this one. */
+  /** @returns the deliveries of the same key that were received after this delivery. */
   behind(slot: DeliverySlot): readonly DeliverySlot[] {
     const { key } = slot.delivery
     const lane = [...((key === undefined ? undefined : this.#lanes.get(key)) ?? [])]

@@ -6,7 +6,7 @@ export interface Link<T> {
   isRemoved: boolean
 }
 
-/** A queue, first in, first out, that can also give up a value in its middle. Every method takes constant time. */
+/** A first-in, first-out queue from which a value in the middle can be removed. Every method takes constant time. */
 export class LinkedQueue<T extends object> {
   #first: Link<T> | undefined
   #last: Link<T> | undefined
@@ -39,7 +39,7 @@ export class LinkedQueue<T extends object> {
     return link?.value
   }
 
-  /** Removes a link of this queue. A link that has left the queue is left alone. */
+  /** Removes a link of this queue. Does nothing if the link was removed before. */
   remove(link: Link<T>): void {
     if (link.isRemoved) return
     link.isRemoved = true

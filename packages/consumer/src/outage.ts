@@ -2,7 +2,7 @@ import { exponentialBackoff } from '@txbox/core'
 
 const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 30_000, attempts: 1000 })
 
-/** The pauses while something that all messages need cannot be reached: 0.1 s at first, up to 30 s. */
+/** Counts the failures of an outage, and computes the pause before each new attempt: 0.1 s at first, up to 30 s. */
 export class Outage {
   #failures = 0
   #failedAt = -Infinity
@@ -25,7 +25,7 @@ export class Outage {
     return { retryInMs: Math.max(0, this.#until - now), isNew }
   }
 
-  /** @param startedAt when the attempt began: a success that began before the latest failure proves nothing. */
+  /** @param startedAt when the attempt began: an attempt that began before the latest failure does not end the outage. */
   succeeded(startedAt: number): void {
     if (startedAt > this.#failedAt) this.#failures = 0
   }

@@ -7,7 +7,7 @@ import { outcomeOf, type Work, type WorkResult } from './work.ts'
 
 type Handler = (message: unknown, context: unknown) => unknown
 
-/** Without a transaction of txbox: the handler's promise, or its acknowledgement, is the result. */
+/** Work without a transaction of txbox: the handler's promise, or its acknowledgement, decides the result. */
 export class PlainWork implements Work {
   readonly isAllOrNothing = false
   readonly #settings: ConsumerSettings
@@ -22,8 +22,12 @@ export class PlainWork implements Work {
 
   async alone(slot: DeliverySlot, call: HandlerCall, returned: () => void): Promise<WorkResult> {
     if (this.#settings.batch !== undefined) return this.together([slot], call, returned)[0]!
+    if (!this.#isManual) {
+      const running = this.#handler(slot.message, this.#context(slot, call))
+      return { outcome: outcomeOf(await call.orGivenUp(running)) }
+    }
     const acknowledgement = new Acknowledgement(call)
-    const context = this.#context(slot, call, this.#isManual ? acknowledgement.ack : undefined)
+    const context = this.#context(slot, call, acknowledgement.ack)
     this.#call(() => this.#handler(slot.message, context), [acknowledgement], returned)
     return call.orGivenUp(acknowledgement.promise)
   }
@@ -40,7 +44,10 @@ export class PlainWork implements Work {
     return acknowledgements.map(({ promise }) => call.orGivenUp(promise))
   }
 
-  /** A result of the handler settles what was not acknowledged before; with manual acknowledgement, only an error does. */
+  /**
+   * Calls the handler. When the handler returns, its messages that were not acknowledged count as handled, except with manual
+   * acknowledgement. When the handler throws, they count as failed.
+   */
   #call(handler: () => unknown, acknowledgements: readonly Acknowledgement[], returned: () => void): void {
     const running = (async () => handler())()
     running
@@ -62,7 +69,7 @@ export class PlainWork implements Work {
   }
 }
 
-/** What becomes of one message: the first word counts. */
+/** The result of one message. The first call of a method decides. */
 class Acknowledgement {
   readonly promise: Promise<WorkResult>
   readonly #resolve: (result: WorkResult) => void
@@ -75,7 +82,7 @@ class Acknowledgement {
     this.#resolve = resolve
     this.#reject = reject
     this.#call = call
-    // The call may have been given up when the handler fails.
+    // The handler may fail after the call was given up, which must not count as an unhandled rejection.
     promise.catch(() => undefined)
   }
 

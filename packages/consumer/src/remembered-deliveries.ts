@@ -4,8 +4,8 @@ import type { InboxMessage } from '@txbox/core'
 const MAX_MESSAGES = 10_000
 
 /**
- * Remembers how often the messages that went back to the source had been delivered. The source's own count, if there is
- * one, does not include the attempts that were made here without the broker.
+ * Remembers the delivery counts of messages that were returned to the source. The source's own count, if it has one, does
+ * not include the attempts for which the consumer held the delivery.
  */
 export class RememberedDeliveries {
   readonly #deliveries = new Map<string, number>()

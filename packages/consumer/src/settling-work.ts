@@ -3,39 +3,39 @@ import type { Guard } from './consumer.ts'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
 import { guarded } from './guarded.ts'
-import type { Hand } from './hand.ts'
+import type { HeldDeliveries } from './held-deliveries.ts'
 import type { HandlerCall } from './handler-call.ts'
 import { consumerContext, plainContext } from './handler-context.ts'
 import { wait } from './wait.ts'
 import { STALE, outcomeOf, type Work, type WorkResult } from './work.ts'
 
-/** How often a transaction is begun that the database asks to run again. */
+/** The maximum number of attempts of a transaction that the database asks to repeat. */
 const ATTEMPTS = 5
 const PAUSES = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: ATTEMPTS })
 
 type Handler = (tx: unknown, message: unknown, context: unknown) => unknown
 
 /**
- * Effect once without a claim: the first statement of the handler's transaction settles the delivery, so that of two
- * consumers that hold the message only one commits.
+ * Effect once without a claim: the first statement of the handler's transaction settles the delivery, so that only one of
+ * two consumers that received the same message can commit.
  */
 export class SettlingWork implements Work {
   readonly isAllOrNothing = true
   readonly #ports: ConnectedPorts
   readonly #guard: Guard<unknown> | undefined
   readonly #settings: ConsumerSettings
-  readonly #hand: Hand
+  readonly #held: HeldDeliveries
   readonly #handler: Handler
 
   constructor(
     { ports, guard }: { readonly ports: ConnectedPorts; readonly guard: Guard<unknown> | undefined },
     settings: ConsumerSettings,
-    hand: Hand,
+    held: HeldDeliveries,
   ) {
     this.#ports = ports
     this.#guard = guard
     this.#settings = settings
-    this.#hand = hand
+    this.#held = held
     this.#handler = settings.handler as unknown as Handler
   }
 
@@ -82,7 +82,8 @@ export class SettlingWork implements Work {
         )
         for (const slot of slots) {
           slot.isSettled = true
-          this.#hand.stopHeartbeat(slot)
+          slot.delivery.committed?.()
+          this.#held.stopHeartbeat(slot)
         }
         return result
       } catch (error) {
@@ -90,18 +91,18 @@ export class SettlingWork implements Work {
         await wait(PAUSES.delayMs(attempt, Math.random), call.givenUp)
         call.givenUp.throwIfAborted()
       } finally {
-        for (const slot of slots) this.#hand.pauseHeartbeat(slot, false)
+        for (const slot of slots) this.#held.pauseHeartbeat(slot, false)
       }
     }
   }
 
-  /** All at once: the source may settle them by one statement. */
+  /** Settles all deliveries at the same time, so that the source can settle them with one statement. */
   async #settleInSession(slots: readonly DeliverySlot[], session: Session): Promise<void> {
     const settled = slots.map((slot) => this.#settle(slot, slot.delivery.settleInSession?.(session)))
     await Promise.all(settled)
   }
 
-  /** Settles the deliveries of sources that know only the transaction. */
+  /** Settles the deliveries that have only `settleIn`. */
   async #settleIn(slots: readonly DeliverySlot[], tx: unknown): Promise<void> {
     for (const slot of slots) {
       if (slot.delivery.settleInSession === undefined) await this.#settle(slot, slot.delivery.settleIn?.(tx))
@@ -115,6 +116,6 @@ export class SettlingWork implements Work {
       if (isTxboxError(error) && error.code === 'TXBOX_RECEIPT_EXPIRED') slot.isExpired = true
       throw error
     }
-    if (settlement !== undefined) this.#hand.pauseHeartbeat(slot, true)
+    if (settlement !== undefined) this.#held.pauseHeartbeat(slot, true)
   }
 }

@@ -12,7 +12,7 @@ export interface WorkResult {
 
 /** Calls the handler, and makes its effect durable. A promise that rejects means that there is no effect. */
 export interface Work {
-  /** @param returned is called when the handler has returned, if the result is not known then. */
+  /** @param returned is called when the handler has returned before the result is known. */
   alone(slot: DeliverySlot, call: HandlerCall, returned: () => void): Promise<WorkResult>
   /** Handles several messages in one call of the handler. @returns a promise for each message. */
   together(
@@ -20,11 +20,11 @@ export interface Work {
     call: HandlerCall,
     returned: () => void,
   ): readonly Promise<WorkResult>[]
-  /** Whether messages that failed together are handled again one by one, because one message can fail all. */
+  /** Whether messages that failed together are handled again one by one, because one message can make all of them fail. */
   readonly isAllOrNothing: boolean
 }
 
-/** The result of a handler that says that its message no longer applied. */
+/** The result of a handler whose message no longer applied. */
 export const STALE = { status: 'stale' } as const
 
 /** Reads `'stale'` and `'already'` from the handler's result, as applyVersion and transition return them. */

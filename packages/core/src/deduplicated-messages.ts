@@ -13,7 +13,7 @@ import type { InboxStore } from './ports/inbox-store.ts'
 import type { NewStoredMessage } from './ports/outbox-store.ts'
 import type { Session } from './ports/session.ts'
 
-/** A message that carries its deduplication id, and what its send is compared by. */
+/** A message whose headers contain its deduplication id, and the identity by which its send is compared. */
 export interface IdentifiedMessage {
   readonly stored: NewStoredMessage
   readonly identity: SendIdentity
@@ -46,7 +46,7 @@ export class DeduplicatedMessages {
     })
   }
 
-  /** Stores the messages that are no duplicates by one call of `append`, in the transaction of the session. */
+  /** Stores the messages that are not duplicates with one call of `append`, in the transaction of the session. */
   async store(
     session: Session,
     messages: readonly IdentifiedMessage[],
@@ -66,7 +66,7 @@ export class DeduplicatedMessages {
   }
 }
 
-/** @throws {InvalidMessageError} for an id that no option `deduplication` would look at. */
+/** @throws {InvalidMessageError} for a message with an id, which would be ignored without the option `deduplication`. */
 export function refuseDeduplicationIds(
   { where }: Pick<SendHistory, 'where'>,
   messages: readonly Pick<NewMessage, 'deduplicationId'>[],

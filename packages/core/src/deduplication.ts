@@ -5,7 +5,7 @@ import { inboxKey } from './keys.ts'
 import { LIMITS } from './limits.ts'
 import { OptionChecker, nameOf } from './options.ts'
 
-/** How sends with the same deduplication id become one message, as in a FIFO queue. */
+/** How messages that are sent with the same deduplication id are stored only once, as in a FIFO queue. */
 export interface DeduplicationOptions {
   /**
    * How long an id is remembered, in milliseconds: from the send that stored the message, by the database's clock.
@@ -45,9 +45,9 @@ export const DEDUPLICATION_HEADER = 'deduplication-id'
  */
 export const SENDS_CONSUMER = '@publish'
 
-/** Where sends are made, and where their history is. */
+/** The method that sends messages, and the place of its history. */
 export interface SendHistory {
-  /** The name of the method, with which every error begins. */
+  /** The name of the method. Each error message begins with it. */
   readonly where: 'publish' | 'send'
   /** The consumer whose claims are the history. */
   readonly consumer: string
@@ -65,13 +65,13 @@ export function deduplicationRules(where: string, options: DeduplicationOptions)
   }
 }
 
-/** What decides whether a send is a duplicate. */
+/** The values that decide whether a send is a duplicate. */
 export interface SendIdentity {
-  /** The id that the sender gave, or that was made of the content. */
+  /** The id that the sender passed, or the SHA-256 of the content. */
   readonly id: string
   /** The stored key of the claim that remembers the send. */
   readonly key: string
-  /** The stored key of a claim that must not exist either, for the send to be new. The send does not keep this claim. */
+  /** The stored key of a second claim that must not exist if the send is new. The send does not keep this claim. */
   readonly mustBeFree: string | undefined
 }
 
@@ -82,7 +82,7 @@ export interface SendIdentity {
  * hexadecimal, names that message.
  *
  * @param payload the stored payload: only these bytes are the content.
- * @throws {InvalidMessageError} for an id that is not allowed, and for a message that has no id and gets none.
+ * @throws {InvalidMessageError} for an id that is not allowed, and for a message without an id if `contentBased` is not set.
  */
 export function sendIdentity(
   { where, consumer }: SendHistory,
@@ -122,7 +122,7 @@ const SHA_256 = /^[0-9a-f]{64}$/
  */
 const CONTENT_MARK = '§'
 
-/** Visible characters of ASCII: what a header of every broker can carry. */
+/** Visible ASCII characters, which the headers of every broker can contain. */
 const DEDUPLICATION_ID = new RegExp(`^[!-~]{1,${LIMITS.deduplicationIdCharacters}}$`)
 
 /** @throws {InvalidMessageError} for an id that is not allowed. @returns `undefined` for a missing id. */

@@ -1,11 +1,13 @@
+import { crc32 } from 'node:zlib'
 import { InvalidMessageError } from './errors.ts'
 import { LIMITS } from './limits.ts'
 import type { NewMessage } from './messages.ts'
 import { oneLine } from './one-line.ts'
 import { nameOf } from './options.ts'
 import type { NewStoredMessage } from './ports/outbox-store.ts'
+import type { BacklogMessage } from './ports/relay-store.ts'
 import { reasonOf } from './reason-of.ts'
-import { shardOf } from './shards.ts'
+import { SHARDS } from './shards.ts'
 import { uuidV7 } from './uuid-v7.ts'
 
 const JSON_TYPE = 'application/json'
@@ -26,6 +28,8 @@ const FIELDS = Object.keys({
 
 /** The last date that every supported database can store. */
 const LATEST_DELIVERY_MS = Date.UTC(9999, 11, 31)
+
+let lastUnkeyedShard = 0
 
 /** The call that sends messages. */
 export interface SendingCall {
@@ -104,9 +108,8 @@ class MessageEncoder {
     const fields = this.#call.topic === undefined ? FIELDS : FIELDS.filter((field) => field !== 'topic')
     for (const [name, value] of Object.entries(message)) {
       if (value === undefined || fields.includes(name)) continue
-      throw new InvalidMessageError(
-        `${this.#call.where}: a message has no field '${oneLine(name)}'. The fields are ${fields.join(', ')}; put other data ` +
-          "into 'payload' or 'headers'. Nothing was written.",
+      throw this.#error(
+        `a message has no field '${oneLine(name)}'. The fields are ${fields.join(', ')}; put other data into 'payload' or 'headers'.`,
       )
     }
   }
@@ -125,9 +128,9 @@ class MessageEncoder {
     const bytes =
       payload instanceof Uint8Array ? payload : Buffer.from(this.#payloadText(payload, contentType))
     if (bytes.byteLength > LIMITS.payloadBytes) {
-      throw new InvalidMessageError(
-        `${this.#call.where}: the payload has ${bytes.byteLength} bytes; at most ${LIMITS.payloadBytes} are allowed. Store the data ` +
-          `elsewhere and ${this.#call.where} a reference to it. Nothing was written.`,
+      throw this.#error(
+        `the payload has ${bytes.byteLength} bytes; at most ${LIMITS.payloadBytes} are allowed. Store the data elsewhere and ` +
+          `${this.#call.where} a reference to it.`,
       )
     }
     return bytes
@@ -136,11 +139,8 @@ class MessageEncoder {
   #payloadText(payload: unknown, contentType: string): string {
     if (!isJson(contentType)) {
       if (typeof payload !== 'string' || !payload.isWellFormed()) {
-        throw this.#invalid(
-          `the payload of content type '${oneLine(contentType)}'`,
-          'well-formed text or a Uint8Array',
-          payload,
-        )
+        const what = `the payload of content type '${oneLine(contentType)}'`
+        throw this.#invalid(what, 'well-formed text or a Uint8Array', payload)
       }
       return payload
     }
@@ -148,10 +148,7 @@ class MessageEncoder {
     try {
       text = JSON.stringify(payload)
     } catch (error) {
-      throw new InvalidMessageError(
-        `${this.#call.where}: the payload cannot be written as JSON (${reasonOf(error, 200)}). Nothing was written.`,
-        { cause: error },
-      )
+      throw this.#error(`the payload cannot be written as JSON (${reasonOf(error, 200)}).`, { cause: error })
     }
     if (text === undefined) throw this.#invalid('the payload', 'a value that JSON can express', payload)
     return text
@@ -173,8 +170,8 @@ class MessageEncoder {
     const checked = Object.fromEntries(entries) as Record<string, string>
     const bytes = Buffer.byteLength(JSON.stringify(checked))
     if (bytes > LIMITS.headersBytes) {
-      throw new InvalidMessageError(
-        `${this.#call.where}: the headers have ${bytes} bytes as JSON; at most ${LIMITS.headersBytes} are allowed. Nothing was written.`,
+      throw this.#error(
+        `the headers have ${bytes} bytes as JSON; at most ${LIMITS.headersBytes} are allowed.`,
       )
     }
     return checked
@@ -198,13 +195,43 @@ class MessageEncoder {
   }
 
   #invalid(what: string, expected: string, value: unknown): InvalidMessageError {
-    return new InvalidMessageError(
-      `${this.#call.where}: ${what} must be ${expected}, not ${nameOf(value)}. Nothing was written.`,
-    )
+    return this.#error(`${what} must be ${expected}, not ${nameOf(value)}.`)
+  }
+
+  #error(text: string, options?: ErrorOptions): InvalidMessageError {
+    return new InvalidMessageError(`${this.#call.where}: ${text} Nothing was written.`, options)
   }
 }
 
 /** Whether a payload of this content type is JSON. */
 export function isJson(contentType: string): boolean {
   return /^[^;]*[/+]json\s*(;|$)/i.test(contentType)
+}
+
+/** Returns the shard of a key. Messages without a key are distributed over all shards in turn. */
+export function shardOf(key: string | undefined): number {
+  if (key === undefined) return (lastUnkeyedShard = (lastUnkeyedShard + 1) % SHARDS)
+  return crc32(key) % SHARDS
+}
+
+/** Parses the headers of a stored message. A row with invalid headers must not prevent other rows from being read. */
+export function decodeHeaders(text: string): Pick<BacklogMessage, 'headers' | 'undecodable'> {
+  if (text === '{}') return { headers: {}, undecodable: undefined }
+  let headers: unknown
+  try {
+    headers = JSON.parse(text)
+  } catch {
+    return { headers: {}, undecodable: 'Its headers are not valid JSON.' }
+  }
+  if (isHeaders(headers)) return { headers, undecodable: undefined }
+  return { headers: {}, undecodable: 'Its headers are JSON, but no object of texts.' }
+}
+
+function isHeaders(value: unknown): value is Record<string, string> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).every((text) => typeof text === 'string')
+  )
 }

@@ -1,9 +1,9 @@
 export { portsKey, type ConnectedDatabase, type Database } from './database.ts'
 export type { DeadLetterSelection, DeadLetters } from './dead-letters.ts'
-export { decodeHeaders } from './decode-headers.ts'
 export type { DedupResult, DedupStore } from './dedup-store.ts'
 export type { DeduplicationOptions } from './deduplication.ts'
 export { days, hours } from './durations.ts'
+export { decodeHeaders } from './encode-messages.ts'
 export {
   BrokerUnavailableError,
   DatabaseAccessError,

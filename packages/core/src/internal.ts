@@ -1,6 +1,6 @@
 /*
- * What the packages of txbox share among themselves. Nothing here is stable: any release may change or remove it, so that all
- * packages of txbox must have the same version. The package's main entry follows semantic versioning.
+ * What the packages of txbox share among themselves, so all packages of txbox must have the same version.
+ * `@txbox/core` follows semantic versioning; `@txbox/core/internal` and `@txbox/sql` may change in any release.
  */
 export { answerWithin } from './answer-within.ts'
 export { canonicalJson } from './canonical-json.ts'
@@ -22,10 +22,11 @@ export {
   type SendIdentity,
 } from './deduplication.ts'
 export { LONGEST_TIMER_MS } from './durations.ts'
-export { encodeMessages, isJson, type SendingCall } from './encode-messages.ts'
+export { encodeMessages, isJson, shardOf, type SendingCall } from './encode-messages.ts'
 export { EventListeners } from './event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './keys.ts'
 export { keyLocksOf } from './key-locks.ts'
+export { LazyAbort } from './lazy-abort.ts'
 export { loggedEvents, type LogLine, type LogLines, type LoggedEvents } from './logged-events.ts'
 export { loggerOption } from './logger.ts'
 export { oneLine } from './one-line.ts'
@@ -36,5 +37,5 @@ export { readableNumber } from './readable-number.ts'
 export { reasonOf } from './reason-of.ts'
 export { RepeatedTrouble } from './repeated-trouble.ts'
 export { identityOf, isSqlTransaction } from './sql-transaction.ts'
-export { SHARDS, shardOf } from './shards.ts'
+export { SHARDS } from './shards.ts'
 export { uuidV7 } from './uuid-v7.ts'

@@ -2,8 +2,8 @@ import type { InboxMessage } from './messages.ts'
 import type { Session } from './ports/session.ts'
 
 /**
- * Where a consumer takes its deliveries from: a queue of a broker, or a stored queue. One implementation a broker;
- * everything else, such as retries, order and stop, is the consumer's.
+ * The queue from which a consumer receives its deliveries: a queue of a broker, or a stored queue. Each broker has one
+ * implementation. Everything else, such as retries, order and stopping, is the task of the consumer.
  */
 export interface Source<P = unknown> {
   /** The name in logs and events, such as `'rabbitmq orders'`. Never an address. */
@@ -12,8 +12,8 @@ export interface Source<P = unknown> {
   /**
    * Connects, and returns when deliveries can be received.
    *
-   * @param how `prefetch` bounds the deliveries that are out at a time. `failed` is called with errors that no call
-   *   reports, such as a lost connection.
+   * @param how `prefetch` limits the number of deliveries that are unsettled at a time. `failed` is called with errors that
+   *   no call reports, such as a lost connection.
    * @throws {BrokerUnavailableError | DatabaseUnavailableError} when it cannot connect; the consumer tries again.
    */
   open(how: { readonly prefetch: number; readonly failed: (error: unknown) => void }): Promise<OpenSource<P>>
@@ -21,78 +21,89 @@ export interface Source<P = unknown> {
 
 /** The abilities of a broker. */
 export interface SourceTraits {
-  /** Whether `retry` keeps the delay itself. Otherwise the consumer waits with the delivery in hand. */
+  /** Whether `retry` keeps the delay itself. Otherwise the consumer holds the delivery during the delay. */
   readonly delays: boolean
-  /** Whether deliveries are counted across processes, so that a message that kills its process is recognized. */
+  /** Whether deliveries are counted across processes, so that a message that crashes its process is recognized. */
   readonly countsDeliveries: boolean
-  /** Whether `reject` puts the message where people can find it. Otherwise the consumer needs `deadLetters`. */
+  /** Whether `reject` moves the message to a place where operators can find it. Otherwise the consumer needs `deadLetters`. */
   readonly keepsRejected: boolean
-  /** Whether no other message of a key is delivered while one of them is out, also after `retry`. */
+  /** Whether no other message of a key is delivered while a delivery of the key is unsettled, or waits after `retry`. */
   readonly ordersKeys: boolean
-  /** Whether deliveries have `settleIn`. A delivery that was accepted so needs no `accept`. */
+  /** Whether deliveries have `settleIn`. A delivery that was accepted by `settleIn` needs no `accept`. */
   readonly settlesInTransaction: boolean
   /**
-   * How long a delivery is out before the broker takes it back, also when the connection is lost. `undefined`: while the
-   * connection lasts.
+   * How long a delivery may be unsettled before the broker takes it back, also when the connection is lost. `undefined`: as
+   * long as the connection lasts.
    */
   readonly leaseMs: number | undefined
-  /** The source makes a dead letter of a message after this many deliveries. @default never */
+  /** The number of deliveries after which the source makes a message a dead letter. @default never */
   readonly maxDeliveries?: number | undefined
 }
 
 /** An open connection to a source. */
 export interface OpenSource<P = unknown> {
   /**
-   * Waits for at least one delivery and returns at most `limit` of them. Resolves with none when the signal is aborted.
+   * Waits for at least one delivery and returns at most `limit` of them. Resolves with an empty list when the signal is aborted.
    *
    * @throws when the connection is lost; the consumer then opens the source again.
    */
   receive(limit: number, how: { readonly signal: AbortSignal }): Promise<readonly Delivery<P>[]>
-  /** Gives back what is not settled, uncounted where the broker can, which then is `lost`, and disconnects. */
+  /**
+   * Returns the unsettled deliveries to the broker and disconnects. These deliveries are `lost`, and are not counted if the
+   * broker supports that.
+   */
   close(): Promise<void>
 }
 
 /**
- * A message on loan, which is accepted, retried or rejected, once. Of several settlements only the first counts. After
- * `lost`, a settlement resolves and changes nothing.
+ * One delivery of a message, which the consumer settles once: it accepts, retries or rejects the message. If a delivery is
+ * settled several times, only the first settlement counts. After `lost`, a settlement resolves and changes nothing.
  */
 export interface Delivery<P = unknown> {
   readonly message: InboxMessage<P>
-  /** Why the message cannot be decoded, if it cannot; `message` then has only what could be read. */
+  /** The error of a message that cannot be decoded. `message` then contains only the parts that could be read. */
   readonly undecodable?: unknown
   /** The ordering key. */
   readonly key: string | undefined
-  /** The number of deliveries, this one included. 2 where the broker knows only that it delivers again. */
+  /** The number of deliveries, including this delivery. 2 if the broker reports only that this is a redelivery. */
   readonly deliveries: number
-  /** Whether the message may end its process: it is handled with nothing else in hand. @default false */
+  /** Whether the message may crash its process, so that it is handled while no other delivery is. @default false */
   readonly isSuspect?: boolean | undefined
-  /** Aborted when the broker has taken the delivery back. */
+  /** Aborted when the broker has taken back the delivery. */
   readonly lost: AbortSignal
   /**
-   * Handled: the message is not delivered again. Resolves when the broker knows.
+   * Sets the listener that is called once after `lost` is aborted, or at once if `lost` is aborted already. For sources that
+   * create the signal of a delivery only when it is read. Without this method, the consumer listens to `lost`.
+   */
+  onLost?(listener: () => void): void
+  /**
+   * Accepts the message, which was handled and is not delivered again. Resolves when the broker has processed the acceptance.
    *
-   * @param how `recorded` says that a redelivery would be recognized as a duplicate, so that the promise may resolve when
-   *   the acceptance is on its way. @default false
+   * @param how `recorded` says that a redelivery would be recognized as a duplicate, so that the promise may resolve while
+   *   the acceptance is still in flight. @default false
    */
   accept(how?: { readonly recorded?: boolean | undefined }): Promise<void>
-  /** Not handled: the message is delivered again after `delayMs`. `counted` says whether this delivery counts. */
+  /** Lets the message be delivered again after `delayMs`. `counted` says whether this delivery counts. */
   retry(how: { readonly delayMs: number; readonly error: unknown; readonly counted: boolean }): Promise<void>
-  /** Never to be handled: the message goes where the broker keeps such messages. */
+  /** Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages. */
   reject(how: { readonly error: unknown }): Promise<void>
-  /** Extends the lease to `leaseMs` from now. Present where `leaseMs` is a trait. */
+  /** Extends the lease to `leaseMs` from now. Present if the source has the trait `leaseMs`. */
   extend?(leaseMs: number): Promise<void>
   /**
-   * Accepts the delivery in a transaction: when the transaction commits. After a rollback the delivery is as before, and
-   * every settlement is possible. Present where the source settles in a transaction.
+   * Accepts the delivery when the given transaction commits. After a rollback the delivery is unsettled again, and can be
+   * settled in any way. Present if the source has the trait `settlesInTransaction`.
    *
-   * @throws {ReceiptExpiredError} when another consumer may have the message; the transaction must roll back.
+   * @throws {ReceiptExpiredError} when another consumer may have received the message; the transaction must roll back.
    */
   settleIn?(tx: unknown): Promise<void>
   /**
-   * Like `settleIn`, in a transaction that txbox has opened: its first statement may travel with BEGIN, and deliveries that
-   * are settled in the same tick may be settled by one statement. Without this method, consumers call `settleIn`.
+   * Like `settleIn`, in a transaction that txbox has opened: its first statement may be sent together with BEGIN, and
+   * deliveries that are settled in the same tick may be settled by one statement. Without this method, consumers call
+   * `settleIn`.
    *
    * @param session the session of the same transaction.
    */
   settleInSession?(session: Session): Promise<void>
+  /** Called when the transaction in which the consumer has settled the delivery was committed. */
+  committed?(): void
 }

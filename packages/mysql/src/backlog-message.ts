@@ -3,7 +3,8 @@
  */
 import { decodeHeaders, type BacklogMessage } from '@txbox/core'
 import { toStamp, type Row } from '@txbox/sql'
-import { bytesOf, optionalTextOf, textOf } from './literals.ts'
+import { columns } from './columns.ts'
+import { bytesOf } from './literals.ts'
 
 /** A row with a message, as `messageColumns` reads it. */
 export interface StoredMessage {
@@ -77,10 +78,10 @@ function toMessage(stored: StoredMessage, shard: number, payload: Buffer): Backl
     correlationId,
     createdAt: new Date(Math.floor(microseconds / 1000)),
     payload,
-    attempts: row['attempts'] === undefined ? 0 : Number(textOf(row['attempts'])),
-    errors: optionalTextOf(row['errors']),
-    ordered: row['ordered'] === undefined ? key !== undefined : textOf(row['ordered']) === '1',
-    blocked: (row['blocked'] ?? null) !== null,
+    attempts: Number(columns.optionalText(row, 'attempts') ?? 0),
+    errors: columns.optionalText(row, 'errors'),
+    ordered: columns.has(row, 'ordered') ? columns.flag(row, 'ordered') : key !== undefined,
+    blocked: columns.has(row, 'blocked'),
   }
 }
 

@@ -8,6 +8,7 @@ import {
   type ConnectedPorts,
   type Database,
   type DatabasePorts,
+  type Session,
   type TransactionLibrary,
   type TransactionOf,
 } from '@txbox/core'
@@ -131,7 +132,7 @@ interface Detached {
    * Asks for the traits of the server and checks the revision of the tables before anything is written, once for each
    * database object.
    */
-  readonly serverBehind: (session: MysqlSession) => ServerTraits | Promise<ServerTraits>
+  readonly serverBehind: (session: MysqlSession) => Promise<ServerTraits>
 }
 
 function detachedPorts(tables: Tables, resolver: Resolver): Detached {
@@ -140,24 +141,28 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
     const { traits, traitsWithoutSnapshot } = migrationStatements(tables)
     const run = (text: string): Promise<SqlResult> => execute(session, CHECKING, text, [])
     try {
-      return (known.server = await checkRevision(run, tables, traitsWithoutSnapshot))
+      return await checkRevision(run, tables, traitsWithoutSnapshot)
     } catch (error) {
       // Before MySQL 8.0.22, locking a row needs more than the SELECT privilege.
       if (numberOf(error) !== TABLE_ACCESS_DENIED) throw error
-      return (known.server = await checkRevision(run, tables, traits))
+      return await checkRevision(run, tables, traits)
     }
   }
-  const serverBehind = (session: MysqlSession): ServerTraits | Promise<ServerTraits> =>
-    known.server ?? ask(session)
+  const serverBehind = async (session: MysqlSession): Promise<ServerTraits> =>
+    (known.server ??= await ask(session))
+  async function bindFirst(handle: unknown): Promise<Session> {
+    const session = await bind(resolver, handle, undefined)
+    session.server = known.server ?? (await ask(session))
+    // Set last: a call that needs not ask must not overtake an earlier one on the same connection.
+    known.server = session.server
+    return session
+  }
   return {
     known,
     serverBehind,
     ports: {
-      async bind(handle) {
-        const session = await bind(resolver, handle, known.server)
-        session.server = await serverBehind(session)
-        return session
-      },
+      bind: (handle) =>
+        known.server === undefined ? bindFirst(handle) : bind(resolver, handle, known.server),
       watch,
       isConflict: errors.isConflict,
       isLastingConflict: errors.isLastingConflict,

@@ -4,15 +4,16 @@
  * the message of the driver. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
  * https://mariadb.com/kb/en/mariadb-error-code-reference/
  */
-import { DatabaseAccessError, SchemaError } from '@txbox/core'
 import { isClusterConflict, isMysqlConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
   PRISMA_NETWORK_CODES,
+  accessRefused,
   conflict,
   isCausedBy,
   isConflictCausedBy,
   isTxboxConflict,
+  noTables,
   translateBy,
   unavailable,
   type DatabaseErrors,
@@ -133,21 +134,9 @@ export const errors: DatabaseErrors = {
 function meaningOf(error: object, quoted: string): Meaning | undefined {
   const number = numberOf(error)
   if (isMysqlConflict(error)) return conflict(quoted)
-  if (SCHEMA.has(number)) {
-    return {
-      type: SchemaError,
-      message:
-        `${quoted}. The tables of txbox are missing or have another revision, or they have another prefix. Run ` +
-        "'npx txbox migrate' or call migrate(db), or pass the right { prefix } to mysql().",
-    }
-  }
+  if (SCHEMA.has(number)) return noTables(quoted, 'have another prefix', '{ prefix } to mysql()')
   if (REFUSED.has(number)) {
-    return {
-      type: DatabaseAccessError,
-      message:
-        `the server refused the connection (${quoted}). Check the name of the database, the user, the password, and ` +
-        'the host from which the user may connect.',
-    }
+    return accessRefused(quoted, 'the user, the password, and the host from which the user may connect')
   }
   const isUnavailable =
     UNAVAILABLE_NUMBERS.has(number) ||

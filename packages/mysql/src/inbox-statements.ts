@@ -123,7 +123,7 @@ where consumer = ? and claim_token = ? and \`key\` in (?)`,
      * the keys in hexadecimal.
      */
     readBatch: `
-select hex(i.\`key\`) as \`key\`, cast(i.claim_token <=> ? as char) as mine, ${PROCESSED_AT},
+select hex(i.\`key\`) as \`key\`, cast(i.claim_token <=> ? as char) as is_own, ${PROCESSED_AT},
   cast(i.correlation_id as binary) as correlation_id, cast(i.result as binary) as result,
   hex(i.content_hash) as content_hash
 from json_table(?, '$[*]' columns (hexadecimal varchar(1024) character set ascii path '$')) as asked

@@ -195,7 +195,7 @@ export class MysqlInboxStore implements InboxStore {
     const results = claims.map((claim): ClaimResult => {
       const row = byKey.get(Buffer.from(claim.key).toString('hex'))
       if (row === undefined) throw unsettledClaim(claim.consumer)
-      const isOwn = columns.flag(row, 'mine')
+      const isOwn = columns.flag(row, 'is_own')
       return isOwn
         ? { status: 'won', processedAt: columns.date(row, 'processed_at') }
         : takenClaim(columns, row)

@@ -3,7 +3,7 @@
  * leases with one statement, and takes lists as arrays.
  */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
-import { LeaseConnection, type OwnConnection, type Row, type SqlResult } from '@txbox/sql'
+import { LEASE_TIMEOUT_MS, LeaseConnection, type OwnConnection, type Row, type SqlResult } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
@@ -11,12 +11,6 @@ import { fill, microseconds, type Value } from './literals.ts'
 import { committingConnection, type Connections } from './own-connection.ts'
 import { readCommitted, shortTransaction } from './short-transaction.ts'
 import { serverTimeoutS, withTimeLimit } from './time-limit-statements.ts'
-
-/**
- * A statement that waits longer than this fails. A relay gives up earlier; the timeout makes sure that the connection
- * does not stay in use.
- */
-const STATEMENT_TIMEOUT_MS = 5000
 
 /**
  * The table of leases of MySQL and MariaDB. {@link LeaseStore} documents the methods.
@@ -34,7 +28,7 @@ export class MysqlLeaseStore implements LeaseStore {
   constructor(
     statements: ReturnType<typeof leaseStatements>,
     source: Connections,
-    statementTimeoutMs = STATEMENT_TIMEOUT_MS,
+    statementTimeoutMs = LEASE_TIMEOUT_MS,
   ) {
     this.#sql = statements
     this.#source = source

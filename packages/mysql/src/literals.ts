@@ -1,4 +1,7 @@
 /*
+ * On MySQL and MariaDB, values are part of the text of a statement; PostgreSQL gets them as parameters, and only its COPY
+ * needs literals (`sql/src/postgres-literals.ts`).
+ *
  * Inserts values into the text of a statement as literals instead of parameters. Values that are not plain are written
  * in hexadecimal, so that neither the connection's character set, nor sql_mode (NO_BACKSLASH_ESCAPES, ANSI_QUOTES), nor
  * an option of the driver (queryFormat, namedPlaceholders) can change the value. Nothing is ever escaped.
@@ -89,8 +92,4 @@ export function textOf(value: unknown): string {
  */
 export function bytesOf(value: unknown): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(String(value), 'latin1')
-}
-
-export function optionalTextOf(value: unknown): string | undefined {
-  return value === null || value === undefined ? undefined : textOf(value)
 }

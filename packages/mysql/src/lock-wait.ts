@@ -1,10 +1,12 @@
 /*
- * On MySQL, the limit on waits for row locks is a session setting that must be restored; see `lock-wait-statements.ts`.
+ * On MySQL, the limit on waits for row locks is a session setting that must be restored; MariaDB limits a single
+ * statement (`lock-wait-statements.ts`). PostgreSQL has no such file: a rollback restores its `lock_timeout`.
  */
 import type { Session } from '@txbox/core'
 import { CLAIMING, type SqlResult } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { hasNumber, LOCK_NOT_AVAILABLE, LOCK_WAIT_TIMEOUT } from './errors.ts'
-import { textOf, type Value } from './literals.ts'
+import type { Value } from './literals.ts'
 import { lockWaitStatements } from './lock-wait-statements.ts'
 import { execute, executeAnywhere, isInTransaction, type MysqlSession } from './session.ts'
 
@@ -31,13 +33,23 @@ export interface BoundStatements {
  * Runs the statements of a claim. Each statement waits for a row lock no longer than `wait` allows. The session setting
  * is restored afterwards.
  */
-export async function boundLockWait<R>(
+export function boundLockWait<R>(
   session: Session,
   { seconds, isReported }: LockWait,
   work: (statements: BoundStatements) => Promise<R>,
 ): Promise<R> {
   const send: Send = (text, values) => execute(session, CLAIMING, text, values)
-  if (seconds === undefined) return work({ send, canProbe: false })
+  return seconds === undefined
+    ? work({ send, canProbe: false })
+    : within(session, seconds, isReported, { send, work })
+}
+
+async function within<R>(
+  session: Session,
+  seconds: number,
+  isReported: boolean,
+  { send, work }: { readonly send: Send; readonly work: (statements: BoundStatements) => Promise<R> },
+): Promise<R> {
   if ((session as MysqlSession).server.engine === 'mariadb') {
     return work({
       send: (text, values) => send(lockWaitStatements.within(text, seconds), values),
@@ -45,9 +57,9 @@ export async function boundLockWait<R>(
     })
   }
   const { rows } = await send(lockWaitStatements.read, [])
-  const before = Number(textOf(rows[0]?.['seconds']))
+  const before = columns.number(rows[0], 'seconds')
   // At a higher isolation level, a locking read of a key that does not exist would lock the gap.
-  const canProbe = isReported && textOf(rows[0]?.['isolation']) === 'READ-COMMITTED'
+  const canProbe = isReported && columns.text(rows[0], 'isolation') === 'READ-COMMITTED'
   if (before !== seconds) await send(lockWaitStatements.set, [seconds])
   let result: R
   try {

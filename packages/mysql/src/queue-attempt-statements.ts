@@ -1,6 +1,6 @@
 /*
  * An INSERT on MySQL and MariaDB cannot do nothing on a conflict without taking locks, so the claim of an attempt is
- * read first.
+ * read first. PostgreSQL has no such file: the statements of the inbox are enough.
  */
 import type { Tables } from './identifiers.ts'
 

@@ -13,12 +13,15 @@ export function queuePurgeStatements({ queue, inbox }: Tables, engine: ServerTra
   const ids = `json_table(?, _utf8mb4'$[*]' columns (hexadecimal varchar(1024) character set ascii path _utf8mb4'$')) as j
 straight_join ${inbox} as i force index (primary) on i.consumer = ? and i.\`key\` = unhex(j.hexadecimal)`
   return {
-    /** Finds messages that are not in flight, by a plain read. */
+    /**
+     * Finds messages that are not in flight, by a plain read. The values are the queue, the places that are left out, and
+     * the limit.
+     */
     findIdle: `
 select cast(q.place as char) as place, cast(q.shard as char) as shard
 from ${queue} as q force index (queue_due)
 where q.topic = ? and q.dead_at is null and (q.receipt is null or q.due_at <= utc_timestamp(6))
-  and (q.due_at is null or q.due_at > ${EPOCH})
+  and (q.due_at is null or q.due_at > ${EPOCH}) and q.place not in (?)
 limit ?`,
 
     /** Finds the deduplication ids of a queue, by a plain read. */

@@ -2,7 +2,8 @@
  * MySQL and MariaDB find, lock and remove messages in a transaction of several statements; PostgreSQL needs one
  * statement.
  */
-import type { QueueStore } from '@txbox/core'
+import { SchemaError, type QueueStore } from '@txbox/core'
+import { oneLine } from '@txbox/core/internal'
 import type { Row } from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { queuePurgeStatementsByEngine } from './queue-purge-statements.ts'
@@ -11,6 +12,9 @@ import { json, keyOf, lockRows, placeOf } from './queue-rows.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
 
 const PURGING = 'purging a queue'
+
+/** No message has this place. A list in a statement must not be empty. */
+const NO_PLACE = 0n
 
 type Statements = ReturnType<typeof queuePurgeStatementsByEngine>
 
@@ -27,31 +31,39 @@ export class QueuePurge {
   }
 
   async purge(queue: string, limit: number): ReturnType<QueueStore['purge']> {
-    const { findIdle } = await this.#sql()
-    const { rows } = await runBounded(this.#source, PURGING, findIdle, [{ utf8: queue }, limit])
-    const shards = new Map<number, string[]>()
-    for (const row of rows) {
-      const shard = columns.number(row, 'shard')
-      shards.set(shard, [...(shards.get(shard) ?? []), placeOf(row)])
-    }
     let removed = 0
-    for (const [shard, places] of shards) removed += await this.#purgeShard(queue, shard, places)
+    let found: readonly Row[]
+    // Messages that other transactions have locked are left out, so that they hide no other messages.
+    const locked = [NO_PLACE]
+    do {
+      found = await this.#find(queue, locked, limit)
+      if (found.length > 0) await this.#receiver.seed(queue)
+      for (const [shard, places] of placesByShard(found)) {
+        const gone = new Set(await this.#purgeShard(queue, shard, places))
+        removed += gone.size
+        locked.push(...places.filter((place) => !gone.has(place)).map(BigInt))
+      }
+    } while (removed === 0 && found.length === limit)
     const forgotten = await this.#forget(queue, limit)
-    // If nothing was removed, all remaining messages are locked by other transactions, so there is no point in going
-    // on.
-    return { removed, more: (rows.length === limit && removed > 0) || forgotten === limit }
+    return { removed, more: (found.length === limit && removed > 0) || forgotten === limit }
   }
 
-  #purgeShard(queue: string, shard: number, places: readonly string[]): Promise<number> {
+  async #find(queue: string, leftOut: readonly bigint[], limit: number): Promise<readonly Row[]> {
+    const { findIdle } = await this.#sql()
+    return (await runBounded(this.#source, PURGING, findIdle, [{ utf8: queue }, leftOut, limit])).rows
+  }
+
+  /** @returns the places of the messages that were removed. */
+  #purgeShard(queue: string, shard: number, places: readonly string[]): Promise<readonly string[]> {
     return runTogether(this.#source, PURGING, async (run) => {
       const sql = await this.#receiver.sql()
       const locked = await this.#receiver.shard(run, queue, shard)
-      await locked.wait()
+      if (!(await locked.wait())) throw unseeded(queue)
       const idle = (await lockRows(run, sql, places)).filter(isIdle)
-      if (idle.length === 0) return 0
+      if (idle.length === 0) return []
       await run(sql.remove, [json(idle.map(placeOf))])
       await locked.release(idle.map(keyOf))
-      return idle.length
+      return idle.map(placeOf)
     })
   }
 
@@ -71,6 +83,21 @@ export class QueuePurge {
   async #sql(): Promise<Statements['mysql']> {
     return this.#statements[(await this.#source.server()).engine]
   }
+}
+
+function placesByShard(rows: readonly Row[]): ReadonlyMap<number, string[]> {
+  const shards = new Map<number, string[]>()
+  for (const row of rows) {
+    const shard = columns.number(row, 'shard')
+    shards.set(shard, [...(shards.get(shard) ?? []), placeOf(row)])
+  }
+  return shards
+}
+
+function unseeded(queue: string): SchemaError {
+  return new SchemaError(
+    `Messages of the queue '${oneLine(queue)}' cannot be purged: the rows of the table for leases that stand for its shards are missing.`,
+  )
 }
 
 /** Whether a message is neither in flight, nor a dead letter, nor handled. */

@@ -156,7 +156,7 @@ export class QueueReceiver {
     const locks = rows.find((row) => row['shard'] === null)
     // The rows are counted each time: if the row of a shard were missing, no receiver could get the messages of that
     // shard.
-    if (found.length > 0 && columns.number(locks, 'locks') < SHARDS) await this.#seed(names)
+    if (found.length > 0 && columns.number(locks, 'locks') < SHARDS) await this.seed(queue)
     return found
   }
 
@@ -165,7 +165,8 @@ export class QueueReceiver {
    * receivers skip a shard whose row is locked. If another receiver adds the rows at the same time, the statement fails
    * at once.
    */
-  async #seed(names: readonly Buffer[]): Promise<void> {
+  async seed(queue: string): Promise<void> {
+    const names = ALL_SHARDS.map((shard) => shardRow(queue, shard))
     const { knownShards, seedShard, seedShards } = await this.sql()
     const { rows } = await runBounded(this.#source, RECEIVING, knownShards, [names])
     const known = new Set(rows.map((row) => columns.key(row, 'name')))

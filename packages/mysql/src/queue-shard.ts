@@ -94,9 +94,9 @@ export class QueueShard {
     return (await this.#run(this.#sql.lockShard, [this.#name])).rows.length > 0
   }
 
-  /** Like `lock`, but waits for other receivers. */
-  async wait(): Promise<void> {
-    await this.#run(this.#sql.waitForShard, [this.#name])
+  /** Like `lock`, but waits for other receivers. @returns false if the row of the shard does not exist. */
+  async wait(): Promise<boolean> {
+    return (await this.#run(this.#sql.waitForShard, [this.#name])).rows.length > 0
   }
 
   /** Removes handled messages, and releases their keys. */

@@ -79,11 +79,20 @@ delete q
 from ${queue} as q force index (primary)
 where ${rows(pairs)} and q.order_key is null`,
 
-    /** Finds the messages that have these receipts, valid or expired, by a plain read. */
+    /** Finds the messages whose receipts are valid, by a plain read. */
     find: (pairs: readonly string[]) => `
 select cast(q.place as char) as place, hex(q.receipt) as receipt
 from ${queue} as q force index (primary)
-where ${rows(pairs)}`,
+where ${valid(pairs)}`,
+
+    /**
+     * Restarts the visibility timeout, also after its end: a receiver that takes the message or puts it back changes the
+     * receipt. The values are the timeout in microseconds, the place, and the receipt.
+     */
+    renew: `
+update ${queue} as q force index (primary)
+set q.due_at = utc_timestamp(6) + interval ? microsecond
+where q.place = ? and q.receipt = ?`,
 
     /** Makes messages visible at once, and withdraws their receipts. */
     giveUp: `

@@ -93,6 +93,20 @@ export class MysqlQueueStore implements QueueStore {
     return receipts.map((receipt) => extended.has(receipt))
   }
 
+  async renew(
+    session: Session | undefined,
+    { place, receipt }: QueueReceipt,
+    visibilityTimeoutMs: number,
+  ): Promise<boolean> {
+    if (session !== undefined) await assertInTransaction(session)
+    const run: Run =
+      session !== undefined
+        ? inSession(session)
+        : (text, values) => runBounded(this.#source, SETTLING, text, values)
+    const values = [microseconds(visibilityTimeoutMs), place, uuidBytes(receipt)]
+    return (await run(this.#sql.renew, values)).affected > 0
+  }
+
   async giveBack({ place, receipt }: QueueReceipt, giveback: Giveback): Promise<boolean> {
     const { delayMs, error, counted } = giveback
     const { affected } = await this.#withStorableText((text) =>
@@ -160,8 +174,8 @@ export class MysqlQueueStore implements QueueStore {
   }
 
   /**
-   * Of the messages that could not be locked, returns those whose receipts are unchanged because another transaction is
-   * still open.
+   * Of the messages that could not be locked, returns those whose receipts are valid: another transaction of their
+   * holder has locked them, because a receiver locks only messages whose timeout is over.
    */
   async #locked(run: Run, receipts: readonly QueueReceipt[]): Promise<readonly QueueReceipt[]> {
     if (receipts.length === 0) return []

@@ -70,7 +70,7 @@ async function inspect(
   const { rows } = await run(statement)
   const [first] = rows
   if (first === undefined) throw new Error('The server gave no answer.')
-  const numbers = rows.flatMap((row) => (row['number'] === null ? [] : [columns.number(row, 'number')]))
+  const numbers = rows.filter((row) => columns.has(row, 'number')).map((row) => columns.number(row, 'number'))
   return {
     applied: new Set(numbers),
     server: {

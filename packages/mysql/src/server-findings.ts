@@ -1,7 +1,16 @@
 /* MySQL and MariaDB can have problems with packets and clusters; PostgreSQL with vacuum and sequences. */
 import { isTxboxError, type Finding } from '@txbox/core'
 import { readableDuration, readableNumber } from '@txbox/core/internal'
-import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
+import {
+  durabilityFinding,
+  horizonFinding,
+  isolationFinding,
+  judged,
+  listed,
+  revisionFinding,
+  writableFinding,
+  type Row,
+} from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { Tables } from './identifiers.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
@@ -79,28 +88,12 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
   const flush = found.get('innodb_flush_log_at_trx_commit')
   const packet = Number(found.get('max_allowed_packet'))
   return [
-    judged(
-      'writable',
-      `read_only is ${isReadOnly ? 'on' : 'off'}`,
-      isReadOnly && { verdict: 'problem', advice: 'Connect to the primary.' },
+    writableFinding(`read_only is ${isReadOnly ? 'on' : 'off'}`, isReadOnly),
+    isolationFinding(
+      isolation.toLowerCase().replace('-', ' '),
+      'Every read locks, and deadlocks are frequent: use inbox.run, or retry TransactionConflictError.',
     ),
-    judged(
-      'isolation',
-      `transactions are ${isolation.toLowerCase().replace('-', ' ')} by default`,
-      isolation === 'SERIALIZABLE' && {
-        verdict: 'note',
-        advice:
-          'Every read locks, and deadlocks are frequent: use inbox.run, or retry TransactionConflictError.',
-      },
-    ),
-    judged(
-      'durability',
-      `innodb_flush_log_at_trx_commit is ${String(flush)}`,
-      flush !== '1' && {
-        verdict: 'warning',
-        advice: 'A crash can lose confirmed commits. Set it to 1.',
-      },
-    ),
+    durabilityFinding(`innodb_flush_log_at_trx_commit is ${String(flush)}`, flush === '1', 'Set it to 1.'),
     judged(
       'packet',
       `max_allowed_packet is ${readableNumber(packet)} bytes`,
@@ -201,11 +194,6 @@ async function horizon(run: Run, sql: Statements, longMs: number): Promise<Findi
     const age = readableDuration(columns.number(row, 'age_s') * 1000)
     return `connection ${columns.text(row, 'id')} for ${age}`
   })
-  return listed(check, texts, {
-    fine: `no transaction is older than ${readableDuration(longMs)}`,
-    verdict: 'warning',
-    separator: '; ',
-    advice:
-      'Rows that were deleted since then stay in the tables, and the relay becomes slower. End that transaction.',
-  })
+  const fine = `no transaction is older than ${readableDuration(longMs)}`
+  return horizonFinding(check, fine, texts, 'End that transaction.')
 }

@@ -9,8 +9,9 @@ import {
   type Session,
 } from '@txbox/core'
 import type { CheckedSnapshot, ConnectionMonitor, Resolved, Resolver, SqlResult } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { IN_PROGRESS, NOT_PREPARED, NO_SAVEPOINT, numberOf, translate } from './errors.ts'
-import { fill, textOf, type Value } from './literals.ts'
+import { fill, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'
 import { NOT_MARIADB, sessionStatements } from './session-statements.ts'
 
@@ -32,8 +33,9 @@ export async function bind(
   server: ServerTraits | undefined,
 ): Promise<MysqlSession> {
   if (opened.has(handle as object)) return handle as MysqlSession
-  const resolved = await resolver.transaction(handle)
-  const { driver, connection, name } = resolved
+  const resolved = resolver.transaction(handle)
+  const found = resolved instanceof Promise ? await resolved : resolved
+  const { driver, connection, name, isOpen, settled } = found
   const monitor = await driver.monitor(connection)
   const state = await driver.state(connection, monitor)
   if (state === 'none') {
@@ -42,12 +44,13 @@ export async function bind(
         'connection after beginTransaction(), and not the pool or root. Nothing was written.',
     )
   }
-  const session = { ...resolved, monitor, open: state === 'open', server } as MysqlSession
+  const open = state === 'open'
+  const session = { driver, connection, name, isOpen, settled, monitor, open, server } as MysqlSession
   const tracker = monitor?.tracker
   if (tracker === undefined) {
     // The answer to the first write shows whether a transaction is open, unless the driver hides that as well.
-    if (!session.open && driver.tellsTransaction !== true) session.open = await isInTransaction(session)
-    if (!session.open && driver.tellsTransaction !== true) throw notOpen()
+    if (!session.open && driver.reportsTransaction !== true) session.open = await isInTransaction(session)
+    if (!session.open && driver.reportsTransaction !== true) throw notOpen()
     return session
   }
   if (!tracker.open && !(await isInTransaction(session))) {
@@ -90,7 +93,7 @@ export async function execute(
   // transaction.
   if (!isOpen() || driver.stateNow?.(connection) === 'none') throw notOpen()
   const running = executeAnywhere(session, doing, text, values)
-  if (driver.hidesState !== true || !WRITES.test(text)) return running
+  if (driver.hidesState !== true || !WRITES.test(text)) return await running
   // A caller that does not await txbox may have ended the transaction without txbox noticing.
   if (!isSentAtOnce(session as MysqlSession)) {
     return { ...(await running), inTransaction: await isInTransaction(session) }
@@ -128,17 +131,18 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   const snapshot = marked ?? monitor?.checkedSnapshot?.()
   ;(session as MysqlSession).marked = undefined
   try {
-    await snapshot?.marked?.catch(cannotMark)
+    if (snapshot?.marked !== undefined) await snapshot.marked.catch(cannotMark)
     const result = await handler()
     const { driver, isOpen, settled } = session as MysqlSession
-    await settled?.()
+    if (settled !== undefined) await settled()
     // This question is sent together with the one in the next line.
     const intact =
       driver.hidesState === true && isSentAtOnce(session as MysqlSession) ? snapshot?.isIntact() : undefined
     if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session)
     // The claim was written in another transaction than the one that is open now.
     if (snapshot?.replaced === true || snapshot?.ended === true) throw ended()
-    if (snapshot !== undefined && !(await (intact ?? snapshot.isIntact()))) throw ended()
+    const isKept = snapshot === undefined || (intact ?? snapshot.isIntact())
+    if (isKept !== true && !(await isKept)) throw ended()
     return result
   } finally {
     snapshot?.end()
@@ -180,11 +184,11 @@ export async function isInTransaction(session: Session): Promise<boolean> {
       (rolledBack === 'perhaps' && (await rollsBackOnTimeout(session as MysqlSession)))
     )
       return false
-    if (driver.tellsTransaction === true)
+    if (driver.reportsTransaction === true)
       return (await driver.query(connection, sessionStatements.status, [])).inTransaction === true
     if ((session as Partial<MysqlSession>).server?.engine !== 'mysql') {
       const { rows } = await driver.query(connection, sessionStatements.mariadbState, [])
-      const answer = textOf(rows[0]?.['answer'])
+      const answer = columns.text(rows[0], 'answer')
       if (answer !== NOT_MARIADB) return answer === '1'
     }
     if (driver.hidesState === true && monitor?.sendTogether === undefined) {
@@ -206,7 +210,7 @@ export async function isInTransaction(session: Session): Promise<boolean> {
 
 async function rollsBackOnTimeout({ driver, connection }: Resolved): Promise<boolean> {
   const { rows } = await driver.query(connection, sessionStatements.rollsBackOnTimeout, [])
-  return textOf(rows[0]?.['answer']) === '1'
+  return columns.flag(rows[0], 'answer')
 }
 
 /**

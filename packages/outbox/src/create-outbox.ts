@@ -4,8 +4,6 @@ import {
   type DeduplicationOptions,
   type InTransaction,
   type NewMessage,
-  type NewStoredMessage,
-  type Session,
   type StoredId,
 } from '@txbox/core'
 import {
@@ -125,21 +123,13 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
     const identified = deduplicated?.identify(messages, stored)
     if (identified === undefined) refuseDeduplicationIds(CALL, messages)
     const session = await ports.bind(tx)
-    const ids =
-      deduplicated === undefined || identified === undefined
-        ? await append(session, stored)
-        : await deduplicated.store(session, identified, (first) =>
-            ports.outbox.append(session, first, { notify, lockKeys }),
-          )
+    let ids: readonly StoredId[] = stored.map(({ id }) => ({ id, duplicate: false }))
+    if (deduplicated !== undefined && identified !== undefined) {
+      ids = await deduplicated.store(session, identified, (first) =>
+        ports.outbox.append(session, first, { notify, lockKeys }),
+      )
+    } else if (stored.length > 0) await ports.outbox.append(session, stored, { notify, lockKeys })
     return Array.isArray(message) ? ids : ids[0]!
-  }
-
-  async function append(
-    session: Session,
-    messages: readonly NewStoredMessage[],
-  ): Promise<readonly StoredId[]> {
-    if (messages.length > 0) await ports.outbox.append(session, messages, { notify, lockKeys })
-    return messages.map(({ id }) => ({ id, duplicate: false }))
   }
   return { publish: publish as Outbox<Topics>['publish'] }
 }

@@ -2,8 +2,9 @@
  * PostgreSQL returns a message as columns of text; MySQL and MariaDB return one binary value that contains all of its
  * fields.
  */
-import { decodeHeaders, type BacklogMessage, type BacklogRow } from '@txbox/core'
+import { decodeHeaders, type BacklogMessage } from '@txbox/core'
 import { toStamp, withinBytes, type Row } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { COMMON } from './relay-statements.ts'
 
 /**
@@ -17,8 +18,7 @@ export async function toMessages(
   readLarge: (seqs: readonly string[], stamps: readonly number[]) => Promise<readonly Row[]>,
 ): Promise<readonly BacklogMessage[]> {
   // A read returns payloads only up to a size at which all of them fit.
-  if (!rows.some(isLarge))
-    return rows.map((row) => toMessage(row, shard, unescapeBytes(row['payload'] as string)))
+  if (!rows.some(isLarge)) return rows.map((row) => toMessage(row, shard, escapedPayload(row)))
 
   const fitting = withinBytes(rows, mostBytes, bytesOf)
   const large = fitting.filter(isLarge)
@@ -26,28 +26,34 @@ export async function toMessages(
     large.length === 0
       ? []
       : await readLarge(
-          large.map((row) => row['seq'] as string),
+          large.map((row) => columns.text(row, 'seq')),
           large.map(stampOf),
         )
-  const payloads = new Map(found.map((row) => [row['seq'], Buffer.from(row['payload'] as string, 'hex')]))
+  const payloads = new Map(
+    found.map((row) => [columns.text(row, 'seq'), Buffer.from(columns.text(row, 'payload'), 'hex')]),
+  )
   return fitting.flatMap((row) => {
-    const payload = isLarge(row) ? payloads.get(row['seq']) : unescapeBytes(row['payload'] as string)
+    const payload = isLarge(row) ? payloads.get(columns.text(row, 'seq')) : escapedPayload(row)
     return payload === undefined ? [] : [toMessage(row, shard, payload)]
   })
 }
 
 /** Returns the time of `outbox.publish`, in microseconds since 1970. */
 export function stampOf(row: Row): number {
-  return toStamp(Number(row['stamp']))
+  return toStamp(columns.number(row, 'stamp'))
 }
 
 /** Returns whether the read only measured the payload, because it is large. */
 export function isLarge(row: Row): boolean {
-  return row['payload_bytes'] !== null
+  return columns.has(row, 'payload_bytes')
 }
 
 function bytesOf(row: Row): number {
-  return isLarge(row) ? Number(row['payload_bytes']) : unescapeBytes(row['payload'] as string).length
+  return isLarge(row) ? columns.number(row, 'payload_bytes') : escapedPayload(row).length
+}
+
+function escapedPayload(row: Row): Buffer {
+  return unescapeBytes(columns.text(row, 'payload'))
 }
 
 const BACKSLASH = 0x5c
@@ -87,38 +93,28 @@ export interface LocatedMessage extends BacklogMessage {
   readonly address: number | undefined
 }
 
-/**
- * Returns the positions of rows that this package has read. The positions are still known when the rows are settled,
- * because the caller of the port passes the same objects that it has read.
- *
- * @returns `undefined` when a row has no position.
- */
-export function addressesOf(rows: readonly BacklogRow[]): readonly number[] | undefined {
-  const addresses = rows.flatMap((row) => (row as Partial<LocatedMessage>).address ?? [])
-  return addresses.length === rows.length ? addresses : undefined
-}
-
 function toMessage(row: Row, shard: number, payload: Buffer): LocatedMessage {
-  const text = (name: string): string | undefined => (row[name] as string | null) ?? undefined
-  const { headers, undecodable } = decodeHeaders((row['headers'] as string | null) ?? COMMON.headers)
+  const text = (name: string): string | undefined => columns.optionalText(row, name)
+  const address = text('address')
+  const { headers, undecodable } = decodeHeaders(text('headers') ?? COMMON.headers)
   return {
-    seq: BigInt(row['seq'] as string),
+    seq: columns.bigint(row, 'seq'),
     stamp: stampOf(row),
-    address: row['address'] === undefined ? undefined : addressOf(row['address'] as string),
+    address: address === undefined ? undefined : addressOf(address),
     shard,
-    id: row['id'] as string,
-    topic: row['topic'] as string,
+    id: columns.text(row, 'id'),
+    topic: columns.text(row, 'topic'),
     key: text('key'),
     type: text('type'),
     contentType: text('content_type') ?? COMMON.contentType,
     headers,
     correlationId: text('correlation_id'),
-    createdAt: new Date(Math.floor(Number(row['stamp']) / 1000)),
+    createdAt: new Date(Math.floor(columns.number(row, 'stamp') / 1000)),
     payload,
-    attempts: row['attempts'] === undefined ? 0 : Number(row['attempts']),
+    attempts: Number(text('attempts') ?? 0),
     errors: text('errors'),
-    ordered: row['ordered'] === undefined ? row['key'] !== null : row['ordered'] === 'true',
-    blocked: row['blocked'] === 'true',
+    ordered: columns.has(row, 'ordered') ? columns.flag(row, 'ordered') : columns.has(row, 'key'),
+    blocked: columns.flag(row, 'blocked'),
     undecodable,
   }
 }

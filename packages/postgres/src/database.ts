@@ -140,17 +140,22 @@ function detachedPorts(
   let checked = false
   /** Checks the revision of the tables before anything is written, once for each database object. */
   async function prepare(session: Session): Promise<void> {
-    if (checked) return
-    await checkRevision((text, values = []) => execute(session, CHECKING, text, values), schema)
+    if (!checked) await check(session)
     checked = true
+  }
+  function check(session: Session): Promise<void> {
+    return checkRevision((text, values = []) => execute(session, CHECKING, text, values), schema)
+  }
+  async function bindFirst(handle: unknown): Promise<Session> {
+    const session = await bind(resolver, handle)
+    if (!checked) await check(session)
+    // Set last: a call that needs no check must not overtake an earlier one on the same connection.
+    checked = true
+    return session
   }
   return {
     prepare,
-    async bind(handle) {
-      const session = await bind(resolver, handle)
-      await prepare(session)
-      return session
-    },
+    bind: (handle) => (checked ? bind(resolver, handle) : bindFirst(handle)),
     watch,
     isConflict: errors.isConflict,
     isLastingConflict: errors.isLastingConflict,

@@ -3,15 +3,17 @@
  * and MariaDB number their errors instead. An error is classified by its exact code, then by the class of the code, and
  * if there is no connection by the message of the driver.
  */
-import { DatabaseAccessError, InvalidMessageError, SchemaError, TransactionAbortedError } from '@txbox/core'
+import { InvalidMessageError, TransactionAbortedError } from '@txbox/core'
 import { isPostgresConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
   PRISMA_NETWORK_CODES,
+  accessRefused,
   conflict,
   isCausedBy,
   isConflictCausedBy,
   isTxboxConflict,
+  noTables,
   translateBy,
   unavailable,
   type DatabaseErrors,
@@ -90,14 +92,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
         'an earlier statement of the transaction failed, so it can only roll back. Nothing was written.',
     }
   }
-  if (SCHEMA.has(code)) {
-    return {
-      type: SchemaError,
-      message:
-        `${quoted}. The tables of txbox are missing or have another revision, or they are in another schema. Run ` +
-        "'npx txbox migrate' or call migrate(db), or pass the right { schema } to postgres().",
-    }
-  }
+  if (SCHEMA.has(code)) return noTables(quoted, 'are in another schema', '{ schema } to postgres()')
   if (code === TRANSACTION_TIMEOUT) {
     return {
       type: TransactionAbortedError,
@@ -114,14 +109,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
         'accepts every character. Nothing was written.',
     }
   }
-  if (REFUSED.has(code)) {
-    return {
-      type: DatabaseAccessError,
-      message:
-        `the server refused the connection (${quoted}). Check the name of the database, the role, the password, and ` +
-        'pg_hba.conf.',
-    }
-  }
+  if (REFUSED.has(code)) return accessRefused(quoted, 'the role, the password, and pg_hba.conf')
   const isUnavailable =
     UNAVAILABLE.has(code) || isClass(code, '08') || UNAVAILABLE_MESSAGES.test(quoted) || isSocketEvent(error)
   return isUnavailable ? unavailable(quoted) : undefined

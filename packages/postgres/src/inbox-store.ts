@@ -22,7 +22,10 @@ export class PostgresInboxStore implements InboxStore {
   }
 
   claim(session: Session, claim: Claim, options: ClaimOptions = {}): Promise<ClaimResult> {
-    return this.#within(session, options, () => this.#claim(session, claim, options))
+    const { lockTimeoutMs } = options
+    return lockTimeoutMs === undefined
+      ? this.#claim(session, claim, options)
+      : this.#within(session, lockTimeoutMs, () => this.#claim(session, claim, options))
   }
 
   async #claim(session: Session, claim: Claim, { inFlight }: ClaimOptions): Promise<ClaimResult> {
@@ -60,7 +63,10 @@ export class PostgresInboxStore implements InboxStore {
     claims: readonly Claim[],
     options: ClaimOptions = {},
   ): Promise<readonly ClaimResult[]> {
-    return this.#within(session, options, () => this.#claimBatch(session, claims, options))
+    const { lockTimeoutMs } = options
+    return lockTimeoutMs === undefined
+      ? this.#claimBatch(session, claims, options)
+      : this.#within(session, lockTimeoutMs, () => this.#claimBatch(session, claims, options))
   }
 
   async #claimBatch(
@@ -94,11 +100,11 @@ export class PostgresInboxStore implements InboxStore {
           : []),
       ])
       for (const row of rows) {
-        const key = row['key'] as string
-        if (row['state'] === 'won')
+        const [key, state] = [columns.text(row, 'key'), columns.text(row, 'state')]
+        if (state === 'won')
           results.set(key, { status: 'won', processedAt: columns.date(row, 'processed_at') })
-        if (row['state'] === 'taken') results.set(key, takenClaim(columns, row))
-        if (row['state'] === 'in-flight') results.set(key, { status: 'in-flight' })
+        if (state === 'taken') results.set(key, takenClaim(columns, row))
+        if (state === 'in-flight') results.set(key, { status: 'in-flight' })
       }
       left = left.filter((claim) => !results.has(claim.key))
     }
@@ -121,11 +127,7 @@ export class PostgresInboxStore implements InboxStore {
   }
 
   /** Runs statements with the setting `lock_timeout`. After an error, the setting is undone by the rollback. */
-  #within<R>(session: Session, { lockTimeoutMs }: ClaimOptions, work: () => Promise<R>): Promise<R> {
-    return lockTimeoutMs === undefined ? work() : this.#bound(session, lockTimeoutMs, work)
-  }
-
-  async #bound<R>(session: Session, lockTimeoutMs: number, work: () => Promise<R>): Promise<R> {
+  async #within<R>(session: Session, lockTimeoutMs: number, work: () => Promise<R>): Promise<R> {
     const { rows } = await execute(session, CLAIMING, this.#sql.bind, [String(Math.ceil(lockTimeoutMs))])
     const result = await work()
     await execute(session, CLAIMING, this.#sql.unbind, [columns.text(rows[0], 'before')])

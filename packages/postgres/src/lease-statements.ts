@@ -36,8 +36,8 @@ returning l.name, l.term::text as term, l.crashes::text as crashes, l.in_flight`
     renew: `
 update ${leases} as l
 set expires_at = pg_catalog.clock_timestamp() + $4::double precision * interval '1 millisecond'
-from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) as mine (name, term)
-where l.name = mine.name and l.term = mine.term and l.owner = $3 and l.expires_at > pg_catalog.clock_timestamp()
+from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) as held (name, term)
+where l.name = held.name and l.term = held.term and l.owner = $3 and l.expires_at > pg_catalog.clock_timestamp()
 returning l.name`,
 
     /** Releases leases. $4 contains the names of the leases whose work was cut off. */
@@ -46,8 +46,8 @@ update ${leases} as l
 set owner = null, expires_at = null,
   crashes = least(l.crashes, 1000000) + case when l.name = any ($4::text[]) then 1 else 0 end,
   in_flight = case when l.name = any ($4::text[]) then l.in_flight end
-from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) as mine (name, term)
-where l.name = mine.name and l.term = mine.term and l.owner = $3`,
+from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::bigint[])) as held (name, term)
+where l.name = held.name and l.term = held.term and l.owner = $3`,
 
     holders: `
 select name, owner

@@ -3,17 +3,11 @@
  * and MariaDB need a short transaction, and a condition for each lease.
  */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
-import { LeaseConnection, type RootAdapter, type SqlResult } from '@txbox/sql'
+import { LEASE_TIMEOUT_MS, LeaseConnection, type RootAdapter, type SqlResult } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
 import { atReadCommitted } from './run-alone.ts'
-
-/**
- * A relay gives up earlier than this, after a third of its lease. The timeout makes sure that a dead connection is not
- * kept.
- */
-const STATEMENT_TIMEOUT_MS = 5000
 
 /** The table of leases of PostgreSQL. {@link LeaseStore} documents the methods. */
 export class PostgresLeaseStore implements LeaseStore {
@@ -24,7 +18,7 @@ export class PostgresLeaseStore implements LeaseStore {
     statements: ReturnType<typeof leaseStatements>,
     root: RootAdapter,
     db: unknown,
-    statementTimeoutMs = STATEMENT_TIMEOUT_MS,
+    statementTimeoutMs = LEASE_TIMEOUT_MS,
   ) {
     this.#sql = statements
     const source = { root, db, statementTimeoutMs }
@@ -65,7 +59,7 @@ export class PostgresLeaseStore implements LeaseStore {
       first.owner,
       ttlMs,
     ])
-    const renewed = new Set(rows.map((row) => row['name']))
+    const renewed = new Set(rows.map((row) => columns.text(row, 'name')))
     return leases.filter((lease) => renewed.has(lease.name))
   }
 

@@ -19,12 +19,13 @@ export function parkedStatements(schema: string) {
   (p.order_key is not null)::text as ordered, ${messageColumns('p')}`
   const held = heldLease(schema)
   /**
-   * The rows of a key from a place on, in order. The condition compares rows: with equalities on shard and key, the
-   * planner may scan the places of all keys, or sort the whole key.
+   * The rows of a key from a place on, in order. With an equality on the key, the planner may scan the places of all
+   * keys, or sort the whole key. With a comparison of rows as the upper bound, PostgreSQL before 18 goes on to the end of
+   * the shard if the key has no such row.
    */
   const ofKey = (shard: string, key: string, comparison: '>' | '>=', place: string): string =>
-    `f.order_key is not null and (f.shard, f.order_key, f.place) ${comparison} (${shard}::smallint, ${key}, ${place})
-      and (f.shard, f.order_key) <= (${shard}::smallint, ${key})`
+    `f.order_key is not null and f.shard = ${shard}::smallint
+      and (f.order_key, f.place) ${comparison} (${key}, ${place}) and f.order_key <= ${key}`
   const inOrder = 'order by f.shard, f.order_key, f.place'
   /** The first row of a key. */
   const firstOf = (what: string, shard: string, key: string): string => `
@@ -97,10 +98,31 @@ cross join lateral (
   limit 1
 ) as head
 cross join lateral (
-  select * from ${parked} as f
-  where ${ofKey('$1', 'onward.order_key', '>=', 'onward.place')}
-  ${inOrder}
-  limit $4
+  -- From row to row: for a range of rows, the planner may sort the whole key if statistics are missing.
+  with recursive places (n, place) as (
+    (
+      select 1, f.place from ${parked} as f
+      where ${ofKey('$1', 'onward.order_key', '>=', 'onward.place')}
+      ${inOrder}
+      limit 1
+    )
+    union all
+    select places.n + 1, next.place
+    from places
+    cross join lateral (
+      select f.place from ${parked} as f
+      where ${ofKey('$1', 'onward.order_key', '>', 'places.place')}
+      ${inOrder}
+      limit 1
+    ) as next
+    where places.n < $4
+  )
+  select f.* from places
+  cross join lateral (
+    select * from ${parked} as f
+    where f.place = places.place
+    limit 1
+  ) as f
 ) as p
 order by onward.n, p.place`,
 

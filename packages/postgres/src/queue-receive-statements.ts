@@ -51,13 +51,13 @@ const CANDIDATE: Key = { shard: 'asked.shard', order_key: 'q.order_key' }
 export function queueReceiveStatements(schema: string) {
   const queue = `${schema}.queue`
   /**
-   * The condition for the messages of a key, written as a range of the index. With equalities instead, the planner may
-   * scan the whole queue or sort the whole key when statistics are missing. Before PostgreSQL 18, a scan of such a
-   * range ends only where the first column changes, so the query needs a LIMIT that is reached.
+   * The condition for the messages of a key: the part of the index from the key's first entry to its last. With an
+   * equality on the key, the planner may scan the whole queue or sort the whole key when statistics are missing. With a
+   * comparison of rows as the upper bound, PostgreSQL before 18 goes on to the end of the queue if the key has no message.
    */
   const ofKey = (table: string, { shard, order_key: key }: Key): string => `${table}.order_key is not null
-      and (${table}.topic, ${table}.shard, ${table}.order_key, ${table}.place) > ($1::text, ${shard}, ${key}, 0)
-      and (${table}.topic, ${table}.shard, ${table}.order_key) <= ($1::text, ${shard}, ${key})`
+      and ${table}.topic = $1::text and ${table}.shard = ${shard}
+      and (${table}.order_key, ${table}.place) > (${key}, 0) and ${table}.order_key <= ${key}`
   const inOrder = (table: string): string =>
     `order by ${table}.topic, ${table}.shard, ${table}.order_key, ${table}.place`
   /** The first message of a key. */
@@ -74,8 +74,7 @@ export function queueReceiveStatements(schema: string) {
   const flightOf = (what: string, { shard, order_key: key }: Key): string => `
     select ${what} from ${queue} as g
     where g.receipt is not null and g.order_key is not null
-      and (g.topic, g.shard, g.order_key) >= ($1::text, ${shard}, ${key})
-      and (g.topic, g.shard, g.order_key) <= ($1::text, ${shard}, ${key})
+      and g.topic = $1::text and g.shard = ${shard} and g.order_key >= ${key} and g.order_key <= ${key}
     order by g.topic, g.shard, g.order_key
     limit 1
   `

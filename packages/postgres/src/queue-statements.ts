@@ -77,13 +77,14 @@ where ${valid('$1', '$2')} and order_key is null
 returning place::text as place`,
 
     /**
-     * Extends the visibility timeout ($3). A message that an open transaction has settled is not changed, but its place
-     * is returned as well, because no other receiver can get the message. With a timeout of 0, the message becomes
-     * visible at once and loses its receipt.
+     * Extends the visibility timeout ($3). A message that an open transaction has locked is not changed, but its place
+     * is returned as well while its receipt is valid, because no other receiver can get the message. The time is read
+     * after the attempt to lock the message: a receiver locks only messages whose timeout is over. With a timeout of 0,
+     * the message becomes visible at once and loses its receipt.
      */
     extend: `
 with found as materialized (
-  select place from ${queue}
+  select place, due_at from ${queue}
   where ${received('$1', '$2')}
 ), locked as materialized (
   select place from ${queue}
@@ -99,7 +100,18 @@ with found as materialized (
 )
 select found.place::text as place
 from found
-where found.place in (select extended.place from extended) or found.place not in (select locked.place from locked)`,
+where case when found.place in (select locked.place from locked) then found.place in (select extended.place from extended)
+  else found.due_at > pg_catalog.clock_timestamp() end`,
+
+    /**
+     * Restarts the visibility timeout ($3), also after its end: a receiver that takes the message or puts it back changes
+     * the receipt.
+     */
+    renew: `
+update ${queue}
+set due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond'
+where place = $1::bigint and receipt = $2::uuid
+returning place::text as place`,
 
     /**
      * $3 is the pause in milliseconds; $4 the error, where null keeps the previous one; $5 is 1 if the receive does not

@@ -15,20 +15,29 @@ import {
   NOT_ASCII,
   byOrder,
   escapeCharacters,
+  repeatOnConflict,
   withStorableTexts,
   type Source,
   type SqlResult,
 } from '@txbox/sql'
-import { UNTRANSLATABLE, hasCode } from './errors.ts'
+import { UNTRANSLATABLE, errors, hasCode } from './errors.ts'
 import { columns } from './columns.ts'
 import { textArray } from './integer-arrays.ts'
+import { inOwnTransaction } from './own-transaction.ts'
 import type { QueueAttempts } from './queue-attempts.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
 import type { queueStatements } from './queue-statements.ts'
-import { runAtReadCommitted } from './run-alone.ts'
+import { runAtReadCommitted, serverTimeoutMs } from './run-alone.ts'
 import { execute, write } from './session.ts'
 
 const SETTLING = 'settling messages of a queue'
+
+/** Messages that one statement settles; the statement `one` is for one message, and does not return its place. */
+interface Settlement {
+  readonly receipts: readonly QueueReceipt[]
+  readonly one: string
+  readonly batch: string
+}
 
 /** The stored queues of PostgreSQL, for receivers. {@link QueueStore} documents the methods. */
 export class PostgresQueueStore implements QueueStore {
@@ -58,37 +67,70 @@ export class PostgresQueueStore implements QueueStore {
 
   async settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]> {
     const { ordered, unordered } = byOrder(receipts)
-    const settled = new Set([
-      ...(await this.#settle(session, ordered, this.#sql.settle, this.#sql.settleBatch)),
-      ...(await this.#settle(session, unordered, this.#sql.settleUnordered, this.#sql.settleUnorderedBatch)),
-    ])
-    return receipts.map(({ place }) => settled.has(place))
+    const { settle, settleBatch, settleUnordered, settleUnorderedBatch } = this.#sql
+    const parts: readonly Settlement[] = [
+      ...ofDifferentMessages(ordered).map((some) => ({ receipts: some, one: settle, batch: settleBatch })),
+      ...ofDifferentMessages(unordered).map((some) => {
+        return { receipts: some, one: settleUnordered, batch: settleUnorderedBatch }
+      }),
+    ]
+    const settled = new Set(
+      session === undefined ? await this.#settleAlone(parts) : await this.#settleIn(session, parts),
+    )
+    return receipts.map((receipt) => settled.has(receipt))
   }
 
-  /** @returns the places of the messages whose receipts were valid. */
-  async #settle(
-    session: Session | undefined,
-    receipts: readonly QueueReceipt[],
-    one: string,
-    batch: string,
-  ): Promise<readonly bigint[]> {
-    const [only, ...more] = receipts
+  /** Settles in one transaction. @returns the receipts that were valid. */
+  async #settleAlone(parts: readonly Settlement[]): Promise<readonly QueueReceipt[]> {
+    const [only, ...more] = parts
     if (only === undefined) return []
-    if (session !== undefined && more.length === 0) {
-      const affected = await write(session, SETTLING, one, [String(only.place), only.receipt])
-      return affected > 0 ? [only.place] : []
+    const statements = parts.map(({ batch, receipts }) => ({ text: batch, values: arraysOf(receipts) }))
+    const results =
+      more.length === 0
+        ? [await this.#run(only.batch, arraysOf(only.receipts))]
+        : await repeatOnConflict(errors, SETTLING, () =>
+            inOwnTransaction(this.#source, serverTimeoutMs(this.#source), ({ commitWith }) =>
+              commitWith(statements),
+            ),
+          )
+    return parts.flatMap(({ receipts }, n) => foundBy(receipts, results[n]!))
+  }
+
+  /** Settles in the caller's transaction. @returns the receipts that were valid. */
+  async #settleIn(session: Session, parts: readonly Settlement[]): Promise<readonly QueueReceipt[]> {
+    const settled: QueueReceipt[] = []
+    for (const { receipts, one, batch } of parts) {
+      const [only, ...more] = receipts
+      if (more.length > 0) {
+        settled.push(...foundBy(receipts, await execute(session, SETTLING, batch, arraysOf(receipts))))
+      } else {
+        const affected = await write(session, SETTLING, one, [String(only!.place), only!.receipt])
+        if (affected > 0) settled.push(only!)
+      }
     }
-    const values = arraysOf(receipts)
-    const { rows } =
-      session === undefined ? await this.#run(batch, values) : await execute(session, SETTLING, batch, values)
-    return rows.map((row) => BigInt(row['place'] as string))
+    return settled
   }
 
   async extend(receipts: readonly QueueReceipt[], visibilityTimeoutMs: number): Promise<readonly boolean[]> {
-    if (receipts.length === 0) return []
-    const { rows } = await this.#run(this.#sql.extend, [...arraysOf(receipts), visibilityTimeoutMs])
-    const extended = new Set(rows.map((row) => BigInt(row['place'] as string)))
-    return receipts.map(({ place }) => extended.has(place))
+    const extended = new Set<QueueReceipt>()
+    for (const some of ofDifferentMessages(receipts)) {
+      const result = await this.#run(this.#sql.extend, [...arraysOf(some), visibilityTimeoutMs])
+      for (const receipt of foundBy(some, result)) extended.add(receipt)
+    }
+    return receipts.map((receipt) => extended.has(receipt))
+  }
+
+  async renew(
+    session: Session | undefined,
+    { place, receipt }: QueueReceipt,
+    visibilityTimeoutMs: number,
+  ): Promise<boolean> {
+    const values = [String(place), receipt, visibilityTimeoutMs]
+    const { renew } = this.#sql
+    const { rows } = await (session === undefined
+      ? this.#run(renew, values)
+      : execute(session, SETTLING, renew, values))
+    return rows.length > 0
   }
 
   async giveBack({ place, receipt }: QueueReceipt, { delayMs, error, counted }: Giveback): Promise<boolean> {
@@ -150,6 +192,28 @@ export class PostgresQueueStore implements QueueStore {
       (error) => hasCode(error, UNTRANSLATABLE),
     )
   }
+}
+
+/**
+ * Groups the receipts so that no group has two of one message: the statements return the places of messages, which does
+ * not say which of two receipts was valid.
+ */
+function ofDifferentMessages(receipts: readonly QueueReceipt[]): readonly (readonly QueueReceipt[])[] {
+  const groups: { readonly places: Set<bigint>; readonly receipts: QueueReceipt[] }[] = []
+  for (const receipt of receipts) {
+    const { place } = receipt
+    let group = groups.find(({ places }) => !places.has(place))
+    if (group === undefined) groups.push((group = { places: new Set(), receipts: [] }))
+    group.places.add(place)
+    group.receipts.push(receipt)
+  }
+  return groups.map((group) => group.receipts)
+}
+
+/** @returns the receipts whose places a statement has returned. */
+function foundBy(receipts: readonly QueueReceipt[], { rows }: SqlResult): readonly QueueReceipt[] {
+  const places = new Set(rows.map((row) => BigInt(row['place'] as string)))
+  return receipts.filter(({ place }) => places.has(place))
 }
 
 /** Escapes NUL, which PostgreSQL cannot store in text, and if necessary all characters outside ASCII. */

@@ -38,7 +38,7 @@ export function relayStatements(schema: string) {
   const server = serverIdentity(schema)
   // A message is blocked by a parked message of its key. If the shard has parked messages with keys, this takes one
   // lookup for each message. The ORDER BY is that of the index; without it, the planner may scan all parked messages
-  // for each lookup.
+  // for each lookup. The last condition ends the lookup behind the key; a comparison of rows does not before PostgreSQL 18.
   const blocked = `case
     when (
       select true from ${schema}.parked as b
@@ -48,8 +48,8 @@ export function relayStatements(schema: string) {
     )
     then (
       select 'true' from ${schema}.parked as p
-      where p.order_key is not null and (p.shard, p.order_key, p.place) > ($1::smallint, o.key, 0)
-        and (p.shard, p.order_key) <= ($1::smallint, o.key)
+      where p.order_key is not null and p.shard = $1::smallint
+        and (p.order_key, p.place) > (o.key, 0) and p.order_key <= o.key
       order by p.shard, p.order_key, p.place
       limit 1
     )

@@ -2,14 +2,8 @@
  * PostgreSQL takes a list as arrays, one for each column; MySQL and MariaDB take lists of rows as JSON, and limit their
  * size so that a row fits into a packet.
  */
-import type { BacklogRow } from '@txbox/core'
 import { NOT_ASCII, asciiJson, escapeCharacters, type Verdict } from '@txbox/sql'
-import { textArray, textStamps } from './integer-arrays.ts'
-
-/** Returns numbers and stamps as two arrays. */
-export function rowsOf(rows: readonly BacklogRow[]): [numbers: string, stamps: string] {
-  return [textArray(rows.map(({ seq }) => seq)), textStamps(rows.map(({ stamp }) => stamp))]
-}
+import { rowsOf } from './integer-arrays.ts'
 
 /**
  * Returns the eight arrays that `verdicts` of the statements takes. With `ascii`, all other characters are escaped,

@@ -3,6 +3,7 @@
  * revision also asks what the server is.
  */
 import { assertRevision, type MigratedDatabase, type RunStatement } from '@txbox/sql'
+import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
@@ -16,7 +17,7 @@ export const migrated: MigratedDatabase<string> = {
   nameOf: (schema) => `in schema ${schema}`,
   async applied(run, schema) {
     const { rows } = await run(migrationStatements(schema).tableExists, [`${schema}.migrations`])
-    return rows[0]?.['there'] === 'true' ? appliedMigrations(run, schema) : new Set()
+    return columns.flag(rows[0], 'there') ? appliedMigrations(run, schema) : new Set()
   },
   // In the migration files, the default name occurs before a dot and after CREATE SCHEMA.
   on: (sql, schema) =>
@@ -35,5 +36,5 @@ export async function checkRevision(run: RunStatement, schema: string): Promise<
 /** Returns the numbers of the migrations that were applied to a schema. */
 async function appliedMigrations(run: RunStatement, schema: string): Promise<ReadonlySet<number>> {
   const { rows } = await run(migrationStatements(schema).applied)
-  return new Set(rows.map((row) => Number(row['number'])))
+  return new Set(rows.map((row) => columns.number(row, 'number')))
 }

@@ -1,7 +1,16 @@
 /* PostgreSQL can have problems with vacuum and sequences; MySQL and MariaDB with packets and clusters. */
 import type { Finding } from '@txbox/core'
 import { readableDuration, readableNumber } from '@txbox/core/internal'
-import { judged, listed, revisionFinding, type Row } from '@txbox/sql'
+import {
+  durabilityFinding,
+  horizonFinding,
+  isolationFinding,
+  judged,
+  listed,
+  revisionFinding,
+  writableFinding,
+  type Row,
+} from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
 import { checkRevision } from './schema-revision.ts'
@@ -54,7 +63,6 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
   const text = (name: string): string => columns.text(row, name)
   const isOld = columns.number(row, 'version_number') < OLDEST_VERSION
   const isReplica = columns.flag(row, 'replica')
-  const isStrict = text('isolation') === 'serializable'
   const isDurable = text('fsync') === 'on' && text('synchronous_commit') !== 'off'
   const vacuums = text('autovacuum') === 'on'
   return [
@@ -63,26 +71,18 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
       `PostgreSQL ${text('version')}`,
       isOld && { verdict: 'problem', advice: 'Upgrade to PostgreSQL 15 or later.' },
     ),
-    judged(
-      'writable',
+    writableFinding(
       isReplica ? 'this is a replica, which accepts no writes' : 'this is a primary',
-      isReplica && { verdict: 'problem', advice: 'Connect to the primary.' },
+      isReplica,
     ),
-    judged(
-      'isolation',
-      `transactions are ${text('isolation')} by default`,
-      isStrict && {
-        verdict: 'note',
-        advice: 'Any COMMIT may ask for another attempt: use inbox.run, or retry TransactionConflictError.',
-      },
+    isolationFinding(
+      text('isolation'),
+      'Any COMMIT may ask for another attempt: use inbox.run, or retry TransactionConflictError.',
     ),
-    judged(
-      'durability',
+    durabilityFinding(
       `fsync ${text('fsync')}, synchronous_commit ${text('synchronous_commit')}`,
-      !isDurable && {
-        verdict: 'warning',
-        advice: 'A crash can lose confirmed commits. Set both to on.',
-      },
+      isDurable,
+      'Set both to on.',
     ),
     judged(
       'autovacuum',
@@ -103,8 +103,9 @@ function revision(run: Run, schema: string): Promise<Finding> {
 }
 
 async function indexes(run: Run, sql: Statements, schema: string): Promise<Finding> {
-  const valid = new Map((await run(sql.indexes, [schema])).map((row) => [row['name'], row['valid']]))
-  const missing = INDEXES.filter((index) => valid.get(index) !== 'true')
+  const valid = (await run(sql.indexes, [schema])).filter((row) => columns.flag(row, 'valid'))
+  const names = new Set(valid.map((row) => columns.text(row, 'name')))
+  const missing = INDEXES.filter((index) => !names.has(index))
   return listed('indexes', missing, {
     fine: 'all indexes exist and are valid',
     verdict: 'problem',
@@ -143,13 +144,8 @@ async function horizon(run: Run, sql: Statements, longMs: number): Promise<Findi
     const age = columns.optionalText(row, 'age_ms')
     return columns.text(row, 'who') + (age === undefined ? '' : ` for ${readableDuration(Number(age))}`)
   })
-  return listed('vacuum horizon', texts, {
-    fine: `nothing has pinned it for longer than ${readableDuration(longMs)}`,
-    verdict: 'warning',
-    separator: '; ',
-    advice:
-      'Rows that were deleted since then stay in the tables, and the relay becomes slower. End that transaction, or drop the slot.',
-  })
+  const fine = `nothing has pinned it for longer than ${readableDuration(longMs)}`
+  return horizonFinding('vacuum horizon', fine, texts, 'End that transaction, or drop the slot.')
 }
 
 async function bloat(run: Run, sql: Statements, schema: string): Promise<Finding> {

@@ -5,9 +5,9 @@ import {
   type ReceivedMessage,
   type Session,
 } from '@txbox/core'
-import { LONGEST_TIMER_MS, reasonOf } from '@txbox/core/internal'
+import { LONGEST_TIMER_MS, LazyAbort, reasonOf } from '@txbox/core/internal'
 import { expired } from './receipts.ts'
-import { receivedMessage } from './received-message.ts'
+import { decodedMessage } from './received-message.ts'
 import type { StoredQueue } from './stored-queue.ts'
 
 interface DeliveryLease {
@@ -16,6 +16,9 @@ interface DeliveryLease {
   /** Called when the consumer no longer has the delivery: it was settled or lost. May be called more than once. */
   readonly ended: () => void
 }
+
+/** @returns whether the receipt was valid. */
+type Settlement<Tx, P> = (queue: StoredQueue<Tx, P>) => Promise<boolean>
 
 /** A received message, with the methods by which a consumer settles it. */
 export class QueueDelivery<Tx, P> implements Delivery<P> {
@@ -27,17 +30,19 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   readonly #queue: StoredQueue<Tx, P>
   readonly #stored: ReceivedMessage
   readonly #ended: () => void
-  readonly #lost = new AbortController()
+  readonly #lost = new LazyAbort()
   #state: 'out' | 'settling' | 'settled' = 'out'
-  /** Whether a transaction has settled the message. The transaction may still roll back. */
+  /** Whether a transaction has settled the message. The transaction may have rolled back. */
   #settledIn = false
+  /** The settlement in flight, if any; it does not reject. */
+  #settling: Promise<unknown> | undefined
   #timer: NodeJS.Timeout | undefined
 
   constructor(queue: StoredQueue<Tx, P>, stored: ReceivedMessage, { until, ended }: DeliveryLease) {
-    const { message, key, undecodable } = receivedMessage<P>(queue.name, stored)
+    const { message, undecodable } = decodedMessage<P>(stored)
     this.message = message
     if (undecodable !== undefined) this.undecodable = undecodable
-    this.key = key
+    this.key = stored.key
     this.deliveries = stored.receives
     this.isSuspect = stored.suspect
     this.#queue = queue
@@ -50,8 +55,13 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     return this.#lost.signal
   }
 
+  onLost(listener: () => void): void {
+    this.#lost.onAbort(listener)
+  }
+
   accept(): Promise<void> {
-    return this.#settle((queue) => queue.settle(this.#stored))
+    // After `settleIn` the acceptance is refused also because the transaction has committed.
+    return this.#settle((queue) => queue.settle(this.#stored), { mayBeDone: this.#settledIn })
   }
 
   retry({ delayMs, error, counted }: { delayMs: number; error: unknown; counted: boolean }): Promise<void> {
@@ -64,24 +74,29 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   }
 
   async extend(leaseMs: number): Promise<void> {
-    if (this.#state !== 'out' || this.lost.aborted) return
+    if (this.#state !== 'out' || this.#lost.isAborted) return
     const extendedAt = performance.now()
-    const valid = await this.#queue.extend(this.#stored, leaseMs)
+    const valid = await this.#attempt((queue) => queue.extend(this.#stored, leaseMs))
     if (this.#state !== 'out') return
     if (valid) this.#expireAt(extendedAt + leaseMs)
-    else this.#lose()
+    else if (!this.#settledIn) this.#lose()
   }
 
   settleIn(tx: unknown): Promise<void> {
-    return this.#settleIn((queue) => queue.settleIn(tx, this.#stored))
+    return this.#settleIn((queue) => queue.settleIn(tx, this.#stored), tx)
   }
 
   settleInSession(session: Session): Promise<void> {
-    return this.#settleIn((queue) => queue.settleInSession(session, this.#stored))
+    return this.#settleIn((queue) => queue.settleInSession(session, this.#stored), session)
   }
 
-  async #settleIn(settle: (queue: StoredQueue<Tx, P>) => Promise<boolean>): Promise<void> {
-    const valid = this.#state === 'out' && (await settle(this.#queue))
+  /** The settled message was the first of its key: the next one can be received. */
+  committed(): void {
+    if (this.#stored.ordered) this.#queue.wakeUpCall.wake()
+  }
+
+  async #settleIn(settle: Settlement<Tx, P>, tx: unknown): Promise<void> {
+    const valid = this.#state === 'out' && (await this.#attempt(settle, tx))
     if (!valid) {
       this.#lose()
       throw expired('settleIn', this.#queue.name)
@@ -93,10 +108,11 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   }
 
   /**
-   * Gives the message back without counting the receive, unless the message is settled. After that the delivery is
-   * lost, even if the database could not be reached.
+   * Gives the message back without counting the receive, unless the message is settled. Waits for a settlement in flight,
+   * which may fail. After that the delivery is lost, even if the database could not be reached.
    */
   async giveBack(): Promise<void> {
+    await this.#settling
     if (this.#state !== 'out') return
     try {
       await this.retry({ delayMs: 0, error: undefined, counted: false })
@@ -109,19 +125,33 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
    * Only the first successful settlement counts; a settlement that throws may be repeated. A settlement after `lost`
    * changes nothing.
    */
-  async #settle(settle: (queue: StoredQueue<Tx, P>) => Promise<boolean>): Promise<void> {
-    if (this.#state !== 'out' || this.lost.aborted) return
+  async #settle(settle: Settlement<Tx, P>, { mayBeDone } = { mayBeDone: false }): Promise<void> {
+    if (this.#state !== 'out' || this.#lost.isAborted) return
     this.#state = 'settling'
+    const attempt = this.#attempt(settle)
+    this.#settling = attempt.catch(() => undefined)
     try {
-      const valid = await settle(this.#queue)
+      const valid = await attempt
       this.#state = 'settled'
-      if (!valid && !this.#settledIn) this.#lose()
+      if (!valid && !mayBeDone) this.#lose()
+      this.committed()
     } catch (error) {
       this.#state = 'out'
       throw error
     }
     clearTimeout(this.#timer)
     this.#ended()
+  }
+
+  /**
+   * The visibility timeout may end while a transaction that has settled the message is open. If the transaction then
+   * rolls back, the delivery still has the message until another receiver takes it.
+   *
+   * @param tx the transaction in which the message is settled, if any.
+   */
+  async #attempt(settle: Settlement<Tx, P>, tx?: unknown): Promise<boolean> {
+    if (await settle(this.#queue)) return true
+    return this.#settledIn && (await this.#queue.renew(this.#stored, tx)) && settle(this.#queue)
   }
 
   #expireAt(at: number): void {

@@ -9,26 +9,36 @@ const TEXT = /^text\/[^;]*(?:;\s*charset="?utf-?8"?\s*)?$/i
 
 /** Converts a stored message to the form that receivers get. */
 export function receivedMessage<P>(queue: string, stored: ReceivedMessage): Received<P> {
-  const { id, key, type, headers, correlationId, createdAt, receives, visibleAt } = stored
-  const { payload, undecodable } = decoded(stored)
-  const message: InboxMessage = {
-    id,
-    ...(type === undefined ? {} : { type }),
-    headers,
-    ...(correlationId === undefined ? {} : { correlationId }),
-    time: createdAt,
-    payload,
-  }
+  const { key, headers, receives, visibleAt } = stored
+  const { message, undecodable } = decodedMessage<P>(stored)
   const deduplicationId = headers[DEDUPLICATION_HEADER]
   return {
     receipt: receiptText(queue, stored),
-    message: message as InboxMessage<P>,
+    message,
     ...(key === undefined ? {} : { key }),
     ...(deduplicationId === undefined ? {} : { deduplicationId }),
     receives,
     visibleAt,
     ...(undecodable === undefined ? {} : { undecodable }),
   }
+}
+
+/** Decodes the message itself. */
+export function decodedMessage<P>(stored: ReceivedMessage): {
+  readonly message: InboxMessage<P>
+  readonly undecodable?: Error
+} {
+  const { id, type, headers, correlationId, createdAt } = stored
+  const { payload, undecodable } = decoded(stored)
+  const message: InboxMessage = {
+    id,
+    ...(type !== undefined && { type }),
+    headers,
+    ...(correlationId !== undefined && { correlationId }),
+    time: createdAt,
+    payload,
+  }
+  return { message: message as InboxMessage<P>, ...(undecodable !== undefined && { undecodable }) }
 }
 
 function decoded({ id, payload, contentType, undecodable }: ReceivedMessage): {

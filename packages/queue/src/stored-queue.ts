@@ -201,6 +201,17 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     return extensions.add(receipt)
   }
 
+  /**
+   * Restarts the visibility timeout, also when it is over, if no other receiver has taken the message.
+   *
+   * @param tx the transaction to do this in; `undefined` does it outside of any.
+   * @returns whether the receipt is valid now.
+   */
+  async renew(receipt: QueueReceipt, tx?: unknown): Promise<boolean> {
+    const session = tx === undefined ? undefined : await this.#ports.bind(tx)
+    return this.store.renew(session, receipt, this.settings.visibilityTimeoutMs)
+  }
+
   /** Checks once per queue object that the tables have the revision that this version of txbox needs. */
   async ready(): Promise<void> {
     if (!this.#checked) await this.#ports.checkSchema()
@@ -209,7 +220,9 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
 
   async #alone(work: (store: QueueStore) => Promise<readonly boolean[]>): Promise<readonly boolean[]> {
     await this.ready()
-    return work(this.store)
+    const valid = await work(this.store)
+    this.wakeUpCall.wake()
+    return valid
   }
 
   /** @throws {ReceiptExpiredError} when the receipt was not valid. */

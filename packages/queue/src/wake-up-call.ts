@@ -3,7 +3,7 @@ import type { Sleeper, WakeUps } from '@txbox/core'
 /** How long the listening connection stays open after the last waiting receive: often another receive follows soon. */
 const LINGER_MS = 1000
 
-/** Ends the pauses of waiting receives early when the database notifies of new messages. */
+/** Ends the pauses of waiting receives early when the database notifies, or this process knows, of a visible message. */
 export class WakeUpCall {
   readonly #listen: ((sleeper: Sleeper) => WakeUps) | undefined
   readonly #sleepers = new Set<() => void>()
@@ -13,7 +13,7 @@ export class WakeUpCall {
   #open: WakeUps | undefined
   #closing: NodeJS.Timeout | undefined
   /**
-   * Counts the notifications. A pause compares this count with the count before the last look, so that a notification
+   * Counts the notifications and the calls of `wake`. A pause compares this count with the count before the last look, so that a notification
    * between the two is not missed.
    */
   #calls = 0
@@ -28,9 +28,18 @@ export class WakeUpCall {
     this.#failed = failed
   }
 
-  /** The number of notifications so far. */
+  /** The number of notifications and of calls of `wake` so far. */
   get calls(): number {
     return this.#calls
+  }
+
+  /**
+   * Lets waiting receives look again, for a message that this process has made visible. Without it, the next message of a
+   * key would wait for a poll of up to half a second although its predecessor was settled here.
+   */
+  wake(): void {
+    this.#calls += 1
+    for (const wake of this.#sleepers) wake()
   }
 
   /** Keeps listening until `release` has been called as often as `use`. */
@@ -38,10 +47,7 @@ export class WakeUpCall {
     this.#users += 1
     clearTimeout(this.#closing)
     this.#open ??= this.#listen?.({
-      woken: () => {
-        this.#calls += 1
-        for (const wake of this.#sleepers) wake()
-      },
+      woken: () => this.wake(),
       failed: this.#failed,
     })
   }

@@ -10,7 +10,8 @@ import { reasonOf, replyCodeOf } from './reason-of.ts'
 const CLOSE_TIMEOUT_MS = 2000
 
 /**
- * The frames in the buffer of a channel. A frame has up to 128 KiB: this bounds the memory that large messages take.
+ * The maximum number of frames in the buffer of a channel. A frame has up to 128 KiB, so this bounds the memory that large
+ * messages take.
  */
 const BUFFERED_FRAMES = 256
 
@@ -24,9 +25,9 @@ export interface ConnectionSettings extends ConnectSettings {
 }
 
 /**
- * The client writes each message to its socket alone, with a system call and a packet for each. While the socket is
- * corked, the messages of one turn of the event loop become one write. The socket is no part of the client's interface:
- * if it is not found, everything works, but slower.
+ * Returns the socket of the client. The client writes each message separately, with one system call and one packet for each
+ * message. While the socket is corked, the messages of one turn of the event loop become one write. The socket is not part
+ * of the client's public interface: if it is not found, publishing works, but is slower.
  */
 function socketOf(model: ChannelModel): Writable | undefined {
   const socket: unknown = Reflect.get(model.connection, 'stream')
@@ -37,7 +38,7 @@ function socketOf(model: ChannelModel): Writable | undefined {
 export class BrokerConnection {
   readonly #model: ChannelModel
   readonly #settings: ConnectionSettings
-  /** Destroys the socket, so that nothing that is still buffered goes out later. */
+  /** Aborted to destroy the socket, so that no buffered message is sent later. */
   readonly #lifetime: AbortController
   readonly #channels = new Set<ConfirmingChannel>()
   #shared: ConfirmingChannel | undefined
@@ -51,8 +52,8 @@ export class BrokerConnection {
     this.#settings = settings
     this.#lifetime = lifetime
     this.#socket = socketOf(model)
-    // Messages that did not fit into the socket follow now, in one write as well: cork it before the client hears of
-    // the event.
+    // The messages that did not fit into the socket are written after this event. This listener runs before the listener
+    // of the client and corks the socket, so that they become one write, too.
     this.#socket?.prependListener('drain', this.#corkForTurn)
     model.on('error', (error) => this.#broke(error))
     model.on('close', (error) => this.#broke(error))
@@ -88,12 +89,12 @@ export class BrokerConnection {
     return this.#shared
   }
 
-  /** The broker's reason for taking nothing at the moment: it is short of memory or disk. */
+  /** The broker's reason for blocking publishers at the moment: it is short of memory or disk space. */
   get blocked(): string | undefined {
     return this.#blocked
   }
 
-  /** Opens a channel apart: if the broker closes it because of a message, other calls go on. */
+  /** Opens a separate channel: if the broker closes the channel because of a message, other calls continue. */
   async openChannel(): Promise<ConfirmingChannel> {
     try {
       const { exchange, address } = this.#settings
@@ -159,18 +160,18 @@ export class BrokerConnection {
 
   /** Ends the connection at once. Calls in flight fail with `reason`. */
   drop(reason: BrokerUnavailableError): void {
-    // The connection has ended already, or is closing: a call that fails because of that must not cut the closing off.
+    // The connection has ended already, or is being closed: a call that fails because of that must not interrupt the closing.
     if (this.#failure !== undefined) return
     this.#end(reason)
     this.#lifetime.abort(reason)
   }
 
-  /** Closes the connection in the way of the protocol. Calls in flight fail with `reason`. */
+  /** Closes the connection as the protocol prescribes. Calls in flight fail with `reason`. */
   async close(reason: BrokerUnavailableError): Promise<void> {
     const alive = this.#failure === undefined
     this.#end(reason)
     if (alive) {
-      // If the connection breaks meanwhile, the answer never comes, but this event does.
+      // If the connection breaks meanwhile, the broker never answers, but the client emits this event.
       const gone = new Promise<void>((resolve) => void this.#model.once('close', () => resolve()))
       this.#model.close().catch(() => undefined)
       await Promise.race([gone, pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
@@ -179,7 +180,7 @@ export class BrokerConnection {
   }
 
   /**
-   * Corks the socket until the client has written what is sent in this turn, which it does in the next phase of
+   * Corks the socket until the client has written the messages of this turn, which the client does in the next phase of
    * immediates.
    */
   readonly #corkForTurn = (): void => {

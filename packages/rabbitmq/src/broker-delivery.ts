@@ -1,20 +1,18 @@
 import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/core'
 import type { ConsumeMessage } from 'amqplib'
 import { fromRabbitmq } from './from-rabbitmq.ts'
+import { KEY_HEADER } from './outgoing-message.ts'
 
-/** How a delivery is settled on its channel. The broker's answer to `ack-unanswered` is not waited for. */
+/** How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement. */
 export type Settlement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
 
-/** The header with the ordering key, as the publisher writes it. */
-const KEY_HEADER = 'txbox-key'
-
 /**
- * How often a quorum queue has delivered the message before. On a first delivery the header comes from the producer, or from
- * another queue: a dead letter keeps it when it is sent again.
+ * The header in which a quorum queue counts the earlier deliveries of a message. On a first delivery, the header comes from
+ * the producer or from another queue, because a dead letter keeps the header when it is published again.
  */
 const COUNT_HEADER = 'x-delivery-count'
 
-/** A delivery of one channel, which is lost when the channel ends. */
+/** A delivery of one channel. The delivery is lost when the channel ends. */
 export class BrokerDelivery<P> implements Delivery<P> {
   readonly message: InboxMessage<P>
   readonly undecodable?: unknown
@@ -25,7 +23,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly #settle: (delivery: BrokerDelivery<P>, how: Settlement) => Promise<void>
   #settled: Promise<void> | undefined
 
-  /** @param isCounted the header with the count may be the queue's. */
+  /** @param isCounted whether the header with the count may have been set by the queue. */
   constructor(
     raw: ConsumeMessage,
     isCounted: boolean,
@@ -71,7 +69,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#once('reject')
   }
 
-  /** The channel has ended, and the broker has taken the delivery back. */
+  /** Called when the channel has ended, because the broker then takes back the delivery. */
   lose(reason: unknown): void {
     this.#lost.abort(reason)
   }
@@ -84,13 +82,13 @@ export class BrokerDelivery<P> implements Delivery<P> {
   }
 }
 
-/** The number of earlier deliveries, if it is one. */
+/** Reads the number of earlier deliveries. @returns 0 if the header is not a positive whole number. */
 function countOf(header: unknown): number {
   const earlier = Number(header)
   return Number.isSafeInteger(earlier) && earlier > 0 ? earlier : 0
 }
 
-/** What can be read of a delivery that cannot be decoded: the payload is the body as it came. */
+/** Reads the readable parts of a delivery that cannot be decoded. The payload is the body as it was received. */
 function readable<P>({ content, properties }: ConsumeMessage): InboxMessage<P> {
   const id: unknown = properties.messageId
   const headers = Object.entries(properties.headers ?? {}).filter(

@@ -3,7 +3,6 @@ import { oneLine } from '@txbox/core/internal'
 import type { ConfirmChannel } from 'amqplib'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { brokersReasonOf, replyCodeOf } from './reason-of.ts'
-import { ReusedHeaders } from './reused-headers.ts'
 import { Unconfirmed } from './unconfirmed.ts'
 
 /** The broker's answer for one message. */
@@ -36,13 +35,6 @@ interface InFlight {
 const MOST_IN_FLIGHT = 2000
 
 /**
- * Answers arrive one by one, and a message that is written after each answer would be a packet of its own, here and at
- * the broker. With at least this many messages in flight, the next messages are therefore gathered for a moment.
- */
-const GATHER_FROM = 16
-const GATHERING_MS = 2
-
-/**
  * A channel in confirm mode: sends messages and passes the broker's answers on to their senders.
  *
  * The broker returns a message that no queue takes before it confirms the message, and names the message by its routing
@@ -56,7 +48,6 @@ export class ConfirmingChannel {
   /** The broker's address, for error messages. */
   readonly #broker: string
   readonly #inFlight = new Unconfirmed<InFlight>()
-  readonly #headers = new ReusedHeaders()
   readonly #failureListeners = new Set<(error: BrokerUnavailableError) => void>()
   /** Makes messages that are sent from now on go out together. */
   readonly #gather: () => void
@@ -64,7 +55,6 @@ export class ConfirmingChannel {
   #failure: BrokerUnavailableError | undefined
   #refusal: { readonly code: number; readonly reason: string } | undefined
   readonly #waiting = new Set<Sender>()
-  #gathering: NodeJS.Timeout | undefined
   #confirms = 0
 
   constructor(channel: ConfirmChannel, exchange: string, broker: string, gather: () => void) {
@@ -120,13 +110,10 @@ export class ConfirmingChannel {
    * @throws {BrokerUnavailableError} when the channel is closed.
    */
   send(message: OutgoingMessage, sender: Sender, place: number): void {
-    const { id, routingKey, content, properties, headers, key } = message
+    const { id, routingKey, content, properties } = message
     this.#gather()
     try {
-      this.#full = !this.#channel.publish(this.#exchange, routingKey, content, {
-        ...(properties as object),
-        headers: this.#headers.of(headers, key),
-      })
+      this.#full = !this.#channel.publish(this.#exchange, routingKey, content, properties as object)
     } catch (error) {
       if (error instanceof TypeError || error instanceof RangeError) {
         throw new PermanentError(
@@ -181,14 +168,6 @@ export class ConfirmingChannel {
   }
 
   #changed(): void {
-    if (this.#waiting.size === 0) return
-    if (this.#inFlight.size < GATHER_FROM) this.#resumeAll()
-    else this.#gathering ??= setTimeout(() => this.#resumeAll(), GATHERING_MS)
-  }
-
-  #resumeAll(): void {
-    clearTimeout(this.#gathering)
-    this.#gathering = undefined
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     for (const sender of waiting) sender.resume()

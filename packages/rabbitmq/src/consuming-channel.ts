@@ -19,11 +19,11 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #isCounted: boolean
   readonly #failed: (error: unknown) => void
   readonly #lifetime: AbortController
-  /** Received and not yet handed out; the broker sends no more than the prefetch. */
+  /** The deliveries that `receive` has not returned yet. The broker sends no more deliveries than the prefetch. */
   readonly #buffer: BrokerDelivery<P>[] = []
-  /** In the order of the delivery tags. */
+  /** The unsettled deliveries, in the order of their delivery tags. */
   readonly #unsettled = new Set<BrokerDelivery<P>>()
-  /** Accepted in this turn of the event loop. */
+  /** The deliveries that were accepted in this turn of the event loop. */
   #accepted: BrokerDelivery<P>[] = []
   #consumer: { readonly tag: string; readonly queue: string } | undefined
   #wake = Promise.withResolvers<void>()
@@ -98,19 +98,20 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       this.#acknowledge()
       if (this.#consumer !== undefined) await this.#unsubscribe(this.#consumer)
       this.#acknowledge()
-      // Not counted, as far as the broker tells nack from reject.
+      // A nack does not count the deliveries, if the broker distinguishes nack from reject.
       if (this.#unsettled.size > 0) this.#channel.nackAll(true)
       this.#lose(new BrokerUnavailableError(`The consumer of ${this.#name} disconnects.`))
       await this.#channel.close()
     } catch {
-      // The channel has ended meanwhile, which gives everything back too.
+      // The channel has ended meanwhile, and the broker takes back all its deliveries.
     }
   }
 
   /**
-   * Ends the subscription, and waits until the queue has all settlements. A quorum queue that is behind leaves them in the
-   * memory of the channel, which sends them when it hears from the queue, and forgets them when it closes. The queue answers
-   * these two requests behind what it has been sent, so that the channel has heard from it before the next request.
+   * Ends the subscription, and waits until the queue has received all settlements. While a quorum queue is behind, the
+   * broker's channel keeps settlements in its memory. It sends them when the queue answers, and drops them when it is closed.
+   * The queue answers these two requests only after earlier commands, so the channel has received an answer of the queue
+   * before the next request.
    */
   async #unsubscribe({ tag, queue }: { readonly tag: string; readonly queue: string }): Promise<void> {
     await this.#channel.cancel(tag)
@@ -139,7 +140,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       else if (how === 'requeue-uncounted') this.#channel.nack(delivery.raw, false, true)
       else this.#channel.reject(delivery.raw, how === 'requeue')
     } catch (error) {
-      // The client knows before its events that the channel has ended.
+      // The client throws as soon as the channel has ended, which may be before it emits the event.
       this.#end(error)
       delivery.lose(this.#failure)
       return
@@ -149,8 +150,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   }
 
   /**
-   * Waits until the broker has processed what was sent: it answers no settlement, but answers requests of a channel in
-   * order. The settlements of one turn of the event loop share a request.
+   * Waits until the broker has processed the settlements that were sent. The broker does not answer settlements, but it
+   * processes the commands of a channel in order, and answers a request that follows the settlements. The settlements of one
+   * turn of the event loop share a request.
    */
   async #answered(delivery: BrokerDelivery<P>): Promise<void> {
     this.#answer ??= new Promise((resolve, reject) => {
@@ -186,8 +188,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   }
 
   /**
-   * Sends the acknowledgements of this turn. Each is a write to the socket, so that one stands for all deliveries up to it,
-   * as far as none of them is unsettled.
+   * Sends the acknowledgements of this turn. Each acknowledgement is a write to the socket, so one acknowledgement covers all
+   * accepted deliveries before the oldest unsettled delivery. Later deliveries are acknowledged one by one.
    */
   #acknowledge(): void {
     const accepted = this.#accepted
@@ -210,7 +212,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     this.#wake.resolve()
     if (this.#isClosing) return
     this.#failed(this.#failure)
-    // If only the channel failed, its connection is of no use either.
+    // If only the channel failed, the connection must be closed, too.
     this.#lifetime.abort()
   }
 

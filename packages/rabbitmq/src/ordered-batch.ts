@@ -6,12 +6,12 @@ const SKIPPED: PublishResult = { status: 'skipped' }
 const NO_MESSAGE = -1
 
 /**
- * The messages of one call, and the result of each. Of each key, only the first message without a result may be in
- * flight: the broker can refuse a message and take the one behind it, and then their order would be lost.
+ * The messages of one call, and the result of each message. Of each key, only the first message without a result may be in
+ * flight: if the broker refused a message and accepted the next message of the key, their order would be lost.
  */
 export class OrderedBatch {
   readonly messages: readonly OutboxMessage[]
-  /** In the order of the messages; `undefined` while nothing is known. */
+  /** The results in the order of the messages; `undefined` while a result is unknown. */
   readonly results: (PublishResult | undefined)[]
   /** For each message, the place of the next message of the same key. */
   readonly #next: number[]
@@ -34,16 +34,16 @@ export class OrderedBatch {
     return this.results.filter((result) => result === undefined).length
   }
 
-  /** The places of the messages that may go at once: the first of each key, and those without a key. */
+  /** The places of the messages that may be sent at once: the first message of each key, and all messages without a key. */
   due(): number[] {
     const following = new Set(this.#next)
     return [...this.messages.keys()].filter((index) => !following.has(index))
   }
 
   /**
-   * Notes the result of a message. A rejection skips the rest of its key.
+   * Records the result of a message. A rejection skips the later messages of its key.
    *
-   * @returns the place of the message that may go now.
+   * @returns the place of the message that may be sent now.
    */
   settle(index: number, result: PublishResult): number | undefined {
     this.results[index] = result

@@ -1,10 +1,13 @@
 import { PermanentError, type OutboxMessage } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 
+/** The header that carries a message's ordering key. */
+export const KEY_HEADER = 'txbox-key'
+
 /** The maximum length of a short string of AMQP 0-9-1. */
 const SHORT_STRING_BYTES = 255
 
-/** A message in the form that goes to the broker. Each resend has the same form. */
+/** A message in the form in which it is sent to the broker. Each resend has the same form. */
 export interface OutgoingMessage {
   readonly id: string
   readonly routingKey: string
@@ -17,10 +20,8 @@ export interface OutgoingMessage {
     readonly correlationId: string | undefined
     readonly contentType: string
     readonly timestamp: number
+    readonly headers: Readonly<Record<string, string>>
   }
-  /** The headers of the message, without the header for the ordering key. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly key: string | undefined
 }
 
 /** @throws {PermanentError} when the message does not fit into AMQP: each attempt would fail. */
@@ -52,9 +53,8 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
       contentType,
       // AMQP counts seconds.
       timestamp: Math.floor(createdAt.getTime() / 1000),
+      headers: key === undefined ? headers : { ...headers, [KEY_HEADER]: key },
     },
-    headers,
-    key,
   }
 }
 

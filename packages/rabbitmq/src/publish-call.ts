@@ -22,8 +22,8 @@ export interface CallSettings {
 export type CallEnd = 'settled' | 'timed-out'
 
 /**
- * Sends messages together over a channel that other calls may use as well, and collects the broker's answers. Nothing
- * is known of a message that has no result afterwards.
+ * Sends messages together over a channel that other calls may use as well, and collects the broker's answers. If a message
+ * has no result afterwards, it is unknown whether the broker has accepted the message.
  */
 export class PublishCall implements Sender {
   readonly #channel: ConfirmingChannel
@@ -32,11 +32,11 @@ export class PublishCall implements Sender {
   readonly #answered: PublishOptions['answered']
   readonly #confirmsBefore: number
   readonly #end = Promise.withResolvers<CallEnd>()
-  /** The places of messages that may go, in their order; the first `#sent` of them have been sent. */
+  /** The places of the messages that may be sent, in this order. The first `#sent` of them have been sent. */
   readonly #due: number[]
   #sent = 0
   #inFlight = 0
-  /** Whether the call is over: nothing more is sent, whatever answers still come. */
+  /** Whether the call has ended: from then on no message is sent, even if more answers arrive. */
   #over = false
   #progressAt = performance.now()
   #timer: NodeJS.Timeout | undefined
@@ -75,8 +75,8 @@ export class PublishCall implements Sender {
   }
 
   /**
-   * Whether the broker has answered for other messages meanwhile: then the broker is at work, and a time-out concerns
-   * only the messages in flight and the messages that wait behind them.
+   * Whether the broker has answered for other messages meanwhile: then the broker works, and a time-out concerns only the
+   * messages in flight and the messages that wait behind them.
    */
   get othersWereConfirmed(): boolean {
     return this.#sent === this.#due.length && this.#channel.confirms > this.#confirmsBefore
@@ -93,7 +93,7 @@ export class PublishCall implements Sender {
     else if (this.#inFlight === 0) this.#end.resolve('settled')
   }
 
-  /** Sends as many messages as may go now; the rest follow after answers. */
+  /** Sends as many messages as may be sent now. The other messages are sent after answers of the broker. */
   resume(): void {
     if (this.#over) return
     const sentBefore = this.#sent
@@ -128,7 +128,7 @@ export class PublishCall implements Sender {
     if (next !== undefined) this.#due.push(next)
   }
 
-  /** Time runs from the last message that was sent or answered: a slow line does not mean that the broker is silent. */
+  /** The time limit counts from the last message that was sent or answered, so that a slow connection does not time out. */
   #watch(inMs: number): void {
     this.#timer = setTimeout(() => {
       const leftMs = this.#progressAt + this.#settings.confirmTimeoutMs - performance.now()

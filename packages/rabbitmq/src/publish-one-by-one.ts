@@ -17,9 +17,9 @@ export function mayBlameOneMessage(channel: ConfirmingChannel): boolean {
 }
 
 /**
- * Publishes the messages without a result one after the other, on a channel apart, so that a message that makes the
- * broker close the channel is rejected alone. This is as slow as the broker's answers; without it, one such message
- * would stop all others for good.
+ * Publishes the messages without a result one after another, on a separate channel, so that only the message that makes the
+ * broker close the channel is rejected. Each message waits for the broker's answer to the message before; otherwise one
+ * such message would stop all other messages forever.
  *
  * @throws {BrokerUnavailableError} when the broker refuses more than a single message.
  */

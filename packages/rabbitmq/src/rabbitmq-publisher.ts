@@ -25,15 +25,15 @@ const LARGEST_MESSAGE_BYTES = 536_870_912
 
 export interface RabbitmqPublisherOptions {
   /**
-   * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client belong into the
+   * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client belong in the
    * query, such as `?heartbeat=20` (seconds).
    */
   url: string
   /** Certificates, if the broker's is from a private authority, or if the broker asks for one. For `amqps://` only. */
   tls?: RabbitmqTlsOptions | undefined
   /**
-   * The exchange that messages go to; a message's topic is its routing key. `''` is the default exchange, where the
-   * topic is the name of a queue. At most 255 bytes.
+   * The exchange that messages are published to; a message's topic is its routing key. `''` is the default exchange, for
+   * which the topic is the name of a queue. At most 255 bytes.
    *
    * @default 'txbox'
    */
@@ -42,7 +42,7 @@ export interface RabbitmqPublisherOptions {
   exchangeType?: 'topic' | 'direct' | 'fanout' | 'headers' | undefined
   /**
    * Creates the exchange as durable if it does not exist when a connection is opened; an exchange of another type is an
-   * error. `false` takes the exchange as it is, and needs no permission to configure.
+   * error. `false` uses the exchange as it is, and needs no permission to configure.
    *
    * @default true
    */
@@ -61,8 +61,8 @@ export interface RabbitmqPublisherOptions {
    */
   connectTimeoutMs?: number | undefined
   /**
-   * The maximum payload: a larger one is rejected for good before it is sent. Keep this at or below the broker's
-   * `max_message_size`: 1 byte to 512 MiB.
+   * The maximum payload, 1 byte to 512 MiB: a message with a larger payload is rejected permanently before it is sent. Keep
+   * this at or below the broker's `max_message_size`.
    *
    * @default 16 MiB, the default of RabbitMQ 4
    */
@@ -75,20 +75,20 @@ export interface RabbitmqPublisherOptions {
  *
  * On the wire: routing key = topic; persistent; `message-id` = id; `type`, `correlation-id` and `content-type` as in
  * the message; `timestamp` = when it was created, in seconds; the message's headers, and its ordering key as the header
- * `txbox-key`. The body is the payload to the byte.
+ * `txbox-key`. The body is the payload, byte for byte.
  *
- * - A message that no queue takes (no binding, no such queue) is rejected, to be tried again; so is one that a queue
- *   refuses.
- * - What AMQP or the broker cannot take is rejected permanently: a payload above `maxMessageBytes`, an id, topic, type,
- *   correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB, a text as the header
- *   `CC` or `BCC`, which RabbitMQ reads.
- * - If the broker confirms other messages, a message that is not confirmed in time is rejected, and is tried again
- *   without an attempt being counted: the queue of that message is in trouble.
- * - Everything else throws: no connection, no such exchange, no confirms, or `signal` aborted. Nothing is known then.
- *   The connection is dropped, and with it other calls in flight on it; the next call connects again.
+ * - A message that cannot be routed to a queue (no binding, no such queue), or that a queue refuses, is rejected, and can be
+ *   tried again.
+ * - A message that AMQP or the broker cannot accept is rejected permanently: a payload above `maxMessageBytes`, an id,
+ *   topic, type, correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB, a text as the
+ *   header `CC` or `BCC`, which RabbitMQ interprets.
+ * - If the broker confirms other messages, a message that is not confirmed in time is rejected, and can be tried again
+ *   without counting an attempt: the queue of that message has a problem.
+ * - All other failures throw: no connection, no such exchange, no confirms, or `signal` aborted. It is then unknown which
+ *   messages were published. The connection is dropped, and other calls in flight on it fail; the next call connects again.
  *
- * It connects at the first message. Calls may overlap. All messages of a call are in flight together; while the
- * connection is congested, no more are added to its buffer.
+ * The publisher connects at its first call. Calls may overlap. All messages of a call are in flight together; while the
+ * connection is congested, no more messages are added to its buffer.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
@@ -190,7 +190,7 @@ class RabbitmqPublisher implements Publisher {
     }
   }
 
-  /** Tells apart a queue in trouble and a broker in trouble. */
+  /** Distinguishes a problem of one queue from a problem of the broker. */
   async #timedOut(call: PublishCall, connection: BrokerConnection, batch: OrderedBatch): Promise<void> {
     const error = this.#unconfirmed(connection, batch)
     if (!call.othersWereConfirmed || !(await connection.answers(this.#settings.confirmTimeoutMs))) throw error
@@ -217,7 +217,7 @@ class RabbitmqPublisher implements Publisher {
     )
   }
 
-  /** Drops the connection: nothing that is still buffered may go out. @returns the error to throw. */
+  /** Drops the connection, so that no buffered message is sent. @returns the error to throw. */
   #drop(connection: BrokerConnection, error: unknown): unknown {
     connection.drop(
       error instanceof BrokerUnavailableError

@@ -10,8 +10,8 @@ import { tlsSettings, type RabbitmqTlsOptions } from './tls-settings.ts'
 /** The queue of a source, which is created if it does not exist. */
 export interface RabbitmqQueueDeclaration {
   /**
-   * `'quorum'` counts deliveries across processes, so that a message that ends its consumer's process becomes a dead
-   * letter in the end.
+   * `'quorum'` counts deliveries across processes, so that a message that crashes its consumer's process eventually becomes
+   * a dead letter.
    */
   type: 'quorum' | 'classic'
   /**
@@ -19,20 +19,20 @@ export interface RabbitmqQueueDeclaration {
    * until the other queue has confirmed it, and refuses new messages instead of dropping old ones when it is full.
    */
   deadLetterExchange?: string | undefined
-  /** One consumer at a time receives, in the order of the queue. @default false */
+  /** Whether only one consumer at a time receives, in the order of the queue. @default false */
   singleActiveConsumer?: boolean | undefined
   /**
-   * The broker's own limit of redeliveries of a quorum queue, after which it makes a dead letter, 1 to 1,000,000; without
-   * a dead letter exchange the broker drops the message. Keep it above the attempts of the consumer.
+   * The number of redeliveries after which a quorum queue makes the message a dead letter, 1 to 1,000,000. Without a dead
+   * letter exchange the broker drops the message. Set a limit above the attempts of the consumer.
    *
-   * @default the broker's: no limit before RabbitMQ 4, and 20 from 4.0
+   * @default the limit of the broker: none before RabbitMQ 4, and 20 from 4.0
    */
   deliveryLimit?: number | undefined
 }
 
 export interface RabbitmqSourceOptions {
   /**
-   * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client belong into the
+   * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client belong in the
    * query, such as `?heartbeat=20` (seconds).
    */
   url: string
@@ -42,22 +42,26 @@ export interface RabbitmqSourceOptions {
   queue: string
   /** Creates the queue as durable if it does not exist. @default the queue must exist */
   declare?: RabbitmqQueueDeclaration | undefined
-  /** Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy. @default whether `declare` names one */
+  /**
+   * Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy.
+   *
+   * @default whether `declare` has a dead letter exchange
+   */
   keepsRejected?: boolean | undefined
-  /** Whether this is a quorum queue, which counts deliveries. @default whether `declare` says so */
+  /** Whether this is a quorum queue, which counts deliveries. @default whether `declare` has the type `'quorum'` */
   countsDeliveries?: boolean | undefined
   /** How long connecting may take, in ms. 10 ms to an hour. @default 10_000 */
   connectTimeoutMs?: number | undefined
 }
 
 /**
- * Takes deliveries from a RabbitMQ queue. Messages are converted as by `fromRabbitmq`; the ordering key is the header
+ * Receives deliveries from a RabbitMQ queue. Messages are converted as by `fromRabbitmq`; the ordering key is the header
  * `txbox-key`, as `rabbitmqPublisher` writes it.
  *
- * The consumer keeps a delivery in hand while it waits for a retry. A counted retry that goes back is a `basic.reject`
- * with requeue, and an uncounted one a `basic.nack`: RabbitMQ 4.3 tells them apart, and earlier versions count both. The
- * broker takes back what a consumer keeps longer than its `consumer_timeout` (30 minutes; from 4.3 in quorum queues only),
- * and the consumer connects again.
+ * RabbitMQ keeps no delays, so the consumer holds a delivery that waits for a retry. A counted retry returns the delivery by
+ * `basic.reject` with requeue, and an uncounted retry by `basic.nack`: RabbitMQ 4.3 distinguishes them, and earlier versions
+ * count both. The broker takes back a delivery that the consumer holds for longer than the broker's `consumer_timeout` (30
+ * minutes; from 4.3 in quorum queues only), and the consumer connects again.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
@@ -81,7 +85,7 @@ export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Sou
   }
   const isQuorum = declared?.['x-queue-type'] === 'quorum'
   const countsDeliveries = check.flag('countsDeliveries', isQuorum)
-  // If the type of the queue is not known, a delivery count is read where the broker sends one.
+  // If the type of the queue is not known, a delivery count is read if the broker sends one.
   const isCounted = options.countsDeliveries ?? (declared === undefined || isQuorum)
   return new RabbitmqSource<P>(
     settings,

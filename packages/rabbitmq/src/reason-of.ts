@@ -14,8 +14,8 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * Keeps only the broker's own text: of `Channel closed by server: 404 (NOT-FOUND) with message "NOT_FOUND - …"` the
- * message.
+ * Returns only the broker's own text, such as `NOT_FOUND - …` for the error
+ * `Channel closed by server: 404 (NOT-FOUND) with message "NOT_FOUND - …"`.
  */
 export function brokersReasonOf(error: unknown): string {
   const text = reasonOf(error)

@@ -60,6 +60,6 @@ export class SharedConnection {
 
 function closedError({ address }: ConnectionSettings): BrokerUnavailableError {
   return new BrokerUnavailableError(
-    `The publisher for RabbitMQ at ${address.name} is closed. What was in flight is unknown; make a new publisher.`,
+    `The publisher for RabbitMQ at ${address.name} is closed. It is unknown whether messages in flight were published. Create a new publisher.`,
   )
 }

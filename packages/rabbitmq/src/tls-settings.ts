@@ -1,11 +1,11 @@
 import type { OptionChecker } from '@txbox/core/internal'
 
-/** A certificate or key in PEM, or as Node's `tls` takes it otherwise. */
+/** A certificate or key in PEM, or in another form that Node's `tls` accepts. */
 type Secret = string | Uint8Array
 
 /** The settings of `amqps://`, with the meanings and defaults of Node's `tls.connect`. */
 export interface RabbitmqTlsOptions {
-  /** The authorities to trust, in place of those that Node comes with. */
+  /** The certificate authorities to trust, instead of the authorities that Node trusts by default. */
   ca?: Secret | Secret[] | undefined
   /** The client's certificate, for a broker that asks for one; needs `key`. */
   cert?: Secret | undefined

@@ -1,4 +1,4 @@
-/** Places of removed entries are freed when there are this many of them, and more than entries are left. */
+/** The memory of removed entries is freed when this many were removed, and more were removed than are left. */
 const FREE_ABOVE = 4096
 
 /**
@@ -52,7 +52,7 @@ export class Unconfirmed<T> {
     return matching
   }
 
-  /** Removes all entries. The count of tags goes on. */
+  /** Removes all entries. The count of tags continues. */
   clear(): void {
     this.#entries.fill(undefined)
     this.#size = 0

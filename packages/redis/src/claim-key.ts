@@ -11,7 +11,7 @@ const HASHED = 'sha256:'
  * @throws {InvalidMessageError} for a key that is empty, not text, or not well-formed Unicode.
  */
 export function claimKey(prefix: string, consumer: string, key: string): string {
-  // A list is a key elsewhere, but not here.
+  // The key of an inbox may be a list, but the key of a dedup store may not.
   inboxKey(typeof key === 'string' ? key : undefined, consumer)
   const isPlain = !key.startsWith(HASHED) && Buffer.byteLength(key) <= LIMITS.storedKeyBytes
   const stored = isPlain ? key : HASHED + hash('sha256', key)

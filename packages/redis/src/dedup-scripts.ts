@@ -7,8 +7,8 @@ export interface Script {
 }
 
 /*
- * A key holds `l:<owner>` while a delivery is handled, and `d:<owner>:<milliseconds>:<result>` afterwards. A client may send a
- * command again whose answer was lost, so that `begin` and `complete` answer the same owner the same again.
+ * A key holds `l:<owner>` while a delivery is handled, and `d:<owner>:<milliseconds>:<result>` afterwards. A client may resend
+ * a command whose answer was lost, so `begin` and `complete` give the same owner the same answer again.
  */
 
 /** KEYS: the claim. ARGV: owner, lease in milliseconds. */
@@ -40,7 +40,7 @@ end
 return 'stale'
 `)
 
-/** KEYS: the claim. ARGV: owner, the new lease in milliseconds, or 0 to give the claim up. */
+/** KEYS: the claim. ARGV: owner, the new lease in milliseconds, or 0 to delete the claim. */
 export const KEEP = script(`
 if redis.call('GET', KEYS[1]) ~= 'l:' .. ARGV[1] then
   return 'stale'

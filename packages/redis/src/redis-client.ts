@@ -17,11 +17,11 @@ export interface NodeRedisClient {
 /** A connected client of ioredis or node-redis, of one server, or of a cluster. */
 export type RedisClient = IoredisClient | NodeRedisClient
 
-/** The commands that the store needs, whatever the client is. */
+/** The commands that the store needs, independent of the client. */
 export interface RedisCommands {
-  /** Runs a script by its name; a server that does not know the script gets its text. */
+  /** Runs a script by its name, and by its text if the server does not have the script. */
   run(script: Script, key: string, args: readonly string[]): Promise<unknown>
-  /** Returns what each server answers to CONFIG GET; none if the client has no such command. */
+  /** Returns the answer of each server to CONFIG GET; `undefined` stands for a client without this command. */
   config(name: string): Promise<readonly unknown[]>
 }
 
@@ -70,14 +70,14 @@ function nodeRedisCommands(client: NodeRedisClient): RedisCommands {
   }
 }
 
-/** A client of a cluster has one of each server. */
+/** Returns the clients of all servers of a cluster, or the client itself if it is the client of one server. */
 async function serversOf(client: NodeRedisClient): Promise<readonly unknown[]> {
   const [masters, nodeClient] = [propertyOf(client, 'masters'), propertyOf(client, 'nodeClient')]
   if (!Array.isArray(masters) || typeof nodeClient !== 'function') return [client]
   return Promise.all(masters.map(async (node): Promise<unknown> => Reflect.apply(nodeClient, client, [node])))
 }
 
-/** A server forgets scripts when it restarts, fails over, or is asked to. */
+/** A server loses its scripts when it restarts, fails over, or runs SCRIPT FLUSH; the script is then sent as text. */
 async function byNameOrText(
   byName: () => Promise<unknown>,
   byText: () => Promise<unknown>,

@@ -14,9 +14,9 @@ import { claimKey } from './claim-key.ts'
 import { BEGIN, COMPLETE, KEEP, type Script } from './dedup-scripts.ts'
 import { redisCommandsOf, type RedisClient, type RedisCommands } from './redis-client.ts'
 
-/** How long a client may take, in milliseconds: without a connection, clients hold commands back for longer. */
+/** How long an answer of Redis may take, in milliseconds. Clients without a connection delay commands for longer. */
 const ANSWER_MS = 5000
-/** The owner may be done long before its lease ends. */
+/** The maximum delay before the next attempt for an owned key, whose owner may finish long before its lease ends. */
 const IN_FLIGHT_RETRY_MS = 1000
 const LEASE_BOUNDS = { min: 1000, max: hours(1) }
 const RETENTION_BOUNDS = { min: 1000, max: LIMITS.durationMs }
@@ -30,25 +30,26 @@ export interface RedisDedupOptions {
   client: RedisClient
   /** The beginning of all keys, 1 to 100 characters. @default 'txbox:' */
   prefix?: string | undefined
-  /** How long a mark is kept where the caller names no time, 1 s to 100 years. @default 1 day */
+  /** How long a mark is kept if the caller passes no time, 1 s to 100 years. @default 1 day */
   retentionMs?: number | undefined
   /**
-   * How long a delivery keeps others out where the caller names no time, 1 s to 1 h. A consumer names its own time, and
-   * extends it while the handler runs.
+   * How long a delivery excludes other deliveries of the message if the caller passes no time, 1 s to 1 h. A consumer passes
+   * its own time, and extends the lease while the handler runs.
    *
    * @default 30_000
    */
   leaseMs?: number | undefined
   /**
-   * What a consumer does while Redis cannot be reached. `'fail'`: deliveries go back uncounted, and the consumer reports
-   * `unavailable`. `'process'`, only with an inbox: the handler runs, and the inbox alone recognizes duplicates.
+   * What a consumer does while Redis cannot be reached. `'fail'`: the consumer emits `unavailable`, tries the messages again
+   * later, and counts no attempt. `'process'`, only with an inbox: the handler runs, and only the inbox recognizes
+   * duplicates.
    *
    * @default 'fail'
    */
   onUnavailable?: 'fail' | 'process' | undefined
 }
 
-/** A dedup store in Redis, whose times have defaults. */
+/** A dedup store in Redis. The times that its methods take have defaults. */
 export interface RedisDedup extends DedupStore {
   readonly onUnavailable: 'fail' | 'process'
   begin(claim: {
@@ -68,10 +69,10 @@ export interface RedisDedup extends DedupStore {
  * Creates a dedup store in Redis 5 or later, on one server or a cluster. The store remembers which messages were handled:
  * `begin` before the handler, `complete` after it. All times are measured by the server, and all keys expire.
  *
- * The promise is as good as your Redis. After a failover, a restart without an append-only file, FLUSHALL or an eviction,
- * marks are missing, and their messages are handled again. Set `maxmemory-policy` to `noeviction`; a consumer warns at its
- * start if the server says otherwise. Where a second effect is not acceptable, use an inbox, with or without this store
- * before it.
+ * The store is as reliable as the Redis server. After a failover, a restart without an append-only file, FLUSHALL or an
+ * eviction, marks are missing, and their messages are handled again. Set `maxmemory-policy` to `noeviction`; a consumer that
+ * starts logs a warning if the server has another policy. If a second effect is not acceptable, use an inbox, with or
+ * without this store in front of it.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
@@ -173,7 +174,10 @@ class RedisDedupStore implements RedisDedup {
       : `Redis has the maxmemory-policy ${policy}: it may evict marks, and their messages would be handled again. Set noeviction.`
   }
 
-  /** Many servers refuse CONFIG, and one that cannot be reached is reported by the first `begin`. */
+  /**
+   * Returns no policies if CONFIG fails: many servers refuse the command, and the first `begin` reports a server that cannot
+   * be reached.
+   */
   async #policies(): Promise<readonly string[]> {
     const name = 'maxmemory-policy'
     try {
@@ -188,10 +192,13 @@ class RedisDedupStore implements RedisDedup {
     return whole(check.milliseconds('leaseMs', { ...LEASE_BOUNDS, default: this.#settings.leaseMs }))
   }
 
-  /** A `begin` without an answer may win later, and nobody would handle the message until its lease has run out. */
+  /**
+   * Releases the key of a `begin` that was not answered: the command may still win later, and the message would then not be
+   * handled until the lease has expired.
+   */
   #giveUp(running: Promise<unknown>, key: string, owner: string): void {
     const release = (): Promise<unknown> => this.#commands.run(KEEP, key, [owner, '0'])
-    // If this fails too, the lease runs out.
+    // If the release fails too, the lease expires.
     running.then(release, release).catch(() => undefined)
   }
 
@@ -199,7 +206,7 @@ class RedisDedupStore implements RedisDedup {
     return this.#answer(this.#commands.run(script, key, args))
   }
 
-  /** @throws {DedupStoreUnavailableError} for every failure: what Redis refuses is never due to one message. */
+  /** @throws {DedupStoreUnavailableError} for every failure, because a refusal of Redis is never caused by one message. */
   async #answer(running: Promise<unknown>): Promise<unknown> {
     try {
       return await answerWithin(ANSWER_MS, running, 'Redis')

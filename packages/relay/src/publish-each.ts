@@ -10,7 +10,7 @@ import {
 } from '@txbox/core'
 import { OptionChecker, nameOf, reasonOf } from '@txbox/core/internal'
 import { isConnectionError } from './connection-error.ts'
-import { isUndecodable } from './relayed-message.ts'
+import { isUndecodable } from './readable-payload.ts'
 
 /**
  * A connection failure is an outage, unless messages were accepted after an earlier failure that is not older than

@@ -13,8 +13,7 @@ import { systemClock } from './leases/lease-trust.ts'
 import { drain } from './polling/drain.ts'
 import { EmptyShards } from './polling/empty-shards.ts'
 import { PollPace } from './polling/poll-pace.ts'
-import { Poller } from './polling/poller.ts'
-import { Progress, type Counts } from './polling/progress.ts'
+import { Poller, type Counts } from './polling/poller.ts'
 import type { RelayEvents } from './relay.ts'
 import { PublisherOutage } from './turns/publisher-outage.ts'
 import { ShardTurns, type TurnTools } from './turns/shard-turns.ts'
@@ -54,7 +53,6 @@ export class RelayRun {
   readonly #tools: TurnTools
   readonly #empty = new EmptyShards()
   readonly #pace: PollPace
-  readonly #progress: Progress
   /** Ends the pauses of the loops. */
   readonly #stopping = new AbortController()
   /** Aborts the publisher's signal. */
@@ -71,7 +69,6 @@ export class RelayRun {
     this.#settings = settings
     this.#broken.promise.catch(() => undefined)
     this.#pace = new PollPace(settings.pollMs)
-    this.#progress = new Progress(this.#pace)
     this.#keeper = this.#makeKeeper()
     const store = settings.ports.relay({ statementTimeoutMs: Math.max(settings.leaseMs, MIN_TIMEOUT_MS) })
     const shared = {
@@ -79,7 +76,6 @@ export class RelayRun {
       keeper: this.#keeper,
       empty: this.#empty,
       pace: this.#pace,
-      progress: this.#progress,
       outage: new PublisherOutage(),
       onError: this.#onError,
     }
@@ -88,6 +84,7 @@ export class RelayRun {
     this.#tools = {
       ...shared,
       lanes: this.#lanes,
+      poller: this.#poller,
       suspectLane: new SuspectLane(),
       publisher: settings.publisher,
       publishTimeoutMs: settings.publishTimeoutMs,
@@ -102,7 +99,7 @@ export class RelayRun {
 
   /** The results of the run so far. */
   get counts(): Counts {
-    return this.#progress.counts
+    return this.#poller.counts
   }
 
   /** Rejects when the relay cannot continue. */
@@ -146,7 +143,6 @@ export class RelayRun {
       keeper: this.#keeper,
       lanes: this.#lanes,
       poller: this.#poller,
-      progress: this.#progress,
       empty: this.#empty,
       pollMs: this.#settings.pollMs.min,
       signal: this.#stopping.signal,

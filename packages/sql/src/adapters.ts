@@ -6,7 +6,7 @@ export interface SqlResult {
   /** MySQL: the value to which the statement set `LAST_INSERT_ID`; 0 if the statement did not set it. */
   readonly insertId?: number
   /** MySQL, in the answer to a write: whether a transaction is open now. Absent if the library hides it. */
-  readonly inTransaction?: boolean
+  readonly inTransaction?: boolean | undefined
 }
 
 /** The kind of database behind a handle. MariaDB speaks MySQL's protocol. */
@@ -39,7 +39,7 @@ export interface CheckedSnapshot extends Snapshot {
    * Returns whether everything that was written before the snapshot still exists and is not committed. Asks the server
    * only if a statement was sent that may have changed this. May be called only once.
    */
-  isIntact(): Promise<boolean>
+  isIntact(): Awaitable<boolean>
   /**
    * Resolves when the savepoint that marks the snapshot is set. The handler must not begin earlier. Absent if no
    * savepoint is needed.
@@ -88,7 +88,7 @@ export interface TransactionTracker {
 /**
  * These methods do not always return a promise: they are called for every message, and most results need no waiting.
  */
-type Awaitable<T> = T | Promise<T>
+export type Awaitable<T> = T | Promise<T>
 
 /**
  * Runs the statements of txbox on the connections of one driver, and follows the state of their transactions. A library
@@ -120,7 +120,7 @@ export interface DriverAdapter<H = unknown> {
   stateNow?(handle: H): TransactionState | undefined
   query(handle: H, text: string, values: readonly unknown[]): Promise<SqlResult>
   /** Whether the answer to a write contains `inTransaction` (MySQL). */
-  readonly tellsTransaction?: boolean
+  readonly reportsTransaction?: boolean
   /**
    * Whether neither the statements of a handler nor the state of the transaction can be seen (MySQL), so that the
    * server must be asked.
@@ -152,7 +152,7 @@ export interface Resolved {
    * Waits until the libraries have sent the statements that a handler did not await. Absent without a library: a driver
    * sends at once.
    */
-  readonly settled?: () => Promise<void>
+  readonly settled?: (() => Promise<void>) | undefined
 }
 
 /** A statement with its values. */

@@ -6,7 +6,11 @@ import type { ReadLimits } from '@txbox/core'
  */
 export const STAMP_BOUNDS = ['1700-01-01', '2200-01-01'] as const
 
-const [LEAST_STAMP, GREATEST_STAMP] = STAMP_BOUNDS.map((day) => Date.parse(day) * 1000) as [number, number]
+/** The two days as microseconds since 1970. */
+export const [LEAST_STAMP, GREATEST_STAMP] = STAMP_BOUNDS.map((day) => Date.parse(day) * 1000) as [
+  number,
+  number,
+]
 
 /** Clamps microseconds since 1970 to the range in which a number is exact. */
 export function toStamp(microseconds: number): number {

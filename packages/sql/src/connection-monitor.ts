@@ -1,4 +1,5 @@
 import type {
+  Awaitable,
   CheckedSnapshot,
   ConnectionMonitor,
   Snapshot,
@@ -81,8 +82,11 @@ class CheckedConnectionSnapshot extends ConnectionSnapshot implements CheckedSna
     this.#connection = connection
   }
 
-  async isIntact(): Promise<boolean> {
-    if (this.savepoints.length === 0) return true
+  isIntact(): Awaitable<boolean> {
+    return this.savepoints.length === 0 || this.#askServer()
+  }
+
+  async #askServer(): Promise<boolean> {
     this.#connection.releaseSavepoints(this)
     const answers = this.savepoints.map(({ isIntact }) => isIntact)
     // From now on the connection sets no further savepoints for this snapshot.
@@ -190,6 +194,7 @@ export class MonitoredConnection implements ConnectionMonitor {
 
   endSnapshot(snapshot: CheckedConnectionSnapshot): void {
     this.#snapshots.delete(snapshot)
+    if (this.#savepoints.length === 0) return
     this.#savepoints = this.#savepoints.filter((savepoint) =>
       [...this.#snapshots].some(({ savepoints }) => savepoints.includes(savepoint)),
     )

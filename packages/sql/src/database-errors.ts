@@ -1,5 +1,7 @@
 import {
+  DatabaseAccessError,
   DatabaseUnavailableError,
+  SchemaError,
   TransactionConflictError,
   isTxboxError,
   type TxboxError,
@@ -54,6 +56,27 @@ export function conflict(quoted: string): Meaning {
   return {
     type: TransactionConflictError,
     message: `the database asks for another attempt (${quoted}). Roll back and run the transaction again.`,
+  }
+}
+
+/**
+ * @param elsewhere where else the tables may be.
+ * @param option how the user passes the right place.
+ */
+export function noTables(quoted: string, elsewhere: string, option: string): Meaning {
+  return {
+    type: SchemaError,
+    message:
+      `${quoted}. The tables of txbox are missing or have another revision, or they ${elsewhere}. Run ` +
+      `'npx txbox migrate' or call migrate(db), or pass the right ${option}.`,
+  }
+}
+
+/** @param check what to check beside the name of the database. */
+export function accessRefused(quoted: string, check: string): Meaning {
+  return {
+    type: DatabaseAccessError,
+    message: `the server refused the connection (${quoted}). Check the name of the database, ${check}.`,
   }
 }
 

@@ -9,6 +9,38 @@ export function judged(
   return bad === false ? { check, verdict: 'ok', found } : { check, found, ...bad }
 }
 
+/** Returns the finding about whether the server accepts writes. */
+export function writableFinding(found: string, isReadOnly: boolean): Finding {
+  return judged('writable', found, isReadOnly && { verdict: 'problem', advice: 'Connect to the primary.' })
+}
+
+/** Returns the finding about the default isolation level; `advice` is for SERIALIZABLE. */
+export function isolationFinding(level: string, advice: string): Finding {
+  const isStrict = level === 'serializable'
+  return judged('isolation', `transactions are ${level} by default`, isStrict && { verdict: 'note', advice })
+}
+
+/** Returns the finding about whether a crash of the server loses commits; `advice` is for a server that may. */
+export function durabilityFinding(found: string, isDurable: boolean, advice: string): Finding {
+  const bad = { verdict: 'warning', advice: `A crash can lose confirmed commits. ${advice}` } as const
+  return judged('durability', found, !isDurable && bad)
+}
+
+/** Returns the finding about long transactions that keep deleted rows in the tables. */
+export function horizonFinding(
+  check: string,
+  fine: string,
+  pinned: readonly string[],
+  remedy: string,
+): Finding {
+  return listed(check, pinned, {
+    fine,
+    verdict: 'warning',
+    separator: '; ',
+    advice: `Rows that were deleted since then stay in the tables, and the relay becomes slower. ${remedy}`,
+  })
+}
+
 /** Returns a finding about a list of problems; the list is empty if there are none. */
 export function listed(
   check: string,

@@ -1,4 +1,12 @@
-export { STAMP_BOUNDS, inlineBytes, toStamp, withinBytes, withoutLater } from './backlog.ts'
+export {
+  GREATEST_STAMP,
+  LEAST_STAMP,
+  STAMP_BOUNDS,
+  inlineBytes,
+  toStamp,
+  withinBytes,
+  withoutLater,
+} from './backlog.ts'
 export {
   CLAIMING,
   CLAIM_ROUNDS,
@@ -11,10 +19,12 @@ export {
 export {
   NETWORK_CODES,
   PRISMA_NETWORK_CODES,
+  accessRefused,
   conflict,
   isCausedBy,
   isConflictCausedBy,
   isTxboxConflict,
+  noTables,
   translateBy,
   translatingErrors,
   unavailable,
@@ -30,9 +40,19 @@ export {
 } from './dead-letter-store.ts'
 export { CHECK_TIMEOUT_MS, GARBAGE_TIMEOUT_MS, cancelAfterMs, tooLate, type Source } from './deadline.ts'
 export { listeningOn } from './drivers/pg-root.ts'
-export { judged, listed, revisionFinding } from './findings.ts'
+export { dueMessages, type DueMessages } from './due-messages.ts'
+export {
+  durabilityFinding,
+  horizonFinding,
+  isolationFinding,
+  judged,
+  listed,
+  revisionFinding,
+  writableFinding,
+} from './findings.ts'
 export { SqlGarbageStore, type RemovalByAge } from './garbage-store.ts'
 export type {
+  Awaitable,
   CheckedSnapshot,
   ConnectionMonitor,
   Engine,
@@ -49,7 +69,7 @@ export type {
   TransactionState,
 } from './adapters.ts'
 export { KEY_ENDS, SqlInspectionStore } from './inspection-store.ts'
-export { LeaseConnection } from './lease-connection.ts'
+export { LEASE_TIMEOUT_MS, LeaseConnection } from './lease-connection.ts'
 export {
   CHECKING,
   assertRevision,

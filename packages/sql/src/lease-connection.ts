@@ -2,6 +2,12 @@ import type { DatabaseErrors } from './database-errors.ts'
 import type { OwnConnection } from './adapters.ts'
 import { repeatOnConflict } from './repeat-on-conflict.ts'
 
+/**
+ * A statement on leases that waits longer than this fails. A relay gives up earlier, after a third of its lease; the timeout
+ * makes sure that a dead connection is not kept.
+ */
+export const LEASE_TIMEOUT_MS = 5000
+
 /** The single connection of a lease store. It is opened at the first use, and replaced after any error. */
 export class LeaseConnection {
   readonly #connect: () => Promise<OwnConnection>

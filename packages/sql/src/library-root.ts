@@ -6,6 +6,7 @@ import {
 } from '@txbox/core'
 import { answerWithin, nameOf } from '@txbox/core/internal'
 import type {
+  Awaitable,
   Isolation,
   ListeningConnection,
   Opening,
@@ -18,7 +19,7 @@ import type {
 /** How to find the driver's pool and connections under the root of a library. */
 export interface Underneath {
   rootOf(pool: unknown): RootAdapter | undefined
-  transaction(connection: unknown): Promise<Resolved>
+  transaction(connection: unknown): Awaitable<Resolved>
 }
 
 interface Pool {

@@ -4,9 +4,11 @@ import {
   UnsupportedTransactionError,
   type TransactionLibrary,
 } from '@txbox/core'
+import { types } from 'node:util'
 import { nameOf, type OptionChecker } from '@txbox/core/internal'
-import type { DriverAdapter, Engine, Resolved, RootAdapter } from './adapters.ts'
-import { kyselyHandle, kyselyRoot } from './drivers/kysely.ts'
+import type { Awaitable, DriverAdapter, Engine, Resolved, RootAdapter } from './adapters.ts'
+import { kyselyHandle } from './drivers/kysely.ts'
+import { kyselyRoot } from './drivers/kysely-root.ts'
 import { mariadbHandle, mariadbRoot } from './drivers/mariadb.ts'
 import { mysql2Handle, mysql2Root } from './drivers/mysql2.ts'
 import { pgHandle } from './drivers/pg.ts'
@@ -24,7 +26,7 @@ import { mikroorm } from './libraries/mikroorm.ts'
 import { neonHttp } from './libraries/neon-http.ts'
 import { sequelize } from './libraries/sequelize.ts'
 import { typeorm } from './libraries/typeorm.ts'
-import { hasFunction } from './members.ts'
+import { hasFunction, membersOf } from './members.ts'
 
 const DRIVERS = {
   postgres: [
@@ -95,12 +97,18 @@ function isLibrary(value: unknown): value is TransactionLibrary {
 /** Finds the driver under the transactions and roots of all libraries that a database object knows. */
 export class Resolver {
   readonly #engine: Engine
-  readonly #libraries: readonly TransactionLibrary[]
+  readonly #own: readonly TransactionLibrary[]
+  /**
+   * The classes of connections and transactions that were recognized before. Without them, a connection is asked for the
+   * members of all libraries each time, which was a third of the CPU time of txbox's own code in `process`.
+   */
+  readonly #drivers = new WeakMap<object, DriverAdapter>()
+  readonly #libraries = new WeakMap<object, TransactionLibrary>()
 
   /** @param own libraries that the user has defined. They are tried before the libraries that txbox knows. */
   constructor(engine: Engine, own: readonly TransactionLibrary[] = []) {
     this.#engine = engine
-    this.#libraries = [...own, ...LIBRARIES]
+    this.#own = own
   }
 
   /**
@@ -109,26 +117,53 @@ export class Resolver {
    * @throws {UnsupportedTransactionError} when the handle belongs to no known library.
    * @throws {NotInTransactionError} when the library reports that no transaction is open.
    */
-  async transaction(handle: unknown): Promise<Resolved> {
+  transaction(handle: unknown): Awaitable<Resolved> {
+    const library = this.#libraryOf(handle)
+    if (library !== undefined) return this.#within(library, handle)
+    // A connection that was not known is found as soon as one that was: the calls of one tick keep their order.
+    const driver = this.#driverOf(handle)
+    if (driver === undefined) throw this.#unsupported(handle, handle, [])
+    return { driver, connection: handle, name: driver.name, isOpen: alwaysOpen, settled: undefined }
+  }
+
+  async #within(first: TransactionLibrary, handle: unknown): Promise<Resolved> {
     const names: string[] = []
-    const checks: (() => boolean)[] = []
-    const isOpen = (): boolean => checks.every((check) => check())
+    let isOpen = alwaysOpen
     let at = handle
-    for (let level = 0; level < MAX_LEVELS; level++) {
+    let next: TransactionLibrary | undefined = first
+    for (let level = 0; level < MAX_LEVELS && next !== undefined; level++) {
       const held = at
-      const library = this.#libraries.find((each) => each.recognises(held))
-      if (library === undefined) break
+      const library = next
       names.push(library.name)
-      if (library.isOpen !== undefined) checks.push(() => library.isOpen!(held))
+      const isOpenAbove = isOpen
+      if (library.isOpen !== undefined) isOpen = () => isOpenAbove() && library.isOpen!(held)
       at = await library.connectionOf(held)
       if (at === undefined || at === null || !isOpen()) throw notOpen(library.name)
+      next = this.#libraryOf(at)
     }
-    const driver = DRIVERS[this.#engine].find((each) => each.recognises(at))
-    if (driver !== undefined) {
-      const resolved = { driver, connection: at, name: names[0] ?? driver.name, isOpen }
-      return names.length === 0 ? resolved : { ...resolved, settled }
-    }
-    throw this.#unsupported(handle, at, names)
+    const driver = this.#driverOf(at)
+    if (driver === undefined) throw this.#unsupported(handle, at, names)
+    return { driver, connection: at, name: first.name, isOpen, settled }
+  }
+
+  #libraryOf(handle: unknown): TransactionLibrary | undefined {
+    const own = this.#own.find((each) => each.recognises(handle))
+    const itsClass = classOf(handle)
+    if (own !== undefined || knownIn(this.#drivers, itsClass, handle) !== undefined) return own
+    const known = knownIn(this.#libraries, itsClass, handle)
+    if (known !== undefined) return known
+    const library = LIBRARIES.find((each) => each.recognises(handle))
+    if (library !== undefined && itsClass !== undefined) this.#libraries.set(itsClass, library)
+    return library
+  }
+
+  #driverOf(connection: unknown): DriverAdapter | undefined {
+    const itsClass = classOf(connection)
+    const known = knownIn(this.#drivers, itsClass, connection)
+    if (known !== undefined) return known
+    const driver = DRIVERS[this.#engine].find((each) => each.recognises(connection))
+    if (driver !== undefined && itsClass !== undefined) this.#drivers.set(itsClass, driver)
+    return driver
   }
 
   /**
@@ -146,7 +181,7 @@ export class Resolver {
   }
 
   #rootOf(root: unknown): RootAdapter | undefined {
-    const library = this.#libraries.find((each) => each.root?.recognises(root) === true)
+    const library = [...this.#own, ...LIBRARIES].find((each) => each.root?.recognises(root) === true)
     if (library !== undefined) {
       return new LibraryRoot(library, root, {
         rootOf: (pool) => this.#rootOf(pool),
@@ -171,6 +206,30 @@ export class Resolver {
 }
 
 /**
+ * Returns the prototype of an instance of a class; `undefined` for a plain object or a function, whose members are its
+ * own, and for a proxy, which may stand for something else the next time.
+ */
+function classOf(value: unknown): object | undefined {
+  if (typeof value !== 'object' || value === null || types.isProxy(value)) return undefined
+  const prototype: unknown = Object.getPrototypeOf(value)
+  const isOfClass = prototype !== null && Object.getPrototypeOf(prototype) !== null
+  return isOfClass ? prototype : undefined
+}
+
+function knownIn<K extends Pick<TransactionLibrary, 'recognises'>>(
+  known: WeakMap<object, K>,
+  itsClass: object | undefined,
+  value: unknown,
+): K | undefined {
+  const found = itsClass === undefined ? undefined : known.get(itsClass)
+  return found?.recognises(value) === true ? found : undefined
+}
+
+function alwaysOpen(): boolean {
+  return true
+}
+
+/**
  * A library such as Sequelize sends a statement, and its COMMIT as well, only some promises after the call. After one
  * turn of the event loop, a statement that was not awaited has been sent on the connection, where txbox sees it.
  */
@@ -184,36 +243,6 @@ function notOpen(name: string): NotInTransactionError {
       'await every call of txbox before the transaction ends. Nothing was written.',
   )
 }
-
-const SHOWN_MEMBERS = 6
-
-/**
- * Describes the members of a value, so that its author can recognize it. Only names are shown, because values may be
- * secret.
- */
-function membersOf(value: unknown): string {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return ''
-  try {
-    const names = new Set<string>()
-    for (
-      let at: object | null = value;
-      at !== null && at !== Object.prototype;
-      at = Object.getPrototypeOf(at)
-    ) {
-      for (const name of Object.getOwnPropertyNames(at)) if (NAME.test(name)) names.add(name)
-      if (at === Function.prototype || names.size > SHOWN_MEMBERS) break
-    }
-    const listed = [...names].slice(0, SHOWN_MEMBERS)
-    if (listed.length === 0) return ''
-    return ` (with ${listed.join(', ')}${names.size > SHOWN_MEMBERS ? ', …' : ''})`
-  } catch {
-    // A proxy may refuse to list its members.
-    return ''
-  }
-}
-
-/** Matches public members only, and no text that other code has chosen. */
-const NAME = /^(?!constructor$|length$|name$|prototype$)[$a-zA-Z][$\w]{0,39}$/
 
 /** Returns an object that identifies the resolved connection, even if the handle is a proxy. */
 export function connectionIdentity({ driver, connection }: Pick<Resolved, 'driver' | 'connection'>): object {

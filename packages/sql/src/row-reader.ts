@@ -25,14 +25,18 @@ export class RowReader {
     this.#encoding = encoding
   }
 
+  /** Returns whether the row has a value in the column: not null. */
+  has(row: Row | undefined, name: string): boolean {
+    return (row?.[name] ?? null) !== null
+  }
+
   text(row: Row | undefined, name: string): string {
     return this.#encoding.textOf(row?.[name])
   }
 
   /** Reads text. Returns `undefined` for null, or if there is no row. */
   optionalText(row: Row | undefined, name: string): string | undefined {
-    const value = row?.[name]
-    return value === null || value === undefined ? undefined : this.#encoding.textOf(value)
+    return this.has(row, name) ? this.text(row, name) : undefined
   }
 
   key(row: Row, name: string): string {

@@ -19,9 +19,9 @@ const ROLLBACK_TO = String.raw`rollback\s+(?:work\s+|transaction\s+)?to`
  * Statements that do not end a transaction when they succeed. Any other statement may: on MySQL, every DDL statement
  * does.
  */
-const HARMLESS = startsWith(
-  `select|insert|update|delete|replace|with|values|release|(?<savepoint>savepoint)|(?<rollback>${ROLLBACK_TO})`,
-)
+const HARMLESS = startsWith('select|insert|update|delete|replace|with|values|release')
+const SETS_SAVEPOINT = startsWith('savepoint')
+const ROLLS_BACK_TO_SAVEPOINT = startsWith(ROLLBACK_TO)
 const BEGINS = startsWith(String.raw`begin|start\s+transaction`)
 /** Rolling back to a savepoint does not end the transaction. */
 const ENDS = startsWith(String.raw`commit|end|abort|prepare\s+transaction|(?!${ROLLBACK_TO})rollback`)
@@ -49,12 +49,13 @@ const KNOWN_LENGTH = Math.max(...[...KNOWN.keys()].map((sql) => sql.length))
 export function effectOf(sql: string, several: boolean): Effect {
   const known = sql.length <= KNOWN_LENGTH ? KNOWN.get(sql) : undefined
   if (known !== undefined) return known
-  const harmless = HARMLESS.exec(sql)
-  if (harmless !== null) {
-    if (several && SEVERAL.test(sql)) return 'unknown'
-    if (harmless.groups?.['savepoint'] !== undefined) return 'sets a savepoint'
-    return harmless.groups?.['rollback'] === undefined ? 'none' : 'rolls back to a savepoint'
-  }
+  if (HARMLESS.test(sql)) return harmless(sql, several, 'none')
+  if (SETS_SAVEPOINT.test(sql)) return harmless(sql, several, 'sets a savepoint')
+  if (ROLLS_BACK_TO_SAVEPOINT.test(sql)) return harmless(sql, several, 'rolls back to a savepoint')
   if (BEGINS.test(sql)) return several && SEVERAL.test(sql) ? 'begins, and more' : 'begins'
   return ENDS.test(sql) ? 'ends' : 'unknown'
+}
+
+function harmless(sql: string, several: boolean, effect: Effect): Effect {
+  return several && SEVERAL.test(sql) ? 'unknown' : effect
 }

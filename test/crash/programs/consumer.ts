@@ -6,7 +6,7 @@ import { createInbox } from '@txbox/inbox'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { mortalMysqlPool } from './mortal-mysql-pool.ts'
-import { configOf, Mortal, tell, type ProgramConfig } from './mortal.ts'
+import { configOf, Mortal, report, type ProgramConfig } from './mortal.ts'
 import type { LogEntry } from './relay.ts'
 
 export interface ConsumerConfig extends ProgramConfig {
@@ -59,12 +59,12 @@ async function handle(delivery: Delivery): Promise<void> {
       await handleOnce(delivery)
       return
     } catch (error) {
-      tell(`error ${String(error)}`)
+      report(`error ${String(error)}`)
     }
   }
 }
 
-tell('started')
+report('started')
 for (let next = linesOf(config.acknowledged).length; ;) {
   const deliveries = linesOf(config.log)
     .map((line) => JSON.parse(line) as LogEntry)

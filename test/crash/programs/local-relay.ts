@@ -5,7 +5,7 @@ import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { createRelay, publishEach, type OutboxMessage } from '@txbox/relay'
 import { mortalMysqlPool } from './mortal-mysql-pool.ts'
-import { configOf, Mortal, tell, type ProgramConfig } from './mortal.ts'
+import { configOf, Mortal, report, type ProgramConfig } from './mortal.ts'
 
 export interface LocalRelayConfig extends ProgramConfig {
   readonly owner: string
@@ -50,9 +50,9 @@ async function relay<Tx extends object>(
     },
     ...{ owner: config.owner, leaseMs: config.leaseMs, pollIntervalMs: { min: 2, max: 20 } },
   })
-  running.on('error', ({ error }) => tell(`error ${String(error)}`))
+  running.on('error', ({ error }) => report(`error ${String(error)}`))
   await running.start()
-  tell('started')
+  report('started')
 }
 
 function nameOf(message: OutboxMessage): string {

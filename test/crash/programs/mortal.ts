@@ -31,7 +31,7 @@ export function configOf<C extends ProgramConfig>(): C {
 }
 
 /** Reports an event to the test. */
-export function tell(text: string): void {
+export function report(text: string): void {
   process.send?.(text)
 }
 

@@ -6,7 +6,7 @@ import { postgres } from '@txbox/postgres'
 import type { RowDataPacket } from 'mysql2/promise'
 import { randomFrom } from '../../support/random.ts'
 import { mortalMysqlPool } from './mortal-mysql-pool.ts'
-import { configOf, Mortal, tell, type ProgramConfig } from './mortal.ts'
+import { configOf, Mortal, report, type ProgramConfig } from './mortal.ts'
 
 export interface ProducerConfig extends ProgramConfig {
   readonly seed: number
@@ -22,7 +22,7 @@ const mortal = new Mortal(config.fate)
 const random = randomFrom(config.seed)
 const produce = config.url.startsWith('mysql:') ? await onMysql() : onPostgres()
 
-tell('started')
+report('started')
 for (let done = 0; done < config.transactions; done += 1) {
   await produce(config.keys[Math.floor(random() * config.keys.length)]!)
   mortal.reach('after commit')

@@ -5,7 +5,7 @@ import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { createQueue, queueSource, type Queue, type Received } from '@txbox/queue'
 import { mortalMysqlPool } from './mortal-mysql-pool.ts'
-import { configOf, Mortal, tell, type ProgramConfig } from './mortal.ts'
+import { configOf, Mortal, report, type ProgramConfig } from './mortal.ts'
 
 export interface QueueConsumerConfig extends ProgramConfig {
   readonly queue: string
@@ -95,11 +95,11 @@ function effectOf({ key, message }: Received): string {
   return `${key ?? ''}:${String(message.payload)}`
 }
 
-tell('started')
+report('started')
 for (;;) {
   try {
     await handleSome()
   } catch (error) {
-    tell(`error ${String(error)}`)
+    report(`error ${String(error)}`)
   }
 }

@@ -5,7 +5,7 @@ import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { crc32 } from 'node:zlib'
 import { mortalMysqlPool } from './mortal-mysql-pool.ts'
-import { configOf, Mortal, tell, type ProgramConfig } from './mortal.ts'
+import { configOf, Mortal, report, type ProgramConfig } from './mortal.ts'
 
 export interface RelayConfig extends ProgramConfig {
   readonly owner: string
@@ -68,7 +68,7 @@ const publisher: Publisher = {
       while (performance.now() < end);
     }
     if (config.gated === true) {
-      tell('publishing')
+      report('publishing')
       await new Promise((resolve) => process.once('message', resolve))
     }
     const results = messages.map(deliver)
@@ -91,11 +91,11 @@ const relay = createRelay({
 relay.on('lease-acquired', ({ shard }) => write({ what: 'lease', owner, shard, held: true }))
 relay.on('lease-lost', ({ shard, reason }) => {
   write({ what: 'lease', owner, shard, held: false })
-  tell(`lost ${reason}`)
+  report(`lost ${reason}`)
 })
-relay.on('error', ({ error }) => tell(`error ${String(error)}`))
+relay.on('error', ({ error }) => report(`error ${String(error)}`))
 process.once('SIGTERM', () => {
   void relay.stop().then(() => process.exit(0))
 })
 await relay.start()
-tell('started')
+report('started')

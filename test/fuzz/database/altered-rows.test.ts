@@ -93,14 +93,14 @@ let looks = 0
 
 /** Checks that every command that reads the rows gets an answer. */
 async function look(ids: readonly string[]): Promise<void> {
-  const shown = ids.flatMap((id) => [
+  const showCommands = ids.flatMap((id) => [
     ['dead-letters', 'show', '--payload', '--', id],
     ['dead-letters', 'show', '--payload', '--json', '--', id],
     ['dead-letters', 'show', '--payload', '--parked', '--', id],
   ])
   // Some of them, in turn: each connects again.
   looks += 1
-  const all = [...COMMANDS, ...shown]
+  const all = [...COMMANDS, ...showCommands]
   for (const n of [0, 1, 2]) {
     const args = all[(looks * 3 + n) % all.length]!
     const { code, stdout, stderr } = await txboxHere(args, outbox.url())
@@ -112,7 +112,7 @@ async function look(ids: readonly string[]): Promise<void> {
 }
 
 fuzz(
-  'a row of the outbox that somebody altered holds up no other',
+  'a row of the outbox that was altered by hand holds up no other',
   12,
   fc.tuple(alteredOutbox(target), fc.boolean()),
   async ([altered, refuses]) => {
@@ -129,7 +129,7 @@ fuzz(
 )
 
 fuzz(
-  'a parked message that somebody altered holds up no other',
+  'a parked message that was altered by hand holds up no other',
   12,
   fc.tuple(alteredParked(target), fc.boolean()),
   async ([altered, dies]) => {
@@ -153,7 +153,7 @@ fuzz(
 )
 
 fuzz(
-  'leases that somebody altered hold up nothing once they have run out',
+  'leases that were altered by hand hold up nothing once they have run out',
   10,
   alteredLease(target),
   async (altered) => {
@@ -169,7 +169,7 @@ fuzz(
 )
 
 fuzz(
-  'a claim that somebody altered answers, and so do its neighbours',
+  'a claim that was altered by hand answers, and so do its neighbours',
   10,
   alteredClaim(target),
   async (altered) => {
@@ -191,7 +191,7 @@ fuzz(
 )
 
 fuzz(
-  'a waiting change that somebody altered holds up no other key',
+  'a waiting change that was altered by hand holds up no other key',
   10,
   fc.tuple(alteredWaiting(target), fc.boolean()),
   async ([altered, isDead]) => {

@@ -141,7 +141,7 @@ fuzz(
 )
 
 fuzz(
-  'a row of the queue that somebody altered holds up no other key, and no other message is lost',
+  'a row of the queue that was altered by hand holds up no other key, and no other message is lost',
   15,
   fc.tuple(alteredQueue(target), fc.boolean()),
   async ([altered, isInFlight]) => {

@@ -3,8 +3,8 @@ select p.place::text as place, p.order_key, p.attempts::text as attempts, (extra
 from "txbox".parked as p
 left join lateral (
     select f.place from "txbox".parked as f
-    where f.order_key is not null and (f.shard, f.order_key, f.place) > ($1::smallint, p.order_key, 0)
-      and (f.shard, f.order_key) <= ($1::smallint, p.order_key)
+    where f.order_key is not null and f.shard = $1::smallint
+      and (f.order_key, f.place) > (p.order_key, 0) and f.order_key <= p.order_key
     order by f.shard, f.order_key, f.place
     limit 1
   ) as first on true

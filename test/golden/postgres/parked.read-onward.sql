@@ -12,10 +12,32 @@ cross join lateral (
   limit 1
 ) as head
 cross join lateral (
-  select * from "txbox".parked as f
-  where f.order_key is not null and (f.shard, f.order_key, f.place) >= ($1::smallint, onward.order_key, onward.place)
-      and (f.shard, f.order_key) <= ($1::smallint, onward.order_key)
-  order by f.shard, f.order_key, f.place
-  limit $4
+  -- From row to row: for a range of rows, the planner may sort the whole key if statistics are missing.
+  with recursive places (n, place) as (
+    (
+      select 1, f.place from "txbox".parked as f
+      where f.order_key is not null and f.shard = $1::smallint
+      and (f.order_key, f.place) >= (onward.order_key, onward.place) and f.order_key <= onward.order_key
+      order by f.shard, f.order_key, f.place
+      limit 1
+    )
+    union all
+    select places.n + 1, next.place
+    from places
+    cross join lateral (
+      select f.place from "txbox".parked as f
+      where f.order_key is not null and f.shard = $1::smallint
+      and (f.order_key, f.place) > (onward.order_key, places.place) and f.order_key <= onward.order_key
+      order by f.shard, f.order_key, f.place
+      limit 1
+    ) as next
+    where places.n < $4
+  )
+  select f.* from places
+  cross join lateral (
+    select * from "txbox".parked as f
+    where f.place = places.place
+    limit 1
+  ) as f
 ) as p
 order by onward.n, p.place

@@ -8,8 +8,8 @@ from "txbox".parked as p
 where p.shard = $1 and p.suspect and p.due_at is not null and p.due_at <= pg_catalog.statement_timestamp() and p.dead_at is null
   and (p.order_key is null or p.place = (
     select f.place from "txbox".parked as f
-    where f.order_key is not null and (f.shard, f.order_key, f.place) > ($1::smallint, p.order_key, 0)
-      and (f.shard, f.order_key) <= ($1::smallint, p.order_key)
+    where f.order_key is not null and f.shard = $1::smallint
+      and (f.order_key, f.place) > (p.order_key, 0) and f.order_key <= p.order_key
     order by f.shard, f.order_key, f.place
     limit 1
   ))

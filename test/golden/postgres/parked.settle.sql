@@ -44,8 +44,8 @@ with held as materialized (
     cross join pg_catalog.unnest($14::text[]) as onward (order_key)
     cross join lateral (
       select f.place, f.due_at from "txbox".parked as f
-      where f.order_key is not null and (f.shard, f.order_key, f.place) > ($15::smallint, onward.order_key, 0)
-      and (f.shard, f.order_key) <= ($15::smallint, onward.order_key)
+      where f.order_key is not null and f.shard = $15::smallint
+      and (f.order_key, f.place) > (onward.order_key, 0) and f.order_key <= onward.order_key
         -- All of this statement sees the table as it was before.
         and not exists (select from settled as s where s.place = f.place)
         and not exists (select from kept as k where k.place = f.place and k.order_key is null)

@@ -14,16 +14,15 @@ cross join lateral (
 left join lateral (
     select f.place from "txbox".queue as f
     where f.order_key is not null
-      and (f.topic, f.shard, f.order_key, f.place) > ($1::text, asked.shard, q.order_key, 0)
-      and (f.topic, f.shard, f.order_key) <= ($1::text, asked.shard, q.order_key) and f.due_at is distinct from timestamptz 'epoch'
+      and f.topic = $1::text and f.shard = asked.shard
+      and (f.order_key, f.place) > (q.order_key, 0) and f.order_key <= q.order_key and f.due_at is distinct from timestamptz 'epoch'
     order by f.topic, f.shard, f.order_key, f.place
     limit 1
   ) as first on true
 left join lateral (
     select g.place, g.due_at from "txbox".queue as g
     where g.receipt is not null and g.order_key is not null
-      and (g.topic, g.shard, g.order_key) >= ($1::text, asked.shard, q.order_key)
-      and (g.topic, g.shard, g.order_key) <= ($1::text, asked.shard, q.order_key)
+      and g.topic = $1::text and g.shard = asked.shard and g.order_key >= q.order_key and g.order_key <= q.order_key
     order by g.topic, g.shard, g.order_key
     limit 1
   ) as flight on true

@@ -1,5 +1,5 @@
 with found as materialized (
-  select place from "txbox".queue
+  select place, due_at from "txbox".queue
   where place = any ($1::bigint[])
   and case when (place, receipt) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::uuid[])) then true end
 ), locked as materialized (
@@ -17,4 +17,5 @@ with found as materialized (
 )
 select found.place::text as place
 from found
-where found.place in (select extended.place from extended) or found.place not in (select locked.place from locked)
+where case when found.place in (select locked.place from locked) then found.place in (select extended.place from extended)
+  else found.due_at > pg_catalog.clock_timestamp() end

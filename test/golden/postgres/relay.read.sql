@@ -12,8 +12,8 @@ select o.seq::text as seq, o.ctid::text as address, o.id, o.topic, o.key, o.type
     )
     then (
       select 'true' from "txbox".parked as p
-      where p.order_key is not null and (p.shard, p.order_key, p.place) > ($1::smallint, o.key, 0)
-        and (p.shard, p.order_key) <= ($1::smallint, o.key)
+      where p.order_key is not null and p.shard = $1::smallint
+        and (p.order_key, p.place) > (o.key, 0) and p.order_key <= o.key
       order by p.shard, p.order_key, p.place
       limit 1
     )

@@ -10,6 +10,8 @@ import { rabbitmqServer } from './rabbitmq-server.ts'
 import { serverPrograms } from './server-programs.ts'
 import { findServer, type FoundServer, type Search, type ServerKind } from './server.ts'
 
+type Leftovers = 'this run' | 'earlier runs'
+
 const searchesKey = Symbol.for('txbox.test.servers')
 
 const kinds: Record<string, ServerKind> = {
@@ -54,20 +56,30 @@ function searchOnce(name: string): Promise<Search> {
   const search = findServer(kind).then(async (result) => {
     if (!('found' in result)) return result
     console.log(`${name}: ${result.found.description}`)
-    if (name === 'postgres') await dropLeftovers(result.found.url)
-    if (name === 'mysql' || name === 'mariadb') await dropMysqlLeftovers(result.found.url)
+    await dropLeftoversOf(name, result.found, 'earlier runs')
     return result
   })
   searches.set(name, search)
   return search
 }
 
+/** A server that this run has started takes its databases along. */
+async function dropLeftoversOf(name: string, found: FoundServer, scope: Leftovers): Promise<void> {
+  if (found.stop !== undefined) return
+  if (name === 'postgres') await dropLeftovers(found.url, scope)
+  if (name === 'mysql' || name === 'mariadb') await dropMysqlLeftovers(found.url, scope)
+}
+
 /** Runs at the end of the run, even if the run failed. Every project calls it; the first call does the work. */
 async function stopAll(): Promise<void> {
-  const results = await Promise.allSettled(searches.values())
+  const ended = [...searches]
   searches.clear()
-  const started = results.flatMap((result): FoundServer[] =>
-    result.status === 'fulfilled' && 'found' in result.value ? [result.value.found] : [],
+  await Promise.all(
+    ended.map(async ([name, search]) => {
+      const result = await search.catch(() => undefined)
+      if (result === undefined || !('found' in result)) return
+      await dropLeftoversOf(name, result.found, 'this run')
+      await result.found.stop?.()
+    }),
   )
-  await Promise.all(started.map(async (server) => server.stop?.()))
 }

@@ -1,12 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise'
+import { isLeftover, newTestDatabaseName } from './test-database-name.ts'
 
-const PREFIX = 'txbox_test_'
-const HOUR_MS = 3_600_000
-
-/** Creates a database for one test file. Its name contains the time, so that leftovers can be recognized. */
+/** Creates a database for a test file. */
 export async function createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }> {
-  const name = `${PREFIX}${Date.now().toString(36)}_${randomBytes(4).toString('hex')}`
+  const name = newTestDatabaseName()
   await onServer(serverUrl, (connection) => connection.query(`create database ${name} character set utf8mb4`))
   const url = new URL(serverUrl)
   url.pathname = `/${name}`
@@ -16,19 +13,16 @@ export async function createDatabase(serverUrl: string): Promise<{ url: string; 
   }
 }
 
-/** Drops the databases of runs that died. A database younger than an hour may belong to a concurrent run. */
-export async function dropLeftovers(serverUrl: string): Promise<void> {
+/** Drops the databases of runs that died, or those that the workers of this run have kept. */
+export async function dropLeftovers(serverUrl: string, scope: 'this run' | 'earlier runs'): Promise<void> {
   await onServer(serverUrl, async (connection) => {
     const [rows] = await connection.query<RowDataPacket[]>(
-      'select schema_name as name from information_schema.schemata where left(schema_name, ?) = ?',
-      [PREFIX.length, PREFIX],
+      'select schema_name as name from information_schema.schemata',
     )
     for (const row of rows) {
       const name = String(row['name'])
-      const createdAt = Number.parseInt(name.slice(PREFIX.length), 36)
-      if (Number.isNaN(createdAt) || Date.now() - createdAt < HOUR_MS) continue
       // Another run may be dropping it too, or it belongs to another user, who must drop it.
-      await dropDatabase(connection, name).catch(() => null)
+      if (isLeftover(name, scope)) await dropDatabase(connection, name).catch(() => null)
     }
   })
 }

@@ -1,12 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
+import { isLeftover, newTestDatabaseName } from './test-database-name.ts'
 
-const PREFIX = 'txbox_test_'
-const HOUR_MS = 3_600_000
-
-/** Creates a database for one test file. Its name contains the time, so that leftovers can be recognized. */
+/** Creates a database for a test file. */
 export async function createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }> {
-  const name = `${PREFIX}${Date.now().toString(36)}_${randomBytes(4).toString('hex')}`
+  const name = newTestDatabaseName()
   await onServer(serverUrl, (client) => client.query(`create database ${name}`))
   const url = new URL(serverUrl)
   url.pathname = `/${name}`
@@ -34,16 +31,12 @@ async function connectionsClosed(client: Client, database: string): Promise<void
   }
 }
 
-/** Drops the databases of runs that died. A database younger than an hour may belong to a concurrent run. */
-export async function dropLeftovers(serverUrl: string): Promise<void> {
+/** Drops the databases of runs that died, or those that the workers of this run have kept. */
+export async function dropLeftovers(serverUrl: string, scope: 'this run' | 'earlier runs'): Promise<void> {
   await onServer(serverUrl, async (client) => {
-    const { rows } = await client.query<{ datname: string }>(
-      `select datname from pg_database where starts_with(datname, $1)`,
-      [PREFIX],
-    )
+    const { rows } = await client.query<{ datname: string }>('select datname from pg_database')
     for (const { datname } of rows) {
-      const createdAt = Number.parseInt(datname.slice(PREFIX.length), 36)
-      if (Number.isNaN(createdAt) || Date.now() - createdAt < HOUR_MS) continue
+      if (!isLeftover(datname, scope)) continue
       // Another run may be dropping it too, or it belongs to another user, who must drop it.
       await client
         .query(`drop database if exists ${client.escapeIdentifier(datname)} with (force)`)

@@ -66,7 +66,7 @@ export interface Giveback {
  *   first of the key. All times are by the database's clock.
  * - `receive` never waits for a lock, and holds none when it returns. Each receive is a transaction of its own.
  * - A receipt is valid until its message becomes visible again, is given back, buried or settled. A call with a receipt
- *   that is not valid changes nothing, and reports that in its result.
+ *   that is not valid changes nothing, and reports that in its result; only `renew` makes one valid again.
  * - `settle` with a session is part of the caller's transaction and is rolled back with it. Of two concurrent calls
  *   with one receipt, the second waits for the first. While the transaction is open, no other receiver gets the
  *   message, even when its visibility timeout is over.
@@ -92,9 +92,17 @@ export interface QueueStore {
   settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]>
   /**
    * Extends the visibility timeout of the messages whose receipts are valid to `visibilityTimeoutMs` from now. A
-   * message that an open transaction has settled is not changed, and counts as extended.
+   * message that an open transaction has locked is not changed, and counts as extended while its receipt is valid.
    */
   extend(receipts: readonly QueueReceipt[], visibilityTimeoutMs: number): Promise<readonly boolean[]>
+  /**
+   * Like `extend`, but waits for a transaction that has settled the message, and is also for a receipt whose visibility
+   * timeout is over, as long as no other receiver has taken the message and it was not put back. Only for a caller whose
+   * own transaction had settled the message in time, and was rolled back.
+   *
+   * @returns whether the message still had the receipt.
+   */
+  renew(session: Session | undefined, receipt: QueueReceipt, visibilityTimeoutMs: number): Promise<boolean>
   /**
    * Gives the message back: it becomes visible again after a pause.
    *

@@ -2,13 +2,11 @@ import type { LeaseKeeper } from '../leases/lease-keeper.ts'
 import type { TurnLanes } from '../turns/turn-lanes.ts'
 import type { EmptyShards } from './empty-shards.ts'
 import type { Poller } from './poller.ts'
-import type { Progress } from './progress.ts'
 
 export interface DrainSettings {
   readonly keeper: LeaseKeeper
   readonly lanes: TurnLanes
   readonly poller: Poller
-  readonly progress: Progress
   readonly empty: EmptyShards
   /** The interval of the queries for shards that another relay holds. */
   readonly pollMs: number
@@ -22,9 +20,9 @@ export interface DrainSettings {
  * shard, by a query.
  */
 export async function drain(settings: DrainSettings): Promise<void> {
-  const { keeper, lanes, progress, empty, pollMs, signal } = settings
+  const { keeper, lanes, poller, empty, pollMs, signal } = settings
   const since = performance.now()
-  progress.drainBegan()
+  poller.drainBegan()
   try {
     for (const held of keeper.idle()) lanes.add(held)
     while (!signal.aborted && empty.unseenSince(since).length > 0) {
@@ -32,7 +30,7 @@ export async function drain(settings: DrainSettings): Promise<void> {
       if (empty.unseenSince(since).length > 0) await empty.next(pollMs)
     }
   } finally {
-    progress.drainEnded()
+    poller.drainEnded()
   }
 }
 

@@ -5,10 +5,16 @@ import type { PublisherOutage } from '../turns/publisher-outage.ts'
 import type { TurnLanes } from '../turns/turn-lanes.ts'
 import type { EmptyShards } from './empty-shards.ts'
 import type { PollPace } from './poll-pace.ts'
-import type { Progress } from './progress.ts'
 
 /** The pauses after failures of the database. */
 const DATABASE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
+
+/** The results of a relay so far. */
+export interface Counts {
+  readonly published: number
+  readonly parked: number
+  readonly deadLettered: number
+}
 
 export interface PollerSettings {
   readonly store: RelayStore
@@ -16,30 +22,64 @@ export interface PollerSettings {
   readonly lanes: TurnLanes
   readonly empty: EmptyShards
   readonly pace: PollPace
-  readonly progress: Progress
   readonly outage: PublisherOutage
   /** Aborted when the relay stops. */
   readonly signal: AbortSignal
   readonly onError: (error: unknown) => void
 }
 
-/** Polls idle shards for new messages: often while there are messages, and less and less often when there are none. */
+/**
+ * Polls idle shards for new messages: often while there are messages, and less and less often when there are none. The
+ * poller therefore counts the results of the relay.
+ */
 export class Poller {
   readonly #settings: PollerSettings
+  #counts: Counts = { published: 0, parked: 0, deadLettered: 0 }
+  #drains = 0
 
   constructor(settings: PollerSettings) {
     this.#settings = settings
   }
 
+  get counts(): Counts {
+    return this.#counts
+  }
+
+  /**
+   * Whether messages arrive so steadily that the poller waits longer, so that several messages share a poll, a read and
+   * a settlement. A drain does not wait.
+   */
+  get gathers(): boolean {
+    return this.#drains === 0 && this.#settings.pace.isGathering
+  }
+
+  drainBegan(): void {
+    this.#drains++
+  }
+
+  drainEnded(): void {
+    this.#drains--
+  }
+
+  /** Must be called when messages have been settled. */
+  settled({ published, parked, deadLettered }: Counts): void {
+    this.#counts = {
+      published: this.#counts.published + published,
+      parked: this.#counts.parked + parked,
+      deadLettered: this.#counts.deadLettered + deadLettered,
+    }
+    if (published > 0) this.#settings.pace.moved(published)
+  }
+
   async run(): Promise<void> {
-    const { pace, progress, outage, signal, onError } = this.#settings
+    const { pace, outage, signal, onError } = this.#settings
     let moved = 0
     for (let failures = 0; !signal.aborted;) {
       await this.#pause(outage.waitMs(performance.now()))
       await pace.wait()
       try {
-        if (progress.moved === moved) pace.slacken()
-        moved = progress.moved
+        if (this.#moved === moved) pace.slacken()
+        moved = this.#moved
         await this.#poll()
         failures = 0
       } catch (error) {
@@ -66,6 +106,11 @@ export class Poller {
       startedAt,
     )
     return found
+  }
+
+  /** The number of messages that were removed from the tables or became dead letters. */
+  get #moved(): number {
+    return this.#counts.published + this.#counts.deadLettered
   }
 
   async #poll(): Promise<void> {

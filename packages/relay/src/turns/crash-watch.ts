@@ -1,7 +1,12 @@
-import { LeaseLostError, type BacklogMessage, type ReadLimits, type RelayStore } from '@txbox/core'
+import {
+  LeaseLostError,
+  type BacklogMessage,
+  type ReadLimits,
+  type RelayStore,
+  type Settlement,
+} from '@txbox/core'
 import type { BatchKind } from './in-flight-batch.ts'
 import type { HeldShard } from '../leases/held-shard.ts'
-import { suspectSettlement } from './settlements.ts'
 
 /** The numbers in flight in each table, as the lowest and the highest. */
 type Noted = Readonly<Partial<Record<'outbox' | 'parked', readonly [from: string, to: string]>>>
@@ -160,6 +165,44 @@ export class CrashWatch {
     throw new LeaseLostError(
       `The lease '${lease.name}' of term ${lease.term} is no longer held by '${lease.owner}'. No message of this batch was published.`,
     )
+  }
+}
+
+/**
+ * Suspects of the outbox, and the messages before them in their keys: parked messages of a key keep the order in which
+ * they were parked, so that a message that stayed in the outbox would come after the suspect. The first message of each
+ * key is due, and the others wait behind it. A `blocked` message waits behind a parked message.
+ *
+ * @param batch the first messages of the outbox, in its order.
+ */
+function suspectSettlement(
+  batch: readonly BacklogMessage[],
+  suspects: ReadonlySet<BacklogMessage>,
+): Settlement {
+  const lastOf = new Map([...suspects].map(({ key, seq }) => [key, seq]))
+  const isBefore = ({ key, seq }: BacklogMessage): boolean =>
+    key !== undefined && seq < (lastOf.get(key) ?? seq)
+  const seen = new Set<string>()
+  const heads: BacklogMessage[] = []
+  const behind: BacklogMessage[] = []
+  for (const message of batch) {
+    if (!suspects.has(message) && !isBefore(message)) continue
+    const { key, blocked } = message
+    if (blocked || (key !== undefined && seen.has(key))) behind.push(message)
+    else heads.push(message)
+    if (key !== undefined) seen.add(key)
+  }
+  return {
+    accepted: [],
+    refused: heads.map((row) => ({
+      row,
+      attempts: 0,
+      error: '',
+      errors: undefined,
+      retryInMs: 0,
+      suspect: suspects.has(row),
+    })),
+    behind: behind.map((row) => ({ row, suspect: suspects.has(row) })),
   }
 }
 

@@ -1,8 +1,16 @@
-import { PublishTimeoutError, type BacklogMessage, type PublishResult, type Publisher } from '@txbox/core'
-import { oneLine } from '@txbox/core/internal'
+import {
+  PublishTimeoutError,
+  type BacklogMessage,
+  type OutboxMessage,
+  type PublishResult,
+  type Publisher,
+} from '@txbox/core'
+import { oneLine, type EventListeners } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
-import { RelayedMessage } from '../relayed-message.ts'
-import { EarlyAnswers, OneOfEachKey, WholeBatch, checkResults, type PublishQueue } from './key-order.ts'
+import { ReadablePayload } from '../readable-payload.ts'
+import type { RelayEvents } from '../relay.ts'
+import { EarlyAnswers, PublishQueue, checkResults } from './key-order.ts'
+import type { SuspectLane } from './suspect-lane.ts'
 
 /**
  * A call that takes longer does not block keys for which it has already reported results: their next messages are
@@ -28,6 +36,8 @@ export interface BatchResults {
 export interface CallTools {
   readonly publisher: Publisher
   readonly publishTimeoutMs: number
+  readonly suspectLane: SuspectLane
+  readonly events: EventListeners<RelayEvents>
   /** Aborted when the publisher has to stop now. */
   readonly signal: AbortSignal
 }
@@ -46,7 +56,6 @@ export class InFlightBatch {
   readonly #held: HeldShard
   readonly #tools: CallTools
   readonly #queue: PublishQueue
-  readonly #onLate: (error: PublishTimeoutError) => void
   #onNews: () => void = () => {}
   #hasEnded = false
   #calls = 0
@@ -65,24 +74,14 @@ export class InFlightBatch {
   /** Wakes up the loop that begins calls. */
   #changed: () => void = () => {}
 
-  /** @param onLate receives the error of a call that takes longer than `publishTimeoutMs`. */
-  constructor(
-    kind: BatchKind,
-    messages: readonly BacklogMessage[],
-    held: HeldShard,
-    tools: CallTools,
-    onLate: (error: PublishTimeoutError) => void,
-  ) {
+  constructor(kind: BatchKind, messages: readonly BacklogMessage[], held: HeldShard, tools: CallTools) {
     this.kind = kind
     this.messages = messages
     this.#held = held
     this.#tools = tools
-    this.#onLate = onLate
     this.#unreadable = messages.filter(({ undecodable }) => undecodable !== undefined)
-    const isReadable = this.#unreadable.length === 0
-    const readable = isReadable ? messages : messages.filter(({ undecodable }) => undecodable === undefined)
-    const isOrdered = tools.publisher.ordering === 'per-key'
-    this.#queue = isOrdered ? new WholeBatch(readable) : new OneOfEachKey(readable)
+    const readable = messages.filter(({ undecodable }) => undecodable === undefined)
+    this.#queue = new PublishQueue(readable, tools.publisher.ordering)
     this.ended = this.#publish().then(() => {
       this.#hasEnded = true
       this.#onNews()
@@ -130,43 +129,36 @@ export class InFlightBatch {
 
   async #publish(): Promise<void> {
     for (;;) {
-      if (this.#mayCall()) this.#beginCall()
-      else if (this.#callsInProgress === 0) return clearTimeout(this.#stalling)
+      const isFree = this.#callsInProgress === 0 || (this.#isStalled && this.#callsInProgress < MAX_CALLS)
+      const mayCall = this.#failure === undefined && this.#held.isTrusted && !this.#tools.signal.aborted
+      if (isFree && mayCall && this.#queue.hasDue) {
+        this.#calls++
+        this.#callsInProgress++
+        this.#isStalled = false
+        clearTimeout(this.#stalling)
+        this.#stalling = setTimeout(() => {
+          this.#isStalled = true
+          this.#changed()
+        }, STALL_MS)
+        void this.#call(this.#queue.take())
+          .catch((error: unknown) => void (this.#failure ??= { error }))
+          .finally(() => {
+            this.#callsInProgress--
+            this.#changed()
+          })
+      } else if (this.#callsInProgress === 0) return clearTimeout(this.#stalling)
       else await new Promise<void>((resolve) => (this.#changed = resolve))
     }
   }
 
-  #mayCall(): boolean {
-    const isFree = this.#callsInProgress === 0 || (this.#isStalled && this.#callsInProgress < MAX_CALLS)
-    if (!isFree || this.#queue.due().length === 0 || this.#failure !== undefined) return false
-    return this.#held.isTrusted && !this.#tools.signal.aborted
-  }
-
-  #beginCall(): void {
-    this.#calls++
-    this.#callsInProgress++
-    this.#isStalled = false
-    clearTimeout(this.#stalling)
-    this.#stalling = setTimeout(() => {
-      this.#isStalled = true
-      this.#changed()
-    }, STALL_MS)
-    void this.#call(this.#queue.take())
-      .catch((error: unknown) => void (this.#failure ??= { error }))
-      .finally(() => {
-        this.#callsInProgress--
-        this.#changed()
-      })
-  }
-
   async #call(messages: readonly BacklogMessage[]): Promise<void> {
     const { publisher, publishTimeoutMs, signal } = this.#tools
-    const early = new EarlyAnswers(messages, this.#queue)
+    const early = new EarlyAnswers(messages, publisher.ordering)
     let hasEnded = false
     const answered = (index: number, result: PublishResult): void => {
       if (hasEnded || !early.add(index, result)) return
       this.#take(messages[index]!, result)
-      if (this.#queue.due().length > 0) this.#changed()
+      if (this.#queue.hasDue) this.#changed()
       if (!this.#hasNews) this.#onNews()
       this.#hasNews = true
     }
@@ -174,12 +166,7 @@ export class InFlightBatch {
     const abort = (): void => aborting.abort(signal.reason)
     if (signal.aborted) abort()
     signal.addEventListener('abort', abort, { once: true })
-    const timer = setTimeout(() => {
-      this.#isLate = true
-      const error = lateError(messages, publishTimeoutMs)
-      aborting.abort(new DOMException(error.message, 'TimeoutError'))
-      this.#onLate(error)
-    }, publishTimeoutMs)
+    const timer = setTimeout(() => this.#late(messages, aborting), publishTimeoutMs)
     try {
       const outgoing = messages.map((message) => new RelayedMessage(message))
       const results = await publisher.publish(outgoing, { signal: aborting.signal, answered })
@@ -194,12 +181,50 @@ export class InFlightBatch {
     }
   }
 
+  #late(messages: readonly BacklogMessage[], aborting: AbortController): void {
+    const { publishTimeoutMs, events, suspectLane } = this.#tools
+    this.#isLate = true
+    const error = lateError(messages, publishTimeoutMs)
+    aborting.abort(new DOMException(error.message, 'TimeoutError'))
+    events.emit('error', { error })
+    // Other suspects need not wait: the attempt is counted.
+    if (this.kind === 'suspect') suspectLane.leave(this.#held)
+  }
+
   #take(message: BacklogMessage, result: PublishResult): void {
     if (result.status === 'skipped') return
     this.#answered++
     if (result.status === 'rejected') return void this.#rejected.push({ message, result })
     this.#accepted.push(message)
     this.#queue.accepted(message)
+  }
+}
+
+/** A message of the backlog as a publisher receives it. */
+class RelayedMessage extends ReadablePayload implements OutboxMessage {
+  readonly id: string
+  readonly topic: string
+  declare readonly type?: string
+  declare readonly key?: string
+  readonly payload: Uint8Array
+  readonly contentType: string
+  readonly headers: Readonly<Record<string, string>>
+  declare readonly correlationId?: string
+  readonly createdAt: Date
+  readonly attempt: number
+
+  constructor(stored: BacklogMessage) {
+    super()
+    this.id = stored.id
+    this.topic = stored.topic
+    if (stored.type !== undefined) this.type = stored.type
+    if (stored.key !== undefined) this.key = stored.key
+    this.payload = stored.payload
+    this.contentType = stored.contentType
+    this.headers = stored.headers
+    if (stored.correlationId !== undefined) this.correlationId = stored.correlationId
+    this.createdAt = stored.createdAt
+    this.attempt = stored.attempts + 1
   }
 }
 

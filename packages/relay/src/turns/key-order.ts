@@ -1,88 +1,56 @@
-import { type BacklogMessage, type PublishResult } from '@txbox/core'
+import type { BacklogMessage, PublishResult, Publisher } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 
 /** The index of a predecessor that does not exist. */
 const NO_PREDECESSOR = -1
 
-/** The messages of a batch that may be published now, as the order of their keys allows. */
-export interface PublishQueue {
-  /** Whether a call never has two messages of one key. */
-  readonly hasOneOfEachKey: boolean
-  /** Returns the messages for the next call. */
-  due(): readonly BacklogMessage[]
-  /** Takes these messages out of the queue, to publish them now. */
-  take(): readonly BacklogMessage[]
-  accepted(message: BacklogMessage): void
-}
-
-abstract class DueMessages implements PublishQueue {
-  abstract readonly hasOneOfEachKey: boolean
+/**
+ * The messages of a batch that may be published now. The first message of each key is due, and each later message once its
+ * predecessor was accepted; after a rejection, the rest of the key never becomes due. Messages without a key are due at
+ * once, and so is the whole batch if the publisher keeps the order of a key itself.
+ */
+export class PublishQueue {
   #due: BacklogMessage[] = []
+  /** The next message of the same key. */
+  readonly #next = new Map<BacklogMessage, BacklogMessage>()
 
-  due(): readonly BacklogMessage[] {
-    return this.#due
+  constructor(batch: readonly BacklogMessage[], ordering: Publisher['ordering']) {
+    const last = new Map<string, BacklogMessage>()
+    for (const message of batch) {
+      const key = ordering === 'per-key' ? undefined : message.key
+      const before = key === undefined ? undefined : last.get(key)
+      if (before === undefined) this.#due.push(message)
+      else this.#next.set(before, message)
+      if (key !== undefined) last.set(key, message)
+    }
   }
 
+  get hasDue(): boolean {
+    return this.#due.length > 0
+  }
+
+  /** Takes the due messages out of the queue, to publish them now. */
   take(): readonly BacklogMessage[] {
     const due = this.#due
     this.#due = []
     return due
   }
 
-  abstract accepted(message: BacklogMessage): void
-
-  protected add(...messages: readonly BacklogMessage[]): void {
-    this.#due.push(...messages)
-  }
-}
-
-/** For a publisher that keeps the order of a key itself: one call gets all messages. */
-export class WholeBatch extends DueMessages {
-  readonly hasOneOfEachKey = false
-
-  constructor(batch: readonly BacklogMessage[]) {
-    super()
-    this.add(...batch)
-  }
-
-  accepted(): void {}
-}
-
-/**
- * For any other publisher: the first message of each key is due, and each later message once its predecessor was
- * accepted. After a rejection, the rest of the key never becomes due. Messages without a key are due at once.
- */
-export class OneOfEachKey extends DueMessages {
-  readonly hasOneOfEachKey = true
-  /** The next message of the same key. */
-  readonly #next = new Map<BacklogMessage, BacklogMessage>()
-
-  constructor(batch: readonly BacklogMessage[]) {
-    super()
-    const last = new Map<string, BacklogMessage>()
-    for (const message of batch) {
-      const before = message.key === undefined ? undefined : last.get(message.key)
-      if (before === undefined) this.add(message)
-      else this.#next.set(before, message)
-      if (message.key !== undefined) last.set(message.key, message)
-    }
-  }
-
   accepted(message: BacklogMessage): void {
     const next = this.#next.get(message)
-    if (next !== undefined) this.add(next)
+    if (next !== undefined) this.#due.push(next)
   }
 }
 
 /** The messages of a call that the publisher has answered before the end of the call. */
 export class EarlyAnswers {
   readonly #isAnswered: boolean[]
-  /** For each message, the place of the message before it in its key. */
+  /** For each message, the place of the message before it in its key; only a whole batch has two messages of a key. */
   readonly #before: readonly number[] | undefined
 
-  constructor(messages: readonly BacklogMessage[], queue: PublishQueue) {
+  constructor(messages: readonly BacklogMessage[], ordering: Publisher['ordering']) {
     this.#isAnswered = Array.from({ length: messages.length }, () => false)
-    this.#before = queue.hasOneOfEachKey ? undefined : predecessors(messages)
+    this.#before = ordering === 'per-key' ? predecessors(messages) : undefined
   }
 
   has(index: number): boolean {
@@ -110,12 +78,8 @@ export class EarlyAnswers {
  * @throws {TypeError} when the answer is not one result for each message.
  */
 export function checkResults(results: readonly PublishResult[], messages: readonly BacklogMessage[]): void {
-  if (!Array.isArray(results) || results.length !== messages.length) {
-    throw new TypeError(
-      `The publisher must answer with one result for each of ${messages.length} messages, but answered with ` +
-        `${Array.isArray(results) ? `${results.length}` : typeof results}.`,
-    )
-  }
+  if (!Array.isArray(results) || results.length !== messages.length)
+    throw wrongCount(results, messages.length)
   const rejected = new Set<string>()
   for (const [index, result] of (results as readonly (PublishResult | null | undefined)[]).entries()) {
     const { id, key } = messages[index]!
@@ -129,6 +93,13 @@ export function checkResults(results: readonly PublishResult[], messages: readon
       )
     }
   }
+}
+
+function wrongCount(results: unknown, expected: number): TypeError {
+  const count = Array.isArray(results) ? `${results.length}` : typeof results
+  return new TypeError(
+    `The publisher must answer with one result for each of ${expected} messages, but answered with ${count}.`,
+  )
 }
 
 function predecessors(messages: readonly BacklogMessage[]): readonly number[] {

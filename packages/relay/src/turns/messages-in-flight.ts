@@ -53,7 +53,6 @@ export class MessagesInFlight {
 
   /** Whether neither the message nor another message of its key is in flight. */
   mayPublish(kind: BatchKind, { seq, stamp, key }: BacklogMessage): boolean {
-    if (this.#size === 0) return true
     const numbered = this.#table(kind).get(seq)
     const isInFlight = numbered !== undefined && numbered.some((message) => message.stamp === stamp)
     return !isInFlight && (key === undefined || !this.#keys.has(key))

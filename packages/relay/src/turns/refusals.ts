@@ -71,6 +71,18 @@ export function waitingKeys(refused: readonly Refused[]): ReadonlySet<string | u
   return new Set(waiting.map(({ message }) => message.key))
 }
 
+/** Messages of a batch that have to wait behind a message of the same batch that was refused and is tried again. */
+export function behindRefused(
+  batch: readonly BacklogMessage[],
+  accepted: readonly BacklogMessage[],
+  refused: readonly Refused[],
+): readonly BacklogMessage[] {
+  const waiting = waitingKeys(refused)
+  if (waiting.size === 0) return []
+  const gone = new Set([...accepted, ...refused.map(({ message }) => message)])
+  return batch.filter((message) => waiting.has(message.key) && !gone.has(message))
+}
+
 /**
  * Emits the events of refused messages. Must be called once the messages are settled: until then they may be published
  * again.

@@ -4,6 +4,7 @@ import type { CrashWatch } from './crash-watch.ts'
 import { GrowingPause } from './growing-pause.ts'
 import { InFlightBatch, type BatchKind } from './in-flight-batch.ts'
 import { MessagesInFlight } from './messages-in-flight.ts'
+import type { Results } from './shard-settler.ts'
 import type { TurnTools } from './shard-turns.ts'
 
 /**
@@ -72,8 +73,9 @@ export class ShardCalls {
     return this.#pause.remainingMs(now)
   }
 
+  /** Whether neither the message nor another message of its key is in flight. */
   mayPublish(kind: BatchKind, message: BacklogMessage): boolean {
-    return this.#messages.mayPublish(kind, message)
+    return this.#outliving.size === 0 || this.#messages.mayPublish(kind, message)
   }
 
   outlivesTurn(batch: InFlightBatch): boolean {
@@ -93,11 +95,7 @@ export class ShardCalls {
       return undefined
     }
     this.#held.beginBatch()
-    const batch = new InFlightBatch(kind, messages, this.#held, this.#tools, (error) => {
-      this.#tools.events.emit('error', { error })
-      // Other suspects need not wait: the attempt is counted.
-      if (kind === 'suspect') this.#tools.suspectLane.leave(this.#held)
-    })
+    const batch = new InFlightBatch(kind, messages, this.#held, this.#tools)
     this.#open.add(batch)
     void batch.ended.then(() => this.#callsEnded(batch))
     await untilTurnEnds(batch, this.#intervalMs(messages.length))
@@ -105,14 +103,12 @@ export class ShardCalls {
     return batch
   }
 
-  /**
-   * Must be called when results of a batch are settled, or are to be ignored.
-   *
-   * @param isLast whether these are the last results of the batch.
-   */
-  settled(batch: InFlightBatch, messages: readonly BacklogMessage[], isLast: boolean): void {
+  /** Must be called when results of a batch are settled, or are to be ignored. */
+  release({ batch, accepted, refused, isLast }: Results): void {
+    if (batch === undefined) return
     if (isLast) return this.#close(batch)
-    for (const message of messages) this.#messages.remove(batch.kind, message)
+    for (const message of accepted) this.#messages.remove(batch.kind, message)
+    for (const { message } of refused) this.#messages.remove(batch.kind, message)
   }
 
   /** Must be called when the broker answers: an outage, if there is one, is over. */
@@ -151,24 +147,23 @@ export class ShardCalls {
 
   /** Updates the state of the broker. */
   #callsEnded(batch: InFlightBatch): void {
-    const { outage, events, signal } = this.#tools
     this.#held.endCalls()
-    if (batch.calls === 0) return outage.giveBack()
+    if (batch.calls === 0) return this.#tools.outage.giveBack()
     if (this.#isAbandoned) return
-    if (batch.failure === undefined) {
-      this.#pause.succeeded()
-      return this.brokerAnswered()
-    }
+    if (batch.failure !== undefined) return this.#callsFailed(batch, batch.failure.error)
+    this.#pause.succeeded()
+    this.brokerAnswered()
+  }
+
+  #callsFailed(batch: InFlightBatch, error: unknown): void {
+    const { outage, events, signal } = this.#tools
     if (signal.aborted) return this.#held.cutOff()
     const now = performance.now()
     if (batch.isLate) return void this.#pause.failed(now)
     const ownMs = outage.isOwnFailure(this.#held) ? this.#pause.failed(now) : 0
     const outageMs = outage.failed(batch.begunAt, now)
     if (outageMs === undefined && ownMs === 0) return
-    events.emit('unavailable', {
-      error: batch.failure.error,
-      retryInMs: Math.max(outageMs ?? 0, ownMs),
-    })
+    events.emit('unavailable', { error, retryInMs: Math.max(outageMs ?? 0, ownMs) })
   }
 
   #close(batch: InFlightBatch): void {

@@ -1,18 +1,13 @@
-import {
-  isTxboxError,
-  type BacklogMessage,
-  type ParkedSettlement,
-  type Settlement as OutboxSettlement,
-} from '@txbox/core'
+import { isTxboxError, type BacklogMessage, type ParkedSettlement } from '@txbox/core'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { InFlightBatch } from './in-flight-batch.ts'
-import { giveUp, refuse, reportRefused, suspected, type Refused } from './refusals.ts'
-import { behindRefused, outboxSettlement, parkedSettlement } from './settlements.ts'
+import { parkedSettlement } from './parked-settlement.ts'
+import { behindRefused, giveUp, refuse, reportRefused, suspected, type Refused } from './refusals.ts'
 import type { ShardCalls } from './shard-calls.ts'
 import type { TurnTools } from './shard-turns.ts'
 
 /** Results of messages, and the batch that they belong to. */
-interface Outcome {
+export interface Results {
   readonly accepted: readonly BacklogMessage[]
   readonly refused: readonly Refused[]
   /** Messages of the outbox that wait behind a parked message of their key. */
@@ -22,11 +17,12 @@ interface Outcome {
   readonly isLast: boolean
 }
 
-/** A settlement that the database has not made yet: of messages of the outbox, or of parked messages. */
-interface Unsettled {
-  readonly outbox?: OutboxSettlement
-  readonly parked?: ParkedSettlement
-  readonly outcome: Outcome
+const NO_RESULTS: Results = { accepted: [], refused: [], behind: [], batch: undefined, isLast: true }
+
+/** Results that are not settled yet. */
+interface Unsettled extends Results {
+  /** The settlement of parked messages; without it, the results are those of messages of the outbox. */
+  readonly parked: ParkedSettlement | undefined
 }
 
 /** Settles the results of one shard's messages, and then emits their events: until then they may be published again. */
@@ -61,19 +57,18 @@ export class ShardSettler {
       ...unreadable.map((message) => giveUp(message, message.undecodable!)),
       ...rejected.map(({ message, result }) => refuse(message, result, this.#tools.retry)),
     ]
-    const hasResults = accepted.length + refused.length > 0
-    if (batch.kind === 'suspect' && isLast && !hasResults) return this.#settleUntried(batch)
     if (accepted.length > 0 && !isLast) this.#calls.brokerAnswered()
-    const outcome = {
-      accepted,
-      refused,
-      behind: this.#behind(batch, accepted, refused, blocked),
-      batch,
-      isLast,
-    }
-    if (batch.kind === 'outbox') await this.#settleOutbox(outcome)
-    else await this.#settleParked(outcome)
-    return accepted.length + refused.length + outcome.behind.length
+    // If a batch outlives its turn, the next read finds the messages that have to wait.
+    const isWhole = batch.kind === 'outbox' && !this.#calls.outlivesTurn(batch)
+    const behind = isWhole ? [...blocked, ...behindRefused(batch.messages, accepted, refused)] : blocked
+    const results = { accepted, refused, behind, batch, isLast }
+    const count = accepted.length + refused.length + behind.length
+    if (count > 0) {
+      const parked = batch.kind === 'outbox' ? undefined : parkedSettlement(accepted, refused)
+      await this.#settleAll({ ...results, parked })
+    } else if (batch.kind === 'suspect' && isLast) await this.#settleUntried(batch)
+    else this.#calls.release(results)
+    return count
   }
 
   /**
@@ -93,7 +88,7 @@ export class ShardSettler {
 
   /** Parks messages of the outbox behind parked messages of their keys. */
   async park(blocked: readonly BacklogMessage[]): Promise<void> {
-    await this.#settleOutbox({ accepted: [], refused: [], behind: blocked, batch: undefined, isLast: true })
+    await this.#settleAll({ ...NO_RESULTS, behind: blocked, parked: undefined })
   }
 
   /**
@@ -109,106 +104,76 @@ export class ShardSettler {
       if (isUnanswered(error)) this.#held.leave()
       throw error
     }
-    if (!refused.refusal.suspect) this.#emit([], [refused], 0)
+    if (!refused.refusal.suspect) this.#emit({ ...NO_RESULTS, refused: [refused] })
   }
 
   /** Must be called when the lease is lost: the next owner publishes the messages again. */
   abandon(): void {
-    for (const { outcome } of this.#unsettled.splice(0)) this.#release(outcome)
-  }
-
-  #behind(
-    batch: InFlightBatch,
-    accepted: readonly BacklogMessage[],
-    refused: readonly Refused[],
-    blocked: readonly BacklogMessage[],
-  ): readonly BacklogMessage[] {
-    // If a batch outlives its turn, the next read finds the messages that have to wait.
-    if (refused.length === 0 || batch.kind !== 'outbox' || this.#calls.outlivesTurn(batch)) return blocked
-    return [...blocked, ...behindRefused(batch.messages, accepted, refused)]
+    for (const results of this.#unsettled.splice(0)) this.#calls.release(results)
   }
 
   /**
    * Handles a suspect without a result: the attempt does not count, because the relay is alive, unless the call hung or
    * was cut off.
    */
-  async #settleUntried(batch: InFlightBatch): Promise<number> {
+  async #settleUntried(batch: InFlightBatch): Promise<void> {
+    const results = { ...NO_RESULTS, batch }
+    if (batch.isLate || this.#tools.signal.aborted) return this.#calls.release(results)
     const [message] = batch.messages
-    const outcome = { accepted: [], refused: [], behind: [], batch, isLast: true }
-    if (batch.isLate || this.#tools.signal.aborted) this.#release(outcome)
-    else {
-      const parked = parkedSettlement([], [suspected(message!, message!.attempts)])
-      await this.#settle({ parked, outcome })
-    }
-    return 0
-  }
-
-  async #settleOutbox(outcome: Outcome): Promise<void> {
-    const { accepted, refused, behind } = outcome
-    if (accepted.length + refused.length + behind.length === 0) return this.#release(outcome)
-    await this.#settle({ outbox: outboxSettlement(accepted, refused, behind), outcome })
-  }
-
-  async #settleParked(outcome: Outcome): Promise<void> {
-    const { accepted, refused } = outcome
-    if (accepted.length + refused.length === 0) return this.#release(outcome)
-    await this.#settle({ parked: parkedSettlement(accepted, refused), outcome })
-  }
-
-  async #settle(unsettled: Unsettled): Promise<void> {
-    this.#unsettled.push(unsettled)
-    await this.#settleAll()
+    const parked = parkedSettlement([], [suspected(message!, message!.attempts)])
+    await this.#settleAll({ ...results, parked })
   }
 
   /**
-   * Repeats refused settlements: publishing their messages again would not help. A settlement without an answer may
-   * have been applied, or may still be applied: the shard is then given up, so that the settlement is over when the
-   * next term begins.
+   * Settles these results, after those that the database has refused before: publishing their messages again would not
+   * help.
    */
-  async #settleAll(): Promise<void> {
+  async #settleAll(...added: readonly Unsettled[]): Promise<void> {
+    this.#unsettled.push(...added)
     const { store } = this.#tools
     const { lease, shard } = this.#held
     for (let next = this.#unsettled[0]; next !== undefined; next = this.#unsettled[0]) {
-      const { outbox, parked, outcome } = next
+      const { accepted, refused, behind, parked } = next
       try {
-        if (outbox !== undefined) await store.settle(lease, shard, outbox)
         if (parked !== undefined) await store.settleParked(lease, shard, parked)
+        else {
+          await store.settle(lease, shard, {
+            accepted,
+            refused: refused.map(({ refusal }) => refusal),
+            behind: behind.map((row) => ({ row, suspect: false })),
+          })
+        }
       } catch (error) {
-        const isLost = isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST'
-        if (isUnanswered(error)) this.#held.leave()
-        if (isUnanswered(error) || isLost) this.abandon()
+        this.#settlingFailed(error)
         throw error
       }
       // The lease may have been lost meanwhile, and the settlement abandoned.
       if (this.#unsettled[0] === next) this.#unsettled.shift()
-      this.#emit(outcome.accepted, outcome.refused, outcome.behind.length, outcome.batch)
-      this.#release(outcome)
+      this.#emit(next)
+      this.#calls.release(next)
     }
   }
 
-  #release({ batch, accepted, refused, isLast }: Outcome): void {
-    if (batch === undefined) return
-    this.#calls.settled(batch, [...accepted, ...refused.map(({ message }) => message)], isLast)
+  /**
+   * A settlement without an answer may have been applied, or may still be applied: the shard is then given up, so that the
+   * settlement is over when the next term begins.
+   */
+  #settlingFailed(error: unknown): void {
+    const isLost = isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST'
+    if (isUnanswered(error)) this.#held.leave()
+    if (isUnanswered(error) || isLost) this.abandon()
   }
 
   /** Emits the events of settled messages and counts them. */
-  #emit(
-    accepted: readonly BacklogMessage[],
-    refused: readonly Refused[],
-    behind: number,
-    batch?: InFlightBatch,
-  ): void {
-    const { events, progress } = this.#tools
+  #emit({ accepted, refused, behind, batch }: Results): void {
+    const { events, poller } = this.#tools
     const deadLettered = refused.length === 0 ? 0 : reportRefused(refused, events)
     if (accepted.length > 0) {
       const durationMs = batch === undefined ? 0 : performance.now() - batch.begunAt
       events.emit('published', { shard: this.#held.shard, count: accepted.length, durationMs })
     }
-    progress.settled({
-      published: accepted.length,
-      parked: refused.length - deadLettered + behind,
-      deadLettered,
-    })
+    const parked = refused.length - deadLettered + behind.length
+    poller.settled({ published: accepted.length, parked, deadLettered })
   }
 }
 

@@ -1,20 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type ReadLimits, type RelayStore, type RetryPolicy } from '@txbox/core'
-import { SHARDS, type EventListeners } from '@txbox/core/internal'
+import { SHARDS } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { EmptyShards } from '../polling/empty-shards.ts'
-import type { Progress } from '../polling/progress.ts'
-import type { RelayEvents } from '../relay.ts'
+import type { Poller } from '../polling/poller.ts'
 import { CrashWatch } from './crash-watch.ts'
 import type { CallTools, InFlightBatch } from './in-flight-batch.ts'
 import type { PublisherOutage } from './publisher-outage.ts'
 import { giveUpSuspect, suspected } from './refusals.ts'
 import { ShardCalls } from './shard-calls.ts'
 import { ShardSettler } from './shard-settler.ts'
-import type { SuspectLane } from './suspect-lane.ts'
 import type { TurnLanes } from './turn-lanes.ts'
 
-/** From this batch size on, the first batches of different shards have different sizes. */
+/**
+ * From this batch size on, the first batches of different shards have different sizes. With equal sizes, a drain of 100,000
+ * messages into a publisher that does nothing and keeps the order of keys reached 0.85 of the rate (median of 7 rounds side by
+ * side, 0.73 to 1.37), and a drain into RabbitMQ 0.97 (10 rounds, 0.65 to 1.65).
+ */
 const LARGE_BATCH = 500
 
 /** The parts that all shards of a relay share. */
@@ -22,11 +24,9 @@ export interface TurnTools extends CallTools {
   readonly store: RelayStore
   readonly retry: RetryPolicy
   readonly outage: PublisherOutage
-  readonly suspectLane: SuspectLane
   readonly lanes: TurnLanes
-  readonly events: EventListeners<RelayEvents>
   readonly limits: ReadLimits
-  readonly progress: Progress
+  readonly poller: Poller
   readonly empty: EmptyShards
   /** Parked messages are read at least this often, no matter how many messages the outbox has. */
   readonly lookAfterMs: number
@@ -144,7 +144,7 @@ export class ShardTurns {
   }
 
   async #outboxTurn(): Promise<'empty' | 'failed' | 'more' | 'done'> {
-    const { store, limits, progress } = this.#tools
+    const { store, limits, poller } = this.#tools
     const { room } = this.#calls
     if (room === 0) return 'done'
     const asked = this.#withInFlight(this.#isBegun ? limits : firstLimits(limits, this.#held.shard))
@@ -167,7 +167,7 @@ export class ShardTurns {
     if (settled === 0 && free.length === 0) return 'done'
     if (read.length >= asked.messages) return 'more'
     // The end of the backlog has been reached: under a steady load, the next messages gather until the next poll.
-    return settled > 0 && !progress.gathers ? 'more' : 'done'
+    return settled > 0 && !poller.gathers ? 'more' : 'done'
   }
 
   /** @returns `'failed'` when the publisher was not called, or threw. */

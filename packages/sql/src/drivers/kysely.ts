@@ -1,23 +1,14 @@
 import { NotInTransactionError } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
-import type { DriverAdapter, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import type { DriverAdapter, SqlResult, TransactionState } from '../adapters.ts'
 import { MonitoredConnection, stateOfTracker } from '../connection-monitor.ts'
 import { hasBoolean, hasFunction } from '../members.ts'
 import { effectOf, type Effect } from '../statement-effect.ts'
 
 /** The part of Kysely that txbox uses; `kysely` itself is not imported. */
-interface KyselyLike {
+export interface KyselyLike {
   readonly isTransaction: boolean
   getExecutor(): KyselyExecutor
-}
-interface KyselyRoot extends KyselyLike {
-  readonly isTransaction: false
-  transaction(): KyselyTransactionBuilder
-  connection(): { execute<T>(work: (db: KyselyLike) => Promise<T>): Promise<T> }
-}
-interface KyselyTransactionBuilder {
-  setIsolationLevel(isolation: string): KyselyTransactionBuilder
-  execute<T>(work: (tx: KyselyLike) => Promise<T>): Promise<T>
 }
 /** A transaction. A controlled transaction also shows whether it has ended. */
 interface KyselyTransaction extends KyselyLike {
@@ -27,7 +18,7 @@ interface KyselyTransaction extends KyselyLike {
 interface KyselyExecutor {
   provideConnection<T>(consumer: (connection: KyselyConnection) => Promise<T>): Promise<T>
 }
-interface KyselyConnection {
+export interface KyselyConnection {
   killSession?(runElsewhere: (work: unknown) => Promise<void>): Promise<void>
   executeQuery(query: CompiledQuery, ...rest: unknown[]): Promise<KyselyResult>
   streamQuery(query: CompiledQuery, ...rest: unknown[]): AsyncIterableIterator<KyselyResult>
@@ -51,18 +42,18 @@ interface CompiledQuery {
 export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
   name: 'Kysely',
   recognises: isKysely,
-  async state(tx, monitor) {
+  state(tx) {
     // Kysely refuses statements in a transaction that Kysely itself has ended. Only the monitor sees a COMMIT that was
-    // sent as raw SQL.
-    const { tracker } = monitor ?? (await this.monitor(tx)) ?? {}
-    return tracker === undefined || tracker.ended ? 'none' : 'open'
+    // sent as raw SQL. Kysely is asked for the connection, which takes four promises, only if txbox does not know it.
+    const monitor = isOpen(tx) ? (monitors.get(tx.getExecutor()) ?? monitorOf(tx)) : undefined
+    return monitor instanceof Promise ? monitor.then(stateOfKnown) : stateOfKnown(monitor)
   },
   stateNow(tx) {
     return stateOfTracker(monitors.get(tx.getExecutor()))
   },
   query,
   monitor(tx) {
-    return tx.isTransaction && tx.isCommitted !== true && tx.isRolledBack !== true ? monitorOf(tx) : undefined
+    return isOpen(tx) ? monitorOf(tx) : undefined
   },
   // Kysely refuses statements only after the answer to its ROLLBACK. Statements that were sent earlier would run after
   // the ROLLBACK, each in a transaction of its own.
@@ -70,6 +61,14 @@ export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
     const monitor = monitors.get(tx.getExecutor())
     if (monitor !== undefined) givenUp.add(monitor)
   },
+}
+
+function isOpen(tx: KyselyTransaction): boolean {
+  return tx.isTransaction && tx.isCommitted !== true && tx.isRolledBack !== true
+}
+
+function stateOfKnown(monitor: MonitoredConnection | undefined): TransactionState {
+  return monitor === undefined ? 'none' : stateOfTracker(monitor)
 }
 
 /** The connections of transactions that were given up, until their ROLLBACK has been answered. */
@@ -82,47 +81,8 @@ function refuseGivenUp(monitor: MonitoredConnection, { sql }: CompiledQuery): vo
   )
 }
 
-/** A Kysely root. */
-export const kyselyRoot: RootAdapter<KyselyRoot> = {
-  name: 'Kysely',
-  checksCommit: true,
-  opensConnections: false,
-  recognises(root): root is KyselyRoot {
-    return isKysely(root) && !root.isTransaction && hasFunction(root, 'connection')
-  },
-  maxConnections: () => undefined,
-  query: queryWithin,
-  connect(db) {
-    return new Promise<OwnConnection>((resolve, reject) => {
-      const held = db.connection().execute(async (connection) => {
-        const underneath = await connection.getExecutor().provideConnection(async (own) => own)
-        await new Promise<void>((release) => {
-          resolve({
-            query: (text, values) => query(connection, text, values),
-            release(broken) {
-              if (broken) discard(underneath)
-              release()
-            },
-          })
-        })
-      })
-      held.catch(reject)
-    })
-  },
-  // An idle connection that Kysely has reserved for a caller has no listener for errors: if it broke, the process would
-  // end.
-  connectApart: async (db, timeoutMs) => ({
-    query: (sql, values) => queryWithin(db, sql, values, timeoutMs),
-    release: () => undefined,
-  }),
-  transact(db, work, isolation) {
-    const builder = isolation === undefined ? db.transaction() : db.transaction().setIsolationLevel(isolation)
-    return builder.execute((tx) => work(tx, undefined))
-  },
-}
-
 /** Plugins would rename columns and convert values, so txbox's own statements bypass them. */
-async function query(db: KyselyLike, sql: string, parameters: readonly unknown[]): Promise<SqlResult> {
+export async function query(db: KyselyLike, sql: string, parameters: readonly unknown[]): Promise<SqlResult> {
   try {
     const compiled = compile(sql, parameters)
     return toSqlResult(
@@ -133,47 +93,7 @@ async function query(db: KyselyLike, sql: string, parameters: readonly unknown[]
   }
 }
 
-/**
- * Runs a statement on any connection, and discards the connection if it does not answer and the driver can discard it.
- * Other drivers keep the connection in use until it answers.
- */
-function queryWithin(
-  db: KyselyRoot,
-  sql: string,
-  parameters: readonly unknown[],
-  timeoutMs: number,
-): Promise<SqlResult> {
-  return new Promise<SqlResult>((resolve, reject) => {
-    let late = false
-    let connection: KyselyConnection | undefined
-    const timer = setTimeout(() => {
-      late = true
-      // The same error as that of AbortSignal.timeout.
-      reject(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
-      if (connection !== undefined) discard(connection)
-    }, timeoutMs)
-    const run = async (provided: KyselyConnection): Promise<void> => {
-      // The connection was opened too late for this call, but can be used by others.
-      if (late) return
-      connection = provided
-      resolve(toSqlResult(await provided.executeQuery(compile(sql, parameters))))
-    }
-    db.getExecutor()
-      .provideConnection(run)
-      .catch(reject)
-      .finally(() => clearTimeout(timer))
-  })
-}
-
-/**
- * Ends a connection on which a statement may still be in flight. Kysely's driver for MySQL then removes the connection
- * from the pool; the driver for PostgreSQL cannot. Nothing is sent to the server, which may not answer.
- */
-function discard(connection: KyselyConnection): void {
-  connection.killSession?.(async () => undefined).catch(() => undefined)
-}
-
-function compile(sql: string, parameters: readonly unknown[]): CompiledQuery {
+export function compile(sql: string, parameters: readonly unknown[]): CompiledQuery {
   return {
     sql,
     parameters,
@@ -182,7 +102,7 @@ function compile(sql: string, parameters: readonly unknown[]): CompiledQuery {
   }
 }
 
-function toSqlResult({ rows, numAffectedRows, insertId }: KyselyResult): SqlResult {
+export function toSqlResult({ rows, numAffectedRows, insertId }: KyselyResult): SqlResult {
   return { rows, affected: Number(numAffectedRows ?? Number.NaN), insertId: Number(insertId ?? 0n) }
 }
 
@@ -269,6 +189,6 @@ function wrap(connection: KyselyConnection): MonitoredConnection {
   return monitor
 }
 
-function isKysely(value: unknown): value is KyselyLike {
+export function isKysely(value: unknown): value is KyselyLike {
   return hasBoolean(value, 'isTransaction') && hasFunction(value, 'getExecutor')
 }

@@ -51,7 +51,7 @@ export const mariadbHandle: DriverAdapter<MariadbConnection> = {
       throw error
     }
   },
-  tellsTransaction: true,
+  reportsTransaction: true,
   monitor(handle) {
     return isPool(handle) ? undefined : watchedOf(handle, send)?.monitor
   },
@@ -117,8 +117,12 @@ function optionsOf(sql: string): object {
     nestTables: false,
     metaAsArray: false,
     insertIdAsNumber: true,
-    typeCast: (field: { buffer(): unknown }) => field.buffer(),
+    typeCast: bytesOf,
   }
+}
+
+function bytesOf(field: { buffer(): unknown }): unknown {
+  return field.buffer()
 }
 
 function isPool(value: unknown): boolean {

@@ -89,8 +89,7 @@ export function resultOf(result: unknown, status: number | null | undefined): Sq
     affected: Number(propertyOf(result, 'affectedRows') ?? 0),
     insertId: Number(propertyOf(result, 'insertId') ?? 0),
     // With autocommit off, every write is in a transaction, even if the flag does not show it yet.
-    ...(typeof status === 'number' && {
-      inTransaction: (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0,
-    }),
+    inTransaction:
+      typeof status === 'number' ? (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0 : undefined,
   }
 }

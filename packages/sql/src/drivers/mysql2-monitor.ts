@@ -33,8 +33,11 @@ let sending: WatchedConnection | undefined
  *
  * @returns `undefined` if the connection cannot be watched.
  */
-export function monitorOf(connection: WatchedConnection, send: Send): MonitoredConnection | undefined {
-  return monitors.get(connection) ?? watch(connection, send)
+export function monitorOf<C extends WatchedConnection>(
+  connection: C,
+  send: (connection: C, sql: string) => Promise<unknown>,
+): MonitoredConnection | undefined {
+  return monitors.get(connection) ?? watch(connection, (sql) => send(connection, sql))
 }
 
 /** A pool keeps a connection longer than its transactions, so a connection is wrapped only once. */

@@ -66,7 +66,7 @@ export const mysql2Handle: DriverAdapter<Mysql2Connection> = {
       monitor?.sent('none')
     })
   },
-  tellsTransaction: true,
+  reportsTransaction: true,
   monitor(handle) {
     return isPool(handle) ? undefined : monitored(plain(handle))
   },
@@ -74,13 +74,13 @@ export const mysql2Handle: DriverAdapter<Mysql2Connection> = {
 }
 
 function monitored(connection: CallbackConnection): MonitoredConnection | undefined {
-  return monitorOf(
-    connection,
-    (sql) =>
-      new Promise((resolve, reject) => {
-        sendingOwn(connection, () => void run(connection, sql, []).then(resolve, reject))
-      }),
-  )
+  return monitorOf(connection, sendOwn)
+}
+
+function sendOwn(connection: CallbackConnection, sql: string): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    sendingOwn(connection, () => void run(connection, sql, []).then(resolve, reject))
+  })
 }
 
 /** A `mysql2` promise pool. */

@@ -1,4 +1,4 @@
-import type { DriverAdapter, Snapshot, SqlResult, TransactionState } from '../adapters.ts'
+import type { ConnectionMonitor, DriverAdapter, Snapshot, SqlResult, TransactionState } from '../adapters.ts'
 import { hasFunction, hasNumber } from '../members.ts'
 import { COMMAND_TAGS } from './pg-statements.ts'
 
@@ -36,7 +36,7 @@ export const pgHandle: DriverAdapter<PgClient> = {
   recognises(handle): handle is PgClient {
     return hasFunction(handle, 'query') && (hasFunction(handle, 'escapeIdentifier') || isPool(handle))
   },
-  async state(client) {
+  state(client) {
     if (isPool(client)) return 'none'
     if (client.getTransactionStatus === undefined) {
       return client._connected === false && client._connecting === false ? 'none' : 'unknown'
@@ -44,19 +44,22 @@ export const pgHandle: DriverAdapter<PgClient> = {
     // The status is that of the last answer. While a statement is in flight, and right after an error was caught, the
     // status is out of date. An empty query waits for all other statements, and its answer contains the state after
     // them.
-    if (client.readyForQuery === false) await client.query('')
-    return stateOf(client.getTransactionStatus())
+    if (client.readyForQuery === false) return client.query('').then(() => statusOf(client))
+    return statusOf(client)
   },
   stateNow(client) {
     if (client.getTransactionStatus === undefined) return 'open'
-    return client.readyForQuery === false ? undefined : stateOf(client.getTransactionStatus())
+    return client.readyForQuery === false ? undefined : statusOf(client)
   },
   identityOf,
   monitor(client) {
-    return { snapshot: () => answersSince(answersTo(client)) }
+    const identity = identityOf(client)
+    let monitor = monitors.get(identity)
+    if (monitor === undefined) monitors.set(identity, (monitor = new AnswerMonitor(client.connection)))
+    return monitor
   },
-  async query(client, text, values) {
-    return toSqlResult(await client.query(text, values as unknown[]))
+  query(client, text, values) {
+    return client.query(text, values as unknown[]).then(toSqlResult)
   },
   sever(client) {
     // A client without a listener for its 'error' event would end the process.
@@ -69,58 +72,75 @@ export const pgHandle: DriverAdapter<PgClient> = {
   },
 }
 
-/** Counts the server's answers to a client since txbox first used the client. */
-interface Answers {
-  /** The number of answers that report the end of a transaction, even if another transaction is open by now. */
-  ends: number
-  savepoints: number
-  /** The number of rollbacks, of a transaction or to a savepoint: the command tag is the same. */
-  rollbacks: number
-}
-
-const answers = new WeakMap<object, Answers>()
+const monitors = new WeakMap<object, AnswerMonitor>()
 
 function identityOf(client: PgClient): object {
   return client.connection ?? client
 }
 
 /**
- * The command tags of the answers show each statement, even if one text contained several, and however the text was
- * sent.
+ * Counts the server's answers to a client since the first snapshot. The command tags of the answers show each statement,
+ * even if one text contained several, and however the text was sent.
  */
-function answersTo(client: PgClient): Answers {
-  const identity = identityOf(client)
-  let known = answers.get(identity)
-  if (known === undefined) {
-    const counted: Answers = { ends: 0, savepoints: 0, rollbacks: 0 }
-    client.connection?.on('readyForQuery', ({ status }) => void (status === 'I' && counted.ends++))
-    client.connection?.on('commandComplete', ({ text }) => {
-      if (text === COMMAND_TAGS.commit || text === COMMAND_TAGS.prepare) counted.ends++
-      else if (text === COMMAND_TAGS.savepoint) counted.savepoints++
-      else if (text === COMMAND_TAGS.rollback) counted.rollbacks++
+class AnswerMonitor implements ConnectionMonitor {
+  /** The number of answers that report the end of a transaction, even if another transaction is open by now. */
+  ends = 0
+  savepoints = 0
+  /** The number of rollbacks, of a transaction or to a savepoint: the command tag is the same. */
+  rollbacks = 0
+  readonly #connection: AnswerEvents | undefined
+  #listens = false
+
+  constructor(connection: AnswerEvents | undefined) {
+    this.#connection = connection
+  }
+
+  snapshot(): Snapshot {
+    if (!this.#listens) this.#listen()
+    return new AnswerSnapshot(this)
+  }
+
+  /** A connection on which messages are only published is not slowed down by listeners. */
+  #listen(): void {
+    this.#listens = true
+    this.#connection?.on('readyForQuery', ({ status }) => void (status === 'I' && this.ends++))
+    this.#connection?.on('commandComplete', ({ text }) => {
+      if (text === COMMAND_TAGS.commit || text === COMMAND_TAGS.prepare) this.ends++
+      else if (text === COMMAND_TAGS.savepoint) this.savepoints++
+      else if (text === COMMAND_TAGS.rollback) this.rollbacks++
     })
-    answers.set(identity, (known = counted))
-  }
-  return known
-}
-
-function answersSince(counted: Answers): Snapshot {
-  const { ends, savepoints, rollbacks } = counted
-  const rolledBack = (): boolean => counted.rollbacks !== rollbacks
-  return {
-    doubtful: false,
-    replaced: false,
-    get rolledBack() {
-      return rolledBack()
-    },
-    get ended() {
-      // If the handler set no savepoint, any savepoint that a ROLLBACK could name is older than the handler.
-      return counted.ends !== ends || (rolledBack() && counted.savepoints === savepoints)
-    },
   }
 }
 
-function stateOf(status: 'I' | 'T' | 'E' | null): TransactionState {
+class AnswerSnapshot implements Snapshot {
+  readonly doubtful = false
+  readonly replaced = false
+  readonly #monitor: AnswerMonitor
+  readonly #ends: number
+  readonly #savepoints: number
+  readonly #rollbacks: number
+
+  constructor(monitor: AnswerMonitor) {
+    this.#monitor = monitor
+    this.#ends = monitor.ends
+    this.#savepoints = monitor.savepoints
+    this.#rollbacks = monitor.rollbacks
+  }
+
+  get rolledBack(): boolean {
+    return this.#monitor.rollbacks !== this.#rollbacks
+  }
+
+  get ended(): boolean {
+    // If the handler set no savepoint, any savepoint that a ROLLBACK could name is older than the handler.
+    return (
+      this.#monitor.ends !== this.#ends || (this.rolledBack && this.#monitor.savepoints === this.#savepoints)
+    )
+  }
+}
+
+function statusOf(client: PgClient): TransactionState {
+  const status = client.getTransactionStatus!()
   return status === null ? 'none' : STATES[status]
 }
 

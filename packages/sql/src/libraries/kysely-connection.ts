@@ -23,16 +23,17 @@ const found = new WeakMap<KyselyConnection, object>()
  * field. Returns `undefined` if the connection does not belong to this pool, or the pool does not list its connections.
  * Sends nothing.
  *
- * @param pool the pool of the driver. Its list of connections is undocumented.
+ * @param poolOf returns the pool of the driver, whose list of connections is undocumented. Only called for a connection of
+ *   Kysely that is not known yet.
  */
 export async function driverConnectionOf(
   transaction: KyselyTransaction,
-  pool: object | undefined,
+  poolOf: () => Promise<object | undefined>,
 ): Promise<object | undefined> {
   return transaction.getExecutor().provideConnection(async (held) => {
     const known = found.get(held)
     if (known !== undefined) return known
-    const connection = whichAnswers(held, connectionsOf(pool))
+    const connection = whichAnswers(held, connectionsOf(await poolOf()))
     if (connection !== undefined) found.set(held, connection)
     return connection
   })

@@ -41,7 +41,7 @@ export const mikroorm: TransactionLibrary<EntityManager, EntityManager> = {
       throw movedInternals('MikroORM', 'em.getTransactionContext()', '6.6 and 7.2')
     if (!hasFunction(transaction, 'getExecutor')) return transaction
     // If the driver's connection is not found, Kysely's transaction works as well.
-    const own = await driverConnectionOf(transaction as KyselyTransaction, await poolOf(em))
+    const own = await driverConnectionOf(transaction as KyselyTransaction, () => poolOf(em))
     return own ?? transaction
   },
   isOpen,

@@ -25,7 +25,7 @@ export const typeorm: TransactionLibrary<EntityManager | QueryRunner, DataSource
   name: 'TypeORM',
   recognises: (handle): handle is EntityManager | QueryRunner =>
     isEntityManager(handle) || isQueryRunner(handle) || isDataSource(handle),
-  connectionOf: (handle) => (isOpen(handle) ? runnerOf(handle)!.connect() : undefined),
+  connectionOf: (handle) => (isOpen(handle) ? runnerOf(handle).connect!() : undefined),
   isOpen,
   root: {
     recognises: isDataSource,
@@ -43,15 +43,14 @@ export const typeorm: TransactionLibrary<EntityManager | QueryRunner, DataSource
   },
 }
 
+/** Asked for every statement. An EntityManager outside of a transaction has no runner, and is itself none. */
 function isOpen(handle: EntityManager | QueryRunner): boolean {
-  const runner = runnerOf(handle)
-  return runner !== undefined && runner.isTransactionActive && !runner.isReleased
+  const { isTransactionActive, isReleased } = runnerOf(handle)
+  return isTransactionActive === true && !isReleased
 }
 
-function runnerOf(handle: EntityManager | QueryRunner): QueryRunner | undefined {
-  if (isQueryRunner(handle)) return handle
-  const runner = propertyOf(handle, 'queryRunner')
-  return isQueryRunner(runner) ? runner : undefined
+function runnerOf(handle: EntityManager | QueryRunner): Partial<QueryRunner> {
+  return (handle as EntityManager).queryRunner ?? (handle as QueryRunner)
 }
 
 function isQueryRunner(value: unknown): value is QueryRunner {

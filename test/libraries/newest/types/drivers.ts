@@ -13,7 +13,7 @@ import type { Client, Pool, PoolClient } from 'pg'
 import type { IDatabase, ITask } from 'pg-promise'
 import type { ReservedSql, Sql, TransactionSql } from 'postgres'
 import { assertType, type Same } from '../../../types/same.ts'
-import type { PoolOrRootSentence } from '../../../types/told.ts'
+import type { PoolOrRootSentence } from '../../../types/refusal-sentences.ts'
 
 const inbox = createInbox({ database: postgres(), consumer: 'c' })
 const mysqlInbox = createInbox({ database: mysql(), consumer: 'c' })

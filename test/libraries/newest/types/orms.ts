@@ -13,7 +13,7 @@ import type { Knex } from 'knex'
 import type { Transaction as ObjectionTransaction } from 'objection'
 import type { DataSource, EntityManager, QueryRunner, Repository } from 'typeorm'
 import { assertType, type Same } from '../../../types/same.ts'
-import type { PoolOrRootSentence } from '../../../types/told.ts'
+import type { PoolOrRootSentence } from '../../../types/refusal-sentences.ts'
 
 const inbox = createInbox({ database: postgres(), consumer: 'c' })
 const outbox = createOutbox({ database: postgres() })

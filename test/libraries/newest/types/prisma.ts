@@ -5,7 +5,7 @@ import { createInbox } from '@txbox/inbox'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { assertType, type Same } from '../../../types/same.ts'
-import type { PoolOrRootSentence } from '../../../types/told.ts'
+import type { PoolOrRootSentence } from '../../../types/refusal-sentences.ts'
 
 /*
  * The structure of a client that `prisma generate` 7.10 wrote for one model, because the type test must run without

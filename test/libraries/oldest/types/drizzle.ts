@@ -10,7 +10,7 @@ import type { NeonDatabase } from 'drizzle-orm/neon-serverless'
 import { drizzle as onPostgresjs, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { pgTable, text } from 'drizzle-orm/pg-core'
 import { assertType, type Same } from '../../../types/same.ts'
-import type { PoolOrRootSentence } from '../../../types/told.ts'
+import type { PoolOrRootSentence } from '../../../types/refusal-sentences.ts'
 
 /** The transactions of a database, as users of Drizzle write this type. */
 type TxOf<D extends { transaction: (work: never) => unknown }> = D extends {

@@ -11,7 +11,7 @@ import { postgres } from '@txbox/postgres'
 import type { Transaction as SequelizeTransaction, Sequelize } from 'sequelize'
 import type { DataSource, EntityManager, QueryRunner, Repository } from 'typeorm'
 import { assertType, type Same } from '../../../types/same.ts'
-import type { PoolOrRootSentence } from '../../../types/told.ts'
+import type { PoolOrRootSentence } from '../../../types/refusal-sentences.ts'
 
 const inbox = createInbox({ database: postgres(), consumer: 'c' })
 const outbox = createOutbox({ database: postgres() })

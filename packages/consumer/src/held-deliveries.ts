@@ -6,18 +6,18 @@ import { KeyLanes } from './key-lanes.ts'
 import { RememberedDeliveries } from './remembered-deliveries.ts'
 
 /** The deliveries that a consumer has received and not settled. */
-export class Hand {
+export class HeldDeliveries {
   readonly remembered = new RememberedDeliveries()
   readonly #settings: ConsumerSettings
-  /** Called for a delivery that may run: it is the first of its key, and its time has come. */
+  /** Called for a delivery that may run: it is the first of its key, and its next attempt is due. */
   readonly #ready: (slot: DeliverySlot) => void
   readonly #slots = new Map<
     DeliverySlot,
     { readonly heartbeat: Heartbeat | undefined; readonly lost: () => void }
   >()
   readonly #lanes = new KeyLanes()
-  readonly #waiters = new Set<() => void>()
-  /** The number of deliveries in hand that may end the process. */
+  readonly #waiters = new Set<{ readonly condition: () => boolean; readonly resolve: () => void }>()
+  /** The number of held deliveries whose message may crash the process. */
   #suspects = 0
 
   constructor(settings: ConsumerSettings, ready: (slot: DeliverySlot) => void) {
@@ -29,12 +29,12 @@ export class Hand {
     return this.#slots.size
   }
 
-  /** How many more deliveries may come. A message that may end the process is in hand alone. */
+  /** The number of deliveries that may still be received: none while a held message may crash the process. */
   get room(): number {
     return this.#suspects > 0 ? 0 : this.#settings.prefetch - this.#slots.size
   }
 
-  /** The deliveries in hand, in the order received. */
+  /** The held deliveries, in the order in which they were received. */
   get slots(): readonly DeliverySlot[] {
     return [...this.#slots.keys()]
   }
@@ -43,31 +43,38 @@ export class Hand {
     return this.slots.filter((slot) => slot.state === state).length
   }
 
-  /** Takes a delivery into the hand, and extends its lease from now on. */
+  /** Holds a delivery from now on, and extends its lease. */
   take(delivery: Delivery): DeliverySlot {
     const { source } = this.#settings
     const slot = new DeliverySlot(delivery, source.name, this.#rememberedOf(delivery))
-    const lost = (): void => this.#lose(slot)
+    const lost = (): void => {
+      slot.isTakenBack = true
+      this.#lose(slot)
+    }
     if (delivery.isSuspect === true) this.#suspects += 1
     this.#slots.set(slot, { heartbeat: this.#heartbeat(slot), lost })
-    delivery.lost.addEventListener('abort', lost, { once: true })
-    if (delivery.lost.aborted) lost()
+    if (delivery.onLost !== undefined) delivery.onLost(lost)
+    else if (delivery.lost.aborted) lost()
+    else delivery.lost.addEventListener('abort', lost, { once: true })
     return slot
   }
 
-  /** A source that keeps delays and counts has the exact count, which begins again when the message is redriven. */
+  /**
+   * Returns the number of remembered deliveries. For a source that keeps both delays and counts it is 0: the source's own
+   * count is exact then, and restarts when the message is redriven.
+   */
   #rememberedOf({ message }: Delivery): number {
     const { delays, countsDeliveries } = this.#settings.source.traits
     return delays && countsDeliveries ? 0 : this.remembered.of(message)
   }
 
-  /** Lets the delivery wait for its turn in the order of its key. */
+  /** Lets the delivery wait until the earlier messages of its key have left. */
   queue(slot: DeliverySlot): void {
     if (slot.state === 'gone') return
     if (!this.#settings.inOrder || this.#lanes.enter(slot)) this.#ready(slot)
   }
 
-  /** Lets the delivery wait here before its turn comes again; later ones of its key wait behind it. */
+  /** Lets the delivery wait for its next attempt. Later deliveries of its key wait behind it. */
   postpone(slot: DeliverySlot, delayMs: number, then: () => void = () => this.runAgain(slot)): void {
     slot.state = 'retrying'
     slot.timer = setTimeout(then, delayMs)
@@ -88,7 +95,10 @@ export class Hand {
     this.#slots.get(slot)?.heartbeat?.stop()
   }
 
-  /** Whether nothing else can run: all others wait behind another of their key, or are suspects that came later. */
+  /**
+   * Returns whether no other delivery can run: every other held delivery waits behind another delivery of its key, or is a
+   * suspect that was received later.
+   */
   isAlone(slot: DeliverySlot): boolean {
     let isLater = false
     for (const other of this.#slots.keys()) {
@@ -101,47 +111,49 @@ export class Hand {
     return true
   }
 
-  /** The deliveries of the same key that wait behind this one. */
+  /** The deliveries of the same key that were received after this delivery. */
   behind(slot: DeliverySlot): readonly DeliverySlot[] {
     return this.#lanes.behind(slot)
   }
 
-  /** The delivery is settled or lost: the next one of its key may run. */
+  /** Removes a delivery that was settled or lost. The next delivery of its key may run. */
   leave(slot: DeliverySlot): void {
-    const held = this.#slots.get(slot)
-    if (held === undefined) return
+    const entry = this.#slots.get(slot)
+    if (entry === undefined) return
     this.#slots.delete(slot)
     if (slot.delivery.isSuspect === true) this.#suspects -= 1
     slot.state = 'gone'
     clearTimeout(slot.timer)
-    held.heartbeat?.stop()
-    slot.delivery.lost.removeEventListener('abort', held.lost)
+    entry.heartbeat?.stop()
+    if (slot.delivery.onLost === undefined) slot.delivery.lost.removeEventListener('abort', entry.lost)
     const next = this.#lanes.leave(slot)
     if (next !== undefined) this.#ready(next)
     this.wake()
   }
 
-  /** Waits until `condition` holds; it is asked again whenever a delivery leaves, and by `wake`. */
+  /** Waits until `condition` returns true. The condition is checked whenever a delivery leaves, and by `wake`. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) {
       const { promise, resolve } = Promise.withResolvers<void>()
-      this.#waiters.add(resolve)
+      const waiter = { condition, resolve }
+      this.#waiters.add(waiter)
       await promise
-      this.#waiters.delete(resolve)
+      this.#waiters.delete(waiter)
     }
   }
 
   wake(): void {
-    for (const wake of this.#waiters) wake()
+    for (const { condition, resolve } of this.#waiters) if (condition()) resolve()
   }
 
   #lose(slot: DeliverySlot): void {
     slot.call?.deliveryLost()
     if (slot.isSettled || slot.state === 'gone') return
     this.#settings.log.events.emit('lost', slot.about)
-    // The source does not know of attempts that were made from hand. One that has not begun does not count.
+    // The source has not counted the attempts for which the consumer held the delivery. An attempt that has not begun does
+    // not count.
     this.remembered.remember(slot.message, slot.state === 'waiting' ? slot.deliveries - 1 : slot.deliveries)
-    // What runs leaves when its handler has ended, so that nothing of its key runs beside it.
+    // A running delivery leaves when its handler has ended, so that no other message of its key runs at the same time.
     if (slot.state === 'running') this.stopHeartbeat(slot)
     else this.leave(slot)
   }

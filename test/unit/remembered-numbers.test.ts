@@ -1,6 +1,11 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ScanStart, ScanStarts, type OpenWriter, type Scan } from '../../packages/postgres/src/scan-start.ts'
+import {
+  ScanStart,
+  ScanStarts,
+  type OpenWriter,
+  type Scan,
+} from '../../packages/postgres/src/remembered-numbers.ts'
 
 /** The maximum number of messages of a read. */
 const BATCH = 3

@@ -1,7 +1,13 @@
 /*
- * Only on PostgreSQL do deleted rows stay in the index until vacuum, so that a scan should start at a remembered
- * number.
+ * Only on PostgreSQL do deleted rows stay in the index until vacuum, so that a scan should start at a remembered number;
+ * each statement checks that the number comes from this server. On MySQL and MariaDB, each answer contains the name of
+ * the server.
  */
+import { ANOTHER_SERVER } from './relay-statements.ts'
+
+/** How many times in a row a read may find that the server is another one. */
+const ATTEMPTS = 5
+
 /** The number of deleted rows that reads may scan before a query for open writers is worth its cost. */
 const DELETED_BEFORE_QUERY = 1000
 
@@ -10,6 +16,13 @@ const DELETED_BEFORE_QUERY = 1000
  * from a sequence that was reset.
  */
 const FORGOTTEN_AFTER_MS = 30_000
+
+/** Distinguishes a server and its tables from others with the same address. */
+export interface Server {
+  readonly identity: string
+  /** The last number that the server is known to have assigned; 0 if the role may not read it. */
+  readonly last: bigint
+}
 
 /** An open transaction that has written to the outbox. */
 export interface OpenWriter {
@@ -170,4 +183,63 @@ export class ScanStarts {
     const open = await this.#openWriters()
     for (const look of looks) look(open)
   }
+}
+
+/**
+ * The server whose numbers are remembered. Statements that rely on a remembered number name this server, and fail on
+ * any other: there is no time between checking and reading in which a server could be replaced.
+ */
+export class RememberedNumbers {
+  readonly starts: ScanStarts
+  readonly #ask: () => Promise<Server>
+  #server: Server | undefined
+  #asking: Promise<Server> | undefined
+  #generation = 0
+
+  constructor(ask: () => Promise<Server>, openWriters: () => Promise<readonly OpenWriter[]>) {
+    this.#ask = ask
+    this.starts = new ScanStarts(openWriters)
+  }
+
+  /** Increases when the server turns out to be another one. */
+  get generation(): number {
+    return this.#generation
+  }
+
+  /** Runs a read that names the server; repeats the read when the server turns out to be another one. */
+  async remembering<R>(read: (server: Server) => Promise<R>): Promise<R> {
+    for (let attempt = 1; ; attempt++) {
+      const { generation } = this
+      try {
+        return await read(this.#server ?? (await this.#known()))
+      } catch (error) {
+        if (attempt === ATTEMPTS || !isAnotherServer(error)) throw error
+        if (generation === this.#generation) this.#becomes(undefined)
+      }
+    }
+  }
+
+  /** Processes an answer that contains the identity of the server. */
+  answered(server: Server): void {
+    if (this.#server === undefined) return
+    if (server.identity !== this.#server.identity || server.last < this.#server.last) this.#becomes(server)
+    else this.#server = server
+  }
+
+  #becomes(server: Server | undefined): void {
+    this.#server = server
+    this.#generation++
+    this.starts.forget()
+  }
+
+  #known(): Promise<Server> {
+    this.#asking ??= this.#ask()
+      .then((server) => (this.#server = server))
+      .finally(() => (this.#asking = undefined))
+    return this.#asking
+  }
+}
+
+function isAnotherServer(error: unknown): boolean {
+  return error instanceof Error && error.message.includes(ANOTHER_SERVER)
 }

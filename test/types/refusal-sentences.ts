@@ -1,6 +1,6 @@
-/** What `InTransaction` makes of a pool or a root: the sentence that the compiler shows. */
+/** The type of a pool or a root as an `InTransaction`: its sentence appears in the compiler's error. */
 export type PoolOrRootSentence = {
   readonly 'txbox: this is a pool or a root; pass the open transaction': never
 }
-/** What `InTransaction` makes of everything else that is no transaction. */
+/** The type of every other value that is not a transaction. */
 export type UnknownSentence = { readonly 'txbox: no transaction handle that it knows': never }

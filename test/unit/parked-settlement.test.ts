@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { BacklogMessage } from '@txbox/core'
 import type { Refused } from '../../packages/relay/src/turns/refusals.ts'
-import { parkedSettlement } from '../../packages/relay/src/turns/settlements.ts'
+import { parkedSettlement } from '../../packages/relay/src/turns/parked-settlement.ts'
 
 function message(seq: number, key: string | undefined, ordered = key !== undefined): BacklogMessage {
   return { seq: BigInt(seq), key, ordered } as BacklogMessage

@@ -3,6 +3,7 @@ export class LazyAbort {
   #controller: AbortController | undefined
   #isAborted = false
   #reason: unknown
+  #listener: (() => void) | undefined
 
   get isAborted(): boolean {
     return this.#isAborted
@@ -26,5 +27,12 @@ export class LazyAbort {
     this.#isAborted = true
     this.#reason = reason
     this.#controller?.abort(reason)
+    this.#listener?.()
+  }
+
+  /** Sets the only listener, which is called once after the abort; at once if that has happened already. */
+  onAbort(listener: () => void): void {
+    this.#listener = listener
+    if (this.#isAborted) listener()
   }
 }

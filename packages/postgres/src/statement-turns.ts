@@ -1,0 +1,59 @@
+/*
+ * A driver of PostgreSQL may not know the state of the transaction while statements are in flight. Every statement of
+ * MySQL and MariaDB is monitored, or the server is asked.
+ */
+import { NotInTransactionError } from '@txbox/core'
+import { connectionIdentity, type Resolved, type SqlResult, type TransactionState } from '@txbox/sql'
+
+/** For each connection, the last call that found other statements in flight and waits for its turn. */
+const turns = new WeakMap<object, Promise<unknown>>()
+
+/**
+ * Sends a statement in the same tick in which the state shows that the transaction is open. If the caller did not await
+ * txbox and has ended the transaction, nothing is written. Concurrent calls are sent in the order in which they were
+ * made.
+ */
+export function sendInTurn(session: Resolved, text: string, values: readonly unknown[]): Promise<SqlResult> {
+  const before = turns.get(connectionIdentity(session))
+  const state = before === undefined ? stateNow(session) : undefined
+  if (state === undefined) return sendLater(session, before, text, values)
+  if (state === 'none') throw endedMeanwhile()
+  return session.driver.query(session.connection, text, values)
+}
+
+/** Sends a statement when the statements in flight have been answered. */
+async function sendLater(
+  session: Resolved,
+  before: Promise<unknown> | undefined,
+  text: string,
+  values: readonly unknown[],
+): Promise<SqlResult> {
+  const { driver, connection } = session
+  const identity = connectionIdentity(session)
+  const turn = (before ?? Promise.resolve()).then(async () => {
+    // An empty query waits for all statements in flight, and its answer contains the state after them.
+    while (stateNow(session) === undefined) await driver.query(connection, '', [])
+    if (stateNow(session) === 'none') throw endedMeanwhile()
+    return { answer: driver.query(connection, text, values) }
+  })
+  const sent = turn.catch(() => undefined)
+  turns.set(identity, sent)
+  try {
+    const { answer } = await turn
+    return await answer
+  } finally {
+    if (turns.get(identity) === sent) turns.delete(identity)
+  }
+}
+
+/** `undefined` while statements are in flight. */
+function stateNow({ driver, connection, isOpen }: Resolved): TransactionState | undefined {
+  if (!isOpen()) return 'none'
+  return driver.stateNow === undefined ? 'open' : driver.stateNow(connection)
+}
+
+function endedMeanwhile(): NotInTransactionError {
+  return new NotInTransactionError(
+    'The transaction has ended. Await every call of txbox before you commit or roll back. Nothing was written.',
+  )
+}

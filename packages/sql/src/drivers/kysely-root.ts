@@ -1,0 +1,92 @@
+import type { OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import { hasFunction } from '../members.ts'
+import { compile, isKysely, query, toSqlResult, type KyselyConnection, type KyselyLike } from './kysely.ts'
+
+interface KyselyRoot extends KyselyLike {
+  readonly isTransaction: false
+  transaction(): KyselyTransactionBuilder
+  connection(): { execute<T>(work: (db: KyselyLike) => Promise<T>): Promise<T> }
+}
+interface KyselyTransactionBuilder {
+  setIsolationLevel(isolation: string): KyselyTransactionBuilder
+  execute<T>(work: (tx: KyselyLike) => Promise<T>): Promise<T>
+}
+
+/** A Kysely root. */
+export const kyselyRoot: RootAdapter<KyselyRoot> = {
+  name: 'Kysely',
+  checksCommit: true,
+  opensConnections: false,
+  recognises(root): root is KyselyRoot {
+    return isKysely(root) && !root.isTransaction && hasFunction(root, 'connection')
+  },
+  maxConnections: () => undefined,
+  query: queryWithin,
+  connect(db) {
+    return new Promise<OwnConnection>((resolve, reject) => {
+      const held = db.connection().execute(async (connection) => {
+        const underneath = await connection.getExecutor().provideConnection(async (own) => own)
+        await new Promise<void>((release) => {
+          resolve({
+            query: (text, values) => query(connection, text, values),
+            release(broken) {
+              if (broken) discard(underneath)
+              release()
+            },
+          })
+        })
+      })
+      held.catch(reject)
+    })
+  },
+  // An idle connection that Kysely has reserved for a caller has no listener for errors: if it broke, the process would
+  // end.
+  connectApart: async (db, timeoutMs) => ({
+    query: (sql, values) => queryWithin(db, sql, values, timeoutMs),
+    release: () => undefined,
+  }),
+  transact(db, work, isolation) {
+    const builder = isolation === undefined ? db.transaction() : db.transaction().setIsolationLevel(isolation)
+    return builder.execute((tx) => work(tx, undefined))
+  },
+}
+
+/**
+ * Runs a statement on any connection, and discards the connection if it does not answer and the driver can discard it.
+ * Other drivers keep the connection in use until it answers.
+ */
+function queryWithin(
+  db: KyselyRoot,
+  sql: string,
+  parameters: readonly unknown[],
+  timeoutMs: number,
+): Promise<SqlResult> {
+  return new Promise<SqlResult>((resolve, reject) => {
+    let late = false
+    let connection: KyselyConnection | undefined
+    const timer = setTimeout(() => {
+      late = true
+      // The same error as that of AbortSignal.timeout.
+      reject(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
+      if (connection !== undefined) discard(connection)
+    }, timeoutMs)
+    const run = async (provided: KyselyConnection): Promise<void> => {
+      // The connection was opened too late for this call, but can be used by others.
+      if (late) return
+      connection = provided
+      resolve(toSqlResult(await provided.executeQuery(compile(sql, parameters))))
+    }
+    db.getExecutor()
+      .provideConnection(run)
+      .catch(reject)
+      .finally(() => clearTimeout(timer))
+  })
+}
+
+/**
+ * Ends a connection on which a statement may still be in flight. Kysely's driver for MySQL then removes the connection
+ * from the pool; the driver for PostgreSQL cannot. Nothing is sent to the server, which may not answer.
+ */
+function discard(connection: KyselyConnection): void {
+  connection.killSession?.(async () => undefined).catch(() => undefined)
+}
