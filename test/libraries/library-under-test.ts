@@ -55,6 +55,11 @@ export interface LibraryUnderTest {
   readonly strayDuring?: Readonly<
     Record<string, (root: LibraryRoot, use: (handle: object) => Promise<void>) => Promise<void>>
   >
+  /**
+   * Nothing tells a handle that was kept after its transaction from the connection itself, so that txbox works in the
+   * transaction that is open there by then. @default false
+   */
+  readonly keptHandleJoins?: boolean
   /** What the root can be used for. `'run'`: `inbox.run` and `database.transact`; `'all'`: also the relay and migrate. */
   readonly rootFor: 'all' | 'run'
   /** `run` sends BEGIN and the claim together. @default false */
@@ -80,8 +85,8 @@ export interface LibraryUnderTest {
   /** A defect of the library: a connection that breaks in a transaction stays taken. @default false */
   readonly losesBrokenConnection?: boolean
   /**
-   * When a connection has broken in a transaction, the library ends the transaction, or connects again unnoticed, so that
-   * txbox may only learn that no transaction is open. @default false
+   * When a connection has broken in a transaction, the library ends the transaction, so that txbox may only learn that no
+   * transaction is open. @default false
    */
   readonly hidesBrokenConnection?: boolean
   /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */

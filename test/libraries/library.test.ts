@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { NotInTransactionError, type TransactionHandle } from '@txbox/core'
 import { createOutbox } from '@txbox/outbox'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
@@ -10,7 +10,7 @@ import { inboxRules } from './inbox-rules.ts'
 import { rootRules } from './root-rules.ts'
 
 const target = useTarget()
-const { exec, nested, stray, strayDuring } = libraryUnderTest!
+const { exec, keptHandleJoins, nested, stray, strayDuring } = libraryUnderTest!
 const kind = target.kinds[0]!
 const root = useRoot(target, kind)
 const isAlone = inject('needs').includes('pglite')
@@ -42,6 +42,31 @@ describe('a handle that is not an open transaction', () => {
     const transaction = await root.begin()
     await transaction.commit()
     await refuses(transaction.tx)
+  })
+
+  test('a handle that was kept is refused, or stands for the transaction that its connection is in by then', async () => {
+    const single = target.open(kind, { max: 1 })
+    await single.ready?.()
+    onTestFinished(() => single.close())
+    const subject = new InboxUnderTest(target, single)
+    let kept: object | undefined
+    await libraryRoot(single).transact(async (tx) => {
+      kept = tx
+      await exec(tx, 'select 1 as one', [])
+    })
+    const joined = await libraryRoot(single).transact(async (tx) => {
+      await exec(tx, 'select 1 as one', [])
+      return subject.inbox.process(kept as TransactionHandle, { id: 'm' }, subject.handle).then(
+        () => true,
+        (error: unknown) => {
+          expect(error).toBeInstanceOf(NotInTransactionError)
+          return false
+        },
+      )
+    })
+    expect([joined, await subject.claimedKeys()]).toEqual(
+      keptHandleJoins === true ? [true, ['m']] : [false, []],
+    )
   })
 
   test('a transaction that ends while a call is not awaited', async () => {

@@ -51,6 +51,7 @@ export function overWebSocket({
     name,
     driver: 'pg',
     rootFor: 'all',
+    keptHandleJoins: true,
     joinsBegin: true,
     // Its clients are of a pg from before 8.21.
     extraRoundTrips: { perCall: 2, afterHandler: 1 },

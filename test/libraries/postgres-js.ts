@@ -34,7 +34,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     driver: 'hidden',
     hidesConnection: true,
     rootFor: 'all',
-    hidesBrokenConnection: true,
+    keptHandleJoins: true,
     takesSavepoints: false,
     refusesBegin: true,
     losesConnectionAtCommit: true,

@@ -15,6 +15,7 @@ import { migrate as migratePostgres } from '@txbox/postgres'
 import { createDeadLetters, createRelay, publishEach } from '@txbox/relay'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
 import { libraryRoot, libraryUnderTest } from '../support/library-roots.ts'
+import { skipBecause } from '../support/skips.ts'
 import type { HandleKind, Root, Target } from '../support/target.ts'
 import { until } from '../support/until.ts'
 
@@ -114,7 +115,8 @@ function errors(target: Target, root: Root, kind: HandleKind, isAlone: boolean):
   })
 
   if (isAlone) return
-  test('I10 a connection that the server has killed is reported, and nothing is stored', async () => {
+  test('I10 a connection that the server has killed is reported, and nothing is stored', async (context) => {
+    if (libraryUnderTest!.endsProcessWhenBroken === true) skipBecause(context, 'process-ended')
     const subject = new InboxUnderTest(target, root)
     const transaction = await root.begin()
     await subject.inbox.process(transaction.tx, { id: 'x' }, subject.handle)
