@@ -60,7 +60,7 @@ async function within(
   }
 }
 
-/** The statement reads many rows: it can be the victim of a deadlock with a statement that was on its way. */
+/** The statement reads many rows: it can be the victim of a deadlock with a statement in flight. */
 async function expire(subject: QueueUnderTest): Promise<void> {
   try {
     await subject.expire()
