@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
-import { EXCLUDED, LIBRARIES } from './test/support/libraries.ts'
+import { EXCLUDED, LIBRARIES, ON_TOP } from './test/support/libraries.ts'
 import { LeaveOutSequencer } from './test/support/servers/leave-out-sequencer.ts'
 import { RunSummary, isCi } from './test/support/run-summary.ts'
 import { isLeftToAll, isShort, tierOfRun } from './test/support/tier.ts'
@@ -49,7 +49,7 @@ const SLOW_TESTS = [
   'test/contract/versioning-buffer-{stress,turns}.test.ts',
   'test/contract/gc-{batches,concurrency}.test.ts',
   'test/contract/outbox-deduplication-property.test.ts',
-  'test/contract/queue-{source,stress}.test.ts',
+  'test/contract/queue-{killed,source,stress}.test.ts',
 ]
 
 /** The rules in which another version of PostgreSQL could differ: all that the quick tier runs on the newest version. */
@@ -84,10 +84,12 @@ function libraryProjects(): TestProjectInlineConfiguration[] {
   return Object.entries(LIBRARIES).flatMap(([library, engines]) =>
     engines.map((engine, n) =>
       onServers(`library-${library}-${engine}`, [engine], {
-        include:
-          n > 0 || library.endsWith('@oldest') || isShort(`library-${library}-${engine}`)
+        include: [
+          ...(n > 0 || library.endsWith('@oldest') || isShort(`library-${library}-${engine}`)
             ? LIBRARY_DIFFERENCES
-            : LIBRARY_RULES,
+            : LIBRARY_RULES),
+          ...(ON_TOP[library] ?? []),
+        ],
         exclude: EXCLUDED[library] ?? [],
         provide: { ...DATABASES[engine], ...ONE_DIFFERENCE, library },
       }),

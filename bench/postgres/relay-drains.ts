@@ -98,9 +98,9 @@ export async function interleavedDrains<N extends string>(
  * Waits until the table is empty: some peers report a message when its handler has returned, and remove or mark a whole batch
  * of messages afterwards. Gives up after ten seconds; the caller then finds what is left.
  */
-async function emptied({ left }: DrainVariant, pool: Pool): Promise<void> {
+async function emptied(variant: DrainVariant, pool: Pool): Promise<void> {
   const giveUpAt = performance.now() + 10_000
-  while ((await left(pool)) > 0 && performance.now() < giveUpAt) await pause(1)
+  while ((await variant.left(pool)) > 0 && performance.now() < giveUpAt) await pause(1)
 }
 
 /** The write-ahead log of the whole server, which includes the writes of other clients. */

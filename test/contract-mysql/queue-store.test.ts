@@ -69,7 +69,8 @@ describe.each(ISOLATIONS)('with callers at %s', (isolation) => {
 
   test("Q8 Q13 a receive does not wait for a handler's open transaction, whose message nobody receives", async () => {
     const [, next] = await queue.send(KEY, KEY, undefined)
-    const received = await queue.receive({ visibilityTimeoutMs: 400 })
+    // A receive that has messages returns after a quarter of the timeout.
+    const received = await queue.receive({ visibilityTimeoutMs: 1200 })
     const handler = await begin()
     expect(await settleIn(handler, ...received)).toEqual([true, true])
     await target.past(received.at(-1)!.visibleAt)

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import type { ReceivedMessage } from '@txbox/core'
+import { randomFrom } from '../support/random.ts'
 import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/queue-store-under-test.ts'
 import { mainKind, useTarget } from '../support/target.ts'
 
@@ -10,14 +11,19 @@ const KEYS = ['hot', 'a', 'b', 'c', 'd', 'e', 'f', undefined] as const
 const RECEIVERS = 5
 const RUN_MS = inject('tier') === 'all' ? 5000 : 1500
 
-const chance = (share: number): boolean => Math.random() < share
-const oneOf = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)]!
+/** To repeat a run: TXBOX_TEST_SEED=1. What happens at the same time differs between runs of one seed. */
+const SEED = Number(process.env['TXBOX_TEST_SEED'] ?? Math.trunc(Math.random() * 2 ** 31))
+
+type Random = () => number
+
+const chance = (random: Random, share: number): boolean => random() < share
+const oneOf = <T>(random: Random, values: readonly T[]): T => values[Math.floor(random() * values.length)]!
 
 /** Keys that have messages, none of which a receiver would look at. */
 const STUCK = `select topic, shard, order_key from txbox.queue where order_key is not null
   group by topic, shard, order_key having count(due_at) = 0`
 
-test('Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each message has one effect, in order, and no key is stuck', async () => {
+test(`Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each message has one effect, in order, and no key is stuck, seed ${SEED}`, async () => {
   // Each sender may hold a connection, and one more lets the senders go on.
   const senders = target.open(mainKind(target), { max: KEYS.length + 1 })
   const { ports } = new QueueStoreUnderTest(senders)
@@ -32,10 +38,10 @@ test('Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each mess
   const problems: string[] = []
 
   /** One sender for each key, so that the order of its messages is known. */
-  async function send(key: string | undefined): Promise<void> {
+  async function send(key: string | undefined, random: Random): Promise<void> {
     for (let n = 0; sending; n++) {
-      const inOrder = chance(0.8)
-      const messages = Array.from({ length: oneOf([1, 1, 3]) }, (_, m) =>
+      const inOrder = chance(random, 0.8)
+      const messages = Array.from({ length: oneOf(random, [1, 1, 3]) }, (_, m) =>
         messageOf(key, { id: `${key}-${n}-${m}` }),
       )
       for (const { id } of messages) sent.set(id, { key, inOrder })
@@ -48,20 +54,20 @@ test('Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each mess
         const [next] = [messageOf(key, { id: `${key}-${n}-next` })]
         sent.set(next.id, { key, inOrder: true })
         await ports.transact((_, session) => ports.queueSender.send(session, [next]), {})
-        await pause(Math.random() * 80)
-        if (chance(0.2)) {
+        await pause(random() * 80)
+        if (chance(random, 0.2)) {
           for (const { id } of messages) sent.delete(id)
           await late.rollback()
         } else {
           await late.commit()
         }
       }
-      await pause(Math.random() * (key === 'hot' ? 70 : 150))
+      await pause(random() * (key === 'hot' ? 70 : 150))
     }
   }
 
   /** Settles in a transaction with the effect, which may last longer than the visibility timeout. */
-  async function work(index: number, message: ReceivedMessage): Promise<void> {
+  async function work(index: number, message: ReceivedMessage, random: Random): Promise<void> {
     const transaction = await roots[index]!.begin()
     const session = await queues[index]!.ports.bind(transaction.tx)
     const [valid] = await queues[index]!.store.settle(session, [message])
@@ -72,38 +78,38 @@ test('Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each mess
       working.set(message.key!, message.id)
     }
     await transaction.exec('insert into handled (id, key) values (?, ?)', [message.id, message.key ?? null])
-    if (chance(0.5)) await pause(Math.random() * 150)
+    if (chance(random, 0.5)) await pause(random() * 150)
     if (message.ordered) working.delete(message.key!)
-    await (chance(0.15) ? transaction.rollback() : transaction.commit())
+    await (chance(random, 0.15) ? transaction.rollback() : transaction.commit())
   }
 
-  async function handle(index: number, message: ReceivedMessage): Promise<void> {
+  async function handle(index: number, message: ReceivedMessage, random: Random): Promise<void> {
     const { store } = queues[index]!
-    const dice = Math.random()
+    const dice = random()
     if (dice < 0.06) return
     if (dice < 0.12) await pause(90)
     if (dice > 0.96) {
       if (await store.bury(QUEUE, message, 'buried')) buried.add(message.id)
     } else if (dice > 0.86) {
-      const giveback = { delayMs: oneOf([0, 0, 40]), error: 'again', counted: chance(0.5) }
+      const giveback = { delayMs: oneOf(random, [0, 0, 40]), error: 'again', counted: chance(random, 0.5) }
       await store.giveBack(message, giveback)
     } else {
-      if (chance(0.3)) await store.extend([message], 60)
-      await work(index, message)
+      if (chance(random, 0.3)) await store.extend([message], 60)
+      await work(index, message, random)
     }
   }
 
-  async function receive(index: number): Promise<void> {
+  async function receive(index: number, random: Random): Promise<void> {
     while (
       sending ||
       (await target.sql('select from txbox.queue where dead_at is null limit 1')).length > 0
     ) {
-      const attempt = chance(0.1) ? { id: `${index}-${Math.random()}`, retentionMs: 1000 } : undefined
-      const how = { limit: oneOf([1, 2, 4]), visibilityTimeoutMs: 80, maxReceives: 1000, attempt }
+      const attempt = chance(random, 0.1) ? { id: `${index}-${random()}`, retentionMs: 1000 } : undefined
+      const how = { limit: oneOf(random, [1, 2, 4]), visibilityTimeoutMs: 80, maxReceives: 1000, attempt }
       const received = await queues[index]!.receive(how)
       if (received.length === 0) await pause(5)
-      if (chance(0.5)) await Promise.all(received.map((message) => handle(index, message)))
-      else for (const message of received) await handle(index, message)
+      if (chance(random, 0.5)) await Promise.all(received.map((message) => handle(index, message, random)))
+      else for (const message of received) await handle(index, message, random)
     }
   }
 
@@ -115,8 +121,8 @@ test('Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each mess
   }
 
   const all = Promise.all([
-    ...KEYS.map(send),
-    ...roots.map((_, index) => receive(index)),
+    ...KEYS.map((key, n) => send(key, randomFrom(SEED + n))),
+    ...roots.map((_, index) => receive(index, randomFrom(SEED + 100 + index))),
     watch(),
     pause(RUN_MS).then(() => (sending = false)),
   ])
@@ -135,6 +141,7 @@ test('Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each mess
     )
     expect(ids.filter((id) => expected.includes(id))).toEqual(expected)
   }
-  expect(ids.length).toBeGreaterThan(100)
+  // A busy machine handles few messages in the short run of the quick tier.
+  expect(ids.length).toBeGreaterThan(inject('tier') === 'all' ? 100 : 20)
   await Promise.all([senders, ...roots].map((root) => root.close()))
 })

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { TransactionAbortedError, TransactionConflictError, isTxboxError } from '@txbox/core'
+import { expectDeadlockToBeRetried } from '../support/deadlocked-handlers.ts'
 import { InboxUnderTest, WAYS, type Handler } from '../support/inbox-under-test.ts'
 import {
   ISOLATIONS,
@@ -100,36 +101,8 @@ onEachKindAndIsolation(target, (kind, isolation) => {
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind, { max: 6 })
 
-  test('I5 run retries a conflict of the handler, each time in a new transaction', async () => {
-    const [one, other] = [new InboxUnderTest(target, root), new InboxUnderTest(target, root)]
-    const rows = [`${one.consumer}-1`, `${one.consumer}-2`] as const
-    for (const name of rows) await target.sql('insert into counters (name, n) values (?, 0)', [name])
-    const both = Promise.withResolvers<void>()
-    let inside = 0
-    const attempts: number[] = []
-    const incrementing =
-      (subject: InboxUnderTest, first: string, second: string): Handler<string> =>
-      async (tx, message, context) => {
-        attempts.push(context.attempt)
-        await subject.handle(tx, message, context)
-        await target.exec(tx, 'update counters set n = n + 1 where name = ?', [first])
-        // Both lock their first row before either requests the other's row, so there is always a deadlock.
-        if ((inside += 1) === 2) both.resolve()
-        await both.promise
-        await target.exec(tx, 'update counters set n = n + 1 where name = ?', [second])
-        return 'handled'
-      }
-    const outcomes = await Promise.all([
-      one.inbox.run({ id: 'x' }, incrementing(one, rows[0], rows[1])),
-      other.inbox.run({ id: 'x' }, incrementing(other, rows[1], rows[0])),
-    ])
-    expect(outcomes.map((outcome) => outcome.status)).toEqual(['processed', 'processed'])
-    // The repeated transaction may lock its row before the waiting one does: then there is another deadlock.
-    expect(attempts.slice(0, 3)).toEqual([1, 1, 2])
-    expect([await one.effects(), await other.effects()]).toEqual([1, 1])
-    const counted = await target.sql('select n from counters where name in (?, ?)', [...rows])
-    expect(counted).toEqual([{ n: 2 }, { n: 2 }])
-  })
+  test('I5 run retries a conflict of the handler, each time in a new transaction', () =>
+    expectDeadlockToBeRetried(target, root))
 
   test('I5 a conflict of the handler of process reaches the caller, and nothing is stored', async () => {
     const subject = new InboxUnderTest(target, root)

@@ -170,8 +170,8 @@ test('Q9 of several receipts, the invalid receipts do not keep the valid ones fr
 
 test('Q9 of two receipts of one message in one call only the valid one counts', async () => {
   const subject = new QueueUnderTest(target, root)
-  const { queue: queueOf, transact } = root.database[portsKey]
-  const store = queueOf({ statementTimeoutMs: 10_000 })
+  const ports = root.database[portsKey]
+  const store = ports.queue({ statementTimeoutMs: 10_000 })
   for (const how of ['alone', 'in a transaction'] as const) {
     await subject.send({ key: 'a' }, {})
     const request = {
@@ -190,7 +190,7 @@ test('Q9 of two receipts of one message in one call only the valid one counts', 
     const settled =
       how === 'alone'
         ? await store.settle(undefined, both)
-        : await transact((_, session) => store.settle(session, both), {})
+        : await ports.transact((_, session) => store.settle(session, both), {})
     expect(settled).toEqual([false, true, true, false])
     expect(await subject.size()).toBe(0)
   }

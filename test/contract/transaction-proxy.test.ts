@@ -118,7 +118,7 @@ onEachKind(target, (kind) => {
     expect(outcomes.map(({ status }) => status)).toEqual(['applied', 'applied'])
   })
 
-  test('I13 outside a transaction the proxy is refused, and nothing is written', async () => {
+  test('outside a transaction the proxy is refused, and nothing is written', async () => {
     const subject = new InboxUnderTest(target, root)
     const refused = subject.inbox.process(sharedProxy(root.db), { id: 'm' }, subject.handle)
     // A library of the user's own may know its root by identity alone.

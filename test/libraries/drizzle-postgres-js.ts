@@ -20,6 +20,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     driver: 'hidden',
     hidesConnection: true,
     rootFor: 'all',
+    keptHandleJoins: true,
     // All of postgres.js.
     takesSavepoints: false,
     refusesBegin: true,

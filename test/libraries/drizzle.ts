@@ -32,6 +32,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
     // Drizzle 0.45 sends BEGIN before the block that releases the connection.
     losesConnectionAtBegin: version === 'oldest',
     rootFor: 'all',
+    keptHandleJoins: true,
     open(options) {
       const { client, close } = openClient(options)
       const db = drizzle({ client })

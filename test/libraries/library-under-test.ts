@@ -42,10 +42,24 @@ export interface LibraryUnderTest {
   /** Runs `work` in a savepoint, as users of the library do; a throw rolls back to the savepoint. */
   readonly nested: (tx: object, work: (tx: object) => Promise<void>) => Promise<void>
   /**
+   * Adds 1 to a row of the table `counters` by the library's API for models, for a library whose models report a conflict
+   * in another way than its SQL.
+   */
+  readonly incrementByModel?: (tx: object, name: string) => Promise<void>
+  /**
    * Handles that are no open transaction, as users come by them, by name: roots, pools, connections. An ended
    * transaction is tested for every library.
    */
   readonly stray?: Readonly<Record<string, (root: LibraryRoot) => object>>
+  /** The same for handles that exist only during a call, or must be given back, such as a task or a connection. */
+  readonly strayDuring?: Readonly<
+    Record<string, (root: LibraryRoot, use: (handle: object) => Promise<void>) => Promise<void>>
+  >
+  /**
+   * Nothing tells a handle that was kept after its transaction from the connection itself, so that txbox works in the
+   * transaction that is open there by then. @default false
+   */
+  readonly keptHandleJoins?: boolean
   /** What the root can be used for. `'run'`: `inbox.run` and `database.transact`; `'all'`: also the relay and migrate. */
   readonly rootFor: 'all' | 'run'
   /** `run` sends BEGIN and the claim together. @default false */
@@ -70,6 +84,11 @@ export interface LibraryUnderTest {
   readonly losesConnectionAtCommit?: boolean
   /** A defect of the library: a connection that breaks in a transaction stays taken. @default false */
   readonly losesBrokenConnection?: boolean
+  /**
+   * When a connection has broken in a transaction, the library ends the transaction, so that txbox may only learn that no
+   * transaction is open. @default false
+   */
+  readonly hidesBrokenConnection?: boolean
   /** Round trips beside those of a driver that shows its state. @default one after a handler if nothing is shown */
   readonly extraRoundTrips?: ExtraRoundTrips
   /**

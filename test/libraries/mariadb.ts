@@ -37,6 +37,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
     name: `mariadb with ${style}s`,
     driver: 'mysql2',
     rootFor: 'all',
+    keptHandleJoins: true,
     open(options) {
       const pool = createPool(configOf(options))
       return {
@@ -70,6 +71,16 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
     stray: {
       'a pool of mariadb': ({ db }) => db,
     },
+    strayDuring: {
+      async 'a connection of mariadb before BEGIN'({ db }, use) {
+        const connection = await call<Connection>(db, 'getConnection')
+        try {
+          await use(connection)
+        } finally {
+          await call(connection, 'release')
+        }
+      },
+    },
   }
 }
 
@@ -85,5 +96,7 @@ function configOf(options: LibraryOptions): object {
     minimumIdle: 0,
     allowPublicKeyRetrieval: true,
     initSql: [...setupOf(options)],
+    // Where no server listens, the pool tries again until this time limit, which is ten seconds by default.
+    ...(port === '9' && { acquireTimeout: 300 }),
   }
 }

@@ -51,6 +51,7 @@ export function overWebSocket({
     name,
     driver: 'pg',
     rootFor: 'all',
+    keptHandleJoins: true,
     joinsBegin: true,
     // Its clients are of a pg from before 8.21.
     extraRoundTrips: { perCall: 2, afterHandler: 1 },
@@ -91,5 +92,11 @@ export function overWebSocket({
         () => work(tx),
       ),
     ...(stray !== undefined && { stray }),
+    strayDuring: {
+      async [`a client of ${name} before BEGIN`]({ db }, use) {
+        const client = await (db as NeonPool).connect()
+        await use(client).finally(() => client.release(false))
+      },
+    },
   }
 }

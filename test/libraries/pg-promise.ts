@@ -39,6 +39,9 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
       'a database of pg-promise': ({ db }) => db,
       'a pool of pg-promise': ({ db }) => (db as Database).$pool,
     },
+    strayDuring: {
+      'a task of pg-promise outside a transaction': ({ db }, use) => (db as Database).task(use),
+    },
   }
 }
 

@@ -8,7 +8,7 @@ interface PostgresModule {
 interface Sql {
   unsafe(text: string, parameters?: readonly unknown[]): Promise<Row[]>
   begin<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
-  reserve(): Promise<object>
+  reserve(): Promise<{ release(): void }>
   end(options: { timeout: number }): Promise<void>
 }
 interface Transaction extends Sql {
@@ -34,6 +34,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     driver: 'hidden',
     hidesConnection: true,
     rootFor: 'all',
+    keptHandleJoins: true,
     takesSavepoints: false,
     refusesBegin: true,
     losesConnectionAtCommit: true,
@@ -46,5 +47,11 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     exec: (tx, text, parameters) => (tx as Transaction).unsafe(text, parameters),
     nested: (tx, work) => (tx as Transaction).savepoint(work),
     stray: { 'a root of postgres.js': ({ db }) => db },
+    strayDuring: {
+      async 'a reserved connection of postgres.js'({ db }, use) {
+        const reserved = await (db as Sql).reserve()
+        await use(reserved).finally(() => reserved.release())
+      },
+    },
   }
 }

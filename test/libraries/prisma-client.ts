@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
+import { crc32 } from 'node:zlib'
 
 const LIBRARIES = fileURLToPath(new URL('newest', import.meta.url))
 const MODEL = `
@@ -11,6 +12,11 @@ model Effect {
   seq  BigInt @id @default(autoincrement())
   name String
   @@map("effects")
+}
+model Counter {
+  name String @id
+  n    Int
+  @@map("counters")
 }`
 
 /**
@@ -18,7 +24,9 @@ model Effect {
  * engine, which would be downloaded, takes no part in it.
  */
 export async function importClient(provider: 'postgresql' | 'mysql'): Promise<unknown> {
-  const folder = join(LIBRARIES, '.generated', `prisma-${provider}`)
+  // The code of another schema may be there from before.
+  const version = crc32(MODEL).toString(16)
+  const folder = join(LIBRARIES, '.generated', `prisma-${provider}-${version}`)
   if (!existsSync(folder)) await generate(provider, folder)
   return import(/* @vite-ignore */ pathToFileURL(join(folder, 'client', 'client.ts')).href)
 }

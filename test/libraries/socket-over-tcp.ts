@@ -1,6 +1,10 @@
 import { connect, type Socket } from 'node:net'
 
-type Listener = (event: { readonly data?: ArrayBuffer; readonly message?: string }) => void
+type Listener = (event: {
+  readonly type?: string
+  readonly data?: ArrayBuffer
+  readonly message?: string
+}) => void
 
 /** In the place of a WebSocket to a proxy of Neon: the bytes go to the server itself. */
 export class SocketOverTcp {
@@ -15,7 +19,7 @@ export class SocketOverTcp {
     this.#socket.setNoDelay(true)
     this.#socket.on('connect', () => this.#emit('open', {}))
     this.#socket.on('data', (bytes) => this.#emit('message', { data: new Uint8Array(bytes).buffer }))
-    this.#socket.on('error', ({ message }) => this.#emit('error', { message }))
+    this.#socket.on('error', ({ message }) => this.#emit('error', { type: 'error', message }))
     this.#socket.on('close', () => this.#emit('close', {}))
   }
 

@@ -35,6 +35,7 @@ export function wrapping(
     name: `sqlTransaction ${tellsEnd ? 'with' : 'without'} isOpen`,
     driver: 'hidden',
     rootFor: 'all',
+    keptHandleJoins: !tellsEnd,
     // PostgreSQL is asked by a savepoint, and by its release, unless isOpen answers. MySQL and MariaDB are asked by one
     // statement, also after a write; and a savepoint marks the transaction, until its release after the handler.
     extraRoundTrips:

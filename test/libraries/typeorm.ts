@@ -33,6 +33,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load, 
     driver: isPostgres ? 'pg' : 'mysql2',
     losesConnectionAtCommit: true,
     rootFor: 'all',
+    hidesBrokenConnection: engine === 'postgres',
     open(options) {
       const db = new DataSource(optionsOf(options))
       let connected: Promise<void> | undefined

@@ -2,13 +2,12 @@ type Engine = 'postgres' | 'mysql' | 'mariadb'
 
 /**
  * The libraries on top of a driver, and the drivers beside pg and mysql2, by the databases on which each works. The first
- * database has all rules, unless this is the oldest version of the library. The oldest versions that use mysql2 on
- * MariaDB, too, have their rules on MySQL.
+ * database has all rules, unless this is the oldest version of the library.
  */
 export const LIBRARIES: Readonly<Record<string, readonly [Engine, ...Engine[]]>> = {
   drizzle: ['postgres', 'mysql', 'mariadb'],
   'drizzle-postgres-js': ['postgres'],
-  'drizzle@oldest': ['postgres', 'mysql'],
+  'drizzle@oldest': ['postgres', 'mysql', 'mariadb'],
   knex: ['postgres', 'mysql', 'mariadb'],
   mariadb: ['mariadb', 'mysql'],
   mikroorm: ['postgres', 'mysql', 'mariadb'],
@@ -19,13 +18,13 @@ export const LIBRARIES: Readonly<Record<string, readonly [Engine, ...Engine[]]>>
   prisma: ['postgres'],
   'prisma-mariadb': ['mysql', 'mariadb'],
   'sequelize-7': ['postgres', 'mysql', 'mariadb'],
-  'sequelize@oldest': ['postgres', 'mysql'],
+  'sequelize@oldest': ['postgres', 'mysql', 'mariadb'],
   // By a recipe of sqlTransaction.
   slonik: ['postgres'],
   'sql-transaction': ['postgres', 'mysql', 'mariadb'],
   'sql-transaction-is-open': ['mysql', 'mariadb', 'postgres'],
   typeorm: ['postgres', 'mysql', 'mariadb'],
-  'typeorm@oldest': ['postgres', 'mysql'],
+  'typeorm@oldest': ['postgres', 'mysql', 'mariadb'],
   vercel: ['postgres'],
 }
 
@@ -36,4 +35,9 @@ export const EXCLUDED: Readonly<Record<string, string[]>> = {
   // A root of Prisma lends no connection to receive with.
   prisma: ['test/contract/queue-{delete,send}.test.ts'],
   'prisma-mariadb': ['test/contract/queue-{delete,send}.test.ts'],
+}
+
+/** Tests of what is built on a library. */
+export const ON_TOP: Readonly<Record<string, string[]>> = {
+  knex: ['test/libraries/objection/objection.test.ts'],
 }

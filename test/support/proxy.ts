@@ -11,6 +11,7 @@ export class Proxy {
   #roundTrips = 0
   #faults: Fault[] = []
   #refusing = false
+  #death: { requestsLeft: number; readonly phase: KillPhase; readonly killed: () => void } | undefined
 
   private constructor(server: net.Server) {
     this.#server = server
@@ -71,6 +72,16 @@ export class Proxy {
     return { reached: reached.promise, letGo: () => gone.resolve() }
   }
 
+  /**
+   * Ends all connections for good at this request, as the kernel does when the client's process is killed. The promise
+   * resolves when that has happened.
+   */
+  killAt(request: number, phase: KillPhase): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#death = { requestsLeft: request, phase, killed: resolve }
+    return promise
+  }
+
   /** Cuts all connections, and every new one at once, like a server that is gone, until the outage ends. */
   refuse(): { over: () => void } {
     this.#refusing = true
@@ -93,6 +104,7 @@ export class Proxy {
     let commands: MysqlCommands | undefined
     let silent = true
     let cutAtAnswer = false
+    let dieAtAnswer = false
     const cut = (): void => {
       client.destroy()
       server.destroy()
@@ -110,8 +122,11 @@ export class Proxy {
     client.on('data', (bytes) => {
       silent = false
       if (commands?.waitForAnswer(bytes) ?? true) {
-        if (spoke === 'server') this.#roundTrips += 1
+        const phase = spoke === 'server' ? this.#nextRequest() : undefined
         spoke = 'client'
+        if (phase === 'sent') server.write(bytes)
+        if (phase === 'before' || phase === 'sent') return this.#die()
+        dieAtAnswer = phase === 'answered'
       }
       const fault = this.#faultIn(bytes)
       if (fault?.at === 'before') return cut()
@@ -128,9 +143,24 @@ export class Proxy {
       if (silent) commands = new MysqlCommands()
       silent = false
       spoke = 'server'
-      if (cutAtAnswer) cut()
+      if (dieAtAnswer) this.#die()
+      else if (cutAtAnswer) cut()
       else client.write(bytes)
     })
+  }
+
+  /** Counts a request. @returns when all connections end, if they end at this request. */
+  #nextRequest(): KillPhase | undefined {
+    this.#roundTrips += 1
+    const death = this.#death
+    if (death === undefined) return undefined
+    death.requestsLeft -= 1
+    return death.requestsLeft === 0 ? death.phase : undefined
+  }
+
+  #die(): void {
+    this.refuse()
+    this.#death?.killed()
   }
 
   /** Each fault happens once. */
@@ -140,6 +170,9 @@ export class Proxy {
     return index === -1 ? undefined : this.#faults.splice(index, 1)[0]
   }
 }
+
+/** Before a request is sent, while the server has it, or when its answer has arrived at the client. */
+export type KillPhase = 'before' | 'sent' | 'answered'
 
 type Fault =
   | { readonly statement: RegExp; readonly at: 'before' | 'after' | 'garble' }

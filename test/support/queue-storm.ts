@@ -169,11 +169,16 @@ export class QueueStorm {
     if (chance < 0.13) await pause(TOO_LONG_MS)
     const work = await root.begin()
     try {
-      await this.#work(queue, received, work, { slow: chance > 0.985 })
+      const slow = chance > 0.965
+      await this.#work(queue, received, work, { slow })
       letGo()
-      if (chance > 0.95 && chance < 0.985) await work.rollback()
-      else await work.commit()
-      this.#count(chance > 0.95 && chance < 0.985 ? 'rolled back' : 'handled')
+      if (chance > 0.94 && chance < 0.985) {
+        await work.rollback()
+        this.#count(slow ? 'slower than the lease and rolled back' : 'rolled back')
+      } else {
+        await work.commit()
+        this.#count(slow ? 'slower than the lease and handled' : 'handled')
+      }
     } catch (error) {
       this.#end(name, received)
       await work.rollback()
@@ -197,10 +202,7 @@ export class QueueStorm {
     this.#working.set(name, id)
     this.#held.set(name, { id, until: Infinity })
     await this.#target.effect(work.tx, `${this.#subject.queue.name} ${id}`)
-    if (slow) {
-      this.#count('slower than the lease')
-      await pause(TOO_LONG_MS)
-    }
+    if (slow) await pause(TOO_LONG_MS)
     this.#working.delete(name)
   }
 

@@ -72,6 +72,33 @@ postgres({ db: prismaRoot })
 // @ts-expect-error a root
 void outbox.publish(prismaRoot, message)
 
+/** As Prisma declared a transaction before 7.8: it lacks what tells transactions apart, so that txbox refuses it. */
+type OldPrismaTransaction = Omit<PrismaTransaction, '$transaction'>
+declare const oldPrisma: OldPrismaTransaction
+// @ts-expect-error a transaction of a Prisma that txbox does not support
+void outbox.publish(oldPrisma, message)
+
+/** As bun-types 1.4 declares them: a transaction is a root, too. postgres.js has `typed`, and Bun has not. */
+interface BunSql {
+  (strings: TemplateStringsArray): Promise<unknown>
+  unsafe(text: string, values?: unknown[]): Promise<unknown>
+  begin<T>(work: (tx: BunTransaction) => Promise<T>): Promise<T>
+  begin<T>(options: string, work: (tx: BunTransaction) => Promise<T>): Promise<T>
+  reserve(): Promise<BunSql & { release(): Promise<void> }>
+  flush(): void
+}
+interface BunTransaction extends BunSql {
+  savepoint<T>(work: (tx: BunTransaction) => Promise<T>): Promise<T>
+}
+declare const bun: BunTransaction
+declare const bunRoot: BunSql
+// @ts-expect-error a transaction that only `sqlTransaction` makes usable
+void outbox.publish(bun, message)
+// @ts-expect-error a root
+void outbox.publish(bunRoot, message)
+// @ts-expect-error a root that txbox does not know
+postgres({ db: bunRoot })
+
 /** As Slonik declares a transaction; `sqlTransaction` makes it usable. */
 interface SlonikTransaction {
   query(query: object): Promise<{ rows: object[]; rowCount: number }>
@@ -100,3 +127,6 @@ assertType<Same<InTransaction<Kysely<object>>, PoolOrRootSentence>>()
 assertType<Same<InTransaction<DrizzleDatabase>, PoolOrRootSentence>>()
 assertType<Same<InTransaction<PrismaRoot>, PoolOrRootSentence>>()
 assertType<Same<InTransaction<SlonikTransaction>, UnknownSentence>>()
+assertType<Same<InTransaction<OldPrismaTransaction>, UnknownSentence>>()
+assertType<Same<InTransaction<BunTransaction>, UnknownSentence>>()
+assertType<Same<InTransaction<BunSql>, PoolOrRootSentence>>()

@@ -90,6 +90,38 @@ describe.each([
   })
 })
 
+test('the event by which a WebSocket reports a failure is a DatabaseUnavailableError', () => {
+  const event = Object.assign(new Event('error'), { message: '' })
+  expect(postgres.translate(event, 'opening')).toMatchObject({
+    code: 'TXBOX_DATABASE_UNAVAILABLE',
+    cause: event,
+  })
+  expect(postgres.translate(Object.assign(new Error('mine'), { type: 'error' }), 'opening')).toMatchObject({
+    message: 'mine',
+  })
+})
+
+test.for(['cause', 'parent'])('a conflict is found in the property %s', (property) => {
+  const wrapped = (driverError: object): Error =>
+    Object.assign(new Error('of the library'), { [property]: driverError })
+  const deadlock = Object.assign(new Error('deadlock'), { code: '40P01' })
+  const mysqlDeadlock = Object.assign(new Error('deadlock'), { errno: 1213 })
+  expect([postgres.isConflict(wrapped(deadlock)), mysql.isConflict(wrapped(mysqlDeadlock))]).toEqual([
+    true,
+    true,
+  ])
+  expect(postgres.translate(wrapped(deadlock), 'claiming')).toMatchObject({
+    code: 'TXBOX_TRANSACTION_CONFLICT',
+  })
+})
+
+test('P2034, by which the models of Prisma report a conflict, is a conflict on every database', () => {
+  const error = Object.assign(new Error('of Prisma'), { code: 'P2034' })
+  const other = Object.assign(new Error('of Prisma'), { code: 'P2025' })
+  for (const { isConflict } of [postgres, mysql])
+    expect([isConflict(error), isConflict(other)]).toEqual([true, false])
+})
+
 test('a conflict with another node of a group counts as lasting', () => {
   const group = Object.assign(new Error('rolled back'), { errno: 3101 })
   const deadlock = Object.assign(new Error('deadlock'), { errno: 1213 })

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { DatabaseUnavailableError, TransactionConflictError, UnsupportedTransactionError } from '@txbox/core'
+import {
+  DatabaseAccessError,
+  DatabaseUnavailableError,
+  TransactionConflictError,
+  UnsupportedTransactionError,
+} from '@txbox/core'
 import * as mysqlErrors from '../../packages/mysql/src/errors.ts'
 import { isConflict, translate } from '../../packages/postgres/src/errors.ts'
 import { prismaOn } from '../../packages/sql/src/drivers/prisma.ts'
@@ -60,6 +65,27 @@ test('another error of the server keeps its code, and is no conflict', async () 
   expect([isConflict(error), isConflict(thrown)]).toEqual([false, false])
 })
 
+/** As Prisma 7.10 describes a connection that it could not open, or that broke: [its own code, what the adapter tells]. */
+const CONNECTING = [
+  ['P1001', { kind: 'DatabaseNotReachable', host: '127.0.0.1', port: 9 }, DatabaseUnavailableError],
+  ['P1008', { kind: 'SocketTimeout' }, DatabaseUnavailableError],
+  ['P1017', { kind: 'ConnectionClosed' }, DatabaseUnavailableError],
+  ['P1010', { kind: 'DatabaseAccessDenied', originalCode: '28000' }, DatabaseAccessError],
+  ['P1003', { kind: 'DatabaseDoesNotExist', originalCode: '3D000' }, DatabaseAccessError],
+] as const
+
+test.for(CONNECTING)(
+  '%s, by which Prisma reports a connection, has a class of txbox',
+  ([code, details, type]) => {
+    const thrown = Object.assign(prismaError(details), { code })
+    const error = translate(thrown, 'opening the transaction')
+    expect(error).toBeInstanceOf(type)
+    expect(error).toMatchObject({ cause: thrown })
+    if (type === DatabaseUnavailableError)
+      expect(mysqlErrors.translate(thrown, 'opening')).toBeInstanceOf(type)
+  },
+)
+
 /** As adapter-mariadb describes the errors of the server, and of its connector. */
 const MYSQL_CONFLICTS = [
   ['a deadlock', { originalCode: '1213', kind: 'TransactionWriteConflict' }],
@@ -83,6 +109,18 @@ test('on MySQL, a connection that broke in COMMIT is a DatabaseUnavailableError'
   expect(mysqlErrors.translate(thrown, 'committing')).toBeInstanceOf(DatabaseUnavailableError)
 })
 
+test('on MySQL, a pool that gets no connection in time is a DatabaseUnavailableError, which names the reason', () => {
+  const details = {
+    originalCode: '45028',
+    kind: 'mysql',
+    code: 45028,
+    cause: 'connect ECONNREFUSED 127.0.0.1:9',
+  }
+  const error = mysqlErrors.translate(prismaError(details), 'opening the transaction')
+  expect(error).toBeInstanceOf(DatabaseUnavailableError)
+  expect(String(error)).toContain('ECONNREFUSED')
+})
+
 test('on MySQL, the error of a savepoint that cannot be prepared names the option of the adapter', async () => {
   const thrown = prismaError({ originalCode: '1295', kind: 'mysql', code: 1295 })
   const marking = onMysql.query(failing(thrown), 'SAVEPOINT txbox_probe', [])
@@ -90,8 +128,13 @@ test('on MySQL, the error of a savepoint that cannot be prepared names the optio
   await expect(marking).rejects.toThrow(UnsupportedTransactionError)
 })
 
-test('a transaction of a Prisma that does not tell its transactions apart is refused on MySQL', () => {
-  expect(() => onMysql.monitor(failing(new Error('not sent')))).toThrow(UnsupportedTransactionError)
+test('a transaction of a Prisma that does not tell its transactions apart is refused, with advice for the database', () => {
+  const other = failing(new Error('not sent'))
+  const refusals = [() => onMysql.monitor(other), () => onPostgres.identityOf!(other)]
+  for (const refusal of refusals) expect(refusal).toThrow(UnsupportedTransactionError)
+  expect(refusals[0]).toThrow(/adapter-mariadb.*mysql2/)
+  expect(refusals[1]).toThrow(/adapter-pg.*client of pg/)
+  expect(refusals[1]).not.toThrow(/MySQL|MariaDB/i)
 })
 
 describe('a statement that Prisma has bundled with one that failed', () => {

@@ -120,7 +120,6 @@ export type {
   PgliteTransactionLike,
   PgPromiseTaskLike,
   PostgresjsTransactionLike,
-  PrismaNestableTransactionLike,
   PrismaTransactionLike,
   SequelizeTransactionLike,
   TransactionHandle,

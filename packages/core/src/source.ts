@@ -72,8 +72,8 @@ export interface Delivery<P = unknown> {
   /** Aborted when the broker has taken back the delivery. */
   readonly lost: AbortSignal
   /**
-   * Sets the listener that is called once after `lost` is aborted; at once if that has happened already. For sources that
-   * create the signal of a delivery only when the signal is read. Without this method, the consumer listens to `lost`.
+   * Sets the listener that is called once after `lost` is aborted, or at once if `lost` is aborted already. For sources that
+   * create the signal of a delivery only when it is read. Without this method, the consumer listens to `lost`.
    */
   onLost?(listener: () => void): void
   /**

@@ -1,5 +1,6 @@
 import { InvalidOptionError } from './errors.ts'
 import { nameOf } from './options.ts'
+import { propertyOf } from './property-of.ts'
 
 const sqlTransactionKey: unique symbol = Symbol.for('txbox.sqlTransaction')
 const identityKey: unique symbol = Symbol.for('txbox.sqlTransaction.identity')
@@ -82,9 +83,12 @@ export function sqlTransaction(options: SqlTransactionOptions): SqlTransaction {
   return Object.freeze(Object.assign(transaction, { [identityKey]: {} }))
 }
 
-/** Returns whether this is a result of `sqlTransaction`, also of another copy of this package. */
+/**
+ * Returns whether this is a result of `sqlTransaction`, also of another copy of this package, or a proxy of one, whose
+ * target may be a function.
+ */
 export function isSqlTransaction(value: unknown): value is SqlTransaction {
-  return typeof value === 'object' && value !== null && Reflect.get(value, sqlTransactionKey) === true
+  return propertyOf(value, sqlTransactionKey) === true
 }
 
 /** Returns an object that stands for this transaction alone: a handle may be a proxy that several transactions share. */

@@ -68,25 +68,19 @@ export interface MikroormEntityManagerLike {
   getTransactionContext: Function
   isInTransaction: Function
 }
-/** A `Prisma.TransactionClient` before Prisma 7.8. */
+/** A `Prisma.TransactionClient` since Prisma 7.8: unlike earlier ones, it has `$transaction`, as the root has. */
 export interface PrismaTransactionLike {
-  $queryRawUnsafe: Function
-  $executeRawUnsafe: Function
-  readonly $connect?: never
-  readonly $transaction?: never
-}
-/** A `Prisma.TransactionClient` since Prisma 7.8: it has `$transaction`, as the root has. */
-export interface PrismaNestableTransactionLike {
   $queryRaw: Function
   $queryRawUnsafe: Function
   $executeRawUnsafe: Function
   $transaction: Function
   readonly $connect?: never
 }
-/** A `TransactionSql` of postgres.js. */
+/** A `TransactionSql` of postgres.js. A transaction of Bun.sql has no `typed`. */
 export interface PostgresjsTransactionLike {
   unsafe: Function
   savepoint: Function
+  typed: Function
 }
 export interface PgliteTransactionLike {
   exec: Function
@@ -121,7 +115,6 @@ type KnownTransaction =
   | SequelizeTransactionLike
   | MikroormEntityManagerLike
   | PrismaTransactionLike
-  | PrismaNestableTransactionLike
   | PostgresjsTransactionLike
   | PgliteTransactionLike
   | PgPromiseTaskLike
@@ -150,8 +143,8 @@ type PoolOrRoot =
   // Prisma
   | { $connect: unknown }
   | { $transaction: unknown }
-  // postgres.js and Bun.sql
-  | { begin: unknown; reserve: unknown }
+  // postgres.js and Bun.sql, whose transactions have these members, too
+  | { begin: unknown; reserve: unknown; savepoint?: never }
   // PGlite
   | { waitReady: unknown }
   // pg-promise
@@ -228,6 +221,7 @@ type DriverTransactionOf<D> =
   // postgres.js
   D extends {
     reserve: Function
+    typed: Function
     savepoint?: never
     begin(options: never, work: (sql: infer Tx) => never): unknown
   }

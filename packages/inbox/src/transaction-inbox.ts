@@ -34,8 +34,8 @@ export interface InboxSettings<M> {
   readonly extractKey: KeyExtractor<M & AnyMessage>
   readonly retentionMs: number
   readonly maxAgeMs: number | undefined
-  /** Absent if claims are made without options. */
-  readonly claimOptions: ClaimOptions | undefined
+  /** The options of claims before a handler. */
+  readonly claimOptions: ClaimOptions
   readonly storeResult: boolean
   readonly refusesMismatch: boolean
   readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
@@ -91,7 +91,8 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
 
   async markProcessed(tx: unknown, message: M): Promise<'recorded' | 'duplicate'> {
     const delivery = this.delivery(message)
-    const result = await this.#claim(await this.#ports.bind(tx), delivery)
+    const options = { ...this.#settings.claimOptions, beforeHandler: false }
+    const result = await this.#ports.inbox.claim(await this.#ports.bind(tx), delivery.claim, options)
     if (result.status === 'won') return 'recorded'
     if (result.status === 'in-flight') throw inFlight(delivery.key)
     this.#duplicate(delivery, result)
@@ -111,7 +112,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     fn: InboxHandler<H, N, R>,
     attempt: Attempt,
   ): Promise<InboxOutcome<R>> {
-    const claimed = await this.#claim(session, delivery)
+    const claimed = await this.#ports.inbox.claim(session, delivery.claim, this.#settings.claimOptions)
     if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
     if (claimed.status === 'in-flight') return { status: 'in-flight', key: delivery.key.text }
     // The claim may have waited, and the transaction may have been given up in the meantime.
@@ -203,10 +204,6 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
       claim: refusesMismatch ? { ...claim, contentHash: contentHash(message) } : claim,
       isTooOld: maxAgeMs !== undefined && ageMs(message, key) > maxAgeMs,
     }
-  }
-
-  #claim(session: Session, { claim }: Delivery<M>): Promise<ClaimResult> {
-    return this.#ports.inbox.claim(session, claim, this.#settings.claimOptions)
   }
 
   #duplicate<N extends M>(delivery: Delivery<N>, first: FirstDelivery): InboxOutcome<never> {

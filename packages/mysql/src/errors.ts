@@ -7,6 +7,7 @@
 import { isClusterConflict, isMysqlConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
+  PRISMA_NETWORK_CODES,
   accessRefused,
   conflict,
   isCausedBy,
@@ -75,7 +76,7 @@ const UNAVAILABLE_NUMBERS: ReadonlySet<unknown> = new Set([
 ])
 /**
  * Errors of a pool of the connector `mariadb` that could not get a connection. If the error has a cause, the cause is
- * the reason.
+ * the reason, unless Prisma has made a text of it.
  */
 const POOL_NUMBERS: ReadonlySet<unknown> = new Set([45028, 45039, 45060, 45061])
 const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
@@ -84,6 +85,7 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   'HANDSHAKE_SSL_ERROR',
   'PROTOCOL_SEQUENCE_TIMEOUT',
   ...NETWORK_CODES,
+  ...PRISMA_NETWORK_CODES,
 ])
 /** Errors of mysql2 without a specific code. */
 const UNAVAILABLE_MESSAGES =
@@ -138,7 +140,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
   }
   const isUnavailable =
     UNAVAILABLE_NUMBERS.has(number) ||
-    (POOL_NUMBERS.has(number) && propertyOf(error, 'cause') === undefined) ||
+    (POOL_NUMBERS.has(number) && typeof propertyOf(error, 'cause') !== 'object') ||
     UNAVAILABLE_CODES.has(propertyOf(error, 'code')) ||
     UNAVAILABLE_MESSAGES.test(quoted)
   return isUnavailable ? unavailable(quoted) : undefined

@@ -27,7 +27,7 @@ import { fill, microseconds, type Value } from './literals.ts'
 import { boundLockWait, isHeldByAnother, type BoundStatements, type LockWait } from './lock-wait.ts'
 import { rowsByPacket } from './rows-by-packet.ts'
 import type { ByEngine } from './server.ts'
-import { assertInTransaction, execute, executeAnywhere, type MysqlSession } from './session.ts'
+import { assertInTransaction, execute, executeAnywhere, markWithClaim, type MysqlSession } from './session.ts'
 
 type Sql = ReturnType<typeof inboxStatements>
 
@@ -43,13 +43,17 @@ export class MysqlInboxStore implements InboxStore {
     const wait = lockWaitOf(session, options)
     return boundLockWait(session, wait, (statements) =>
       wait.isReported
-        ? this.#claimReported(session, claim, statements)
-        : this.#claim(session, claim, statements),
+        ? this.#claimReported(session, claim, { ...statements, ...options })
+        : this.#claim(session, claim, { ...statements, ...options }),
     )
   }
 
   /** Like `#claim`, but does not wait if another transaction has an open claim of the key. */
-  async #claimReported(session: Session, claim: Claim, statements: BoundStatements): Promise<ClaimResult> {
+  async #claimReported(
+    session: Session,
+    claim: Claim,
+    statements: BoundStatements & Pick<ClaimOptions, 'beforeHandler'>,
+  ): Promise<ClaimResult> {
     try {
       if (statements.canProbe) {
         const { rows } = await statements.send(this.#sql(session).readNoWait, keyOf(claim))
@@ -62,7 +66,11 @@ export class MysqlInboxStore implements InboxStore {
     }
   }
 
-  async #claim(session: Session, claim: Claim, { send }: BoundStatements): Promise<ClaimResult> {
+  async #claim(
+    session: Session,
+    claim: Claim,
+    { send, beforeHandler }: BoundStatements & Pick<ClaimOptions, 'beforeHandler'>,
+  ): Promise<ClaimResult> {
     const sql = this.#sql(session)
     const key = keyOf(claim)
     const extras = hasExtras(claim)
@@ -72,11 +80,15 @@ export class MysqlInboxStore implements InboxStore {
       ...(extras ? extrasOf(claim) : []),
     ]
     for (let round = 0; round < CLAIM_ROUNDS; round++) {
+      const sent = send(extras ? sql.claimWith : sql.claim, [...key, ...rest])
+      const mark = beforeHandler === true ? markWithClaim(session) : undefined
       try {
-        const { inTransaction } = await send(extras ? sql.claimWith : sql.claim, [...key, ...rest])
+        const { inTransaction } = await sent
         if (inTransaction === false) await this.#refuse(session, key)
+        ;(session as MysqlSession).marked = mark
         return { status: 'won' }
       } catch (error) {
+        mark?.end()
         if (numberOf(error) !== DUPLICATE_KEY) throw error
       }
 
@@ -104,7 +116,7 @@ export class MysqlInboxStore implements InboxStore {
     const batch = this.#batchOf(session, claims)
     return boundLockWait(session, wait, async (statements) => {
       try {
-        return await this.#claimBatch(session, claims, { batch, times: options.times, ...statements })
+        return await this.#claimBatch(session, claims, { ...options, ...statements, batch })
       } catch (error) {
         if (!wait.isReported || !(await isHeldByAnother(session, error))) throw error
       }
@@ -147,7 +159,12 @@ export class MysqlInboxStore implements InboxStore {
   async #claimBatch(
     session: Session,
     claims: readonly Claim[],
-    { batch, times, send }: BoundStatements & { readonly batch: Batch; readonly times: boolean },
+    {
+      batch,
+      times,
+      beforeHandler,
+      send,
+    }: BoundStatements & ClaimOptions & { readonly batch: Batch; readonly times: boolean },
   ): Promise<readonly ClaimResult[]> {
     const { consumer, token, packets, textOf } = batch
     let allNew = true
@@ -167,13 +184,15 @@ export class MysqlInboxStore implements InboxStore {
     }
     if (allNew && !times) return claims.map(() => ({ status: 'won' }))
 
+    let mark: ReturnType<typeof markWithClaim>
     const byKey = new Map<string, Row>()
     for (const packet of packets) {
       const asked = JSON.stringify(packet.map(({ key }) => key.toString('hex')))
-      const { rows: found } = await send(this.#sql(session).readBatch, [token, asked, consumer])
-      for (const row of found) byKey.set(columns.text(row, 'key').toLowerCase(), row)
+      const reading = send(this.#sql(session).readBatch, [token, asked, consumer])
+      if (beforeHandler === true) mark ??= markWithClaim(session)
+      for (const row of (await reading).rows) byKey.set(columns.text(row, 'key').toLowerCase(), row)
     }
-    return claims.map((claim): ClaimResult => {
+    const results = claims.map((claim): ClaimResult => {
       const row = byKey.get(Buffer.from(claim.key).toString('hex'))
       if (row === undefined) throw unsettledClaim(claim.consumer)
       const isOwn = columns.flag(row, 'is_own')
@@ -181,6 +200,9 @@ export class MysqlInboxStore implements InboxStore {
         ? { status: 'won', processedAt: columns.date(row, 'processed_at') }
         : takenClaim(columns, row)
     })
+    if (results.some(({ status }) => status === 'won')) (session as MysqlSession).marked = mark
+    else mark?.end()
+    return results
   }
 
   async saveResult(session: Session, claim: Pick<Claim, 'consumer' | 'key'>, result: string): Promise<void> {

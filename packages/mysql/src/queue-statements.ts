@@ -86,7 +86,7 @@ from ${queue} as q force index (primary)
 where ${valid(pairs)}`,
 
     /**
-     * Restarts the visibility timeout, also after its end: whoever takes the message or puts it back changes its
+     * Restarts the visibility timeout, also after its end: a receiver that takes the message or puts it back changes the
      * receipt. The values are the timeout in microseconds, the place, and the receipt.
      */
     renew: `

@@ -8,7 +8,7 @@ import {
   UnsupportedTransactionError,
   type Session,
 } from '@txbox/core'
-import type { ConnectionMonitor, Resolved, Resolver, SqlResult } from '@txbox/sql'
+import type { CheckedSnapshot, ConnectionMonitor, Resolved, Resolver, SqlResult } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { IN_PROGRESS, NOT_PREPARED, NO_SAVEPOINT, numberOf, translate } from './errors.ts'
 import { fill, type Value } from './literals.ts'
@@ -22,6 +22,8 @@ export interface MysqlSession extends Session, Resolved {
   open: boolean
   /** The traits of the server. They are set before the first statement of txbox. */
   server: ServerTraits
+  /** The snapshot for the handler of a claim, whose savepoint was sent together with the claim. */
+  marked?: CheckedSnapshot | undefined
 }
 
 /** See `DatabasePorts.bind`. */
@@ -125,7 +127,9 @@ export async function executeAnywhere(
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const snapshot = (session as MysqlSession).monitor?.checkedSnapshot?.()
+  const { marked, monitor } = session as MysqlSession
+  const snapshot = marked ?? monitor?.checkedSnapshot?.()
+  ;(session as MysqlSession).marked = undefined
   try {
     if (snapshot?.marked !== undefined) await snapshot.marked.catch(cannotMark)
     const result = await handler()
@@ -143,6 +147,17 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   } finally {
     snapshot?.end()
   }
+}
+
+/**
+ * Marks the transaction for the handler of a claim that is sent in this tick, so that the mark takes no round trip of its
+ * own. Returns `undefined` if the driver needs no mark, or does not send at once.
+ */
+export function markWithClaim(session: Session): CheckedSnapshot | undefined {
+  const { driver, monitor } = session as MysqlSession
+  return driver.hidesState === true && isSentAtOnce(session as MysqlSession)
+    ? monitor?.checkedSnapshot?.()
+    : undefined
 }
 
 function cannotMark(error: unknown): never {

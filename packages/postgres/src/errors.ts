@@ -7,6 +7,7 @@ import { InvalidMessageError, TransactionAbortedError } from '@txbox/core'
 import { isPostgresConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
+  PRISMA_NETWORK_CODES,
   accessRefused,
   conflict,
   isCausedBy,
@@ -45,13 +46,14 @@ export const UNTRANSLATABLE = '22P05'
 const UNAVAILABLE: ReadonlySet<unknown> = new Set([
   ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300', '25006'],
   ...NETWORK_CODES,
+  ...PRISMA_NETWORK_CODES,
   // Codes of postgres.js.
   ...['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECTION_ENDED', 'CONNECT_TIMEOUT'],
 ])
 
-/** Errors of `pg` and `pg-pool` without a code. Knex puts the statement and a hyphen before the message. */
+/** Errors of `pg`, `pg-pool` and Slonik without a code. Knex puts the statement and a hyphen before the message. */
 const UNAVAILABLE_MESSAGES =
-  /(?:^|; - )(?:Connection terminated|Connection ended unexpectedly|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|Query read timeout|The operation was aborted due to timeout)/
+  /(?:^|; - )(?:Connection terminated|Connection ended unexpectedly|Client has encountered a connection error|Client was closed|Client is pending destroy|timeout exceeded when trying to connect|Query read timeout|The operation was aborted due to timeout)/
 
 /** Returns whether this error, or one of its causes, asks for the transaction to be run again. */
 export function isConflict(error: unknown): boolean {
@@ -80,7 +82,8 @@ export const errors: DatabaseErrors = {
 }
 
 function meaningOf(error: object, quoted: string): Meaning | undefined {
-  const code = propertyOf(error, 'code')
+  // Prisma keeps the server's code as `originalCode`.
+  const code = propertyOf(error, 'code') ?? propertyOf(error, 'originalCode')
   if (isPostgresConflict(error)) return conflict(quoted)
   if (code === FAILED_BEFORE || propertyOf(error, 'name') === 'AbortedTransactionError') {
     return {
@@ -107,8 +110,14 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
     }
   }
   if (REFUSED.has(code)) return accessRefused(quoted, 'the role, the password, and pg_hba.conf')
-  const isUnavailable = UNAVAILABLE.has(code) || isClass(code, '08') || UNAVAILABLE_MESSAGES.test(quoted)
+  const isUnavailable =
+    UNAVAILABLE.has(code) || isClass(code, '08') || UNAVAILABLE_MESSAGES.test(quoted) || isSocketEvent(error)
   return isUnavailable ? unavailable(quoted) : undefined
+}
+
+/** Neon's driver rejects with the event by which its WebSocket reports a failure. The event is not an Error. */
+function isSocketEvent(error: object): boolean {
+  return propertyOf(error, 'type') === 'error' && !(error instanceof Error)
 }
 
 function isClass(code: unknown, sqlstateClass: string): boolean {

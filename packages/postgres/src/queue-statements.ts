@@ -104,8 +104,8 @@ where case when found.place in (select locked.place from locked) then found.plac
   else found.due_at > pg_catalog.clock_timestamp() end`,
 
     /**
-     * Restarts the visibility timeout ($3), also after its end: whoever takes the message or puts it back changes its
-     * receipt.
+     * Restarts the visibility timeout ($3), also after its end: a receiver that takes the message or puts it back changes
+     * the receipt.
      */
     renew: `
 update ${queue}

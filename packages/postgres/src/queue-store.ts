@@ -68,11 +68,14 @@ export class PostgresQueueStore implements QueueStore {
   async settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]> {
     const { ordered, unordered } = byOrder(receipts)
     const { settle, settleBatch, settleUnordered, settleUnorderedBatch } = this.#sql
+    const settlement = (one: string, batch: string) => (some: readonly QueueReceipt[]) => ({
+      receipts: some,
+      one,
+      batch,
+    })
     const parts: readonly Settlement[] = [
-      ...ofDifferentMessages(ordered).map((some) => ({ receipts: some, one: settle, batch: settleBatch })),
-      ...ofDifferentMessages(unordered).map((some) => ({
-        ...{ receipts: some, one: settleUnordered, batch: settleUnorderedBatch },
-      })),
+      ...ofDifferentMessages(ordered).map(settlement(settle, settleBatch)),
+      ...ofDifferentMessages(unordered).map(settlement(settleUnordered, settleUnorderedBatch)),
     ]
     const settled = new Set(
       session === undefined ? await this.#settleAlone(parts) : await this.#settleIn(session, parts),

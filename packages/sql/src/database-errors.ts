@@ -41,6 +41,9 @@ export const NETWORK_CODES = [
   'ENOENT',
 ] as const
 
+/** Prisma: the server cannot be reached, answers too late, or has closed the connection. */
+export const PRISMA_NETWORK_CODES = ['P1001', 'P1002', 'P1008', 'P1017'] as const
+
 const CONFLICT = 'TXBOX_TRANSACTION_CONFLICT'
 
 /** The maximum number of characters of the server's message that an error message quotes. */

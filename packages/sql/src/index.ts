@@ -18,6 +18,7 @@ export {
 } from './claims.ts'
 export {
   NETWORK_CODES,
+  PRISMA_NETWORK_CODES,
   accessRefused,
   conflict,
   isCausedBy,

@@ -199,8 +199,8 @@ export class Resolver {
             'another library, wrap its transaction in sqlTransaction, or describe the library with defineLibrary. Nothing ' +
             'was written.'
         : `The connection of this ${names[0]!} transaction is ${nameOf(at)}${membersOf(at)}, not ${expected}. Check that the ` +
-            'library is connected to the same kind of database as txbox, or wrap the transaction in sqlTransaction. ' +
-            'Nothing was written.',
+            'library is connected to the same kind of database as txbox, or wrap the transaction in sqlTransaction, or describe ' +
+            'the library with defineLibrary. Nothing was written.',
     )
   }
 }

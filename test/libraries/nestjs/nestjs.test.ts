@@ -210,7 +210,7 @@ describe.each(LIBRARIES)('NestJS with $name', (library) => {
   })
 
   test.each(['txHost.tx', 'the proxy'] as const)(
-    'I13 outside a transaction %s is refused, and nothing is written',
+    'outside a transaction %s is refused, and nothing is written',
     async (name) => {
       const payments = service()
       const tx = name === 'txHost.tx' ? payments.txHost.tx : payments.proxy

@@ -26,6 +26,11 @@ export interface ClaimOptions {
    * `TransactionConflictError`. Changes no setting of the connection beyond the claim. @default the connection's setting
    */
   readonly lockTimeoutMs?: number | undefined
+  /**
+   * Whether `watch` runs a handler after a claim that is won. What `watch` must send before the handler may then travel
+   * with the claim. @default false
+   */
+  readonly beforeHandler?: boolean | undefined
 }
 
 export type ClaimResult =

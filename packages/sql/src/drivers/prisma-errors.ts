@@ -58,11 +58,17 @@ function cannotPrepare(cause: unknown): UnsupportedTransactionError {
   )
 }
 
-/** Returns the error for a transaction of a Prisma that lacks what txbox needs on MySQL and MariaDB. */
-export function otherPrisma(): UnsupportedTransactionError {
+/** What to pass instead of a transaction of another Prisma. */
+const INSTEAD: Readonly<Record<Engine, string>> = {
+  postgres: '@prisma/adapter-pg. Use these versions, or a client of pg.',
+  mysql: '@prisma/adapter-mariadb. Use these versions, or a connection of mysql2 or mariadb.',
+}
+
+/** Returns the error for a transaction of a Prisma that lacks what txbox needs to tell transactions apart. */
+export function otherPrisma(engine: Engine): UnsupportedTransactionError {
   return new UnsupportedTransactionError(
-    'This Prisma transaction lacks what tells it from others. On MySQL and MariaDB, txbox works with Prisma 7.10. Use ' +
-      'that version, or a connection of mysql2 or mariadb. Nothing was written.',
+    `This Prisma transaction lacks what tells it from others. txbox is tested with Prisma 7.10 and ${INSTEAD[engine]} ` +
+      'Nothing was written.',
   )
 }
 

@@ -56,7 +56,7 @@ export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
     }
   }
   const monitorOf = (tx: PrismaTransaction): ConnectionMonitor => {
-    const scope = scopeOf(tx)
+    const scope = scopeOf(tx, engine)
     const monitor = monitors.get(scope) ?? new PrismaMonitor((sql) => query(tx, sql, []))
     monitors.set(scope, monitor)
     return monitor
@@ -67,7 +67,7 @@ export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
     // PostgreSQL refuses statements in an aborted transaction. MySQL runs them after a deadlock, without a transaction.
     state: () => (engine === 'postgres' ? 'open' : 'unknown'),
     hidesState: true,
-    identityOf: scopeOf,
+    identityOf: (tx) => scopeOf(tx, engine),
     monitor: (tx) => (engine === 'postgres' ? undefined : monitorOf(tx)),
     query,
   }
@@ -183,9 +183,9 @@ const SCOPE = Symbol.for('prisma.client.transaction.scope_context')
  * Returns the object that a transaction shares only with the transactions nested in it. Undocumented. The handle itself
  * may be a proxy that many transactions share.
  */
-function scopeOf(tx: PrismaTransaction): object {
+function scopeOf(tx: PrismaTransaction, engine: Engine): object {
   const scope = propertyOf(propertyOf(tx, SCOPE), 'scopeState')
-  if (typeof scope !== 'object' || scope === null) throw otherPrisma()
+  if (typeof scope !== 'object' || scope === null) throw otherPrisma(engine)
   return scope
 }
 

@@ -1,5 +1,6 @@
 import type { IsolationLevel, TransactionLibrary } from '@txbox/core'
 import { hasFunction, hasNumber, hasObject } from '../members.ts'
+import { movedInternals } from './moved-internals.ts'
 
 /** The part of a Drizzle database that txbox uses. */
 interface DrizzleDatabase {
@@ -19,7 +20,12 @@ interface DrizzleTransaction {
 export const drizzle: TransactionLibrary<DrizzleTransaction, DrizzleDatabase> = {
   name: 'Drizzle',
   recognises: (handle): handle is DrizzleTransaction => isDrizzle(handle),
-  connectionOf: (handle) => (hasNumber(handle, 'nestedIndex') ? handle.session.client : undefined),
+  connectionOf(handle) {
+    if (!hasNumber(handle, 'nestedIndex')) return undefined
+    const { client } = handle.session
+    if (client === undefined) throw movedInternals('Drizzle', 'tx.session.client', '0.45 and 1.0.0-rc.5')
+    return client
+  },
   root: {
     recognises: (root): root is DrizzleDatabase => isDrizzle(root) && !hasNumber(root, 'nestedIndex'),
     poolOf: ({ $client }) => $client,

@@ -1,6 +1,7 @@
 import type { IsolationLevel, TransactionLibrary } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 import { hasFunction } from '../members.ts'
+import { movedInternals } from './moved-internals.ts'
 import { driverConnectionOf, type KyselyTransaction } from './kysely-connection.ts'
 
 /** The part of an `EntityManager` that txbox uses. In a transaction, an EntityManager has the same class. */
@@ -36,6 +37,8 @@ export const mikroorm: TransactionLibrary<EntityManager, EntityManager> = {
   async connectionOf(em) {
     if (!isOpen(em)) return undefined
     const transaction = em.getTransactionContext()
+    if (transaction === undefined)
+      throw movedInternals('MikroORM', 'em.getTransactionContext()', '6.6 and 7.2')
     if (!hasFunction(transaction, 'getExecutor')) return transaction
     // If the driver's connection is not found, Kysely's transaction works as well.
     const own = await driverConnectionOf(transaction as KyselyTransaction, () => poolOf(em))

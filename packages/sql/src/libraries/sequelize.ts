@@ -1,6 +1,7 @@
 import type { BorrowedConnection, IsolationLevel, TransactionLibrary } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 import { hasFunction, hasObject } from '../members.ts'
+import { movedInternals } from './moved-internals.ts'
 
 /** The part of a Sequelize root that txbox uses. */
 interface SequelizeRoot {
@@ -38,15 +39,15 @@ interface SequelizeTransaction {
 export const sequelize: TransactionLibrary<SequelizeTransaction, SequelizeRoot> = {
   name: 'Sequelize',
   recognises: (handle): handle is SequelizeTransaction => isTransaction(handle) || isRoot(handle),
-  connectionOf: (handle) =>
-    isRoot(handle) ? undefined : (handle.getConnectionIfExists?.() ?? handle.connection),
-  // A savepoint does not notice that its outer transaction has ended.
-  isOpen(handle) {
-    for (let at: SequelizeTransaction | null | undefined = handle; at; at = at.parent) {
-      if (at.finished !== undefined) return false
+  connectionOf(handle) {
+    if (isRoot(handle) || !isOpen(handle)) return undefined
+    const connection = handle.getConnectionIfExists?.() ?? handle.connection
+    if (connection === undefined || connection === null) {
+      throw movedInternals('Sequelize', 'transaction.connection', '6.37 and 7.0.0-alpha.48')
     }
-    return true
+    return connection
   },
+  isOpen,
   root: {
     recognises: isRoot,
     borrow,
@@ -93,6 +94,14 @@ function maxOf(root: SequelizeRoot): number | undefined {
   const of = root.pool ?? propertyOf(root.connectionManager, 'pool')
   const max = propertyOf(propertyOf(of, 'write') ?? of, 'maxSize')
   return typeof max === 'number' ? max : undefined
+}
+
+/** A savepoint does not notice that its outer transaction has ended. */
+function isOpen(handle: SequelizeTransaction): boolean {
+  for (let at: SequelizeTransaction | null | undefined = handle; at; at = at.parent) {
+    if (at.finished !== undefined) return false
+  }
+  return true
 }
 
 function isTransaction(value: unknown): boolean {

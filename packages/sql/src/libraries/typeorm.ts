@@ -1,4 +1,4 @@
-import type { IsolationLevel, TransactionLibrary } from '@txbox/core'
+import { DatabaseUnavailableError, type IsolationLevel, type TransactionLibrary } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 import { hasBoolean, hasFunction } from '../members.ts'
 
@@ -13,6 +13,7 @@ interface EntityManager {
   readonly queryRunner?: QueryRunner
 }
 interface DataSource {
+  readonly isInitialized?: boolean
   /** `master` is the pool of pg, and `pool` is that of mysql2. Both exist only after `initialize()`. */
   readonly driver: { readonly master?: object; readonly pool?: object }
   transaction<T>(work: (em: EntityManager) => Promise<T>): Promise<T>
@@ -29,10 +30,16 @@ export const typeorm: TransactionLibrary<EntityManager | QueryRunner, DataSource
   root: {
     recognises: isDataSource,
     poolOf: ({ driver }) => driver.master ?? driver.pool,
-    transact: (source, work, isolation) =>
-      isolation === undefined
+    async transact(source, work, isolation) {
+      if (source.isInitialized === false) {
+        throw new DatabaseUnavailableError(
+          'The TypeORM root is not connected. Await dataSource.initialize() before txbox uses the root.',
+        )
+      }
+      return isolation === undefined
         ? source.transaction(work)
-        : source.transaction(isolation.toUpperCase() satisfies string as Uppercase<IsolationLevel>, work),
+        : source.transaction(isolation.toUpperCase() satisfies string as Uppercase<IsolationLevel>, work)
+    },
   },
 }
 
