@@ -217,9 +217,9 @@ const projects: TestProjectInlineConfiguration[] = [
 
 export default defineConfig({
   test: {
-    // Tests wait more than they work, so that four workers keep two cores busy. Each opens some thirty connections at the
-    // most, and a server takes a hundred.
-    maxWorkers: 4,
+    // Tests wait more than they work, so that four or five workers keep two cores busy. Each opens some thirty connections at
+    // the most, and a server takes a hundred; the quick tier has fewer of the files that open many.
+    maxWorkers: tierOfRun() === 'all' ? 4 : 5,
     pool: 'forks',
     // A process for each file would spend as long on loading as on testing. The files share loaded code, and databases that
     // are as a migration makes them: no file sees the rows of another one.
