@@ -66,6 +66,24 @@ test.each(['in the transaction', 'after the handler'])(
   },
 )
 
+test('Q3 Q11 a consumer receives at once what the same queue object has released, or what follows a deleted message', async () => {
+  const consumers = consumersOf()
+  const { subject } = consumers
+  const ids = await subject.sendTogether([{ key: 'a' }, { key: 'a' }, { key: 'b' }])
+  const received = await subject.receive()
+  const of = (id: string | undefined): (typeof received)[number] =>
+    received.find(({ message }) => message.id === id)!
+  const source = queueSource(subject.queue, { pollIntervalMs: { min: 60_000, max: 60_000 } })
+  await consumers.start(() => undefined, { source })
+  // The consumer finds nothing, and waits for its next poll.
+  await sleep(200)
+  await subject.queue.delete(of(ids[0]))
+  await consumers.heard('handled', 1)
+  await subject.queue.release(of(ids[2]))
+  await consumers.heard('handled', 2)
+  expect(consumers.events.map(({ id }) => id)).toEqual([ids[1], ids[2]])
+})
+
 test('C11 Q5 a handler that fails leaves no effect, keeps its key waiting, and is counted', async () => {
   const consumers = consumersOf()
   const ids = await consumers.subject.send({ key: 'a' }, { key: 'a' })

@@ -90,9 +90,8 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     return this.#settleIn((queue) => queue.settleInSession(session, this.#stored), session)
   }
 
-  /** The settled message was the first of its key: the next one can be received. */
   committed(): void {
-    if (this.#stored.ordered) this.#queue.wakeUpCall.wake()
+    this.#wakeReceivers()
   }
 
   async #settleIn(settle: Settlement<Tx, P>, tx: unknown): Promise<void> {
@@ -134,7 +133,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
       const valid = await attempt
       this.#state = 'settled'
       if (!valid && !mayBeDone) this.#lose()
-      this.committed()
+      this.#wakeReceivers()
     } catch (error) {
       this.#state = 'out'
       throw error
@@ -152,6 +151,11 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   async #attempt(settle: Settlement<Tx, P>, tx?: unknown): Promise<boolean> {
     if (await settle(this.#queue)) return true
     return this.#settledIn && (await this.#queue.renew(this.#stored, tx)) && settle(this.#queue)
+  }
+
+  /** A settled message was the first of its key, so the next message of the key can be received, or this one again. */
+  #wakeReceivers(): void {
+    if (this.#stored.ordered) this.#queue.wakeUpCall.wake()
   }
 
   #expireAt(at: number): void {

@@ -13,8 +13,8 @@ export class WakeUpCall {
   #open: WakeUps | undefined
   #closing: NodeJS.Timeout | undefined
   /**
-   * Counts the notifications and the calls of `wake`. A pause compares this count with the count before the last look, so that a notification
-   * between the two is not missed.
+   * Counts the notifications and the calls of `wake`. A pause compares this count with the count before the last look, so
+   * that none between the two is missed.
    */
   #calls = 0
 
