@@ -136,7 +136,11 @@ export class Handling {
     return dedup.length > 0 || (work.kind === 'none' && work.atMostOnce)
   }
 
-  /** The only step before the handler if neither a dedup store nor the source must answer. @returns a verdict if the handler must not be called. */
+  /**
+   * The only step before the handler if neither a dedup store nor the source must answer.
+   *
+   * @returns a verdict if the handler must not be called.
+   */
   #fresh(slot: DeliverySlot, { startedAt }: HandlerCall): Prepared | Verdict {
     const { work, name, keyOf } = this.#settings
     try {

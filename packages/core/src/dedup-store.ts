@@ -5,7 +5,7 @@
  */
 export interface DedupStore {
   /**
-   * What a consumer does when `begin` throws `DedupStoreUnavailableError`. `'fail'`: the consumer tries the message again
+   * The reaction of a consumer when `begin` throws `DedupStoreUnavailableError`. `'fail'`: the consumer tries the message again
    * later, and counts no attempt. `'process'`, only with an inbox: the handler runs, and the inbox recognizes duplicates.
    *
    * @default 'fail'

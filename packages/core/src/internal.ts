@@ -1,5 +1,5 @@
 /*
- * What the packages of txbox share among themselves, so all packages of txbox must have the same version.
+ * The packages of txbox share these exports among themselves, so all packages of txbox must have the same version.
  * `@txbox/core` follows semantic versioning; `@txbox/core/internal` and `@txbox/sql` may change in any release.
  */
 export { answerWithin } from './answer-within.ts'

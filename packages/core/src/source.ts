@@ -104,6 +104,6 @@ export interface Delivery<P = unknown> {
    * @param session the session of the same transaction.
    */
   settleInSession?(session: Session): Promise<void>
-  /** Called when the transaction in which the consumer has settled the delivery was committed. */
+  /** Called after the consumer has committed the transaction in which it settled the delivery. */
   committed?(): void
 }

@@ -174,8 +174,8 @@ export class MysqlQueueStore implements QueueStore {
   }
 
   /**
-   * Of the messages that could not be locked, returns those whose receipts are valid: another transaction of their
-   * holder has locked them, because a receiver locks only messages whose timeout is over.
+   * Returns the receipts that are valid although their messages could not be locked. Another transaction of the receipt's
+   * holder has locked such a message, because a receiver locks only messages whose timeout is over.
    */
   async #locked(run: Run, receipts: readonly QueueReceipt[]): Promise<readonly QueueReceipt[]> {
     if (receipts.length === 0) return []

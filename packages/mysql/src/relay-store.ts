@@ -133,7 +133,7 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
     return (await this.query(this.#parked.readAlone, values)).map(toStored)
   }
 
-  /** Of each key, the messages before the first one that has to wait longer. */
+  /** Reads the next messages of each key, up to the first message that must wait longer. */
   async #readOnward(
     shard: number,
     heads: readonly Row[],

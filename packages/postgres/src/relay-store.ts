@@ -107,7 +107,7 @@ export class PostgresRelayStore extends RelayOutbox implements RelayStore {
     await runAtReadCommitted(this.source, 'resetting the crash count', this.sql.survived, fence(lease))
   }
 
-  /** Of each key, the messages before the first one that has to wait longer. */
+  /** Reads the next messages of each key, up to the first message that must wait longer. */
   async #readOnward(shard: number, heads: readonly Row[], limits: ReadLimits): Promise<readonly Row[]> {
     const [places, stamps] = placesOf(heads)
     const most = Math.ceil(limits.messages / heads.length)

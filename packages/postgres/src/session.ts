@@ -44,7 +44,7 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<Postgre
   const { driver, connection, name } = session
   let state: TransactionState
   try {
-    // Awaited in any case: a call that knows the state at once must not overtake an earlier one that was just told it.
+    // Awaited even if the state is known at once: otherwise this call could overtake an earlier call that still awaits it.
     session.monitor = await driver.monitor(connection)
     state = await driver.state(connection, session.monitor)
   } catch (error) {

@@ -40,7 +40,7 @@ export interface RedisDedupOptions {
    */
   leaseMs?: number | undefined
   /**
-   * What a consumer does while Redis cannot be reached. `'fail'`: the consumer emits `unavailable`, tries the messages again
+   * The reaction of a consumer while Redis cannot be reached. `'fail'`: the consumer emits `unavailable`, tries the messages again
    * later, and counts no attempt. `'process'`, only with an inbox: the handler runs, and only the inbox recognizes
    * duplicates.
    *
