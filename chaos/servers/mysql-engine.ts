@@ -108,8 +108,11 @@ export class MysqlEngine implements DatabaseEngine {
     })
     try {
       await until(
-        () => mysqlAnswers(`mysql://root@127.0.0.1:${place.port}/`),
-        () => `the server answers; it says: ${server.lastWords}`,
+        async () => {
+          const urls = [place.port, place.adminPort].map((port) => `mysql://root@127.0.0.1:${port}/`)
+          return (await Promise.all(urls.map(mysqlAnswers))).every(Boolean)
+        },
+        () => `the server answers on both of its ports; it says: ${server.lastWords}`,
         START_LIMIT_MS,
       )
       return server
