@@ -230,11 +230,13 @@ function alwaysOpen(): boolean {
 }
 
 /**
- * A library such as Sequelize sends a statement, and its COMMIT as well, only some promises after the call. After one
- * turn of the event loop, a statement that was not awaited has been sent on the connection, where txbox sees it.
+ * A library such as Sequelize sends a statement, and its COMMIT as well, only some promises after the call. A callback of
+ * `process.nextTick` runs when no promise can go on without an answer from outside: by then a statement that was not awaited
+ * has been sent on the connection, where txbox sees it. A turn of the event loop (`setImmediate`) would ask the system for
+ * answers first.
  */
 function settled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
+  return new Promise((resolve) => process.nextTick(resolve))
 }
 
 function notOpen(name: string): NotInTransactionError {
