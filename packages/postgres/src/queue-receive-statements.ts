@@ -24,6 +24,12 @@ export function firstEntryOfShard(queue: string): string {
 ) as next`
 }
 
+/**
+ * The shard of messages without a key. Nothing orders them, so a receiver takes them without locking their shard. The
+ * other shards are those of the keys, and of messages without a key that an earlier version has sent.
+ */
+export const UNKEYED_SHARD = 16
+
 /** The columns of a message to receive. The encoding 'escape' leaves ASCII unchanged. */
 export function queueColumns(table: string): string {
   return `${table}.place::text as place, ${table}.receipt::text as receipt, ${table}.shard::text as shard,
@@ -90,12 +96,13 @@ export function queueReceiveStatements(schema: string) {
     cross join lateral (${firstOf('f.place, f.due_at', FREED)}) as next
     where next.due_at is null and (${flightOf('true', FREED)}) is null
   )) and q.due_at is null and q.dead_at is null`
+  const unkeyed = `q.due_at is not null and q.topic = $1::text and q.shard = ${UNKEYED_SHARD}::smallint`
   const timeouts = 'timeouts + case when q.receipt is null then 0 else 1 end'
   return {
     /**
      * Locks the rows ($3) of at most $4 shards that have work: a visible message, or a handled message whose key must
      * be released, which is then the first entry. Skips rows that another receiver has locked. Also counts the rows of
-     * all shards.
+     * all shards. If $5 is true, the commit does not wait for the disk.
      */
     lockReady: `
 with locked as materialized (
@@ -109,8 +116,54 @@ with locked as materialized (
   for update of l skip locked
 )
 select known.locks::text as locks, locked.shard::text as shard, locked.handled::text as handled
-from (select pg_catalog.count(*) from ${schema}.leases where name = any ($3::text[])) as known (locks)
+from (
+  select pg_catalog.count(*), case when $5::boolean then pg_catalog.set_config('synchronous_commit', 'off', true) end
+  from ${schema}.leases
+  where name = any ($3::text[])
+) as known (locks, mode)
 left join locked on true`,
+
+    /**
+     * Takes messages without a key, at most $4 of them and together at most $7 bytes, or one that is larger. Skips messages
+     * that other receivers are taking. Leaves messages whose timeout has passed, and those that were received $3 times, to
+     * the other statements: `more` says that there is such a message, or work in one of the shards $2. $5 is the receipt,
+     * and $6 the visibility timeout in milliseconds. The commit does not wait for the disk: after a crash of the server, the
+     * messages are visible again, and the receipts are not valid.
+     */
+    takeUnkeyed: `
+with head as materialized (
+  select q.place, q.due_at, pg_catalog.octet_length(q.payload) as bytes,
+    q.receipt is null and q.timeouts = 0 and q.attempts < $3 as fresh
+  from ${queue} as q
+  where ${unkeyed} and q.due_at > ${EPOCH} and q.due_at <= pg_catalog.statement_timestamp()
+  order by q.due_at, q.place
+  limit $4
+  for update skip locked
+), asked as materialized (
+  select exists (select from head where not head.fresh) or exists (
+    select from pg_catalog.unnest($2::smallint[]) as asked (shard)
+    ${firstEntryOfShard(queue)}
+    where next.topic = $1 and next.shard = asked.shard and next.due_at <= pg_catalog.statement_timestamp()
+  ) as more, pg_catalog.set_config('synchronous_commit', 'off', true)
+), taken as (
+  update ${queue} as q
+  set receipt = $5::uuid, attempts = q.attempts + 1,
+    due_at = pg_catalog.clock_timestamp() + $6::double precision * interval '1 millisecond'
+  where q.place = any (array(
+    select sized.place
+    from (
+      select head.place, pg_catalog.row_number() over first as n, pg_catalog.sum(head.bytes) over first as bytes
+      from head
+      where head.fresh
+      window first as (order by head.due_at, head.place)
+    ) as sized
+    where sized.n = 1 or sized.bytes <= $7
+  ))
+  returning ${queueColumns('q')}
+)
+select asked.more::text as more, taken.*
+from asked
+left join taken on true`,
 
     /** Locks the row of a shard. Returns nothing if another receiver has locked the row, or there is no such row. */
     lockShard: `

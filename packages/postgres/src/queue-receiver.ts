@@ -15,9 +15,11 @@ import {
   type Source,
 } from '@txbox/sql'
 import { oneLine } from '@txbox/core/internal'
+import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import { inOwnTransaction, type OwnTransaction } from './own-transaction.ts'
-import type { queueReceiveStatements } from './queue-receive-statements.ts'
+import { UNKEYED_SHARD, type queueReceiveStatements } from './queue-receive-statements.ts'
+import { receivedOf } from './queue-rows.ts'
 import { QueueShards, shardRow, type Round, type Search, type Visit } from './queue-shards.ts'
 import { runAtReadCommitted, serverTimeoutMs } from './run-alone.ts'
 
@@ -29,6 +31,9 @@ export const RECEIVING = 'receiving messages from a queue'
  */
 const SHARDS_AT_ONCE = 4
 
+/** The shards of a queue. */
+export const QUEUE_SHARDS: readonly number[] = [...ALL_SHARDS, UNKEYED_SHARD]
+
 /** Visits shards, and receives the visible messages there. */
 export type VisitShards = (search: Search) => Promise<Visit>
 
@@ -38,6 +43,8 @@ export class QueueReceiver {
   readonly #source: Source
   /** The statement that adds the missing rows of shards. */
   readonly #seed: string
+  /** Whether the next receive begins with the shards, so that messages without a key do not keep it from all others. */
+  #shardsFirst = false
 
   constructor(statements: ReturnType<typeof queueReceiveStatements>, seed: string, source: Source) {
     this.#sql = statements
@@ -45,12 +52,50 @@ export class QueueReceiver {
     this.#source = source
   }
 
-  /** Looks at few messages first, and at more of them while messages were moved but none was received. */
-  async receive(request: ReceiveRequest, visit: VisitShards): Promise<readonly ReceivedMessage[]> {
+  /** Receives in transactions of its own: messages without a key by one statement, and all others from their shards. */
+  async receiveAlone(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
+    const fromShards = (received: readonly ReceivedMessage[]): Promise<readonly ReceivedMessage[]> =>
+      this.receive(request, (search) => this.visitEach(search), received)
+    if (request.remove || this.#shardsFirst) {
+      this.#shardsFirst = false
+      const received = await fromShards([])
+      if (request.remove || received.length > 0) return received
+    }
+    const { received, more } = await this.#takeUnkeyed(request)
+    this.#shardsFirst = more && received.length > 0
+    if (!more || received.length >= request.limit) return received
+    return fromShards(received).catch((error: unknown) => {
+      if (received.length === 0) throw error
+      // These messages are committed, and must be returned. If the error persists, the next receive reports it.
+      return received
+    })
+  }
+
+  async #takeUnkeyed({ queue, limit, visibilityTimeoutMs, maxReceives }: ReceiveRequest): Promise<{
+    readonly received: readonly ReceivedMessage[]
+    readonly more: boolean
+  }> {
+    const receipt = randomUUID()
+    const values = [queue, ALL_SHARDS, maxReceives, limit, receipt, visibilityTimeoutMs, RECEIVED_BYTES]
+    const { rows } = await runAtReadCommitted(this.#source, RECEIVING, this.#sql.takeUnkeyed, values)
+    const taken = rows.filter(({ place }) => place !== null).map((row) => receivedOf(row, receipt))
+    return { received: taken, more: columns.flag(rows[0], 'more') }
+  }
+
+  /**
+   * Looks at few messages first, and at more of them while messages were moved but none was received.
+   *
+   * @param already messages that the receive has already.
+   */
+  async receive(
+    request: ReceiveRequest,
+    visit: VisitShards,
+    already: readonly ReceivedMessage[] = [],
+  ): Promise<readonly ReceivedMessage[]> {
     const receipt = randomUUID()
     let isSeeded = false
     for (let look = firstLook(request.limit); ; look = nextLook(look)) {
-      const { received, moved, isUnseeded } = await visit({ ...request, receipt, look })
+      const { received, moved, isUnseeded } = await visit({ ...request, receipt, look, received: already })
       if (isUnseeded === true) {
         if (isSeeded) throw unseeded(request.queue)
         await this.#addLocks(request.queue)
@@ -91,11 +136,12 @@ export class QueueReceiver {
       received: number,
     ) => Promise<Round | undefined>,
   ): Promise<Visit> {
-    const received: ReceivedMessage[] = []
+    const received = [...search.received]
     const returnAt = returnTime(search.visibilityTimeoutMs)
     let moved = false
     let bytes = RECEIVED_BYTES
-    for (let rest = shuffled(ALL_SHARDS); rest.length > 0;) {
+    for (const { payload } of received) bytes -= payload.length
+    for (let rest = shuffled(QUEUE_SHARDS); rest.length > 0;) {
       const limit = search.limit - received.length
       const how = { ...search, limit, bytes, alone: received.length === 0 }
       const round = await run(
@@ -104,7 +150,7 @@ export class QueueReceiver {
         received.length,
       )
       if (round === undefined) break
-      if (round.isUnseeded === true && received.length === 0) return round
+      if (round.isUnseeded === true && received.length === search.received.length) return round
       received.push(...round.received)
       for (const { payload } of round.received) bytes -= payload.length
       moved ||= round.moved
@@ -147,7 +193,7 @@ export class QueueReceiver {
   }
 
   async #addLocks(queue: string): Promise<void> {
-    const names = ALL_SHARDS.map((shard) => shardRow(queue, shard))
+    const names = QUEUE_SHARDS.map((shard) => shardRow(queue, shard))
     await runAtReadCommitted(this.#source, RECEIVING, this.#seed, [names])
   }
 }

@@ -1,6 +1,7 @@
 /* PostgreSQL takes a batch as arrays, and can notify; MySQL and MariaDB cut a batch into packets. */
 import type { NewStoredMessage, QueueSender, Session } from '@txbox/core'
 import { storedValues, valuesByColumn } from './outbox-store.ts'
+import { UNKEYED_SHARD } from './queue-receive-statements.ts'
 import type { queueStatements } from './queue-statements.ts'
 import { execute } from './session.ts'
 
@@ -29,13 +30,17 @@ export class PostgresQueueSender implements QueueSender {
     const scheduled = messages.filter(({ deliverAt }) => deliverAt !== undefined)
     if (scheduled.length > 0) {
       const instants = scheduled.map(({ deliverAt }) => deliverAt!.getTime())
-      const values = [...valuesByColumn(scheduled.map(storedValues)), instants]
+      const values = [...valuesByColumn(scheduled.map(queueValues)), instants]
       await execute(session, SENDING, this.#sql.schedule, values)
     }
-    const rows = messages.filter(({ deliverAt }) => deliverAt === undefined).map(storedValues)
+    const rows = messages.filter(({ deliverAt }) => deliverAt === undefined).map(queueValues)
     const [only, ...more] = rows
     if (only === undefined) return
     if (more.length === 0) await execute(session, SENDING, this.#sql.send, only)
     else await execute(session, SENDING, this.#sql.sendBatch, valuesByColumn(rows))
   }
+}
+
+function queueValues(message: NewStoredMessage): readonly unknown[] {
+  return storedValues(message.key === undefined ? { ...message, shard: UNKEYED_SHARD } : message)
 }

@@ -27,6 +27,8 @@ export interface Search extends ReceiveRequest {
   readonly receipt: string
   /** The number of visible messages that a round examines. */
   readonly look: number
+  /** Messages that the receive has already. */
+  readonly received: readonly ReceivedMessage[]
 }
 
 /** The result of visiting shards. */
@@ -71,7 +73,7 @@ export class QueueShards {
   async receive(asked: readonly number[], atOnce: number, search: Search & Bounds): Promise<Round> {
     const { query, queryAll } = this.#transaction
     const names = asked.map((shard) => shardRow(this.#queue, shard))
-    const { rows } = await query(this.#sql.lockReady, [this.#queue, asked, names, atOnce])
+    const { rows } = await query(this.#sql.lockReady, [this.#queue, asked, names, atOnce, !search.remove])
     const locked = rows.filter(({ shard }) => shard !== null)
     const shards = locked.map((row) => columns.number(row, 'shard'))
     const isLast = shards.length < atOnce

@@ -11,7 +11,6 @@ import type {
   Session,
 } from '@txbox/core'
 import {
-  ALL_SHARDS,
   NOT_ASCII,
   byOrder,
   escapeCharacters,
@@ -25,7 +24,7 @@ import { columns } from './columns.ts'
 import { textArray } from './integer-arrays.ts'
 import { inOwnTransaction } from './own-transaction.ts'
 import type { QueueAttempts } from './queue-attempts.ts'
-import type { QueueReceiver } from './queue-receiver.ts'
+import { QUEUE_SHARDS, type QueueReceiver } from './queue-receiver.ts'
 import type { queueStatements } from './queue-statements.ts'
 import { runAtReadCommitted, serverTimeoutMs } from './run-alone.ts'
 import { execute, write } from './session.ts'
@@ -61,8 +60,7 @@ export class PostgresQueueStore implements QueueStore {
   receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
     const { attempt } = request
     if (attempt !== undefined) return this.#attempts.receive(request, attempt)
-    const receiver = this.#receiver
-    return receiver.receive(request, (search) => receiver.visitEach(search))
+    return this.#receiver.receiveAlone(request)
   }
 
   async settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]> {
@@ -155,7 +153,7 @@ export class PostgresQueueStore implements QueueStore {
 
   async purge(queue: string, limit: number): Promise<{ removed: number; more: boolean }> {
     let [removed, deleted] = [0, 0]
-    for (const shard of ALL_SHARDS) {
+    for (const shard of QUEUE_SHARDS) {
       const gone = await this.#purgeShard(queue, shard, limit - deleted)
       removed += gone.removed
       deleted += gone.deleted

@@ -14,5 +14,9 @@ with locked as materialized (
   for update of l skip locked
 )
 select known.locks::text as locks, locked.shard::text as shard, locked.handled::text as handled
-from (select pg_catalog.count(*) from "txbox".leases where name = any ($3::text[])) as known (locks)
+from (
+  select pg_catalog.count(*), case when $5::boolean then pg_catalog.set_config('synchronous_commit', 'off', true) end
+  from "txbox".leases
+  where name = any ($3::text[])
+) as known (locks, mode)
 left join locked on true
