@@ -10,6 +10,8 @@ import { transaction } from './transaction.ts'
 /** The number of concurrent handlers, each with its own connection. */
 export const HANDLERS = 10
 const PREFETCH = 100
+/** The shard of messages without a key, as `send` chooses it. */
+const UNKEYED_SHARD = 16
 /** The messages of a transaction. */
 export const BATCH = 100
 /** Where a handler does nothing, what a receive costs must be shared by many messages, as with the peers. */
@@ -109,7 +111,7 @@ export async function queueVariant<N extends string>(
   const table = `${schema}.queue`
   await pool.query(`drop schema if exists ${schema} cascade`)
   await migrate(pool, { schema })
-  const columns = 'shard, id, key, type, content_type, headers, payload'
+  const columns = 'id, key, type, content_type, headers, payload'
   return {
     name,
     schema,
@@ -117,8 +119,8 @@ export async function queueVariant<N extends string>(
     messages,
     async fill(pool) {
       await pool.query(
-        `insert into ${table} (topic, due_at, order_key, ${columns})
-         select 'orders', clock_timestamp(), ${how.keyed ? 'key' : 'null'}, ${columns}
+        `insert into ${table} (topic, due_at, order_key, shard, ${columns})
+         select 'orders', clock_timestamp(), ${how.keyed ? 'key, shard' : `null, ${UNKEYED_SHARD}`}, ${columns}
          from ${BACKLOG} order by seq limit ${messages}`,
       )
     },

@@ -62,7 +62,7 @@ limit 1`,
 select asked.shard::text as shard
 from pg_catalog.unnest($2::smallint[]) as asked (shard)
 ${firstEntryOfShard(queue)}
-where next.topic = $1 and next.shard = asked.shard and next.due_at = ${EPOCH}
+where next.due_at = ${EPOCH}
 order by asked.shard
 limit 1`,
 

@@ -11,15 +11,14 @@ import { messageColumns } from './relay-statements.ts'
 export const EPOCH = "timestamptz 'epoch'"
 
 /**
- * Selects the first entry of a shard (`asked.shard`) in the index of visible messages. Before PostgreSQL 18, a scan
- * does not stop at an upper bound on several columns. Therefore the scan has only a lower bound, and the caller checks
- * that the entry belongs to the shard.
+ * Selects the first entry of a shard (`asked.shard`) in the index of visible messages. Equality ends the scan with the
+ * shard: PostgreSQL before 18 would pass over the entries of later shards, which may be dead.
  */
 export function firstEntryOfShard(queue: string): string {
   return `cross join lateral (
-  select q.topic, q.shard, q.due_at from ${queue} as q
-  where q.due_at is not null and (q.topic, q.shard, q.due_at) >= ($1::text, asked.shard, ${EPOCH})
-  order by q.topic, q.shard, q.due_at
+  select q.due_at from ${queue} as q
+  where q.due_at is not null and q.topic = $1::text and q.shard = asked.shard and q.due_at >= ${EPOCH}
+  order by q.due_at, q.place
   limit 1
 ) as next`
 }
@@ -110,7 +109,7 @@ with locked as materialized (
   from rows from (pg_catalog.unnest($2::smallint[]), pg_catalog.unnest($3::text[])) with ordinality as asked (shard, name, n)
   ${firstEntryOfShard(queue)}
   join ${schema}.leases as l on l.name = asked.name
-  where next.topic = $1 and next.shard = asked.shard and next.due_at <= pg_catalog.statement_timestamp()
+  where next.due_at <= pg_catalog.statement_timestamp()
   order by asked.n
   limit $4
   for update of l skip locked
@@ -143,7 +142,7 @@ with head as materialized (
   select exists (select from head where not head.fresh) or exists (
     select from pg_catalog.unnest($2::smallint[]) as asked (shard)
     ${firstEntryOfShard(queue)}
-    where next.topic = $1 and next.shard = asked.shard and next.due_at <= pg_catalog.statement_timestamp()
+    where next.due_at <= pg_catalog.statement_timestamp()
   ) as more, pg_catalog.set_config('synchronous_commit', 'off', true)
 ), taken as (
   update ${queue} as q

@@ -10,12 +10,12 @@ with head as materialized (
   select exists (select from head where not head.fresh) or exists (
     select from pg_catalog.unnest($2::smallint[]) as asked (shard)
     cross join lateral (
-  select q.topic, q.shard, q.due_at from "txbox".queue as q
-  where q.due_at is not null and (q.topic, q.shard, q.due_at) >= ($1::text, asked.shard, timestamptz 'epoch')
-  order by q.topic, q.shard, q.due_at
+  select q.due_at from "txbox".queue as q
+  where q.due_at is not null and q.topic = $1::text and q.shard = asked.shard and q.due_at >= timestamptz 'epoch'
+  order by q.due_at, q.place
   limit 1
 ) as next
-    where next.topic = $1 and next.shard = asked.shard and next.due_at <= pg_catalog.statement_timestamp()
+    where next.due_at <= pg_catalog.statement_timestamp()
   ) as more, pg_catalog.set_config('synchronous_commit', 'off', true)
 ), taken as (
   update "txbox".queue as q
