@@ -1,7 +1,10 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
-import { queueReceiveStatements } from '../../packages/postgres/src/queue-receive-statements.ts'
+import {
+  UNKEYED_SHARD,
+  queueReceiveStatements,
+} from '../../packages/postgres/src/queue-receive-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
 import { databaseUrl } from '../support/server-outbox-target.ts'
 import { useTarget } from '../support/target.ts'
@@ -35,6 +38,12 @@ describe.each(STATISTICS)('a shard with fifty thousand keys, %s', (statistics) =
       `'orders', 'key-' || to_char(n, 'FM000000'), 'key-' || to_char(n, 'FM000000'),
        case when n % 100 = 0 then timestamptz 'epoch' else clock_timestamp() - interval '1 h' end`,
     )
+    await client.query(
+      `insert into txbox.queue (shard, id, topic, due_at, content_type, headers, payload)
+       select ${UNKEYED_SHARD}, 'unkeyed-' || n, 'orders', clock_timestamp() - interval '1 h', 'text/plain', '{}', ''
+       from generate_series(1, 20000) as n`,
+    )
+    if (statistics === 'analysed') await client.query('analyze txbox.queue')
     // The keys of these messages have no parked message, and lie between the keys that have one.
     await client.query(
       `insert into txbox.outbox (shard, id, topic, key, content_type, headers, payload)
@@ -115,5 +124,14 @@ describe.each(STATISTICS)('a shard with fifty thousand keys, %s', (statistics) =
     await client.query('commit')
     const found = await blocks(receive.candidates, ['orders', [3], 50])
     expect(found).toBeLessThan(50 * 3 * BLOCKS_OF_A_LOOK_UP)
+  })
+  test('Q13 the look for messages without a key reads those that it takes, and one entry of each other shard', async () => {
+    const shards = Array.from({ length: 16 }, (_, shard) => shard)
+    const receipt = '01993b1e-7c3a-7000-8000-000000000000'
+    const none = await blocks(receive.takeUnkeyed, ['other', shards, 10, 10, receipt, 30_000, 1_000_000])
+    expect(none).toBeLessThan(17 * BLOCKS_OF_A_LOOK_UP)
+    // Each row is found, locked and updated, with its entries in the indexes.
+    const ten = await blocks(receive.takeUnkeyed, ['orders', shards, 10, 10, receipt, 30_000, 1_000_000])
+    expect(ten).toBeLessThan((17 + 10 * 4) * BLOCKS_OF_A_LOOK_UP)
   })
 })

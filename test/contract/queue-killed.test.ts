@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
+import { createConsumer, type InboxMessage } from '@txbox/consumer'
 import type { TransactionHandle } from '@txbox/core'
-import type { Queue, Received } from '@txbox/queue'
+import { connectedPortsOf } from '@txbox/core/internal'
+import { queueSource, type Queue, type Received } from '@txbox/queue'
 import { Proxy, type KillPhase } from '../support/proxy.ts'
 import { QueueUnderTest, idsOf, sortedIds } from '../support/queue-under-test.ts'
 import { mainKind, useRoot, useTarget, type Root } from '../support/target.ts'
@@ -11,7 +13,10 @@ const kind = mainKind(target)
 const root = useRoot(target, kind, { max: 4 })
 const isQuick = inject('tier') === 'quick'
 
-/** Two messages of the key a and one of the key b, of which the first ones of both keys may have been received. */
+/**
+ * Two messages of the key a and one of the key b, of which the first ones of both keys may have been received; or three
+ * messages without a key.
+ */
 interface Scene {
   readonly subject: QueueUnderTest
   readonly ids: readonly [a1: string, a2: string, b: string]
@@ -27,6 +32,8 @@ interface Victim {
 interface Action {
   /** Whether the messages are received before, by a process that lives on. */
   readonly isReceived?: boolean
+  /** Whether the messages have no key. */
+  readonly isUnkeyed?: boolean
   /** Of an action with many requests, only some are tried. @default 1 */
   readonly every?: number
   readonly run: (victim: Victim, scene: Scene) => Promise<unknown>
@@ -105,6 +112,68 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     },
     check: (scene) => expectAll(scene, scene.ids),
   },
+  'receives messages without a key, and deletes each in the transaction of its effect': {
+    isUnkeyed: true,
+    run: async ({ queue, root: through }) => {
+      for (const each of await queue.receive()) await handle(queue, through, each)
+    },
+    check: async (scene) => {
+      expect((await handleRest(scene)).toSorted()).toEqual(sortedIds(scene.ids))
+    },
+  },
+  'handles batches': {
+    run: async ({ queue, root: through }, { subject, ids }) => {
+      const consumer = createConsumer({
+        ...{ source: queueSource(queue), database: through.database, name: 'batches', logger: false },
+        batch: { maxSize: 10, lingerMs: 20 },
+        handler: async (tx: TransactionHandle, messages: readonly InboxMessage[]) => {
+          for (const { id } of messages) await target.effect(tx, `${queue.name} ${id}`)
+        },
+      } as never)
+      const failed = Promise.withResolvers<void>()
+      let handled = 0
+      consumer.on('handled', () => void (++handled === ids.length && failed.resolve()))
+      for (const event of ['error', 'unavailable', 'lost'] as const)
+        consumer.on(event, () => failed.resolve())
+      await consumer.start()
+      await failed.promise
+      await consumer.stop({ timeoutMs: 100 })
+      expect(subject).toBeDefined()
+    },
+    check: (scene) => expectAll(scene, scene.ids),
+  },
+  'redrives a dead letter': {
+    isReceived: true,
+    run: async ({ queue }, scene) => {
+      await scene.subject.queue.bury(first(scene), { error: 'never' })
+      await queue.deadLetters.redrive({ ids: [scene.ids[0]] })
+    },
+    check: async (scene) => {
+      const [a1, a2, b] = scene.ids
+      await scene.subject.queue.deadLetters.redrive({ ids: [a1] })
+      const effects = await handleRest(scene)
+      // The redriven message comes after a2 if that was received before.
+      expect(effects.toSorted()).toEqual(sortedIds([a1, a2, b]))
+    },
+  },
+  'removes the rows of handled messages': {
+    isReceived: true,
+    run: async ({ root: through }, scene) => {
+      const { queue } = scene.subject
+      for (const each of scene.received) await handle(queue, root, each)
+      // The table has the queues of earlier attempts: the collector begins at this one.
+      let from = JSON.stringify([queue.name, -1])
+      const store = connectedPortsOf('test', through.database).garbage()
+      for (let removed = 0; removed < scene.received.length;) {
+        const removal = await store.removeHandled(1, from)
+        if (removal === 'timed-out' || removal.next === undefined)
+          throw new Error('Rows of handled messages are left.')
+        removed += removal.removed
+        from = removal.next
+      }
+    },
+    check: (scene) => expectAll(scene, scene.ids),
+  },
   'receives with an attempt id': {
     run: ({ queue }) => queue.receive({ attemptId: 'x' }),
     check: async (scene) => {
@@ -166,16 +235,17 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
 }
 
-async function scene(isReceived: boolean): Promise<Scene> {
+async function scene({ isReceived, isUnkeyed }: Action): Promise<Scene> {
   const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 60_000 })
-  const [a1, a2, b] = await subject.send({ key: 'a' }, { key: 'a' }, { key: 'b' })
-  const received = isReceived ? await subject.receive() : []
+  const sent = isUnkeyed === true ? [{}, {}, {}] : [{ key: 'a' }, { key: 'a' }, { key: 'b' }]
+  const [a1, a2, b] = await subject.send(...sent)
+  const received = isReceived === true ? await subject.receive() : []
   return { subject, ids: [a1!, a2!, b!], received }
 }
 
 /** @returns whether the connections ended before the action had. */
 async function kill(action: Action, request: number, phase: KillPhase): Promise<boolean> {
-  const set = await scene(action.isReceived === true)
+  const set = await scene(action)
   const proxy = await Proxy.to(target.address())
   const through = target.open(kind, { through: proxy, max: 2 })
   await through.ready?.()
