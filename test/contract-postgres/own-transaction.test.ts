@@ -92,9 +92,11 @@ describe.each(['in one flight', 'one by one'])('statements of an own transaction
 
 test('a receive takes three round trips, and two in an empty queue, however many shards have messages', async () => {
   const queue = new QueueStoreUnderTest({ database: postgres({ db: pool } as never) as never })
-  await queue.receive()
   const keys = Array.from({ length: 8 }, (_, n) => `key-${n}`)
+  await queue.send('key')
+  expect(await queue.receive({ remove: true })).toHaveLength(1)
   await queue.send(...keys)
+  expect(await queue.receive({ limit: 1 })).toHaveLength(1)
   trips = 0
   const received = await queue.receive({ limit: 3 })
   expect(received).toHaveLength(3)
@@ -102,6 +104,15 @@ test('a receive takes three round trips, and two in an empty queue, however many
   for (const each of received) expect(await queue.store.settle(undefined, [each])).toEqual([true])
   while ((await queue.receive({ limit: 100, remove: true })).length > 0);
   trips = 0
+  expect(await queue.receive()).toEqual([])
+  expect(trips).toBe(2)
+})
+
+test('a receive of messages without a key takes one round trip, and one in an empty queue', async () => {
+  const queue = new QueueStoreUnderTest({ database: postgres({ db: pool } as never) as never })
+  await queue.send(...Array.from({ length: 8 }, () => undefined))
+  trips = 0
+  expect(await queue.receive({ limit: 8 })).toHaveLength(8)
   expect(await queue.receive()).toEqual([])
   expect(trips).toBe(2)
 })

@@ -43,7 +43,7 @@ export class QueueReceiver {
   readonly #source: Source
   /** The statement that adds the missing rows of shards. */
   readonly #seed: string
-  /** Whether the next receive begins with the shards, so that messages without a key do not keep it from all others. */
+  /** Whether the next receive begins with the shards. */
   #shardsFirst = false
 
   constructor(statements: ReturnType<typeof queueReceiveStatements>, seed: string, source: Source) {
@@ -52,17 +52,22 @@ export class QueueReceiver {
     this.#source = source
   }
 
-  /** Receives in transactions of its own: messages without a key by one statement, and all others from their shards. */
+  /**
+   * Receives in transactions of its own: messages without a key by one statement, and all others from their shards. A receive
+   * that follows one with messages of a key begins with the shards, among which is that of messages without a key: then a
+   * queue of keys needs no statement more, and neither kind of message keeps a receiver from the other.
+   */
   async receiveAlone(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
     const fromShards = (received: readonly ReceivedMessage[]): Promise<readonly ReceivedMessage[]> =>
       this.receive(request, (search) => this.visitEach(search), received)
-    if (request.remove || this.#shardsFirst) {
-      this.#shardsFirst = false
+    if (request.remove) return fromShards([])
+    if (this.#shardsFirst) {
       const received = await fromShards([])
-      if (request.remove || received.length > 0) return received
+      this.#shardsFirst = !received.some(({ shard }) => shard === UNKEYED_SHARD)
+      return received
     }
     const { received, more } = await this.#takeUnkeyed(request)
-    this.#shardsFirst = more && received.length > 0
+    this.#shardsFirst = more
     if (!more || received.length >= request.limit) return received
     return fromShards(received).catch((error: unknown) => {
       if (received.length === 0) throw error
