@@ -114,6 +114,15 @@ onEachRoot(target, (kind) => {
     expect(await inspection().queues(1)).toHaveLength(1)
   })
 
+  test('queues reports the age of the oldest due message, with a key or without', async () => {
+    for (const [name, sent] of Object.entries({ keyed: { key: 'k' }, unkeyed: {} })) {
+      const subject = new QueueUnderTest(target, root, { name })
+      await subject.send(sent)
+      const figures = await inspection().queues(10)
+      expect(figures.find((each) => each.name === name)?.oldestMs, name).toBeGreaterThanOrEqual(0)
+    }
+  })
+
   test('diagnose finds fresh tables in order, and reports the transaction that keeps deleted rows', async () => {
     const findings = await inspection().diagnose({ longTransactionMs: 3_600_000 })
     expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])

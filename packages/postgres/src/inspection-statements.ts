@@ -1,6 +1,6 @@
 /* PostgreSQL has its own catalogs, which describe vacuum, sequences and collations. */
 import { KEY_ENDS } from '@txbox/sql'
-import { EPOCH } from './queue-receive-statements.ts'
+import { EPOCH, UNKEYED_SHARD } from './queue-receive-statements.ts'
 
 /** All statements of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers are returned as text. */
 export function inspectionStatements(schema: string) {
@@ -81,14 +81,14 @@ select
   ${count(`${ofQueue} and q.dead_at is not null`)} as dead,
   (
     select ${ms('pg_catalog.statement_timestamp() - pg_catalog.min(first.due_at)')}
-    from pg_catalog.generate_series(0, 15) as shards (shard)
+    from pg_catalog.generate_series(0, ${UNKEYED_SHARD}) as shards (shard)
     cross join lateral (
-      select q.topic, q.shard, q.due_at from ${schema}.queue as q
-      where q.due_at is not null and (q.topic, q.shard, q.due_at) > ($2::text, shards.shard::smallint, ${EPOCH})
-      order by q.topic, q.shard, q.due_at
+      select q.due_at from ${schema}.queue as q
+      where q.due_at is not null and q.topic = $2::text and q.shard = shards.shard::smallint and q.due_at > ${EPOCH}
+      order by q.due_at, q.place
       limit 1
     ) as first
-    where first.topic = $2::text and first.shard = shards.shard and first.due_at <= pg_catalog.statement_timestamp()
+    where first.due_at <= pg_catalog.statement_timestamp()
   ) as oldest_ms`,
 
     /**
