@@ -73,7 +73,9 @@ export class QueueShards {
   async receive(asked: readonly number[], atOnce: number, search: Search & Bounds): Promise<Round> {
     const { query, queryAll } = this.#transaction
     const names = asked.map((shard) => shardRow(this.#queue, shard))
-    const { rows } = await query(this.#sql.lockReady, [this.#queue, asked, names, atOnce, !search.remove])
+    // A receive that cannot be repeated, and one that must be repeatable, survive a crash of the server.
+    const mayBeLost = !search.remove && search.attempt === undefined
+    const { rows } = await query(this.#sql.lockReady, [this.#queue, asked, names, atOnce, mayBeLost])
     const locked = rows.filter(({ shard }) => shard !== null)
     const shards = locked.map((row) => columns.number(row, 'shard'))
     const isLast = shards.length < atOnce
