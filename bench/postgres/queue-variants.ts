@@ -2,6 +2,7 @@ import { createConsumer, type Consumer } from '@txbox/consumer'
 import { migrate, postgres } from '@txbox/postgres'
 import { createQueue, queueSource } from '@txbox/queue'
 import type { Pool, PoolClient } from 'pg'
+import { UNKEYED_SHARD } from '../../packages/postgres/src/queue-receive-statements.ts'
 import type { BenchDatabase } from './bench-database.ts'
 import { BACKLOG } from './relay-backlog.ts'
 import { rowsIn, type Drained, type DrainVariant } from './relay-drains.ts'
@@ -10,8 +11,6 @@ import { transaction } from './transaction.ts'
 /** The number of concurrent handlers, each with its own connection. */
 export const HANDLERS = 10
 const PREFETCH = 100
-/** The shard of messages without a key, as `send` chooses it. */
-const UNKEYED_SHARD = 16
 /** The messages of a transaction. */
 export const BATCH = 100
 /** Where a handler does nothing, what a receive costs must be shared by many messages, as with the peers. */

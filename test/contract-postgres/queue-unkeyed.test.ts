@@ -31,7 +31,7 @@ test('Q19 messages without a key do not keep a receiver from messages with a key
   await subject.send(...Array.from({ length: 200 }, () => ({})))
   const keyed = await subject.send({ key: 'a' }, { key: 'b' })
   const received: string[] = []
-  // Every second receive begins with the shards, in random order; that of messages without a key is among them.
+  // A receive that begins with the shards visits them in random order; that of messages without a key is among them.
   for (let receive = 0; receive < 36; receive++) received.push(...idsOf(await subject.receive({ limit: 5 })))
   expect(received).toHaveLength(180)
   expect(received).toEqual(expect.arrayContaining(keyed))
@@ -73,7 +73,7 @@ test('messages without a key that an earlier version has sent are received', asy
   expect(idsOf(await subject.receive({ limit: 10 })).toSorted()).toEqual(sortedIds(ids))
 })
 
-test('a receive does not wait for the disk, and leaves the setting of its connection as it was', async () => {
+test('a receive, which does not wait for the disk, leaves the setting of its connection as it was', async () => {
   const single = target.open(mainKind(target), { max: 1 })
   const subject = new QueueUnderTest(target, single)
   await subject.send({}, { key: 'a' })
