@@ -115,6 +115,17 @@ describe.each(STATISTICS)('a shard with fifty thousand keys, %s', (statistics) =
     expect(found).toBeLessThan(50 * 3 * BLOCKS_OF_A_LOOK_UP)
   })
 
+  test('Q13 the look for messages without a key reads those that it takes, and one entry of each other shard', async () => {
+    const shards = Array.from({ length: 16 }, (_, shard) => shard)
+    const receipt = '01993b1e-7c3a-7000-8000-000000000000'
+    const none = await blocks(receive.takeUnkeyed, ['other', shards, 10, 10, receipt, 30_000, 1_000_000])
+    expect(none).toBeLessThan(17 * BLOCKS_OF_A_LOOK_UP)
+    // Each row is found, locked and updated, with its entries in the indexes.
+    const ten = await blocks(receive.takeUnkeyed, ['orders', shards, 10, 10, receipt, 30_000, 1_000_000])
+    expect(ten).toBeLessThan((17 + 10 * 4) * BLOCKS_OF_A_LOOK_UP)
+  })
+
+  // The last test: its update leaves dead entries in the indexes.
   test('Q13 a key without a message in flight does not pass over those of other keys', async () => {
     await client.query('begin')
     await client.query(
@@ -124,14 +135,5 @@ describe.each(STATISTICS)('a shard with fifty thousand keys, %s', (statistics) =
     await client.query('commit')
     const found = await blocks(receive.candidates, ['orders', [3], 50])
     expect(found).toBeLessThan(50 * 3 * BLOCKS_OF_A_LOOK_UP)
-  })
-  test('Q13 the look for messages without a key reads those that it takes, and one entry of each other shard', async () => {
-    const shards = Array.from({ length: 16 }, (_, shard) => shard)
-    const receipt = '01993b1e-7c3a-7000-8000-000000000000'
-    const none = await blocks(receive.takeUnkeyed, ['other', shards, 10, 10, receipt, 30_000, 1_000_000])
-    expect(none).toBeLessThan(17 * BLOCKS_OF_A_LOOK_UP)
-    // Each row is found, locked and updated, with its entries in the indexes.
-    const ten = await blocks(receive.takeUnkeyed, ['orders', shards, 10, 10, receipt, 30_000, 1_000_000])
-    expect(ten).toBeLessThan((17 + 10 * 4) * BLOCKS_OF_A_LOOK_UP)
   })
 })

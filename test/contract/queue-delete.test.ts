@@ -100,11 +100,12 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       const received = await subject.receive({ limit: 1000 })
       const held = received.find(({ message }) => message.id === id)!
       for (const each of received) if (each !== held) await subject.queue.delete(each)
-      // Shorter than the shortest timeout of a receive.
-      await subject.queue.changeVisibility(held, 100)
+      // Shorter than the shortest timeout of a receive, and long enough for the deletion on a busy machine.
+      await subject.queue.changeVisibility(held, 600)
+      const timeout = new Date((await target.now()).getTime() + 600)
       const work = await root.begin()
       await subject.queue.delete(held, { tx: work.tx })
-      await target.past(new Date((await target.now()).getTime() + 100))
+      await target.past(timeout)
       expect(await subject.receive({ limit: 1000, waitMs: 100 })).toEqual([])
       await work.rollback()
       expect(await subject.receive()).toMatchObject([{ message: { id }, receives: 2 }])

@@ -8,8 +8,8 @@ import { until } from '../support/until.ts'
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const POOL = 6
-// MySQL and MariaDB count the wait for a lock in seconds.
-const TIMEOUT_MS = target.engine === 'postgres' ? 300 : 1200
+// MySQL and MariaDB count the wait for a lock in seconds. A busy machine must answer what is not locked within it.
+const TIMEOUT_MS = 1500
 
 /** Statements of other connections that wait for a lock: each occupies a connection of the server. */
 async function waitingStatements(): Promise<number> {
@@ -59,7 +59,7 @@ onEachRoot(target, (kind) => {
         }),
     ]
     const counts: number[] = []
-    const end = performance.now() + 5 * TIMEOUT_MS
+    const end = performance.now() + 3 * TIMEOUT_MS
     try {
       const lanes = calls.map(async (call) => {
         while (performance.now() < end) await expect(call()).rejects.toThrow()
