@@ -52,6 +52,35 @@ test('Q2 a message that commits late does not come before an earlier one of its 
   expect(await subject.drain()).toEqual([lower])
 })
 
+for (const isEarlier of [false, true]) {
+  const other = isEarlier ? 'an earlier' : 'a later'
+  for (const ends of ['commits', 'rolls back'] as const) {
+    test(`Q20 while a transaction that deletes a message is open, ${other} message of the key is committed, and a receiver puts it back; the transaction ${ends}: the key goes on in order`, async () => {
+      const subject = new QueueUnderTest(target, root)
+      const late = await root.begin()
+      const sendLate = (): Promise<{ readonly id: string }> => subject.sendIn(late, { key: one })
+      const sentBefore = isEarlier ? await sendLate() : undefined
+      const [id] = await subject.send({ key: one })
+      const received = await subject.receiveOne()
+      const work = await root.begin()
+      await subject.queue.delete(received, { tx: work.tx })
+      const { id: otherId } = sentBefore ?? (await sendLate())
+      await late.commit()
+      // The transaction with the deletion cannot see this, so that it could not wake the other message.
+      expect(await subject.receive()).toEqual([])
+      expect(await subject.size('and due_at is null')).toBe(1)
+      if (ends === 'commits') {
+        await work.commit()
+        expect(await subject.drain()).toEqual([otherId])
+      } else {
+        await work.rollback()
+        await subject.queue.release(received)
+        expect(await subject.drain()).toEqual(isEarlier ? [otherId, id] : [id, otherId])
+      }
+    })
+  }
+}
+
 test('Q2 messages without a key have no order, and all are received at once', async () => {
   const subject = new QueueUnderTest(target, root)
   const ids = await subject.sendTogether(Array.from({ length: 40 }, () => ({})))
