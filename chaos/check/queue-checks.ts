@@ -46,7 +46,7 @@ export function wrongEffects(
 
 /** By place, within each key and epoch. A key continues behind its dead letters, which come when they are redriven. */
 export function checkQueueOrder(record: QueueRecord): Checked {
-  const { looked, pairs } = neighbors(record)
+  const { looked, pairs } = neighbors(record, ({ place }) => place !== undefined)
   const wrong = pairs.filter(({ before, message }) => before.message.place! >= message.place!)
   return found(
     'queue order',
@@ -63,7 +63,7 @@ export function checkQueueOrder(record: QueueRecord): Checked {
 
 /** A message is received when the transaction of the previous message has ended. */
 export function checkQueueOverlap(record: QueueRecord): Checked {
-  const { looked, pairs } = neighbors(record)
+  const { looked, pairs } = neighbors(record, ({ key }) => key !== undefined)
   const wrong = pairs.filter(({ before, effect }) => effect.beganMs < before.effect.endedMs)
   return found(
     'one at a time',
@@ -114,8 +114,11 @@ interface Handled {
   readonly effect: QueueEffect
 }
 
-/** The first effects of messages with a place, and each pair of successive effects within a key and an epoch. */
-function neighbors({ queued, queueEffects, queueDeadLetters }: QueueRecord) {
+/** The first effects of some of the messages, and each pair of successive effects within a key and an epoch. */
+function neighbors(
+  { queued, queueEffects, queueDeadLetters }: QueueRecord,
+  isSought: (message: Committed) => boolean,
+) {
   const dead = new Set(queueDeadLetters.map(({ id }) => id))
   const seen = new Set<string>()
   const last = new Map<string, Handled>()
@@ -123,12 +126,13 @@ function neighbors({ queued, queueEffects, queueDeadLetters }: QueueRecord) {
   let looked = 0
   for (const effect of queueEffects) {
     const message = queued.get(effect.id)
-    if (message?.place === undefined || dead.has(effect.id) || seen.has(effect.id)) continue
+    if (message === undefined || !isSought(message) || dead.has(effect.id) || seen.has(effect.id)) continue
     seen.add(effect.id)
     looked += 1
     const before = last.get(chainOf(message))
     if (before !== undefined) pairs.push({ before, message, effect })
-    if (before === undefined || before.message.place! < message.place) {
+    // A message that was handled too late is not the one that later messages follow. Without places there is no order.
+    if (before === undefined || message.place === undefined || before.message.place! < message.place) {
       last.set(chainOf(message), { message, effect })
     }
   }

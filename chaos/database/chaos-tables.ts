@@ -29,6 +29,12 @@ export const LOCKED_KEYS: readonly string[] = Array.from({ length: 3 }, (_, n) =
 export const QUEUE_KEYS: readonly string[] = Array.from({ length: 24 }, (_, n) => `job-${n}`)
 
 /**
+ * Keys of the queue without an aggregate, so that a message may be committed while a later one of its key is in flight.
+ * There are so many that most have no message that waits: a waiting message is the next one, whatever is committed later.
+ */
+export const UNLOCKED_QUEUE_KEYS: readonly string[] = Array.from({ length: 16 }, (_, n) => `task-${n}`)
+
+/**
  * Creates the tables of the business and of the checker.
  *
  * - `chaos_aggregates`: one row a key; a producer locks the row before it publishes.

@@ -6,7 +6,7 @@ import type { FaultName } from '../faults/fault-names.ts'
 /** A textual change of a built file. `find` must occur exactly once; otherwise the plant fails with an error. */
 export interface Replacement {
   /** The package, and the name of the built file in whichever folder of `dist` it is. */
-  readonly package: 'relay' | 'outbox' | 'core' | 'postgres' | 'mysql'
+  readonly package: 'relay' | 'outbox' | 'core' | 'sql' | 'postgres' | 'mysql'
   readonly file: string
   readonly find: string
   readonly replace: string
@@ -248,5 +248,35 @@ where q.place = ? and q.due_at is null\`,
     ],
     checks: ['stuck key', 'queue effect', 'queue order'],
     faults: ['slow-messages', 'late-commits', 'latency'],
+  },
+  {
+    name: 'no-look-at-in-flight',
+    about: 'a message that is the first of its key is received although a later one of the key is in flight',
+    // On PostgreSQL, a unique index refuses a second receipt of a key.
+    engines: ['mysql', 'mariadb'],
+    replacements: [
+      {
+        package: 'sql',
+        file: 'queue-rounds.js',
+        find: 'return flight === undefined || flight === place || (!isFlightLive && unlocked.has(flight));',
+        replace: 'return true;',
+      },
+    ],
+    checks: ['one at a time'],
+    faults: ['late-commits', 'slow-messages', 'poison-consumer'],
+  },
+  {
+    name: 'no-release-after-putting-back',
+    about: 'a receiver that puts messages back does not make the first message of their key visible',
+    replacements: [
+      {
+        package: 'sql',
+        file: 'queue-rounds.js',
+        find: 'const freed = [...behind, ...buried,',
+        replace: 'const freed = [...buried,',
+      },
+    ],
+    checks: ['stuck key', 'queue effect'],
+    faults: ['poison-consumer', 'late-commits', 'kill'],
   },
 ]

@@ -2,6 +2,10 @@
 export const RELAY_ATTEMPTS = 8
 export const RELAY_POOL_SIZE = 6
 export const CONSUMER_POOL_SIZE = 8
+/** Transactions of a producer that change aggregates, at a time. */
+export const PRODUCER_LANES = 2
+/** Two more, for a message that is committed after a later one. */
+export const PRODUCER_POOL_SIZE = PRODUCER_LANES + 2
 /** How often a message of the broker is delivered to a handler before it becomes a dead letter. */
 export const CONSUMER_ATTEMPTS = 8
 /** How often a message of the queue is received before it becomes a dead letter. */
@@ -18,4 +22,4 @@ export const QUEUE_POOL_SIZE = QUEUE_CONCURRENCY + 2
  * the notifications of each worker of the queue.
  */
 export const MOST_CONNECTIONS =
-  2 * (RELAY_POOL_SIZE + 2) + 2 * CONSUMER_POOL_SIZE + 2 * (QUEUE_POOL_SIZE + 1) + 2 * 2 + 2
+  2 * (RELAY_POOL_SIZE + 2) + 2 * CONSUMER_POOL_SIZE + 2 * (QUEUE_POOL_SIZE + 1) + 2 * PRODUCER_POOL_SIZE + 2

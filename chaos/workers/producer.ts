@@ -2,28 +2,31 @@
 // send to the queue.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { KEYS, LOCKED_KEYS, epochExpression } from '../database/chaos-tables.ts'
+import { KEYS, LOCKED_KEYS, UNLOCKED_QUEUE_KEYS, epochExpression } from '../database/chaos-tables.ts'
 import { transactor, type ProducerTransaction } from './database-pool.ts'
-import { sendOfKey, sendQueueRequest, sendUnordered } from './queue-sends.ts'
+import { PRODUCER_LANES, PRODUCER_POOL_SIZE } from './limits.ts'
+import { sendOfKey, sendOfUnlockedKey, sendQueueRequest, sendUnordered } from './queue-sends.ts'
 import { Worker, steadyNow } from './worker.ts'
 import type { Change, Illness } from './worker-protocol.ts'
 
-const LANES = 2
 const PAUSE_MS = 40
 
 const worker = new Worker()
 const { draw } = worker
-const transact = transactor(worker, LANES)
+const transact = transactor(worker, PRODUCER_POOL_SIZE)
 const epochOf = epochExpression(worker.config.engine)
 
 worker.ready()
-await Promise.all(Array.from({ length: LANES }, () => lane()))
+await Promise.all([
+  ...Array.from({ length: PRODUCER_LANES }, () => lane(oneTransaction)),
+  lane(sendOvertaken),
+])
 await worker.end()
 
-async function lane(): Promise<void> {
+async function lane(work: () => Promise<void>): Promise<void> {
   while (!worker.ending.aborted) {
     try {
-      await oneTransaction()
+      await work()
       worker.count('transactions')
     } catch (error) {
       worker.failed(error)
@@ -60,6 +63,23 @@ async function changeAggregates(tx: ProducerTransaction): Promise<'commit' | 'ro
   if (draw.chance(0.5)) await sendOfKey(worker, tx)
   if (draw.chance(0.05)) await sendUnordered(worker, tx)
   return ending()
+}
+
+/**
+ * Sends two messages of a key. The first one is committed late, so that a receiver may see it only when the second one is in
+ * flight, whose handler takes long.
+ */
+async function sendOvertaken(): Promise<void> {
+  const key = draw.pick(UNLOCKED_QUEUE_KEYS)
+  await transact('read committed', async (tx) => {
+    await sendOfUnlockedKey(worker, tx, key, 0)
+    await transact('read committed', async (overtaking) => {
+      await sendOfUnlockedKey(worker, overtaking, key, draw.integer(0, 1200))
+      return 'commit'
+    })
+    await pause(draw.integer(0, 600))
+    return ending()
+  })
 }
 
 /** Ends a transaction: perhaps late, perhaps by a rollback. */

@@ -44,6 +44,26 @@ function illnessOf({ draw, mode: { ill } }: Worker): Illness | undefined {
   return ill === 'throw' && draw.chance(0.5) ? 'fail' : ill
 }
 
+/**
+ * Sends without a lock: the messages of such a key have no order, but only one of them is handled at a time.
+ *
+ * @param workMs how long the handler takes at least.
+ */
+export async function sendOfUnlockedKey(
+  worker: Worker,
+  tx: ProducerTransaction,
+  key: string,
+  workMs: number,
+): Promise<void> {
+  const id = randomUUID()
+  const ill = illnessOf(worker)
+  await tx.query(
+    `insert into chaos_queued (message_id, name, epoch, ill, producer) values (?, ?, '', ?, ?)`,
+    [id, key, ill ?? null, worker.name],
+  )
+  await tx.send({ id, key, payload: { ...(ill !== undefined && { ill }), workMs, padding: '' } })
+}
+
 /** A message without a key, which may be scheduled. */
 export async function sendUnordered(worker: Worker, tx: ProducerTransaction): Promise<void> {
   const { draw, name: producer } = worker

@@ -66,6 +66,7 @@ async function handle(sql: Sql, messages: readonly InboxMessage<Change>[]): Prom
   for (const { id, payload } of messages) serials.push(await beginEffect(sql, id, payload.to ?? null))
   // While the transaction is open, others send and receive messages of the keys.
   if (draw.chance(0.2)) await pause(draw.integer(0, 150))
+  await pause(Math.max(...messages.map(({ payload }) => payload.workMs ?? 0)))
   await Promise.all(messages.map(({ payload }) => suffer(worker, payload.ill)))
   for (const serial of serials) {
     await sql.query(`update chaos_queue_effects set ended_ms = ${clock} where serial = ?`, [serial])

@@ -79,6 +79,8 @@ export interface Change {
   readonly from?: number
   readonly to?: number
   readonly ill?: Illness
+  /** How long the handler of the queue takes at least, in ms. */
+  readonly workMs?: number
   readonly padding: string
 }
 

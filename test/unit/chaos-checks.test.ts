@@ -18,6 +18,11 @@ function message(id: string, place: number) {
   ] as const
 }
 
+/** A message of a key whose messages have no order. */
+function withoutPlace(id: string, serial: number) {
+  return [id, { ...message(id, serial)[1], place: undefined }] as const
+}
+
 function copy(at: number, id: string, more: Partial<Copy> = {}): Copy {
   const ms = 100_000 + at * 10
   return { at, id, key: 'a', relay: 'relay-1.1', calledAtMs: ms, recordedAtMs: ms + 5, digest: 'd', ...more }
@@ -27,7 +32,7 @@ function copy(at: number, id: string, more: Partial<Copy> = {}): Copy {
 function queueEffect(
   serial: number,
   id: string,
-  place: number,
+  place: number | undefined,
   more: Partial<QueueEffect> = {},
 ): QueueEffect {
   return { serial, id, place, worker: 'w', beganMs: serial * 10, endedMs: serial * 10 + 5, ...more }
@@ -175,6 +180,17 @@ const WRONG: readonly (readonly [string, Partial<Evidence>, readonly CheckName[]
     'two messages of a key of the queue are handled at the same time',
     {
       queueEffects: [queueEffect(1, 'first', 1, { endedMs: 20.1 }), queueEffect(2, 'second', 2)],
+    },
+    ['one at a time'],
+  ],
+  [
+    'two messages of a key whose messages have no order are handled at the same time',
+    {
+      queued: new Map([withoutPlace('first', 1), withoutPlace('second', 2)]),
+      queueEffects: [
+        queueEffect(1, 'first', undefined, { endedMs: 20.1 }),
+        queueEffect(2, 'second', undefined),
+      ],
     },
     ['one at a time'],
   ],
