@@ -70,19 +70,7 @@ export type {
 } from './adapters.ts'
 export { KEY_ENDS, SqlInspectionStore } from './inspection-store.ts'
 export { LEASE_TIMEOUT_MS, LeaseConnection } from './lease-connection.ts'
-export {
-  CHECKING,
-  assertRevision,
-  kyselyProvider,
-  missingMigrations,
-  onMigratingConnection,
-  pendingOn,
-  sqlOf,
-  statementsOf,
-  untilTaken,
-  type MigratedDatabase,
-  type RunStatement,
-} from './migrations.ts'
+export { CHECKING, Migrations, untilTaken, type Migrating, type RunStatement } from './migrations.ts'
 export {
   answerOf,
   assertUnchanged,
