@@ -6,25 +6,27 @@ import { SchemaError, type QueueStore } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 import type { Row } from '@txbox/sql'
 import { columns } from './columns.ts'
-import type { queuePurgeStatementsByEngine } from './queue-purge-statements.ts'
+import type { queuePurgeStatements } from './queue-purge-statements.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
-import { json, keyOf, lockRows, placeOf } from './queue-rows.ts'
+import { json } from './literals.ts'
+import { keyOf, lockRows, placeOf } from './queue-rows.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
+import type { ByEngine } from './server.ts'
 
 const PURGING = 'purging a queue'
 
 /** No message has this place. A list in a statement must not be empty. */
 const NO_PLACE = 0n
 
-type Statements = ReturnType<typeof queuePurgeStatementsByEngine>
+type Statements = ReturnType<typeof queuePurgeStatements>
 
 /** Implements `purge` of {@link QueueStore}. */
 export class QueuePurge {
-  readonly #statements: Statements
+  readonly #statements: ByEngine<Statements>
   readonly #source: Source
   readonly #receiver: QueueReceiver
 
-  constructor(statements: Statements, source: Source, receiver: QueueReceiver) {
+  constructor(statements: ByEngine<Statements>, source: Source, receiver: QueueReceiver) {
     this.#statements = statements
     this.#source = source
     this.#receiver = receiver
@@ -80,7 +82,7 @@ export class QueuePurge {
     })
   }
 
-  async #sql(): Promise<Statements['mysql']> {
+  async #sql(): Promise<Statements> {
     return this.#statements[(await this.#source.server()).engine]
   }
 }

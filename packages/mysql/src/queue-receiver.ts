@@ -9,10 +9,11 @@ import { ALL_SHARDS, RECEIVED_BYTES, firstLook, nextLook, returnTime, shuffled }
 import { columns } from './columns.ts'
 import { DUPLICATE_KEY, hasNumber } from './errors.ts'
 import { fill } from './literals.ts'
-import type { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
+import type { queueReceiveStatements } from './queue-receive-statements.ts'
 import { shardRow } from './queue-rows.ts'
 import { QueueShard, type DuePosition, type Found, type Look, type Search } from './queue-shard.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
+import type { ByEngine } from './server.ts'
 import type { Run } from './short-transaction.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
@@ -23,7 +24,7 @@ const SWEPT_AT_ONCE = 1000
 /** The first position at which a visible message can be: `due_at` at the epoch marks handled messages. */
 const FIRST_DUE: DuePosition = { dueUs: 1n, place: 0n }
 
-type Statements = ReturnType<typeof queueReceiveStatementsByEngine>
+type Statements = ReturnType<typeof queueReceiveStatements>
 
 /**
  * The shards that a receive has not searched to the end yet, each with the position from which the search continues.
@@ -39,10 +40,10 @@ export type Visit = (
 
 /** Receives messages from one shard after another, until it has as many as the request asks for. */
 export class QueueReceiver {
-  readonly #statements: Statements
+  readonly #statements: ByEngine<Statements>
   readonly #source: Source
 
-  constructor(statements: Statements, source: Source) {
+  constructor(statements: ByEngine<Statements>, source: Source) {
     this.#statements = statements
     this.#source = source
   }
@@ -133,7 +134,7 @@ export class QueueReceiver {
     return new QueueShard(await this.sql(), run, queue, shard)
   }
 
-  async sql(): Promise<Statements['mysql']> {
+  async sql(): Promise<Statements> {
     return this.#statements[(await this.#source.server()).engine]
   }
 

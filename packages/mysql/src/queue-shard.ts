@@ -13,18 +13,9 @@ import {
   type Row,
 } from '@txbox/sql'
 import { columns } from './columns.ts'
-import type { Value } from './literals.ts'
-import { SIZED, type queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
-import {
-  json,
-  keyOf,
-  lockRows,
-  microseconds,
-  placeOf,
-  readMessages,
-  shardRow,
-  uuidBytes,
-} from './queue-rows.ts'
+import { json, microseconds, type Value } from './literals.ts'
+import { SIZED, type queueReceiveStatements } from './queue-receive-statements.ts'
+import { keyOf, lockRows, placeOf, readMessages, shardRow, uuidBytes } from './queue-rows.ts'
 import type { Run } from './short-transaction.ts'
 
 /** The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
@@ -67,18 +58,13 @@ interface Head {
 
 /** A shard of a queue, within a transaction. */
 export class QueueShard {
-  readonly #sql: ReturnType<typeof queueReceiveStatementsByEngine>['mysql']
+  readonly #sql: ReturnType<typeof queueReceiveStatements>
   readonly #run: Run
   /** The queue and the number of the shard, as values for statements. */
   readonly #shard: readonly Value[]
   readonly #name: Buffer
 
-  constructor(
-    sql: ReturnType<typeof queueReceiveStatementsByEngine>['mysql'],
-    run: Run,
-    queue: string,
-    shard: number,
-  ) {
+  constructor(sql: ReturnType<typeof queueReceiveStatements>, run: Run, queue: string, shard: number) {
     this.#sql = sql
     this.#run = run
     this.#shard = [{ utf8: queue }, shard]

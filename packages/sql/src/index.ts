@@ -71,14 +71,7 @@ export type {
 export { KEY_ENDS, SqlInspectionStore } from './inspection-store.ts'
 export { LEASE_TIMEOUT_MS, LeaseConnection } from './lease-connection.ts'
 export { CHECKING, Migrations, untilTaken, type Migrating, type RunStatement } from './migrations.ts'
-export {
-  answerOf,
-  assertUnchanged,
-  attemptClaim,
-  isAnswerOver,
-  storedAnswer,
-  type AnsweredMessage,
-} from './receive-attempts.ts'
+export { ReceiveAttempts, attemptClaim } from './receive-attempts.ts'
 export { Resolver, connectionIdentity, resolverOption } from './resolver.ts'
 export {
   NEVER_ANSWERED,
