@@ -25,12 +25,11 @@ export class PostgresLeaseStore implements LeaseStore {
     this.#connection = new LeaseConnection(
       // Some libraries, such as Kysely, can open no connection outside of their pool. Then each statement borrows a
       // connection.
-      root.opensConnections
-        ? () => root.connectApart(db, statementTimeoutMs)
-        : async () => ({
-            query: (text, values) => atReadCommitted(source, text, values),
-            release: () => undefined,
-          }),
+      async () =>
+        root.connectApart?.(db, statementTimeoutMs) ?? {
+          query: (text, values) => atReadCommitted(source, text, values),
+          release: () => undefined,
+        },
       errors,
     )
   }

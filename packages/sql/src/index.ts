@@ -47,7 +47,6 @@ export {
   isolationFinding,
   judged,
   listed,
-  revisionFinding,
   writableFinding,
 } from './findings.ts'
 export { SqlGarbageStore, type RemovalByAge } from './garbage-store.ts'
