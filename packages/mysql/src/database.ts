@@ -17,6 +17,7 @@ import {
   CHECKING,
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,
+  LEASE_TIMEOUT_MS,
   assertTwoConnections,
   publicTransact,
   resolverOption,
@@ -221,9 +222,9 @@ function connectedPorts(
           ? deadLetterStore(byEngine(deadLetterStatements, tables), source, queue)
           : deadLetterStore(byEngine(queueDeadLetterStatements, tables), source, queue)
       },
-      leases({ statementTimeoutMs } = {}) {
+      leases({ statementTimeoutMs = LEASE_TIMEOUT_MS } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')
-        return new MysqlLeaseStore(leaseStatements(tables), { root, db, server }, statementTimeoutMs)
+        return new MysqlLeaseStore(leaseStatements(tables), sourceOf(statementTimeoutMs))
       },
     },
   }

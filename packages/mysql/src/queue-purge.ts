@@ -40,7 +40,8 @@ export class QueuePurge {
     do {
       found = await this.#find(queue, locked, limit)
       if (found.length > 0) await this.#receiver.seed(queue)
-      for (const [shard, places] of placesByShard(found)) {
+      for (const [shard, rows] of Map.groupBy(found, (row) => columns.number(row, 'shard'))) {
+        const places = rows.map(placeOf)
         const gone = new Set(await this.#purgeShard(queue, shard, places))
         removed += gone.size
         locked.push(...places.filter((place) => !gone.has(place)).map(BigInt))
@@ -85,15 +86,6 @@ export class QueuePurge {
   async #sql(): Promise<Statements> {
     return this.#statements[(await this.#source.server()).engine]
   }
-}
-
-function placesByShard(rows: readonly Row[]): ReadonlyMap<number, string[]> {
-  const shards = new Map<number, string[]>()
-  for (const row of rows) {
-    const shard = columns.number(row, 'shard')
-    shards.set(shard, [...(shards.get(shard) ?? []), placeOf(row)])
-  }
-  return shards
 }
 
 function unseeded(queue: string): SchemaError {

@@ -9,19 +9,17 @@ import {
   RECEIVED_BYTES,
   firstLook,
   nextLook,
-  repeatOnConflict,
   returnTime,
   shuffled,
   type Source,
 } from '@txbox/sql'
 import { oneLine } from '@txbox/core/internal'
 import { columns } from './columns.ts'
-import { errors } from './errors.ts'
-import { inOwnTransaction, type OwnTransaction } from './own-transaction.ts'
+import type { OwnTransaction } from './own-transaction.ts'
 import { UNKEYED_SHARD, type queueReceiveStatements } from './queue-receive-statements.ts'
 import { receivedOf } from './queue-rows.ts'
 import { QueueShards, shardRow, type Round, type Search, type Visit } from './queue-shards.ts'
-import { runAtReadCommitted, serverTimeoutMs } from './run-alone.ts'
+import { runAtReadCommitted, runTogether } from './run-alone.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
 
@@ -192,9 +190,7 @@ export class QueueReceiver {
 
   /** Runs a transaction of several statements, and repeats it after a conflict. */
   transaction<R>(work: (transaction: OwnTransaction) => Promise<R>): Promise<R> {
-    return repeatOnConflict(errors, RECEIVING, () =>
-      inOwnTransaction(this.#source, serverTimeoutMs(this.#source), work),
-    )
+    return runTogether(this.#source, RECEIVING, work)
   }
 
   async #addLocks(queue: string): Promise<void> {
