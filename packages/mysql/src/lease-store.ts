@@ -10,7 +10,8 @@ import type { leaseStatements } from './lease-statements.ts'
 import { fill, microseconds, type Value } from './literals.ts'
 import { committingConnection } from './own-connection.ts'
 import type { Source } from './run-alone.ts'
-import { readCommitted, shortTransaction } from './short-transaction.ts'
+import { shortTransactionStatements } from './short-transaction-statements.ts'
+import { shortTransaction } from './short-transaction.ts'
 import { withTimeLimit } from './time-limit-statements.ts'
 
 /**
@@ -129,7 +130,7 @@ export class MysqlLeaseStore implements LeaseStore {
   /** Runs one statement as its own transaction. */
   #write(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
     return this.#connection.inTurn(doing, async (query) => {
-      await readCommitted(query)
+      await query(shortTransactionStatements.readCommitted, [])
       return query(await this.#withTimeLimit(text, values), [])
     })
   }

@@ -5,12 +5,11 @@
 import { randomUUID } from 'node:crypto'
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import { SHARDS } from '@txbox/core/internal'
-import { ALL_SHARDS, RECEIVED_BYTES, firstLook, nextLook, returnTime, shuffled } from '@txbox/sql'
+import { ALL_SHARDS, RECEIVED_BYTES, firstLook, nextLook, returnTime, shardRow, shuffled } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { DUPLICATE_KEY, hasNumber } from './errors.ts'
 import { fill } from './literals.ts'
 import type { queueReceiveStatements } from './queue-receive-statements.ts'
-import { shardRow } from './queue-rows.ts'
 import { QueueShard, type DuePosition, type Found, type Look, type Search } from './queue-shard.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
 import type { ByEngine } from './server.ts'
@@ -149,7 +148,7 @@ export class QueueReceiver {
   /** Returns the shards that have work. */
   async #ready(queue: string): Promise<readonly number[]> {
     const { shardRows, readyShard, ready } = await this.sql()
-    const names = ALL_SHARDS.map((shard) => shardRow(queue, shard))
+    const names = lockNames(queue)
     const branches = ALL_SHARDS.map((shard) => fill(readyShard, [shard, { utf8: queue }, shard]))
     const text = ready([fill(shardRows, [names]), ...branches])
     const { rows } = await runBounded(this.#source, RECEIVING, text, [])
@@ -167,7 +166,7 @@ export class QueueReceiver {
    * at once.
    */
   async seed(queue: string): Promise<void> {
-    const names = ALL_SHARDS.map((shard) => shardRow(queue, shard))
+    const names = lockNames(queue)
     const { knownShards, seedShard, seedShards } = await this.sql()
     const { rows } = await runBounded(this.#source, RECEIVING, knownShards, [names])
     const known = new Set(rows.map((row) => columns.key(row, 'name')))
@@ -180,4 +179,8 @@ export class QueueReceiver {
       if (!hasNumber(error, DUPLICATE_KEY)) throw error
     }
   }
+}
+
+function lockNames(queue: string): readonly Buffer[] {
+  return ALL_SHARDS.map((shard) => Buffer.from(shardRow(queue, shard)))
 }

@@ -55,11 +55,6 @@ export function pairsOf(
   }
 }
 
-/** The name of the row in `leases` that serves as the lock of a shard. */
-export function shardRow(queue: string, shard: number): Buffer {
-  return Buffer.from(`queue/${queue}/${String(shard).padStart(2, '0')}`)
-}
-
 export function placeOf(row: Row): string {
   return columns.text(row, 'place')
 }

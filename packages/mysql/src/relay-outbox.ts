@@ -60,13 +60,10 @@ export abstract class RelayOutbox {
     for (const [index, row] of rows.entries()) {
       const shard = columns.number(row, 'shard')
       if (index > 0) found.set(shard, found.get(shard) === true || columns.flag(row, 'due'))
-      else this.#connected(shard, columns.optionalText(row, 'server'))
+      // The first row has the number of the connection, and its server unless that is known.
+      else if (columns.has(row, 'server')) this.#server.connected(shard, columns.text(row, 'server'))
     }
     return [...found].map(([shard, due]) => ({ shard, due }))
-  }
-
-  #connected(connection: number, server: string | undefined): void {
-    if (server !== undefined) this.#server.connected(connection, server)
   }
 
   async read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {

@@ -83,7 +83,7 @@ export class RelaySettling {
     // Text that is not plain is sent in hexadecimal.
     const mostLength = Math.min(PIECE_BYTES, Math.floor((maxStatementBytes - text.length) / 2) - 1024)
     let affected = 0
-    for (const piece of rowsByPacket(list, BRACKETS, mostLength, Buffer.byteLength)) {
+    for (const piece of rowsByPacket(list, BRACKETS, mostLength, textBytes)) {
       affected += (await run(text, [json(piece), ...values])).affected
     }
     return affected
@@ -127,4 +127,8 @@ export function assertNone(remaining: number, of: number, where: string): void {
 /** Returns the values by which a statement finds the lease. */
 export function fence({ name, owner, term }: Lease): readonly Value[] {
   return [Buffer.from(name), Buffer.from(owner), term]
+}
+
+function textBytes(text: string): number {
+  return Buffer.byteLength(text)
 }

@@ -4,8 +4,6 @@ import { fill, type Value } from './literals.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
 import { serverTimeoutS } from './time-limit-statements.ts'
 
-type Query = OwnConnection['query']
-
 export type Run = (text: string, values: readonly Value[]) => Promise<SqlResult>
 
 /**
@@ -14,14 +12,14 @@ export type Run = (text: string, values: readonly Value[]) => Promise<SqlResult>
  * ends it, which is soon. No statement waits longer than the timeout for a lock on a row or a table.
  */
 export async function shortTransaction<R>(
-  query: Query,
+  query: OwnConnection['query'],
   { statementTimeoutMs }: Pick<Source, 'statementTimeoutMs'>,
   work: (run: Run) => Promise<R>,
 ): Promise<R> {
-  const { limit, begin, commit, rollback, restore } = shortTransactionStatements
+  const { limit, readCommitted, begin, commit, rollback, restore } = shortTransactionStatements
   await query(limit(serverTimeoutS(statementTimeoutMs)), [])
   try {
-    await readCommitted(query)
+    await query(readCommitted, [])
     await query(begin, [])
     const result = await work((text, values) => query(fill(text, values), []))
     await query(commit, [])
@@ -34,9 +32,4 @@ export async function shortTransaction<R>(
     // transaction would stay open for hours.
     await query(restore, [])
   }
-}
-
-/** Sets the isolation level of the next transaction only. That may be a single statement. */
-export async function readCommitted(query: Query): Promise<void> {
-  await query(shortTransactionStatements.readCommitted, [])
 }

@@ -10,6 +10,7 @@ import {
   firstLook,
   nextLook,
   returnTime,
+  shardRow,
   shuffled,
   type Source,
 } from '@txbox/sql'
@@ -18,7 +19,7 @@ import { columns } from './columns.ts'
 import type { OwnTransaction } from './own-transaction.ts'
 import { UNKEYED_SHARD, type queueReceiveStatements } from './queue-receive-statements.ts'
 import { receivedOf } from './queue-rows.ts'
-import { QueueShards, shardRow, type Round, type Search, type Visit } from './queue-shards.ts'
+import { QueueShards, type Round, type Search, type Visit } from './queue-shards.ts'
 import { runAtReadCommitted, runTogether } from './run-alone.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
@@ -101,7 +102,8 @@ export class QueueReceiver {
       const { received, moved, isUnseeded } = await visit({ ...request, receipt, look, received: already })
       if (isUnseeded === true) {
         if (isSeeded) throw unseeded(request.queue)
-        await this.#addLocks(request.queue)
+        const names = QUEUE_SHARDS.map((shard) => shardRow(request.queue, shard))
+        await runAtReadCommitted(this.#source, RECEIVING, this.#seed, [names])
         isSeeded = true
       } else if (received.length > 0 || !moved) return received
     }
@@ -191,11 +193,6 @@ export class QueueReceiver {
   /** Runs a transaction of several statements, and repeats it after a conflict. */
   transaction<R>(work: (transaction: OwnTransaction) => Promise<R>): Promise<R> {
     return runTogether(this.#source, RECEIVING, work)
-  }
-
-  async #addLocks(queue: string): Promise<void> {
-    const names = QUEUE_SHARDS.map((shard) => shardRow(queue, shard))
-    await runAtReadCommitted(this.#source, RECEIVING, this.#seed, [names])
   }
 }
 

@@ -40,7 +40,7 @@ export {
 } from './dead-letter-store.ts'
 export { CHECK_TIMEOUT_MS, GARBAGE_TIMEOUT_MS, cancelAfterMs, tooLate, type Source } from './deadline.ts'
 export { listeningOn } from './drivers/pg-root.ts'
-export { dueMessages, type DueMessages } from './due-messages.ts'
+export { dueMessages } from './due-messages.ts'
 export {
   durabilityFinding,
   horizonFinding,
@@ -54,9 +54,6 @@ export type {
   Awaitable,
   CheckedSnapshot,
   ConnectionMonitor,
-  Engine,
-  DriverAdapter,
-  Isolation,
   ListeningConnection,
   Opening,
   OwnConnection,
@@ -86,7 +83,7 @@ export {
   type QueueCandidate,
   type QueueRound,
 } from './queue-rounds.ts'
-export { ALL_SHARDS, shuffled } from './queue-shards.ts'
+export { ALL_SHARDS, shardRow, shuffled } from './queue-shards.ts'
 export { withLiterals } from './postgres-literals.ts'
 export {
   NOT_ASCII,
