@@ -11,10 +11,9 @@ import {
   type Selecting,
   type SelectedRows,
 } from '@txbox/sql'
-import { columns } from './columns.ts'
+import { columns, placeOf } from './columns.ts'
 import type { deadLetterStatements, queueDeadLetterStatements } from './dead-letter-statements.ts'
 import { bytesOf, fill, json } from './literals.ts'
-import { placeOf } from './queue-rows.ts'
 import { runAlone, runTogether, type Source } from './run-alone.ts'
 import type { ByEngine } from './server.ts'
 import type { Run } from './short-transaction.ts'

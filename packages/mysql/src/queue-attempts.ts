@@ -1,13 +1,13 @@
 /* MySQL and MariaDB report an existing claim as an error, and read messages again after extending them. */
 import type { ReceiveAttempt, ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import { ReceiveAttempts, attemptClaim } from '@txbox/sql'
-import { columns } from './columns.ts'
+import { columns, placeOf } from './columns.ts'
 import { DUPLICATE_KEY, numberOf } from './errors.ts'
 import type { inboxStatements } from './inbox-statements.ts'
 import { json, microseconds, type Utf8 } from './literals.ts'
 import type { queueAttemptStatements } from './queue-attempt-statements.ts'
 import type { Positions, QueueReceiver } from './queue-receiver.ts'
-import { lockRows, placeOf, readMessages } from './queue-rows.ts'
+import { lockRows, readMessages } from './queue-rows.ts'
 import type { Run } from './short-transaction.ts'
 
 /** Repeatable receives. */

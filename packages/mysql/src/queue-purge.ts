@@ -5,11 +5,11 @@
 import { SchemaError, type QueueStore } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 import type { Row } from '@txbox/sql'
-import { columns } from './columns.ts'
+import { columns, placeOf } from './columns.ts'
 import type { queuePurgeStatements } from './queue-purge-statements.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
 import { json } from './literals.ts'
-import { keyOf, lockRows, placeOf } from './queue-rows.ts'
+import { keyOf, lockRows } from './queue-rows.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
 import type { ByEngine } from './server.ts'
 

@@ -55,10 +55,6 @@ export function pairsOf(
   }
 }
 
-export function placeOf(row: Row): string {
-  return columns.text(row, 'place')
-}
-
 /** The key of a row in hexadecimal. */
 export function keyOf(row: Row): string | undefined {
   return columns.optionalText(row, 'order_key')

@@ -13,10 +13,10 @@ import {
   type QueueRound,
   type Row,
 } from '@txbox/sql'
-import { columns } from './columns.ts'
+import { columns, placeOf } from './columns.ts'
 import { json, microseconds, type Value } from './literals.ts'
 import { SIZED, type queueReceiveStatements } from './queue-receive-statements.ts'
-import { keyOf, lockRows, placeOf, readMessages, uuidBytes } from './queue-rows.ts'
+import { keyOf, lockRows, readMessages, uuidBytes } from './queue-rows.ts'
 import type { Run } from './short-transaction.ts'
 
 /** The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet. */

@@ -85,14 +85,10 @@ export abstract class RelayOutbox {
     // the list is split.
     verdicts.sort((a, b) => (a.row.seq < b.row.seq ? -1 : 1))
     const { park, remove, remaining } = await this.sql()
+    const parkedRows = verdicts.map(({ row }) => row)
     const kept = await this.settling.settleTexts(lease, verdicts, async (run, texts) => {
       const parked = await this.settling.inPieces(run, park, texts, [shard])
-      const moved = await this.settling.inPieces(
-        run,
-        remove,
-        verdicts.map((verdict) => rowOf(verdict.row)),
-        [shard],
-      )
+      const moved = await this.settling.inPieces(run, remove, parkedRows.map(rowOf), [shard])
       if (parked !== moved) {
         throw new TransactionConflictError(
           `${parked} messages were parked, but ${moved} were deleted from the outbox: another session deletes messages there. ` +
@@ -101,12 +97,7 @@ export abstract class RelayOutbox {
       }
       const removed = await this.settling.inPieces(run, remove, accepted.map(rowOf), [shard])
       if (moved + removed === verdicts.length + accepted.length) return 0
-      return this.settling.countOf(
-        run,
-        remaining,
-        [...accepted, ...verdicts.map((verdict) => verdict.row)],
-        [shard],
-      )
+      return this.settling.countOf(run, remaining, [...accepted, ...parkedRows], [shard])
     })
     assertNone(kept, accepted.length + verdicts.length, 'in the outbox')
   }
@@ -119,11 +110,8 @@ export abstract class RelayOutbox {
     const removed = await this.settling.inPieces(run, settle, accepted.map(rowOf), values)
     if (removed === accepted.length) return
     if ((await run(isHeld, fence(lease))).rows.length === 0) throw leaseLost(lease)
-    assertNone(
-      await this.settling.countOf(run, remaining, accepted, [shard]),
-      accepted.length,
-      'in the outbox',
-    )
+    const kept = await this.settling.countOf(run, remaining, accepted, [shard])
+    assertNone(kept, accepted.length, 'in the outbox')
   }
 
   protected async sql(): Promise<Sql> {

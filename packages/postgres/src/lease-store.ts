@@ -48,11 +48,8 @@ export class PostgresLeaseStore implements LeaseStore {
   async renew(leases: readonly Lease[], ttlMs: number): Promise<readonly Lease[]> {
     const [first] = leases
     if (first === undefined) return []
-    const { rows } = await this.#run('renewing leases', this.#sql.renew, [
-      ...arraysOf(leases),
-      first.owner,
-      ttlMs,
-    ])
+    const values = [...arraysOf(leases), first.owner, ttlMs]
+    const { rows } = await this.#run('renewing leases', this.#sql.renew, values)
     const renewed = new Set(rows.map((row) => columns.text(row, 'name')))
     return leases.filter((lease) => renewed.has(lease.name))
   }
