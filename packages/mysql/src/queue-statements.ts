@@ -14,14 +14,7 @@ export function queueStatements({ queue }: Tables) {
   const rows = (pairs: readonly string[]): string =>
     `q.place in (?) and (q.place, q.receipt) in (${pairs.join(', ')})`
   const valid = (pairs: readonly string[]): string => `${rows(pairs)} and q.due_at > utc_timestamp(6)`
-  const handle = (chosen: string): string => `
-update ${queue} as q force index (primary)
-set q.due_at = ${EPOCH}, q.receipt = null, q.payload = ''
-where ${chosen} and q.order_key is not null`
-  const remove = (chosen: string): string => `
-delete q
-from ${queue} as q force index (primary)
-where ${chosen} and q.order_key is null`
+  const handled = `q.due_at = ${EPOCH}, q.receipt = null, q.payload = ''`
   const append = (more: string, messages: readonly string[]): string => `
 insert into ${queue}
   (shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, ${more})
@@ -61,18 +54,30 @@ where ${valid(pairs)}
 for update`,
 
     /** Marks messages as handled, so that a receiver releases their keys. */
-    settle: (pairs: readonly string[]) => handle(valid(pairs)),
+    settle: (pairs: readonly string[]) => `
+update ${queue} as q force index (primary)
+set ${handled}
+where ${valid(pairs)} and q.order_key is not null`,
 
     /** Deletes messages that are not part of the order of a key, so that no key has to be released. */
-    settleUnordered: (pairs: readonly string[]) => remove(valid(pairs)),
+    settleUnordered: (pairs: readonly string[]) => `
+delete q
+from ${queue} as q force index (primary)
+where ${valid(pairs)} and q.order_key is null`,
 
     /**
      * Like `settle`, for messages that `holdValid` has locked in this transaction. Their visibility timeouts may be
      * over by now, but no other receiver can get them before the transaction ends.
      */
-    settleHeld: (pairs: readonly string[]) => handle(rows(pairs)),
+    settleHeld: (pairs: readonly string[]) => `
+update ${queue} as q force index (primary)
+set ${handled}
+where ${rows(pairs)} and q.order_key is not null`,
 
-    settleHeldUnordered: (pairs: readonly string[]) => remove(rows(pairs)),
+    settleHeldUnordered: (pairs: readonly string[]) => `
+delete q
+from ${queue} as q force index (primary)
+where ${rows(pairs)} and q.order_key is null`,
 
     /** Finds the messages whose receipts are valid, by a plain read. */
     find: (pairs: readonly string[]) => `
