@@ -47,7 +47,7 @@ describe.each(['in one flight', 'one by one'])('statements of an own transaction
   }
   const root = how === 'in one flight' ? pgRoot : oneByOne
   const run = <R>(work: (transaction: OwnTransaction) => Promise<R>): Promise<R> =>
-    inOwnTransaction({ root, db: pool, statementTimeoutMs: 5000 }, 4500, work)
+    inOwnTransaction({ root, db: pool, statementTimeoutMs: 5000 }, work)
 
   test('each has its result, and they commit together', async () => {
     const results = await run(async ({ query, queryAll, commitWith }) => [

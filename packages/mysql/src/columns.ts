@@ -1,5 +1,5 @@
 /* MySQL and MariaDB return bytes and microseconds, and keys in hexadecimal; PostgreSQL returns text and milliseconds. */
-import { RowReader } from '@txbox/sql'
+import { RowReader, type Row } from '@txbox/sql'
 import { textOf } from './literals.ts'
 
 /** Reads the values that the statements of this package return. */
@@ -9,3 +9,7 @@ export const columns = new RowReader({
   isTrue: '1',
   instantsPerMs: 1000,
 })
+
+export function placeOf(row: Row): string {
+  return columns.text(row, 'place')
+}

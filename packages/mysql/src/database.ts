@@ -17,6 +17,7 @@ import {
   CHECKING,
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,
+  LEASE_TIMEOUT_MS,
   assertTwoConnections,
   publicTransact,
   resolverOption,
@@ -33,7 +34,7 @@ import { TABLE_ACCESS_DENIED, errors, numberOf } from './errors.ts'
 import { garbageStatements } from './garbage-statements.ts'
 import { garbageStore } from './garbage-store.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
-import { inboxStatementsByEngine } from './inbox-statements.ts'
+import { inboxStatements } from './inbox-statements.ts'
 import { MysqlInboxStore } from './inbox-store.ts'
 import { inspectionStatements } from './inspection-statements.ts'
 import { inspectionStore } from './inspection-store.ts'
@@ -46,8 +47,8 @@ import { parkedStatements } from './parked-statements.ts'
 import { queueAttemptStatements } from './queue-attempt-statements.ts'
 import { QueueAttempts } from './queue-attempts.ts'
 import { QueuePurge } from './queue-purge.ts'
-import { queuePurgeStatementsByEngine } from './queue-purge-statements.ts'
-import { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
+import { queuePurgeStatements } from './queue-purge-statements.ts'
+import { queueReceiveStatements } from './queue-receive-statements.ts'
 import { QueueReceiver } from './queue-receiver.ts'
 import { MysqlQueueSender } from './queue-sender.ts'
 import { queueStatements } from './queue-statements.ts'
@@ -166,7 +167,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
       watch,
       isConflict: errors.isConflict,
       isLastingConflict: errors.isLastingConflict,
-      inbox: new MysqlInboxStore(inboxStatementsByEngine(tables)),
+      inbox: new MysqlInboxStore(byEngine(inboxStatements, tables)),
       outbox: new MysqlOutboxStore(outboxStatements(tables)),
       versions: versionBufferStore(versionBufferStatements(tables), resolver),
       queueSender: new MysqlQueueSender(queueStatements(tables)),
@@ -185,7 +186,7 @@ function connectedPorts(
   const server = async (): Promise<ServerTraits> => (known.server ??= await checkRevision(run, tables))
   const sourceOf = (statementTimeoutMs: number): Source => ({ root, db, statementTimeoutMs, server })
   const receiverOn = (source: Source): QueueReceiver =>
-    new QueueReceiver(queueReceiveStatementsByEngine(tables), source)
+    new QueueReceiver(byEngine(queueReceiveStatements, tables), source)
   return {
     known,
     ports: {
@@ -206,8 +207,8 @@ function connectedPorts(
       queue({ statementTimeoutMs }) {
         const source = sourceOf(statementTimeoutMs)
         const receiver = receiverOn(source)
-        const purge = new QueuePurge(queuePurgeStatementsByEngine(tables), source, receiver)
-        const claims = inboxStatementsByEngine(tables).mysql
+        const purge = new QueuePurge(byEngine(queuePurgeStatements, tables), source, receiver)
+        const claims = inboxStatements(tables, 'mysql')
         const attempts = new QueueAttempts(queueAttemptStatements(tables), claims, receiver)
         return new MysqlQueueStore(queueStatements(tables), source, { receiver, attempts, purge })
       },
@@ -221,9 +222,9 @@ function connectedPorts(
           ? deadLetterStore(byEngine(deadLetterStatements, tables), source, queue)
           : deadLetterStore(byEngine(queueDeadLetterStatements, tables), source, queue)
       },
-      leases({ statementTimeoutMs } = {}) {
+      leases({ statementTimeoutMs = LEASE_TIMEOUT_MS } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')
-        return new MysqlLeaseStore(leaseStatements(tables), { root, db, server }, statementTimeoutMs)
+        return new MysqlLeaseStore(leaseStatements(tables), sourceOf(statementTimeoutMs))
       },
     },
   }

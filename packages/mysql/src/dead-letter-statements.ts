@@ -106,6 +106,12 @@ function statementsOn(tables: Tables, engine: ServerTraits['engine'], table: 'pa
   ${last('cast(r.redriven_by as binary)')} as redriven_by`
   const notDead = isQueue ? NOT_HANDLED : NOT_DEAD
   const ofId = isQueue ? 'd.id = ? and d.topic = ?' : 'd.id = ?'
+  const readOfId = (columns: string): string => `
+select ${columns}
+from ${parked} as d
+where ${ofId} and case when ? then ${notDead} else d.dead_at is not null end
+order by d.place
+limit ?`
   return {
     /** The conditions are those below, in the same order. */
     list: (conditions: readonly string[]) => `
@@ -167,20 +173,12 @@ straight_join ${parked} as p force index (primary) on p.place = j.place
 where p.dead_at is null${isQueue ? ' and p.order_key is null' : ''}`,
 
     /** The payloads of all messages with one id: of dead letters, or of other parked messages. */
-    payloads: `
-select cast(d.content_type as binary) as content_type, cast(d.headers as binary) as headers, d.payload as payload
-from ${parked} as d
-where ${ofId} and case when ? then ${notDead} else d.dead_at is not null end
-order by d.place
-limit ?`,
+    payloads: readOfId(
+      'cast(d.content_type as binary) as content_type, cast(d.headers as binary) as headers, d.payload as payload',
+    ),
 
     /** The last errors of the messages that `payloads` selects, as JSON. */
-    errors: `
-select cast(d.errors as binary) as errors
-from ${parked} as d
-where ${ofId} and case when ? then ${notDead} else d.dead_at is not null end
-order by d.place
-limit ?`,
+    errors: readOfId('cast(d.errors as binary) as errors'),
 
     /** Records the redrive, before the messages are put back. */
     record: `

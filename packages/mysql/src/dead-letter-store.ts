@@ -11,9 +11,9 @@ import {
   type Selecting,
   type SelectedRows,
 } from '@txbox/sql'
-import { columns } from './columns.ts'
+import { columns, placeOf } from './columns.ts'
 import type { deadLetterStatements, queueDeadLetterStatements } from './dead-letter-statements.ts'
-import { bytesOf, fill } from './literals.ts'
+import { bytesOf, fill, json } from './literals.ts'
 import { runAlone, runTogether, type Source } from './run-alone.ts'
 import type { ByEngine } from './server.ts'
 import type { Run } from './short-transaction.ts'
@@ -99,7 +99,7 @@ async function lockSelected(
     last = more ? found.at(-1) : undefined
     if (found.length === 0) break
     after = positionOf(columns, found.at(-1)!)
-    rows.push(...(await run(lock, [json(found)])).rows)
+    rows.push(...(await run(lock, [placesOf(found)])).rows)
   }
   return { rows, last }
 }
@@ -112,9 +112,9 @@ async function change(run: Run, sql: Sql, call: Changing, rows: readonly Row[], 
     await run(sql[call], [places])
     return
   }
-  await run(sql.discardParked, [json(rows)])
+  await run(sql.discardParked, [placesOf(rows)])
   if ('handleParked' in sql) {
-    await run(sql.handleParked, [json(rows)])
+    await run(sql.handleParked, [placesOf(rows)])
     return
   }
   const keys = keysOf(rows)
@@ -123,7 +123,7 @@ async function change(run: Run, sql: Sql, call: Changing, rows: readonly Row[], 
       .slice(from, from + KEYS_AT_ONCE)
       .map(({ shard, key }) => fill(sql.firstOfKey, [shard, key]))
     const { rows: first } = await run(sql.firstOfKeys(branches), [])
-    if (first.length > 0) await run(sql.release, [json(first)])
+    if (first.length > 0) await run(sql.release, [placesOf(first)])
   }
 }
 
@@ -161,8 +161,8 @@ const behindId: Search['behind'] = (sql, { id, place }) => {
 const behindPlace: Search['behind'] = (sql, { place = '0' }) => fill(sql.behind, [BigInt(place)])
 
 /** Encodes the places of rows as JSON. */
-function json(rows: readonly Row[]): string {
-  return `[${rows.map((row) => columns.text(row, 'place')).join(',')}]`
+function placesOf(rows: readonly Row[]): string {
+  return json(rows.map(placeOf))
 }
 
 /** Returns each key that was blocked by one of the rows. */
@@ -194,5 +194,5 @@ function firstOfEachKey(rows: readonly Row[]): string {
       seen.add(name)
       return `[${place},${first ? 1 : 0}]`
     })
-  return `[${places.join(',')}]`
+  return json(places)
 }

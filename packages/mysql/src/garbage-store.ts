@@ -5,63 +5,30 @@ import { columns } from './columns.ts'
 import { isTimeout } from './errors.ts'
 import type { garbageStatements } from './garbage-statements.ts'
 import { microseconds, type Value } from './literals.ts'
-import { placeOf } from './queue-rows.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
 import type { ByEngine } from './server.ts'
 
 type Sql = ReturnType<typeof garbageStatements>
 
-/** The three statements that remove rows of one kind. */
+/** How rows of one kind are removed, by the statements `find…`, `lock…` and `remove…`. */
 interface Removing {
-  readonly find: keyof Sql
-  readonly lock: keyof Sql
-  readonly remove: keyof Sql
+  readonly rows: 'ExpiredClaims' | 'DeadLetters' | 'QueueDeadLetters' | 'Redrives' | 'BufferedDeadLetters'
   /** Whether the statement that locks also checks the age of the row. */
   readonly locksByAge: boolean
-  /** Returns the primary key of a row. */
-  readonly keyOf: (row: Row) => unknown
+  /** The columns of the primary key. */
+  readonly key: readonly string[]
 }
 
 const REMOVING: Readonly<Record<RemovalByAge, Removing>> = {
-  removeExpiredClaims: {
-    find: 'findExpiredClaims',
-    lock: 'lockExpiredClaims',
-    remove: 'removeClaims',
-    locksByAge: false,
-    keyOf: (row) => [columns.text(row, 'consumer'), columns.text(row, 'key')],
-  },
-  removeDeadLetters: {
-    find: 'findDeadLetters',
-    lock: 'lockDeadLetters',
-    remove: 'removeDeadLetters',
-    locksByAge: true,
-    keyOf: placeOf,
-  },
-  removeQueueDeadLetters: {
-    find: 'findQueueDeadLetters',
-    lock: 'lockQueueDeadLetters',
-    remove: 'removeQueueDeadLetters',
-    locksByAge: true,
-    keyOf: placeOf,
-  },
-  removeRedrives: {
-    find: 'findRedrives',
-    lock: 'lockRedrives',
-    remove: 'removeRedrives',
-    locksByAge: false,
-    keyOf: (row) => [columns.text(row, 'id'), columns.text(row, 'at'), columns.text(row, 'place')],
-  },
+  removeExpiredClaims: { rows: 'ExpiredClaims', locksByAge: false, key: ['consumer', 'key'] },
+  removeDeadLetters: { rows: 'DeadLetters', locksByAge: true, key: ['place'] },
+  removeQueueDeadLetters: { rows: 'QueueDeadLetters', locksByAge: true, key: ['place'] },
+  removeRedrives: { rows: 'Redrives', locksByAge: false, key: ['id', 'at', 'place'] },
   removeBufferedDeadLetters: {
-    find: 'findBufferedDeadLetters',
-    lock: 'lockBufferedDeadLetters',
-    remove: 'removeBufferedDeadLetters',
+    rows: 'BufferedDeadLetters',
     locksByAge: true,
-    keyOf: (row) => [
-      columns.text(row, 'consumer'),
-      columns.text(row, 'key'),
-      columns.text(row, 'from_version'),
-    ],
+    key: ['consumer', 'key', 'from_version'],
   },
 }
 
@@ -77,15 +44,18 @@ export function garbageStore(
   return new SqlGarbageStore({
     isTimeout,
     async remove(call, doing, { limit, from, retentionMs }) {
-      const { locksByAge, keyOf, ...names } = REMOVING[call]
+      const { rows: kind, locksByAge, key } = REMOVING[call]
       const sql = await sqlOf()
+      const remove = call === 'removeExpiredClaims' ? sql.removeClaims : sql[call]
       const age = retentionMs === undefined ? [] : [microseconds(retentionMs)]
       return runTogether(source, doing, async (run) => {
-        const { rows: found } = await run(sql[names.find], [...age, BigInt(from ?? 0), limit])
+        const { rows: found } = await run(sql[`find${kind}`], [...age, BigInt(from ?? 0), limit])
         if (found.length === 0) return { removed: 0, more: false, next: undefined }
-        const keysOf = (rows: readonly Row[]): string => JSON.stringify(rows.map(keyOf))
-        const { rows: locked } = await run(sql[names.lock], [keysOf(found), ...(locksByAge ? age : [])])
-        if (locked.length > 0) await run(sql[names.remove], [keysOf(locked)])
+        const { rows: locked } = await run(sql[`lock${kind}`], [
+          keysOf(found, key),
+          ...(locksByAge ? age : []),
+        ])
+        if (locked.length > 0) await run(remove, [keysOf(locked, key)])
         const next = columns.text(found.at(-1), 'instant')
         // Another collector has locked all rows of one instant, and will continue after them.
         const stuck = locked.length === 0 && next === from
@@ -110,4 +80,10 @@ export function garbageStore(
     },
     sweep: (queue, shard, limit) => receiver.sweep(queue, shard, limit),
   })
+}
+
+/** Returns the keys of rows as JSON: a key of one column as its value, any other as a list. */
+function keysOf(rows: readonly Row[], names: readonly string[]): string {
+  const keys = rows.map((row) => names.map((name) => columns.text(row, name)))
+  return JSON.stringify(names.length === 1 ? keys.flat() : keys)
 }

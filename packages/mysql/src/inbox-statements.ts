@@ -33,6 +33,11 @@ on duplicate key update
   content_hash = if(${inbox}.expires_at <= utc_timestamp(6), ${extras ? incoming('content_hash') : 'null'}, ${inbox}.content_hash),
   processed_at = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('processed_at')}, ${inbox}.processed_at),
   expires_at = if(${inbox}.expires_at <= utc_timestamp(6), ${incoming('expires_at')}, ${inbox}.expires_at)`
+  const renew = (extra: 'null' | '?'): string => `
+update ${inbox} force index (primary)
+set correlation_id = ?, processed_at = utc_timestamp(6), expires_at = utc_timestamp(6) + interval ? microsecond,
+  result = ${extra}, content_hash = ${extra}, claim_token = null
+where consumer = ? and \`key\` = ? and expires_at <= utc_timestamp(6)`
   return {
     /** Inserts a claim, or fails with 1062. Waits for an open claim of the same key in another transaction. */
     claim: `
@@ -69,18 +74,10 @@ for share nowait`,
      * is always changed, so that the count is the same with and without the driver's FOUND_ROWS flag. The primary key
      * is forced: if many claims have expired, MariaDB may search by expires_at instead, and lock all of them.
      */
-    renew: `
-update ${inbox} force index (primary)
-set correlation_id = ?, processed_at = utc_timestamp(6), expires_at = utc_timestamp(6) + interval ? microsecond,
-  result = null, content_hash = null, claim_token = null
-where consumer = ? and \`key\` = ? and expires_at <= utc_timestamp(6)`,
+    renew: renew('null'),
 
     /** Like `renew`, with a result and the hash of the content. */
-    renewWith: `
-update ${inbox} force index (primary)
-set correlation_id = ?, processed_at = utc_timestamp(6), expires_at = utc_timestamp(6) + interval ? microsecond,
-  result = ?, content_hash = ?, claim_token = null
-where consumer = ? and \`key\` = ? and expires_at <= utc_timestamp(6)`,
+    renewWith: renew('?'),
 
     /** Saves the result. This transaction has won the claim, so no other transaction can change its row. */
     saveResult: `
@@ -154,9 +151,4 @@ delete i
 from json_table(?, '$[*]' columns (hexadecimal varchar(1024) character set ascii path '$')) as asked
 straight_join ${inbox} as i force index (primary) on i.consumer = ? and i.\`key\` = unhex(asked.hexadecimal)`,
   } as const
-}
-
-/** The statements by engine; the engine is known only after the first connection to the server. */
-export function inboxStatementsByEngine(tables: Tables) {
-  return { mysql: inboxStatements(tables, 'mysql'), mariadb: inboxStatements(tables, 'mariadb') }
 }

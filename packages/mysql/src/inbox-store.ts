@@ -23,9 +23,9 @@ import {
 import { columns } from './columns.ts'
 import { DUPLICATE_KEY, numberOf } from './errors.ts'
 import type { inboxStatements } from './inbox-statements.ts'
-import { fill, microseconds, type Value } from './literals.ts'
+import { fill, json, microseconds, type Value } from './literals.ts'
 import { boundLockWait, isHeldByAnother, type BoundStatements, type LockWait } from './lock-wait.ts'
-import { rowsByPacket } from './rows-by-packet.ts'
+import { rowBytes, rowsByPacket } from './rows-by-packet.ts'
 import type { ByEngine } from './server.ts'
 import { assertInTransaction, execute, executeAnywhere, markWithClaim, type MysqlSession } from './session.ts'
 
@@ -151,7 +151,7 @@ export class MysqlInboxStore implements InboxStore {
     const { maxStatementBytes } = (session as MysqlSession).server
     const textOf = extras ? sql.claimBatchWith : sql.claimBatch
     const headBytes = textOf([]).length
-    const packets = rowsByPacket(rows, headBytes, maxStatementBytes)
+    const packets = rowsByPacket(rows, headBytes, maxStatementBytes, rowBytes)
     refuseTooLong(packets, headBytes, maxStatementBytes)
     return { consumer, token, packets, written: [], textOf, claims: keyed.map(({ claim }) => claim) }
   }
@@ -231,11 +231,11 @@ export class MysqlInboxStore implements InboxStore {
     await assertInTransaction(session)
     const sql = this.#sql(session)
     const { maxStatementBytes } = (session as MysqlSession).server
-    const rows = keys.map((key) => ({ row: `"${Buffer.from(key).toString('hex')}"` }))
+    const rows = keys.map((key) => `"${Buffer.from(key).toString('hex')}"`)
     // The name of a consumer has at most 400 bytes, and twice as many in hexadecimal.
-    for (const packet of rowsByPacket(rows, sql.removeBatch.length + 1000, maxStatementBytes)) {
-      const asked = `[${packet.map(({ row }) => row).join(',')}]`
-      const values = [asked, { utf8: consumer }]
+    const headBytes = sql.removeBatch.length + 1000
+    for (const packet of rowsByPacket(rows, headBytes, maxStatementBytes, ({ length }) => length)) {
+      const values = [json(packet), { utf8: consumer }]
       await execute(session, 'removing claims from the inbox', sql.removeBatch, values)
     }
   }

@@ -2,7 +2,7 @@
 import { InvalidMessageError, NotInTransactionError, type NewStoredMessage, type Session } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 import type { Value } from './literals.ts'
-import { rowsByPacket } from './rows-by-packet.ts'
+import { rowBytes, rowsByPacket } from './rows-by-packet.ts'
 import { assertInTransaction, execute, type MysqlSession } from './session.ts'
 
 /** Messages to insert, and the statements that insert them. */
@@ -85,7 +85,7 @@ function statementsOf(
     if (headBytes + bytes > maxBytes) throw tooLarge(message, { call, bytes, maxBytes })
     return { row, id: message.id }
   })
-  return rowsByPacket(rows, headBytes, maxBytes).map((packet) => ({
+  return rowsByPacket(rows, headBytes, maxBytes, rowBytes).map((packet) => ({
     text: insert(packet.map(({ row }) => row)),
     ids: packet.map(({ id }) => id),
     takeBack,

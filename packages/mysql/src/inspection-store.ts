@@ -11,7 +11,7 @@ import type { Tables } from './identifiers.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
 import { fill, microseconds, type Value } from './literals.ts'
 import { checkRevision } from './schema-revision.ts'
-import { serverFindings } from './server-findings.ts'
+import { serverFindings, tableFindings } from './server-findings.ts'
 
 /** The number of counts in `figures`. Each takes a limit as its value. */
 const COUNTS = 5
@@ -46,6 +46,7 @@ export function inspectionStore(
     },
     query: (text, values, timeoutMs) => root.query(db, fill(text, values), [], timeoutMs),
     checkRevision: (timeoutMs) => checkRevision((text) => root.query(db, text, [], timeoutMs), tables),
-    findings: (run, longTransactionMs) => serverFindings(run, sql, tables, longTransactionMs),
+    serverFindings: (run) => serverFindings(run, sql),
+    tableFindings: (run, longTransactionMs) => tableFindings(run, sql, tables, longTransactionMs),
   })
 }

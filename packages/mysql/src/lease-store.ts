@@ -3,14 +3,16 @@
  * leases with one statement, and takes lists as arrays.
  */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
-import { LEASE_TIMEOUT_MS, LeaseConnection, type OwnConnection, type Row, type SqlResult } from '@txbox/sql'
+import { LeaseConnection, type OwnConnection, type Row, type SqlResult } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
 import { fill, microseconds, type Value } from './literals.ts'
-import { committingConnection, type Connections } from './own-connection.ts'
-import { readCommitted, shortTransaction } from './short-transaction.ts'
-import { serverTimeoutS, withTimeLimit } from './time-limit-statements.ts'
+import { committingConnection } from './own-connection.ts'
+import type { Source } from './run-alone.ts'
+import { shortTransactionStatements } from './short-transaction-statements.ts'
+import { shortTransaction } from './short-transaction.ts'
+import { withTimeLimit } from './time-limit-statements.ts'
 
 /**
  * The table of leases of MySQL and MariaDB. {@link LeaseStore} documents the methods.
@@ -21,20 +23,17 @@ import { serverTimeoutS, withTimeLimit } from './time-limit-statements.ts'
  */
 export class MysqlLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
-  readonly #source: Connections
-  readonly #statementTimeoutMs: number
+  readonly #source: Source
   readonly #connection: LeaseConnection
 
-  constructor(
-    statements: ReturnType<typeof leaseStatements>,
-    source: Connections,
-    statementTimeoutMs = LEASE_TIMEOUT_MS,
-  ) {
+  constructor(statements: ReturnType<typeof leaseStatements>, source: Source) {
     this.#sql = statements
     this.#source = source
-    this.#statementTimeoutMs = statementTimeoutMs
     // Closing has the same timeout, so that a broken connection does not stay in use when it is released.
-    this.#connection = new LeaseConnection(() => committingConnection(source, statementTimeoutMs), errors)
+    this.#connection = new LeaseConnection(
+      () => committingConnection(source, source.statementTimeoutMs),
+      errors,
+    )
   }
 
   async acquire(
@@ -47,7 +46,7 @@ export class MysqlLeaseStore implements LeaseStore {
     if (!(await this.#seed(asked))) return []
     const doing = 'acquiring leases'
     const acquire = (query: OwnConnection['query']): Promise<readonly Lease[]> =>
-      shortTransaction(query, serverTimeoutS(this.#statementTimeoutMs), async (run) => {
+      shortTransaction(query, this.#source, async (run) => {
         const { rows } = await run(this.#sql.free, [asked, limit])
         if (rows.length === 0) return []
         const free = rows.map((row) => nameOf(row))
@@ -131,13 +130,14 @@ export class MysqlLeaseStore implements LeaseStore {
   /** Runs one statement as its own transaction. */
   #write(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
     return this.#connection.inTurn(doing, async (query) => {
-      await readCommitted(query)
+      await query(shortTransactionStatements.readCommitted, [])
       return query(await this.#withTimeLimit(text, values), [])
     })
   }
 
   async #withTimeLimit(text: string, values: readonly Value[]): Promise<string> {
-    return withTimeLimit(fill(text, values), (await this.#source.server()).engine, this.#statementTimeoutMs)
+    const { engine } = await this.#source.server()
+    return withTimeLimit(fill(text, values), engine, this.#source.statementTimeoutMs)
   }
 }
 

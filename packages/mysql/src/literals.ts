@@ -79,6 +79,11 @@ export function microseconds(ms: number): number {
   return Math.round(ms * 1000)
 }
 
+/** Encodes numbers, or lists of numbers, as a JSON array. The texts are used unchanged. */
+export function json(values: readonly string[]): string {
+  return `[${values.join(',')}]`
+}
+
 /**
  * Returns a result value as text. The value is a Buffer if txbox controls the decoding, or a string if the library
  * does.

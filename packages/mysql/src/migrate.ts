@@ -1,23 +1,12 @@
 /* MySQL and MariaDB commit at every DDL statement, and may be a cluster; PostgreSQL migrates in one transaction. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { SchemaError, isTxboxError, type TransactionLibrary } from '@txbox/core'
-import { OptionChecker } from '@txbox/core/internal'
-import {
-  kyselyProvider,
-  missingMigrations,
-  onMigratingConnection,
-  pendingOn,
-  Resolver,
-  resolverOption,
-  sqlOf,
-  statementsOf,
-} from '@txbox/sql'
+import type { Migrating } from '@txbox/sql'
 import { isConflict, numberOf, translate } from './errors.ts'
-import { DEFAULT_PREFIX, tablesOf } from './identifiers.ts'
-import { isCluster, lockCluster, lockServer, type LockOptions, type MigrationLock } from './migration-lock.ts'
+import { tablesOf, type Tables } from './identifiers.ts'
+import { isCluster, lockCluster, lockServer, type MigrationLock } from './migration-lock.ts'
 import { migrationStatements } from './migration-statements.ts'
-import { MIGRATIONS } from './migrations.gen.ts'
-import { checkEngine, migrated } from './schema-revision.ts'
+import { migrations } from './schema-revision.ts'
 
 /** How often `migrate` checks again for missing migrations, on a cluster, after a statement has failed. */
 const CLUSTER_ATTEMPTS = 20
@@ -46,28 +35,7 @@ export async function migrate(
     signal?: AbortSignal | undefined
   } = {},
 ): Promise<{ applied: readonly string[] }> {
-  const check = new OptionChecker('migrate', options).known('prefix', 'signal', 'libraries')
-  const tables = tablesOf('migrate', options.prefix ?? DEFAULT_PREFIX)
-  const signal = check.signal('signal')
-  const resolver = resolverOption(check, 'mysql')
-  const applied = await onMigratingConnection(migrated, resolver, db, (run, root) =>
-    applyMissing({
-      run,
-      runApart: (text, values = []) =>
-        root.transact(
-          db,
-          async (tx) => {
-            const { driver, connection } = await resolver.transaction(tx)
-            return driver.query(connection, text, values)
-          },
-          undefined,
-        ),
-      tables,
-      createTable: statementsOf(migrated.on(MIGRATIONS[0]!.sql, tables))[0]!,
-      signal,
-    }),
-  )
-  return { applied }
+  return migrations.migrate(db, options, applyMissing)
 }
 
 /**
@@ -86,9 +54,7 @@ export async function pendingMigrations(
     libraries?: readonly TransactionLibrary[] | undefined
   } = {},
 ): Promise<readonly { readonly name: string; readonly sql: string }[]> {
-  const check = new OptionChecker('pendingMigrations', options).known('prefix', 'libraries')
-  const tables = tablesOf('pendingMigrations', options.prefix ?? DEFAULT_PREFIX)
-  return pendingOn(migrated, resolverOption(check, 'mysql'), db, tables, (run) => checkEngine(run, tables))
+  return migrations.pending(db, options)
 }
 
 /**
@@ -104,30 +70,26 @@ export function migrationProvider(
     prefix?: string | undefined
   } = {},
 ): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
-  new OptionChecker('migrationProvider', options).known('prefix')
-  const tables = tablesOf('migrationProvider', options.prefix ?? DEFAULT_PREFIX)
-  return kyselyProvider(migrated, new Resolver('mysql'), async (run, sql) => {
-    for (const statement of statementsOf(migrated.on(sql, tables))) await run(statement)
+  return migrations.provider(options, async (run, sql, tables) => {
+    for (const statement of migrations.statementsOf(sql, tables)) await run(statement)
   })
 }
 
 /** Returns the SQL of all migrations for a prefix, as `txbox migrate --print` shows it. */
 export function migrationSql(prefix: string): readonly { readonly name: string; readonly sql: string }[] {
-  const tables = tablesOf('migrationSql', prefix)
-  return sqlOf(migrated, MIGRATIONS, tables)
+  return migrations.texts(tablesOf('migrationSql', prefix))
 }
 
-async function applyMissing(options: LockOptions): Promise<readonly string[]> {
-  const { run, tables, signal } = options
-  await checkEngine(run, tables)
+async function applyMissing(work: Migrating<Tables>): Promise<readonly string[]> {
+  const { run, place: tables, signal } = work
   const applied: string[] = []
   if (!(await isCluster(run, tables))) {
-    await applyWhileLocked(options, await lockServer(options), applied)
+    await applyWhileLocked(work, await lockServer(work), applied)
     return applied
   }
   for (let attempt = 1; ; attempt++) {
     try {
-      await applyWhileLocked(options, await lockCluster(options), applied)
+      await applyWhileLocked(work, await lockCluster(work), applied)
       return applied
     } catch (error) {
       // A change on another node can make a statement fail here in many ways. The missing migrations show what is left
@@ -140,13 +102,13 @@ async function applyMissing(options: LockOptions): Promise<readonly string[]> {
 }
 
 async function applyWhileLocked(
-  { run, tables, signal }: LockOptions,
+  { run, place: tables, signal }: Migrating<Tables>,
   lock: MigrationLock,
   applied: string[],
 ): Promise<void> {
   try {
-    for (const { name, sql } of await missingMigrations(migrated, run, tables)) {
-      for (const statement of statementsOf(migrated.on(sql, tables))) {
+    for (const { name, sql } of await migrations.missing(run, tables)) {
+      for (const statement of migrations.statementsOf(sql, tables)) {
         signal?.throwIfAborted()
         await lock.confirm()
         await run(statement)

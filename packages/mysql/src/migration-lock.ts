@@ -4,12 +4,14 @@
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { TransactionConflictError } from '@txbox/core'
-import { untilTaken, type RunStatement } from '@txbox/sql'
+import { untilTaken, type Migrating, type RunStatement } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { NO_TABLE, isConflict, numberOf } from './errors.ts'
 import type { Tables } from './identifiers.ts'
 import { fill } from './literals.ts'
 import { migrationStatements } from './migration-statements.ts'
+import { MIGRATIONS } from './migrations.gen.ts'
+import { migrations } from './schema-revision.ts'
 
 /**
  * The time between renewals, in milliseconds. It is short enough for several renewals to fail before the lock expires
@@ -28,17 +30,6 @@ export interface MigrationLock {
   readonly release: () => Promise<void>
 }
 
-export interface LockOptions {
-  /** Runs a statement on the connection that migrates. */
-  readonly run: RunStatement
-  /** Runs a statement on another connection, as its own transaction. */
-  readonly runApart: RunStatement
-  readonly tables: Tables
-  /** The statement that creates the table of the migrations. */
-  readonly createTable: string
-  readonly signal: AbortSignal | undefined
-}
-
 /**
  * Returns whether several nodes accept writes. If so, a lock of one server does not exclude callers on the other nodes.
  */
@@ -54,7 +45,7 @@ export async function isCluster(run: RunStatement, tables: Tables): Promise<bool
  * Takes a lock that belongs to the connection and is named after this database and prefix. The lock ends no later than
  * the connection.
  */
-export async function lockServer({ run, tables, signal }: LockOptions): Promise<MigrationLock> {
+export async function lockServer({ run, place: tables, signal }: Migrating<Tables>): Promise<MigrationLock> {
   const sql = migrationStatements(tables)
   const { rows } = await run(sql.database)
   const scope = JSON.stringify([columns.text(rows[0], 'name'), tables.prefix])
@@ -70,8 +61,8 @@ export async function lockServer({ run, tables, signal }: LockOptions): Promise<
 }
 
 /** Takes a lock that is stored in a row, on which all nodes agree. The lock of a caller that has crashed expires. */
-export async function lockCluster(options: LockOptions): Promise<MigrationLock> {
-  const { run, runApart, tables, createTable, signal } = options
+export async function lockCluster(work: Migrating<Tables>): Promise<MigrationLock> {
+  const { run, runApart, place: tables, signal } = work
   const sql = migrationStatements(tables)
   const owner = `lock ${randomUUID()}`
   /**
@@ -90,7 +81,7 @@ export async function lockCluster(options: LockOptions): Promise<MigrationLock> 
       await run(sql.commit)
       return rows[0] !== undefined && columns.text(rows[0], 'holder') === owner
     } catch (error) {
-      if (numberOf(error) === NO_TABLE) await run(createTable)
+      if (numberOf(error) === NO_TABLE) await run(createTable(tables))
       else if (!isConflict(error)) throw error
       await run(sql.rollback)
       return false
@@ -121,4 +112,9 @@ export async function lockCluster(options: LockOptions): Promise<MigrationLock> 
       await commit(fill(sql.release, [owner]))
     },
   }
+}
+
+/** The first statement of all creates the table of the migrations. */
+function createTable(tables: Tables): string {
+  return migrations.statementsOf(MIGRATIONS[0]!.sql, tables)[0]!
 }

@@ -13,6 +13,10 @@ export function parkedStatements({ parked }: Tables) {
     order by f.shard, f.order_key, f.place
     limit 1
   )`
+  /** The rows of a list that are still parked. The text belongs behind FROM. */
+  const still = (list: string): string => `${rowsTable('place')} as ${list}
+straight_join ${parked} as p force index (primary) on p.place = ${list}.place
+where p.dead_at is null and ${stampIn('p')} = ${instant(`${list}.stamp`)}`
   return {
     /**
      * The due messages, those that have been due the longest first, each with the first message of its key. If another
@@ -40,9 +44,7 @@ where p.dead_at is null and ${stampIn('p')} = ${instant('j.stamp')}`,
     /** Reads single messages, which are tried alone. */
     readAlone: `
 select ${columns}, null as later
-from ${rowsTable('place')} as j
-straight_join ${parked} as p force index (primary) on p.place = j.place
-where p.dead_at is null and ${stampIn('p')} = ${instant('j.stamp')}`,
+from ${still('j')}`,
 
     /**
      * Reads the messages of a released key, beginning with a given row. `later` marks a message that must be tried
@@ -80,9 +82,7 @@ where p.place = ? and ${stampIn('p')} = ${instant('?')}`,
     /** Deletes accepted messages. */
     remove: `
 delete p
-from ${rowsTable('place')} as gone
-straight_join ${parked} as p force index (primary) on p.place = gone.place
-where p.dead_at is null and ${stampIn('p')} = ${instant('gone.stamp')}`,
+from ${still('gone')}`,
 
     /** Updates refused messages. */
     keep: `
@@ -100,9 +100,7 @@ where p.dead_at is null and ${stampIn('p')} = ${instant('v.stamp')}`,
     /** Counts the rows that still exist, without dead letters. */
     remaining: `
 select cast(count(*) as char) as remaining
-from ${rowsTable('place')} as wanted
-straight_join ${parked} as p force index (primary) on p.place = wanted.place
-where p.dead_at is null and ${stampIn('p')} = ${instant('wanted.stamp')}`,
+from ${still('wanted')}`,
 
     /** The first message of a released key, and whether it waits. Each key is a branch of `nextOfAll`. */
     next: `

@@ -45,8 +45,3 @@ delete i
 from ${ids}`,
   } as const
 }
-
-/** The statements by engine; the engine is known only after the first connection to the server. */
-export function queuePurgeStatementsByEngine(tables: Tables) {
-  return { mysql: queuePurgeStatements(tables, 'mysql'), mariadb: queuePurgeStatements(tables, 'mariadb') }
-}

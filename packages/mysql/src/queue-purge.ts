@@ -5,26 +5,28 @@
 import { SchemaError, type QueueStore } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 import type { Row } from '@txbox/sql'
-import { columns } from './columns.ts'
-import type { queuePurgeStatementsByEngine } from './queue-purge-statements.ts'
+import { columns, placeOf } from './columns.ts'
+import type { queuePurgeStatements } from './queue-purge-statements.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
-import { json, keyOf, lockRows, placeOf } from './queue-rows.ts'
+import { json } from './literals.ts'
+import { keyOf, lockRows } from './queue-rows.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
+import type { ByEngine } from './server.ts'
 
 const PURGING = 'purging a queue'
 
 /** No message has this place. A list in a statement must not be empty. */
 const NO_PLACE = 0n
 
-type Statements = ReturnType<typeof queuePurgeStatementsByEngine>
+type Statements = ReturnType<typeof queuePurgeStatements>
 
 /** Implements `purge` of {@link QueueStore}. */
 export class QueuePurge {
-  readonly #statements: Statements
+  readonly #statements: ByEngine<Statements>
   readonly #source: Source
   readonly #receiver: QueueReceiver
 
-  constructor(statements: Statements, source: Source, receiver: QueueReceiver) {
+  constructor(statements: ByEngine<Statements>, source: Source, receiver: QueueReceiver) {
     this.#statements = statements
     this.#source = source
     this.#receiver = receiver
@@ -38,7 +40,8 @@ export class QueuePurge {
     do {
       found = await this.#find(queue, locked, limit)
       if (found.length > 0) await this.#receiver.seed(queue)
-      for (const [shard, places] of placesByShard(found)) {
+      for (const [shard, rows] of Map.groupBy(found, (row) => columns.number(row, 'shard'))) {
+        const places = rows.map(placeOf)
         const gone = new Set(await this.#purgeShard(queue, shard, places))
         removed += gone.size
         locked.push(...places.filter((place) => !gone.has(place)).map(BigInt))
@@ -80,18 +83,9 @@ export class QueuePurge {
     })
   }
 
-  async #sql(): Promise<Statements['mysql']> {
+  async #sql(): Promise<Statements> {
     return this.#statements[(await this.#source.server()).engine]
   }
-}
-
-function placesByShard(rows: readonly Row[]): ReadonlyMap<number, string[]> {
-  const shards = new Map<number, string[]>()
-  for (const row of rows) {
-    const shard = columns.number(row, 'shard')
-    shards.set(shard, [...(shards.get(shard) ?? []), placeOf(row)])
-  }
-  return shards
 }
 
 function unseeded(queue: string): SchemaError {

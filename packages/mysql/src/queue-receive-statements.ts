@@ -205,11 +205,3 @@ const PLACES = "json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path
 const COUNTED = `json_table(?, _utf8mb4'$[*]' columns (
   place bigint unsigned path _utf8mb4'$[0]', timeouts int unsigned path _utf8mb4'$[1]'
 )) as j`
-
-/** The statements by engine; the engine is known only after the first connection to the server. */
-export function queueReceiveStatementsByEngine(tables: Tables) {
-  return {
-    mysql: queueReceiveStatements(tables, 'mysql'),
-    mariadb: queueReceiveStatements(tables, 'mariadb'),
-  }
-}

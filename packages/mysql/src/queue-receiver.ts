@@ -5,14 +5,14 @@
 import { randomUUID } from 'node:crypto'
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
 import { SHARDS } from '@txbox/core/internal'
-import { ALL_SHARDS, RECEIVED_BYTES, firstLook, nextLook, returnTime, shuffled } from '@txbox/sql'
+import { ALL_SHARDS, RECEIVED_BYTES, firstLook, nextLook, returnTime, shardRow, shuffled } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { DUPLICATE_KEY, hasNumber } from './errors.ts'
 import { fill } from './literals.ts'
-import type { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
-import { shardRow } from './queue-rows.ts'
+import type { queueReceiveStatements } from './queue-receive-statements.ts'
 import { QueueShard, type DuePosition, type Found, type Look, type Search } from './queue-shard.ts'
 import { runBounded, runTogether, type Source } from './run-alone.ts'
+import type { ByEngine } from './server.ts'
 import type { Run } from './short-transaction.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
@@ -23,7 +23,7 @@ const SWEPT_AT_ONCE = 1000
 /** The first position at which a visible message can be: `due_at` at the epoch marks handled messages. */
 const FIRST_DUE: DuePosition = { dueUs: 1n, place: 0n }
 
-type Statements = ReturnType<typeof queueReceiveStatementsByEngine>
+type Statements = ReturnType<typeof queueReceiveStatements>
 
 /**
  * The shards that a receive has not searched to the end yet, each with the position from which the search continues.
@@ -39,10 +39,10 @@ export type Visit = (
 
 /** Receives messages from one shard after another, until it has as many as the request asks for. */
 export class QueueReceiver {
-  readonly #statements: Statements
+  readonly #statements: ByEngine<Statements>
   readonly #source: Source
 
-  constructor(statements: Statements, source: Source) {
+  constructor(statements: ByEngine<Statements>, source: Source) {
     this.#statements = statements
     this.#source = source
   }
@@ -133,7 +133,7 @@ export class QueueReceiver {
     return new QueueShard(await this.sql(), run, queue, shard)
   }
 
-  async sql(): Promise<Statements['mysql']> {
+  async sql(): Promise<Statements> {
     return this.#statements[(await this.#source.server()).engine]
   }
 
@@ -148,7 +148,7 @@ export class QueueReceiver {
   /** Returns the shards that have work. */
   async #ready(queue: string): Promise<readonly number[]> {
     const { shardRows, readyShard, ready } = await this.sql()
-    const names = ALL_SHARDS.map((shard) => shardRow(queue, shard))
+    const names = lockNames(queue)
     const branches = ALL_SHARDS.map((shard) => fill(readyShard, [shard, { utf8: queue }, shard]))
     const text = ready([fill(shardRows, [names]), ...branches])
     const { rows } = await runBounded(this.#source, RECEIVING, text, [])
@@ -166,7 +166,7 @@ export class QueueReceiver {
    * at once.
    */
   async seed(queue: string): Promise<void> {
-    const names = ALL_SHARDS.map((shard) => shardRow(queue, shard))
+    const names = lockNames(queue)
     const { knownShards, seedShard, seedShards } = await this.sql()
     const { rows } = await runBounded(this.#source, RECEIVING, knownShards, [names])
     const known = new Set(rows.map((row) => columns.key(row, 'name')))
@@ -179,4 +179,8 @@ export class QueueReceiver {
       if (!hasNumber(error, DUPLICATE_KEY)) throw error
     }
   }
+}
+
+function lockNames(queue: string): readonly Buffer[] {
+  return ALL_SHARDS.map((shard) => Buffer.from(shardRow(queue, shard)))
 }

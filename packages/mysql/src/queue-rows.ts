@@ -6,9 +6,9 @@ import { decodeHeaders, type QueueReceipt, type ReceivedMessage } from '@txbox/c
 import { isSuspect, type Row } from '@txbox/sql'
 import { toStored } from './backlog-message.ts'
 import { columns } from './columns.ts'
-import type { queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
+import type { queueReceiveStatements } from './queue-receive-statements.ts'
 import type { Run } from './short-transaction.ts'
-import { bytesOf, fill, type Value } from './literals.ts'
+import { bytesOf, fill, json, type Value } from './literals.ts'
 
 /** A maximum size of payloads that every payload of the table meets. */
 export const ANY_SIZE = 4_294_967_295
@@ -55,30 +55,12 @@ export function pairsOf(
   }
 }
 
-/** The name of the row in `leases` that serves as the lock of a shard. */
-export function shardRow(queue: string, shard: number): Buffer {
-  return Buffer.from(`queue/${queue}/${String(shard).padStart(2, '0')}`)
-}
-
-export function microseconds(ms: number): number {
-  return Math.round(ms * 1000)
-}
-
-export function placeOf(row: Row): string {
-  return columns.text(row, 'place')
-}
-
 /** The key of a row in hexadecimal. */
 export function keyOf(row: Row): string | undefined {
   return columns.optionalText(row, 'order_key')
 }
 
-/** Encodes numbers, or lists of numbers, as a JSON array. The texts are used unchanged. */
-export function json(values: readonly string[]): string {
-  return `[${values.join(',')}]`
-}
-
-type Statements = ReturnType<typeof queueReceiveStatementsByEngine>['mysql']
+type Statements = ReturnType<typeof queueReceiveStatements>
 
 /** Locks rows, and returns those that no other transaction has locked. */
 export async function lockRows(

@@ -7,24 +7,16 @@ import {
   NEVER_ANSWERED,
   expiredFlights,
   queueRound,
+  shardRow,
   type Bounds,
   type QueueCandidate,
   type QueueRound,
   type Row,
 } from '@txbox/sql'
-import { columns } from './columns.ts'
-import type { Value } from './literals.ts'
-import { SIZED, type queueReceiveStatementsByEngine } from './queue-receive-statements.ts'
-import {
-  json,
-  keyOf,
-  lockRows,
-  microseconds,
-  placeOf,
-  readMessages,
-  shardRow,
-  uuidBytes,
-} from './queue-rows.ts'
+import { columns, placeOf } from './columns.ts'
+import { json, microseconds, type Value } from './literals.ts'
+import { SIZED, type queueReceiveStatements } from './queue-receive-statements.ts'
+import { keyOf, lockRows, readMessages, uuidBytes } from './queue-rows.ts'
 import type { Run } from './short-transaction.ts'
 
 /** The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
@@ -67,22 +59,17 @@ interface Head {
 
 /** A shard of a queue, within a transaction. */
 export class QueueShard {
-  readonly #sql: ReturnType<typeof queueReceiveStatementsByEngine>['mysql']
+  readonly #sql: ReturnType<typeof queueReceiveStatements>
   readonly #run: Run
   /** The queue and the number of the shard, as values for statements. */
   readonly #shard: readonly Value[]
   readonly #name: Buffer
 
-  constructor(
-    sql: ReturnType<typeof queueReceiveStatementsByEngine>['mysql'],
-    run: Run,
-    queue: string,
-    shard: number,
-  ) {
+  constructor(sql: ReturnType<typeof queueReceiveStatements>, run: Run, queue: string, shard: number) {
     this.#sql = sql
     this.#run = run
     this.#shard = [{ utf8: queue }, shard]
-    this.#name = shardRow(queue, shard)
+    this.#name = Buffer.from(shardRow(queue, shard))
   }
 
   /**
@@ -122,7 +109,10 @@ export class QueueShard {
     const unlocked = await this.#lockExpired(candidates)
     const { maxReceives } = search
     const round = queueRound(candidates, new Set(unlocked.keys()), { ...how, maxReceives })
-    await this.#settle(round, new Map([...unlocked, ...candidates.map(timeoutsOf)]))
+    await this.#settle(
+      round,
+      new Map([...unlocked, ...candidates.map(({ place, timeouts }) => [place, timeouts] as const)]),
+    )
     const messages = await this.#handOut(search, await this.#fitting(round.taken, how))
     // Messages that were released just now are visible, and come after the last one found.
     const hasMore = due.length === how.look || round.released.length > 0
@@ -216,7 +206,7 @@ export class QueueShard {
       if (!sizes.has(place)) {
         const average = n === 0 ? bytes / SIZED : Math.max(1, sum / n)
         const next = taken.slice(n, n + Math.max(1, Math.floor((bytes - sum) / average)))
-        const { rows } = await this.#run(this.#sql.sizes, [json(next.map(placeOfCandidate))])
+        const { rows } = await this.#run(this.#sql.sizes, [json(next.map((candidate) => candidate.place))])
         for (const row of rows) sizes.set(placeOf(row), columns.number(row, 'bytes'))
       }
       sum += sizes.get(place) ?? 0
@@ -266,12 +256,4 @@ export class QueueShard {
  */
 function timeoutsSoFar(row: Row): number {
   return columns.number(row, 'timeouts') + (row['receipt'] === null ? 0 : 1)
-}
-
-function placeOfCandidate({ place }: QueueCandidate): string {
-  return place
-}
-
-function timeoutsOf({ place, timeouts }: QueueCandidate): readonly [string, number] {
-  return [place, timeouts]
 }

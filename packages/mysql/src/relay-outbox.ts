@@ -60,13 +60,10 @@ export abstract class RelayOutbox {
     for (const [index, row] of rows.entries()) {
       const shard = columns.number(row, 'shard')
       if (index > 0) found.set(shard, found.get(shard) === true || columns.flag(row, 'due'))
-      else this.#connected(shard, columns.optionalText(row, 'server'))
+      // The first row has the number of the connection, and its server unless that is known.
+      else if (columns.has(row, 'server')) this.#server.connected(shard, columns.text(row, 'server'))
     }
     return [...found].map(([shard, due]) => ({ shard, due }))
-  }
-
-  #connected(connection: number, server: string | undefined): void {
-    if (server !== undefined) this.#server.connected(connection, server)
   }
 
   async read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
@@ -88,14 +85,10 @@ export abstract class RelayOutbox {
     // the list is split.
     verdicts.sort((a, b) => (a.row.seq < b.row.seq ? -1 : 1))
     const { park, remove, remaining } = await this.sql()
+    const parkedRows = verdicts.map(({ row }) => row)
     const kept = await this.settling.settleTexts(lease, verdicts, async (run, texts) => {
       const parked = await this.settling.inPieces(run, park, texts, [shard])
-      const moved = await this.settling.inPieces(
-        run,
-        remove,
-        verdicts.map((verdict) => rowOf(verdict.row)),
-        [shard],
-      )
+      const moved = await this.settling.inPieces(run, remove, parkedRows.map(rowOf), [shard])
       if (parked !== moved) {
         throw new TransactionConflictError(
           `${parked} messages were parked, but ${moved} were deleted from the outbox: another session deletes messages there. ` +
@@ -104,12 +97,7 @@ export abstract class RelayOutbox {
       }
       const removed = await this.settling.inPieces(run, remove, accepted.map(rowOf), [shard])
       if (moved + removed === verdicts.length + accepted.length) return 0
-      return this.settling.countOf(
-        run,
-        remaining,
-        [...accepted, ...verdicts.map((verdict) => verdict.row)],
-        [shard],
-      )
+      return this.settling.countOf(run, remaining, [...accepted, ...parkedRows], [shard])
     })
     assertNone(kept, accepted.length + verdicts.length, 'in the outbox')
   }
@@ -122,11 +110,8 @@ export abstract class RelayOutbox {
     const removed = await this.settling.inPieces(run, settle, accepted.map(rowOf), values)
     if (removed === accepted.length) return
     if ((await run(isHeld, fence(lease))).rows.length === 0) throw leaseLost(lease)
-    assertNone(
-      await this.settling.countOf(run, remaining, accepted, [shard]),
-      accepted.length,
-      'in the outbox',
-    )
+    const kept = await this.settling.countOf(run, remaining, accepted, [shard])
+    assertNone(kept, accepted.length, 'in the outbox')
   }
 
   protected async sql(): Promise<Sql> {

@@ -13,13 +13,17 @@ import {
 } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { TABLE_ACCESS_DENIED, UNTRANSLATABLE, hasNumber } from './errors.ts'
-import type { Value } from './literals.ts'
+import { json, type Value } from './literals.ts'
 import { rowOf, verdictOf } from './relay-verdicts.ts'
+import { rowsByPacket } from './rows-by-packet.ts'
 import { runTogether, type Source } from './run-alone.ts'
 import type { Run } from './short-transaction.ts'
 
 /** The maximum size of a statement in bytes: sending a longer one would keep a transaction open for too long. */
 const PIECE_BYTES = 1_048_576
+
+/** The size of the brackets of a JSON list in bytes. */
+const BRACKETS = 2
 
 /** Runs short transactions under a lease. Their statements work on lists that may be longer than a packet. */
 export class RelaySettling {
@@ -79,7 +83,7 @@ export class RelaySettling {
     // Text that is not plain is sent in hexadecimal.
     const mostLength = Math.min(PIECE_BYTES, Math.floor((maxStatementBytes - text.length) / 2) - 1024)
     let affected = 0
-    for (const piece of pieces(list, mostLength)) {
+    for (const piece of rowsByPacket(list, BRACKETS, mostLength, textBytes)) {
       affected += (await run(text, [json(piece), ...values])).affected
     }
     return affected
@@ -125,21 +129,6 @@ export function fence({ name, owner, term }: Lease): readonly Value[] {
   return [Buffer.from(name), Buffer.from(owner), term]
 }
 
-export function json(values: readonly string[]): string {
-  return `[${values.join(',')}]`
-}
-
-function pieces(list: readonly string[], mostLength: number): readonly (readonly string[])[] {
-  const all: string[][] = []
-  let length = Number.POSITIVE_INFINITY
-  for (const one of list) {
-    const bytes = Buffer.byteLength(one) + 1
-    if (length + bytes > mostLength) {
-      all.push([])
-      length = 2
-    }
-    all.at(-1)!.push(one)
-    length += bytes
-  }
-  return all
+function textBytes(text: string): number {
+  return Buffer.byteLength(text)
 }

@@ -5,11 +5,11 @@
 import type { BacklogMessage, Lease, ParkedSettlement, ReadLimits, RelayStore } from '@txbox/core'
 import { dueMessages, inlineBytes, refused as refusalOf, toStamp, withoutLater, type Row } from '@txbox/sql'
 import { toMessages, toStored, type StoredMessage } from './backlog-message.ts'
-import { columns } from './columns.ts'
-import { bytesOf, fill } from './literals.ts'
+import { columns, placeOf } from './columns.ts'
+import { bytesOf, fill, json } from './literals.ts'
 import type { parkedStatements } from './parked-statements.ts'
 import { RelayOutbox, fitting } from './relay-outbox.ts'
-import { assertNone, fence, json } from './relay-settling.ts'
+import { assertNone, fence } from './relay-settling.ts'
 import type { relayStatements } from './relay-statements.ts'
 import { rowOf } from './relay-verdicts.ts'
 import { runBounded, type Source } from './run-alone.ts'
@@ -63,11 +63,7 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
   async suspectParked(lease: Lease, shard: number, places: { from: bigint; to: bigint }): Promise<void> {
     await this.settling.settle(lease, async (run) => {
       const { rows } = await run(this.#parked.unsuspected, [places.from, places.to, shard])
-      await this.settling.inPieces(
-        run,
-        this.#parked.suspect,
-        rows.map((row) => columns.text(row, 'place')),
-      )
+      await this.settling.inPieces(run, this.#parked.suspect, rows.map(placeOf))
     })
   }
 
@@ -83,11 +79,7 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
           .map(({ key }) => fill(next, [shard, Buffer.from(key)]))
         const { rows } = await run(nextOfAll(branches), [])
         const waits = rows.filter((row) => columns.flag(row, 'waits'))
-        await this.settling.inPieces(
-          run,
-          release,
-          waits.map((row) => columns.text(row, 'place')),
-        )
+        await this.settling.inPieces(run, release, waits.map(placeOf))
       }
       return removed === accepted.length ? 0 : this.settling.countOf(run, remaining, accepted)
     })
@@ -118,8 +110,7 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
       if (rows.length < HEAL_KEYS) this.#healed.delete(shard)
       else this.#healed.set(shard, bytesOf(rows.at(-1)!['order_key']))
       const waits = rows.filter((row) => columns.flag(row, 'waits'))
-      const places = waits.map((row) => columns.text(row, 'place'))
-      return this.settling.inPieces(run, release, places)
+      return this.settling.inPieces(run, release, waits.map(placeOf))
     })
   }
 

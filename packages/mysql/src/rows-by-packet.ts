@@ -1,19 +1,21 @@
 /* Only MySQL and MariaDB limit the size of a statement. */
 /**
  * Distributes rows, in their order, over statements of at most `maxBytes`. A row that is longer gets a statement of its
- * own. Rows are ASCII, so characters are bytes.
+ * own.
  *
  * @param headBytes the size of each statement without its rows.
+ * @param bytesOf returns the size of a row without its comma.
  */
-export function rowsByPacket<T extends { readonly row: string }>(
+export function rowsByPacket<T>(
   rows: readonly T[],
   headBytes: number,
   maxBytes: number,
+  bytesOf: (row: T) => number,
 ): readonly (readonly T[])[] {
   const packets: T[][] = []
   let bytes = 0
   for (const row of rows) {
-    const more = row.row.length + 1
+    const more = bytesOf(row) + 1
     const last = packets.at(-1)
     if (last === undefined || bytes + more > maxBytes) {
       packets.push([row])
@@ -24,4 +26,9 @@ export function rowsByPacket<T extends { readonly row: string }>(
     }
   }
   return packets
+}
+
+/** The size of a row as SQL text, which is ASCII. */
+export function rowBytes({ row }: { readonly row: string }): number {
+  return row.length
 }

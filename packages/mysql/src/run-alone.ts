@@ -12,7 +12,7 @@ import { fill, type Value } from './literals.ts'
 import { onConnection, type Connections } from './own-connection.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
 import { shortTransaction, type Run } from './short-transaction.ts'
-import { serverTimeoutS, withTimeLimit } from './time-limit-statements.ts'
+import { withTimeLimit } from './time-limit-statements.ts'
 
 /** The timeout of the statements that find and kill a late statement. */
 const KILL_TIMEOUT_MS = 1000
@@ -80,8 +80,6 @@ export async function runTogether<R>(
   work: (run: Run) => Promise<R>,
 ): Promise<R> {
   return repeatOnConflict(errors, doing, () =>
-    onConnection(source, source.statementTimeoutMs, (query) =>
-      shortTransaction(query, serverTimeoutS(source.statementTimeoutMs), work),
-    ),
+    onConnection(source, source.statementTimeoutMs, (query) => shortTransaction(query, source, work)),
   )
 }

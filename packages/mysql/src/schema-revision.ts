@@ -2,22 +2,27 @@
  * On MySQL and MariaDB, the tables have a prefix, and the query for the revision also asks what the server is. On
  * PostgreSQL, a schema contains the tables.
  */
-import { assertRevision, type MigratedDatabase, type RunStatement } from '@txbox/sql'
+import { Migrations, type RunStatement } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { NO_TABLE, errors, numberOf } from './errors.ts'
-import { quotedName, type Tables } from './identifiers.ts'
+import { DEFAULT_PREFIX, quotedName, tablesOf, type Tables } from './identifiers.ts'
 import { literal } from './literals.ts'
 import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
 import { engineOf, type ServerTraits } from './server.ts'
 
 /** The migrations of MySQL and MariaDB. A place is the tables of a prefix. */
-export const migrated: MigratedDatabase<Tables> = {
+export const migrations = new Migrations<Tables>({
   engine: 'mysql',
-  packageName: '@txbox/mysql',
   errors,
   migrations: MIGRATIONS,
+  option: 'prefix',
+  placeOf: (call, prefix) => tablesOf(call, prefix ?? DEFAULT_PREFIX),
   nameOf: ({ prefix }) => `'${prefix}…'`,
+  async checkServer(run, tables) {
+    const { rows } = await run(migrationStatements(tables).version)
+    engineOf(columns.text(rows[0], 'version'))
+  },
   async applied(run, tables) {
     try {
       return (await inspect(run, migrationStatements(tables).traits)).applied
@@ -33,17 +38,7 @@ export const migrated: MigratedDatabase<Tables> = {
       (_, quote: string, name: string) =>
         quote === '' ? quotedName(tables.prefix + name) : literal(tables.prefix + name),
     ),
-}
-
-/**
- * Checks that the server is supported.
- *
- * @throws {InvalidOptionError} for a server that is not supported.
- */
-export async function checkEngine(run: RunStatement, tables: Tables): Promise<void> {
-  const { rows } = await run(migrationStatements(tables).version)
-  engineOf(columns.text(rows[0], 'version'))
-}
+})
 
 /**
  * Checks the revision of the tables.
@@ -58,7 +53,7 @@ export async function checkRevision(
   statement = migrationStatements(tables).traits,
 ): Promise<ServerTraits> {
   const { applied, server } = await inspect(run, statement)
-  assertRevision(migrated, applied, tables)
+  migrations.assertRevision(applied, tables)
   return server
 }
 

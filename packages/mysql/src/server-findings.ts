@@ -7,7 +7,6 @@ import {
   isolationFinding,
   judged,
   listed,
-  revisionFinding,
   writableFinding,
   type Row,
 } from '@txbox/sql'
@@ -16,7 +15,6 @@ import type { Tables } from './identifiers.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
 import { microseconds, type Value } from './literals.ts'
 import { KEY_LOCKS } from './outbox-statements.ts'
-import { checkRevision } from './schema-revision.ts'
 import { engineOf } from './server.ts'
 
 type Run = (text: string, values?: readonly Value[]) => Promise<readonly Row[]>
@@ -44,17 +42,14 @@ const INDEXES = [
   'queue.queue_id',
 ]
 
-/** Checks the server and the tables. */
-export async function serverFindings(
+/** Checks tables of the right revision. */
+export async function tableFindings(
   run: Run,
   sql: Statements,
   tables: Tables,
   longTransactionMs: number,
 ): Promise<readonly Finding[]> {
-  const findings = [await server(run, sql), ...(await settings(run, sql)), await revision(run, tables)]
-  if (findings[0]?.verdict === 'problem' || findings.at(-1)?.verdict === 'problem') return findings
   return [
-    ...findings,
     await indexes(run, sql, tables),
     await types(run, sql),
     await order(run, sql),
@@ -80,7 +75,7 @@ async function server(run: Run, sql: Statements): Promise<Finding> {
   }
 }
 
-async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> {
+export async function serverFindings(run: Run, sql: Statements): Promise<readonly Finding[]> {
   const rows = await run(sql.settings)
   const found = new Map(rows.map((row) => [columns.text(row, 'Variable_name'), columns.text(row, 'Value')]))
   const isolation = found.get('transaction_isolation') ?? found.get('tx_isolation') ?? 'unknown'
@@ -88,6 +83,7 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
   const flush = found.get('innodb_flush_log_at_trx_commit')
   const packet = Number(found.get('max_allowed_packet'))
   return [
+    await server(run, sql),
     writableFinding(`read_only is ${isReadOnly ? 'on' : 'off'}`, isReadOnly),
     isolationFinding(
       isolation.toLowerCase().replace('-', ' '),
@@ -124,13 +120,6 @@ function cluster(settings: ReadonlyMap<string, string>): readonly Finding[] {
         'are published twice.',
     },
   ]
-}
-
-function revision(run: Run, tables: Tables): Promise<Finding> {
-  return revisionFinding(
-    () => checkRevision(async (text) => ({ rows: await run(text), affected: 0 }), tables),
-    (code) => code.startsWith('TXBOX_DATABASE_'),
-  )
 }
 
 async function indexes(run: Run, sql: Statements, { prefix }: Tables): Promise<Finding> {

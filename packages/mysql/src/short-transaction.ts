@@ -1,26 +1,25 @@
 /* Only MySQL and MariaDB need short transactions of several statements: PostgreSQL does the same in one statement. */
-import type { OwnConnection, SqlResult } from '@txbox/sql'
+import type { OwnConnection, Source, SqlResult } from '@txbox/sql'
 import { fill, type Value } from './literals.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
-
-type Query = OwnConnection['query']
+import { serverTimeoutS } from './time-limit-statements.ts'
 
 export type Run = (text: string, values: readonly Value[]) => Promise<SqlResult>
 
 /**
  * Runs several statements in a transaction at READ COMMITTED, at which a search keeps locks only on the rows that it
  * returns. If this process is paused or cut off within the transaction, others wait for its locks only until the server
- * ends it, which is soon. No statement waits longer than `lockWaitS` seconds for a lock on a row or a table.
+ * ends it, which is soon. No statement waits longer than the timeout for a lock on a row or a table.
  */
 export async function shortTransaction<R>(
-  query: Query,
-  lockWaitS: number,
+  query: OwnConnection['query'],
+  { statementTimeoutMs }: Pick<Source, 'statementTimeoutMs'>,
   work: (run: Run) => Promise<R>,
 ): Promise<R> {
-  const { limit, begin, commit, rollback, restore } = shortTransactionStatements
-  await query(limit(lockWaitS), [])
+  const { limit, readCommitted, begin, commit, rollback, restore } = shortTransactionStatements
+  await query(limit(serverTimeoutS(statementTimeoutMs)), [])
   try {
-    await readCommitted(query)
+    await query(readCommitted, [])
     await query(begin, [])
     const result = await work((text, values) => query(fill(text, values), []))
     await query(commit, [])
@@ -33,9 +32,4 @@ export async function shortTransaction<R>(
     // transaction would stay open for hours.
     await query(restore, [])
   }
-}
-
-/** Sets the isolation level of the next transaction only. That may be a single statement. */
-export async function readCommitted(query: Query): Promise<void> {
-  await query(shortTransactionStatements.readCommitted, [])
 }

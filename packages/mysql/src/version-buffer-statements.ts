@@ -17,6 +17,16 @@ function instant(column: string): string {
  * messages take locks: at REPEATABLE READ, a plain read would not see messages that were stored after the snapshot.
  */
 export function versionBufferStatements({ versions, waiting }: Tables) {
+  const next = (order: 'asc' | 'desc'): string => `
+select ${CHANGE}
+from ${waiting} as w
+where w.consumer = ? and w.\`key\` = ? and w.dead_at is null
+order by w.from_version${order === 'desc' ? ' desc' : ''}
+limit ?
+for update`
+  const remove = (state: string): string => `
+delete from ${waiting}
+where consumer = ? and \`key\` = ? and from_version in (?) and ${state}`
   return {
     /** Locks an existing chain, or creates it: for a new chain, a locking read alone would leave a gap lock. */
     beginChain: `
@@ -45,21 +55,8 @@ from ${waiting} as w
 where w.consumer = ? and w.\`key\` = ? and w.from_version = ?
 lock in share mode`,
 
-    first: `
-select ${CHANGE}
-from ${waiting} as w
-where w.consumer = ? and w.\`key\` = ? and w.dead_at is null
-order by w.from_version
-limit ?
-for update`,
-
-    last: `
-select ${CHANGE}
-from ${waiting} as w
-where w.consumer = ? and w.\`key\` = ? and w.dead_at is null
-order by w.from_version desc
-limit ?
-for update`,
+    first: next('asc'),
+    last: next('desc'),
 
     overdue: `
 select ${CHANGE}
@@ -74,13 +71,8 @@ update ${waiting}
 set dead_at = utc_timestamp(6), reason = ?
 where consumer = ? and \`key\` = ? and from_version in (?) and dead_at is null`,
 
-    removeWaiting: `
-delete from ${waiting}
-where consumer = ? and \`key\` = ? and from_version in (?) and dead_at is null`,
-
-    removeDead: `
-delete from ${waiting}
-where consumer = ? and \`key\` = ? and from_version in (?) and dead_at is not null`,
+    removeWaiting: remove('dead_at is null'),
+    removeDead: remove('dead_at is not null'),
 
     overdueKeys: `
 select distinct hex(w.\`key\`) as \`key\`

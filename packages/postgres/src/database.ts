@@ -20,6 +20,7 @@ import {
   CHECKING,
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,
+  LEASE_TIMEOUT_MS,
   assertTwoConnections,
   publicTransact,
   resolverOption,
@@ -221,9 +222,9 @@ function connectedPorts(
           sleeper,
         ),
     }),
-    leases({ statementTimeoutMs } = {}) {
+    leases({ statementTimeoutMs = LEASE_TIMEOUT_MS } = {}) {
       assertTwoConnections(root, db, 'Set max: 6.')
-      return new PostgresLeaseStore(leaseStatements(schema), root, db, statementTimeoutMs)
+      return new PostgresLeaseStore(leaseStatements(schema), sourceOf(statementTimeoutMs))
     },
   }
 }

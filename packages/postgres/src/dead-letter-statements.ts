@@ -105,7 +105,12 @@ where d.place in (select handled.place from handled) or d.place in (select gone.
 order by d.place`
   // $4 is the queue.
   const ofId = isQueue ? 'p.id = $1 and p.topic = $4' : 'p.id = $1'
-  const deadOrParked = `${ofId} and case when $2::boolean then ${alive} else p.dead_at is not null end`
+  const readOfId = (columns: string): string => `
+select ${columns}
+from ${parked} as p
+where ${ofId} and case when $2::boolean then ${alive} else p.dead_at is not null end
+order by p.place
+limit $3`
   return {
     list: `
 select ${letter}
@@ -176,19 +181,9 @@ order by d.place`,
      * The payloads of all messages with the id $1: of dead letters, or if $2 is true, of other parked messages. $3 is
      * the limit.
      */
-    payloads: `
-select p.content_type, p.headers, pg_catalog.encode(p.payload, 'hex') as payload
-from ${parked} as p
-where ${deadOrParked}
-order by p.place
-limit $3`,
+    payloads: readOfId("p.content_type, p.headers, pg_catalog.encode(p.payload, 'hex') as payload"),
 
     /** The last errors of the messages that `payloads` selects, as JSON. */
-    errors: `
-select p.errors
-from ${parked} as p
-where ${deadOrParked}
-order by p.place
-limit $3`,
+    errors: readOfId('p.errors'),
   } as const
 }

@@ -135,18 +135,14 @@ export class PostgresInboxStore implements InboxStore {
   }
 
   async find(session: Session, consumer: string, key: string): Promise<boolean> {
-    const { rows } = await execute(session, 'looking for the message in the inbox', this.#sql.find, [
-      consumer,
-      key,
-    ])
+    const doing = 'looking for the message in the inbox'
+    const { rows } = await execute(session, doing, this.#sql.find, [consumer, key])
     return rows.length > 0
   }
 
   async remove(session: Session, consumer: string, key: string): Promise<boolean> {
-    const { rows } = await execute(session, 'removing a claim from the inbox', this.#sql.remove, [
-      consumer,
-      key,
-    ])
+    const doing = 'removing a claim from the inbox'
+    const { rows } = await execute(session, doing, this.#sql.remove, [consumer, key])
     return columns.flag(rows[0], 'live')
   }
 

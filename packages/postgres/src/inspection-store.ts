@@ -8,7 +8,7 @@ import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
 import { checkRevision } from './schema-revision.ts'
-import { serverFindings } from './server-findings.ts'
+import { serverFindings, tableFindings } from './server-findings.ts'
 
 /** Creates the store of figures and findings for PostgreSQL. */
 export function inspectionStore(
@@ -27,6 +27,7 @@ export function inspectionStore(
     query: (text, values, timeoutMs) => root.query(db, text, values, timeoutMs),
     checkRevision: (timeoutMs) =>
       checkRevision((text, values = []) => root.query(db, text, values, timeoutMs), schema),
-    findings: (run, longTransactionMs) => serverFindings(run, sql, schema, longTransactionMs),
+    serverFindings: (run) => serverFindings(run, sql),
+    tableFindings: (run, longTransactionMs) => tableFindings(run, sql, schema, longTransactionMs),
   })
 }

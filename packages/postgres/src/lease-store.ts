@@ -3,7 +3,7 @@
  * and MariaDB need a short transaction, and a condition for each lease.
  */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core'
-import { LEASE_TIMEOUT_MS, LeaseConnection, type RootAdapter, type SqlResult } from '@txbox/sql'
+import { LeaseConnection, type Source, type SqlResult } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import type { leaseStatements } from './lease-statements.ts'
@@ -14,23 +14,17 @@ export class PostgresLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
   readonly #connection: LeaseConnection
 
-  constructor(
-    statements: ReturnType<typeof leaseStatements>,
-    root: RootAdapter,
-    db: unknown,
-    statementTimeoutMs = LEASE_TIMEOUT_MS,
-  ) {
+  constructor(statements: ReturnType<typeof leaseStatements>, source: Source) {
     this.#sql = statements
-    const source = { root, db, statementTimeoutMs }
+    const { root, db, statementTimeoutMs } = source
     this.#connection = new LeaseConnection(
       // Some libraries, such as Kysely, can open no connection outside of their pool. Then each statement borrows a
       // connection.
-      root.opensConnections
-        ? () => root.connectApart(db, statementTimeoutMs)
-        : async () => ({
-            query: (text, values) => atReadCommitted(source, text, values),
-            release: () => undefined,
-          }),
+      async () =>
+        root.connectApart?.(db, statementTimeoutMs) ?? {
+          query: (text, values) => atReadCommitted(source, text, values),
+          release: () => undefined,
+        },
       errors,
     )
   }
@@ -54,11 +48,8 @@ export class PostgresLeaseStore implements LeaseStore {
   async renew(leases: readonly Lease[], ttlMs: number): Promise<readonly Lease[]> {
     const [first] = leases
     if (first === undefined) return []
-    const { rows } = await this.#run('renewing leases', this.#sql.renew, [
-      ...arraysOf(leases),
-      first.owner,
-      ttlMs,
-    ])
+    const values = [...arraysOf(leases), first.owner, ttlMs]
+    const { rows } = await this.#run('renewing leases', this.#sql.renew, values)
     const renewed = new Set(rows.map((row) => columns.text(row, 'name')))
     return leases.filter((lease) => renewed.has(lease.name))
   }

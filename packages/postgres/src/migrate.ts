@@ -1,23 +1,10 @@
 /* PostgreSQL migrates in one transaction; MySQL and MariaDB commit at every DDL statement, and may be a cluster. */
 import type { TransactionLibrary } from '@txbox/core'
-import { OptionChecker } from '@txbox/core/internal'
-import {
-  kyselyProvider,
-  missingMigrations,
-  onMigratingConnection,
-  pendingOn,
-  Resolver,
-  resolverOption,
-  sqlOf,
-  statementsOf,
-  untilTaken,
-  type RunStatement,
-} from '@txbox/sql'
+import { untilTaken, type Migrating, type RunStatement } from '@txbox/sql'
 import { columns } from './columns.ts'
-import { DEFAULT_SCHEMA, quoteSchema } from './identifiers.ts'
+import { quoteSchema } from './identifiers.ts'
 import { migrationStatements } from './migration-statements.ts'
-import { MIGRATIONS } from './migrations.gen.ts'
-import { migrated } from './schema-revision.ts'
+import { migrations } from './schema-revision.ts'
 
 /**
  * Creates the tables, or updates them to the revision of this version of the package. Several services may call
@@ -42,13 +29,7 @@ export async function migrate(
     signal?: AbortSignal | undefined
   } = {},
 ): Promise<{ applied: readonly string[] }> {
-  const check = new OptionChecker('migrate', options).known('schema', 'signal', 'libraries')
-  const schema = quoteSchema('migrate', options.schema ?? DEFAULT_SCHEMA)
-  const signal = check.signal('signal')
-  const applied = await onMigratingConnection(migrated, resolverOption(check, 'postgres'), db, (run) =>
-    applyMissing(run, schema, signal),
-  )
-  return { applied }
+  return migrations.migrate(db, options, applyMissing)
 }
 
 /**
@@ -67,9 +48,7 @@ export async function pendingMigrations(
     libraries?: readonly TransactionLibrary[] | undefined
   } = {},
 ): Promise<readonly { readonly name: string; readonly sql: string }[]> {
-  const check = new OptionChecker('pendingMigrations', options).known('schema', 'libraries')
-  const schema = quoteSchema('pendingMigrations', options.schema ?? DEFAULT_SCHEMA)
-  return pendingOn(migrated, resolverOption(check, 'postgres'), db, schema)
+  return migrations.pending(db, options)
 }
 
 /**
@@ -85,26 +64,19 @@ export function migrationProvider(
     schema?: string | undefined
   } = {},
 ): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
-  new OptionChecker('migrationProvider', options).known('schema')
-  const schema = quoteSchema('migrationProvider', options.schema ?? DEFAULT_SCHEMA)
-  return kyselyProvider(migrated, new Resolver('postgres'), (run, sql) => applyMigration(run, sql, schema))
+  return migrations.provider(options, applyMigration)
 }
 
 /** Returns the SQL of all migrations for a schema, as `txbox migrate --print` shows it. */
 export function migrationSql(schema: string): readonly { readonly name: string; readonly sql: string }[] {
-  const quoted = quoteSchema('migrationSql', schema)
-  return sqlOf(migrated, MIGRATIONS, quoted)
+  return migrations.texts(quoteSchema('migrationSql', schema))
 }
 
-async function applyMissing(
-  run: RunStatement,
-  schema: string,
-  signal: AbortSignal | undefined,
-): Promise<readonly string[]> {
+async function applyMissing({ run, place: schema, signal }: Migrating<string>): Promise<readonly string[]> {
   const { commit, rollback } = migrationStatements(schema)
   try {
     await lock(run, schema, signal)
-    const missing = await missingMigrations(migrated, run, schema)
+    const missing = await migrations.missing(run, schema)
     for (const { sql } of missing) {
       await applyMigration(run, sql, schema, signal)
     }
@@ -123,11 +95,11 @@ async function applyMigration(
   schema: string,
   signal?: AbortSignal,
 ): Promise<void> {
-  for (const statement of statementsOf(sql)) {
+  for (const statement of migrations.statementsOf(sql, schema)) {
     signal?.throwIfAborted()
     // PostgreSQL requires the privilege to create a schema even when IF NOT EXISTS would find that the schema exists.
     if (CREATE_SCHEMA.test(statement) && (await schemaExists(run, schema))) continue
-    await run(migrated.on(statement, schema))
+    await run(statement)
   }
 }
 

@@ -2,9 +2,21 @@
  * PostgreSQL takes a batch as arrays, one for each column, and can notify. MySQL and MariaDB insert rows as VALUES, and
  * may have to delete them again.
  */
+/** The columns that all tables of messages have in common. */
+export const MESSAGE_COLUMNS = 'shard, id, topic, key, type, content_type, headers, correlation_id, payload'
+
+/** The values of these columns, $1 to $9, as one array each. `more` adds an array. */
+export function messageArrays(more = ''): string {
+  return `rows from (
+  pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
+  pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
+  pg_catalog.unnest($9::bytea[])${more}
+)`
+}
+
 /** All statements on the outbox table that a producer runs. `schema` is quoted. */
 export function outboxStatements(schema: string) {
-  const outbox = `${schema}.outbox (shard, id, topic, key, type, content_type, headers, correlation_id, payload)`
+  const outbox = `${schema}.outbox (${MESSAGE_COLUMNS})`
   return {
     append: `
 insert into ${outbox}
@@ -16,12 +28,8 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
      */
     appendBatch: `
 insert into ${outbox}
-select shard, id, topic, key, type, content_type, headers, correlation_id, payload
-from rows from (
-  pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
-  pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
-  pg_catalog.unnest($9::bytea[])
-) with ordinality as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, n)
+select ${MESSAGE_COLUMNS}
+from ${messageArrays()} with ordinality as given (${MESSAGE_COLUMNS}, n)
 order by n`,
 
     /**
@@ -45,12 +53,8 @@ with locked as materialized (
   from (select number from pg_catalog.unnest($10::bigint[]) as wanted (number) order by number) as in_order
 )
 insert into ${outbox}
-select shard, id, topic, key, type, content_type, headers, correlation_id, payload
-from locked cross join rows from (
-  pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
-  pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
-  pg_catalog.unnest($9::bytea[])
-) with ordinality as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, n)
+select ${MESSAGE_COLUMNS}
+from locked cross join ${messageArrays()} with ordinality as given (${MESSAGE_COLUMNS}, n)
 order by given.n`,
 
     /** Notifies when the transaction commits; PostgreSQL merges the notifications of a transaction. */
@@ -61,13 +65,9 @@ order by given.n`,
      * order of a key.
      */
     schedule: `
-insert into ${schema}.parked (shard, id, topic, key, type, content_type, headers, correlation_id, payload, deliver_at, due_at)
-select shard, id, topic, key, type, content_type, headers, correlation_id, payload, instant.at, instant.at
-from rows from (
-  pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
-  pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
-  pg_catalog.unnest($9::bytea[]), pg_catalog.unnest($10::double precision[])
-) as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, at_ms)
+insert into ${schema}.parked (${MESSAGE_COLUMNS}, deliver_at, due_at)
+select ${MESSAGE_COLUMNS}, instant.at, instant.at
+from ${messageArrays(', pg_catalog.unnest($10::double precision[])')} as given (${MESSAGE_COLUMNS}, at_ms)
 cross join lateral pg_catalog.to_timestamp(given.at_ms / 1000::double precision) as instant (at)`,
   } as const
 }

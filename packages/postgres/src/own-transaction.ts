@@ -3,7 +3,14 @@
  * transactions for that.
  */
 import { answerWithin } from '@txbox/core/internal'
-import { tooLate, type OwnConnection, type Source, type SqlResult, type Statement } from '@txbox/sql'
+import {
+  cancelAfterMs,
+  tooLate,
+  type OwnConnection,
+  type Source,
+  type SqlResult,
+  type Statement,
+} from '@txbox/sql'
 import { hasCode } from './errors.ts'
 import { ownTransactionStatements, together } from './own-transaction-statements.ts'
 
@@ -18,6 +25,11 @@ export interface OwnTransaction {
   readonly commitWith: (statements: readonly Statement[]) => Promise<readonly SqlResult[]>
 }
 
+/** The time after which the server must cancel a statement, in whole milliseconds. */
+export function serverTimeoutMs({ statementTimeoutMs }: Pick<Source, 'statementTimeoutMs'>): number {
+  return Math.ceil(cancelAfterMs(statementTimeoutMs))
+}
+
 /**
  * Runs work in a new READ COMMITTED transaction: several statements, or one statement of a library that sends one
  * statement after the other. The server cancels a late statement. If the work as a whole is late, it is rolled back. In
@@ -25,10 +37,10 @@ export interface OwnTransaction {
  * discard a connection.
  */
 export async function inOwnTransaction<R>(
-  { root, db, statementTimeoutMs }: Source,
-  mostMs: number,
+  source: Source,
   work: (transaction: OwnTransaction) => Promise<R>,
 ): Promise<R> {
+  const { root, db, statementTimeoutMs } = source
   let late = false
   const run = async (): Promise<R> => {
     const connection = await root.connect(db)
@@ -36,7 +48,7 @@ export async function inOwnTransaction<R>(
     try {
       // The connection was opened too late for this call, but can be used by others.
       if (late) throw tooLate()
-      const transaction = await opened(db as object, connection, mostMs, () => late)
+      const transaction = await opened(db as object, connection, serverTimeoutMs(source), () => late)
       const result = await work(transaction)
       if (!transaction.isCommitted()) await transaction.commitWith([])
       return result

@@ -9,19 +9,18 @@ import {
   RECEIVED_BYTES,
   firstLook,
   nextLook,
-  repeatOnConflict,
   returnTime,
+  shardRow,
   shuffled,
   type Source,
 } from '@txbox/sql'
 import { oneLine } from '@txbox/core/internal'
 import { columns } from './columns.ts'
-import { errors } from './errors.ts'
-import { inOwnTransaction, type OwnTransaction } from './own-transaction.ts'
+import type { OwnTransaction } from './own-transaction.ts'
 import { UNKEYED_SHARD, type queueReceiveStatements } from './queue-receive-statements.ts'
 import { receivedOf } from './queue-rows.ts'
-import { QueueShards, shardRow, type Round, type Search, type Visit } from './queue-shards.ts'
-import { runAtReadCommitted, serverTimeoutMs } from './run-alone.ts'
+import { QueueShards, type Round, type Search, type Visit } from './queue-shards.ts'
+import { runAtReadCommitted, runTogether } from './run-alone.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
 
@@ -103,7 +102,8 @@ export class QueueReceiver {
       const { received, moved, isUnseeded } = await visit({ ...request, receipt, look, received: already })
       if (isUnseeded === true) {
         if (isSeeded) throw unseeded(request.queue)
-        await this.#addLocks(request.queue)
+        const names = QUEUE_SHARDS.map((shard) => shardRow(request.queue, shard))
+        await runAtReadCommitted(this.#source, RECEIVING, this.#seed, [names])
         isSeeded = true
       } else if (received.length > 0 || !moved) return received
     }
@@ -192,14 +192,7 @@ export class QueueReceiver {
 
   /** Runs a transaction of several statements, and repeats it after a conflict. */
   transaction<R>(work: (transaction: OwnTransaction) => Promise<R>): Promise<R> {
-    return repeatOnConflict(errors, RECEIVING, () =>
-      inOwnTransaction(this.#source, serverTimeoutMs(this.#source), work),
-    )
-  }
-
-  async #addLocks(queue: string): Promise<void> {
-    const names = QUEUE_SHARDS.map((shard) => shardRow(queue, shard))
-    await runAtReadCommitted(this.#source, RECEIVING, this.#seed, [names])
+    return runTogether(this.#source, RECEIVING, work)
   }
 }
 

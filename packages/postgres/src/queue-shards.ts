@@ -8,6 +8,7 @@ import {
   expiredFlights,
   isSuspect,
   queueRound,
+  shardRow,
   type Bounds,
   type QueueCandidate,
   type QueueRound,
@@ -213,11 +214,6 @@ function roundsOf(
     if (round.taken.some(isSuspect)) break
   }
   return rounds
-}
-
-/** The name of the row in `leases` that serves as the lock of a shard. */
-export function shardRow(queue: string, shard: number): string {
-  return `queue/${queue}/${String(shard).padStart(2, '0')}`
 }
 
 function placesOf(candidates: readonly { readonly place: string }[]): string {

@@ -2,17 +2,12 @@
  * PostgreSQL changes and returns rows in one statement, and takes lists as arrays; MySQL and MariaDB take lists as
  * JSON, and read the rows that they have changed.
  */
+import { MESSAGE_COLUMNS, messageArrays } from './outbox-statements.ts'
 import { EPOCH, microseconds, queueColumns } from './queue-receive-statements.ts'
 
 /** All statements on the stored queues, except those of a receive. `schema` is quoted. */
 export function queueStatements(schema: string) {
   const queue = `${schema}.queue`
-  const columns = 'shard, id, topic, key, type, content_type, headers, correlation_id, payload'
-  const given = (more = ''): string => `rows from (
-  pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
-  pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
-  pg_catalog.unnest($9::bytea[])${more}
-)`
   /**
    * Selects messages by place and receipt, through the primary key. The receipts are compared in a subquery that the
    * planner hashes; a join might scan the table.
@@ -23,20 +18,31 @@ export function queueStatements(schema: string) {
   and due_at > pg_catalog.clock_timestamp()`
   const one = 'place = $1::bigint and receipt = $2::uuid and due_at > pg_catalog.clock_timestamp()'
   const handled = `due_at = ${EPOCH}, receipt = null, payload = ''`
-  const purged = `(select pg_catalog.count(*) from gone where gone.due_at is distinct from ${EPOCH})::text as removed,
+  const purge = (chosen: string): string => `
+with gone as (
+  delete from ${queue}
+  where ctid = any (array(
+    select q.ctid from ${queue} as q
+    where q.topic = $1 and q.shard = $2 and ${chosen}
+    limit $3
+    for update skip locked
+  ))
+  returning order_key, due_at
+)
+select (select pg_catalog.count(*) from gone where gone.due_at is distinct from ${EPOCH})::text as removed,
   (select pg_catalog.count(*) from gone)::text as deleted,
   pg_catalog.to_json(array(select distinct gone.order_key from gone where gone.order_key is not null))::text as keys`
   return {
     /** Stores one message, which is visible at once. `order_key` is the key. */
     send: `
-insert into ${queue} (${columns}, order_key, due_at)
+insert into ${queue} (${MESSAGE_COLUMNS}, order_key, due_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $4, pg_catalog.clock_timestamp())`,
 
     /** Stores many messages, numbered in the order given: the default of `place` is evaluated after the sort. */
     sendBatch: `
-insert into ${queue} (${columns}, order_key, due_at)
-select ${columns}, key, pg_catalog.clock_timestamp()
-from ${given()} with ordinality as given (${columns}, n)
+insert into ${queue} (${MESSAGE_COLUMNS}, order_key, due_at)
+select ${MESSAGE_COLUMNS}, key, pg_catalog.clock_timestamp()
+from ${messageArrays()} with ordinality as given (${MESSAGE_COLUMNS}, n)
 order by n`,
 
     /**
@@ -44,10 +50,10 @@ order by n`,
      * because `due_at` at the epoch marks handled messages.
      */
     schedule: `
-insert into ${queue} (${columns}, deliver_at, due_at)
-select ${columns}, pg_catalog.to_timestamp(given.at_ms / 1000::double precision),
+insert into ${queue} (${MESSAGE_COLUMNS}, deliver_at, due_at)
+select ${MESSAGE_COLUMNS}, pg_catalog.to_timestamp(given.at_ms / 1000::double precision),
   pg_catalog.to_timestamp(greatest(given.at_ms, 1) / 1000::double precision)
-from ${given(', pg_catalog.unnest($10::double precision[])')} as given (${columns}, at_ms)`,
+from ${messageArrays(', pg_catalog.unnest($10::double precision[])')} as given (${MESSAGE_COLUMNS}, at_ms)`,
 
     /**
      * Notifies when the transaction commits; PostgreSQL merges the notifications of a transaction for the same queue.
@@ -152,33 +158,11 @@ select place::text as place from buried`,
      * messages, and messages that wait for a retry. Also returns the keys whose first remaining message must become
      * visible. Handled messages are removed too, but not counted as removed.
      */
-    purge: `
-with gone as (
-  delete from ${queue}
-  where ctid = any (array(
-    select q.ctid from ${queue} as q
-    where q.topic = $1 and q.shard = $2 and q.due_at is not null
-      and (q.receipt is null or q.due_at <= pg_catalog.clock_timestamp())
-    limit $3
-    for update skip locked
-  ))
-  returning order_key, due_at
-)
-select ${purged}`,
+    purge: purge(`q.due_at is not null
+      and (q.receipt is null or q.due_at <= pg_catalog.clock_timestamp())`),
 
     /** Removes messages that wait behind another message of their key. */
-    purgeWaiting: `
-with gone as (
-  delete from ${queue}
-  where ctid = any (array(
-    select q.ctid from ${queue} as q
-    where q.topic = $1 and q.shard = $2 and q.order_key is not null and q.due_at is null
-    limit $3
-    for update skip locked
-  ))
-  returning order_key, due_at
-)
-select ${purged}`,
+    purgeWaiting: purge('q.order_key is not null and q.due_at is null'),
 
     /** Forgets deduplication ids, except those that an open transaction has locked. */
     forget: `

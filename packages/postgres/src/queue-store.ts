@@ -14,19 +14,17 @@ import {
   NOT_ASCII,
   byOrder,
   escapeCharacters,
-  repeatOnConflict,
   withStorableTexts,
   type Source,
   type SqlResult,
 } from '@txbox/sql'
-import { UNTRANSLATABLE, errors, hasCode } from './errors.ts'
+import { UNTRANSLATABLE, hasCode } from './errors.ts'
 import { columns } from './columns.ts'
 import { textArray } from './integer-arrays.ts'
-import { inOwnTransaction } from './own-transaction.ts'
 import type { QueueAttempts } from './queue-attempts.ts'
 import { QUEUE_SHARDS, type QueueReceiver } from './queue-receiver.ts'
 import type { queueStatements } from './queue-statements.ts'
-import { runAtReadCommitted, serverTimeoutMs } from './run-alone.ts'
+import { runAtReadCommitted, runTogether } from './run-alone.ts'
 import { execute, write } from './session.ts'
 
 const SETTLING = 'settling messages of a queue'
@@ -89,11 +87,7 @@ export class PostgresQueueStore implements QueueStore {
     const results =
       more.length === 0
         ? [await this.#run(only.batch, arraysOf(only.receipts))]
-        : await repeatOnConflict(errors, SETTLING, () =>
-            inOwnTransaction(this.#source, serverTimeoutMs(this.#source), ({ commitWith }) =>
-              commitWith(statements),
-            ),
-          )
+        : await runTogether(this.#source, SETTLING, ({ commitWith }) => commitWith(statements))
     return parts.flatMap(({ receipts }, n) => foundBy(receipts, results[n]!))
   }
 

@@ -24,6 +24,7 @@ import { CopiedMessages } from './copied-messages.ts'
 import { UNTRANSLATABLE, hasCode } from './errors.ts'
 import { rowsOf, textAddresses, textArray, textStamps } from './integer-arrays.ts'
 import type { relayStatements } from './relay-statements.ts'
+import { serverTimeoutMs } from './own-transaction.ts'
 import { columnsOf } from './relay-verdicts.ts'
 import {
   RememberedNumbers,
@@ -32,7 +33,7 @@ import {
   type ScanStart,
   type Server,
 } from './remembered-numbers.ts'
-import { copyAlone, runAtReadCommitted, serverTimeoutMs, type CopyOut } from './run-alone.ts'
+import { copyAlone, runAtReadCommitted, type CopyOut } from './run-alone.ts'
 
 const READING = 'reading the outbox'
 

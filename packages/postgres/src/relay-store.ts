@@ -94,12 +94,8 @@ export class PostgresRelayStore extends RelayOutbox implements RelayStore {
 
   async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
     const values = [...fence(lease), inFlight ?? null]
-    const { rows } = await runAtReadCommitted(
-      this.source,
-      'recording messages in flight',
-      this.sql.note,
-      values,
-    )
+    const doing = 'recording messages in flight'
+    const { rows } = await runAtReadCommitted(this.source, doing, this.sql.note, values)
     return rows.length > 0
   }
 

@@ -4,14 +4,9 @@
  * statements.
  */
 import { answerWithin } from '@txbox/core/internal'
-import { cancelAfterMs, repeatOnConflict, type RootAdapter, type Source, type SqlResult } from '@txbox/sql'
+import { repeatOnConflict, type RootAdapter, type Source, type SqlResult } from '@txbox/sql'
 import { errors } from './errors.ts'
-import { inOwnTransaction } from './own-transaction.ts'
-
-/** The time after which the server must cancel a statement, in whole milliseconds. */
-export function serverTimeoutMs({ statementTimeoutMs }: Pick<Source, 'statementTimeoutMs'>): number {
-  return Math.ceil(cancelAfterMs(statementTimeoutMs))
-}
+import { inOwnTransaction, serverTimeoutMs, type OwnTransaction } from './own-transaction.ts'
 
 /**
  * Runs one statement as its own transaction. The statement must be safe to repeat, because at a strict default
@@ -49,16 +44,20 @@ export async function atReadCommitted(
   values: readonly unknown[],
 ): Promise<SqlResult> {
   const { root, db, statementTimeoutMs } = source
-  const mostMs = serverTimeoutMs(source)
   const queryAlone = root.queryAlone?.(db)
   if (queryAlone === undefined)
-    return inOwnTransaction(
-      source,
-      mostMs,
-      async ({ commitWith }) => (await commitWith([{ text, values }]))[0]!,
-    )
-  const limits = { timeoutMs: statementTimeoutMs, cancelAfterMs: mostMs }
+    return inOwnTransaction(source, async ({ commitWith }) => (await commitWith([{ text, values }]))[0]!)
+  const limits = { timeoutMs: statementTimeoutMs, cancelAfterMs: serverTimeoutMs(source) }
   return answerWithin(statementTimeoutMs, queryAlone(text, values, limits))
+}
+
+/** Runs a transaction of several statements, which must be safe to repeat. */
+export function runTogether<R>(
+  source: Source,
+  doing: string,
+  work: (transaction: OwnTransaction) => Promise<R>,
+): Promise<R> {
+  return repeatOnConflict(errors, doing, () => inOwnTransaction(source, work))
 }
 
 /** The COPY of a library that supports it. */

@@ -2,18 +2,20 @@
  * On PostgreSQL, a schema contains the tables. On MySQL and MariaDB, the tables have a prefix, and the query for the
  * revision also asks what the server is.
  */
-import { assertRevision, type MigratedDatabase, type RunStatement } from '@txbox/sql'
+import { Migrations, type RunStatement } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
+import { DEFAULT_SCHEMA, quoteSchema } from './identifiers.ts'
 import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
 
 /** The migrations of PostgreSQL. A place is a quoted schema. */
-export const migrated: MigratedDatabase<string> = {
+export const migrations = new Migrations<string>({
   engine: 'postgres',
-  packageName: '@txbox/postgres',
   errors,
   migrations: MIGRATIONS,
+  option: 'schema',
+  placeOf: (call, schema) => quoteSchema(call, schema ?? DEFAULT_SCHEMA),
   nameOf: (schema) => `in schema ${schema}`,
   async applied(run, schema) {
     const { rows } = await run(migrationStatements(schema).tableExists, [`${schema}.migrations`])
@@ -22,7 +24,7 @@ export const migrated: MigratedDatabase<string> = {
   // In the migration files, the default name occurs before a dot and after CREATE SCHEMA.
   on: (sql, schema) =>
     sql.replaceAll(/\btxbox(?=\.)|(?<=create schema if not exists )txbox\b/g, () => schema),
-}
+})
 
 /**
  * Checks the revision of the tables.
@@ -30,7 +32,7 @@ export const migrated: MigratedDatabase<string> = {
  * @throws {SchemaError} when the tables have an earlier or later revision than this version of the package.
  */
 export async function checkRevision(run: RunStatement, schema: string): Promise<void> {
-  assertRevision(migrated, await appliedMigrations(run, schema), schema)
+  migrations.assertRevision(await appliedMigrations(run, schema), schema)
 }
 
 /** Returns the numbers of the migrations that were applied to a schema. */

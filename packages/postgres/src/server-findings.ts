@@ -7,13 +7,11 @@ import {
   isolationFinding,
   judged,
   listed,
-  revisionFinding,
   writableFinding,
   type Row,
 } from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { inspectionStatements } from './inspection-statements.ts'
-import { checkRevision } from './schema-revision.ts'
 
 type Run = (text: string, values?: readonly unknown[]) => Promise<readonly Row[]>
 type Statements = ReturnType<typeof inspectionStatements>
@@ -38,18 +36,15 @@ const INDEXES = [
   'queue_dead_id',
 ]
 
-/** Checks the server and the tables. `schema` is quoted. */
-export async function serverFindings(
+/** Checks tables of the right revision. `schema` is quoted. */
+export async function tableFindings(
   run: Run,
   sql: Statements,
   schema: string,
   longTransactionMs: number,
 ): Promise<readonly Finding[]> {
-  const findings = [...(await settings(run, sql)), await revision(run, schema)]
-  if (findings.at(-1)?.verdict === 'problem') return findings
   const name = schema.slice(1, -1).replaceAll('""', '"')
   return [
-    ...findings,
     await indexes(run, sql, name),
     await collations(run, sql, name),
     await order(run, sql, name),
@@ -58,7 +53,7 @@ export async function serverFindings(
   ]
 }
 
-async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> {
+export async function serverFindings(run: Run, sql: Statements): Promise<readonly Finding[]> {
   const [row] = await run(sql.settings)
   const text = (name: string): string => columns.text(row, name)
   const isOld = columns.number(row, 'version_number') < OLDEST_VERSION
@@ -93,13 +88,6 @@ async function settings(run: Run, sql: Statements): Promise<readonly Finding[]> 
       },
     ),
   ]
-}
-
-function revision(run: Run, schema: string): Promise<Finding> {
-  return revisionFinding(
-    () => checkRevision(async (text, values) => ({ rows: await run(text, values), affected: 0 }), schema),
-    (code) => code !== 'TXBOX_SCHEMA',
-  )
 }
 
 async function indexes(run: Run, sql: Statements, schema: string): Promise<Finding> {

@@ -13,6 +13,12 @@ function instant(column: string): string {
 export function versionBufferStatements(schema: string) {
   const versions = `${schema}.versions`
   const waiting = `${schema}.waiting`
+  const next = (order: 'asc' | 'desc'): string => `
+select ${CHANGE}
+from ${waiting}
+where consumer = $1 and key = $2 and dead_at is null
+order by waiting.from_version${order === 'desc' ? ' desc' : ''}
+limit $3`
   return {
     /**
      * Locks a chain, or creates a new one. Every transaction that stores or applies a message writes this row.
@@ -42,19 +48,8 @@ select to_version::text as to_version, (dead_at is not null)::text as dead
 from ${waiting}
 where consumer = $1 and key = $2 and from_version = $3`,
 
-    first: `
-select ${CHANGE}
-from ${waiting}
-where consumer = $1 and key = $2 and dead_at is null
-order by waiting.from_version
-limit $3`,
-
-    last: `
-select ${CHANGE}
-from ${waiting}
-where consumer = $1 and key = $2 and dead_at is null
-order by waiting.from_version desc
-limit $3`,
+    first: next('asc'),
+    last: next('desc'),
 
     overdue: `
 select ${CHANGE}

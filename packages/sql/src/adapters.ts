@@ -205,11 +205,6 @@ export interface RootAdapter<R = unknown> {
    * transaction before.
    */
   readonly checksCommit: boolean
-  /**
-   * Whether `connectApart` opens a connection of its own. If not, each statement of that connection borrows one from
-   * the pool.
-   */
-  readonly opensConnections: boolean
   /** Returns the maximum number of connections that the root opens, if the root reports it. */
   maxConnections(root: R): number | undefined
   /**
@@ -239,11 +234,11 @@ export interface RootAdapter<R = unknown> {
     | undefined
   connect(root: R): Promise<OwnConnection>
   /**
-   * Opens a connection outside of the pool, if the library can open one, so that no other code has to wait for a
-   * connection. If not, each statement runs on any connection of the pool. Statements reject if there is no answer
-   * within `timeoutMs`. If the adapter has `queryAlone`, each statement of the connection runs as with `queryAlone`.
+   * Opens a connection outside of the pool, so that no other code has to wait for a connection. Statements reject if
+   * there is no answer within `timeoutMs`. If the adapter has `queryAlone`, each statement of the connection runs as with
+   * `queryAlone`. Absent if the library cannot open such a connection.
    */
-  connectApart(root: R, timeoutMs: number): Promise<OwnConnection>
+  connectApart?(root: R, timeoutMs: number): Promise<OwnConnection>
   /**
    * Opens a connection outside the pool for LISTEN. `notified` is called with the payload of each notification, and `ended`
    * when the connection has failed. Absent if the library cannot open such a connection.

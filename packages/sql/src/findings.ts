@@ -1,4 +1,4 @@
-import { isTxboxError, type Finding } from '@txbox/core'
+import { InvalidOptionError, SchemaError, type Finding } from '@txbox/core'
 
 /** Returns a finding about one fact: `'ok'`, or `verdict` with advice. */
 export function judged(
@@ -64,19 +64,13 @@ export function listed(
   return { check, verdict, found: prefix + wrong.join(separator), advice }
 }
 
-/**
- * Returns the finding about the revision of the tables, from the error of a check. `isOther` selects errors that have
- * another cause than the tables.
- */
-export async function revisionFinding(
-  check: () => Promise<unknown>,
-  isOther: (code: string) => boolean,
-): Promise<Finding> {
+/** Returns the finding about the revision of the tables. `check` throws if the revision is wrong, or the server is unsupported. */
+export async function revisionFinding(check: () => Promise<unknown>): Promise<Finding> {
   try {
     await check()
     return { check: 'revision', verdict: 'ok', found: 'the tables have the right revision' }
   } catch (error) {
-    if (!isTxboxError(error) || isOther(error.code)) throw error
+    if (!(error instanceof SchemaError || error instanceof InvalidOptionError)) throw error
     const later = error.message.includes('Upgrade the package')
     return {
       check: 'revision',

@@ -40,14 +40,13 @@ export {
 } from './dead-letter-store.ts'
 export { CHECK_TIMEOUT_MS, GARBAGE_TIMEOUT_MS, cancelAfterMs, tooLate, type Source } from './deadline.ts'
 export { listeningOn } from './drivers/pg-root.ts'
-export { dueMessages, type DueMessages } from './due-messages.ts'
+export { dueMessages } from './due-messages.ts'
 export {
   durabilityFinding,
   horizonFinding,
   isolationFinding,
   judged,
   listed,
-  revisionFinding,
   writableFinding,
 } from './findings.ts'
 export { SqlGarbageStore, type RemovalByAge } from './garbage-store.ts'
@@ -55,9 +54,6 @@ export type {
   Awaitable,
   CheckedSnapshot,
   ConnectionMonitor,
-  Engine,
-  DriverAdapter,
-  Isolation,
   ListeningConnection,
   Opening,
   OwnConnection,
@@ -70,27 +66,8 @@ export type {
 } from './adapters.ts'
 export { KEY_ENDS, SqlInspectionStore } from './inspection-store.ts'
 export { LEASE_TIMEOUT_MS, LeaseConnection } from './lease-connection.ts'
-export {
-  CHECKING,
-  assertRevision,
-  kyselyProvider,
-  missingMigrations,
-  onMigratingConnection,
-  pendingOn,
-  sqlOf,
-  statementsOf,
-  untilTaken,
-  type MigratedDatabase,
-  type RunStatement,
-} from './migrations.ts'
-export {
-  answerOf,
-  assertUnchanged,
-  attemptClaim,
-  isAnswerOver,
-  storedAnswer,
-  type AnsweredMessage,
-} from './receive-attempts.ts'
+export { CHECKING, Migrations, untilTaken, type Migrating, type RunStatement } from './migrations.ts'
+export { ReceiveAttempts, attemptClaim } from './receive-attempts.ts'
 export { Resolver, connectionIdentity, resolverOption } from './resolver.ts'
 export {
   NEVER_ANSWERED,
@@ -106,7 +83,7 @@ export {
   type QueueCandidate,
   type QueueRound,
 } from './queue-rounds.ts'
-export { ALL_SHARDS, shuffled } from './queue-shards.ts'
+export { ALL_SHARDS, shardRow, shuffled } from './queue-shards.ts'
 export { withLiterals } from './postgres-literals.ts'
 export {
   NOT_ASCII,

@@ -11,6 +11,7 @@ import type {
 } from '@txbox/core'
 import { answerWithin } from '@txbox/core/internal'
 import { translatingErrors, type DatabaseErrors } from './database-errors.ts'
+import { revisionFinding } from './findings.ts'
 import type { Row, RowReader } from './row-reader.ts'
 
 /** Short, because a user waits for the answer or the error. */
@@ -35,6 +36,9 @@ const WAITING_KEY_LIMIT = 100
  * The number of messages at each end of a key that are examined: if one of them does not wait, the key is not stuck.
  */
 export const KEY_ENDS = 1000
+
+/** Runs a query, and returns its rows. */
+type Run<V> = (text: string, values?: readonly V[]) => Promise<readonly Row[]>
 
 /** The parts of one database that its figures need. `V` is the type of the values of its statements. */
 export interface InspectedDatabase<V> {
@@ -65,10 +69,10 @@ export interface InspectedDatabase<V> {
   query(text: string, values: readonly V[], timeoutMs: number): Promise<{ readonly rows: readonly Row[] }>
   /** @throws {SchemaError} when the tables have another revision. */
   checkRevision(timeoutMs: number): Promise<unknown>
-  findings(
-    run: (text: string, values?: readonly V[]) => Promise<readonly Row[]>,
-    longTransactionMs: number,
-  ): Promise<readonly Finding[]>
+  /** Returns the findings about the server. */
+  readonly serverFindings: (run: Run<V>) => Promise<readonly Finding[]>
+  /** Returns the findings about tables of the right revision. */
+  readonly tableFindings: (run: Run<V>, longTransactionMs: number) => Promise<readonly Finding[]>
 }
 
 /** The figures of a database. {@link InspectionStore} documents the methods. */
@@ -215,11 +219,16 @@ export class SqlInspectionStore<V> implements InspectionStore {
     }))
   }
 
-  diagnose({ longTransactionMs }: { readonly longTransactionMs: number }): Promise<readonly Finding[]> {
-    return this.#database.findings(
-      (text, values) => this.#run('checking the server', text, values),
-      longTransactionMs,
+  async diagnose({ longTransactionMs }: { readonly longTransactionMs: number }): Promise<readonly Finding[]> {
+    const { errors, serverFindings, tableFindings } = this.#database
+    const doing = 'checking the server'
+    const run: Run<V | number> = (text, values) => this.#run(doing, text, values)
+    const server = await serverFindings(run)
+    const revision = await revisionFinding(() =>
+      translatingErrors(errors, doing, () => this.#database.checkRevision(STATEMENT_TIMEOUT_MS)),
     )
+    const tables = revision.verdict === 'problem' ? [] : await tableFindings(run, longTransactionMs)
+    return [...server, revision, ...tables]
   }
 
   async #run(doing: string, text: string, values: readonly (V | number)[] = []): Promise<readonly Row[]> {

@@ -37,7 +37,7 @@ type Listener = Parameters<NonNullable<RootAdapter['connectListening']>>[2]
 export class LibraryRoot implements RootAdapter {
   readonly name: string
   readonly checksCommit = false
-  readonly opensConnections: boolean
+  readonly connectApart?: NonNullable<RootAdapter['connectApart']>
   readonly connectListening?: NonNullable<RootAdapter['connectListening']>
   readonly #root: TransactionLibraryRoot
   readonly #db: unknown
@@ -56,7 +56,8 @@ export class LibraryRoot implements RootAdapter {
     const pool = this.#root.poolOf?.(db)
     this.#early = pool instanceof Promise ? undefined : this.#poolUnder(pool)
     const hasPool = this.#root.poolOf !== undefined
-    this.opensConnections = this.#early?.adapter.opensConnections ?? hasPool
+    const mayConnect = this.#early === undefined ? hasPool : this.#early.adapter.connectApart !== undefined
+    if (mayConnect) this.connectApart = (_, timeoutMs) => this.#connectApart(timeoutMs)
     const mayListen = this.#early === undefined ? hasPool : this.#early.adapter.connectListening !== undefined
     if (mayListen) this.connectListening = (_, timeoutMs, on) => this.#listen(timeoutMs, on)
   }
@@ -97,17 +98,22 @@ export class LibraryRoot implements RootAdapter {
     return found === undefined ? this.#borrow() : found.adapter.connect(found.pool)
   }
 
-  async connectApart(_: unknown, timeoutMs: number): Promise<OwnConnection> {
-    const found = await this.#pool()
-    return found === undefined ? this.#borrow() : found.adapter.connectApart(found.pool, timeoutMs)
-  }
-
   transact<T>(
     _: unknown,
     work: (tx: unknown, opening: Opening | undefined) => Promise<T>,
     isolation: Isolation | undefined,
   ): Promise<T> {
     return this.#root.transact(this.#db, (tx) => work(tx, undefined), isolation)
+  }
+
+  /** If the pool turns out to open no connection, each statement runs on any connection of the pool. */
+  async #connectApart(timeoutMs: number): Promise<OwnConnection> {
+    const { adapter, pool } = (await this.#pool())!
+    if (adapter.connectApart !== undefined) return adapter.connectApart(pool, timeoutMs)
+    return {
+      query: (text, values) => adapter.query(pool, text, values, timeoutMs),
+      release: () => undefined,
+    }
   }
 
   async #listen(timeoutMs: number, on: Listener): Promise<ListeningConnection> {

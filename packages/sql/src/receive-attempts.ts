@@ -1,5 +1,12 @@
-import { ReceiveAttemptError } from '@txbox/core'
+import {
+  ReceiveAttemptError,
+  type ReceiveAttempt,
+  type ReceiveRequest,
+  type ReceivedMessage,
+} from '@txbox/core'
 import { inboxKey } from '@txbox/core/internal'
+import { CLAIM_ROUNDS, unsettledClaim } from './claims.ts'
+import type { Row, RowReader } from './row-reader.ts'
 
 /** The consumer whose claims store the answers of repeatable receives. */
 const ATTEMPTS_CONSUMER = '@receive'
@@ -14,18 +21,94 @@ export interface AnsweredMessage {
   readonly dueUs: string
 }
 
-/** Returns the consumer and the key of the claim that stores an answer. */
-export function attemptClaim(queue: string, id: string): [consumer: string, key: string] {
+/** The consumer and the key of the claim that stores an answer. */
+export type AttemptClaim = readonly [consumer: string, key: string]
+
+export function attemptClaim(queue: string, id: string): AttemptClaim {
   return [ATTEMPTS_CONSUMER, inboxKey([queue, id], ATTEMPTS_CONSUMER).stored]
 }
 
-/** Encodes an answer as the claim stores it. */
-export function storedAnswer(messages: readonly AnsweredMessage[]): string {
-  return JSON.stringify(messages.map(({ place, receipt, dueUs }) => [place, receipt, dueUs]))
+/** The statements of one database for repeatable receives. `R` runs statements in the transaction of the receive. */
+export interface AttemptDatabase<R> {
+  readonly read: RowReader
+  /** Whether the attempt is claimed before an earlier claim is read. */
+  readonly claimsFirst: boolean
+  /** Claims the attempt. Waits for another transaction that is claiming it. @returns false if a claim exists. */
+  claim(run: R, claim: AttemptClaim, retentionMs: number): Promise<boolean>
+  /** Reads and locks the claim. */
+  remembered(run: R, claim: AttemptClaim): Promise<Row | undefined>
+  remove(run: R, claim: AttemptClaim): Promise<unknown>
+  saveResult(run: R, claim: AttemptClaim, result: string): Promise<unknown>
+  /** Reads the messages that still have a receipt, except those that another transaction has locked. */
+  recall(run: R, places: readonly string[]): Promise<readonly AnsweredMessage[]>
+  /** Restarts the visibility timeout of the messages, and reads them. */
+  extend(
+    run: R,
+    answer: readonly AnsweredMessage[],
+    visibilityTimeoutMs: number,
+  ): Promise<readonly ReceivedMessage[]>
+}
+
+/** The answers of repeatable receives: a claim in the inbox table stores each. */
+export class ReceiveAttempts<R> {
+  readonly #database: AttemptDatabase<R>
+
+  constructor(database: AttemptDatabase<R>) {
+    this.#database = database
+  }
+
+  /**
+   * Claims the attempt.
+   *
+   * @returns the messages of the earlier receive with this id; `undefined` if there was none, or its answer no longer
+   *   counts.
+   */
+  async repeated(
+    run: R,
+    claim: AttemptClaim,
+    { queue, visibilityTimeoutMs }: ReceiveRequest,
+    { retentionMs }: ReceiveAttempt,
+  ): Promise<readonly ReceivedMessage[] | undefined> {
+    const database = this.#database
+    const { read } = database
+    if (database.claimsFirst && (await database.claim(run, claim, retentionMs))) return undefined
+    for (let round = 0; round < CLAIM_ROUNDS; round++) {
+      const found = await database.remembered(run, claim)
+      // If the claim has disappeared, the other receive was empty, or the claim was collected.
+      if (found !== undefined) {
+        const answer = answerOf(read.text(found, 'result'))
+        const messages = await database.recall(
+          run,
+          answer.map(({ place }) => place),
+        )
+        if (read.flag(found, 'live') && !isAnswerOver(answer, messages, read.text(found, 'now_us'))) {
+          assertUnchanged(queue, answer, messages)
+          const repeated = await database.extend(run, answer, visibilityTimeoutMs)
+          await this.remember(run, claim, repeated)
+          return repeated
+        }
+        await database.remove(run, claim)
+      }
+      if (await database.claim(run, claim, retentionMs)) return undefined
+    }
+    throw unsettledClaim(claim[0])
+  }
+
+  /** Stores the answer of a receive. Removes the claim of a receive without messages. */
+  async remember(run: R, claim: AttemptClaim, received: readonly ReceivedMessage[]): Promise<void> {
+    if (received.length === 0) return void (await this.#database.remove(run, claim))
+    const places = received.map(({ place }) => String(place))
+    const stored = new Map(
+      (await this.#database.recall(run, places)).map((message) => [message.place, message]),
+    )
+    const answer = places.map((place) => stored.get(place)!)
+    const result = JSON.stringify(answer.map(({ place, receipt, dueUs }) => [place, receipt, dueUs]))
+    await this.#database.saveResult(run, claim, result)
+  }
 }
 
 /** Reads a stored answer. */
-export function answerOf(result: string): readonly AnsweredMessage[] {
+function answerOf(result: string): readonly AnsweredMessage[] {
   const list = JSON.parse(result) as [string, string, string][]
   return list.map(([place, receipt, dueUs]) => ({ place, receipt, dueUs }))
 }
@@ -36,7 +119,7 @@ export function answerOf(result: string): readonly AnsweredMessage[] {
  *
  * @param found the messages that still have a receipt, except those that another transaction has locked.
  */
-export function isAnswerOver(
+function isAnswerOver(
   answer: readonly AnsweredMessage[],
   found: readonly AnsweredMessage[],
   nowUs: string,
@@ -53,7 +136,7 @@ export function isAnswerOver(
  * @throws {ReceiveAttemptError} when a message was settled, given back or received again, or became visible at another
  *   time.
  */
-export function assertUnchanged(
+function assertUnchanged(
   queue: string,
   answer: readonly AnsweredMessage[],
   found: readonly AnsweredMessage[],

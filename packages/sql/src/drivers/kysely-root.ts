@@ -16,7 +16,6 @@ interface KyselyTransactionBuilder {
 export const kyselyRoot: RootAdapter<KyselyRoot> = {
   name: 'Kysely',
   checksCommit: true,
-  opensConnections: false,
   recognises(root): root is KyselyRoot {
     return isKysely(root) && !root.isTransaction && hasFunction(root, 'connection')
   },
@@ -39,12 +38,8 @@ export const kyselyRoot: RootAdapter<KyselyRoot> = {
       held.catch(reject)
     })
   },
-  // An idle connection that Kysely has reserved for a caller has no listener for errors: if it broke, the process would
-  // end.
-  connectApart: async (db, timeoutMs) => ({
-    query: (sql, values) => queryWithin(db, sql, values, timeoutMs),
-    release: () => undefined,
-  }),
+  // There is no `connectApart`: an idle connection that Kysely has reserved for a caller has no listener for errors, so
+  // that the process would end if the connection broke.
   transact(db, work, isolation) {
     const builder = isolation === undefined ? db.transaction() : db.transaction().setIsolationLevel(isolation)
     return builder.execute((tx) => work(tx, undefined))

@@ -22,7 +22,6 @@ export function mysqlRoot<P>({ lend, isAnswer, ...own }: MysqlPools<P>): RootAda
   return {
     ...own,
     checksCommit: true,
-    opensConnections: true,
     async query(pool, text, values, timeoutMs) {
       const { query, release } = await lend(pool)
       let answered = false
@@ -38,7 +37,6 @@ export function mysqlRoot<P>({ lend, isAnswer, ...own }: MysqlPools<P>): RootAda
       }
     },
     connect: lend,
-    connectApart: (pool) => lend(pool),
     async transact(pool, work, isolation) {
       const { tx, query, release } = await lend(pool)
       let broken = true

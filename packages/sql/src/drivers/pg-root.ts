@@ -33,7 +33,6 @@ interface PgQuery extends FlyingQuery {
 export const pgRoot: RootAdapter<PgPool> = {
   name: 'pg',
   checksCommit: true,
-  opensConnections: true,
   recognises: (root): root is PgPool => isPool(root),
   maxConnections: (pool) => pool.options?.max,
   async query(pool, text, values, timeoutMs) {

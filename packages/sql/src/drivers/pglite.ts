@@ -40,7 +40,6 @@ export const pgliteHandle: DriverAdapter<Pglite> = {
 export const pgliteRoot: RootAdapter<PgliteRoot> = {
   name: 'PGlite',
   checksCommit: false,
-  opensConnections: false,
   recognises: (root): root is PgliteRoot =>
     isPglite(root) && !isTransaction(root) && hasFunction(root, 'transaction'),
   maxConnections: () => undefined,
@@ -61,10 +60,6 @@ export const pgliteRoot: RootAdapter<PgliteRoot> = {
       held.catch(reject)
     })
   },
-  connectApart: async (db) => ({
-    query: (text, values) => run(db, withLiterals(text, values)),
-    release: () => undefined,
-  }),
   transact: (db, work, isolation) =>
     db.transaction(async (tx) => {
       if (isolation !== undefined) await run(tx, hiddenStatements.setLevel(isolation))

@@ -68,10 +68,10 @@ export const postgresJsHandle: DriverAdapter<PostgresJs> = {
 export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
   name: 'postgres.js',
   checksCommit: false,
-  opensConnections: false,
   recognises: isRoot,
   maxConnections: ({ options }) => options?.max,
-  query: queryWithin,
+  query: (root, text, values, timeoutMs) =>
+    answerWithin(timeoutMs, send(root, withLiterals(text, values), text)),
   async connect(root) {
     const sql = await root.reserve()
     return {
@@ -87,10 +87,6 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
       },
     }
   },
-  connectApart: async (root, timeoutMs) => ({
-    query: (text, values) => queryWithin(root, text, values, timeoutMs),
-    release: () => undefined,
-  }),
   transact(root, work, isolation) {
     const run: typeof work = async (tx) => {
       try {
@@ -105,15 +101,6 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
     const begun = (tx: PostgresJs): ReturnType<typeof work> => run(tx, undefined)
     return isolation === undefined ? root.begin(begun) : root.begin(LEVELS[isolation], begun)
   },
-}
-
-function queryWithin(
-  root: PostgresJs,
-  text: string,
-  values: readonly unknown[],
-  timeoutMs: number,
-): Promise<SqlResult> {
-  return answerWithin(timeoutMs, send(root, withLiterals(text, values), text))
 }
 
 /** The connection on which a transaction or a reservation was first seen. */
