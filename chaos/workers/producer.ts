@@ -71,15 +71,21 @@ async function changeAggregates(tx: ProducerTransaction): Promise<'commit' | 'ro
  */
 async function sendOvertaken(): Promise<void> {
   const key = draw.pick(UNLOCKED_QUEUE_KEYS)
-  await transact('read committed', async (tx) => {
+  const sent = Promise.withResolvers<void>()
+  const late = transact('read committed', async (tx) => {
     await sendOfUnlockedKey(worker, tx, key, 0)
-    await transact('read committed', async (overtaking) => {
-      await sendOfUnlockedKey(worker, overtaking, key, draw.integer(0, 1200))
-      return 'commit'
-    })
-    await pause(draw.integer(0, 600))
+    sent.resolve()
+    await pause(draw.integer(50, 700))
     return ending()
   })
+  await Promise.race([sent.promise, late])
+  // The late transaction must not wait for this one: a lock on the whole table waits for the late one, and this one for the
+  // lock.
+  const overtaking = transact('read committed', async (tx) => {
+    await sendOfUnlockedKey(worker, tx, key, draw.integer(0, 1200))
+    return 'commit'
+  })
+  await Promise.all([late, overtaking])
 }
 
 /** Ends a transaction: perhaps late, perhaps by a rollback. */
