@@ -72,19 +72,20 @@ async function changeAggregates(tx: ProducerTransaction): Promise<'commit' | 'ro
 async function sendOvertaken(): Promise<void> {
   const key = draw.pick(UNLOCKED_QUEUE_KEYS)
   const sent = Promise.withResolvers<void>()
+  const overtaken = Promise.withResolvers<void>()
   const late = transact('read committed', async (tx) => {
     await sendOfUnlockedKey(worker, tx, key, 0)
     sent.resolve()
-    await pause(draw.integer(50, 700))
+    // With a limit, because the other transaction may wait for this one: a lock on the whole table is between them.
+    await Promise.race([overtaken.promise, pause(1000)])
+    await pause(draw.integer(0, 600))
     return ending()
   })
   await Promise.race([sent.promise, late])
-  // The late transaction must not wait for this one: a lock on the whole table waits for the late one, and this one for the
-  // lock.
   const overtaking = transact('read committed', async (tx) => {
     await sendOfUnlockedKey(worker, tx, key, draw.integer(0, 1200))
     return 'commit'
-  })
+  }).finally(overtaken.resolve)
   await Promise.all([late, overtaking])
 }
 
