@@ -10,7 +10,11 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 
 /** A relay's store on connections with unusual settings. */
-async function startOn(options: PoolOptions, session?: string): Promise<StoreUnderTest> {
+async function startOn(
+  options: PoolOptions,
+  session?: string,
+  statementTimeoutMs?: number,
+): Promise<StoreUnderTest> {
   const pool = createPool({ uri: outbox.url(), ...options })
   onTestFinished(() => pool.end())
   if (session !== undefined) {
@@ -20,7 +24,12 @@ async function startOn(options: PoolOptions, session?: string): Promise<StoreUnd
       })
     })
   }
-  const relay = new StoreUnderTest({ database: mysql({ db: pool }) as never }, target, outbox)
+  const relay = new StoreUnderTest(
+    { database: mysql({ db: pool }) as never },
+    target,
+    outbox,
+    statementTimeoutMs,
+  )
   await relay.takeLease()
   return relay
 }
@@ -65,7 +74,8 @@ test.each([
 })
 
 test('O18 verdicts that are larger than a packet are settled, those of one key in order', async () => {
-  const relay = await startOn({})
+  // A busy machine writes these packets in more than ten seconds.
+  const relay = await startOn({}, undefined, 25_000)
   const [row] = await outbox.sql('select @@max_allowed_packet as bytes')
   const keys = Array.from({ length: 200 }, (_, n) => `k${n % 100}`)
   const ids = await relay.publish(...keys)
