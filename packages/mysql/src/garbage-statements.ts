@@ -78,7 +78,7 @@ from ${claims('found')}
 where i.expires_at <= utc_timestamp(6)
 ${locking('i')}`,
 
-    removeClaims: `
+    removeExpiredClaims: `
 delete i
 from ${claims('locked')}`,
 

@@ -11,7 +11,7 @@ import type { ByEngine } from './server.ts'
 
 type Sql = ReturnType<typeof garbageStatements>
 
-/** How rows of one kind are removed, by the statements `find…`, `lock…` and `remove…`. */
+/** How rows of one kind are removed, by three statements: `find` and `lock` with the name of the kind, and the one named like the call. */
 interface Removing {
   readonly rows: 'ExpiredClaims' | 'DeadLetters' | 'QueueDeadLetters' | 'Redrives' | 'BufferedDeadLetters'
   /** Whether the statement that locks also checks the age of the row. */
@@ -46,7 +46,6 @@ export function garbageStore(
     async remove(call, doing, { limit, from, retentionMs }) {
       const { rows: kind, locksByAge, key } = REMOVING[call]
       const sql = await sqlOf()
-      const remove = call === 'removeExpiredClaims' ? sql.removeClaims : sql[call]
       const age = retentionMs === undefined ? [] : [microseconds(retentionMs)]
       return runTogether(source, doing, async (run) => {
         const { rows: found } = await run(sql[`find${kind}`], [...age, BigInt(from ?? 0), limit])
@@ -55,7 +54,7 @@ export function garbageStore(
           keysOf(found, key),
           ...(locksByAge ? age : []),
         ])
-        if (locked.length > 0) await run(remove, [keysOf(locked, key)])
+        if (locked.length > 0) await run(sql[call], [keysOf(locked, key)])
         const next = columns.text(found.at(-1), 'instant')
         // Another collector has locked all rows of one instant, and will continue after them.
         const stuck = locked.length === 0 && next === from
