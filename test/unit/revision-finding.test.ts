@@ -7,7 +7,11 @@ import {
 import { describe, expect, test } from 'vitest'
 import { revisionFinding } from '../../packages/sql/src/findings.ts'
 
-const failing = (error: Error) => (): Promise<never> => Promise.reject(error)
+function failing(error: Error): () => Promise<never> {
+  return async () => {
+    throw error
+  }
+}
 
 describe('the finding about the revision of the tables', () => {
   test('tables of the right revision are ok', async () => {
