@@ -6,13 +6,11 @@
 import { decodeHeaders } from '@txbox/core'
 import { GREATEST_STAMP, LEAST_STAMP } from '@txbox/sql'
 import type { LocatedMessage } from './backlog-message.ts'
+import { EPOCH_US } from './integer-arrays.ts'
 
 /** Signature, flags and the length of the header extension: https://www.postgresql.org/docs/current/sql-copy.html */
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
 const HEADER_BYTES = SIGNATURE.length + 8
-
-/** PostgreSQL counts microseconds from the start of the year 2000. */
-const EPOCH_US = Date.UTC(2000, 0, 1) * 1000
 
 /** Fields that are the same in most messages. */
 interface Shared {
@@ -59,7 +57,7 @@ export class CopiedMessages {
 
   #row(): void {
     const seq = this.#integer()
-    const microseconds = EPOCH_US + this.#number()
+    const microseconds = Number(EPOCH_US + this.#integer())
     const address = this.#address()
     const { topic, type, contentType, headers } = this.#sharedFields()
     const id = this.#text()!

@@ -22,7 +22,7 @@ import { isLarge, toMessages, type LocatedMessage } from './backlog-message.ts'
 import { columns } from './columns.ts'
 import { CopiedMessages } from './copied-messages.ts'
 import { UNTRANSLATABLE, hasCode } from './errors.ts'
-import { rowsOf, textAddresses, textArray, textStamps } from './integer-arrays.ts'
+import { binaryRows, rowsOf, textArray, textRows, textStamps } from './integer-arrays.ts'
 import type { relayStatements } from './relay-statements.ts'
 import { serverTimeoutMs } from './own-transaction.ts'
 import { columnsOf } from './relay-verdicts.ts'
@@ -135,14 +135,14 @@ export abstract class RelayOutbox {
 
   async #settleAccepted(lease: Lease, shard: number, accepted: readonly BacklogRow[]): Promise<void> {
     const values = [...fence(lease), shard]
-    const [numbers, stamps] = rowsOf(accepted)
     const addresses = addressesOf(accepted)
     if (addresses !== undefined) {
-      const located = [...values, numbers, textAddresses(addresses), stamps]
-      const { affected } = await this.attempt(this.sql.settle, located)
+      // A library that supports COPY also sends bytes unchanged.
+      const toRows = this.#copyOut === undefined ? textRows : binaryRows
+      const { affected } = await this.attempt(this.sql.settle, [...values, ...toRows(accepted, addresses)])
       if (affected === accepted.length) return
     }
-    const row = await this.attemptFenced(lease, this.sql.settleByNumber, [...values, numbers, stamps])
+    const row = await this.attemptFenced(lease, this.sql.settleByNumber, [...values, ...rowsOf(accepted)])
     if (columns.number(row, 'settled') < accepted.length) await this.#assertGone(shard, accepted)
   }
 

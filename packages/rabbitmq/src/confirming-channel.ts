@@ -3,6 +3,7 @@ import { oneLine } from '@txbox/core/internal'
 import type { ConfirmChannel } from 'amqplib'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { brokersReasonOf, replyCodeOf } from './reason-of.ts'
+import { ReusedHeaders } from './reused-headers.ts'
 import { Unconfirmed } from './unconfirmed.ts'
 
 /** The broker's answer for one message. */
@@ -48,6 +49,7 @@ export class ConfirmingChannel {
   /** The broker's address, for error messages. */
   readonly #broker: string
   readonly #inFlight = new Unconfirmed<InFlight>()
+  readonly #headers = new ReusedHeaders()
   readonly #failureListeners = new Set<(error: BrokerUnavailableError) => void>()
   /** Makes messages that are sent from now on go out together. */
   readonly #gather: () => void
@@ -113,7 +115,8 @@ export class ConfirmingChannel {
     const { id, routingKey, content, properties } = message
     this.#gather()
     try {
-      this.#full = !this.#channel.publish(this.#exchange, routingKey, content, properties as object)
+      const options = { ...(properties as object), headers: this.#headers.of(properties.headers) }
+      this.#full = !this.#channel.publish(this.#exchange, routingKey, content, options)
     } catch (error) {
       if (error instanceof TypeError || error instanceof RangeError) {
         throw new PermanentError(
