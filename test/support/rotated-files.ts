@@ -31,7 +31,4 @@ export const ROTATED_FILES: readonly string[] = [
   'versioning-property',
   'relay-history-property',
   'relay-resend',
-  'relay-order',
-  'relay-scheduled',
-  'spare-databases',
 ].map((name) => `test/contract/${name}.test.ts`)
