@@ -1,10 +1,10 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { InvalidOptionError } from '@txbox/core'
 import { createDeadLetters } from '@txbox/relay'
 import { Broker } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { mainKind, useRoot, useTarget, type Root } from '../support/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -12,9 +12,9 @@ const root = useRoot(target, target.kinds[0]!)
 const prefix = target.engine === 'postgres' ? 'txbox.' : 'txbox_'
 
 /** Drains with a new relay. @returns the messages that the broker has received */
-async function drained(): Promise<readonly string[]> {
+async function drained(by: Root = root): Promise<readonly string[]> {
   const broker = new Broker()
-  const { relay } = new RelayUnderTest(root, broker.publisher())
+  const { relay } = new RelayUnderTest(by, broker.publisher())
   await relay.drain()
   await relay.stop()
   return broker.log.map(({ message }) => message.id)
@@ -37,6 +37,22 @@ test.for([['null'], ['[]'], ['{"a":1}']])(
     expect(letter).toMatchObject({ id: 'altered', error: expect.stringContaining('headers') })
   },
 )
+
+// On PostgreSQL, a pg.Pool reads and settles in the binary format, which counts microseconds since 2000.
+describe.each([...new Set([target.kinds[0]!, mainKind(target)])])('a relay on the root of: $name', (kind) => {
+  const own = useRoot(target, kind)
+  test.for([['1700-06-01 00:00:00.000001'], ['2199-12-31 23:59:59.999999']])(
+    'O1 O5 a row whose time was altered to %s is published once, and deleted',
+    async ([time]) => {
+      await publish('altered')
+      await outbox.sql(`update ${prefix}outbox set created_at = ? where id = 'altered'`, [
+        target.engine === 'postgres' ? `${time}+00` : time,
+      ])
+      expect(await drained(own)).toEqual(['altered'])
+      expect(await outbox.sql(`select id from ${prefix}outbox`)).toEqual([])
+    },
+  )
+})
 
 test('O5 a dead letter that was made due by hand does not keep drain from ending', async () => {
   await publish('dead')

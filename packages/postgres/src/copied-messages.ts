@@ -116,16 +116,10 @@ export class CopiedMessages {
 
   #integer(): bigint {
     const at = this.#at + 4
-    // Reading a number is several times cheaper than combining two halves as bigints.
-    const number = this.#number()
-    return Number.isSafeInteger(number) ? BigInt(number) : this.#bytes.readBigInt64BE(at)
-  }
-
-  /** Exact if the result is a safe integer. */
-  #number(): number {
-    const at = this.#at + 4
     this.#at += 12
-    return this.#bytes.readInt32BE(at) * 0x1_0000_0000 + this.#bytes.readUInt32BE(at + 4)
+    // Reading a number is several times cheaper than combining two halves as bigints.
+    const number = this.#bytes.readInt32BE(at) * 0x1_0000_0000 + this.#bytes.readUInt32BE(at + 4)
+    return Number.isSafeInteger(number) ? BigInt(number) : this.#bytes.readBigInt64BE(at)
   }
 
   #address(): number {
