@@ -7,28 +7,30 @@ import type { HandlerCall } from './handler-call.ts'
 /** Turns an inbox's context, which is used by this call only, into the context of a consumer. */
 export function consumerContext(
   context: InboxContext,
-  slot: DeliverySlot,
+  { deliveries, localRetries }: DeliverySlot,
   signal: AbortSignal,
-  ack: ConsumerContext['ack'] = () => undefined,
 ): ConsumerContext {
-  const { deliveries, localRetries } = slot
-  return Object.assign(context, { signal, deliveries, localRetries, ack })
+  return Object.assign(context, { signal, deliveries, localRetries, ack: ignored })
 }
 
-/** The context of a handler without a transaction. */
+/**
+ * The context of a handler without an inbox.
+ *
+ * @param how `attempt` is the number of the transaction's attempt, from 1; `ack` acknowledges the message.
+ * @throws {InvalidMessageError} for a message without a usable key.
+ */
 export function handlerContext(
   slot: DeliverySlot,
-  settings: { readonly name: string; readonly keyOf: KeyExtractor<InboxMessage> },
+  { name, keyOf }: { readonly name: string; readonly keyOf: KeyExtractor<InboxMessage> },
   call: HandlerCall,
-  ack: ConsumerContext['ack'],
+  { attempt = 1, ack = ignored }: { readonly attempt?: number; readonly ack?: ConsumerContext['ack'] } = {},
 ): ConsumerContext {
-  const { name, keyOf } = settings
   const { message, deliveries, localRetries } = slot
   const key = inboxKey(keyOf(message), name)
   return {
     consumer: name,
     key: key.text,
-    attempt: 1,
+    attempt,
     deliveries,
     localRetries,
     ack,
@@ -42,24 +44,5 @@ export function handlerContext(
   }
 }
 
-/** The context of a handler without an inbox, for {@link consumerContext}. @throws {InvalidMessageError} for a message without a usable key. */
-export function plainContext(
-  { message }: DeliverySlot,
-  { name, keyOf }: { readonly name: string; readonly keyOf: KeyExtractor<InboxMessage> },
-  attempt = 1,
-): InboxContext {
-  const key = inboxKey(keyOf(message), name)
-  return {
-    consumer: name,
-    key: key.text,
-    attempt,
-    signal: NEVER_ABORTED,
-    // Computed lazily, because hashing is expensive.
-    get idempotencyKey() {
-      return idempotencyKey(name, key)
-    },
-  }
-}
-
-/** The signal of a plain context, which `consumerContext` replaces by the signal of the call. */
-const NEVER_ABORTED = new AbortController().signal
+/** An acknowledgement that has no effect, because the handler's promise decides. */
+function ignored(): void {}

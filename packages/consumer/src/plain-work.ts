@@ -60,12 +60,8 @@ export class PlainWork implements Work {
       .finally(returned)
   }
 
-  #context(
-    slot: DeliverySlot,
-    call: HandlerCall,
-    ack: ConsumerContext['ack'] = () => undefined,
-  ): ConsumerContext {
-    return handlerContext(slot, this.#settings, call, ack)
+  #context(slot: DeliverySlot, call: HandlerCall, ack?: ConsumerContext['ack']): ConsumerContext {
+    return handlerContext(slot, this.#settings, call, ack === undefined ? {} : { ack })
   }
 }
 

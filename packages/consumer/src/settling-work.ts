@@ -5,7 +5,7 @@ import type { DeliverySlot } from './delivery-slot.ts'
 import { guarded } from './guarded.ts'
 import type { HeldDeliveries } from './held-deliveries.ts'
 import type { HandlerCall } from './handler-call.ts'
-import { consumerContext, plainContext } from './handler-context.ts'
+import { handlerContext } from './handler-context.ts'
 import { wait } from './wait.ts'
 import { STALE, outcomeOf, type Work, type WorkResult } from './work.ts'
 
@@ -44,7 +44,7 @@ export class SettlingWork implements Work {
     const result = await this.#transact([slot], call, async (tx, attempt) => {
       const { message } = slot
       if ((await this.#guard?.(tx, message)) === 'stale') return STALE
-      const context = consumerContext(plainContext(slot, this.#settings, attempt), slot, call.signal)
+      const context = handlerContext(slot, this.#settings, call, { attempt })
       return isBatch ? this.#handler(tx, [message], [context]) : this.#handler(tx, message, context)
     })
     return { outcome: outcomeOf(result) }
@@ -53,9 +53,7 @@ export class SettlingWork implements Work {
   together(slots: readonly DeliverySlot[], call: HandlerCall): readonly Promise<WorkResult>[] {
     const done = this.#transact(slots, call, (tx, attempt) => {
       const messages = slots.map(({ message }) => message)
-      const contexts = slots.map((slot) =>
-        consumerContext(plainContext(slot, this.#settings, attempt), slot, call.signal),
-      )
+      const contexts = slots.map((slot) => handlerContext(slot, this.#settings, call, { attempt }))
       return guarded(this.#guard, tx, { messages, contexts }, this.#handler)
     })
     return slots.map(async ({ message }): Promise<WorkResult> => {
@@ -96,10 +94,16 @@ export class SettlingWork implements Work {
     }
   }
 
-  /** Settles all deliveries at the same time, so that the source can settle them with one statement. */
+  /**
+   * Settles all deliveries at the same time, so that the source can settle them with one statement. Waits for all of them
+   * even if one fails: the transaction must not end while settlements are in flight.
+   */
   async #settleInSession(slots: readonly DeliverySlot[], session: Session): Promise<void> {
-    const settled = slots.map((slot) => this.#settle(slot, slot.delivery.settleInSession?.(session)))
-    await Promise.all(settled)
+    const settled = await Promise.allSettled(
+      slots.map((slot) => this.#settle(slot, slot.delivery.settleInSession?.(session))),
+    )
+    const failed = settled.find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
   }
 
   /** Settles the deliveries that have only `settleIn`. */

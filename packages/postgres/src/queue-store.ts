@@ -29,11 +29,10 @@ import { execute, write } from './session.ts'
 
 const SETTLING = 'settling messages of a queue'
 
-/** Messages that one statement settles; the statement `one` is for one message, and does not return its place. */
+/** Messages that one statement settles. */
 interface Settlement {
   readonly receipts: readonly QueueReceipt[]
-  readonly one: string
-  readonly batch: string
+  readonly text: string
 }
 
 /** The stored queues of PostgreSQL, for receivers. {@link QueueStore} documents the methods. */
@@ -62,16 +61,15 @@ export class PostgresQueueStore implements QueueStore {
   }
 
   async settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]> {
+    const [only] = receipts
+    if (session !== undefined && only !== undefined && receipts.length === 1) {
+      return [await this.#settleOne(session, only)]
+    }
     const { ordered, unordered } = byOrder(receipts)
-    const { settle, settleBatch, settleUnordered, settleUnorderedBatch } = this.#sql
-    const settlement = (one: string, batch: string) => (some: readonly QueueReceipt[]) => ({
-      receipts: some,
-      one,
-      batch,
-    })
+    const { settleBatch, settleUnorderedBatch } = this.#sql
     const parts: readonly Settlement[] = [
-      ...ofDifferentMessages(ordered).map(settlement(settle, settleBatch)),
-      ...ofDifferentMessages(unordered).map(settlement(settleUnordered, settleUnorderedBatch)),
+      ...ofDifferentMessages(ordered).map((some) => ({ receipts: some, text: settleBatch })),
+      ...ofDifferentMessages(unordered).map((some) => ({ receipts: some, text: settleUnorderedBatch })),
     ]
     const settled = new Set(
       session === undefined ? await this.#settleAlone(parts) : await this.#settleIn(session, parts),
@@ -79,14 +77,20 @@ export class PostgresQueueStore implements QueueStore {
     return receipts.map((receipt) => settled.has(receipt))
   }
 
+  /** Settles one message in the caller's transaction, as a consumer does for each message. */
+  async #settleOne(session: Session, { place, receipt, ordered }: QueueReceipt): Promise<boolean> {
+    const text = ordered ? this.#sql.settle : this.#sql.settleUnordered
+    return (await write(session, SETTLING, text, [String(place), receipt])) > 0
+  }
+
   /** Settles in one transaction. @returns the receipts that were valid. */
   async #settleAlone(parts: readonly Settlement[]): Promise<readonly QueueReceipt[]> {
     const [only, ...more] = parts
     if (only === undefined) return []
-    const statements = parts.map(({ batch, receipts }) => ({ text: batch, values: arraysOf(receipts) }))
+    const statements = parts.map(({ text, receipts }) => ({ text, values: arraysOf(receipts) }))
     const results =
       more.length === 0
-        ? [await this.#run(only.batch, arraysOf(only.receipts))]
+        ? [await this.#run(only.text, arraysOf(only.receipts))]
         : await runTogether(this.#source, SETTLING, ({ commitWith }) => commitWith(statements))
     return parts.flatMap(({ receipts }, n) => foundBy(receipts, results[n]!))
   }
@@ -94,14 +98,8 @@ export class PostgresQueueStore implements QueueStore {
   /** Settles in the caller's transaction. @returns the receipts that were valid. */
   async #settleIn(session: Session, parts: readonly Settlement[]): Promise<readonly QueueReceipt[]> {
     const settled: QueueReceipt[] = []
-    for (const { receipts, one, batch } of parts) {
-      const [only, ...more] = receipts
-      if (more.length > 0) {
-        settled.push(...foundBy(receipts, await execute(session, SETTLING, batch, arraysOf(receipts))))
-      } else {
-        const affected = await write(session, SETTLING, one, [String(only!.place), only!.receipt])
-        if (affected > 0) settled.push(only!)
-      }
+    for (const { text, receipts } of parts) {
+      settled.push(...foundBy(receipts, await execute(session, SETTLING, text, arraysOf(receipts))))
     }
     return settled
   }
@@ -216,6 +214,6 @@ function storable(error: string, ascii: boolean): string {
   return escapeCharacters(error, ascii ? NOT_ASCII : /\0/g)
 }
 
-function arraysOf(receipts: readonly QueueReceipt[]): [places: string, receipts: readonly string[]] {
-  return [textArray(receipts.map(({ place }) => place)), receipts.map(({ receipt }) => receipt)]
+function arraysOf(receipts: readonly QueueReceipt[]): [places: string, receipts: string] {
+  return [textArray(receipts.map(({ place }) => place)), textArray(receipts.map(({ receipt }) => receipt))]
 }

@@ -21,7 +21,7 @@ import type {
 } from '@txbox/sql'
 import { translate } from './errors.ts'
 import { sessionStatements } from './session-statements.ts'
-import { sendInTurn } from './statement-turns.ts'
+import { endedMeanwhile, sendInTurn } from './statement-turns.ts'
 
 /** The content of the opaque {@link Session}. */
 export interface PostgresSession extends Session, Resolved {
@@ -103,10 +103,17 @@ export async function execute(
 
 /** Sends BEGIN if it has not been sent yet. */
 export async function open(session: Session): Promise<void> {
-  const { opening } = session as PostgresSession
-  if (opening === undefined) return
-  ;(session as PostgresSession).opening = undefined
-  await opening.alone()
+  await openingOf(session as PostgresSession)?.alone()
+}
+
+/** Returns the opening of a transaction whose BEGIN the caller sends now. */
+function openingOf(session: PostgresSession): Opening | undefined {
+  const { opening, isOpen } = session
+  if (opening === undefined) return undefined
+  // The connection may be in use by others.
+  if (!isOpen()) throw endedMeanwhile()
+  session.opening = undefined
+  return opening
 }
 
 /**
@@ -121,15 +128,11 @@ export async function write(
   values: readonly unknown[],
 ): Promise<number> {
   const own = session as PostgresSession
-  const { opening } = own
   let affected: number
   try {
-    if (opening === undefined) {
-      ;({ affected } = await sendInTurn(own, text, values))
-    } else {
-      own.opening = undefined
-      affected = await opening.with(text, values)
-    }
+    const opening = openingOf(own)
+    if (opening === undefined) ({ affected } = await sendInTurn(own, text, values))
+    else affected = await opening.with(text, values)
   } catch (error) {
     throw translate(error, doing)
   }

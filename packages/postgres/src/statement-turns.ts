@@ -52,7 +52,7 @@ function stateNow({ driver, connection, isOpen }: Resolved): TransactionState | 
   return driver.stateNow === undefined ? 'open' : driver.stateNow(connection)
 }
 
-function endedMeanwhile(): NotInTransactionError {
+export function endedMeanwhile(): NotInTransactionError {
   return new NotInTransactionError(
     'The transaction has ended. Await every call of txbox before you commit or roll back. Nothing was written.',
   )

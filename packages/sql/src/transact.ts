@@ -40,9 +40,11 @@ export function transactOn(
           try {
             signal?.throwIfAborted()
             const session = await sessionOn(tx, opening)
-            const result = await (signal === undefined
-              ? work(tx, session)
-              : untilAborted(() => work(tx, session), signal, await severing(session)))
+            const result = await whileOpen(session, async () =>
+              signal === undefined
+                ? work(tx, session)
+                : untilAborted(() => work(tx, session), signal, await severing(session)),
+            )
             doing = 'committing the transaction (without an answer, the transaction may have committed)'
             return result
           } catch (error) {
@@ -56,6 +58,21 @@ export function transactOn(
       if (thrown !== undefined) throw thrown.error
       throw errors.translate(error, doing)
     }
+  }
+}
+
+/**
+ * Lets the session refuse its statements as soon as the work has ended: a statement that nobody awaited would otherwise
+ * run in the next transaction of the same connection, and commit with it.
+ */
+async function whileOpen<R>(session: Resolved, work: () => Promise<R>): Promise<R> {
+  const { isOpen } = session
+  let hasEnded = false
+  Object.assign(session, { isOpen: () => !hasEnded && isOpen() })
+  try {
+    return await work()
+  } finally {
+    hasEnded = true
   }
 }
 
