@@ -251,3 +251,17 @@ test('Q10 a message that ended its consumers twice is handled while its consumer
   expect(inHand.get(suspect!)).toBe(1)
   expect(consumers.runs.findIndex(({ id }) => id === suspect)).toBe(3)
 })
+
+test('C23 an idle consumer that is paused holds no message, and no key, that others could receive', async () => {
+  const consumers = consumersOf()
+  const paused = await consumers.start(() => undefined)
+  // The consumer waits for its next look.
+  await sleep(50)
+  paused.pause()
+  const ids = await consumers.subject.send({ key: 'a' }, { key: 'a' }, {})
+  await sleep(100)
+  expect(paused.figures.inHand).toBe(0)
+  await consumers.start(() => undefined)
+  await consumers.heard('handled', 3)
+  expect(sortedIds(await consumers.effectsInOrder())).toEqual(sortedIds(ids))
+})

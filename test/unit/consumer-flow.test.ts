@@ -104,6 +104,22 @@ test('C19 at handleTimeoutMs the signal is aborted and the delivery has failed; 
   expect(source.how('a')).toEqual(['accept'])
 })
 
+test('C20 a higher concurrency lets the consumer receive at once, before a running handler has ended', async () => {
+  const source = new MemorySource()
+  for (let n = 0; n < 40; n += 1) source.send(`m${n}`)
+  const subject = await ConsumerUnderTest.started(source, () => after(60_000), {
+    concurrency: 1,
+    prefetch: 20,
+  })
+  await pass(0)
+  // Of the 20 held deliveries 9 end, so that 11 are held: too many to receive more while no handler is free.
+  for (let n = 0; n < 9; n += 1) await pass(60_000)
+  expect(subject.consumer.figures).toMatchObject({ inHand: 11, running: 1 })
+  subject.consumer.concurrency = 20
+  await pass(0)
+  expect(subject.consumer.figures).toMatchObject({ inHand: 20, running: 20 })
+})
+
 test('C20 concurrency can be changed while the consumer runs: a lower value applies when the running handlers have ended', async () => {
   const source = new MemorySource()
   for (let n = 0; n < 40; n += 1) source.send(`m${n}`)

@@ -69,6 +69,20 @@ test('C23 after pause no handler begins and no message is received; resume conti
   expect(subject.ids).toEqual(['a', 'b', 'c'])
 })
 
+test('C23 an idle consumer that is paused receives no message that is sent afterwards', async () => {
+  const source = new MemorySource()
+  const subject = await ConsumerUnderTest.started(source, () => undefined)
+  await pass(0)
+  subject.consumer.pause()
+  source.send('a')
+  await pass(1000)
+  expect(source.out).toBe(0)
+  expect(subject.consumer.figures.inHand).toBe(0)
+  subject.consumer.resume()
+  await pass(0)
+  expect(subject.ids).toEqual(['a'])
+})
+
 test('C23 the signal stops the consumer', async () => {
   const source = new MemorySource()
   const stop = new AbortController()

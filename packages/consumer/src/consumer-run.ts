@@ -67,6 +67,7 @@ export class ConsumerRun {
 
   setPaused(isPaused: boolean): void {
     this.#gate.isPaused = isPaused
+    if (isPaused) this.#intake.pause()
     this.#held.wake()
   }
 

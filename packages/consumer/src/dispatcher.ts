@@ -42,6 +42,7 @@ export class SingleDispatcher implements Dispatcher {
   set concurrency(concurrency: number) {
     this.#concurrency = concurrency
     this.changed()
+    if (this.isIdle) this.#idle()
   }
 
   ready(slot: DeliverySlot): void {

@@ -18,6 +18,8 @@ export class Intake {
   readonly #outage = new Outage()
   readonly #tried = Promise.withResolvers<void>()
   #open: OpenSource | undefined
+  /** Ends the receive in flight. */
+  #receiving = new AbortController()
   #running: Promise<void> | undefined
 
   constructor(
@@ -38,9 +40,15 @@ export class Intake {
     await this.#tried.promise
   }
 
+  /** Ends a receive that waits for messages: otherwise a paused consumer would hold the next messages, and their keys. */
+  pause(): void {
+    this.#receiving.abort()
+  }
+
   /** Stops receiving. The source stays open for settlements. */
   stopReceiving(): void {
     this.#stopping.abort()
+    this.#receiving.abort()
     this.#tried.resolve()
     this.#held.wake()
   }
@@ -76,7 +84,8 @@ export class Intake {
     while (isCurrent()) {
       await this.#held.until(() => !isCurrent() || (this.#mayReceive && !this.#isPaused()))
       if (!isCurrent()) return
-      const deliveries = await open.receive(this.#held.room, { signal })
+      this.#receiving = new AbortController()
+      const deliveries = await open.receive(this.#held.room, { signal: this.#receiving.signal })
       for (const delivery of deliveries) this.#received(delivery)
       if (deliveries.length > 0) this.#outage.succeeded(openedAt)
     }
