@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, PostgresAdapter, PostgresDriver, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
 import { Pool, type PoolConfig } from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -37,7 +38,7 @@ function inboxOn(config: PoolConfig) {
       message.startsWith(inbox.consumer) ? [message.slice(inbox.consumer.length + 1)] : [],
     )
   }
-  return { pool, run, effects }
+  return { pool, run, effects, consumer: inbox.consumer }
 }
 
 for (const pipeline of [false, true]) {
@@ -52,6 +53,28 @@ for (const pipeline of [false, true]) {
     expect(await run('3')).toBe('processed')
     expect(await run('2')).toBe('duplicate')
     expect(await effects()).toEqual(['1', '2', '3'])
+  })
+
+  test(`I2 run on ${kind} goes on with its prepared claim after a claim that failed`, async () => {
+    const { pool, run, consumer } = inboxOn({ pipeline, options: '-c lock_timeout=100ms' })
+    expect(await run('0')).toBe('processed')
+    // The next claim is the first on another connection of the pool.
+    ;(await pool.connect()).release(true)
+    const other = await direct.connect()
+    await other.query('begin')
+    await createInbox({ database: postgres(), consumer }).process(other, { id: '1' }, () => undefined)
+    const waiting = run('1')
+    // The first attempt fails, and a later one succeeds.
+    await sleep(200)
+    await other.query('rollback')
+    other.release()
+    expect(await waiting).toBe('processed')
+    for (let n = 2; n < 10; n += 1) await run(String(n))
+    const { rows } = await pool.query<{ uses: number }>(
+      "select (generic_plans + custom_plans)::int as uses from pg_prepared_statements where name like 'txbox%'",
+    )
+    expect(rows.length).toBe(1)
+    expect(rows[0]!.uses).toBeGreaterThanOrEqual(9)
   })
 
   test(`I2 run on ${kind} continues when the pooler's connection has another client's prepared claim`, async () => {

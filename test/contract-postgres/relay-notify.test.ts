@@ -42,7 +42,7 @@ async function publish(
 /** The last check on the listening connection since an instant, because an earlier relay may still be stopping. */
 const LISTENERS = `select count(*)::int as n from pg_stat_activity
   where datname = current_database() and backend_start >= ?::timestamptz
-    and (query like 'listen "txbox%' or query = 'select 1 as listening')`
+    and (query like 'listen "txbox%' or query like '%::text as listening')`
 
 async function listeners(since = '-infinity'): Promise<number> {
   return Number((await outbox.sql(LISTENERS, [since]))[0]!['n'])
@@ -126,6 +126,30 @@ test('a listening connection whose other end is gone is detected and replaced', 
   )
   await publish()
   await broker.received(3, 10_000)
+})
+
+test('N1 a connection that no longer listens, as behind a pooler in transaction mode, is reported and replaced', async () => {
+  const clients: Client[] = []
+  const listen = async (): Promise<Client> => {
+    const client = new Client({ connectionString: outbox.url() })
+    client.on('error', () => undefined)
+    clients.push(client)
+    await client.connect()
+    return client
+  }
+  const broker = new Broker()
+  const database = postgres({ db: pool, listen, listenCheckIntervalMs: 100 })
+  const subject = await started(broker, { database })
+  await clients[0]!.query('unlisten *')
+  await subject.hears('error')
+  expect(String(subject.heard('error')[0]?.error)).toContain("option 'listen'")
+  await until(
+    async () => clients.length > 1 && (await listeners()) > 0,
+    () => 'another connection listens',
+  )
+  await publish()
+  await broker.received(1, 10_000)
+  expect(subject.heard('error').length).toBe(1)
 })
 
 test('a notification that arrives while its shard has a turn is not missed', async () => {

@@ -15,6 +15,7 @@ const POSTGRES: readonly Case[] = [
   ['28000', 'role "shop" does not exist', 'TXBOX_DATABASE_ACCESS', false],
   ['28P01', 'password authentication failed for user "shop"', 'TXBOX_DATABASE_ACCESS', false],
   ['57P01', 'terminating connection due to administrator command', 'TXBOX_DATABASE_UNAVAILABLE', true],
+  ['08P01', 'transaction blocks not allowed in statement pooling mode', 'TXBOX_DATABASE_ACCESS', false],
   ['53300', 'sorry, too many clients already', 'TXBOX_DATABASE_UNAVAILABLE', true],
   ['42P01', 'relation "txbox.inbox" does not exist', 'TXBOX_SCHEMA', false],
   ['23505', 'duplicate key value', undefined, false],

@@ -3,7 +3,7 @@
  * and MariaDB number their errors instead. An error is classified by its exact code, then by the class of the code, and
  * if there is no connection by the message of the driver.
  */
-import { InvalidMessageError, TransactionAbortedError } from '@txbox/core'
+import { DatabaseAccessError, InvalidMessageError, TransactionAbortedError } from '@txbox/core'
 import { isPostgresConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
@@ -54,6 +54,9 @@ const UNAVAILABLE: ReadonlySet<unknown> = new Set([
 /** Errors of `pg`, `pg-pool` and Slonik without a code. Knex puts the statement and a hyphen before the message. */
 const UNAVAILABLE_MESSAGES =
   /(?:^|; - )(?:Connection terminated|Connection ended unexpectedly|Client has encountered a connection error|Client was closed|Client is pending destroy|timeout exceeded when trying to connect|Query read timeout|The operation was aborted due to timeout)/
+
+/** PgBouncer with `pool_mode = statement`, with the same code as for a lost connection. */
+const STATEMENT_MODE = /transaction blocks not allowed in statement pooling mode/
 
 /** Returns whether this error, or one of its causes, asks for the transaction to be run again. */
 export function isConflict(error: unknown): boolean {
@@ -107,6 +110,12 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
       message:
         `the encoding of the database does not have one of the characters (${quoted}). Roll back; a database in UTF8 ` +
         'accepts every character. Nothing was written.',
+    }
+  }
+  if (STATEMENT_MODE.test(quoted)) {
+    return {
+      type: DatabaseAccessError,
+      message: `the pooler allows no transactions (${quoted}). Use its transaction mode or its session mode.`,
     }
   }
   if (REFUSED.has(code)) return accessRefused(quoted, 'the role, the password, and pg_hba.conf')

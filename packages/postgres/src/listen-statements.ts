@@ -5,8 +5,11 @@ export const listenStatements = {
   /** A channel name is an identifier, which cannot be passed as a parameter. */
   listen: (channel: string) => `listen "${channel}"`,
   /**
-   * Checks whether the connection is alive. The column name shows the purpose of the connection in the server's list of
-   * statements.
+   * Checks whether the connection is alive and still listens: a pooler in transaction mode has moved LISTEN to a connection of
+   * its own. The column name shows the purpose of the connection in the server's list of statements.
    */
-  alive: 'select 1 as listening',
+  alive: (channel: string) => `
+select exists (
+  select from pg_catalog.pg_listening_channels() as c (name) where c.name = '${channel}'
+)::text as listening`,
 } as const

@@ -1,7 +1,7 @@
 /* Only PostgreSQL can wake a relay, with NOTIFY. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { exponentialBackoff, type Sleeper, type WakeUps } from '@txbox/core'
-import { answerWithin } from '@txbox/core/internal'
+import { answerWithin, propertyOf } from '@txbox/core/internal'
 import type { ListeningConnection } from '@txbox/sql'
 import { translate } from './errors.ts'
 import { listenStatements } from './listen-statements.ts'
@@ -76,7 +76,7 @@ export class NotificationListener implements WakeUps {
       const either = AbortSignal.any([signal, ended.signal])
       while (!either.aborted) {
         await pause(checkIntervalMs, undefined, { signal: either }).catch(() => undefined)
-        if (!either.aborted) await answerWithin(answerMs, connection.query(listenStatements.alive), ASKED)
+        if (!either.aborted) await assertListening(connection, channel, answerMs)
       }
       if (ended.signal.aborted) throw ended.signal.reason
     } finally {
@@ -98,4 +98,19 @@ export class NotificationListener implements WakeUps {
       throw error
     }
   }
+}
+
+/** @throws when the connection does not answer in time, or does not listen. */
+async function assertListening(
+  connection: ListeningConnection,
+  channel: string,
+  answerMs: number,
+): Promise<void> {
+  const answer = await answerWithin(answerMs, connection.query(listenStatements.alive(channel)), ASKED)
+  const rows = propertyOf(answer, 'rows')
+  if (!Array.isArray(rows) || propertyOf(rows[0], 'listening') !== 'false') return
+  throw new Error(
+    'The connection does not listen, and new messages are only found by polling: a pooler in transaction mode has passed ' +
+      "LISTEN to another connection. Pass the server's own address as the option 'listen' of postgres().",
+  )
 }

@@ -1,1 +1,3 @@
-select 1 as listening
+select exists (
+  select from pg_catalog.pg_listening_channels() as c (name) where c.name = 'txbox_outbox_1'
+)::text as listening

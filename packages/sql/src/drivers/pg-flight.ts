@@ -11,6 +11,8 @@ export interface FlyingQuery {
 /** The extended query protocol: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY */
 export interface Wire {
   parse(message: { name: string; text: string; types: number[] }): void
+  /** Forgets a prepared statement; a name that is unknown is no error. */
+  close(message: { type: 'S'; name: string }): void
   bind(message: { portal: string; statement: string; values: (string | null)[] }): void
   execute(message: { portal: string; rows: number }): void
   sync(): void

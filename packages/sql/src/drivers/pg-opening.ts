@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { TransactionConflictError } from '@txbox/core'
+import { propertyOf, reasonOf } from '@txbox/core/internal'
 import type { Opening } from '../adapters.ts'
 import { sendOn, type Wire } from './pg-flight.ts'
 import { pgStatements } from './pg-statements.ts'
@@ -21,6 +23,9 @@ type QueryClass = new (config: { text: string }) => PgQuery
  * Invalid statement name, and duplicate prepared statement: a pooler has moved the client to another server connection.
  */
 const UNPREPARED: ReadonlySet<unknown> = new Set(['26000', '42P05'])
+
+/** PgBouncer with `max_prepared_statements`: a DEALLOCATE has removed the statement, and the connection is closed. */
+const FORGOTTEN = /prepared statement did not exist/
 
 /** The pools that connect through such a pooler. */
 const behindPooler = new WeakSet<object>()
@@ -59,13 +64,22 @@ export function pgOpening(
       try {
         return await send(wireClient, new Query({ text }), { begin, text, values, name })
       } catch (error) {
-        if (!UNPREPARED.has((error as { code?: unknown } | null)?.code)) throw error
+        const isForgotten = FORGOTTEN.test(reasonOf(error))
+        if (!isForgotten && !UNPREPARED.has(propertyOf(error, 'code'))) throw error
         behindPooler.add(pool)
+        if (isForgotten) throw forgotten(error)
         await wireClient.query(pgStatements.rollback)
         return send(wireClient, new Query({ text }), { begin, text, values, name: '' })
       }
     },
   }
+}
+
+function forgotten(cause: unknown): TransactionConflictError {
+  return new TransactionConflictError(
+    'The pooler has forgotten a prepared statement, and has closed the connection. Nothing was written. Run the transaction again.',
+    { cause },
+  )
 }
 
 interface Flight {
@@ -88,7 +102,12 @@ function send(client: WireClient, query: PgQuery, { begin, text, values, name }:
     query.submit = (wire) => {
       wire.stream.cork?.()
       sendOn(wire, begin)
-      if (!known.has(name)) wire.parse({ name, text, types: [] })
+      if (!known.has(name)) {
+        // After a claim that failed, the server has the statement although the flight did not succeed. PgBouncer would
+        // close the connection when the name is prepared twice.
+        if (name !== '') wire.close({ type: 'S', name })
+        wire.parse({ name, text, types: [] })
+      }
       wire.bind({ portal: '', statement: name, values: values.map(asText) })
       wire.execute({ portal: '', rows: 0 })
       wire.sync()
