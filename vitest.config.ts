@@ -69,7 +69,7 @@ const ONE_CONNECTION = [
 /** The rules that depend on the library whose transactions a caller passes. */
 const LIBRARY_RULES = [
   'test/contract/inbox-{aborted,batch,commit,concurrency,conflicts,duplicates,outcome}.test.ts',
-  'test/contract/{outbox-deduplication,outbox-lock-keys,outbox-publish,transact,transaction-proxy}.test.ts',
+  'test/contract/{late-calls,outbox-deduplication,outbox-lock-keys,outbox-publish,transact,transaction-proxy}.test.ts',
   'test/contract/queue-{delete,send}.test.ts',
   'test/libraries/*.test.ts',
 ]

@@ -53,6 +53,7 @@ export async function bind(
     if (!session.open && driver.reportsTransaction !== true) throw notOpen()
     return session
   }
+  const { ended: wasEnded } = tracker
   if (!tracker.open && !(await isInTransaction(session))) {
     if (state === 'unknown') throw notOpen()
     throw new TransactionAbortedError(
@@ -61,7 +62,8 @@ export async function bind(
     )
   }
   tracker.open = true
-  tracker.ended = false
+  // While the server was asked, a caller that does not await txbox may have sent a COMMIT or ROLLBACK.
+  if (wasEnded) tracker.ended = false
   session.open = true
   return session
 }

@@ -30,10 +30,13 @@ async function sendLater(
 ): Promise<SqlResult> {
   const { driver, connection } = session
   const identity = connectionIdentity(session)
+  // Until this call has its turn, the connection may have been passed on, and have another transaction.
+  const monitor = driver.monitor(connection)
+  const snapshot = monitor instanceof Promise ? undefined : monitor?.snapshot()
   const turn = (before ?? Promise.resolve()).then(async () => {
     // An empty query waits for all statements in flight, and its answer contains the state after them.
     while (stateNow(session) === undefined) await driver.query(connection, '', [])
-    if (stateNow(session) === 'none') throw endedMeanwhile()
+    if (stateNow(session) === 'none' || snapshot?.replaced === true) throw endedMeanwhile()
     return { answer: driver.query(connection, text, values) }
   })
   const sent = turn.catch(() => undefined)

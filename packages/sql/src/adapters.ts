@@ -29,7 +29,10 @@ export interface Snapshot {
   readonly rolledBack: boolean
   /** Whether the transaction ended, or an error rolled it back, even if another transaction began afterwards. */
   readonly ended: boolean
-  /** Whether another transaction began. On MySQL, that ends the previous transaction. */
+  /**
+   * Whether the transaction that is open now, if any, is another one. On MySQL, the beginning of another transaction ends the
+   * previous one.
+   */
   readonly replaced: boolean
 }
 

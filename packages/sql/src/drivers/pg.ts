@@ -114,7 +114,6 @@ class AnswerMonitor implements ConnectionMonitor {
 
 class AnswerSnapshot implements Snapshot {
   readonly doubtful = false
-  readonly replaced = false
   readonly #monitor: AnswerMonitor
   readonly #ends: number
   readonly #savepoints: number
@@ -131,11 +130,13 @@ class AnswerSnapshot implements Snapshot {
     return this.#monitor.rollbacks !== this.#rollbacks
   }
 
+  get replaced(): boolean {
+    return this.#monitor.ends !== this.#ends
+  }
+
   get ended(): boolean {
     // If the handler set no savepoint, any savepoint that a ROLLBACK could name is older than the handler.
-    return (
-      this.#monitor.ends !== this.#ends || (this.rolledBack && this.#monitor.savepoints === this.#savepoints)
-    )
+    return this.replaced || (this.rolledBack && this.#monitor.savepoints === this.#savepoints)
   }
 }
 
