@@ -9,7 +9,14 @@ import { pgBossVariant, transactionalPgBossVariant } from './pg-boss-variant.ts'
 import { BlockedKeys, type ReceiveTimes } from './queue-blocked-keys.ts'
 import { commitToHandlerLatency, type QueueLatency } from './queue-latency.ts'
 import { QueueProcesses, type QueueProcess } from './queue-processes.ts'
-import { BATCH, HANDLERS, queueVariant, workerByHand, type QueueWork } from './queue-variants.ts'
+import {
+  BATCH,
+  HANDLERS,
+  queueVariant,
+  transactionsAlone,
+  workerByHand,
+  type QueueWork,
+} from './queue-variants.ts'
 import { makeBacklog } from './relay-backlog.ts'
 import { interleavedDrains, type Drains, type DrainVariant } from './relay-drains.ts'
 import { transaction } from './transaction.ts'
@@ -17,8 +24,8 @@ import { anyAccount, anyAccounts, createWorkspace, creditAllStatement, creditSta
 
 const SCHEMA = 'queue_accounts'
 const MESSAGES = 10_000
-/** Where the handler does nothing, more messages are needed until the start of a worker no longer counts. */
-const MESSAGES_OF_NOTHING = 50_000
+/** Where messages are handled faster, more of them are needed until the start of a worker no longer counts. */
+const MANY_MESSAGES = 50_000
 /** So many that two transactions of a hundred updates each rarely want the same row: they would wait for each other. */
 const ACCOUNTS_OF_BATCHES = 500_000
 const BATCH_SCHEMA = 'queue_batch_accounts'
@@ -28,6 +35,7 @@ const MESSAGES_PER_SECOND = 100
 
 const TITLES: Readonly<Record<string, string>> = {
   byHand: 'by hand: DELETE … SKIP LOCKED and the update',
+  alone: 'the same transactions without a queue',
   graphileWorker: 'Graphile Worker',
   once: 'queue, a transaction each, no keys',
   onceKeyed: 'queue, a transaction each, 1000 keys',
@@ -46,7 +54,7 @@ export function queueSuite(database: BenchDatabase): Suite {
     name: 'queue',
     async run({ rounds, secondsPerRound }) {
       const pool = database.pool({ max: 1 })
-      await makeBacklog(pool, MESSAGES_OF_NOTHING)
+      await makeBacklog(pool, MANY_MESSAGES)
       await createWorkspace(pool, SCHEMA)
       await createWorkspace(pool, BATCH_SCHEMA, ACCOUNTS_OF_BATCHES)
       const targets = [
@@ -79,6 +87,7 @@ async function measureUpdates(
     }),
     await queueVariant(database, pool, MESSAGES, 'once', { mode: 'once', keyed: false, work }),
     await queueVariant(database, pool, MESSAGES, 'onceKeyed', { mode: 'once', keyed: true, work }),
+    transactionsAlone(database, MESSAGES, work),
   ]
   console.log(
     `\nqueue: handling ${whole(MESSAGES)} messages of 500 bytes, each with one update, ${HANDLERS} at a time, one process`,
@@ -119,16 +128,16 @@ async function measureBatches(
   const accountsOf = (messages: number): number[] => anyAccounts(messages, ACCOUNTS_OF_BATCHES)
   const work: QueueWork = (client, messages) => client.query(statement, [accountsOf(messages)])
   const variants = [
-    await transactionalPgBossVariant(database, pool, MESSAGES, {
+    await transactionalPgBossVariant(database, pool, MANY_MESSAGES, {
       batchSize: BATCH,
       workers: HANDLERS,
       work: (tx, jobs) => tx.executeSql(statement, [accountsOf(jobs)]),
     }),
-    await queueVariant(database, pool, MESSAGES, 'batches', { mode: 'batches', keyed: false, work }),
-    await queueVariant(database, pool, MESSAGES, 'batchesKeyed', { mode: 'batches', keyed: true, work }),
+    await queueVariant(database, pool, MANY_MESSAGES, 'batches', { mode: 'batches', keyed: false, work }),
+    await queueVariant(database, pool, MANY_MESSAGES, 'batchesKeyed', { mode: 'batches', keyed: true, work }),
   ]
   console.log(
-    `\nqueue: handling ${whole(MESSAGES)} messages in transactions of ${BATCH}, each with one statement, ${HANDLERS} at a time, ` +
+    `\nqueue: handling ${whole(MANY_MESSAGES)} messages in transactions of ${BATCH}, each with one statement, ${HANDLERS} at a time, ` +
       'one process',
   )
   const drains = await interleavedDrains<string>(database, pool, variants, { rounds, pinnedHorizon: false })
@@ -150,16 +159,16 @@ async function measureNothing(
 ): Promise<readonly Target[]> {
   const work: QueueWork = async () => undefined
   const variants = [
-    await graphileWorkerVariant(database, pool, MESSAGES_OF_NOTHING),
-    await pgBossVariant(database, pool, MESSAGES_OF_NOTHING),
-    await queueVariant(database, pool, MESSAGES_OF_NOTHING, 'atLeastOnce', {
+    await graphileWorkerVariant(database, pool, MANY_MESSAGES),
+    await pgBossVariant(database, pool, MANY_MESSAGES),
+    await queueVariant(database, pool, MANY_MESSAGES, 'atLeastOnce', {
       mode: 'at-least-once',
       keyed: false,
       work,
     }),
   ]
   console.log(
-    `\nqueue: handling ${whole(MESSAGES_OF_NOTHING)} messages by a handler that does nothing, one process`,
+    `\nqueue: handling ${whole(MANY_MESSAGES)} messages by a handler that does nothing, one process`,
   )
   const drains = await interleavedDrains<string>(database, pool, variants, { rounds, pinnedHorizon: false })
   print(drains, 'graphileWorker')

@@ -95,6 +95,37 @@ export function byHandWorker(database: BenchDatabase, work: QueueWork): QueueWor
   }
 }
 
+/**
+ * The transactions of the handlers without any queue: what every queue with a transaction for each message costs at least.
+ * Uses the empty table of `workerByHand`.
+ */
+export function transactionsAlone(
+  database: BenchDatabase,
+  messages: number,
+  work: QueueWork,
+): DrainVariant<'alone'> {
+  return {
+    name: 'alone',
+    schema: BY_HAND,
+    table: `${BY_HAND}.jobs`,
+    messages,
+    fill: async () => undefined,
+    async drain() {
+      const own = database.pool({ max: HANDLERS })
+      let begun = 0
+      const handling = async (): Promise<void> => {
+        while (begun < messages) {
+          begun += 1
+          await transaction(own, (client) => work(client, 1))
+        }
+      }
+      await Promise.all(Array.from({ length: HANDLERS }, handling))
+      return { published: messages, end: () => database.close(own) }
+    },
+    left: async () => 0,
+  }
+}
+
 /** How a consumer handles messages: effect and settlement in one transaction, or without a transaction. */
 export type QueueMode = 'once' | 'batches' | 'at-least-once'
 
