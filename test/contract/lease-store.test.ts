@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Lease, LeaseStore, RelayStore } from '@txbox/core'
 import { connectedPortsOf } from '@txbox/core/internal'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
+import { UnreliableNetwork } from '../support/unreliable-network.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -96,6 +98,25 @@ onEachRoot(target, (kind) => {
     await outbox.expireLeases()
     const next = await take(leases, 'c')
     expect([next.crashes, next.inFlight]).toEqual([2, 'mine'])
+  })
+
+  test('O10 when the other end of the connection is gone, close rejects all calls that are pending, and later calls use another', async () => {
+    const network = await UnreliableNetwork.to(target.address())
+    const remote = target.open(kind, { through: network })
+    const leases = connectedPortsOf('test', remote.database).leases()
+    onTestFinished(async () => {
+      await leases.close()
+      await network.close()
+      await remote.close()
+    })
+    const lease = await take(leases, 'a')
+    network.abandon()
+    const pending = [leases.release([lease]), leases.holders('outbox/')]
+    const ended = Promise.allSettled(pending).then((results) => results.map(({ status }) => status))
+    await sleep(50)
+    await leases.close()
+    expect(await Promise.race([ended, sleep(1000, 'still pending')])).toEqual(['rejected', 'rejected'])
+    expect(await leases.holders('outbox/')).toEqual([{ name: 'outbox/07', owner: 'a' }])
   })
 
   test('O7 a sweep removes leases that have long had no owner, and never waits', async () => {

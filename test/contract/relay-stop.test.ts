@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createRelay, InvalidOptionError } from '@txbox/relay'
 import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
@@ -28,6 +29,44 @@ function untilAborted(signal: AbortSignal): Promise<void> {
 
 onEachRoot(target, (kind) => {
   const root = useRoot(target, kind)
+
+  test('O10 stop aborts the call that is in flight when a drain has ended, and releases all leases', async () => {
+    const broker = new Broker()
+    let isAborted = false
+    const respond: Respond = async (call) => {
+      if (call.messages.some(({ key }) => key === 'late')) {
+        await untilAborted(call.signal)
+        isAborted = true
+        throw call.signal.reason
+      }
+      await sleep(700)
+      return call.acceptAll()
+    }
+    const relay = createRelay({
+      database: root.database,
+      publisher: broker.publisher({ ordering: 'per-key', respond }),
+      leaseMs: 60_000,
+      logger: false,
+    })
+    await publishAll(root, messagesOf('slow', 1))
+    const drained = relay.drain()
+    await sleep(250)
+    // The shard of this message has been seen empty. The drain ends before its call does.
+    await publishAll(root, messagesOf('late', 1))
+    await until(
+      async () => broker.calls.length === 2,
+      () => 'both calls have begun',
+    )
+    await sleep(700)
+    expect(isAborted).toBe(false)
+    const begunAt = performance.now()
+    await relay.stop({ timeoutMs: 1000 })
+    expect(performance.now() - begunAt).toBeLessThan(1000 + SLACK_MS)
+    expect(isAborted).toBe(true)
+    expect(await outbox.heldLeases()).toBe(0)
+    await drained
+    expect((await outbox.backlog()).map(({ key }) => key)).toEqual(['late'])
+  })
 
   test('O10 stop finishes the batch in flight, settles it, begins no other, and releases all leases', async () => {
     const ids = await publishAll(root, messagesOf('a', 10))

@@ -35,6 +35,8 @@ class StartableRelay implements Relay {
   #drains = 0
   /** Resolves when the last run that was only for drains has ended. */
   #ending: Promise<void> = Promise.resolve()
+  /** That run, until it has ended. */
+  #endingRun: Promise<RelayRun> | undefined
   #stopping: Promise<void> | undefined
 
   constructor(settings: RelaySettings, log: RelayLog) {
@@ -50,8 +52,14 @@ class StartableRelay implements Relay {
 
   async start(): Promise<void> {
     this.#refuseStopped('start')
-    await (this.#run ??= this.#begin())
+    // Set first: a drain that ends meanwhile must not end the run.
     this.#started = true
+    try {
+      await (this.#run ??= this.#begin())
+    } catch (error) {
+      this.#started = false
+      throw error
+    }
     this.#log.started()
   }
 
@@ -85,10 +93,13 @@ class StartableRelay implements Relay {
     const running = this.#run
     if (--this.#drains > 0 || this.#started || this.#stopping !== undefined || running === undefined) return
     this.#run = undefined
-    this.#ending = running.then(
-      (run) => run.stop(hours(1)),
-      () => undefined,
-    )
+    this.#endingRun = running
+    this.#ending = running
+      .then(
+        (run) => run.stop(hours(1)),
+        () => undefined,
+      )
+      .finally(() => (this.#endingRun = undefined))
     await this.#ending
   }
 
@@ -119,12 +130,15 @@ class StartableRelay implements Relay {
 
   async #end(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs
+    // A run whose drains are over would wait for its last calls as long as they take.
+    const ended = this.#endingRun?.then((run) => run.stop(timeoutMs)).catch(() => undefined)
     // A run that is just starting is stopped once it has started; the caller waits for that until the deadline at most.
     const starting = this.#ending.then(() => this.#run).catch(() => undefined)
     const late = new Promise<'late'>((resolve) => setTimeout(resolve, timeoutMs, 'late').unref())
     const run = await Promise.race([starting, late])
     if (run === 'late') starting.then((started) => started?.stop(0)).catch(() => undefined)
     else await run?.stop(Math.max(0, deadline - performance.now()))
+    await ended
     const left = Math.max(0, deadline - performance.now())
     // The async function turns an error that `close` throws into a rejection.
     const closing = (async () => this.#settings.publisher.close?.())()

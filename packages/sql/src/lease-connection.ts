@@ -1,3 +1,4 @@
+import { DatabaseUnavailableError } from '@txbox/core'
 import type { DatabaseErrors } from './database-errors.ts'
 import type { OwnConnection } from './adapters.ts'
 import { repeatOnConflict } from './repeat-on-conflict.ts'
@@ -14,6 +15,8 @@ export class LeaseConnection {
   readonly #errors: DatabaseErrors
   #connection: Promise<OwnConnection> | undefined
   #last: Promise<unknown> = Promise.resolve()
+  /** Rejects when the connection is closed. The next connection gets another one. */
+  #closing = rejection()
   #inFlight = 0
 
   constructor(connect: () => Promise<OwnConnection>, errors: DatabaseErrors) {
@@ -23,10 +26,14 @@ export class LeaseConnection {
 
   /**
    * Runs work that may be repeated, after all earlier work has ended, because a connection runs one statement at a
-   * time.
+   * time. When the connection is closed, all work that was asked for before rejects: a driver may report nothing for a
+   * connection whose other end is gone, not even when it closes the connection.
    */
   inTurn<R>(doing: string, work: (query: OwnConnection['query']) => Promise<R>): Promise<R> {
-    const turn = this.#last.then(() => repeatOnConflict(this.#errors, doing, () => this.#runNow(doing, work)))
+    const closing = this.#closing
+    const turn = this.#last.then(() =>
+      repeatOnConflict(this.#errors, doing, () => this.#runNow(doing, work, closing)),
+    )
     this.#last = turn.catch(() => undefined)
     return turn
   }
@@ -36,15 +43,25 @@ export class LeaseConnection {
     const broken = this.#inFlight > 0
     this.#connection = undefined
     this.#last = Promise.resolve()
+    this.#closing.reject(
+      new DatabaseUnavailableError('The connection was closed before the database had answered.'),
+    )
+    this.#closing = rejection()
     // No caller waits for the release: a connection that is still being opened may never be established.
     void connection?.then((open) => open.release(broken)).catch(() => undefined)
   }
 
-  async #runNow<R>(doing: string, work: (query: OwnConnection['query']) => Promise<R>): Promise<R> {
+  async #runNow<R>(
+    doing: string,
+    work: (query: OwnConnection['query']) => Promise<R>,
+    closing: PromiseWithResolvers<never>,
+  ): Promise<R> {
+    // Work for a connection that is closed must not run on the next one, beside the work that is in turn there.
+    if (closing !== this.#closing) return closing.promise
     const connecting = (this.#connection ??= this.#connect())
     this.#inFlight++
     try {
-      return await work((await connecting).query)
+      return await Promise.race([connecting.then(({ query }) => work(query)), closing.promise])
     } catch (error) {
       // After any error, a new connection is the safe choice; leases are renewed rarely.
       if (this.#connection === connecting) {
@@ -56,4 +73,11 @@ export class LeaseConnection {
       this.#inFlight--
     }
   }
+}
+
+/** A promise that only rejects, and may do so unobserved. */
+function rejection(): PromiseWithResolvers<never> {
+  const closing = Promise.withResolvers<never>()
+  closing.promise.catch(() => undefined)
+  return closing
 }
