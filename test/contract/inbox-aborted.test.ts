@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { NotInTransactionError, TransactionAbortedError, type TransactionHandle } from '@txbox/core'
 import { InboxUnderTest, WAYS, type Handler } from '../support/inbox-under-test.ts'
@@ -206,6 +207,30 @@ onEachKind(target, (kind) => {
     expect(outcomes.map(({ status }) => status)).toEqual(['processed', 'processed'])
     await transaction.commit()
     expect([await subject.effects(), await subject.claimedKeys()]).toEqual([2, ['x', 'y', 'z']])
+  })
+
+  test('I7 fn processes another message behind its own savepoint, and rolls back to it: only what came before is stored', async () => {
+    const outer = new InboxUnderTest(target, root)
+    const inner = new InboxUnderTest(target, root)
+    const withSavepoint: Handler = async (tx, message, context) => {
+      await target.exec(tx, 'savepoint inner_one')
+      await inner.handle(tx, message, context)
+      await target.exec(tx, 'release savepoint inner_one')
+    }
+    for (const handle of [inner.handle, withSavepoint]) {
+      const transaction = await root.begin()
+      const outcome = await outer.inbox.process(transaction.tx, { id: randomUUID() }, async (tx, ...rest) => {
+        await outer.handle(tx, ...rest)
+        await target.exec(tx, 'savepoint mine')
+        expect(await inner.inbox.process(tx, { id: 'undone' }, handle)).toMatchObject({ status: 'processed' })
+        await target.exec(tx, 'rollback to savepoint mine')
+        await target.exec(tx, 'release savepoint mine')
+      })
+      await transaction.commit()
+      expect(outcome.status).toBe('processed')
+    }
+    expect(await outer.effects()).toBe(2)
+    expect([await inner.effects(), await inner.claimedKeys()]).toEqual([0, []])
   })
 
   test('I2 several messages are processed side by side in one transaction, and a key that is delivered twice once', async () => {

@@ -20,6 +20,8 @@ export interface MysqlSession extends Session, Resolved {
   readonly monitor: ConnectionMonitor | undefined
   /** Whether a transaction is known to be open. If not, the answer to the first write shows whether one is open. */
   open: boolean
+  /** The tracker's `changes` when the transaction was found open, if there is a tracker. */
+  changes?: number
   /** The traits of the server. They are set before the first statement of txbox. */
   server: ServerTraits
   /** The snapshot for the handler of a claim, whose savepoint was sent together with the claim. */
@@ -53,7 +55,7 @@ export async function bind(
     if (!session.open && driver.reportsTransaction !== true) throw notOpen()
     return session
   }
-  const { ended: wasEnded } = tracker
+  const { changes } = tracker
   if (!tracker.open && !(await isInTransaction(session))) {
     if (state === 'unknown') throw notOpen()
     throw new TransactionAbortedError(
@@ -61,9 +63,11 @@ export async function bind(
         'or a statement (such as DDL) committed it. Nothing was written.',
     )
   }
+  // While the server was asked, a caller that does not await txbox may have ended the transaction.
+  if (tracker.changes !== changes) throw notOpen()
   tracker.open = true
-  // While the server was asked, a caller that does not await txbox may have sent a COMMIT or ROLLBACK.
-  if (wasEnded) tracker.ended = false
+  tracker.ended = false
+  session.changes = changes
   session.open = true
   return session
 }
@@ -90,10 +94,11 @@ export async function execute(
   text: string,
   values: readonly Value[],
 ): Promise<SqlResult> {
-  const { driver, connection, isOpen } = session as MysqlSession
+  const { driver, connection, isOpen, monitor, changes } = session as MysqlSession
   // Checked in the same tick in which the statement is sent: a caller that does not await txbox may have ended the
-  // transaction.
-  if (!isOpen() || driver.stateNow?.(connection) === 'none') throw notOpen()
+  // transaction, and another one may have begun on the connection.
+  const isOther = changes !== undefined && monitor?.tracker?.changes !== changes
+  if (!isOpen() || isOther || driver.stateNow?.(connection) === 'none') throw notOpen()
   const running = executeAnywhere(session, doing, text, values)
   if (driver.hidesState !== true || !WRITES.test(text)) return await running
   // A caller that does not await txbox may have ended the transaction without txbox noticing.

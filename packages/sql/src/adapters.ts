@@ -70,6 +70,8 @@ export interface ConnectionMonitor {
 
 /** The state of a connection's transaction, as derived from the statements on the connection. */
 export interface TransactionTracker {
+  /** Counts the statements that begin or end a transaction, from the moment at which they are sent. */
+  readonly changes: number
   /**
    * Whether BEGIN was seen, and after it no statement that could have ended the transaction. If `false`, ask the server
    * and store the answer here.

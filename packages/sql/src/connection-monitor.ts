@@ -119,6 +119,7 @@ export function stateOfTracker(monitor: MonitoredConnection | undefined): Transa
 /** Follows a connection from the moment at which txbox first uses it. The driver reports every statement. */
 export class MonitoredConnection implements ConnectionMonitor {
   readonly tracker: { -readonly [K in keyof TransactionTracker]: TransactionTracker[K] } = {
+    changes: 0,
     open: false,
     ended: false,
     rolledBack: 'no',
@@ -155,7 +156,10 @@ export class MonitoredConnection implements ConnectionMonitor {
     }
     if (effect === 'rolls back to a savepoint') this.rollbacks++
     if (isOfSavepoint(effect)) return
-    if (effect !== 'unknown') this.tracker.ended = effect === 'ends'
+    if (effect !== 'unknown') {
+      this.tracker.ended = effect === 'ends'
+      this.tracker.changes++
+    }
     this.#doubt()
   }
 
@@ -205,15 +209,18 @@ export class MonitoredConnection implements ConnectionMonitor {
    * get a new savepoint.
    */
   releaseSavepoints(asking: CheckedConnectionSnapshot): void {
-    for (const savepoint of this.#savepoints.toReversed()) {
+    const oldest = this.#savepoints.findIndex((savepoint) => asking.savepoints.includes(savepoint))
+    const released = oldest === -1 ? [] : this.#savepoints.splice(oldest)
+    for (const savepoint of released.toReversed()) {
       savepoint.isIntact = this.#send(savepointStatements.release(savepoint.name)).then(
         () => true,
         () => false,
       )
     }
-    this.#savepoints = []
     this.#setSavepoint(
-      [...this.#snapshots].filter((snapshot) => snapshot !== asking && snapshot.savepoints.length > 0),
+      [...this.#snapshots].filter(
+        (snapshot) => snapshot !== asking && snapshot.savepoints.some((each) => released.includes(each)),
+      ),
     )
   }
 
