@@ -67,6 +67,26 @@ for (const end of ['ROLLBACK', 'COMMIT']) {
   })
 }
 
+test('I2 when a transaction rolls back while a claim is in flight, the handler has no effect in the next transaction', async () => {
+  await pool.query('create table side_effects (id text)')
+  const single = new Pool({ connectionString: database.url, max: 1 })
+  for (let ticks = 0; ticks < 24; ticks += 1) {
+    const client = await single.connect()
+    await client.query('BEGIN')
+    const late = inbox.process(client, { id: randomUUID() }, async (tx) => {
+      await tx.query("insert into side_effects values ('late')")
+    })
+    const refused = expect(late).rejects.toThrow(NotInTransactionError)
+    for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve()
+    await client.query('ROLLBACK')
+    client.release()
+    await single.query('select 1')
+    await refused
+  }
+  await single.end()
+  expect([await count('inbox'), (await pool.query('select 1 from side_effects')).rowCount]).toEqual([0, 0])
+})
+
 test('two concurrent drains both see all messages published, and a relay that starts during a drain continues', async () => {
   const published: string[] = []
   await using relay = createRelay({

@@ -10,12 +10,12 @@ const EFFECTS: Record<string, ReturnType<typeof effectOf>> = {
   'release savepoint a': 'none',
   'rollback to savepoint a': 'rolls back to a savepoint',
   'rollback work to a': 'rolls back to a savepoint',
-  rollback: 'ends',
-  'COMMIT AND CHAIN': 'ends',
-  '/* rollback to a */ rollback': 'ends',
+  rollback: 'rolls back',
+  'COMMIT AND CHAIN': 'commits',
+  '/* rollback to a */ rollback': 'rolls back',
   'start transaction read only': 'begins',
   'START TRANSACTION': 'begins',
-  COMMIT: 'ends',
+  COMMIT: 'commits',
   ' begin': 'begins',
   'create table t (a int)': 'unknown',
   '/*!40000 create table t (a int) */': 'unknown',
@@ -53,8 +53,8 @@ test.each([1213, 1020, 1206])(
     monitor.sent('none')
     monitor.succeeded('none')
     expect([monitor.tracker.rolledBack, monitor.tracker.open, snapshot.ended]).toEqual(['yes', false, true])
-    monitor.sent('ends')
-    monitor.succeeded('ends')
+    monitor.sent('commits')
+    monitor.succeeded('commits')
     expect(monitor.tracker.rolledBack).toBe('no')
   },
 )

@@ -22,6 +22,8 @@ export interface MysqlSession extends Session, Resolved {
   open: boolean
   /** The tracker's `changes` when the transaction was found open, if there is a tracker. */
   changes?: number
+  /** The tracker's `rollbacks` at the same time. */
+  rollbacks?: number
   /** The traits of the server. They are set before the first statement of txbox. */
   server: ServerTraits
   /** The snapshot for the handler of a claim, whose savepoint was sent together with the claim. */
@@ -68,6 +70,7 @@ export async function bind(
   tracker.open = true
   tracker.ended = false
   session.changes = changes
+  session.rollbacks = tracker.rollbacks
   session.open = true
   return session
 }
@@ -134,11 +137,14 @@ export async function executeAnywhere(
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { marked, monitor } = session as MysqlSession
+  const { marked, monitor, rollbacks } = session as MysqlSession
   const snapshot = marked ?? monitor?.checkedSnapshot?.()
   ;(session as MysqlSession).marked = undefined
   try {
     if (snapshot?.marked !== undefined) await snapshot.marked.catch(cannotMark)
+    // Another call may have failed meanwhile, and its caller may have rolled back: the handler would have an effect without
+    // its claim. After a COMMIT the claim is stored, and the handler must run.
+    if (rollbacks !== undefined && monitor?.tracker?.rollbacks !== rollbacks) throw notOpen()
     const result = await handler()
     const { driver, isOpen, settled } = session as MysqlSession
     if (settled !== undefined) await settled()

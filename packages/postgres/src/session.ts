@@ -21,12 +21,14 @@ import type {
 } from '@txbox/sql'
 import { translate } from './errors.ts'
 import { sessionStatements } from './session-statements.ts'
-import { endedMeanwhile, sendInTurn } from './statement-turns.ts'
+import { endedMeanwhile, isRollingBack, sendInTurn } from './statement-turns.ts'
 
 /** The content of the opaque {@link Session}. */
 export interface PostgresSession extends Session, Resolved {
   /** Absent until the state of the handle has been checked. */
   monitor: ConnectionMonitor | undefined
+  /** The number of rollbacks that the monitor of a library had seen when the transaction was found open. */
+  rollbacks: number | undefined
   /** Present as long as BEGIN has not been sent. */
   opening: Opening | undefined
   /**
@@ -61,6 +63,7 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<Postgre
       'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.',
     )
   }
+  session.rollbacks = session.monitor?.tracker?.rollbacks
   return session
 }
 
@@ -83,7 +86,17 @@ function sessionOn(
   opening: Opening | undefined,
 ): PostgresSession {
   // Listed instead of copied and extended, which takes several times as long.
-  return { driver, connection, name, isOpen, settled, opening, monitor: undefined, holds: undefined } as never
+  return {
+    driver,
+    connection,
+    name,
+    isOpen,
+    settled,
+    opening,
+    monitor: undefined,
+    rollbacks: undefined,
+    holds: undefined,
+  } as never
 }
 
 /** Runs a statement of txbox in the caller's transaction. */
@@ -145,9 +158,14 @@ export async function write(
 
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { driver, connection, monitor, opening, settled } = session as PostgresSession
+  const { driver, connection, monitor, opening, settled, rollbacks } = session as PostgresSession
   if (opening !== undefined) await open(session)
   const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
+  // Another call may have failed meanwhile, and its caller may have rolled back: the handler would have an effect without its
+  // claim.
+  const hasRolledBack = rollbacks !== undefined && monitor?.tracker?.rollbacks !== rollbacks
+  const isRolledBack = hasRolledBack || isRollingBack(session as PostgresSession)
+  if (isRolledBack === true || (isRolledBack !== false && (await isRolledBack))) throw endedMeanwhile()
   const result = await handler()
   if (settled !== undefined) await settled()
   const state = stateAfter(session as PostgresSession)

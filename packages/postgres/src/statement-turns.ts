@@ -3,7 +3,14 @@
  * MySQL and MariaDB is monitored, or the server is asked.
  */
 import { NotInTransactionError } from '@txbox/core'
-import { connectionIdentity, type Resolved, type SqlResult, type TransactionState } from '@txbox/sql'
+import {
+  connectionIdentity,
+  type Awaitable,
+  type Resolved,
+  type Snapshot,
+  type SqlResult,
+  type TransactionState,
+} from '@txbox/sql'
 
 /** For each connection, the last call that found other statements in flight and waits for its turn. */
 const turns = new WeakMap<object, Promise<unknown>>()
@@ -21,6 +28,20 @@ export function sendInTurn(session: Resolved, text: string, values: readonly unk
   return session.driver.query(session.connection, text, values)
 }
 
+/**
+ * Returns whether the transaction has been rolled back, or is about to be: a ROLLBACK may be in flight. Asks the server only
+ * while statements are in flight.
+ */
+export function isRollingBack(session: Resolved): Awaitable<boolean> {
+  if (stateNow(session) !== undefined) return false
+  const snapshot = snapshotOf(session)
+  return inTurn(
+    session,
+    turns.get(connectionIdentity(session)),
+    async () => stateNow(session) === 'none' && snapshot?.rolledBack === true,
+  )
+}
+
 /** Sends a statement when the statements in flight have been answered. */
 async function sendLater(
   session: Resolved,
@@ -29,23 +50,39 @@ async function sendLater(
   values: readonly unknown[],
 ): Promise<SqlResult> {
   const { driver, connection } = session
-  const identity = connectionIdentity(session)
   // Until this call has its turn, the connection may have been passed on, and have another transaction.
-  const monitor = driver.monitor(connection)
-  const snapshot = monitor instanceof Promise ? undefined : monitor?.snapshot()
-  const turn = (before ?? Promise.resolve()).then(async () => {
-    // An empty query waits for all statements in flight, and its answer contains the state after them.
-    while (stateNow(session) === undefined) await driver.query(connection, '', [])
+  const snapshot = snapshotOf(session)
+  const { answer } = await inTurn(session, before, async () => {
     if (stateNow(session) === 'none' || snapshot?.replaced === true) throw endedMeanwhile()
     return { answer: driver.query(connection, text, values) }
   })
-  const sent = turn.catch(() => undefined)
-  turns.set(identity, sent)
+  return answer
+}
+
+function snapshotOf({ driver, connection }: Resolved): Snapshot | undefined {
+  const monitor = driver.monitor(connection)
+  return monitor instanceof Promise ? undefined : monitor?.snapshot()
+}
+
+/** Runs `work` after earlier calls, in the tick in which no statement is in flight. */
+async function inTurn<R>(
+  session: Resolved,
+  before: Promise<unknown> | undefined,
+  work: () => Promise<R>,
+): Promise<R> {
+  const { driver, connection } = session
+  const identity = connectionIdentity(session)
+  const turn = (before ?? Promise.resolve()).then(async () => {
+    // An empty query waits for all statements in flight, and its answer contains the state after them.
+    while (stateNow(session) === undefined) await driver.query(connection, '', [])
+    return work()
+  })
+  const ended = turn.catch(() => undefined)
+  turns.set(identity, ended)
   try {
-    const { answer } = await turn
-    return await answer
+    return await turn
   } finally {
-    if (turns.get(identity) === sent) turns.delete(identity)
+    if (turns.get(identity) === ended) turns.delete(identity)
   }
 }
 

@@ -72,6 +72,8 @@ export interface ConnectionMonitor {
 export interface TransactionTracker {
   /** Counts the statements that begin or end a transaction, from the moment at which they are sent. */
   readonly changes: number
+  /** Counts the statements that roll a transaction back, from the moment at which they are sent. */
+  readonly rollbacks: number
   /**
    * Whether BEGIN was seen, and after it no statement that could have ended the transaction. If `false`, ask the server
    * and store the answer here.

@@ -7,7 +7,7 @@ import type {
   TransactionTracker,
 } from './adapters.ts'
 import { savepointStatements } from './savepoint-statements.ts'
-import type { Effect } from './statement-effect.ts'
+import { endsTransaction, type Effect } from './statement-effect.ts'
 
 function isOfSavepoint(effect: Effect): effect is 'sets a savepoint' | 'rolls back to a savepoint' {
   return effect === 'sets a savepoint' || effect === 'rolls back to a savepoint'
@@ -120,6 +120,7 @@ export function stateOfTracker(monitor: MonitoredConnection | undefined): Transa
 export class MonitoredConnection implements ConnectionMonitor {
   readonly tracker: { -readonly [K in keyof TransactionTracker]: TransactionTracker[K] } = {
     changes: 0,
+    rollbacks: 0,
     open: false,
     ended: false,
     rolledBack: 'no',
@@ -151,14 +152,15 @@ export class MonitoredConnection implements ConnectionMonitor {
   sent(effect: Effect): void {
     this.#inFlight++
     if (effect === 'none') return
-    if (effect !== 'begins' && effect !== 'ends') {
+    if (effect !== 'begins' && !endsTransaction(effect)) {
       this.#setSavepoint([...this.#snapshots].filter(({ savepoints }) => savepoints.length === 0))
     }
     if (effect === 'rolls back to a savepoint') this.rollbacks++
     if (isOfSavepoint(effect)) return
     if (effect !== 'unknown') {
-      this.tracker.ended = effect === 'ends'
+      this.tracker.ended = endsTransaction(effect)
       this.tracker.changes++
+      if (effect === 'rolls back') this.tracker.rollbacks++
     }
     this.#doubt()
   }
@@ -169,7 +171,7 @@ export class MonitoredConnection implements ConnectionMonitor {
     if (effect === 'none' || isOfSavepoint(effect)) return
     if (effect === 'begins') this.tracker.open = true
     if (effect !== 'unknown') this.tracker.rolledBack = 'no'
-    if (effect === 'ends') this.ends++
+    if (endsTransaction(effect)) this.ends++
     else if (effect !== 'unknown') this.begins++
   }
 

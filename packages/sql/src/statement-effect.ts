@@ -2,7 +2,8 @@
 export type Effect =
   | 'begins'
   | 'begins, and more'
-  | 'ends'
+  | 'commits'
+  | 'rolls back'
   | 'sets a savepoint'
   | 'rolls back to a savepoint'
   | 'none'
@@ -24,7 +25,8 @@ const SETS_SAVEPOINT = startsWith('savepoint')
 const ROLLS_BACK_TO_SAVEPOINT = startsWith(ROLLBACK_TO)
 const BEGINS = startsWith(String.raw`begin|start\s+transaction`)
 /** Rolling back to a savepoint does not end the transaction. */
-const ENDS = startsWith(String.raw`commit|end|abort|prepare\s+transaction|(?!${ROLLBACK_TO})rollback`)
+const COMMITS = startsWith(String.raw`commit|end|prepare\s+transaction`)
+const ROLLS_BACK = startsWith(String.raw`abort|(?!${ROLLBACK_TO})rollback`)
 /** Matches several statements in one text. A semicolon inside a value matches too, which only costs one more query. */
 const SEVERAL = /;\s*\S/
 
@@ -37,9 +39,14 @@ function startsWith(words: string): RegExp {
  */
 const KNOWN: ReadonlyMap<string, Effect> = new Map([
   ...['START TRANSACTION', 'BEGIN', 'begin'].map((sql): [string, Effect] => [sql, 'begins']),
-  ...['COMMIT', 'ROLLBACK', 'commit', 'rollback'].map((sql): [string, Effect] => [sql, 'ends']),
+  ...['COMMIT', 'commit'].map((sql): [string, Effect] => [sql, 'commits']),
+  ...['ROLLBACK', 'rollback'].map((sql): [string, Effect] => [sql, 'rolls back']),
 ])
 const KNOWN_LENGTH = Math.max(...[...KNOWN.keys()].map((sql) => sql.length))
+
+export function endsTransaction(effect: Effect): effect is 'commits' | 'rolls back' {
+  return effect === 'commits' || effect === 'rolls back'
+}
 
 /**
  * Returns the effect of a statement on its transaction.
@@ -53,7 +60,8 @@ export function effectOf(sql: string, several: boolean): Effect {
   if (SETS_SAVEPOINT.test(sql)) return harmless(sql, several, 'sets a savepoint')
   if (ROLLS_BACK_TO_SAVEPOINT.test(sql)) return harmless(sql, several, 'rolls back to a savepoint')
   if (BEGINS.test(sql)) return several && SEVERAL.test(sql) ? 'begins, and more' : 'begins'
-  return ENDS.test(sql) ? 'ends' : 'unknown'
+  if (ROLLS_BACK.test(sql)) return 'rolls back'
+  return COMMITS.test(sql) ? 'commits' : 'unknown'
 }
 
 function harmless(sql: string, several: boolean, effect: Effect): Effect {

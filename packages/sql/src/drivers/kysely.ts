@@ -3,7 +3,7 @@ import { oneLine } from '@txbox/core/internal'
 import type { DriverAdapter, SqlResult, TransactionState } from '../adapters.ts'
 import { MonitoredConnection, stateOfTracker } from '../connection-monitor.ts'
 import { hasBoolean, hasFunction } from '../members.ts'
-import { effectOf, type Effect } from '../statement-effect.ts'
+import { effectOf, endsTransaction, type Effect } from '../statement-effect.ts'
 
 /** The part of Kysely that txbox uses; `kysely` itself is not imported. */
 export interface KyselyLike {
@@ -167,7 +167,7 @@ function wrap(connection: KyselyConnection): MonitoredConnection {
       monitor.failed(error, compiled.queryId === TXBOX)
       throw error
     } finally {
-      if (effect === 'ends') givenUp.delete(monitor)
+      if (endsTransaction(effect)) givenUp.delete(monitor)
     }
   }
   connection.streamQuery = async function* (compiled, ...rest) {
