@@ -104,11 +104,15 @@ class PeriodicCollector implements GarbageCollector {
     const { signal } = this.#stopping
     const begun = this.#track(() => this.#ports.checkSchema())
     // The loop is assigned before the first await, so that two calls of `start` start only one loop.
-    this.#loop = this.#track(async () => {
+    const loop = this.#track(async () => {
       await begun
       await this.#collectByInterval(signal)
     })
-    this.#loop.catch(() => (this.#loop = undefined))
+    this.#loop = loop
+    loop.catch(() => {
+      // A later start may have begun another loop.
+      if (this.#loop === loop) this.#loop = undefined
+    })
     await begun
     this.#log.started()
   }
