@@ -15,9 +15,10 @@ export class LeaseConnection {
   readonly #errors: DatabaseErrors
   #connection: Promise<OwnConnection> | undefined
   #last: Promise<unknown> = Promise.resolve()
-  /** Rejects when the connection is closed. The next connection gets another one. */
-  #closing = rejection()
-  #inFlight = 0
+  /** How often the connection was closed. */
+  #closings = 0
+  /** The functions that reject the work in flight. */
+  readonly #inFlight = new Set<(reason: unknown) => void>()
 
   constructor(connect: () => Promise<OwnConnection>, errors: DatabaseErrors) {
     this.#connect = connect
@@ -26,13 +27,17 @@ export class LeaseConnection {
 
   /**
    * Runs work that may be repeated, after all earlier work has ended, because a connection runs one statement at a
-   * time. When the connection is closed, all work that was asked for before rejects: a driver may report nothing for a
-   * connection whose other end is gone, not even when it closes the connection.
+   * time. When the connection is closed, all work that was requested before rejects: a driver may report nothing for a
+   * connection whose other end is gone, not even when the driver closes the connection.
    */
   inTurn<R>(doing: string, work: (query: OwnConnection['query']) => Promise<R>): Promise<R> {
-    const closing = this.#closing
+    const closings = this.#closings
     const turn = this.#last.then(() =>
-      repeatOnConflict(this.#errors, doing, () => this.#runNow(doing, work, closing)),
+      repeatOnConflict(this.#errors, doing, () => {
+        // Work for a closed connection must not run on the next connection, beside the work that has its turn there.
+        if (closings !== this.#closings) throw closed()
+        return this.#runNow(doing, work)
+      }),
     )
     this.#last = turn.catch(() => undefined)
     return turn
@@ -40,28 +45,22 @@ export class LeaseConnection {
 
   close(): void {
     const connection = this.#connection
-    const broken = this.#inFlight > 0
+    const broken = this.#inFlight.size > 0
     this.#connection = undefined
     this.#last = Promise.resolve()
-    this.#closing.reject(
-      new DatabaseUnavailableError('The connection was closed before the database had answered.'),
-    )
-    this.#closing = rejection()
+    this.#closings += 1
+    for (const reject of this.#inFlight) reject(closed())
     // No caller waits for the release: a connection that is still being opened may never be established.
     void connection?.then((open) => open.release(broken)).catch(() => undefined)
   }
 
-  async #runNow<R>(
-    doing: string,
-    work: (query: OwnConnection['query']) => Promise<R>,
-    closing: PromiseWithResolvers<never>,
-  ): Promise<R> {
-    // Work for a connection that is closed must not run on the next one, beside the work that is in turn there.
-    if (closing !== this.#closing) return closing.promise
+  async #runNow<R>(doing: string, work: (query: OwnConnection['query']) => Promise<R>): Promise<R> {
     const connecting = (this.#connection ??= this.#connect())
-    this.#inFlight++
+    const { promise, resolve, reject } = Promise.withResolvers<R>()
+    this.#inFlight.add(reject)
     try {
-      return await Promise.race([connecting.then(({ query }) => work(query)), closing.promise])
+      connecting.then(({ query }) => work(query)).then(resolve, reject)
+      return await promise
     } catch (error) {
       // After any error, a new connection is the safe choice; leases are renewed rarely.
       if (this.#connection === connecting) {
@@ -70,14 +69,11 @@ export class LeaseConnection {
       }
       throw this.#errors.translate(error, doing)
     } finally {
-      this.#inFlight--
+      this.#inFlight.delete(reject)
     }
   }
 }
 
-/** A promise that only rejects, and may do so unobserved. */
-function rejection(): PromiseWithResolvers<never> {
-  const closing = Promise.withResolvers<never>()
-  closing.promise.catch(() => undefined)
-  return closing
+function closed(): DatabaseUnavailableError {
+  return new DatabaseUnavailableError('The connection was closed before the database had answered.')
 }
