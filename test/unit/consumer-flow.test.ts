@@ -112,7 +112,8 @@ test('C20 a higher concurrency lets the consumer receive at once, before a runni
     prefetch: 20,
   })
   await pass(0)
-  // Of the 20 held deliveries 9 end, so that 11 are held: too many to receive more while no handler is free.
+  // Nine deliveries are handled. The consumer still holds eleven, which is more than half of its prefetch, so it receives no
+  // others while its only handler is busy.
   for (let n = 0; n < 9; n += 1) await pass(60_000)
   expect(subject.consumer.figures).toMatchObject({ inHand: 11, running: 1 })
   subject.consumer.concurrency = 20

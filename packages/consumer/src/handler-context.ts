@@ -14,9 +14,9 @@ export function consumerContext(
 }
 
 /**
- * The context of a handler without an inbox.
+ * The context of a handler without an inbox. `attempt` counts the attempts of the transaction, from 1, and `ack`
+ * acknowledges the message.
  *
- * @param how `attempt` is the number of the transaction's attempt, from 1; `ack` acknowledges the message.
  * @throws {InvalidMessageError} for a message without a usable key.
  */
 export function handlerContext(

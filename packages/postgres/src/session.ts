@@ -165,7 +165,7 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   // claim.
   const hasRolledBack = rollbacks !== undefined && monitor?.tracker?.rollbacks !== rollbacks
   const isRolledBack = hasRolledBack || isRollingBack(session as PostgresSession)
-  if (isRolledBack === true || (isRolledBack !== false && (await isRolledBack))) throw endedMeanwhile()
+  if (isRolledBack !== false && (await isRolledBack)) throw endedMeanwhile()
   const result = await handler()
   if (settled !== undefined) await settled()
   const state = stateAfter(session as PostgresSession)

@@ -24,8 +24,8 @@ const HARMLESS = startsWith('select|insert|update|delete|replace|with|values|rel
 const SETS_SAVEPOINT = startsWith('savepoint')
 const ROLLS_BACK_TO_SAVEPOINT = startsWith(ROLLBACK_TO)
 const BEGINS = startsWith(String.raw`begin|start\s+transaction`)
-/** Rolling back to a savepoint does not end the transaction. */
 const COMMITS = startsWith(String.raw`commit|end|prepare\s+transaction`)
+/** Rolling back to a savepoint does not end the transaction. */
 const ROLLS_BACK = startsWith(String.raw`abort|(?!${ROLLBACK_TO})rollback`)
 /** Matches several statements in one text. A semicolon inside a value matches too, which only costs one more query. */
 const SEVERAL = /;\s*\S/
