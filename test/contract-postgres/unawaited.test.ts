@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Pool, type PoolClient } from 'pg'
+import { Pool, type PoolClient, type PoolConfig } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createInbox, NotInTransactionError, TransactionAbortedError } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
@@ -67,25 +67,38 @@ for (const end of ['ROLLBACK', 'COMMIT']) {
   })
 }
 
-test('I2 when a transaction rolls back while a claim is in flight, the handler has no effect in the next transaction', async () => {
-  await pool.query('create table side_effects (id text)')
-  const single = new Pool({ connectionString: database.url, max: 1 })
-  for (let ticks = 0; ticks < 24; ticks += 1) {
-    const client = await single.connect()
-    await client.query('BEGIN')
-    const late = inbox.process(client, { id: randomUUID() }, async (tx) => {
-      await tx.query("insert into side_effects values ('late')")
-    })
-    const refused = expect(late).rejects.toThrow(NotInTransactionError)
-    for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve()
-    await client.query('ROLLBACK')
-    client.release()
-    await single.query('select 1')
-    await refused
-  }
-  await single.end()
-  expect([await count('inbox'), (await pool.query('select 1 from side_effects')).rowCount]).toEqual([0, 0])
-})
+for (const pipeline of [false, true]) {
+  const kind = pipeline ? 'a pipelined pool' : 'a pool'
+
+  test(`I2 I7 ${kind}: when a transaction ends while a claim is in flight, the handler runs if the claim is stored, and only then`, async () => {
+    await pool.query('create table if not exists side_effects (id text)')
+    const single = new Pool({ connectionString: database.url, max: 1, pipeline } as PoolConfig)
+    const claimed = async (id: string) =>
+      (await pool.query('select 1 from txbox.inbox where key = $1', [id])).rowCount
+    for (const end of ['ROLLBACK', 'COMMIT']) {
+      for (let ticks = 0; ticks < 60; ticks += 1) {
+        const id = randomUUID()
+        const client = await single.connect()
+        await client.query('BEGIN')
+        let ran = 0
+        const late = inbox.process(client, { id }, async (tx) => {
+          ran += 1
+          if (end === 'ROLLBACK') await tx.query("insert into side_effects values ('late')")
+        })
+        const settled = Promise.allSettled([late])
+        for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve()
+        await client.query(end)
+        client.release()
+        await single.query('select 1')
+        await settled
+        expect([end, ticks, await claimed(id)]).toEqual([end, ticks, ran])
+      }
+    }
+    await single.end()
+    expect((await pool.query('select 1 from side_effects')).rowCount).toBe(0)
+    await pool.query('delete from txbox.inbox')
+  })
+}
 
 test('two concurrent drains both see all messages published, and a relay that starts during a drain continues', async () => {
   const published: string[] = []

@@ -84,6 +84,7 @@ export type { Sleeper, WakeUps } from './ports/wake-ups.ts'
 export type {
   ChainPosition,
   ChainStep,
+  SharedTransaction,
   DeadChange,
   VersionBufferStore,
   VersionChain,

@@ -169,7 +169,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
       isLastingConflict: errors.isLastingConflict,
       inbox: new MysqlInboxStore(byEngine(inboxStatements, tables)),
       outbox: new MysqlOutboxStore(outboxStatements(tables)),
-      versions: versionBufferStore(versionBufferStatements(tables), resolver),
+      versions: versionBufferStore(versionBufferStatements(tables)),
       queueSender: new MysqlQueueSender(queueStatements(tables)),
     },
   }

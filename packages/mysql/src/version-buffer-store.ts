@@ -3,9 +3,9 @@
  * PostgreSQL returns the rows.
  */
 import type { Session, VersionBufferStore, VersionChain } from '@txbox/core'
-import { BUFFERING, versionBufferReads, type Resolver, type SqlResult } from '@txbox/sql'
+import { BUFFERING, versionBufferReads, type SqlResult } from '@txbox/sql'
 import { columns } from './columns.ts'
-import { DUPLICATE_KEY, errors, numberOf } from './errors.ts'
+import { DUPLICATE_KEY, numberOf } from './errors.ts'
 import { microseconds, type Value } from './literals.ts'
 import { assertInTransaction, execute } from './session.ts'
 import type { versionBufferStatements } from './version-buffer-statements.ts'
@@ -13,13 +13,11 @@ import type { versionBufferStatements } from './version-buffer-statements.ts'
 type Statements = ReturnType<typeof versionBufferStatements>
 
 /** The tables of the version buffer in MySQL and MariaDB. {@link VersionBufferStore} documents the methods. */
-export function versionBufferStore(sql: Statements, resolver: Resolver): VersionBufferStore {
+export function versionBufferStore(sql: Statements): VersionBufferStore {
   const run = (session: Session, statement: keyof Statements, values: readonly Value[]): Promise<SqlResult> =>
     execute(session, BUFFERING, sql[statement], values)
   return {
     ...versionBufferReads<Value>({
-      resolver,
-      errors,
       read: columns,
       rows: async (session, statement, values) => (await run(session, statement, values)).rows,
       nameValue: (name) => Buffer.from(name),

@@ -162,7 +162,7 @@ function detachedPorts(
     isLastingConflict: errors.isLastingConflict,
     inbox: new PostgresInboxStore(inboxStatements(schema)),
     outbox: new PostgresOutboxStore(outboxStatements(schema), { schema, channel: channelOf(schema) }),
-    versions: versionBufferStore(versionBufferStatements(schema), resolver),
+    versions: versionBufferStore(versionBufferStatements(schema)),
     queueSender: new PostgresQueueSender(queueStatements(schema), queueChannelOf(schema)),
   }
 }

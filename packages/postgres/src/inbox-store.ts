@@ -11,7 +11,7 @@ import {
 } from '@txbox/sql'
 import { columns } from './columns.ts'
 import type { inboxStatements } from './inbox-statements.ts'
-import { execute, write, type PostgresSession } from './session.ts'
+import { execute, watchFromNow, write, type PostgresSession } from './session.ts'
 
 /** The inbox table of PostgreSQL. {@link InboxStore} documents the methods. */
 export class PostgresInboxStore implements InboxStore {
@@ -23,6 +23,7 @@ export class PostgresInboxStore implements InboxStore {
 
   claim(session: Session, claim: Claim, options: ClaimOptions = {}): Promise<ClaimResult> {
     const { lockTimeoutMs } = options
+    watchFromNow(session)
     return lockTimeoutMs === undefined
       ? this.#claim(session, claim, options)
       : this.#within(session, lockTimeoutMs, () => this.#claim(session, claim, options))
@@ -64,6 +65,7 @@ export class PostgresInboxStore implements InboxStore {
     options: ClaimOptions = {},
   ): Promise<readonly ClaimResult[]> {
     const { lockTimeoutMs } = options
+    watchFromNow(session)
     return lockTimeoutMs === undefined
       ? this.#claimBatch(session, claims, options)
       : this.#within(session, lockTimeoutMs, () => this.#claimBatch(session, claims, options))

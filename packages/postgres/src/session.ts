@@ -27,8 +27,8 @@ import { endedMeanwhile, isRollingBack, sendInTurn } from './statement-turns.ts'
 export interface PostgresSession extends Session, Resolved {
   /** Absent until the state of the handle has been checked. */
   monitor: ConnectionMonitor | undefined
-  /** The number of rollbacks that the monitor of a library had seen when the transaction was found open. */
-  rollbacks: number | undefined
+  /** What the monitor had seen before the claim was sent. */
+  beforeClaim: Snapshot | undefined
   /** Present as long as BEGIN has not been sent. */
   opening: Opening | undefined
   /**
@@ -63,7 +63,6 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<Postgre
       'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.',
     )
   }
-  session.rollbacks = session.monitor?.tracker?.rollbacks
   return session
 }
 
@@ -94,7 +93,7 @@ function sessionOn(
     settled,
     opening,
     monitor: undefined,
-    rollbacks: undefined,
+    beforeClaim: undefined,
     holds: undefined,
   } as never
 }
@@ -156,15 +155,22 @@ export async function write(
   )
 }
 
+/**
+ * Lets `watch` find out whether the transaction was rolled back after its claim, or the lock of a chain, was
+ * sent. Call this before that statement.
+ */
+export function watchFromNow(session: Session): void {
+  ;(session as PostgresSession).beforeClaim = (session as PostgresSession).monitor?.snapshot()
+}
+
 /** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { driver, connection, monitor, opening, settled, rollbacks } = session as PostgresSession
+  const { driver, connection, monitor, opening, settled, beforeClaim } = session as PostgresSession
   if (opening !== undefined) await open(session)
   const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
   // Another call may have failed meanwhile, and its caller may have rolled back: the handler would have an effect without its
   // claim.
-  const hasRolledBack = rollbacks !== undefined && monitor?.tracker?.rollbacks !== rollbacks
-  const isRolledBack = hasRolledBack || isRollingBack(session as PostgresSession)
+  const isRolledBack = isRollingBack(session as PostgresSession, beforeClaim)
   if (isRolledBack !== false && (await isRolledBack)) throw endedMeanwhile()
   const result = await handler()
   if (settled !== undefined) await settled()

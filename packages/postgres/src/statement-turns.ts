@@ -29,17 +29,13 @@ export function sendInTurn(session: Resolved, text: string, values: readonly unk
 }
 
 /**
- * Returns whether the transaction has been rolled back, or is about to be: a ROLLBACK may be in flight. Asks the server only
- * while statements are in flight.
+ * Returns whether the transaction has been rolled back since the snapshot, or is about to be: a ROLLBACK may be in flight. Asks
+ * the server only while statements are in flight.
  */
-export function isRollingBack(session: Resolved): Awaitable<boolean> {
-  if (stateNow(session) !== undefined) return false
-  const snapshot = snapshotOf(session)
-  return inTurn(
-    session,
-    turns.get(connectionIdentity(session)),
-    async () => stateNow(session) === 'none' && snapshot?.rolledBack === true,
-  )
+export function isRollingBack(session: Resolved, since: Snapshot | undefined): Awaitable<boolean> {
+  if (since === undefined) return false
+  if (since.undone || stateNow(session) !== undefined) return since.undone
+  return inTurn(session, turns.get(connectionIdentity(session)), async () => since.undone)
 }
 
 /** Sends a statement when the statements in flight have been answered. */
@@ -59,7 +55,7 @@ async function sendLater(
   return answer
 }
 
-function snapshotOf({ driver, connection }: Resolved): Snapshot | undefined {
+export function snapshotOf({ driver, connection }: Resolved): Snapshot | undefined {
   const monitor = driver.monitor(connection)
   return monitor instanceof Promise ? undefined : monitor?.snapshot()
 }

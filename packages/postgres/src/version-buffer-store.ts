@@ -3,16 +3,15 @@
  * existing key as an error.
  */
 import type { Session, VersionBufferStore } from '@txbox/core'
-import { BUFFERING, versionBufferReads, type Resolver, type Row } from '@txbox/sql'
+import { BUFFERING, versionBufferReads, type Row } from '@txbox/sql'
 import { columns } from './columns.ts'
-import { errors } from './errors.ts'
-import { execute } from './session.ts'
+import { execute, watchFromNow } from './session.ts'
 import type { versionBufferStatements } from './version-buffer-statements.ts'
 
 type Statements = ReturnType<typeof versionBufferStatements>
 
 /** The tables of the version buffer in PostgreSQL. {@link VersionBufferStore} documents the methods. */
-export function versionBufferStore(sql: Statements, resolver: Resolver): VersionBufferStore {
+export function versionBufferStore(sql: Statements): VersionBufferStore {
   const rows = async (
     session: Session,
     statement: keyof Statements,
@@ -20,8 +19,6 @@ export function versionBufferStore(sql: Statements, resolver: Resolver): Version
   ): Promise<readonly Row[]> => (await execute(session, BUFFERING, sql[statement], values)).rows
   return {
     ...versionBufferReads<string | null>({
-      resolver,
-      errors,
       read: columns,
       rows,
       nameValue: (name) => name,
@@ -35,6 +32,7 @@ export function versionBufferStore(sql: Statements, resolver: Resolver): Version
       ],
     }),
     async lock(session, { consumer, key }, initial) {
+      watchFromNow(session)
       const [row] = await rows(session, 'lock', [consumer, key, String(initial)])
       return { version: columns.bigint(row, 'version'), waiting: columns.number(row, 'waiting') }
     },

@@ -34,6 +34,11 @@ export interface Snapshot {
    * previous one.
    */
   readonly replaced: boolean
+  /**
+   * Whether a statement that rolls back the whole transaction was sent. A monitor that sees only answers notices the statement
+   * when it is answered.
+   */
+  readonly undone: boolean
 }
 
 /** A snapshot that can ask MySQL and MariaDB whether there was a rollback to a savepoint older than the snapshot. */

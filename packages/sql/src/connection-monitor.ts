@@ -34,6 +34,7 @@ class ConnectionSnapshot implements Snapshot {
   readonly #ends: number
   readonly #begins: number
   readonly #rollbacks: number
+  readonly #undone: number
 
   constructor(connection: MonitoredConnection) {
     this.#connection = connection
@@ -41,6 +42,7 @@ class ConnectionSnapshot implements Snapshot {
     this.#ends = connection.ends
     this.#begins = connection.begins
     this.#rollbacks = connection.rollbacks
+    this.#undone = connection.tracker.rollbacks
   }
 
   get doubtful(): boolean {
@@ -52,11 +54,15 @@ class ConnectionSnapshot implements Snapshot {
   }
 
   get replaced(): boolean {
-    return this.#connection.begins !== this.#begins
+    return this.ended || this.#connection.begins !== this.#begins
   }
 
   get rolledBack(): boolean {
     return this.#connection.rollbacks !== this.#rollbacks
+  }
+
+  get undone(): boolean {
+    return this.#connection.tracker.rollbacks !== this.#undone
   }
 }
 

@@ -1,14 +1,12 @@
 import type { DeadChange, Session, VersionBufferStore, VersionChain, WaitingChange } from '@txbox/core'
-import { translatingErrors, type DatabaseErrors } from './database-errors.ts'
-import { connectionIdentity, type Resolver } from './resolver.ts'
+import type { Resolved } from './adapters.ts'
+import { connectionIdentity } from './resolver.ts'
 import type { Row, RowReader } from './row-reader.ts'
 
 export const BUFFERING = 'waiting for a predecessor in the version buffer'
 
 /** The parts of one database that reading its version buffer needs. `V` is the type of the values of its statements. */
 export interface BufferedDatabase<V> {
-  readonly resolver: Resolver
-  readonly errors: DatabaseErrors
   readonly read: RowReader
   rows(
     session: Session,
@@ -34,8 +32,8 @@ export interface BufferedDatabase<V> {
  */
 export function versionBufferReads<V>(
   database: BufferedDatabase<V>,
-): Pick<VersionBufferStore, 'connectionOf' | 'waiting' | 'overdue' | 'overdueKeys' | 'dead'> {
-  const { errors, read, resolver } = database
+): Pick<VersionBufferStore, 'transactionOf' | 'waiting' | 'overdue' | 'overdueKeys' | 'dead'> {
+  const { read } = database
   const keyOf = ({ consumer, key }: VersionChain): V[] =>
     [consumer, key].map((name) => database.nameValue(name))
   const waitingChange = (row: Row): WaitingChange => ({
@@ -53,12 +51,15 @@ export function versionBufferReads<V>(
     deadAt: new Date(read.number(row, 'dead_at')),
   })
   return {
-    connectionOf: (handle) =>
-      translatingErrors(errors, BUFFERING, async () => {
-        const { driver, connection } = await resolver.transaction(handle)
-        const monitor = await driver.monitor(connection)
-        return monitor?.tracker === undefined ? connectionIdentity({ driver, connection }) : monitor
-      }),
+    async transactionOf(session) {
+      const { driver, connection, isOpen } = session as unknown as Resolved
+      const monitor = await driver.monitor(connection)
+      const snapshot = monitor?.snapshot()
+      return {
+        connection: monitor?.tracker === undefined ? connectionIdentity({ driver, connection }) : monitor,
+        hasEnded: () => !isOpen() || snapshot?.replaced === true,
+      }
+    },
     async waiting(session, chain, { order, limit }) {
       return (await database.rows(session, order, [...keyOf(chain), limit])).map(waitingChange)
     },

@@ -1,5 +1,12 @@
-import { LIMITS, days, type ConnectedPorts, type Session } from '@txbox/core'
-import { OptionChecker, connectedPortsOf } from '@txbox/core/internal'
+import {
+  LIMITS,
+  NotInTransactionError,
+  days,
+  type ConnectedPorts,
+  type Session,
+  type SharedTransaction,
+} from '@txbox/core'
+import { OptionChecker, connectedPortsOf, oneLine } from '@txbox/core/internal'
 import { BufferedChain, type ChainSettings, type Delivered } from './buffered-chain.ts'
 import { refuseReentrance, takeTurn } from './chain-turns.ts'
 import { attemptsOnConflict } from './retry-on-conflict.ts'
@@ -66,7 +73,14 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
 
   async process(tx: unknown, message: Message): Promise<Outcome> {
     const { key, change } = stored(message)
-    const { chain, result } = await this.#inTurn(tx, key, (chain) => chain.deliver(change))
+    // Bound at the call as well as in the turn: until then, another transaction may have begun on the connection.
+    const called = await this.#ports.bind(tx)
+    const { chain, result } = await this.#inTurn(called, key, async (transaction) => {
+      const session = await this.#ports.bind(tx)
+      if (transaction.hasEnded()) throw endedMeanwhile(this.consumer)
+      const chain = this.#chain(session, tx, key)
+      return { chain, result: await chain.deliver(change) }
+    })
     this.#reportDeadLetters(chain)
     return outcomeOf(result, message.from)
   }
@@ -146,27 +160,26 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
     // This is checked before a connection is taken: the caller may hold the last connection of the pool.
     refuseReentrance(this.#place(key))
     const { chain, result } = await this.#inTransaction((tx, session) =>
-      this.#inTurn(tx, key, work, async () => session),
+      this.#inTurn(session, key, async () => {
+        const chain = this.#chain(session, tx, key)
+        return { chain, result: await work(chain) }
+      }),
     )
     this.#reportDeadLetters(chain)
     return result
   }
 
-  /**
-   * Works on a chain in the caller's transaction. The session is requested only when the turn begins, because the
-   * transaction may have ended while the call waited.
-   */
   async #inTurn<R>(
-    tx: unknown,
+    session: Session,
     key: string,
-    work: (chain: BufferedChain) => Promise<R>,
-    sessionOf: () => Promise<Session> = () => this.#ports.bind(tx),
-  ): Promise<{ chain: BufferedChain; result: R }> {
-    const connection = await this.#ports.versions.connectionOf(tx)
-    return takeTurn(connection, this.#place(key), async () => {
-      const chain = new BufferedChain(this.#ports, this.#settings, { session: await sessionOf(), tx, key })
-      return { chain, result: await work(chain) }
-    })
+    work: (transaction: SharedTransaction) => Promise<R>,
+  ): Promise<R> {
+    const transaction = await this.#ports.versions.transactionOf(session)
+    return takeTurn(transaction.connection, this.#place(key), () => work(transaction))
+  }
+
+  #chain(session: Session, tx: unknown, key: string): BufferedChain {
+    return new BufferedChain(this.#ports, this.#settings, { session, tx, key })
   }
 
   #place(key: string): Parameters<typeof refuseReentrance>[0] {
@@ -193,6 +206,13 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
       void (async () => this.#onDeadLetter?.(event))().catch(() => undefined)
     }
   }
+}
+
+function endedMeanwhile(consumer: string): NotInTransactionError {
+  return new NotInTransactionError(
+    `version buffer '${oneLine(consumer)}': the transaction ended while the call waited for its turn. Await every call before ` +
+      'you commit or roll back. Nothing was written.',
+  )
 }
 
 function outcomeOf({ status, version, followed }: Delivered, sample: Version): Outcome {

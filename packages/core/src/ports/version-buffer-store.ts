@@ -43,6 +43,14 @@ export interface DeadChange extends WaitingChange {
   readonly deadAt: Date
 }
 
+/** A transaction in which several calls work on chains, one after the other. */
+export interface SharedTransaction {
+  /** An object that represents the connection: the same object for every handle on that connection. */
+  readonly connection: object
+  /** Returns whether the transaction has ended, even if another one is open on the connection by now. */
+  hasEnded(): boolean
+}
+
 /**
  * The tables of the version buffer. All work on a chain is done under the lock of the chain. At any isolation level,
  * the holder of the lock sees everything that earlier holders committed, or gets a `TransactionConflictError`. So no
@@ -51,14 +59,8 @@ export interface DeadChange extends WaitingChange {
  * Outside a transaction, methods that write throw `NotInTransactionError`, and nothing is written.
  */
 export interface VersionBufferStore {
-  /**
-   * Returns an object that represents the connection of a caller's handle: the same object for every handle on that
-   * connection. Sends nothing to the server, and does not check whether a transaction is open.
-   *
-   * @throws {UnsupportedTransactionError} when the handle belongs to no known library.
-   * @throws {NotInTransactionError} when the library reports that the transaction has ended.
-   */
-  connectionOf(handle: unknown): Promise<object>
+  /** Returns the transaction of a session. Sends nothing to the server. */
+  transactionOf(session: Session): Promise<SharedTransaction>
   /** Locks the chain until the end of the transaction. A new chain begins at `initial`. */
   lock(session: Session, chain: VersionChain, initial: bigint): Promise<ChainPosition>
   /**

@@ -88,8 +88,11 @@ class AnswerMonitor implements ConnectionMonitor {
   savepoints = 0
   /** The number of rollbacks, of a transaction or to a savepoint: the command tag is the same. */
   rollbacks = 0
+  /** The number of answers that report the rollback of a whole transaction. */
+  undone = 0
   readonly #connection: AnswerEvents | undefined
   #listens = false
+  #lastTag: string | undefined
 
   constructor(connection: AnswerEvents | undefined) {
     this.#connection = connection
@@ -103,8 +106,13 @@ class AnswerMonitor implements ConnectionMonitor {
   /** A connection on which messages are only published is not slowed down by listeners. */
   #listen(): void {
     this.#listens = true
-    this.#connection?.on('readyForQuery', ({ status }) => void (status === 'I' && this.ends++))
+    this.#connection?.on('readyForQuery', ({ status }) => {
+      if (status !== 'I') return
+      this.ends++
+      if (this.#lastTag === COMMAND_TAGS.rollback) this.undone++
+    })
     this.#connection?.on('commandComplete', ({ text }) => {
+      this.#lastTag = text
       if (text === COMMAND_TAGS.commit || text === COMMAND_TAGS.prepare) this.ends++
       else if (text === COMMAND_TAGS.savepoint) this.savepoints++
       else if (text === COMMAND_TAGS.rollback) this.rollbacks++
@@ -118,16 +126,22 @@ class AnswerSnapshot implements Snapshot {
   readonly #ends: number
   readonly #savepoints: number
   readonly #rollbacks: number
+  readonly #undone: number
 
   constructor(monitor: AnswerMonitor) {
     this.#monitor = monitor
     this.#ends = monitor.ends
     this.#savepoints = monitor.savepoints
     this.#rollbacks = monitor.rollbacks
+    this.#undone = monitor.undone
   }
 
   get rolledBack(): boolean {
     return this.#monitor.rollbacks !== this.#rollbacks
+  }
+
+  get undone(): boolean {
+    return this.#monitor.undone !== this.#undone
   }
 
   get replaced(): boolean {
