@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Pool, type PoolClient, type PoolConfig } from 'pg'
+import { Pool, type PoolClient } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createInbox, NotInTransactionError, TransactionAbortedError } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
@@ -72,7 +72,7 @@ for (const pipeline of [false, true]) {
 
   test(`I2 I7 ${kind}: when a transaction ends while a claim is in flight, the handler runs if the claim is stored, and only then`, async () => {
     await pool.query('create table if not exists side_effects (id text)')
-    const single = new Pool({ connectionString: database.url, max: 1, pipeline } as PoolConfig)
+    const single = new Pool({ connectionString: database.url, max: 1, pipeline })
     const claimed = async (id: string) =>
       (await pool.query('select 1 from txbox.inbox where key = $1', [id])).rowCount
     for (const end of ['ROLLBACK', 'COMMIT']) {

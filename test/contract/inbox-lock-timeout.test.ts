@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { TransactionConflictError } from '@txbox/core'
 import { InboxUnderTest } from '../support/inbox-under-test.ts'
@@ -84,6 +85,28 @@ onEachKind(target, (kind) => {
       await transaction.rollback()
     })
     expect(new Set(settings.map(String))).toEqual(new Set([target.engine === 'postgres' ? '7s' : '7']))
+  })
+
+  test('the setting of the connection is the same after claims side by side, each with its own bound', async () => {
+    const subjects = [1500, 3000, 4500].map(
+      (lockTimeoutMs) => new InboxUnderTest(target, root, { lockTimeoutMs }),
+    )
+    const transaction = await root.begin()
+    await setLockWait(transaction)
+    const settings: unknown[] = []
+    const calls: Promise<unknown>[] = []
+    for (const id of ['a', 'b', 'c', 'd']) {
+      for (const subject of subjects) {
+        calls.push(subject.inbox.process(transaction.tx, { id }, subject.handle))
+        // Some of the claims begin while another one has its bound set.
+        await turn()
+      }
+    }
+    await Promise.all(calls)
+    settings.push(await lockWait(transaction))
+    await transaction.commit()
+    expect(settings.map(String)).toEqual([target.engine === 'postgres' ? '7s' : '7'])
+    for (const subject of subjects) expect(await subject.effects()).toBe(4)
   })
 })
 

@@ -3,7 +3,7 @@
  * statement (`lock-wait-statements.ts`). PostgreSQL has no such file: a rollback restores its `lock_timeout`.
  */
 import type { Session } from '@txbox/core'
-import { CLAIMING, type SqlResult } from '@txbox/sql'
+import { CLAIMING, inTurnOfConnection, type SqlResult } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { hasNumber, LOCK_NOT_AVAILABLE, LOCK_WAIT_TIMEOUT } from './errors.ts'
 import type { Value } from './literals.ts'
@@ -56,21 +56,23 @@ async function within<R>(
       canProbe: false,
     })
   }
-  const { rows } = await send(lockWaitStatements.read, [])
-  const before = columns.number(rows[0], 'seconds')
-  // At a higher isolation level, a locking read of a key that does not exist would lock the gap.
-  const canProbe = isReported && columns.text(rows[0], 'isolation') === 'READ-COMMITTED'
-  if (before !== seconds) await send(lockWaitStatements.set, [seconds])
-  let result: R
-  try {
-    result = await work({ send, canProbe })
-  } catch (error) {
-    // If restoring fails as well, the connection is broken, and the first error already reports that.
-    await restore(session, before, seconds).catch(() => undefined)
-    throw error
-  }
-  await restore(session, before, seconds)
-  return result
+  return inTurnOfConnection(session as MysqlSession, async () => {
+    const { rows } = await send(lockWaitStatements.read, [])
+    const before = columns.number(rows[0], 'seconds')
+    // At a higher isolation level, a locking read of a key that does not exist would lock the gap.
+    const canProbe = isReported && columns.text(rows[0], 'isolation') === 'READ-COMMITTED'
+    if (before !== seconds) await send(lockWaitStatements.set, [seconds])
+    let result: R
+    try {
+      result = await work({ send, canProbe })
+    } catch (error) {
+      // If restoring fails as well, the connection is broken, and the first error already reports that.
+      await restore(session, before, seconds).catch(() => undefined)
+      throw error
+    }
+    await restore(session, before, seconds)
+    return result
+  })
 }
 
 async function restore(session: Session, before: number, seconds: number): Promise<void> {

@@ -6,6 +6,7 @@ import {
   SAVING_RESULT,
   claimGone,
   hasExtras,
+  inTurnOfConnection,
   takenClaim,
   unsettledClaim,
 } from '@txbox/sql'
@@ -129,11 +130,13 @@ export class PostgresInboxStore implements InboxStore {
   }
 
   /** Runs statements with the setting `lock_timeout`. After an error, the setting is undone by the rollback. */
-  async #within<R>(session: Session, lockTimeoutMs: number, work: () => Promise<R>): Promise<R> {
-    const { rows } = await execute(session, CLAIMING, this.#sql.bind, [String(Math.ceil(lockTimeoutMs))])
-    const result = await work()
-    await execute(session, CLAIMING, this.#sql.unbind, [columns.text(rows[0], 'before')])
-    return result
+  #within<R>(session: Session, lockTimeoutMs: number, work: () => Promise<R>): Promise<R> {
+    return inTurnOfConnection(session as PostgresSession, async () => {
+      const { rows } = await execute(session, CLAIMING, this.#sql.bind, [String(Math.ceil(lockTimeoutMs))])
+      const result = await work()
+      await execute(session, CLAIMING, this.#sql.unbind, [columns.text(rows[0], 'before')])
+      return result
+    })
   }
 
   async find(session: Session, consumer: string, key: string): Promise<boolean> {

@@ -20,11 +20,15 @@ const turns = new WeakMap<object, Promise<unknown>>()
  * txbox and has ended the transaction, nothing is written. Concurrent calls are sent in the order in which they were
  * made.
  */
-export function sendInTurn(session: Resolved, text: string, values: readonly unknown[]): Promise<SqlResult> {
+export function sendInTurn(
+  session: Resolved & { readonly beforeClaim: Snapshot | undefined },
+  text: string,
+  values: readonly unknown[],
+): Promise<SqlResult> {
   const before = turns.get(connectionIdentity(session))
   const state = before === undefined ? stateNow(session) : undefined
   if (state === undefined) return sendLater(session, before, text, values)
-  if (state === 'none') throw endedMeanwhile()
+  if (state === 'none' || session.beforeClaim?.replaced === true) throw endedMeanwhile()
   return session.driver.query(session.connection, text, values)
 }
 

@@ -16,6 +16,7 @@ export {
   takenClaim,
   unsettledClaim,
 } from './claims.ts'
+export { inTurnOfConnection } from './connection-turns.ts'
 export {
   NETWORK_CODES,
   PRISMA_NETWORK_CODES,
