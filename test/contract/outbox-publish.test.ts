@@ -172,6 +172,25 @@ for (const kind of target.kinds.filter(({ pipelined }) => pipelined)) {
     await transaction.commit()
     expect((await outbox.backlog()).map(({ id }) => id)).toEqual(stored.map(({ id }) => id))
   })
+
+  test(`O3 so do publishes of which some need several statements: ${kind.name}`, async () => {
+    const root = target.open(kind)
+    await root.ready?.()
+    onTestFinished(() => root.close())
+    const transaction = await root.begin()
+    const notify = target.engine === 'postgres'
+    const [plain, notifying] = [outboxOf(root), createOutbox({ database: root.database, notify })]
+    const deliverAt = new Date(Date.now() + 3_600_000)
+    const stored = await Promise.all(
+      messagesOf('a', 20).map((message, n) =>
+        n % 2 === 0
+          ? notifying.publish(transaction.tx, [{ ...message, deliverAt }, message])
+          : plain.publish(transaction.tx, [message]),
+      ),
+    )
+    await transaction.commit()
+    expect((await outbox.backlog()).map(({ id }) => id)).toEqual(stored.map((ids) => ids.at(-1)!.id))
+  })
 }
 
 for (const name of target.strayHandles) {

@@ -33,15 +33,19 @@ export class PostgresOutboxStore implements OutboxStore {
     messages: readonly NewStoredMessage[],
     options?: { readonly notify?: boolean; readonly lockKeys?: boolean },
   ): Promise<void> {
-    if (options?.notify === true) await execute(session, STORING, this.#sql.notify, [this.#channel, ''])
     const scheduled = messages.filter(({ deliverAt }) => deliverAt !== undefined)
-    if (scheduled.length > 0) await this.#schedule(session, scheduled)
     const now =
       scheduled.length === 0 ? messages : messages.filter(({ deliverAt }) => deliverAt === undefined)
-    const rows = now.map(storedValues)
-    const [only, ...more] = rows
-    if (only === undefined) return
-    const locks = options?.lockKeys === true ? keyLocksOf(now, this.#schema).map(String) : []
+    // The INSERT comes first, so that a later call that is not awaited does not overtake this one.
+    if (now.length > 0) await this.#insert(session, now, options?.lockKeys === true)
+    if (scheduled.length > 0) await this.#schedule(session, scheduled)
+    if (options?.notify === true) await execute(session, STORING, this.#sql.notify, [this.#channel, ''])
+  }
+
+  async #insert(session: Session, messages: readonly NewStoredMessage[], lockKeys: boolean): Promise<void> {
+    const rows = messages.map(storedValues)
+    const [only, ...more] = rows as [readonly unknown[], ...(readonly unknown[])[]]
+    const locks = lockKeys ? keyLocksOf(messages, this.#schema).map(String) : []
     if (more.length === 0) {
       const [lock] = locks
       if (lock === undefined) await execute(session, STORING, this.#sql.append, only)
