@@ -192,6 +192,7 @@ const projects: TestProjectInlineConfiguration[] = [
   ...libraryProjects(),
   onServers('library-nestjs-postgres', ['postgres'], { include: ['test/libraries/nestjs/*.test.ts'] }),
   onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
+  onServers('pgbouncer', ['postgres', 'pgbouncer-program'], { include: ['test/pgbouncer/**/*.test.ts'] }),
   onServers('redis', ['redis-program'], { include: ['test/redis/**/*.test.ts'] }),
   onServers('galera', ['galera'], {
     include: ['test/galera/**/*.test.ts'],

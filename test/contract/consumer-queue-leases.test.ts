@@ -216,6 +216,33 @@ test('C1 the connection breaks during COMMIT: the message has one effect', async
   expect(consumers.count('dead-lettered')).toBe(0)
 })
 
+test('C1 a consumer keeps the messages that it has received while the database is away', async () => {
+  // So long that no message is received again after its timeout.
+  const consumers = consumersOf({ visibilityTimeoutMs: 600_000 })
+  const { proxy, through } = await rootThroughProxy(target, mainKind(target))
+  const sent = await consumers.subject.send(...Array.from({ length: 12 }, () => ({})))
+  const hasBegun = Promise.withResolvers<void>()
+  let outage: { over: () => void } | undefined
+  const consumer = await consumers.start(
+    async () => {
+      if (outage !== undefined) return
+      outage = proxy.refuse()
+      hasBegun.resolve()
+    },
+    { concurrency: 1, prefetch: 24 },
+    through,
+  )
+  await hasBegun.promise
+  await consumers.heard('unavailable')
+  // The consumer has room for more, and looks for messages in vain.
+  await sleep(400)
+  expect(consumer.figures.inHand).toBe(12)
+  outage?.over()
+  await consumers.heard('handled', 12)
+  expect(sortedIds(await consumers.effectsInOrder())).toEqual(sortedIds(sent))
+  await consumers.empty()
+})
+
 test('Q10 a message that ended its consumers twice is handled while its consumer has no other message in flight', async () => {
   const consumers = consumersOf()
   const { subject } = consumers

@@ -9,6 +9,7 @@ export type Tier = 'quick' | 'all'
 /** The projects that only the tier `all` runs. A project that the command line names runs in both tiers. */
 const ONLY_IN_ALL: readonly string[] = [
   'galera',
+  'pgbouncer',
   'mysql-crash',
   'mariadb-crash',
   'chaos-broker',

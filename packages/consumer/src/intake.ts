@@ -18,6 +18,9 @@ export class Intake {
   readonly #outage = new Outage()
   readonly #tried = Promise.withResolvers<void>()
   #open: OpenSource | undefined
+  /** Rejects when the open source has failed. */
+  #failure = Promise.withResolvers<never>()
+  #hasFailed = false
   /** Ends the receive in flight. */
   #receiving = new AbortController()
   #running: Promise<void> | undefined
@@ -63,13 +66,10 @@ export class Intake {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       const openedAt = performance.now()
-      const broken = Promise.withResolvers<never>()
-      broken.promise.catch(() => undefined)
       try {
-        const { source, prefetch } = this.#settings
-        this.#open = await source.open({ prefetch, failed: (error) => broken.reject(error) })
+        this.#open ??= await this.#openSource()
         this.#tried.resolve()
-        await Promise.race([this.#receive(this.#open, openedAt), broken.promise])
+        await Promise.race([this.#receive(this.#open, openedAt), this.#failure.promise])
       } catch (error) {
         if (signal.aborted) return
         await this.#failed(error, openedAt)
@@ -77,9 +77,22 @@ export class Intake {
     }
   }
 
+  #openSource(): Promise<OpenSource> {
+    const { source, prefetch } = this.#settings
+    const failure = Promise.withResolvers<never>()
+    failure.promise.catch(() => undefined)
+    this.#failure = failure
+    this.#hasFailed = false
+    const failed = (error: unknown): void => {
+      if (this.#failure === failure) this.#hasFailed = true
+      failure.reject(error)
+    }
+    return source.open({ prefetch, failed })
+  }
+
   async #receive(open: OpenSource, openedAt: number): Promise<void> {
     const { signal } = this.#stopping
-    // After a failure the source is opened again and another call receives; this call must end.
+    // After a failure of the source it is opened again and another call receives; this call must end.
     const isCurrent = (): boolean => this.#open === open && !signal.aborted
     while (isCurrent()) {
       await this.#held.until(() => !isCurrent() || (this.#mayReceive && !this.#isPaused()))
@@ -105,7 +118,7 @@ export class Intake {
     const { retryInMs } = this.#outage.failed(performance.now())
     log.events.emit('unavailable', { source: source.name, error, retryInMs })
     this.#tried.resolve()
-    await this.#closeSource()
+    if (this.#hasFailed || this.#open?.keepsDeliveries !== true) await this.#closeSource()
     await wait(retryInMs, signal)
   }
 

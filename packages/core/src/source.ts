@@ -43,9 +43,15 @@ export interface SourceTraits {
 /** An open connection to a source. */
 export interface OpenSource<P = unknown> {
   /**
+   * Whether the source stays open when `receive` rejects. The consumer then keeps its deliveries, and calls `receive` again
+   * after a pause. Otherwise, and when the source has called `failed`, the consumer closes the source and opens it again.
+   * @default false
+   */
+  readonly keepsDeliveries?: boolean | undefined
+  /**
    * Waits for at least one delivery and returns at most `limit` of them. Resolves with an empty list when the signal is aborted.
    *
-   * @throws when the connection is lost; the consumer then opens the source again.
+   * @throws when the connection is lost; the consumer then opens the source again, unless the source `keepsDeliveries`.
    */
   receive(limit: number, how: { readonly signal: AbortSignal }): Promise<readonly Delivery<P>[]>
   /**

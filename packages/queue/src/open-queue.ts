@@ -13,6 +13,8 @@ export interface OpenQueueSettings {
 
 /** A queue that a consumer receives from. */
 export class OpenQueue<Tx, P> implements OpenSource<P> {
+  /** A receive that fails says nothing about the deliveries: their receipts are valid until the visibility timeout. */
+  readonly keepsDeliveries = true
   readonly #queue: StoredQueue<Tx, P>
   readonly #settings: OpenQueueSettings
   /**

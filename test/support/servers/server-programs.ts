@@ -1,4 +1,5 @@
 import { findMysqlProgram, type MysqlEngine } from './mysql-program.ts'
+import { findPgbouncerProgram } from './pgbouncer-program.ts'
 import { findPostgresPrograms } from './postgres-program.ts'
 import { findRabbitmqProgram } from './rabbitmq-program.ts'
 import { findRedisProgram } from './redis-program.ts'
@@ -50,5 +51,10 @@ export const serverPrograms: Readonly<Record<string, ServerKind>> = {
     'Redis',
     async () => findRedisProgram(),
     'Install redis-server, or name its program by TXBOX_REDIS_SERVER.',
+  ),
+  'pgbouncer-program': programs(
+    'PgBouncer',
+    async () => findPgbouncerProgram(),
+    'Install pgbouncer, or name its program by TXBOX_PGBOUNCER.',
   ),
 }
