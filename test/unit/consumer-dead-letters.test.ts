@@ -71,6 +71,27 @@ test('C10 a publisher that fails or refuses: the delivery is not accepted, and t
   expect(subject.heard('unavailable').length).toBe(2)
 })
 
+test('C10 a publisher that resolves to anything else has not accepted the dead letter, and no message is forgotten', async () => {
+  const wrong = [undefined, null, 'accepted', {}, [], [null], ['accepted']]
+  for (const undecodable of [undefined, new Error('no JSON')]) {
+    const source = new MemorySource({ keepsRejected: false })
+    const answers = [...wrong, [{ status: 'accepted' }]]
+    source.send('a', { undecodable })
+    const subject = await ConsumerUnderTest.started(
+      source,
+      () => Promise.reject(new PermanentError('never')),
+      {
+        deadLetters: { publish: async () => answers.shift() as never },
+      },
+    )
+    await pass(60_000)
+    expect(answers).toEqual([])
+    expect(source.settled).toEqual([{ id: 'a', how: 'accept' }])
+    expect(subject.heard('unavailable').length).toBe(wrong.length)
+    expect(subject.heard('error')).toEqual([])
+  }
+})
+
 test('C10 C23 at stop a message whose dead letter was not accepted goes back, uncounted', async () => {
   const source = new MemorySource({ keepsRejected: false })
   const deadLetters = new RecordingPublisher()

@@ -28,12 +28,22 @@ export class Conclusion {
   }
 
   /** Never rejects. */
-  async conclude(slot: DeliverySlot, verdict: Verdict): Promise<void> {
+  conclude(slot: DeliverySlot, verdict: Verdict): Promise<void> {
+    return this.#reporting(slot, () => this.#conclude(slot, verdict))
+  }
+
+  /** Makes the message a dead letter without calling the handler. Never rejects. */
+  refuse(slot: DeliverySlot, error: unknown): Promise<void> {
+    return this.#reporting(slot, () => this.#makeDeadLetter(slot, error))
+  }
+
+  /** Returns the delivery to the source if the work fails: a source delivers nothing again that it thinks is being handled. */
+  async #reporting(slot: DeliverySlot, work: () => Promise<void>): Promise<void> {
     try {
-      await this.#conclude(slot, verdict)
+      await work()
     } catch (error) {
-      // The delivery is not settled: the source delivers the message again.
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
+      await this.#settle(slot, () => slot.delivery.retry({ delayMs: 1000, counted: false, error }))
       this.#held.leave(slot)
     }
   }
@@ -80,7 +90,7 @@ export class Conclusion {
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
     }
     if (this.#isLocal(slot, error)) return this.#retryHere(slot, error)
-    if (slot.deliveries >= retry.attempts) return this.makeDeadLetter(slot, error)
+    if (slot.deliveries >= retry.attempts) return this.#makeDeadLetter(slot, error)
     const delayMs = isRetryLater(error) ? error.retryAfterMs : this.#delayMs(slot)
     return this.#retryLater(slot, { delayMs, counted: true, error })
   }
@@ -168,8 +178,7 @@ export class Conclusion {
     }
   }
 
-  /** Makes the message a dead letter. */
-  async makeDeadLetter(slot: DeliverySlot, error: unknown): Promise<void> {
+  async #makeDeadLetter(slot: DeliverySlot, error: unknown): Promise<void> {
     await this.#storeDeadLetter(slot, error)
     this.#held.leave(slot)
   }
@@ -201,8 +210,9 @@ export class Conclusion {
     const outage = new Outage()
     for (;;) {
       // The async function turns an error that `publish` throws into a rejection.
-      const publishing = (async () => publisher.publish([message], { signal: this.#stopping }))()
-      const failure = await publishing.then(refusalOf, failureOf)
+      const publishing = (async () =>
+        refusalOf(await publisher.publish([message], { signal: this.#stopping })))()
+      const failure = await publishing.catch(failureOf)
       if (failure === undefined) return true
       if (slot.isLost) return false
       const { retryInMs } = outage.failed(performance.now())
@@ -244,8 +254,9 @@ function inFlight(): Error {
   return new Error('Another delivery of the message is being handled.')
 }
 
-function refusalOf(results: readonly PublishResult[]): { readonly error: unknown } | undefined {
-  const [result] = results
+/** @param results a publisher of the user's own may return anything. */
+function refusalOf(results: readonly PublishResult[] | undefined): { readonly error: unknown } | undefined {
+  const result = Array.isArray(results) ? (results as readonly PublishResult[])[0] : undefined
   if (result?.status === 'accepted') return undefined
   return {
     error:

@@ -102,7 +102,7 @@ export class ConsumerRun {
         : undefined)
     if (unprocessable === undefined) return this.#held.queue(slot)
     slot.state = 'running'
-    void this.#conclusion.makeDeadLetter(slot, unprocessable)
+    void this.#conclusion.refuse(slot, unprocessable)
   }
 
   /** Called when the delivery is the first of its key, and its next attempt is due. */
