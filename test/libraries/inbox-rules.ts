@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { TransactionAbortedError, type TransactionHandle } from '@txbox/core'
+import { TransactionAbortedError, TransactionConflictError, type TransactionHandle } from '@txbox/core'
 import { createOutbox } from '@txbox/outbox'
 import { expectDeadlockToBeRetried } from '../support/deadlocked-handlers.ts'
 import { InboxUnderTest, WAYS } from '../support/inbox-under-test.ts'
@@ -94,6 +94,34 @@ export function inboxRules(target: Target, root: Root, kind: HandleKind, isAlone
 function concurrent(target: Target, root: Root): void {
   test('I5 run retries a deadlock of the handler, each time in a new transaction', () =>
     expectDeadlockToBeRetried(target, root))
+
+  // On MySQL and MariaDB, readers at SERIALIZABLE lock, so that the handler's own statements wait or deadlock.
+  if (target.engine === 'postgres') {
+    test('I5 a conflict at SERIALIZABLE is a conflict, even if only the check after the handler meets it', async () => {
+      const subject = new InboxUnderTest(target, root)
+      const names = [`${subject.consumer}-1`, `${subject.consumer}-2`] as const
+      const bothWrote = Promise.withResolvers<void>()
+      let writers = 0
+      /** Each reads what the other one writes. The first has committed when the second ends. */
+      const process = (n: 0 | 1, before?: Promise<unknown>): Promise<unknown> =>
+        root.database.transact(
+          (tx: TransactionHandle) =>
+            subject.inbox.process(tx, { id: names[n] }, async (own) => {
+              await target.exec(own, 'select n from counters where name = ?', [names[1 - n]!])
+              await target.exec(own, 'insert into counters (name, n) values (?, 1)', [names[n]])
+              if ((writers += 1) === 2) bothWrote.resolve()
+              await bothWrote.promise
+              await before
+            }),
+          { isolation: 'serializable' },
+        )
+      const committed = process(0)
+      const [first, second] = await Promise.allSettled([committed, process(1, committed)])
+      expect(first.status).toBe('fulfilled')
+      expect(second).toMatchObject({ reason: expect.any(TransactionConflictError) as unknown })
+      expect(await subject.claimedKeys()).toEqual([names[0]])
+    })
+  }
 
   const { incrementByModel } = libraryUnderTest!
   if (incrementByModel !== undefined) {

@@ -23,7 +23,10 @@ function transactWith(sever: (() => void) | undefined): {
   }
   const driver = { monitor: () => undefined, ...(sever !== undefined && { sever }) }
   const session = { driver, connection: {}, isOpen: () => true } as never
-  return { transact: transactOn({ root: root as never, db: {} }, errors, async () => session), ended }
+  return {
+    transact: transactOn({ root: root as never, db: {}, checksCommit: false }, errors, async () => session),
+    ended,
+  }
 }
 
 test('I2 an abort closes the connection, and does not wait for the work', async () => {

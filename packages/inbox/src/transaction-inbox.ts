@@ -118,11 +118,14 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     // The claim may have waited, and the transaction may have been given up in the meantime.
     attempt.signal.throwIfAborted()
     const context = new HandlerContext(this.consumer, delivery.key, attempt)
-    const result = await this.#ports.watch(session, () => fn(tx, delivery.message, context))
-    if (this.#settings.storeResult) {
-      const text = resultText(result, delivery.key)
-      if (text !== undefined) await this.#ports.inbox.saveResult(session, delivery.claim, text)
-    }
+    const result = await this.#ports.watch(session, async () => {
+      const returned = await fn(tx, delivery.message, context)
+      if (this.#settings.storeResult) {
+        const text = resultText(returned, delivery.key)
+        if (text !== undefined) await this.#ports.inbox.saveResult(session, delivery.claim, text)
+      }
+      return returned
+    })
     return { status: 'processed', key: delivery.key.text, result }
   }
 

@@ -191,7 +191,7 @@ function connectedPorts(
     known,
     ports: {
       ...ports,
-      transact: transactOn({ root, db }, errors, async (tx) => {
+      transact: transactOn({ root, db, checksCommit: false }, errors, async (tx) => {
         const session = await openedSession(resolver, tx)
         session.server = await serverBehind(session)
         return session

@@ -6,6 +6,7 @@ import {
   NotInTransactionError,
   TransactionAbortedError,
   UnsupportedTransactionError,
+  isTxboxError,
   type Session,
 } from '@txbox/core'
 import type { CheckedSnapshot, ConnectionMonitor, Resolved, Resolver, SqlResult } from '@txbox/sql'
@@ -250,7 +251,9 @@ export async function assertOpen(session: Session): Promise<void> {
     await (session as MysqlSession).settled?.()
     if (await isInTransaction(session)) return
   } catch (error) {
-    cause = error
+    cause = translate(error, 'checking the transaction after the handler')
+    // A conflict or an outage of the check itself says nothing about what the handler has done.
+    if (isTxboxError(cause) && cause.retryable) throw cause
   }
   throw ended(cause)
 }

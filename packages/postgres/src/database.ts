@@ -186,7 +186,7 @@ function connectedPorts(
     new QueueReceiver(queueReceiveStatements(schema), leaseStatements(schema).seed, source)
   return {
     ...detached,
-    transact: transactOn({ root, db }, errors, async (tx, opening) => {
+    transact: transactOn({ root, db, checksCommit: root.checksCommit }, errors, async (tx, opening) => {
       const session = await openedSession(resolver, tx, opening)
       await detached.prepare(session)
       return session

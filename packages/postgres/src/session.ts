@@ -6,6 +6,7 @@ import {
   NotInTransactionError,
   TransactionAbortedError,
   UnsupportedTransactionError,
+  isTxboxError,
   type Session,
 } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
@@ -217,7 +218,9 @@ async function assertOpen(
     const isLost = state === 'none' || state === 'aborted' || snapshot?.ended === true
     if (!isLost && (await (holds ?? (() => isInTransaction(session)))())) return
   } catch (error) {
-    cause = error
+    cause = translate(error, 'checking the transaction after the handler')
+    // A conflict or an outage of the check itself says nothing about what the handler has done.
+    if (isTxboxError(cause) && cause.retryable) throw cause
   }
   throw new TransactionAbortedError(
     'The handler returned although an error had aborted its transaction, a statement had ended the transaction, or the claim ' +

@@ -67,6 +67,8 @@ export interface ConnectionMonitor {
    */
   readonly tracker?: TransactionTracker
   snapshot(): Snapshot
+  /** Calls the listener once when the transaction that is open now has ended. Absent if that cannot be seen. */
+  onceEnded?(listener: (isCommitted: boolean) => void): void
   /** Present for MySQL and MariaDB. The caller must end the snapshot. */
   checkedSnapshot?(): CheckedSnapshot
   /** Sends statements without values, with no other statement of the connection in between. */

@@ -145,6 +145,7 @@ export class MonitoredConnection implements ConnectionMonitor {
   readonly #send: Send
   readonly #snapshots = new Set<CheckedConnectionSnapshot>()
   #savepoints: Savepoint[] = []
+  #endListeners: ((isCommitted: boolean) => void)[] = []
 
   constructor(send: Send) {
     this.#send = send
@@ -152,6 +153,10 @@ export class MonitoredConnection implements ConnectionMonitor {
 
   get isBusy(): boolean {
     return this.#inFlight > 0
+  }
+
+  onceEnded(listener: (isCommitted: boolean) => void): void {
+    this.#endListeners.push(listener)
   }
 
   /** Must be called before the statement is sent. */
@@ -176,9 +181,13 @@ export class MonitoredConnection implements ConnectionMonitor {
     this.#inFlight--
     if (effect === 'none' || isOfSavepoint(effect)) return
     if (effect === 'begins') this.tracker.open = true
+    // The server answers a COMMIT with success even if an error has rolled the transaction back.
+    const isCommitted = effect === 'commits' && this.tracker.rolledBack !== 'yes'
     if (effect !== 'unknown') this.tracker.rolledBack = 'no'
-    if (endsTransaction(effect)) this.ends++
-    else if (effect !== 'unknown') this.begins++
+    if (endsTransaction(effect)) {
+      this.ends++
+      for (const listener of this.#endListeners.splice(0)) listener(isCommitted)
+    } else if (effect !== 'unknown') this.begins++
   }
 
   failed(error: unknown, ours: boolean): void {

@@ -1,5 +1,6 @@
 import {
   InvalidOptionError,
+  TransactionAbortedError,
   type ConnectedPorts,
   type IsolationLevel,
   type Session,
@@ -22,10 +23,15 @@ const ISOLATIONS: readonly unknown[] = [
  * waits for `work`. If the library hides its connection, the transaction is rolled back when `work` has ended, because
  * a later statement of `work` might otherwise run outside the transaction.
  *
+ * @param root its `transact` may resolve although the server has rolled back, unless `checksCommit` is true.
  * @param sessionOn creates the session of the transaction, and prepares the work.
  */
 export function transactOn(
-  { root, db }: { readonly root: RootAdapter; readonly db: unknown },
+  {
+    root,
+    db,
+    checksCommit,
+  }: { readonly root: RootAdapter; readonly db: unknown; readonly checksCommit: boolean },
   errors: DatabaseErrors,
   sessionOn: (tx: unknown, opening: Opening | undefined) => Promise<Session & Resolved>,
 ): ConnectedPorts['transact'] {
@@ -33,13 +39,15 @@ export function transactOn(
     // An error that `work` throws is rethrown unchanged; every other error comes from BEGIN, COMMIT or the connection.
     let thrown: { error: unknown } | undefined
     let doing = 'opening the transaction'
+    let isCommitted = true
     try {
-      return await root.transact(
+      const result = await root.transact(
         db,
         async (tx, opening) => {
           try {
             signal?.throwIfAborted()
             const session = await sessionOn(tx, opening)
+            if (!checksCommit) await onceEnded(session, (committed) => (isCommitted = committed))
             const result = await whileOpen(session, async () =>
               signal === undefined
                 ? work(tx, session)
@@ -54,11 +62,24 @@ export function transactOn(
         },
         isolation,
       )
+      if (isCommitted) return result
     } catch (error) {
       if (thrown !== undefined) throw thrown.error
       throw errors.translate(error, doing)
     }
+    throw new TransactionAbortedError(
+      'The server rolled the transaction back instead of committing it, because a statement that was sent after the work had ' +
+        'failed: one that nobody awaited, or one of a hook of the library. Nothing was written.',
+    )
   }
+}
+
+async function onceEnded(
+  { driver, connection }: Resolved,
+  listener: (isCommitted: boolean) => void,
+): Promise<void> {
+  const monitor = await driver.monitor(connection)
+  monitor?.onceEnded?.(listener)
 }
 
 /**

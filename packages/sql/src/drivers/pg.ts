@@ -93,6 +93,7 @@ class AnswerMonitor implements ConnectionMonitor {
   readonly #connection: AnswerEvents | undefined
   #listens = false
   #lastTag: string | undefined
+  #endListeners: ((isCommitted: boolean) => void)[] = []
 
   constructor(connection: AnswerEvents | undefined) {
     this.#connection = connection
@@ -103,6 +104,11 @@ class AnswerMonitor implements ConnectionMonitor {
     return new AnswerSnapshot(this)
   }
 
+  onceEnded(listener: (isCommitted: boolean) => void): void {
+    if (!this.#listens) this.#listen()
+    this.#endListeners.push(listener)
+  }
+
   /** A connection on which messages are only published is not slowed down by listeners. */
   #listen(): void {
     this.#listens = true
@@ -110,13 +116,21 @@ class AnswerMonitor implements ConnectionMonitor {
       if (status !== 'I') return
       this.ends++
       if (this.#lastTag === COMMAND_TAGS.rollback) this.undone++
+      this.#ended(this.#lastTag === COMMAND_TAGS.commit)
     })
     this.#connection?.on('commandComplete', ({ text }) => {
       this.#lastTag = text
-      if (text === COMMAND_TAGS.commit || text === COMMAND_TAGS.prepare) this.ends++
-      else if (text === COMMAND_TAGS.savepoint) this.savepoints++
+      if (text === COMMAND_TAGS.commit || text === COMMAND_TAGS.prepare) {
+        this.ends++
+        this.#ended(true)
+      } else if (text === COMMAND_TAGS.savepoint) this.savepoints++
       else if (text === COMMAND_TAGS.rollback) this.rollbacks++
     })
+  }
+
+  #ended(isCommitted: boolean): void {
+    if (this.#endListeners.length === 0) return
+    for (const listener of this.#endListeners.splice(0)) listener(isCommitted)
   }
 }
 
