@@ -83,7 +83,7 @@ const LINES: LogLines<ConsumerEvents> = {
     return { level: 'warn', object: about('order-broken', event), text, kind: 'order-broken' }
   },
   lost(event) {
-    const text = `${nameOf(event.message)} was taken back by ${event.source} before it was settled.`
+    const text = `${nameOf(event.message)} was taken back by ${event.source} before it was settled: the connection broke, or its lease was not extended in time.`
     return { level: 'warn', object: about('lost', event), text, kind: 'lost' }
   },
   error({ error, source, message }) {

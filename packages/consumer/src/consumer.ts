@@ -42,8 +42,8 @@ export interface MessageEvent<M = InboxMessage> {
 /** The events of a consumer, for logs and metrics. An error that a listener throws does not disturb the consumer. */
 export interface ConsumerEvents<M = InboxMessage> {
   /**
-   * The message was handled, and its delivery was accepted. If the delivery could not be accepted, the event `error` comes
-   * first, and the source delivers the message again. With an inbox, the acceptance may still be in flight: if the
+   * The handler has succeeded, and its delivery was accepted. If the delivery could not be accepted, the event `error` or
+   * `lost` comes first, and the source delivers the message again. With an inbox, the acceptance may still be in flight: if the
    * connection breaks now, the message is delivered again with the outcome `'duplicate'`.
    */
   handled: MessageEvent<M> & { readonly outcome: HandledOutcome; readonly durationMs: number }
@@ -60,7 +60,10 @@ export interface ConsumerEvents<M = InboxMessage> {
   unavailable: { readonly source: string; readonly error: unknown; readonly retryInMs: number }
   /** A message of this key is returned to the source, and later messages of the key may overtake it. */
   'order-broken': MessageEvent<M> & { readonly key: string }
-  /** The broker has taken back a delivery that was not settled, for example because the connection broke. */
+  /**
+   * The source has taken back a delivery that was not settled: the connection broke, or the lease of the delivery was not
+   * extended in time. A queue in the database needs a pool with more connections than handlers that run at the same time.
+   */
   lost: MessageEvent<M>
   /** An unexpected error: a settlement that failed, a message that was never acknowledged, or a listener that threw. */
   error: { readonly error: unknown; readonly source?: string; readonly message?: M }
