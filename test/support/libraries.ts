@@ -40,4 +40,5 @@ export const EXCLUDED: Readonly<Record<string, string[]>> = {
 /** Tests of what is built on a library. */
 export const ON_TOP: Readonly<Record<string, string[]>> = {
   knex: ['test/libraries/objection/objection.test.ts'],
+  'postgres-js': ['test/libraries/postgres-js/lost-connection.test.ts'],
 }

@@ -87,20 +87,36 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
       },
     }
   },
-  transact(root, work, isolation) {
-    const run: typeof work = async (tx) => {
+  transact: (root, work, isolation) =>
+    inScope(
+      (begun) => (isolation === undefined ? root.begin(begun) : root.begin(LEVELS[isolation], begun)),
+      (tx) => work(tx, undefined),
+    ),
+}
+
+/**
+ * Runs `work` as postgres.js does, which sends COMMIT or ROLLBACK when `work` has ended. If the transaction has ended
+ * before, by the loss of its connection for example, postgres.js never learns that `work` has ended: its ROLLBACK would
+ * undo the transaction that has the connection by now, or end the process.
+ */
+function inScope<T>(
+  open: (work: (tx: PostgresJs) => Promise<T>) => Promise<T>,
+  work: (tx: PostgresJs) => Promise<T>,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const run = async (tx: PostgresJs): Promise<T> => {
       try {
-        return await work(tx, undefined)
+        const result = await work(tx)
+        if (hasEnded(tx)) throw closed()
+        return result
       } catch (error) {
-        // When the connection was closed, begin() has already rejected. If it learned that the work has ended, it would
-        // send ROLLBACK on that connection, which would end the process.
-        if (isLost(tx as PostgresJs)) return new Promise(() => undefined)
-        throw error
+        if (!hasEnded(tx)) throw error
+        reject(error)
+        return new Promise(() => undefined)
       }
     }
-    const begun = (tx: PostgresJs): ReturnType<typeof work> => run(tx, undefined)
-    return isolation === undefined ? root.begin(begun) : root.begin(LEVELS[isolation], begun)
-  },
+    open(run).then(resolve, reject)
+  })
 }
 
 /** The connection on which a transaction or a reservation was first seen. */
@@ -120,19 +136,16 @@ function hasEnded(sql: PostgresJs): boolean {
   return known !== undefined && known.connection.reserved !== known.reserved
 }
 
-function isLost(sql: PostgresJs): boolean {
-  const connection = met.get(scopeOf(sql))?.connection
-  return connection !== undefined && connection.reserved === null && connection.onclose === null
+function closed(): Error {
+  return Object.assign(new Error('The connection is closed, or was given back.'), {
+    code: 'CONNECTION_CLOSED',
+  })
 }
 
 /** Sends a statement. `named` is the text from which the names of the columns are taken. */
 async function send(sql: PostgresJs, text: string, named: string): Promise<SqlResult> {
   // A statement on a closed connection would end the process.
-  if (hasEnded(sql)) {
-    throw Object.assign(new Error('The connection is closed, or was given back.'), {
-      code: 'CONNECTION_CLOSED',
-    })
-  }
+  if (hasEnded(sql)) throw closed()
   const scope = scopeOf(sql)
   const onexecute = (connection: PostgresJsConnection): true => {
     const { reserved } = connection
