@@ -50,3 +50,95 @@ for (const isFailing of [false, true]) {
     ])
   })
 }
+
+interface Sql {
+  (text: TemplateStringsArray, ...values: unknown[]): Promise<unknown>
+  unsafe(text: string, parameters?: readonly unknown[]): Promise<unknown>
+  savepoint(work: (sql: Sql) => unknown): Promise<unknown>
+}
+
+/** What a handler may do after the loss. */
+const STATEMENTS: Readonly<Record<string, (sql: Sql, name: string) => Promise<unknown>>> = {
+  'a tagged template': (sql, name) => sql`insert into effects (name) values (${name})`,
+  unsafe: (sql, name) => sql.unsafe('insert into effects (name) values ($1)', [name]),
+  'a savepoint': (sql, name) => sql.savepoint((own) => own`insert into effects (name) values (${name})`),
+}
+
+for (const way of ['run', 'transact'] as const) {
+  test(`statements of a handler on a lost connection are refused, and run in no other transaction (${way})`, async () => {
+    const single = singleConnection()
+    const subject = new InboxUnderTest(target, single)
+    const killed = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
+    const refusals = Promise.withResolvers<unknown[]>()
+    const lose = async (tx: object): Promise<void> => {
+      const sql = tx as Sql
+      await sql.savepoint(async (own) => {
+        await kill(tx as TransactionHandle)
+        killed.resolve()
+        await begun.promise
+        const attempts = [sql, own].flatMap((each) =>
+          Object.values(STATEMENTS).map((send) => send(each, subject.consumer)),
+        )
+        refusals.resolve((await Promise.allSettled(attempts)).map(({ status }) => status))
+        // postgres.js would roll the savepoint back in the transaction that has the connection now.
+        throw new Error('of the handler')
+      })
+    }
+    const lost = way === 'run' ? subject.inbox.run({ id: 'lost' }, lose) : single.database.transact(lose)
+    const refused = expect(lost).rejects.toThrow(DatabaseUnavailableError)
+    await killed.promise
+    const next = await subject.inbox.run({ id: 'next' }, async (tx, message, context) => {
+      begun.resolve()
+      expect(await refusals.promise).toEqual(Array.from({ length: 6 }, () => 'rejected'))
+      for (let turn = 0; turn < 3; turn++) await setImmediate()
+      await subject.handle(tx, message, context)
+    })
+    await refused
+    expect([next.status, await subject.claimedKeys(), await subject.effects()]).toEqual([
+      'processed',
+      ['next'],
+      1,
+    ])
+  })
+}
+
+test('statements on a lost connection that nothing has replaced do not end the process', async () => {
+  const subject = new InboxUnderTest(target, singleConnection())
+  const lost = Promise.withResolvers<void>()
+  const refusals = Promise.withResolvers<unknown[]>()
+  const running = subject.inbox.run({ id: 'lost' }, async (tx) => {
+    await kill(tx)
+    await lost.promise
+    const attempts = Object.values(STATEMENTS).map((send) => send(tx as unknown as Sql, subject.consumer))
+    refusals.resolve((await Promise.allSettled(attempts)).map(({ status }) => status))
+  })
+  await expect(running).rejects.toThrow(DatabaseUnavailableError)
+  lost.resolve()
+  expect(await refusals.promise).toEqual(['rejected', 'rejected', 'rejected'])
+  // postgres.js writes to the socket in the next turn.
+  await setImmediate()
+  expect(await subject.effects()).toBe(0)
+})
+
+test('a handler uses fragments, lists of queries, parameters and savepoints as without txbox', async () => {
+  const subject = new InboxUnderTest(target, singleConnection())
+  await subject.inbox.run({ id: 'm' }, async (tx) => {
+    const sql = tx as unknown as Sql & {
+      (list: readonly object[]): unknown
+      json(value: unknown): unknown
+      savepoint(name: string, work: (own: Sql) => unknown): Promise<unknown>
+    }
+    const name = subject.consumer
+    await sql`insert into effects ${sql([{ name }])} ${sql`on conflict do nothing`}`
+    expect(await sql`select ${sql.json({ a: 1 })} as value`).toEqual([{ value: { a: 1 } }])
+    const insert = (own: Sql): Promise<unknown> => own`insert into effects (name) values (${name})`
+    expect(await sql.savepoint('named', (own) => [insert(own), insert(own)])).toHaveLength(2)
+    const failing = sql.savepoint(async (own) => {
+      await insert(own)
+      await own.savepoint(() => Promise.reject(new Error('of the savepoint')))
+    })
+    await expect(failing).rejects.toThrow('of the savepoint')
+  })
+  expect([await subject.claimedKeys(), await subject.effects()]).toEqual([['m'], 3])
+})

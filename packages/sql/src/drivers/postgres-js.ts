@@ -4,38 +4,17 @@ import type { DriverAdapter, RootAdapter, SqlResult } from '../adapters.ts'
 import { hasFunction } from '../members.ts'
 import { withLiterals } from '../postgres-literals.ts'
 import { outsideTransaction } from './hidden-errors.ts'
+import {
+  closed,
+  hasEnded,
+  inScope,
+  meeting,
+  scopeOf,
+  type PostgresJs,
+  type PostgresJsResult,
+} from './postgres-js-scope.ts'
 import { LEVELS, hiddenStatements } from './hidden-statements.ts'
 
-/** The part of postgres.js that all its objects have; `postgres` itself is not imported. */
-interface PostgresJs {
-  readonly unsafe: (
-    text: string,
-    values?: readonly unknown[],
-    options?: { readonly onexecute: (connection: PostgresJsConnection) => true },
-  ) => PostgresJsQuery
-}
-/**
- * The object that postgres.js passes to `onexecute`. It is undocumented; without it, only the server knows the state.
- */
-interface PostgresJsConnection {
-  /**
-   * A function that is unique for each transaction and each reservation of the connection. Null when the transaction or
-   * reservation has ended, or the connection is closed.
-   */
-  readonly reserved?: unknown
-  /** Null when the connection is closed. */
-  readonly onclose?: unknown
-}
-/** A query, whose rows can be read as lists of the bytes of each column, before parsers and most transforms. */
-interface PostgresJsQuery {
-  /** Sends the query. Undocumented. The function is unique for each transaction, savepoint and reservation. */
-  readonly handler?: object
-  raw(): Promise<PostgresJsResult | PostgresJsResult[]>
-}
-interface PostgresJsResult extends ReadonlyArray<unknown> {
-  readonly count: number | null
-  readonly columns?: readonly { readonly name: string }[] | null
-}
 interface PostgresJsRoot extends PostgresJs {
   readonly options?: { readonly max?: number }
   reserve(): Promise<PostgresJs & { release(): void }>
@@ -94,66 +73,12 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
     ),
 }
 
-/**
- * Runs `work` as postgres.js does, which sends COMMIT or ROLLBACK when `work` has ended. If the transaction has ended
- * before, by the loss of its connection for example, postgres.js never learns that `work` has ended: its ROLLBACK would
- * undo the transaction that has the connection by now, or end the process.
- */
-function inScope<T>(
-  open: (work: (tx: PostgresJs) => Promise<T>) => Promise<T>,
-  work: (tx: PostgresJs) => Promise<T>,
-): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const run = async (tx: PostgresJs): Promise<T> => {
-      try {
-        const result = await work(tx)
-        if (hasEnded(tx)) throw closed()
-        return result
-      } catch (error) {
-        if (!hasEnded(tx)) throw error
-        reject(error)
-        return new Promise(() => undefined)
-      }
-    }
-    open(run).then(resolve, reject)
-  })
-}
-
-/** The connection on which a transaction or a reservation was first seen. */
-const met = new WeakMap<object, { readonly connection: PostgresJsConnection; readonly reserved: unknown }>()
-
-/**
- * Returns an object that identifies a transaction, a savepoint or a reservation, even if the handle is a proxy. The
- * query is never sent.
- */
-function scopeOf(sql: PostgresJs): object {
-  return sql.unsafe('').handler ?? sql.unsafe
-}
-
-/** Returns whether a transaction or a reservation is known to have ended, including by the loss of its connection. */
-function hasEnded(sql: PostgresJs): boolean {
-  const known = met.get(scopeOf(sql))
-  return known !== undefined && known.connection.reserved !== known.reserved
-}
-
-function closed(): Error {
-  return Object.assign(new Error('The connection is closed, or was given back.'), {
-    code: 'CONNECTION_CLOSED',
-  })
-}
-
 /** Sends a statement. `named` is the text from which the names of the columns are taken. */
 async function send(sql: PostgresJs, text: string, named: string): Promise<SqlResult> {
   // A statement on a closed connection would end the process.
   if (hasEnded(sql)) throw closed()
-  const scope = scopeOf(sql)
-  const onexecute = (connection: PostgresJsConnection): true => {
-    const { reserved } = connection
-    if (typeof reserved === 'function' && !met.has(scope)) met.set(scope, { connection, reserved })
-    return true
-  }
   // A root runs each statement on any of its connections.
-  const answer = await (isRoot(sql) ? sql.unsafe(text) : sql.unsafe(text, [], { onexecute })).raw()
+  const answer = await (isRoot(sql) ? sql.unsafe(text) : sql.unsafe(text, [], meeting(sql))).raw()
   // The caller's statement is the last one.
   const result = isResult(answer) ? answer : answer.at(-1)
   return { rows: rowsOf(result, named), affected: result?.count ?? Number.NaN }
