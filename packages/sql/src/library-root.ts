@@ -19,6 +19,8 @@ import type {
 /** How to find the driver's pool and connections under the root of a library. */
 export interface Underneath {
   rootOf(pool: unknown): RootAdapter | undefined
+  /** Returns whether this is a connection, a pool or a transaction of a driver. */
+  isOfDriver(value: unknown): boolean
   transaction(connection: unknown): Awaitable<Resolved>
 }
 
@@ -55,6 +57,7 @@ export class LibraryRoot implements RootAdapter {
     this.#underneath = underneath
     const pool = this.#root.poolOf?.(db)
     this.#early = pool instanceof Promise ? undefined : this.#poolUnder(pool)
+    if (this.#early === undefined && underneath.isOfDriver(pool)) throw singleConnection(this.name, pool)
     const hasPool = this.#root.poolOf !== undefined
     const mayConnect = this.#early === undefined ? hasPool : this.#early.adapter.connectApart !== undefined
     if (mayConnect) this.connectApart = (_, timeoutMs) => this.#connectApart(timeoutMs)
@@ -168,6 +171,14 @@ export class LibraryRoot implements RootAdapter {
       throw error
     }
   }
+}
+
+/** On one connection, transactions that run at the same time would be one transaction. */
+function singleConnection(name: string, given: unknown): InvalidOptionError {
+  return new InvalidOptionError(
+    `Under the ${name} root is ${nameOf(given)}, a single connection, on which the transactions of messages that are handled ` +
+      'at the same time would be one transaction. Pass a pool of the driver to the library.',
+  )
 }
 
 /** Returns a pool of promise style, which can be made from mysql2's pools of callback style. */

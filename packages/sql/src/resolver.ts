@@ -185,6 +185,7 @@ export class Resolver {
     if (library !== undefined) {
       return new LibraryRoot(library, root, {
         rootOf: (pool) => this.#rootOf(pool),
+        isOfDriver: (value) => this.#driverOf(value) !== undefined,
         transaction: (handle) => this.transaction(handle),
       })
     }
