@@ -106,6 +106,11 @@ export class FrameProxy {
     this.#hidden.add(deliveryTag)
   }
 
+  /** From now on, all confirms arrive again. */
+  showConfirms(): void {
+    this.#hidden.clear()
+  }
+
   /** A message with this id is returned with another id of the same length. */
   misname(id: string, as: string): void {
     this.#misnamed = { id, as }

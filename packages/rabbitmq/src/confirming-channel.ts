@@ -1,6 +1,7 @@
 import { BrokerUnavailableError, PermanentError } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 import type { ConfirmChannel } from 'amqplib'
+import { InFlightByKey } from './in-flight-by-key.ts'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { brokersReasonOf, replyCodeOf } from './reason-of.ts'
 import { ReusedHeaders } from './reused-headers.ts'
@@ -18,7 +19,7 @@ export interface Sender {
    * @param at the time of the answer, on the monotonic clock.
    */
   settled(place: number, verdict: Verdict, at: number): void
-  /** Called once after `wait`, when `maySend` may return another answer, unless the channel fails. */
+  /** Called once after `wait`, when there may be room again, unless the channel fails. */
   resume(): void
 }
 
@@ -49,6 +50,7 @@ export class ConfirmingChannel {
   /** The broker's address, for error messages. */
   readonly #broker: string
   readonly #inFlight = new Unconfirmed<InFlight>()
+  readonly #byKey = new InFlightByKey()
   readonly #headers = new ReusedHeaders()
   readonly #failureListeners = new Set<(error: BrokerUnavailableError) => void>()
   /** Makes messages that are sent from now on go out together. */
@@ -57,7 +59,7 @@ export class ConfirmingChannel {
   #failure: BrokerUnavailableError | undefined
   #refusal: { readonly code: number; readonly reason: string } | undefined
   readonly #waiting = new Set<Sender>()
-  #confirms = 0
+  #answeredAt = performance.now()
 
   constructor(channel: ConfirmChannel, exchange: string, broker: string, gather: () => void) {
     this.#channel = channel
@@ -89,15 +91,24 @@ export class ConfirmingChannel {
     return this.#refusal
   }
 
-  /** The number of messages that the broker has answered for: while it grows, the broker is at work. */
-  get confirms(): number {
-    return this.#confirms
+  /** When the broker last answered for a message. */
+  get answeredAt(): number {
+    return this.#answeredAt
   }
 
-  /** @throws {BrokerUnavailableError} when the channel has failed. */
-  maySend(): boolean {
+  /** The messages in flight of each routing key. */
+  get byKey(): Pick<InFlightByKey, 'hasRoomFor' | 'waitingSince' | 'unansweredSince'> {
+    return this.#byKey
+  }
+
+  /**
+   * Whether no message may be sent now, no matter which.
+   *
+   * @throws {BrokerUnavailableError} when the channel has failed.
+   */
+  isFull(): boolean {
     if (this.#failure !== undefined) throw this.#failure
-    return !this.#full && this.#inFlight.size < MOST_IN_FLIGHT
+    return this.#full || this.#inFlight.size >= MOST_IN_FLIGHT
   }
 
   /** For a sender that may not send now, or has just received an answer. */
@@ -106,7 +117,7 @@ export class ConfirmingChannel {
   }
 
   /**
-   * Sends a message that `maySend`.
+   * Sends a message for which there is room.
    *
    * @throws {PermanentError} when the message cannot be written as AMQP; nothing was sent.
    * @throws {BrokerUnavailableError} when the channel is closed.
@@ -127,6 +138,7 @@ export class ConfirmingChannel {
       throw this.#failure ?? this.#closedByBroker()
     }
     this.#inFlight.add({ id, routingKey, sender, place, returned: false })
+    this.#byKey.sent(routingKey)
   }
 
   /** Closes the channel. No message may be in flight. */
@@ -163,8 +175,9 @@ export class ConfirmingChannel {
 
   #settle(tag: number, multiple: boolean, verdict: 'confirmed' | 'refused'): void {
     const now = performance.now()
-    for (const { sender, place, returned } of this.#inFlight.take(tag, multiple)) {
-      this.#confirms += 1
+    this.#answeredAt = now
+    for (const { routingKey, sender, place, returned } of this.#inFlight.take(tag, multiple)) {
+      this.#byKey.answered(routingKey, now)
       sender.settled(place, returned ? 'unroutable' : verdict, now)
     }
     this.#changed()

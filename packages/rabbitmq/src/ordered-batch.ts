@@ -34,10 +34,15 @@ export class OrderedBatch {
     return this.results.filter((result) => result === undefined).length
   }
 
-  /** The places of the messages that may be sent at once: the first message of each key, and all messages without a key. */
+  /**
+   * The places of the messages without a result that may be sent at once: the first such message of each key, and all
+   * messages without a key.
+   */
   due(): number[] {
-    const following = new Set(this.#next)
-    return [...this.messages.keys()].filter((index) => !following.has(index))
+    const following = new Set(this.#next.filter((_, index) => this.results[index] === undefined))
+    return [...this.messages.keys()].filter(
+      (index) => this.results[index] === undefined && !following.has(index),
+    )
   }
 
   /**

@@ -9,6 +9,7 @@ import { oneLine } from '@txbox/core/internal'
 import type { ConfirmingChannel, Sender, Verdict } from './confirming-channel.ts'
 import type { OrderedBatch } from './ordered-batch.ts'
 import { outgoingMessage } from './outgoing-message.ts'
+import type { StuckKeys } from './stuck-keys.ts'
 
 const ACCEPTED: PublishResult = { status: 'accepted' }
 
@@ -16,6 +17,7 @@ export interface CallSettings {
   readonly exchange: string
   readonly maxMessageBytes: number
   readonly confirmTimeoutMs: number
+  readonly stuckKeys: StuckKeys
 }
 
 /** How a call ended while the channel was intact. */
@@ -30,12 +32,14 @@ export class PublishCall implements Sender {
   readonly #batch: OrderedBatch
   readonly #settings: CallSettings
   readonly #answered: PublishOptions['answered']
-  readonly #confirmsBefore: number
   readonly #end = Promise.withResolvers<CallEnd>()
-  /** The places of the messages that may be sent, in this order. The first `#sent` of them have been sent. */
+  /** The places of the messages that may be sent, in this order. The first `#begun` of them are no longer here. */
   readonly #due: number[]
-  #sent = 0
-  #inFlight = 0
+  #begun = 0
+  /** The places of the messages whose routing keys have enough messages in flight, by routing key. */
+  readonly #held = new Map<string, number[]>()
+  /** The places of the messages in flight. */
+  readonly #inFlight = new Set<number>()
   /** Whether the call has ended: from then on no message is sent, even if more answers arrive. */
   #over = false
   #progressAt = performance.now()
@@ -51,7 +55,6 @@ export class PublishCall implements Sender {
     this.#channel = channel
     this.#batch = batch
     this.#settings = settings
-    this.#confirmsBefore = channel.confirms
     this.#due = batch.due()
   }
 
@@ -74,48 +77,75 @@ export class PublishCall implements Sender {
     }
   }
 
-  /**
-   * Whether the broker has answered for other messages meanwhile: then the broker works, and a time-out concerns only the
-   * messages in flight and the messages that wait behind them.
-   */
-  get othersWereConfirmed(): boolean {
-    return this.#sent === this.#due.length && this.#channel.confirms > this.#confirmsBefore
+  /** Rejects the messages in flight, which were not confirmed in time, without counting an attempt. */
+  rejectUnconfirmed(): void {
+    for (const place of this.#inFlight) {
+      const { id, topic } = this.#batch.messages[place]!
+      const message =
+        `Message ${oneLine(id)} was not confirmed within ${this.#settings.confirmTimeoutMs} ms, although RabbitMQ answers: ` +
+        problemOf(topic)
+      this.#note(place, uncounted(message))
+    }
+    this.#inFlight.clear()
   }
 
   settled(place: number, verdict: Verdict, at: number): void {
+    const message = this.#batch.messages[place]!
     this.#progressAt = at
-    this.#inFlight -= 1
-    this.#note(
-      place,
-      verdict === 'confirmed' ? ACCEPTED : this.#rejection(this.#batch.messages[place]!, verdict),
-    )
-    if (this.#sent < this.#due.length) this.#channel.wait(this)
-    else if (this.#inFlight === 0) this.#end.resolve('settled')
+    this.#inFlight.delete(place)
+    this.#settings.stuckKeys.answered(message.topic)
+    this.#note(place, verdict === 'confirmed' ? ACCEPTED : this.#rejection(message, verdict))
+    if (this.#isWaiting) this.#channel.wait(this)
+    else if (this.#inFlight.size === 0) this.#end.resolve('settled')
   }
 
   /** Sends as many messages as may be sent now. The other messages are sent after answers of the broker. */
   resume(): void {
     if (this.#over) return
-    const sentBefore = this.#sent
     try {
-      for (; this.#sent < this.#due.length; this.#sent += 1) {
-        const place = this.#due[this.#sent]!
-        if (!this.#channel.maySend()) return this.#channel.wait(this)
-        this.#sendOne(place)
+      this.#sendHeld()
+      for (; this.#begun < this.#due.length && !this.#channel.isFull(); this.#begun += 1) {
+        this.#begin(this.#due[this.#begun]!)
       }
     } catch (error) {
       this.#end.reject(error)
-    } finally {
-      if (this.#sent > sentBefore) this.#progressAt = performance.now()
     }
-    if (this.#inFlight === 0) this.#end.resolve('settled')
+    if (this.#isWaiting) this.#channel.wait(this)
+    else if (this.#inFlight.size === 0) this.#end.resolve('settled')
+  }
+
+  /** Whether there are messages that were not sent. */
+  get #isWaiting(): boolean {
+    return this.#begun < this.#due.length || this.#held.size > 0
+  }
+
+  #sendHeld(): void {
+    for (const [routingKey, places] of this.#held) {
+      while (places.length > 0 && !this.#channel.isFull() && this.#channel.byKey.hasRoomFor(routingKey)) {
+        this.#sendOne(places.shift()!)
+      }
+      if (places.length === 0) this.#held.delete(routingKey)
+    }
+  }
+
+  #begin(place: number): void {
+    const { id, topic } = this.#batch.messages[place]!
+    if (!this.#settings.stuckKeys.admits(topic)) {
+      const message = `Message ${oneLine(id)} was not sent, because RabbitMQ did not confirm others like it: ${problemOf(topic)}`
+      return this.#note(place, uncounted(message))
+    }
+    const held = this.#held.get(topic)
+    if (held !== undefined) held.push(place)
+    else if (this.#channel.byKey.hasRoomFor(topic)) this.#sendOne(place)
+    else this.#held.set(topic, [place])
   }
 
   #sendOne(place: number): void {
     try {
       const message = outgoingMessage(this.#batch.messages[place]!, this.#settings.maxMessageBytes)
       this.#channel.send(message, this, place)
-      this.#inFlight += 1
+      this.#inFlight.add(place)
+      this.#progressAt = performance.now()
     } catch (error) {
       if (!(error instanceof PermanentError)) throw error
       this.#note(place, { status: 'rejected', retryable: false, error })
@@ -128,10 +158,19 @@ export class PublishCall implements Sender {
     if (next !== undefined) this.#due.push(next)
   }
 
-  /** The time limit counts from the last message that was sent or answered, so that a slow connection does not time out. */
+  /**
+   * The time limit counts from the last message that was sent or answered, so that a slow connection does not time out. If
+   * messages wait for room, answers for the messages of other calls that take the room count, too.
+   */
   #watch(inMs: number): void {
     this.#timer = setTimeout(() => {
-      const leftMs = this.#progressAt + this.#settings.confirmTimeoutMs - performance.now()
+      const { answeredAt, byKey } = this.#channel
+      const progressAt = Math.max(
+        this.#progressAt,
+        this.#begun < this.#due.length ? answeredAt : -Infinity,
+        ...[...this.#held.keys()].map((routingKey) => byKey.waitingSince(routingKey)),
+      )
+      const leftMs = progressAt + this.#settings.confirmTimeoutMs - performance.now()
       if (leftMs > 0) this.#watch(leftMs)
       else this.#end.resolve('timed-out')
     }, inMs)
@@ -149,4 +188,15 @@ export class PublishCall implements Sender {
             'NO_ROUTE). Bind one, or give the exchange an alternate exchange.'
     return { status: 'rejected', retryable: true, error: new RetryLaterError({ message }) }
   }
+}
+
+function problemOf(topic: string): string {
+  return (
+    `a queue that it was routed to by routing key '${oneLine(topic)}' has a problem, such as a quorum queue without a ` +
+    'majority.'
+  )
+}
+
+function uncounted(message: string): PublishResult {
+  return { status: 'rejected', retryable: true, counted: false, error: new RetryLaterError({ message }) }
 }

@@ -1,19 +1,19 @@
 import {
   BrokerUnavailableError,
   InvalidOptionError,
-  RetryLaterError,
   type OutboxMessage,
   type PublishOptions,
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
-import { OptionChecker, oneLine } from '@txbox/core/internal'
+import { OptionChecker } from '@txbox/core/internal'
 import { brokerAddress, type BrokerAddress } from './broker-address.ts'
 import type { BrokerConnection } from './broker-connection.ts'
 import { OrderedBatch } from './ordered-batch.ts'
 import { PublishCall, type CallSettings } from './publish-call.ts'
 import { mayBlameOneMessage, publishOneByOne } from './publish-one-by-one.ts'
 import { SharedConnection } from './shared-connection.ts'
+import { StuckKeys } from './stuck-keys.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from './tls-settings.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
@@ -82,13 +82,15 @@ export interface RabbitmqPublisherOptions {
  * - A message that AMQP or the broker cannot accept is rejected permanently: a payload above `maxMessageBytes`, an id,
  *   topic, type, correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB, a text as the
  *   header `CC` or `BCC`, which RabbitMQ interprets.
- * - If the broker confirms other messages, a message that is not confirmed in time is rejected, and can be tried again
- *   without counting an attempt: the queue of that message has a problem.
+ * - If the broker answers, but does not confirm a message in time, a queue of that message has a problem: the message is
+ *   rejected, and can be tried again without counting an attempt. Until the broker confirms a message with its routing key
+ *   again, one message with this key is sent every 30 s, and the others are rejected in the same way.
  * - All other failures throw: no connection, no such exchange, no confirms, or `signal` aborted. It is then unknown which
  *   messages were published. The connection is dropped, and other calls in flight on it fail; the next call connects again.
  *
- * The publisher connects at its first call. Calls may overlap. All messages of a call are in flight together; while the
- * connection is congested, no more messages are added to its buffer.
+ * The publisher connects at its first call. Calls may overlap. All messages of a call are in flight together,
+ * up to 2000 messages of all calls and 500 of one routing key; while the connection is congested, no more messages are added
+ * to its buffer.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
@@ -119,6 +121,7 @@ export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher 
     }),
     {
       exchange,
+      stuckKeys: new StuckKeys(),
       confirmTimeoutMs: check.milliseconds('confirmTimeoutMs', { ...timeout, default: 30_000 }),
       maxMessageBytes: check.integer('maxMessageBytes', {
         min: 1,
@@ -159,13 +162,15 @@ class RabbitmqPublisher implements Publisher {
     signal.throwIfAborted()
     if (messages.length === 0) return []
     const batch = new OrderedBatch(messages)
-    const connection = await this.#connection.get(signal)
-    const call = new PublishCall(connection.channel, batch, this.#settings, answered)
-    try {
-      if ((await call.run(signal)) === 'timed-out') await this.#timedOut(call, connection, batch)
-    } catch (error) {
-      if (signal.aborted || !mayBlameOneMessage(connection.channel)) throw this.#drop(connection, error)
-      await this.#oneByOne(batch, signal)
+    while (batch.unknown > 0) {
+      const connection = await this.#connection.get(signal)
+      const call = new PublishCall(connection.channel, batch, this.#settings, answered)
+      try {
+        if ((await call.run(signal)) === 'timed-out') await this.#timedOut(call, connection, batch)
+      } catch (error) {
+        if (signal.aborted || !mayBlameOneMessage(connection.channel)) throw this.#drop(connection, error)
+        await this.#oneByOne(batch, signal)
+      }
     }
     return batch.results as PublishResult[]
   }
@@ -190,20 +195,19 @@ class RabbitmqPublisher implements Publisher {
     }
   }
 
-  /** Distinguishes a problem of one queue from a problem of the broker. */
+  /**
+   * Distinguishes a problem of queues from a problem of the broker. If the broker answers, the messages in flight are
+   * rejected, and the messages that were not sent can be sent over the next connection.
+   */
   async #timedOut(call: PublishCall, connection: BrokerConnection, batch: OrderedBatch): Promise<void> {
+    const { stuckKeys, confirmTimeoutMs } = this.#settings
     const error = this.#unconfirmed(connection, batch)
-    if (!call.othersWereConfirmed || !(await connection.answers(this.#settings.confirmTimeoutMs))) throw error
+    const since = performance.now() - confirmTimeoutMs
+    if (!(await connection.answers(confirmTimeoutMs))) throw error
+    for (const routingKey of connection.channel.byKey.unansweredSince(since)) stuckKeys.add(routingKey)
     // A late confirm must not be mistaken for a confirm of a later attempt.
     connection.drop(error)
-    for (const [index, { id, topic }] of batch.messages.entries()) {
-      if (batch.results[index] !== undefined) continue
-      const message =
-        `Message ${oneLine(id)} was not confirmed within ${this.#settings.confirmTimeoutMs} ms, although others were: a queue that ` +
-        `it was routed to by routing key '${oneLine(topic)}' has a problem, such as a quorum queue without a majority.`
-      const error = new RetryLaterError({ message })
-      batch.settle(index, { status: 'rejected', retryable: true, counted: false, error })
-    }
+    call.rejectUnconfirmed()
   }
 
   #unconfirmed(connection: BrokerConnection, batch: OrderedBatch): BrokerUnavailableError {
