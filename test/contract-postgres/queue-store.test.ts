@@ -65,6 +65,16 @@ test('Q7 Q8 while the transaction that settles a message is open, no other messa
   expect(idsOf(await queue.receive())).toEqual(['first'])
 })
 
+test('Q20 a message that is given back without a delay is visible at once', async () => {
+  const queue = await start()
+  await queue.send('a', undefined)
+  const giveback = { delayMs: null as never, error: undefined, counted: true }
+  for (const received of await queue.receive()) {
+    expect(await queue.store.giveBack(received, giveback)).toBe(true)
+  }
+  expect(await queue.receive()).toHaveLength(2)
+})
+
 test('Q9 a receipt is valid until the message is given back, buried, or visible again', async () => {
   const queue = await start()
   await queue.send('a', 'b', 'c', undefined)

@@ -43,6 +43,20 @@ test('C1 C22 Q3 Q7 several consumers: each message has one effect, in the order 
   ])
 })
 
+test('C11 Q20 a retry policy without a delay for an attempt blocks neither the key nor a message without a key', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 60_000 })
+  const [first, second, unkeyed] = await consumers.subject.send({ key: 'a' }, { key: 'a' }, {})
+  const fails: QueueHandler = (_tx, { id }, { deliveries }) => {
+    if (id !== second && deliveries === 1) throw new Error('down')
+  }
+  const { events } = consumers
+  await consumers.start(fails, { retry: { attempts: 3, delayMs: () => undefined } })
+  await consumers.heard('handled', 3)
+  const handled = events.filter(({ event }) => event === 'handled').map(({ id }) => id)
+  expect(handled.filter((id) => id !== unkeyed)).toEqual([first, second])
+  expect(consumers.count('error')).toBe(2)
+})
+
 test('C18 a consumer keeps receiving: messages that a transaction has accepted make room for other messages', async () => {
   const consumers = consumersOf({ visibilityTimeoutMs: 60_000 })
   const consumer = await consumers.start(() => undefined, { concurrency: 2 })

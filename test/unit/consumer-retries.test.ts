@@ -71,6 +71,38 @@ test.each([true, false])(
   },
 )
 
+test.each([undefined, null, Number.NaN, -1, Number.POSITIVE_INFINITY, 1e300, '5'])(
+  'C11 a retry policy that returns %s is reported, and the delivery is retried after 1 s',
+  async (wrong) => {
+    const source = new MemorySource({ delays: true })
+    source.send('a')
+    const subject = await ConsumerUnderTest.started(source, () => Promise.reject(new Error('down')), {
+      retry: { attempts: 3, delayMs: () => wrong as number },
+    })
+    await pass(999)
+    expect(subject.runs.length).toBe(1)
+    await pass(1)
+    expect(subject.runs.length).toBe(2)
+    await pass(1000)
+    expect(source.rejected.map(({ id }) => id)).toEqual(['a'])
+    expect(subject.heard('retried')).toMatchObject([{ delayMs: 1000 }, { delayMs: 1000 }])
+    expect(subject.heard('error')).toMatchObject(
+      [1, 2].map(() => ({ error: { code: 'TXBOX_INVALID_OPTION' } })),
+    )
+  },
+)
+
+test('C11 a RetryLaterError whose delay is longer than any source can keep is reported, and the delivery retried after 1 s', async () => {
+  const source = new MemorySource({ delays: true })
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, (_, __, run) => {
+    if (run === 1) throw new RetryLaterError({ retryAfterMs: Number.MAX_VALUE })
+  })
+  await pass(1000)
+  expect(source.settled.at(-1)).toEqual({ id: 'a', how: 'accept' })
+  expect(subject.heard('error')).toMatchObject([{ error: { code: 'TXBOX_INVALID_OPTION' } }])
+})
+
 test('C10 attempts end also where the source keeps no count and delays are longer than holdMs', async () => {
   const source = new MemorySource({ countsDeliveries: false })
   source.send('a')

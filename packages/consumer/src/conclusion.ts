@@ -6,6 +6,7 @@ import { isPermanent, isRetryLater, isStopped, isTimedOut, isUnavailable } from 
 import type { HeldDeliveries } from './held-deliveries.ts'
 import type { Verdict } from './handling.ts'
 import { Outage } from './outage.ts'
+import { FALLBACK_DELAY_MS, isUsableDelay, unusableDelay } from './usable-delay.ts'
 import { wait } from './wait.ts'
 
 /**
@@ -101,8 +102,16 @@ export class Conclusion {
       return this.#settings.retry.delayMs(slot.deliveries, Math.random)
     } catch (error) {
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
-      return 1000
+      return FALLBACK_DELAY_MS
     }
+  }
+
+  /** Reports a delay that is not usable: the source could not keep it, and the message would not come back. */
+  #usable(slot: DeliverySlot, delayMs: number): number {
+    if (isUsableDelay(delayMs)) return delayMs
+    const error = unusableDelay(this.#settings.name, slot.deliveries, delayMs)
+    this.#events.emit('error', { error, source: slot.source, message: slot.message })
+    return FALLBACK_DELAY_MS
   }
 
   /** Holds the delivery until the outage may be over, without counting an attempt. */
@@ -132,8 +141,9 @@ export class Conclusion {
    * Retries in a way that counts as another delivery. The consumer holds the delivery during the delay if the source keeps
    * no delays, or does not keep the order of the key; otherwise it returns the delivery to the source.
    */
-  async #retryLater(slot: DeliverySlot, how: Retry): Promise<void> {
+  async #retryLater(slot: DeliverySlot, asked: Retry): Promise<void> {
     const { source, holdMs } = this.#settings
+    const how = { ...asked, delayMs: this.#usable(slot, asked.delayMs) }
     const { delayMs, counted, error } = how
     this.#events.emit('retried', { ...slot.about, error, delayMs, local: false })
     const keepsOrder = source.traits.ordersKeys || !this.#settings.inOrder || slot.delivery.key === undefined

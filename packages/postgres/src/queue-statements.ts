@@ -121,11 +121,12 @@ returning place::text as place`,
 
     /**
      * $3 is the pause in milliseconds; $4 the error, where null keeps the previous one; $5 is 1 if the receive does not
-     * count.
+     * count. Without a pause, a null `due_at` would hide the message from all receivers.
      */
     giveBack: `
 update ${queue}
-set receipt = null, due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
+set receipt = null,
+  due_at = pg_catalog.clock_timestamp() + coalesce($3::double precision, 0) * interval '1 millisecond',
   error = coalesce($4, error), attempts = attempts - $5::integer, timeouts = 0
 where ${one}
 returning place::text as place`,
