@@ -98,6 +98,24 @@ test('Q6 Q10 changeVisibility of 0 does not count as an expired timeout: the mes
   expect(idsOf(await subject.receive()).toSorted()).toEqual(ids.toSorted())
 })
 
+test.each([2, 3, 10])(
+  'Q10 a message that kills its consumers becomes a dead letter, and no other message does: maxReceives %d',
+  async (maxReceives) => {
+    const subject = new QueueUnderTest(target, root, { maxReceives })
+    const ids = await subject.send({ key: 'a' }, { key: 'b' }, {}, { key: 'c' }, {})
+    const [killer] = ids
+    const handled: string[] = []
+    for (let receives = 0; receives < 30 && (await subject.size()) > 0; receives += 1) {
+      const received = await subject.receive({ limit: 10 })
+      if (idsOf(received).includes(killer!)) await subject.expire()
+      else for (const each of received) await subject.queue.delete(each)
+      handled.push(...(idsOf(received).includes(killer!) ? [] : idsOf(received)))
+    }
+    expect((await subject.queue.deadLetters.list()).map(({ id }) => id)).toEqual([killer])
+    expect(handled.toSorted()).toEqual(ids.slice(1).toSorted())
+  },
+)
+
 test('Q4 the timeout of one receive is its own', async () => {
   const subject = new QueueUnderTest(target, root, { visibilityTimeoutMs: 60_000 })
   await subject.send({})

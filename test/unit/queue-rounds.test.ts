@@ -61,6 +61,18 @@ test('Q10 a message that was received too often is buried, and a suspect is hand
   expect(round([suspect], [], { ...LIMITS, alone: false }).taken).toEqual([])
 })
 
+test.each([
+  [1, 1],
+  [2, 1],
+  [3, 2],
+  [10, 2],
+])('Q10 with maxReceives %d, a message is a suspect after %d timeouts', (maxReceives, timeouts) => {
+  const handedOut = (count: number): readonly string[] =>
+    round([candidate('1', { timeouts: count }), candidate('2')], [], { ...LIMITS, maxReceives }).taken
+  expect(handedOut(timeouts - 1)).toEqual(['1', '2'])
+  expect(handedOut(timeouts)).toEqual(['1'])
+})
+
 test('Q13 a receive looks at ten messages, or at its limit if that is greater, and then at ten times as many, up to a thousand', () => {
   expect([firstLook(1), firstLook(50), firstLook(5000)]).toEqual([10, 50, 1000])
   expect([nextLook(10), nextLook(200)]).toEqual([100, 1000])

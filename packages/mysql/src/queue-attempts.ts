@@ -48,12 +48,12 @@ export class QueueAttempts {
             dueUs: columns.text(row, 'due_us'),
           }))
       },
-      async extend(run, answer, visibilityTimeoutMs) {
+      async extend(run, answer, { visibilityTimeoutMs, maxReceives }) {
         const sql = await receiver.sql()
         await run(sql.extend, [json(answer.map(({ place }) => place)), microseconds(visibilityTimeoutMs)])
         const repeated: ReceivedMessage[] = []
         for (const { place, receipt } of answer) {
-          repeated.push(...(await readMessages(run, sql, [place], receipt)))
+          repeated.push(...(await readMessages(run, sql, [place], receipt, maxReceives)))
         }
         return repeated
       },

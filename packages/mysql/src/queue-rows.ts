@@ -14,7 +14,7 @@ import { bytesOf, fill, json, type Value } from './literals.ts'
 export const ANY_SIZE = 4_294_967_295
 
 /** Converts a row of the statement `read` to a message. */
-export function toReceived(row: Row, receipt: string): ReceivedMessage {
+export function toReceived(row: Row, receipt: string, maxReceives: number): ReceivedMessage {
   const { seq, microseconds, id, topic, key, type, contentType, headers, correlationId } = toStored(row)
   return {
     place: seq,
@@ -32,7 +32,7 @@ export function toReceived(row: Row, receipt: string): ReceivedMessage {
     receives: columns.number(row, 'attempts'),
     createdAt: new Date(Math.floor(microseconds / 1000)),
     visibleAt: columns.date(row, 'due_us'),
-    suspect: isSuspect({ timeouts: columns.number(row, 'timeouts') }),
+    suspect: isSuspect({ timeouts: columns.number(row, 'timeouts') }, maxReceives),
   }
 }
 
@@ -77,10 +77,13 @@ export async function readMessages(
   { read }: Statements,
   places: readonly string[],
   receipt: string,
+  maxReceives: number,
 ): Promise<readonly ReceivedMessage[]> {
   const { rows } = await run(read, [ANY_SIZE, json(places)])
   const byPlace = new Map(
-    rows.map((row) => toReceived(row, receipt)).map((message) => [String(message.place), message]),
+    rows
+      .map((row) => toReceived(row, receipt, maxReceives))
+      .map((message) => [String(message.place), message]),
   )
   return places.flatMap((place) => byPlace.get(place) ?? [])
 }

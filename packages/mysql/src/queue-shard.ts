@@ -230,14 +230,14 @@ export class QueueShard {
   }
 
   async #handOut(
-    { receipt, visibilityTimeoutMs, remove }: Search,
+    { receipt, visibilityTimeoutMs, maxReceives, remove }: Search,
     taken: readonly QueueCandidate[],
   ): Promise<readonly ReceivedMessage[]> {
     if (taken.length === 0) return []
     const counted = json(taken.map(({ place, timeouts }) => `[${place},${timeouts}]`))
     await this.#run(this.#sql.take, [counted, uuidBytes(receipt), microseconds(visibilityTimeoutMs)])
     const places = taken.map(({ place }) => place)
-    const messages = await readMessages(this.#run, this.#sql, places, receipt)
+    const messages = await readMessages(this.#run, this.#sql, places, receipt, maxReceives)
     if (remove) {
       await this.#run(this.#sql.remove, [json(places)])
       await this.release(taken.map(({ orderKey }) => orderKey))

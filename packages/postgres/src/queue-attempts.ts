@@ -36,11 +36,11 @@ export class QueueAttempts {
           dueUs: columns.text(row, 'due_us'),
         }))
       },
-      async extend(query, answer, visibilityTimeoutMs) {
+      async extend(query, answer, { visibilityTimeoutMs, maxReceives }) {
         const places = textArray(answer.map(({ place }) => place))
         const { rows } = await query(sql.extendRecalled, [places, visibilityTimeoutMs])
         const byPlace = new Map(rows.map((row) => [columns.text(row, 'place'), row]))
-        return answer.map(({ place, receipt }) => receivedOf(byPlace.get(place)!, receipt))
+        return answer.map(({ place, receipt }) => receivedOf(byPlace.get(place)!, receipt, maxReceives))
       },
     })
   }

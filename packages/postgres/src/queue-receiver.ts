@@ -82,7 +82,9 @@ export class QueueReceiver {
     const receipt = randomUUID()
     const values = [queue, ALL_SHARDS, maxReceives, limit, receipt, visibilityTimeoutMs, RECEIVED_BYTES]
     const { rows } = await runAtReadCommitted(this.#source, RECEIVING, this.#sql.takeUnkeyed, values)
-    const taken = rows.filter(({ place }) => place !== null).map((row) => receivedOf(row, receipt))
+    const taken = rows
+      .filter(({ place }) => place !== null)
+      .map((row) => receivedOf(row, receipt, maxReceives))
     return { received: taken, more: columns.flag(rows[0], 'more') }
   }
 

@@ -23,7 +23,7 @@ export function candidateOf(row: Row): QueueCandidate {
 }
 
 /** Reads a row with the columns of a received message. */
-export function receivedOf(row: Row, receipt: string): ReceivedMessage {
+export function receivedOf(row: Row, receipt: string, maxReceives: number): ReceivedMessage {
   const text = (name: string): string | undefined => columns.optionalText(row, name)
   const { headers, undecodable } = decodeHeaders(text('headers') ?? COMMON.headers)
   return {
@@ -31,7 +31,7 @@ export function receivedOf(row: Row, receipt: string): ReceivedMessage {
     receipt,
     ordered: columns.flag(row, 'ordered'),
     receives: columns.number(row, 'attempts'),
-    suspect: isSuspect({ timeouts: columns.number(row, 'timeouts') }),
+    suspect: isSuspect({ timeouts: columns.number(row, 'timeouts') }, maxReceives),
     createdAt: new Date(Math.floor(stampOf(row) / 1000)),
     visibleAt: new Date(Math.floor(columns.number(row, 'due_us') / 1000)),
     shard: columns.number(row, 'shard'),

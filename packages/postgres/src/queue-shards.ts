@@ -155,7 +155,7 @@ export class QueueShards {
 
   /** Writes the decisions of the rounds, commits, and returns the messages to hand out. */
   async #settle(
-    { receipt, visibilityTimeoutMs, remove }: Search,
+    { receipt, visibilityTimeoutMs, maxReceives, remove }: Search,
     rounds: readonly ShardRound[],
   ): Promise<readonly ReceivedMessage[]> {
     const collect = <T>(part: (round: QueueRound) => readonly T[]): T[] =>
@@ -182,7 +182,7 @@ export class QueueShards {
     return taken.flatMap(({ place }) => {
       const row = byPlace.get(place)
       if (row === undefined) return []
-      const message = receivedOf(row, receipt)
+      const message = receivedOf(row, receipt, maxReceives)
       return [remove ? { ...message, receives: message.receives + 1 } : message]
     })
   }
@@ -211,7 +211,7 @@ function roundsOf(
     limit -= round.taken.length
     for (const candidate of round.taken) bytes -= candidate.bytes
     alone &&= round.taken.length === 0
-    if (round.taken.some(isSuspect)) break
+    if (round.taken.some((candidate) => isSuspect(candidate, how.maxReceives))) break
   }
   return rounds
 }

@@ -17,7 +17,7 @@ export interface QueueOptions {
   visibilityTimeoutMs?: number | undefined
   /**
    * A message that was received this often without being deleted becomes a dead letter instead of being received again.
-   * 1 to 1000. @default 10
+   * With 1, a crash makes dead letters of all messages that the process had received. 1 to 1000. @default 10
    */
   maxReceives?: number | undefined
   /**

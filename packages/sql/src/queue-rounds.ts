@@ -44,7 +44,7 @@ export interface Bounds {
   readonly alone: boolean
 }
 
-/** A message is a suspect after this many visibility timeouts in a row. */
+/** A message is a suspect after this many visibility timeouts in a row, or earlier if `maxReceives` leaves fewer. */
 const TIMEOUTS_OF_SUSPECTS = 2
 
 /**
@@ -83,9 +83,12 @@ export function returnTime(visibilityTimeoutMs: number): number {
 export const NEVER_ANSWERED =
   'The message was received as often as maxReceives allows, and no receiver has ever answered.'
 
-/** Whether handling the message may crash the process, so that the message must be handled alone. */
-export function isSuspect({ timeouts }: Pick<QueueCandidate, 'timeouts'>): boolean {
-  return timeouts >= TIMEOUTS_OF_SUSPECTS
+/**
+ * Whether handling the message may crash the process, so that the message must be handled alone: at the latest at the
+ * last receive, unless that is also the first.
+ */
+export function isSuspect({ timeouts }: Pick<QueueCandidate, 'timeouts'>, maxReceives: number): boolean {
+  return timeouts >= Math.min(TIMEOUTS_OF_SUSPECTS, Math.max(1, maxReceives - 1))
 }
 
 /**
@@ -136,11 +139,11 @@ export function queueRound(
 /** Chooses the messages to hand out. A suspect is handed out alone, so that it cannot harm another message. */
 function handedOut(
   next: readonly QueueCandidate[],
-  { limit, bytes, alone }: Bounds,
+  { limit, bytes, alone, maxReceives }: Bounds & { readonly maxReceives: number },
 ): readonly QueueCandidate[] {
   const [head] = next
-  if (head !== undefined && alone && isSuspect(head)) return [head]
-  const harmless = next.filter((candidate) => !isSuspect(candidate)).slice(0, limit)
+  if (head !== undefined && alone && isSuspect(head, maxReceives)) return [head]
+  const harmless = next.filter((candidate) => !isSuspect(candidate, maxReceives)).slice(0, limit)
   let sum = 0
   const fits = (candidate: QueueCandidate): boolean => (sum += candidate.bytes) <= bytes
   const end = harmless.findIndex((candidate) => !fits(candidate))

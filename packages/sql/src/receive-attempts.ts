@@ -45,7 +45,7 @@ export interface AttemptDatabase<R> {
   extend(
     run: R,
     answer: readonly AnsweredMessage[],
-    visibilityTimeoutMs: number,
+    request: ReceiveRequest,
   ): Promise<readonly ReceivedMessage[]>
 }
 
@@ -66,7 +66,7 @@ export class ReceiveAttempts<R> {
   async repeated(
     run: R,
     claim: AttemptClaim,
-    { queue, visibilityTimeoutMs }: ReceiveRequest,
+    request: ReceiveRequest,
     { retentionMs }: ReceiveAttempt,
   ): Promise<readonly ReceivedMessage[] | undefined> {
     const database = this.#database
@@ -82,8 +82,8 @@ export class ReceiveAttempts<R> {
           answer.map(({ place }) => place),
         )
         if (read.flag(found, 'live') && !isAnswerOver(answer, messages, read.text(found, 'now_us'))) {
-          assertUnchanged(queue, answer, messages)
-          const repeated = await database.extend(run, answer, visibilityTimeoutMs)
+          assertUnchanged(request.queue, answer, messages)
+          const repeated = await database.extend(run, answer, request)
           await this.remember(run, claim, repeated)
           return repeated
         }

@@ -22,8 +22,8 @@ export interface ReceivedMessage extends StoredMessage, QueueReceipt {
   /** When the message becomes visible again, by the database's clock. */
   readonly visibleAt: Date
   /**
-   * Whether the visibility timeout of the message has passed twice in a row without a settlement: handling the message
-   * may crash the process. The message is returned alone, and must be handled alone.
+   * Whether the visibility timeout of the message has passed twice in a row without a settlement, or once if
+   * `maxReceives` is 2 or less: handling the message may crash the process. The message is returned alone, and must be handled alone.
    */
   readonly suspect: boolean
   /** Why the row cannot be decoded, if it cannot, for example because it was edited by hand. */
@@ -76,8 +76,8 @@ export interface Giveback {
 export interface QueueStore {
   /**
    * Receives messages in the order of their keys; a message without a key has no order. Messages that were received
-   * `maxReceives` times become dead letters. A message whose visibility timeout has passed twice without an answer is
-   * handed out alone.
+   * `maxReceives` times become dead letters. A message whose visibility timeout has passed twice without an answer (once,
+   * if `maxReceives` is 2) is handed out alone.
    *
    * @throws {ReceiveAttemptError} when a repeated receive cannot give the same messages again.
    */
