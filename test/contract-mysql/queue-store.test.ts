@@ -1,11 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { NewStoredMessage, QueueReceipt } from '@txbox/core'
+import type { NewStoredMessage, QueueReceipt, ReceivedMessage } from '@txbox/core'
+import { shardOf } from '@txbox/core/internal'
 import { keysOfOneShard } from '../support/keys.ts'
 import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/queue-store-under-test.ts'
 import { ISOLATIONS, mainKind, useRoot, useTarget, type OpenTransaction } from '../support/target.ts'
 
 const target = useTarget()
 const [KEY, OTHER] = keysOfOneShard(2) as [string, string]
+/** Keys of other shards than that of the key 'a'. */
+const KEYS = Array.from({ length: 30 }, (_, n) => `k${n}`).filter((key) => shardOf(key) !== shardOf('a'))
 
 const idsOf = (messages: readonly { readonly id: string }[]): string[] => messages.map(({ id }) => id).sort()
 
@@ -54,6 +57,37 @@ describe.each(ISOLATIONS)('with callers at %s', (isolation) => {
     expect(performance.now() - began).toBeLessThan(2000)
     return result
   }
+
+  /** Leaves a message waiting behind an earlier one of its key. An earlier receive had the waiting message. */
+  async function waiting(): Promise<{ first: ReceivedMessage; second: string; old: ReceivedMessage }> {
+    const sender = await begin()
+    await sendIn(sender, messageOf(KEY, { id: 'first' }))
+    const [second] = await queue.send(KEY)
+    const [old] = await queue.receive()
+    await sender.commit()
+    await expire(old!)
+    const [first, ...others] = await queue.receive()
+    expect([first!.id, others]).toEqual(['first', []])
+    return { first: first!, second: second!, old: old! }
+  }
+
+  test.each(['settled', 'buried by a receive', 'removed by a receive'])(
+    'Q13 Q20 a refused settlement in an open transaction delays no receive, and blocks its key no longer: the message before was %s',
+    async (how) => {
+      const { first, second, old } = await waiting()
+      const refused = await begin()
+      expect(await settleIn(refused, old)).toEqual([false])
+      const [other] = await queue.send(OTHER)
+      if (how === 'settled') await queue.store.settle(undefined, [first])
+      else await expire(first)
+      const received = await atOnce(
+        queue.receive({ maxReceives: how.startsWith('buried') ? 1 : 10, remove: how.startsWith('removed') }),
+      )
+      expect(received.map(({ id }) => id)).toContain(other)
+      await refused.rollback()
+      expect([...idsOf(received), ...idsOf(await queue.receive())]).toContain(second)
+    },
+  )
 
   test("Q13 a receive does not wait for a sender's open transaction", async () => {
     const [id] = await queue.send(KEY)
@@ -247,5 +281,26 @@ describe.each(ISOLATIONS)('with callers at %s', (isolation) => {
     await target.sql("delete from txbox_leases where name in ('queue/orders/03', 'queue/orders/04')")
     await queue.send(...Array.from({ length: 20 }, (_, n) => `more-${n}`))
     expect((await queue.receive({ limit: 100 })).length).toBe(20)
+  })
+})
+
+describe('with a shard that fails', () => {
+  const root = useRoot(target, mainKind(target), { max: 6 })
+
+  test('Q19 an error in one shard keeps no receive from the messages of the others, and is reported when none is left', async () => {
+    const queue = new QueueStoreUnderTest(root)
+    await target.sql('delete from txbox_queue')
+    await queue.send('a')
+    await target.sql(`create trigger refused before update on txbox_queue for each row
+      if old.order_key = 'a' then signal sqlstate '45000' set message_text = 'refused by a trigger'; end if`)
+    try {
+      const ids = await queue.send(...KEYS)
+      const received: string[] = []
+      for (const _ of ids) received.push(...idsOf(await queue.receive({ limit: 1 })))
+      expect(received.toSorted()).toEqual(ids.toSorted())
+      await expect(queue.receive()).rejects.toThrow('refused by a trigger')
+    } finally {
+      await target.sql('drop trigger refused')
+    }
   })
 })

@@ -109,6 +109,13 @@ from ${NUMBERED}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 ${forUpdate} skip locked`,
 
+    /** Locks the rows that no other transaction has locked, and reads nothing else of them. */
+    hold: `
+select cast(q.place as char) as place
+from ${PLACES}
+straight_join ${queue} as q force index (primary) on q.place = j.place
+${forUpdate} skip locked`,
+
     /** Reads the sizes of payloads. To determine a size, the server reads the whole payload. */
     sizes: `
 select cast(q.place as char) as place, cast(length(q.payload) as char) as bytes
@@ -146,6 +153,14 @@ update ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 set q.due_at = utc_timestamp(6)
 where q.due_at is null and q.dead_at is null`,
+
+    /**
+     * Adds a row of a handled message, so that a later receive releases the key: only receivers make waiting messages
+     * visible. The values are the queue, the shard, and the key.
+     */
+    free: `
+insert into ${queue} (topic, shard, order_key, due_at, created_at, id, content_type, headers, payload)
+values (?, ?, ?, ${EPOCH}, utc_timestamp(6), '', '', '', '')`,
 
     /** Makes messages wait behind another message of their key. */
     putBack: `

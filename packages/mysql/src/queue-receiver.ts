@@ -3,7 +3,7 @@
  * statements. PostgreSQL finds, locks and changes rows in one statement.
  */
 import { randomUUID } from 'node:crypto'
-import type { ReceiveRequest, ReceivedMessage } from '@txbox/core'
+import { DatabaseUnavailableError, type ReceiveRequest, type ReceivedMessage } from '@txbox/core'
 import { SHARDS } from '@txbox/core/internal'
 import { ALL_SHARDS, RECEIVED_BYTES, firstLook, nextLook, returnTime, shardRow, shuffled } from '@txbox/sql'
 import { columns } from './columns.ts'
@@ -63,19 +63,19 @@ export class QueueReceiver {
 
   /** Visits each shard in a transaction of its own, so that a receiver keeps no shard locked longer than necessary. */
   async visitEach(search: Search, positions: Positions, look: number): Promise<readonly ReceivedMessage[]> {
-    let received = 0
-    return this.visitAll(search, positions, look, async (work) => {
+    let failure: { readonly error: unknown } | undefined
+    const received = await this.visitAll(search, positions, look, async (work) => {
       try {
-        const found = await this.transaction(work)
-        received += found.messages.length
-        return found
+        return await this.transaction(work)
       } catch (error) {
-        if (received === 0) throw error
-        // The messages received so far are committed, and must be returned. If the error persists, the next receive
-        // reports it.
-        return { messages: [], alone: true, next: undefined }
+        failure ??= { error }
+        // An error in one shard must not prevent the receive from the other shards, unless all of them would fail.
+        return { messages: [], alone: error instanceof DatabaseUnavailableError, next: undefined }
       }
     })
+    // The messages received are committed, and must be returned. If the error persists, another receive reports it.
+    if (failure !== undefined && received.length === 0) throw failure.error
+    return received
   }
 
   /**

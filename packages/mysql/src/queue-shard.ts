@@ -90,12 +90,12 @@ export class QueueShard {
   async sweep(limit: number): Promise<{ readonly removed: number; readonly more: boolean }> {
     const { rows: handled } = await this.#run(this.#sql.findHandled, [...this.#shard, limit])
     if (handled.length === 0) return { removed: 0, more: false }
-    // A transaction that used an old receipt may have locked one of the rows. A later receive removes that row.
-    const unlocked = await this.#lockRows(handled.map(placeOf))
-    if (unlocked.length > 0) await this.#run(this.#sql.removeHandled, [json(unlocked.map(placeOf))])
-    await this.release(handled.map(keyOf))
-    const removed = unlocked.length
-    return { removed, more: handled.length === limit && removed > 0 }
+    const { locked, unlocked } = await this.#release(handled.map(keyOf), handled.map(placeOf))
+    // The row of a key that could not be released stays, and so does a row that is locked itself: a later receive finds
+    // both again.
+    const removed = handled.filter((row) => unlocked.has(placeOf(row)) && !locked.has(keyOf(row)!))
+    if (removed.length > 0) await this.#run(this.#sql.removeHandled, [json(removed.map(placeOf))])
+    return { removed: removed.length, more: handled.length === limit && removed.length > 0 }
   }
 
   /** Takes visible messages. */
@@ -125,13 +125,37 @@ export class QueueShard {
     }
   }
 
-  /** Makes the first message of each key visible if that message waits, unless a message of the key has a receipt. */
+  /**
+   * Makes the first message of each key visible if that message waits, unless a message of the key has a receipt. A key
+   * that cannot be released now gets a row of a handled message, so that a later receive releases the key.
+   */
   async release(keys: readonly (string | undefined)[]): Promise<void> {
-    const heads = await this.#heads(keys)
-    const waiting = [...heads.values()].flatMap(({ first, waits, flight }) =>
-      waits && flight === undefined ? [first!] : [],
+    const { locked } = await this.#release(keys, [])
+    for (const key of locked) await this.#run(this.#sql.free, [...this.#shard, Buffer.from(key, 'hex')])
+  }
+
+  /**
+   * Releases keys, without waiting for a transaction that has locked a message: one at REPEATABLE READ that used an old
+   * receipt locks the message until it ends.
+   *
+   * @param handled the places of handled messages, which are locked as well.
+   * @returns the keys whose first message another transaction has locked, and the places that this one has locked.
+   */
+  async #release(
+    keys: readonly (string | undefined)[],
+    handled: readonly string[],
+  ): Promise<{ readonly locked: ReadonlySet<string>; readonly unlocked: ReadonlySet<string> }> {
+    const waiting = [...(await this.#heads(keys))].flatMap(([key, { first, waits, flight }]) =>
+      waits && flight === undefined ? [{ key, place: first! }] : [],
     )
-    if (waiting.length > 0) await this.#run(this.#sql.release, [json(waiting)])
+    const asked = [...handled, ...waiting.map(({ place }) => place)]
+    if (asked.length === 0) return { locked: new Set(), unlocked: new Set() }
+    const { rows } = await this.#run(this.#sql.hold, [json(asked)])
+    const unlocked = new Set(rows.map(placeOf))
+    const released = waiting.filter(({ place }) => unlocked.has(place)).map(({ place }) => place)
+    if (released.length > 0) await this.#run(this.#sql.release, [json(released)])
+    const locked = waiting.filter(({ place }) => !unlocked.has(place))
+    return { locked: new Set(locked.map(({ key }) => key)), unlocked }
   }
 
   /** Locks the messages that are still visible, and reads the state of their keys. */

@@ -7,8 +7,9 @@ import { EPOCH } from './queue-receive-statements.ts'
 
 /**
  * All statements on the stored queues, except those of a receive. `?` is replaced by a value as a literal. Messages are
- * found by their places, so that a settlement in a handler's transaction locks no other row. Only when the message is
- * gone, at REPEATABLE READ, does a settlement lock the gap where the message was, until the caller rolls back.
+ * found by their places, so that a settlement in a handler's transaction locks no other row. Only at REPEATABLE READ does
+ * a refused settlement lock the message, or the gap where the message was, until the caller rolls back. No savepoint
+ * would end these locks, and a locking read would take the same ones.
  */
 export function queueStatements({ queue }: Tables) {
   const rows = (pairs: readonly string[]): string =>
@@ -115,13 +116,5 @@ where q.place = ? and q.receipt = ? and q.due_at > utc_timestamp(6)`,
 update ${queue} as q force index (primary)
 set q.dead_at = utc_timestamp(6), q.due_at = null, q.receipt = null, q.order_key = null, q.error = ?
 where q.place = ?`,
-
-    /**
-     * Adds a row of a handled message in place of a message that was buried, so that a receiver releases the key: only
-     * receivers make waiting messages visible.
-     */
-    free: `
-insert into ${queue} (topic, shard, order_key, due_at, created_at, id, content_type, headers, payload)
-values (?, ?, ?, ${EPOCH}, utc_timestamp(6), '', '', '', '')`,
   } as const
 }

@@ -130,7 +130,8 @@ export class MysqlQueueStore implements QueueStore {
         await run(this.#sql.bury, [text(error), receipt.place])
         if (row['order_key'] !== null) {
           const of = [bytesOf(row['topic']), columns.number(row, 'shard'), bytesOf(row['order_key'])]
-          await run(this.#sql.free, of)
+          // This row replaces the message in its key.
+          await run((await this.#receiver.sql()).free, of)
         }
         return true
       }),

@@ -1,0 +1,4 @@
+select cast(q.place as char) as place
+from json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j
+straight_join `txbox_queue` as q force index (primary) on q.place = j.place
+for update of q skip locked
