@@ -60,6 +60,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     await this.#channel.prefetch(this.#prefetch)
     const { consumerTag } = await this.#channel.consume(queue, (raw) => this.#received(raw))
     this.#consumer = { tag: consumerTag, queue }
+    if (this.#failure !== undefined) throw this.#failure
   }
 
   async receive(limit: number, { signal }: { signal: AbortSignal }): Promise<readonly Delivery<P>[]> {
@@ -212,8 +213,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     this.#wake.resolve()
     if (this.#isClosing) return
     this.#failed(this.#failure)
-    // If only the channel failed, the connection must be closed, too.
-    this.#lifetime.abort()
+    // If only the channel failed, the connection must be closed, too. Before the queue is subscribed, `consume` throws the
+    // broker's reason, which an abort would hide.
+    if (this.#consumer !== undefined) this.#lifetime.abort()
   }
 
   #lose(reason: unknown): void {
