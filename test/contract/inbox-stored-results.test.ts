@@ -61,7 +61,7 @@ onEachKind(target, (kind) => {
       const subject = new InboxUnderTest(target, root, STORE)
       const circular: Record<string, unknown> = {}
       circular['self'] = circular
-      for (const result of [1n, circular]) {
+      for (const result of [1n, circular, new Map([['a', 1]]), new Set([1]), new Error('x')]) {
         await expect(subject.deliver(way, { id: 'x' }, () => result)).rejects.toThrow(InvalidMessageError)
       }
       expect(await subject.claimedKeys()).toEqual([])

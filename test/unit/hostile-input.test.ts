@@ -7,7 +7,7 @@ import {
   fingerprint,
   messageId,
 } from '@txbox/core'
-import { canonicalJson, inboxKey, nameOf, oneLine, reasonOf } from '@txbox/core/internal'
+import { canonicalJson, encodeMessages, inboxKey, nameOf, oneLine, reasonOf } from '@txbox/core/internal'
 import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
@@ -82,6 +82,45 @@ test.for<[string, unknown]>([
 ])('headers that are %s are refused, not lost', async ([, headers]) => {
   const message = { topic: 't', payload: 1, headers: headers as never }
   await expect(outbox.publish({} as never, message)).rejects.toThrow(InvalidMessageError)
+})
+
+test.for<[string, unknown]>([
+  ['Promise', Promise.resolve({ cents: 1 })],
+  ['Map', new Map([['a', 1]])],
+  ['Prices', new (class Prices extends Map<string, number> {})()],
+  ['Set', new Set([1])],
+  ['ArrayBuffer', new ArrayBuffer(8)],
+  ['DataView', new DataView(new ArrayBuffer(8))],
+  ['Error', Object.assign(new Error('x'), { code: 'E' })],
+  [
+    'Query',
+    new (class Query {
+      readonly text = 'select'
+      then(): void {}
+    })(),
+  ],
+])('a payload of class %s, whose content JSON would lose, is refused', async ([name, payload]) => {
+  const publishing = outbox.publish({} as never, { topic: 't', payload })
+  await expect(publishing).rejects.toThrow(InvalidMessageError)
+  await expect(publishing).rejects.toThrow(
+    `publish: the payload must be a value that JSON can express, not an object of class ${name}. Nothing was written.`,
+  )
+})
+
+test.for<[string, unknown]>([
+  ['an object without members', {}],
+  ['an object without a prototype', Object.create(null)],
+  [
+    'an object of a class without members',
+    new (class Ping {
+      static readonly topic = 'pings'
+    })(),
+  ],
+  ['a Map with a toJSON', Object.assign(new Map(), { toJSON: () => ({}) })],
+  ['an Error with a toJSON', Object.assign(new Error('x'), { toJSON: () => ({}) })],
+])('a payload that is %s is itself', ([, payload]) => {
+  const [stored] = encodeMessages({ where: 'publish' }, [{ topic: 't', payload }])
+  expect(String(stored!.payload)).toBe('{}')
 })
 
 test('a list with a missing element is refused', async () => {

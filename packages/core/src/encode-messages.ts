@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { InvalidMessageError } from './errors.ts'
 import { LIMITS } from './limits.ts'
+import { isLostInJson } from './lost-in-json.ts'
 import type { NewMessage } from './messages.ts'
 import { oneLine } from './one-line.ts'
 import { nameOf } from './options.ts'
@@ -147,6 +148,7 @@ class MessageEncoder {
     let text: string | undefined
     try {
       text = JSON.stringify(payload)
+      if (isLostInJson(payload, text)) text = undefined
     } catch (error) {
       throw this.#error(`the payload cannot be written as JSON (${reasonOf(error, 200)}).`, { cause: error })
     }

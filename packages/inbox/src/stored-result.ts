@@ -1,22 +1,29 @@
 import { InvalidMessageError, LIMITS } from '@txbox/core'
-import { oneLine, type InboxKey } from '@txbox/core/internal'
+import { isLostInJson, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
 
 /**
  * Returns the JSON text of a handler's result.
  *
  * @returns `undefined` for a result that has no JSON text, such as `undefined`.
- * @throws {InvalidMessageError} for a result that cannot be written as JSON (a bigint, a cycle), or is longer than
+ * @throws {InvalidMessageError} for a result that cannot be written as JSON (a bigint, a cycle, a Map), or is longer than
  *   `LIMITS.resultBytes`.
  */
 export function resultText(result: unknown, key: InboxKey): string | undefined {
   const failed = `The handler's result for the message with the key '${oneLine(key.text)}' cannot be stored`
   let text: string | undefined
+  let isLost: boolean
   try {
     text = JSON.stringify(result) as string | undefined
+    isLost = isLostInJson(result, text)
   } catch (cause) {
     throw new InvalidMessageError(`${failed}: it has no form in JSON. Return a JSON value. Roll back.`, {
       cause,
     })
+  }
+  if (isLost) {
+    throw new InvalidMessageError(
+      `${failed}: JSON cannot express ${nameOf(result)}. Return a JSON value. Roll back.`,
+    )
   }
   const bytes = text === undefined ? 0 : Buffer.byteLength(text)
   if (bytes > LIMITS.resultBytes) {
