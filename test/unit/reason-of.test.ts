@@ -100,6 +100,21 @@ describe('reasonOf', () => {
     expect(reasonOf(new Error(`${'x '.repeat(995)}${long}`))).not.toContain('secret')
   })
 
+  test('shows no secret in the query of a URL', () => {
+    expect(reasonOf(new Error('at postgres://db/shop?user=app&password=s3cret&ssl=1#x'))).toBe(
+      'at postgres://db/shop?user=app&password=***&ssl=1#x',
+    )
+    expect(reasonOf(new Error('GET https://host/?Token=a/b@c then ?pwd=b&SECRET=c&passwd= failed'))).toBe(
+      'GET https://host/?Token=*** then ?pwd=***&SECRET=***&passwd=*** failed',
+    )
+    expect(reasonOf(new Error('at https://host/?tokens=3&page=2, and token=4'))).toBe(
+      'at https://host/?tokens=3&page=2, and token=4',
+    )
+    const long = `https://host/?token=${'secret'.repeat(1000)}`
+    expect(reasonOf(new Error(`${'x '.repeat(980)}${long}`))).not.toContain('secret')
+    expect(reasonOf(new Error(`x ${'?token='.repeat(1_000_000)}`))).toBe('x ?token=***')
+  })
+
   test('is bounded, and quick for text of any length', () => {
     expect(reasonOf(new Error('x'.repeat(10_000_000)))).toBe(`${'x'.repeat(1999)}…`)
     expect(reasonOf(new Error('x'.repeat(300)), 100)).toHaveLength(100)

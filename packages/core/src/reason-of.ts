@@ -9,6 +9,9 @@ const AGGREGATED_ERRORS = 5
 /** How much of a message is read beyond the limit, to find the end of a URL that contains a password. */
 const LOOK_AHEAD_CHARACTERS = 1024
 
+/** A parameter of a URL's query whose value is a secret. */
+const SECRET_PARAMETER = /([?&](?:password|passwd|pwd|token|secret)=)[^\s&#]*/gi
+
 /**
  * Returns the message of an error and its causes in one line: `fetch failed: connect ECONNREFUSED 127.0.0.1:9`. Follows
  * `cause` and the `errors` of an AggregateError, three levels deep, and does not repeat the text of a cause that an
@@ -61,7 +64,7 @@ function withoutPasswords(text: string, limitCharacters: number): string {
   const masked = beginning.replaceAll(/(:\/\/[^\s:/@?#[]*):(?!\d{1,5}[/?#])[^\s]*@/g, '$1:***@')
   const complete =
     text.length > atMost ? masked.replace(/(:\/\/[^\s:/@?#[]*):(?!\d{1,5}[/?#])[^\s@]*$/, '$1:***') : masked
-  return oneLine(complete, limitCharacters)
+  return oneLine(complete.replaceAll(SECRET_PARAMETER, '$1***'), limitCharacters)
 }
 
 function textIn(error: unknown, name: string): string {

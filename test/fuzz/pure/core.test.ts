@@ -98,6 +98,7 @@ fuzz(
       expect(UNSEEN.test(reason)).toBe(false)
     }
     expectPresentable(reasonOf(new Error(url)))
+    expectPresentable(reasonOf(new Error(`${text} https://host/?a=1&token=${SECRET}&b=${text}`)))
   },
 )
 
