@@ -297,6 +297,9 @@ onEachKind(target, (kind) => {
       await expect(delivered).rejects.toThrow(TransactionAbortedError)
       const ran = subject.inbox.run({ id: 'y' }, async (tx) => void (await target.exec(tx, statement)))
       await expect(ran).rejects.toThrow(TransactionAbortedError)
+      if (statement === 'rollback') return
+      await expect(ran).rejects.toThrow(/committed already/)
+      expect(await subject.inbox.run({ id: 'y' }, subject.handle)).toMatchObject({ status: 'duplicate' })
     })
   }
 })

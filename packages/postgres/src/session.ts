@@ -224,8 +224,10 @@ async function assertOpen(
   }
   throw new TransactionAbortedError(
     'The handler returned although an error had aborted its transaction, a statement had ended the transaction, or the claim ' +
-      'had been rolled back. Its effects do not commit together with the claim. Roll back. In the handler, let SQL errors ' +
-      'leave the handler, do not commit, and roll back only to savepoints that the handler has set.',
+      'had been rolled back. Its effects do not commit together with the claim: after a COMMIT in the handler, all that was ' +
+      'written before it, the claim included, and what was written after it without a transaction is committed already, and ' +
+      'a redelivery is a duplicate. Roll back. In the handler, let SQL errors leave the handler, do not commit, and roll ' +
+      'back only to savepoints that the handler has set.',
     { cause },
   )
 }
