@@ -187,6 +187,13 @@ test('--queue lists, shows, redrives and discards dead letters of a stored queue
   expect(await run('list')).toMatch(/^q1 +work +o1 +\S+Z +10 +no$/m)
   expect(await run('list', '--key', 'none')).toBe('No dead letters.\n')
   expect(await run('list', '--parked')).toMatch(/^due +work/m)
+  for (const limit of ['0', '1001', '999999999999999']) {
+    for (const parkedOnly of [[], ['--parked']]) {
+      const { code, stderr } = await shop.run('dead-letters', 'list', '--limit', limit, ...parkedOnly)
+      expect(code).toBe(2)
+      expect(stderr).toContain("the option 'limit' must be a whole number from 1 to 1000")
+    }
+  }
   expect(JSON.parse(await run('show', 'q1', '--json', '--payload'))).toMatchObject({
     id: 'q1',
     topic: 'work',

@@ -1,5 +1,5 @@
 import type { DeadLetter, KeptError, ParkedMessage, StoredPayload } from '@txbox/core'
-import { readableNumber } from '@txbox/core/internal'
+import { OptionChecker, readableNumber } from '@txbox/core/internal'
 import {
   everything,
   selectionOf,
@@ -14,6 +14,9 @@ import { visible, visibleLines } from './visible.ts'
 
 /** The maximum length of an error in a row of the table. */
 const ERROR_CHARACTERS = 200
+
+/** The maximum number of parked messages that `list` lists, which is also that of dead letters. */
+const MAX_LISTED = 1000
 
 /** The maximum number of messages with one id that `show` shows. */
 const MAX_SAME_ID = 100
@@ -46,6 +49,7 @@ async function page(
 ): Promise<{ readonly found: readonly Message[]; readonly more: string | undefined }> {
   const { limit, after } = options
   if (options.parked === true) {
+    new OptionChecker('dead-letters', options).integer('limit', { min: 1, max: MAX_LISTED, default: 100 })
     const { messages, next } = await store.listParked({ ...everything, ...selectionOf(options) }, limit)
     const more = next && 'There may be more. Pass a larger --limit, or filter with --topic, --type or --key.'
     return { found: messages, more }
