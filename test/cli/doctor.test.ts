@@ -102,7 +102,14 @@ const sicknesses: [string, string, string, string, RegExp][] = [
     'dead letters',
     parked('dead', { dead_at: 'now()' }),
     'delete from txbox.parked',
-    /1 dead letter/,
+    /^1 dead letter of the outbox$/,
+  ],
+  [
+    'dead letters of queues',
+    'dead letters',
+    parked('dead', { topic: "'work'", dead_at: 'now()' }, 'queue'),
+    'delete from txbox.queue',
+    /^1 dead letter of queue 'work'$/,
   ],
 ]
 

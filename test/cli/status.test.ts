@@ -31,7 +31,7 @@ test('status shows backlog, parked, dead, leases and their owners, the inbox and
   expect(line('backlog')).toMatch(/3 messages, the oldest 1 min \d+ s old$/)
   expect(line('parked')).toMatch(/ 2 messages$/)
   expect(line('scheduled')).toMatch(/ 1 message$/)
-  expect(line('dead')).toMatch(/ 1 letter$/)
+  expect(line('dead')).toMatch(/ 1 letter of the outbox$/)
   expect(line('inbox')).toMatch(/KiB; 20 expired$/)
   expect(line('collected')).toMatch(/never$/)
   expect(line('relay-1')).toMatch(/^relay-1 +2 +for [78] s/)

@@ -78,7 +78,7 @@ function statusText(
     ],
     ['parked', highlight(parked.count, counted(parked, 'message'), 'yellow')],
     ['scheduled', counted(scheduled, 'message')],
-    ['dead', highlight(dead.count, counted(dead, 'letter'), 'red')],
+    ['dead', highlight(dead.count, counted(dead, 'letter of the outbox', 'letters of the outbox'), 'red')],
     [
       'inbox',
       `about ${counted({ count: claims }, 'claim')}, ${readableNumber(Math.ceil(inboxBytes / 1024))} KiB; ${counted(expired, 'expired', 'expired')}`,

@@ -21,7 +21,7 @@ export function trafficFindings(
     relays(figures),
     leases(figures),
     keys(blocking),
-    deadLetters(figures),
+    deadLetters(figures, all),
     collection(figures),
     queues(all),
     queueKeys(stuck),
@@ -82,13 +82,20 @@ function keys(blocking: readonly BlockingKey[]): Finding {
   }
 }
 
-function deadLetters({ dead }: StatusFigures): Finding {
-  if (dead.count === 0) return { check: 'dead letters', verdict: 'ok', found: 'none' }
+function deadLetters({ dead }: StatusFigures, all: readonly QueueFigures[]): Finding {
+  const ofQueues = all.filter((queue) => queue.dead.count > 0)
+  if (dead.count === 0 && ofQueues.length === 0) return { check: 'dead letters', verdict: 'ok', found: 'none' }
+  const places = [
+    ...(dead.count > 0 ? [`${counted(dead, 'dead letter')} of the outbox`] : []),
+    ...ofQueues.slice(0, 3).map((queue) => `${counted(queue.dead, 'dead letter')} of queue '${queue.name}'`),
+  ]
+  const more = ofQueues.length > 3 ? ` and of ${readableNumber(ofQueues.length - 3)} more queues` : ''
   return {
     check: 'dead letters',
     verdict: 'warning',
-    found: counted(dead, 'dead letter'),
-    advice: "List them with 'npx txbox dead-letters list', and then redrive or discard them.",
+    found: `${places.join('; ')}${more}`,
+    advice:
+      "List them with 'npx txbox dead-letters list', for a queue with '--queue <name>', and then redrive or discard them.",
   }
 }
 
