@@ -46,6 +46,20 @@ onEachKind(target, (kind) => {
     expect(await subject.applied('k')).toEqual(steps(0, 5))
   })
 
+  test('V2 the lowest and the highest version are looked up like any other', async () => {
+    const lowest = -(2n ** 63n)
+    const subject = new VersionBufferUnderTest(target, root, { maxWaiting: 1 })
+    await subject.deliver('k', 1)
+    await subject.deliver('k', 2)
+    expect(await subject.buffer.redrive('k', lowest as never)).toBeUndefined()
+    expect(await subject.buffer.discard('k', lowest as never)).toBe(false)
+    const after = (from: bigint): Promise<readonly object[]> =>
+      subject.buffer.deadLetters({ after: { key: 'k', from: from as never } })
+    expect(await after(lowest)).toHaveLength(1)
+    expect(await after(2n ** 63n - 1n)).toEqual([])
+    await expect(after(2n ** 64n - 1n)).rejects.toThrow(InvalidOptionError)
+  })
+
   test('V2 a message that waited too long becomes a dead letter, by a delivery of its key or by a sweep', async () => {
     const subject = new VersionBufferUnderTest(target, root, { maxAgeMs: 60_000 })
     await subject.deliver('k', 1)

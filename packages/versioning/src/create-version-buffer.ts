@@ -19,7 +19,7 @@ import type {
   VersionBufferOutcome,
   VersionedMessage,
 } from './version-buffer.ts'
-import { asKindOf, exactVersion, type Version } from './version.ts'
+import { MIN_VERSION, asKindOf, exactVersion, type Version } from './version.ts'
 
 /** The number of attempts for the buffer's own transactions when the database asks for a retry. */
 const ATTEMPTS = 10
@@ -126,7 +126,7 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
       key: key === undefined ? undefined : checkedKey('deadLetters', key),
       after: after && {
         key: checkedKey('deadLetters', after.key),
-        from: exactVersion('deadLetters', 'after.from', after.from),
+        from: storable(exactVersion('deadLetters', 'after.from', after.from)),
       },
       limit: check.integer('limit', { min: 1, max: 1000, default: 100 }),
     }
@@ -142,8 +142,10 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
 
   async redrive(key: string, from: Version): Promise<Outcome | undefined> {
     const exact = storable(exactVersion('redrive', 'from', from))
-    const place = { key: checkedKey('redrive', key), from: exact - 1n }
-    const filter = { consumer: this.consumer, key: place.key, after: place, limit: 1 }
+    const ofKey = { consumer: this.consumer, key: checkedKey('redrive', key) }
+    // Nothing comes before the lowest version, so the first dead letter of the key is the one with that version.
+    const after = exact === MIN_VERSION ? undefined : { key: ofKey.key, from: exact - 1n }
+    const filter = { ...ofKey, after, limit: 1 }
     const [dead] = await this.#inSession((session) => this.#ports.versions.dead(session, filter))
     if (dead?.from !== exact) return undefined
     const delivered = await this.#onChain(key, (chain) => chain.redrive(dead))

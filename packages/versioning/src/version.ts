@@ -11,7 +11,7 @@ export type Version = number | bigint | string
 export type SameKind<V extends Version> = V extends number ? number : V extends bigint ? bigint : string
 
 /** The range of a BIGINT, signed or unsigned. */
-const MIN_VERSION = -(2n ** 63n)
+export const MIN_VERSION = -(2n ** 63n)
 const MAX_VERSION = 2n ** 64n - 1n
 
 /**
