@@ -138,7 +138,8 @@ export interface Queue<Tx = unknown, P = unknown> extends SendingQueue<P> {
   delete(received: Receipt, options?: { readonly tx?: Tx }): Promise<void>
   /**
    * Changes the time until which the message is invisible to `visibilityTimeoutMs` from now, 0 to 12 hours. With 0, the
-   * message is visible at once, and the receipt is no longer valid.
+   * message is visible at once, and the receipt is no longer valid. While an open transaction has locked the message, for
+   * example because it has deleted it, the call resolves without changing anything.
    *
    * @throws {ReceiptExpiredError} when the receipt is not valid; nothing was changed.
    */
