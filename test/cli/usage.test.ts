@@ -59,6 +59,13 @@ test('the hint names the help of the subcommand', async () => {
   )
 })
 
+test('a wrong URL of a database is answered with examples of right ones', async () => {
+  for (const url of ['oracle://db/shop', 'nonsense']) {
+    const { stderr } = await txbox(['status', '--database', url])
+    expect(stderr).toContain('expected postgres://host/database or mysql://host/database')
+  }
+})
+
 test('an invalid port is wrong usage', async () => {
   const { code, stderr } = await txbox(['relay', '--publisher', 'stdout:', '--health-port', '70000'])
   expect([code, stderr]).toEqual([2, expect.stringContaining('Expected a port, from 0 to 65535.')])

@@ -112,6 +112,15 @@ onEachKind(target, (kind) => {
   })
 })
 
+test('an error about deliverAt shows the instant and the range', async () => {
+  const publisher = createOutbox({ database: target.detached() })
+  const deliverAt = new Date(Date.UTC(9999, 11, 31) + 1)
+  const publishing = publisher.publish({} as never, { topic: 't', payload: {}, deliverAt })
+  await expect(publishing).rejects.toThrow(
+    'a Date from 1970-01-01 to 9999-12-31 at midnight UTC, not 9999-12-31T00:00:00.001Z',
+  )
+})
+
 test('an error of publish does not show the payload', async () => {
   const publisher = createOutbox({ database: target.detached() })
   const secret = 'correct horse battery staple'

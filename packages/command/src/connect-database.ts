@@ -23,7 +23,8 @@ import { visible } from './visible.ts'
 const CONNECT_TIMEOUT_MS = 10_000
 const CONNECTIONS = 6
 
-const EXPECTED = 'postgres://user@host/database or mysql://user@host/database'
+/** Without a user: the text of an error shows no part of a URL up to an @, which may be a password. */
+const EXPECTED = 'postgres://host/database or mysql://host/database'
 
 /** The options that every command has. */
 export interface DatabaseOptions {
@@ -154,7 +155,7 @@ async function connectMysql(
   const { pathname } = new URL(url)
   if (pathname.length < 2)
     throw new UsageError(
-      '--database does not contain the name of a database; expected mysql://user@host/database.',
+      '--database does not contain the name of a database; expected mysql://host/database.',
     )
   const { createPool } = await loadDriver(installation, 'mysql2')
   const pool = checked(() =>

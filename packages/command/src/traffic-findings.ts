@@ -84,7 +84,8 @@ function keys(blocking: readonly BlockingKey[]): Finding {
 
 function deadLetters({ dead }: StatusFigures, all: readonly QueueFigures[]): Finding {
   const ofQueues = all.filter((queue) => queue.dead.count > 0)
-  if (dead.count === 0 && ofQueues.length === 0) return { check: 'dead letters', verdict: 'ok', found: 'none' }
+  if (dead.count === 0 && ofQueues.length === 0)
+    return { check: 'dead letters', verdict: 'ok', found: 'none' }
   const places = [
     ...(dead.count > 0 ? [`${counted(dead, 'dead letter')} of the outbox`] : []),
     ...ofQueues.slice(0, 3).map((queue) => `${counted(queue.dead, 'dead letter')} of queue '${queue.name}'`),

@@ -120,7 +120,7 @@ class MessageEncoder {
     // `instanceof` is false for a Date from another realm.
     const time = Object.prototype.toString.call(at) === '[object Date]' ? (at as Date).getTime() : NaN
     if (!(time >= 0 && time <= LATEST_DELIVERY_MS)) {
-      throw this.#invalid("'deliverAt'", 'a Date from 1970 to 9999', at)
+      throw this.#invalid("'deliverAt'", 'a Date from 1970-01-01 to 9999-12-31 at midnight UTC', at)
     }
     return new Date(time)
   }
@@ -197,12 +197,17 @@ class MessageEncoder {
   }
 
   #invalid(what: string, expected: string, value: unknown): InvalidMessageError {
-    return this.#error(`${what} must be ${expected}, not ${nameOf(value)}.`)
+    return this.#error(`${what} must be ${expected}, not ${describe(value)}.`)
   }
 
   #error(text: string, options?: ErrorOptions): InvalidMessageError {
     return new InvalidMessageError(`${this.#call.where}: ${text} Nothing was written.`, options)
   }
+}
+
+/** Shows an instant, which is no secret, and describes any other value without its content. */
+function describe(value: unknown): string {
+  return value instanceof Date && !Number.isNaN(value.getTime()) ? value.toISOString() : nameOf(value)
 }
 
 /** Whether a payload of this content type is JSON. */
