@@ -186,3 +186,14 @@ test('statements that are sent at once are bundled neither with statements of tx
   ])
   expect(bundles).toEqual([['of the caller'], ['insert 1'], ['insert 2'], ['insert 3']])
 })
+
+test('a column that an extension has renamed is reported, and not read as NULL', async () => {
+  const returning = (row: object): never =>
+    ({ $queryRawUnsafe: async () => [row], $executeRawUnsafe: async () => 0 }) as never
+  const read = 'select processed_at, result from inbox'
+  const { rows } = await onPostgres.query(returning({ processed_at: '1', result: null }), read, [])
+  expect(rows).toEqual([{ processed_at: '1', result: null }])
+  const camel = onPostgres.query(returning({ processedAt: '1', result: null }), read, [])
+  await expect(camel).rejects.toThrow(UnsupportedTransactionError)
+  await expect(camel).rejects.toThrow(/'processedAt'.*renames columns/)
+})

@@ -4,6 +4,7 @@ import type { ConnectionMonitor, DriverAdapter, Engine, SqlResult } from '../ada
 import { plainValues } from '../array-text.ts'
 import type { Send } from '../connection-monitor.ts'
 import { hasFunction } from '../members.ts'
+import { withItsColumns } from './renamed-columns.ts'
 import { HiddenMonitor } from './hidden-monitor.ts'
 import { driverError, notRun, otherPrisma, transactionError } from './prisma-errors.ts'
 
@@ -48,7 +49,7 @@ export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
     try {
       if (RETURNS_ROWS[engine].test(text)) {
         const rows = await answerTo(() => tx.$queryRawUnsafe(text, ...plain))
-        return { rows: withBuffers(rows), affected: Number.NaN }
+        return { rows: withItsColumns(withBuffers(rows), text, 'Prisma'), affected: Number.NaN }
       }
       return { rows: [], affected: Number(await answerTo(() => tx.$executeRawUnsafe(text, ...plain))) }
     } catch (error) {

@@ -2,6 +2,7 @@ import type { SqlAnswer, SqlTransaction } from '@txbox/core'
 import { identityOf, isSqlTransaction } from '@txbox/core/internal'
 import type { DriverAdapter, Engine, SqlResult } from '../adapters.ts'
 import { plainValues } from '../array-text.ts'
+import { withItsColumns } from './renamed-columns.ts'
 import { HiddenMonitor } from './hidden-monitor.ts'
 
 /**
@@ -31,7 +32,8 @@ export function sqlTransactionOn(engine: Engine): DriverAdapter<SqlTransaction> 
     sever: (tx) => tx.close?.(),
     canSever: (tx) => tx.close !== undefined,
     async query(tx, text, values) {
-      return toSqlResult(await tx.query(text, engine === 'postgres' ? plainValues(values) : []))
+      const result = toSqlResult(await tx.query(text, engine === 'postgres' ? plainValues(values) : []))
+      return { ...result, rows: withItsColumns(result.rows, text, 'The library behind sqlTransaction') }
     },
   }
 }
