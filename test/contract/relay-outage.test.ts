@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { PublishResult, Publisher } from '@txbox/relay'
+import { publishEach, type PublishResult, type Publisher } from '@txbox/relay'
 import { Broker, rejected, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
@@ -39,6 +39,30 @@ const kind = mainKind(target)
 const root = useRoot(target, kind)
 
 describe('a publisher that throws', () => {
+  test('O15 while one destination is away, messages of another one are published in all shards', async () => {
+    const keys = Array.from({ length: 100 }, (_, n) => `key-${n}`)
+    await publishAll(
+      root,
+      keys.map((key) => ({ topic: 'away', key: `away-${key}`, payload: 0 })),
+    )
+    const reached = new Set<string>()
+    const publisher = publishEach(({ topic, key }) => {
+      if (topic === 'away') throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+      reached.add(key!)
+    })
+    const subject = await RelayUnderTest.started(root, publisher)
+    // The pauses have grown to about a second.
+    await subject.hears('unavailable', 7)
+    const up = [3, 4, 13, 14].flatMap((shard) => keysOfOneShard(1, shard))
+    await publishAll(
+      root,
+      up.map((key) => ({ topic: 'up', key, payload: 0 })),
+    )
+    await expect.poll(() => reached.size, { timeout: 3000 }).toBe(up.length)
+    expect(subject.heard('dead-lettered')).toEqual([])
+    for (const { attempt } of subject.heard('parked')) expect(attempt).toBeLessThanOrEqual(1)
+  })
+
   test('O6 the publisher is called once before each pause, even if a shard has parked and new messages', async () => {
     const [one, two] = keysOfOneShard(2) as [string, string]
     const scheduled = { topic: 'test', key: one, payload: 1, deliverAt: new Date(0) }

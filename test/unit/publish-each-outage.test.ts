@@ -110,6 +110,66 @@ test('O15 while other destinations are reached, an unavailable one delays only i
   expect(await publisher.publish(messages('away'), { signal })).toEqual([{ status: 'accepted' }])
 })
 
+test('O15 in one call, an unavailable destination delays only its own messages, wherever they are', async () => {
+  for (const concurrency of [1, 10]) {
+    const publisher = publishEach(
+      ({ topic }) => {
+        if (topic === 'away') throw withCode('ECONNREFUSED')
+      },
+      { concurrency },
+    )
+    for (const call of [messages('away', 'b'), messages('b', 'away')]) {
+      const results = await publisher.publish(call, { signal })
+      for (const [n, { topic }] of call.entries()) {
+        expect(results[n]).toMatchObject(
+          topic === 'away' ? { status: 'rejected', counted: false } : { status: 'accepted' },
+        )
+      }
+    }
+  }
+})
+
+test('O15 behind many messages of an unavailable destination, a message of another topic is tried', async () => {
+  const publisher = publishEach(({ topic }) => {
+    if (topic === 'away') throw withCode('ECONNREFUSED')
+  })
+  const call = messages(...Array.from({ length: 100 }, () => 'away'), 'b')
+  await expect(publisher.publish(call, { signal })).rejects.toThrow(BrokerUnavailableError)
+  const results = await publisher.publish(call, { signal })
+  expect(results[100]).toEqual({ status: 'accepted' })
+  for (const result of results.slice(0, 100)) expect(result).toMatchObject({ counted: false })
+})
+
+test('O15 an unavailable destination is no outage while others are reached every few seconds', async () => {
+  vi.useFakeTimers({ toFake: ['performance', 'setTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const publisher = publishEach(({ topic }) => {
+    if (topic === 'away') throw withCode('ECONNREFUSED')
+  })
+  await expect(publisher.publish(messages('away'), { signal })).rejects.toThrow(BrokerUnavailableError)
+  for (let n = 0; n < 10; n += 1) {
+    vi.advanceTimersByTime(2500)
+    await publisher.publish(messages('b'), { signal })
+    vi.advanceTimersByTime(2500)
+    for (const call of [messages('away'), messages('away')]) {
+      expect(await publisher.publish(call, { signal })).toMatchObject([
+        { counted: false, retryAfterMs: 5000 },
+      ])
+    }
+  }
+})
+
+test('O15 when the last destination becomes unavailable in a call, few messages are tried, and it is an outage', async () => {
+  let tried = 0
+  const publisher = publishEach(() => {
+    tried += 1
+    if (tried > 50) throw withCode('ECONNREFUSED')
+  })
+  const call = messages(...Array.from({ length: 1000 }, () => 'a'))
+  await expect(publisher.publish(call, { signal })).rejects.toThrow(BrokerUnavailableError)
+  expect(tried).toBeLessThanOrEqual(70)
+})
+
 test('O15 when no message gets through any more, failures are an outage again', async () => {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
@@ -122,7 +182,7 @@ test('O15 when no message gets through any more, failures are an outage again', 
   await publisher.publish(messages('away'), { signal })
   isUp = false
   // For a while no message was accepted.
-  vi.advanceTimersByTime(1000)
+  vi.advanceTimersByTime(10_000)
   await expect(publisher.publish(messages('b'), { signal })).rejects.toThrow(BrokerUnavailableError)
   await expect(publisher.publish(messages('away'), { signal })).rejects.toThrow(BrokerUnavailableError)
 })
@@ -136,7 +196,7 @@ test('O10 a result is reported as soon as it is known; an outage leaves the othe
     { concurrency: 1 },
   )
   const answered = (index: number, result: PublishResult): void => void answers.push([index, result])
-  await expect(publisher.publish(messages('a', 'b', 'away', 'd'), { signal, answered })).rejects.toThrow(
+  await expect(publisher.publish(messages('a', 'b', 'away', 'away'), { signal, answered })).rejects.toThrow(
     BrokerUnavailableError,
   )
   expect(answers).toEqual([

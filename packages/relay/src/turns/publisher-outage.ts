@@ -5,10 +5,13 @@ const LONGEST_PAUSE_MS = 2000
 const SHARE_OF_OUTAGE = 0.4
 /** How long other shards wait for the result of the probe, the call that tests whether the outage is over. In ms. */
 const PROBE_MS = 1000
+/** A probe that fails within this time costs little: then each other shard may be the probe once before the pause ends. */
+const QUICK_PROBE_MS = 100
 
 /**
  * An outage of the broker: while the publisher throws, the whole relay pauses. When a pause ends, one call serves as a
- * probe, and the other calls wait for its result. Concurrent calls that fail count as one failure.
+ * probe, and the other calls wait for its result. Concurrent calls that fail count as one failure. The shards take turns as
+ * the probe, because the messages of one shard may have another destination than those of the others.
  */
 export class PublisherOutage {
   /** When the outage began; `undefined` while there is none. */
@@ -16,12 +19,24 @@ export class PublisherOutage {
   #failedAt = -Infinity
   #until = 0
   #probeUntil = 0
+  /** The shards whose calls have failed since the last pause began. */
+  readonly #tried = new Set<object>()
+  #isOpenToOthers = false
   #failedBy: object | undefined
   #hasSucceededSince = false
 
-  /** How long to wait before the publisher may be called, in milliseconds; 0 when a call may begin now. */
-  waitMs(now: number): number {
-    return this.#since === undefined ? 0 : Math.max(0, this.#until - now, this.#probeUntil - now)
+  /**
+   * How long to wait before a call of this shard, or of any shard, may begin, in milliseconds; 0 when it may begin now.
+   */
+  waitMs(now: number, shard?: object): number {
+    if (this.#since === undefined) return 0
+    const mayTry = this.#isOpenToOthers && shard !== undefined && !this.#tried.has(shard)
+    return Math.max(0, mayTry ? 0 : this.#until - now, this.#probeUntil - now)
+  }
+
+  /** Whether the last probe has failed quickly: each shard that was not the probe yet may be the next one at once. */
+  get isOpenToOthers(): boolean {
+    return this.#since !== undefined && this.#isOpenToOthers
   }
 
   /**
@@ -29,21 +44,31 @@ export class PublisherOutage {
    *
    * @returns `false` when the call has to wait.
    */
-  admits(now: number): boolean {
-    if (this.waitMs(now) > 0) return false
+  admits(now: number, shard: object): boolean {
+    if (this.waitMs(now, shard) > 0) return false
     if (this.#since !== undefined) this.#probeUntil = now + PROBE_MS
     return true
   }
 
   /**
-   * Must be called when a call that began at `begunAt` has thrown.
+   * Must be called when a call of the shard that began at `begunAt` has thrown.
    *
-   * @returns the pause that begins now, in milliseconds; `undefined` when the call began before the failure that is
-   *   already known.
+   * @returns the pause that begins now, in milliseconds; `undefined` when the pause is already known.
    */
-  failed(begunAt: number, now: number, random: () => number = Math.random): number | undefined {
+  failed(
+    shard: object,
+    begunAt: number,
+    now: number,
+    random: () => number = Math.random,
+  ): number | undefined {
     this.#hasSucceededSince = false
-    if (this.#since !== undefined && begunAt <= this.#failedAt) return undefined
+    const isKnown = this.#since !== undefined && begunAt <= this.#failedAt
+    const isQuick = now - begunAt < QUICK_PROBE_MS
+    if (isKnown || (isQuick && now < this.#until)) {
+      this.#tried.add(shard)
+      if (!isKnown) this.#probeUntil = 0
+      return undefined
+    }
     this.#since ??= now
     this.#failedAt = now
     const pauseMs = Math.min(LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS + SHARE_OF_OUTAGE * (now - this.#since))
@@ -51,6 +76,9 @@ export class PublisherOutage {
     const jitteredMs = pauseMs * (0.75 + 0.25 * random())
     this.#until = now + jitteredMs
     this.#probeUntil = 0
+    this.#tried.clear()
+    this.#tried.add(shard)
+    this.#isOpenToOthers = isQuick
     return jitteredMs
   }
 
@@ -76,6 +104,7 @@ export class PublisherOutage {
     this.#hasSucceededSince = true
     const ended = this.#since !== undefined
     this.#since = undefined
+    this.#until = 0
     return ended
   }
 }

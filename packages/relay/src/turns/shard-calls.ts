@@ -90,7 +90,7 @@ export class ShardCalls {
   async publish(kind: BatchKind, messages: readonly BacklogMessage[]): Promise<InFlightBatch | undefined> {
     await this.#watch.note(kind, messages)
     // Checked again: the broker may have become unavailable while the database was read.
-    if (!this.#tools.outage.admits(performance.now())) {
+    if (!this.#tools.outage.admits(performance.now(), this.#held)) {
       this.#watch.forget(messages)
       return undefined
     }
@@ -156,12 +156,13 @@ export class ShardCalls {
   }
 
   #callsFailed(batch: InFlightBatch, error: unknown): void {
-    const { outage, events, signal } = this.#tools
+    const { outage, lanes, events, signal } = this.#tools
     if (signal.aborted) return this.#held.cutOff()
     const now = performance.now()
     if (batch.isLate) return void this.#pause.failed(now)
     const ownMs = outage.isOwnFailure(this.#held) ? this.#pause.failed(now) : 0
-    const outageMs = outage.failed(batch.begunAt, now)
+    const outageMs = outage.failed(this.#held, batch.begunAt, now)
+    if (outage.isOpenToOthers) lanes.resumePaused()
     if (outageMs === undefined && ownMs === 0) return
     events.emit('unavailable', { error, retryInMs: Math.max(outageMs ?? 0, ownMs) })
   }

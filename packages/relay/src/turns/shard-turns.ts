@@ -121,7 +121,7 @@ export class ShardTurns {
   /** Whether the broker is unavailable, or this shard pauses by itself. Then another turn follows after the pause. */
   #mustWait(): boolean {
     const now = performance.now()
-    const waitMs = Math.max(this.#calls.remainingMs(now), this.#tools.outage.waitMs(now))
+    const waitMs = Math.max(this.#calls.remainingMs(now), this.#tools.outage.waitMs(now, this.#held))
     if (waitMs > 0) this.#tools.lanes.add(this.#held, waitMs)
     return waitMs > 0
   }
@@ -200,7 +200,7 @@ export class ShardTurns {
       // Afterwards there may be another suspect.
       lanes.add(this.#held)
       if (message.attempts >= retry.attempts) return await this.#settler.settleSuspect(giveUpSuspect(message))
-      if (outage.waitMs(performance.now()) > 0) return
+      if (outage.waitMs(performance.now(), this.#held) > 0) return
       await this.#settler.settleSuspect(suspected(message, message.attempts + 1))
       isInFlight = true
       const batch = await this.#calls.publish('suspect', [message])
