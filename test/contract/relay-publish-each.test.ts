@@ -189,6 +189,31 @@ onEachRoot(target, (kind) => {
     await subject.relay.drain()
     expect(await outbox.backlog()).toEqual([])
   })
+
+  test('O17 a batch may take longer than publishTimeoutMs; a message that never ends is cut off', async () => {
+    const ids = await publishAll(root, [
+      { topic: 'hangs', key: 'key-0', payload: 0 },
+      ...Array.from({ length: 100 }, () => ({ topic: 'slow', payload: 0 })),
+    ])
+    const aborted: string[] = []
+    const publisher = publishEach(
+      ({ topic, id }, options) =>
+        new Promise<void>((resolve, reject) => {
+          if (topic === 'slow') setTimeout(resolve, 100)
+          options.signal.addEventListener('abort', () => {
+            aborted.push(id)
+            reject(options.signal.reason as Error)
+          })
+        }),
+      { concurrency: 2 },
+    )
+    const retry = { attempts: 1, delayMs: () => 10 }
+    const subject = await RelayUnderTest.started(root, publisher, { retry, publishTimeoutMs: 300 })
+    await subject.relay.drain()
+    expect(aborted.filter((id) => id === ids[0])).toEqual([ids[0]])
+    expect(subject.heard('dead-lettered').map(({ id }) => id)).toEqual([ids[0]])
+    expect(subject.heard('error')).toMatchObject([{ error: { code: 'TXBOX_PUBLISH_TIMEOUT' } }])
+  })
 })
 
 function messages(count: number): OutboxMessage[] {

@@ -48,8 +48,8 @@ export interface Publisher {
 
 export interface PublishOptions {
   /**
-   * Aborted when the relay must stop now, or when the call takes longer than the relay's `publishTimeoutMs`. In the
-   * second case the reason is a `DOMException` named `TimeoutError`.
+   * Aborted when the relay must stop now, or when the call has reported no result for the relay's `publishTimeoutMs`. In
+   * the second case the reason is a `DOMException` named `TimeoutError`.
    */
   readonly signal: AbortSignal
   /**

@@ -40,8 +40,8 @@ const UNAVAILABLE_PAUSE_MS = 5000
  * same call are accepted, or other messages were accepted since the failures began, less than 10 s ago, only the
  * destination of this message is unavailable: the message waits with its key for 5 s, and no attempt is counted either.
  *
- * A call that is still in progress when the relay aborts its signal after `publishTimeoutMs`, and throws then, is a
- * rejection.
+ * A function call that is still in progress when the relay aborts its signal, because no message of the batch was finished
+ * for `publishTimeoutMs`, and throws then, is a rejection.
  *
  * @throws {InvalidOptionError} for a wrong option.
  */

@@ -69,8 +69,10 @@ export interface RelayOptions {
    */
   logger?: Logger | false | undefined
   /**
-   * The maximum duration of one call of the publisher: 10 ms to 1 h. If a call takes longer, its signal is aborted, and
-   * the relay emits an `error` with a `PublishTimeoutError`. Only the shard of its messages waits until the call ends.
+   * How long a call of the publisher may take without reporting a result of one of its messages: 10 ms to 1 h. If a call
+   * takes longer, its signal is aborted, and the relay emits an `error` with a `PublishTimeoutError`. Only the shard of its
+   * messages waits until the call ends. With `publishEach`, this is the time that the function may take for a message; while
+   * it finishes other messages of the batch, the signal is aborted later.
    *
    * @default 60_000
    */

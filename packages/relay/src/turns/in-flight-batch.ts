@@ -102,7 +102,7 @@ export class InFlightBatch {
     return this.#answered
   }
 
-  /** Whether a call took longer than `publishTimeoutMs`. */
+  /** Whether a call reported no result for `publishTimeoutMs`. */
   get isLate(): boolean {
     return this.#isLate
   }
@@ -157,6 +157,8 @@ export class InFlightBatch {
     let hasEnded = false
     const answered = (index: number, result: PublishResult): void => {
       if (hasEnded || !early.add(index, result)) return
+      // A call with many messages may take as long as it likes while it makes progress.
+      if (!aborting.signal.aborted) timer.refresh()
       this.#take(messages[index]!, result)
       if (this.#queue.hasDue) this.#changed()
       if (!this.#hasNews) this.#onNews()
@@ -230,7 +232,7 @@ class RelayedMessage extends ReadablePayload implements OutboxMessage {
 
 function lateError(messages: readonly BacklogMessage[], publishTimeoutMs: number): PublishTimeoutError {
   return new PublishTimeoutError(
-    `The publisher has not answered a call with ${messages.length} messages, the first with id ` +
+    `The publisher has reported no result of a call with ${messages.length} messages, the first with id ` +
       `${oneLine(messages[0]!.id)}, for ${publishTimeoutMs} ms. The signal of the call has been ` +
       'aborted. Only the shard of these messages waits until the call ends.',
   )
