@@ -50,6 +50,27 @@ describe('O11 a message that AMQP cannot represent is rejected permanently, befo
     })
   }
 
+  test('headers that do not fit into a frame of the connection', async () => {
+    const queue = await broker.queue()
+    const publisher = broker.publisher({ exchange: '', url: `${broker.url}?frameMax=8192` })
+    const withHeader = (length: number): OutboxMessage =>
+      outboxMessage({
+        id: 'id',
+        topic: queue,
+        key: 'ü',
+        type: 'a.type',
+        correlationId: 'correlation',
+        contentType: 'text/plain',
+        headers: { größe: 'x'.repeat(length) },
+      })
+    const [tooLong] = await publish(publisher, [withHeader(20_000)])
+    expect(reason(tooLong)).toContain('the connection to RabbitMQ allows 8192')
+    const room = 8192 - (Number(/properties of (\d+) bytes/.exec(reason(tooLong))![1]) - 20_000)
+    expect(summary(await publish(publisher, [withHeader(room)]))).toEqual(['accepted'])
+    expect(summary(await publish(publisher, [withHeader(room + 1)]))).toEqual(['rejected for good'])
+    expect(await broker.ids(queue)).toEqual(['id'])
+  })
+
   test('a call with only such messages ends at once', async () => {
     const publisher = broker.publisher({ exchange: '', maxMessageBytes: 5000 })
     const refused = [{ payload: Buffer.alloc(5001) }, { id: 'a\uD800' }].map((wrong) =>

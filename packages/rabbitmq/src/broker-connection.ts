@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { BrokerUnavailableError } from '@txbox/core'
-import type { ChannelModel } from 'amqplib'
+import type { ChannelModel, ConfirmChannel } from 'amqplib'
 import { ConfirmingChannel } from './confirming-channel.ts'
 import { connectBroker, type ConnectSettings } from './connect-broker.ts'
 import { reasonOf, replyCodeOf } from './reason-of.ts'
@@ -97,9 +97,8 @@ export class BrokerConnection {
   /** Opens a separate channel: if the broker closes the channel because of a message, other calls continue. */
   async openChannel(): Promise<ConfirmingChannel> {
     try {
-      const { exchange, address } = this.#settings
       const raw = await this.#model.createConfirmChannel({ highWaterMark: BUFFERED_FRAMES })
-      const channel = new ConfirmingChannel(raw, exchange, address.name, this.#corkForTurn)
+      const channel = this.#confirming(raw)
       this.#channels.add(channel)
       channel.onFailure(() => void this.#channels.delete(channel))
       return channel
@@ -198,7 +197,7 @@ export class BrokerConnection {
   async #prepare(): Promise<void> {
     const { address, exchange, assertedType } = this.#settings
     const channel = await this.#model.createConfirmChannel({ highWaterMark: BUFFERED_FRAMES })
-    this.#shared = new ConfirmingChannel(channel, exchange, address.name, this.#corkForTurn)
+    this.#shared = this.#confirming(channel)
     this.#channels.add(this.#shared)
     if (assertedType === undefined) return
     try {
@@ -212,6 +211,17 @@ export class BrokerConnection {
         { cause: error },
       )
     }
+  }
+
+  #confirming(channel: ConfirmChannel): ConfirmingChannel {
+    const { exchange, address } = this.#settings
+    const frameMax: unknown = Reflect.get(this.#model.connection, 'frameMax')
+    return new ConfirmingChannel(channel, {
+      exchange,
+      broker: address.name,
+      frameMax: typeof frameMax === 'number' ? frameMax : Infinity,
+      gather: this.#corkForTurn,
+    })
   }
 
   #broke(error: unknown): void {

@@ -1,6 +1,7 @@
 import { BrokerUnavailableError, PermanentError } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 import type { ConfirmChannel } from 'amqplib'
+import { headerFrameBytes } from './header-frame.ts'
 import { InFlightByKey } from './in-flight-by-key.ts'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { brokersReasonOf, replyCodeOf } from './reason-of.ts'
@@ -36,6 +37,9 @@ interface InFlight {
  */
 const MOST_IN_FLIGHT = 2000
 
+/** Larger than each header frame that the client writes: headers have at most 64 KiB. */
+const LARGEST_HEADER_FRAME = 70_000
+
 /**
  * A channel in confirm mode: sends messages and passes the broker's answers on to their senders.
  *
@@ -49,6 +53,8 @@ export class ConfirmingChannel {
   readonly #exchange: string
   /** The broker's address, for error messages. */
   readonly #broker: string
+  /** The maximum size of a frame, as the client and the broker have agreed. */
+  readonly #frameMax: number
   readonly #inFlight = new Unconfirmed<InFlight>()
   readonly #byKey = new InFlightByKey()
   readonly #headers = new ReusedHeaders()
@@ -61,11 +67,20 @@ export class ConfirmingChannel {
   readonly #waiting = new Set<Sender>()
   #answeredAt = performance.now()
 
-  constructor(channel: ConfirmChannel, exchange: string, broker: string, gather: () => void) {
+  constructor(
+    channel: ConfirmChannel,
+    how: {
+      readonly exchange: string
+      readonly broker: string
+      readonly frameMax: number
+      readonly gather: () => void
+    },
+  ) {
     this.#channel = channel
-    this.#exchange = exchange
-    this.#broker = broker
-    this.#gather = gather
+    this.#exchange = how.exchange
+    this.#broker = how.broker
+    this.#frameMax = how.frameMax
+    this.#gather = how.gather
     channel.on('ack', ({ deliveryTag, multiple }) => this.#settle(deliveryTag, multiple, 'confirmed'))
     channel.on('nack', ({ deliveryTag, multiple }) => this.#settle(deliveryTag, multiple, 'refused'))
     channel.on('return', ({ fields, properties }) => this.#returned(properties.messageId, fields.routingKey))
@@ -124,6 +139,7 @@ export class ConfirmingChannel {
    */
   send(message: OutgoingMessage, sender: Sender, place: number): void {
     const { id, routingKey, content, properties } = message
+    this.#checkHeaderFrame(message)
     this.#gather()
     try {
       const options = { ...(properties as object), headers: this.#headers.of(properties.headers) }
@@ -139,6 +155,17 @@ export class ConfirmingChannel {
     }
     this.#inFlight.add({ id, routingKey, sender, place, returned: false })
     this.#byKey.sent(routingKey)
+  }
+
+  /** The broker would close the connection, and with it end all messages in flight. */
+  #checkHeaderFrame(message: OutgoingMessage): void {
+    if (this.#frameMax >= LARGEST_HEADER_FRAME) return
+    const bytes = headerFrameBytes(message)
+    if (bytes <= this.#frameMax) return
+    throw new PermanentError(
+      `Message ${oneLine(message.id)} has headers and properties of ${bytes} bytes; the connection to RabbitMQ allows ${this.#frameMax}. ` +
+        "Publish it with smaller headers, or raise 'frameMax' in the URL and RabbitMQ's frame_max.",
+    )
   }
 
   /** Closes the channel. No message may be in flight. */
