@@ -68,3 +68,20 @@ for (const type of ['quorum', 'classic'] as const) {
     expect(deliveries).toEqual([1, 2])
   })
 }
+
+test('C10 a count in a message from another queue is no count of a queue whose type is not known', async () => {
+  const queue = await broker.queue()
+  const open = (): ReturnType<ReturnType<typeof rabbitmqSource>['open']> =>
+    rabbitmqSource({ url: broker.url, queue }).open({ prefetch: 1, failed: () => undefined })
+  const headers = { 'x-delivery-count': 25 }
+  broker.channel.sendToQueue(queue, Buffer.from('{}'), { messageId: 'a', headers })
+  const counts: number[] = []
+  for (let n = 0; n < 3; n += 1) {
+    const source = await open()
+    const [delivery] = await source.receive(1, { signal: NEVER })
+    counts.push(delivery!.deliveries)
+    // Without an answer the broker delivers the message again.
+    await source.close()
+  }
+  expect(counts).toEqual([1, 2, 2])
+})

@@ -23,7 +23,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly #settle: (delivery: BrokerDelivery<P>, how: Settlement) => Promise<void>
   #settled: Promise<void> | undefined
 
-  /** @param isCounted whether the header with the count may have been set by the queue. */
+  /** @param isCounted whether the queue counts deliveries, and so sets the header with the count. */
   constructor(
     raw: ConsumeMessage,
     isCounted: boolean,

@@ -48,7 +48,12 @@ export interface RabbitmqSourceOptions {
    * @default whether `declare` has a dead letter exchange
    */
   keepsRejected?: boolean | undefined
-  /** Whether this is a quorum queue, which counts deliveries. @default whether `declare` has the type `'quorum'` */
+  /**
+   * Whether this is a quorum queue, which counts deliveries. Otherwise a count in a message is not read: it comes from the
+   * producer, or from a quorum queue that had the message before.
+   *
+   * @default whether `declare` has the type `'quorum'`
+   */
   countsDeliveries?: boolean | undefined
   /** How long connecting may take, in ms. 10 ms to an hour. @default 10_000 */
   connectTimeoutMs?: number | undefined
@@ -85,21 +90,14 @@ export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Sou
   }
   const isQuorum = declared?.['x-queue-type'] === 'quorum'
   const countsDeliveries = check.flag('countsDeliveries', isQuorum)
-  // If the type of the queue is not known, a delivery count is read if the broker sends one.
-  const isCounted = options.countsDeliveries ?? (declared === undefined || isQuorum)
-  return new RabbitmqSource<P>(
-    settings,
-    queue,
-    { declared, isCounted },
-    {
-      delays: false,
-      countsDeliveries,
-      keepsRejected: check.flag('keepsRejected', declared?.['x-dead-letter-exchange'] !== undefined),
-      ordersKeys: false,
-      settlesInTransaction: false,
-      leaseMs: undefined,
-    },
-  )
+  return new RabbitmqSource<P>(settings, queue, declared, {
+    delays: false,
+    countsDeliveries,
+    keepsRejected: check.flag('keepsRejected', declared?.['x-dead-letter-exchange'] !== undefined),
+    ordersKeys: false,
+    settlesInTransaction: false,
+    leaseMs: undefined,
+  })
 }
 
 type QueueArguments = Readonly<Record<string, string | number | boolean>>
@@ -138,19 +136,16 @@ class RabbitmqSource<P> implements Source<P> {
   readonly #settings: ConnectSettings
   readonly #queue: string
   readonly #declared: QueueArguments | undefined
-  /** Whether the queue may count deliveries. */
-  readonly #isCounted: boolean
 
   constructor(
     settings: ConnectSettings,
     queue: string,
-    { declared, isCounted }: { declared: QueueArguments | undefined; isCounted: boolean },
+    declared: QueueArguments | undefined,
     traits: SourceTraits,
   ) {
     this.#settings = settings
     this.#queue = queue
     this.#declared = declared
-    this.#isCounted = isCounted
     this.traits = traits
     this.name = `rabbitmq ${oneLine(queue)}`
   }
@@ -166,7 +161,12 @@ class RabbitmqSource<P> implements Source<P> {
       const channel = await model.createChannel()
       channel.on('error', () => undefined)
       try {
-        return await this.#subscribe(model, channel, { ...how, isCounted: this.#isCounted, name, lifetime })
+        return await this.#subscribe(model, channel, {
+          ...how,
+          isCounted: this.traits.countsDeliveries,
+          name,
+          lifetime,
+        })
       } catch (error) {
         throw replyCodeOf(error) === undefined ? error : refused(address, name, error)
       }
