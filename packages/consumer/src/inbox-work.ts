@@ -2,7 +2,7 @@ import type { InboxContext, InboxMessage, RunsMessages } from '@txbox/core'
 import type { Guard } from './consumer.ts'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
-import { guarded } from './guarded.ts'
+import { guarded, isStale } from './guarded.ts'
 import type { HandlerCall } from './handler-call.ts'
 import { consumerContext } from './handler-context.ts'
 import { STALE, outcomeOf, type Work, type WorkResult } from './work.ts'
@@ -29,7 +29,7 @@ export class InboxWork implements Work {
 
   async alone(slot: DeliverySlot, call: HandlerCall): Promise<WorkResult> {
     const handle = async (tx: unknown, message: InboxMessage, given: InboxContext): Promise<unknown> => {
-      if ((await this.#guard?.(tx, message)) === 'stale') return STALE
+      if (await isStale(this.#guard, tx, message)) return STALE
       const context = consumerContext(given, slot, call.signal)
       return this.#isBatch ? this.#handler(tx, [message], [context]) : this.#handler(tx, message, context)
     }

@@ -2,7 +2,7 @@ import { exponentialBackoff, isTxboxError, type ConnectedPorts, type Session } f
 import type { Guard } from './consumer.ts'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
-import { guarded } from './guarded.ts'
+import { guarded, isStale } from './guarded.ts'
 import type { HeldDeliveries } from './held-deliveries.ts'
 import type { HandlerCall } from './handler-call.ts'
 import { handlerContext } from './handler-context.ts'
@@ -43,7 +43,7 @@ export class SettlingWork implements Work {
     const isBatch = this.#settings.batch !== undefined
     const result = await this.#transact([slot], call, async (tx, attempt) => {
       const { message } = slot
-      if ((await this.#guard?.(tx, message)) === 'stale') return STALE
+      if (await isStale(this.#guard, tx, message)) return STALE
       const context = handlerContext(slot, this.#settings, call, { attempt })
       return isBatch ? this.#handler(tx, [message], [context]) : this.#handler(tx, message, context)
     })
