@@ -94,6 +94,20 @@ test.for(['redrive', 'discard'])(
   },
 )
 
+test.for([
+  ['redrive', 'nope', '--yes'],
+  ['redrive', 'nope'],
+  ['discard', 'nope', 'alive', '--yes', '--json'],
+  ['discard', 'nope', '--parked', '--yes'],
+])('%s of ids that match nothing is a failure that names them', async (args) => {
+  const { code, stdout, stderr } = await shop.run('dead-letters', ...args)
+  expect([code, stdout]).toEqual([1, ''])
+  expect(stderr).toMatch(
+    /^txbox: No (dead letter|parked message) with the (id 'nope'|ids 'nope', 'alive') matches. Nothing was changed.\n$/,
+  )
+  expect(await dead()).toEqual(['a1', 'a2', 'b1'])
+})
+
 test('discard --yes deletes the selected dead letters, and no others', async () => {
   const { code, stdout } = await shop.run('dead-letters', 'discard', 'a1', 'alive', '--yes')
   expect([code, stdout]).toEqual([0, 'Deleted 1 dead letter.\n'])
@@ -110,7 +124,7 @@ test('redrive --yes redrives the dead letters once, and records who did it', asy
   const first = await shop.run('dead-letters', 'redrive', '--topic', 'orders', '--yes')
   expect([first.code, first.stdout]).toEqual([0, 'Put back 2 dead letters.\n'])
   expect(await dead()).toEqual(['b1'])
-  expect((await shop.run('dead-letters', 'redrive', 'a1', '--yes')).stdout).toBe('Put back 0 dead letters.\n')
+  expect((await shop.run('dead-letters', 'redrive', 'a1', '--yes')).code).toBe(1)
   expect((await shop.sql('select id from txbox.redrives order by id')).rows).toEqual([
     { id: 'a1' },
     { id: 'a2' },

@@ -11,6 +11,7 @@ import {
 import { UsageError } from './failure.ts'
 import { wrap } from './layout.ts'
 import { counted, terminalColumns, toJson, write, writeJson } from './terminal.ts'
+import { visible } from './visible.ts'
 
 const PAGE = 1000
 /** The number of selected messages that are shown before the user decides. */
@@ -96,6 +97,7 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
     if (options.yes !== true) {
       const filter = { ...everything, ...selection }
       const { count, first } = await preview((after) => what.list(tools, { ...filter, after }))
+      if (count === 0 && ids.length > 0) throw noneOf(what.one, ids)
       if (count === 0) return write(json ? toJson({ count }) : `No ${what.one}s match.`)
       const will = wrap(what.will(counted({ count }, what.one)), terminalColumns())
       process.stderr.write(`${tableOf(first)}\n\n${will}\n`)
@@ -103,9 +105,18 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
       if (!(await agreed(what.question))) return write(json ? toJson({ count: 0 }) : 'Nothing was changed.')
     }
     const touched = await what.act(tools, selection)
+    if (touched.length === 0 && ids.length > 0) throw noneOf(what.one, ids)
     if (json) for (const message of touched) writeJson(message)
     else write(what.done(counted({ count: touched.length }, what.one)))
   })
+}
+
+/** A misspelled id must not look like success. */
+function noneOf(one: string, ids: readonly string[]): Error {
+  const named = ids.map((id) => `'${visible(id)}'`).join(', ')
+  return new Error(
+    `No ${one} with the ${ids.length === 1 ? 'id' : 'ids'} ${named} matches. Nothing was changed.`,
+  )
 }
 
 /** The number of selected messages, and the first of them. */
