@@ -36,7 +36,7 @@ test('doctor without tables names the command, and fails', async () => {
   expect([code, healthy]).toEqual([1, false])
   expect(findings.find(({ check }) => check === 'revision')).toMatchObject({
     verdict: 'problem',
-    advice: "Run 'npx txbox migrate'.",
+    advice: "Run 'npx txbox migrate --schema nowhere'.",
   })
 })
 

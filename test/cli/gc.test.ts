@@ -136,7 +136,12 @@ test('SIGINT ends a single run within one batch', async () => {
 test.for([
   ['a retention that is no number', ['--dead-letter-retention-ms', 'long'], 2, /Expected a whole number/],
   ['an interval out of bounds', ['--interval-ms', '10'], 2, /'intervalMs' must be/],
-  ['no tables', ['--schema', 'nowhere'], 1, /Run 'npx txbox migrate'/],
+  [
+    'no tables',
+    ['--schema', 'nowhere'],
+    1,
+    /Run 'npx txbox migrate --schema nowhere', or pass the right --schema\.\n$/,
+  ],
 ] as const)('gc with %s: one line that says what to do', async ([, args, expectedCode, expected]) => {
   const { code, stderr, stdout } = await shop.run('gc', ...args)
   expect([code, stdout]).toEqual([expectedCode, ''])

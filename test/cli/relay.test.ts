@@ -147,7 +147,12 @@ const mistakes: [string, string[], number, RegExp][] = [
     2,
     /'batchSize' must be a whole number/,
   ],
-  ['no tables', ['--publisher', 'stdout:', '--schema', 'nowhere'], 1, /Run 'npx txbox migrate'/],
+  [
+    'no tables',
+    ['--publisher', 'stdout:', '--schema', 'nowhere'],
+    1,
+    /Run 'npx txbox migrate --schema nowhere', or pass the right --schema\.\n$/,
+  ],
 ]
 
 test.for(mistakes)(

@@ -1,6 +1,7 @@
 import type { Finding } from '@txbox/core'
 import { reasonOf } from '@txbox/core/internal'
 import type { Publisher } from '@txbox/relay'
+import { atPlace } from './at-place.ts'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'
 import { wrap } from './layout.ts'
@@ -36,7 +37,7 @@ const SIGNS: Record<Finding['verdict'], string> = {
 
 /** `txbox doctor`. The exit code is 1 if there is a problem. */
 export async function doctorCommand(options: DoctorOptions): Promise<void> {
-  const findings = await diagnose(options)
+  const findings = (await diagnose(options)).map((finding) => inCommand(finding, options))
   const problems = findings.filter(({ verdict }) => verdict === 'problem').length
   if (options.json === true) writeJson({ healthy: problems === 0, findings })
   else for (const finding of findings) write(lineOf(finding))
@@ -70,6 +71,15 @@ async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
   } finally {
     await publisher?.close?.()
     await connected.close()
+  }
+}
+
+function inCommand(finding: Finding, options: DoctorOptions): Finding {
+  const { found, advice } = finding
+  return {
+    ...finding,
+    found: atPlace(found, options),
+    ...(advice !== undefined && { advice: atPlace(advice, options) }),
   }
 }
 

@@ -1,4 +1,5 @@
 import { createProgram } from './program.ts'
+import { atPlace, type Place } from './at-place.ts'
 import { exitCodeOf, oneLine } from './failure.ts'
 import type { Installation } from './installation.ts'
 import { watchOutput } from './output-reader.ts'
@@ -6,10 +7,13 @@ import { watchOutput } from './output-reader.ts'
 /** Runs the whole command: parses the arguments, runs the command, and sets the exit code. */
 export async function runTxbox(installation: Installation): Promise<void> {
   watchOutput()
+  const program = createProgram(installation)
+  let place: Place = {}
+  program.hook('preAction', (_program, command) => void (place = command.opts<Place>()))
   try {
-    await createProgram(installation).parseAsync()
+    await program.parseAsync()
   } catch (error) {
-    const line = oneLine(error)
+    const line = atPlace(oneLine(error), place)
     if (line !== '') process.stderr.write(`${line}\n`)
     process.exitCode = exitCodeOf(error)
   }
