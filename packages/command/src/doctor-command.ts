@@ -1,5 +1,5 @@
 import type { Finding } from '@txbox/core'
-import { reasonOf } from '@txbox/core/internal'
+import { allowedFindings, reasonOf } from '@txbox/core/internal'
 import type { Publisher } from '@txbox/relay'
 import { atPlace } from './at-place.ts'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
@@ -57,14 +57,15 @@ async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
     if (connected.probeListen !== undefined) findings.push(await connected.probeListen())
     // The traffic can only be checked if the tables exist.
     if (findings.some(({ check, verdict }) => check === 'revision' && verdict === 'ok')) {
-      findings.push(
-        ...trafficFindings(
+      const traffic = await allowedFindings('traffic', async () =>
+        trafficFindings(
           await inspection.status(),
           await inspection.blockingKeys(BLOCKING_KEYS),
           await inspection.queues(QUEUES),
           await inspection.stuckKeys(STUCK_KEYS),
         ),
       )
+      findings.push(...traffic)
     }
     if (publisher !== undefined) findings.push(await publisherFinding(publisher))
     return findings

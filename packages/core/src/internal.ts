@@ -2,6 +2,7 @@
  * The packages of txbox share these exports among themselves, so all packages of txbox must have the same version.
  * `@txbox/core` follows semantic versioning; `@txbox/core/internal` and `@txbox/sql` may change in any release.
  */
+export { allowedFindings } from './allowed-findings.ts'
 export { answerWithin } from './answer-within.ts'
 export { canonicalJson } from './canonical-json.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './conflict-errors.ts'

@@ -9,7 +9,7 @@ import type {
   StatusFigures,
   StuckKey,
 } from '@txbox/core'
-import { answerWithin } from '@txbox/core/internal'
+import { allowedFindings, answerWithin } from '@txbox/core/internal'
 import { translatingErrors, type DatabaseErrors } from './database-errors.ts'
 import { revisionFinding } from './findings.ts'
 import type { Row, RowReader } from './row-reader.ts'
@@ -224,11 +224,14 @@ export class SqlInspectionStore<V> implements InspectionStore {
     const doing = 'checking the server'
     const run: Run<V | number> = (text, values) => this.#run(doing, text, values)
     const server = await serverFindings(run)
-    const revision = await revisionFinding(() =>
-      translatingErrors(errors, doing, () => this.#database.checkRevision(STATEMENT_TIMEOUT_MS)),
-    )
-    const tables = revision.verdict === 'problem' ? [] : await tableFindings(run, longTransactionMs)
-    return [...server, revision, ...tables]
+    const revision = await allowedFindings('revision', async () => [
+      await revisionFinding(() =>
+        translatingErrors(errors, doing, () => this.#database.checkRevision(STATEMENT_TIMEOUT_MS)),
+      ),
+    ])
+    if (revision.some(({ verdict }) => verdict === 'problem')) return [...server, ...revision]
+    const tables = await allowedFindings('tables', () => tableFindings(run, longTransactionMs))
+    return [...server, ...revision, ...tables]
   }
 
   async #run(doing: string, text: string, values: readonly (V | number)[] = []): Promise<readonly Row[]> {
