@@ -175,6 +175,7 @@ describe('on one kind of handle', () => {
     'an empty owner': { owner: '' },
     'an owner with a NUL': { owner: 'a\0b' },
     'an owner of 201 characters': { owner: 'x'.repeat(201) },
+    'a retry policy that is null': { retry: null },
     'a retry policy that is none': { retry: { attempts: 3 } },
     'a retry policy without attempts': { retry: { attempts: 0, delayMs: () => 1 } },
     'a signal that is none': { signal: {} },

@@ -123,6 +123,14 @@ describe('key extractors', () => {
     expect(() => inboxKey(messageId()({ id: '1', source: '' }), 'c')).toThrow(InvalidMessageError)
   })
 
+  test('K5 a message without an id is refused when the key is extracted, with the name of the field', () => {
+    for (const none of [{}, { id: null }, { source: 's' }]) {
+      const extract = (): unknown => messageId()(none as never)
+      expect(extract).toThrow(InvalidMessageError)
+      expect(extract).toThrow(/^The message has no 'id'.* option 'key'/)
+    }
+  })
+
   test('businessKey is the function that it was given', () => {
     const extract = businessKey((m: { id: string; payload: { order: string } }) => [
       m.payload.order,

@@ -124,7 +124,7 @@ export function concurrencyOption(check: OptionChecker, max: number, byDefault =
 function sourceOption(check: OptionChecker, source: unknown): Source {
   const traits = propertyOf(source, 'traits')
   if (typeof propertyOf(source, 'open') !== 'function' || typeof traits !== 'object' || traits === null) {
-    throw check.wrong('source', 'a source, such as the result of rabbitmqSource()')
+    throw check.wrong('source', 'a source, such as the result of rabbitmqSource() or queueSource(queue)')
   }
   return source as Source
 }

@@ -26,6 +26,12 @@ export interface InboxKey {
  */
 export function messageId(): KeyExtractor<MessageIdentity> {
   return ({ source, id }) => {
+    if (id === undefined || id === null) {
+      throw new InvalidMessageError(
+        "The message has no 'id', which is its key by default. Set 'id', or pass the option 'key' to take the key from " +
+          'another part of the message. Nothing was written.',
+      )
+    }
     if (source !== undefined && source !== null) return [source, id]
     if (!Array.isArray(id)) return id
     // As a key, a list could be that of another message, which has a source.

@@ -83,6 +83,7 @@ function checkRetry(check: OptionChecker, retry: RetryPolicy | undefined): Retry
   if (retry === undefined) return exponentialBackoff()
   if (
     typeof retry !== 'object' ||
+    retry === null ||
     typeof retry.delayMs !== 'function' ||
     !Number.isSafeInteger(retry.attempts) ||
     retry.attempts < 1

@@ -6,7 +6,7 @@ import {
   type Session,
   type TransactOptions,
 } from '@txbox/core'
-import { OptionChecker, reasonOf } from '@txbox/core/internal'
+import { OptionChecker, nameOf, reasonOf } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
 import type { Opening, Resolved, RootAdapter } from './adapters.ts'
 
@@ -148,8 +148,14 @@ export function publicTransact(
   ports: Pick<ConnectedPorts, 'transact'>,
   around: <R>(session: Session, work: () => Promise<R>) => Promise<R>,
 ): <R>(work: (tx: unknown) => Promise<R>, options?: TransactOptions) => Promise<R> {
-  return async (work, options = {}) =>
-    ports.transact((tx, session) => around(session, () => work(tx)), transactOptions(options))
+  return async (work, options = {}) => {
+    if (typeof work !== 'function') {
+      throw new InvalidOptionError(
+        `transact: expected a function that is called with the transaction, not ${nameOf(work)}. Nothing was written.`,
+      )
+    }
+    return ports.transact((tx, session) => around(session, () => work(tx)), transactOptions(options))
+  }
 }
 
 /**
