@@ -41,4 +41,5 @@ export const EXCLUDED: Readonly<Record<string, string[]>> = {
 export const ON_TOP: Readonly<Record<string, string[]>> = {
   knex: ['test/libraries/objection/objection.test.ts'],
   'postgres-js': ['test/libraries/postgres-js/lost-connection.test.ts'],
+  'sequelize-7': ['test/libraries/sequelize/nest-mode.test.ts'],
 }

@@ -5,14 +5,16 @@ import { movedInternals } from './moved-internals.ts'
 
 /** The part of a Sequelize root that txbox uses. */
 interface SequelizeRoot {
-  transaction<T>(
-    options: { readonly isolationLevel?: string },
-    work: (tx: SequelizeTransaction) => Promise<T>,
-  ): Promise<T>
+  transaction<T>(options: TransactionOptions, work: (tx: SequelizeTransaction) => Promise<T>): Promise<T>
   /** Sequelize 7. */
   readonly pool?: Pool7
   /** Sequelize 6. In Sequelize 7, reading it throws. */
   readonly connectionManager?: ConnectionManager6
+}
+interface TransactionOptions {
+  readonly isolationLevel?: string
+  /** Sequelize 7. */
+  readonly nestMode: 'separate'
 }
 interface Pool7 {
   acquire(options: { readonly type: 'write' }): Promise<object>
@@ -56,9 +58,13 @@ export const sequelize: TransactionLibrary<SequelizeTransaction, SequelizeRoot> 
   },
 }
 
-/** Sequelize copies the level into a statement unchanged. */
-function optionsOf(isolation: IsolationLevel | undefined): { readonly isolationLevel?: string } {
-  return isolation === undefined ? {} : { isolationLevel: isolation.toUpperCase() }
+/**
+ * Sequelize copies the level into a statement unchanged. With another mode, Sequelize 7 would join a transaction that is open
+ * in the same async context.
+ */
+function optionsOf(isolation: IsolationLevel | undefined): TransactionOptions {
+  const nestMode = 'separate'
+  return isolation === undefined ? { nestMode } : { nestMode, isolationLevel: isolation.toUpperCase() }
 }
 
 async function borrow(root: SequelizeRoot): Promise<BorrowedConnection> {
