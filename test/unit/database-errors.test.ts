@@ -132,3 +132,17 @@ test('a conflict with another node of a group counts as lasting', () => {
   expect(mysql.isLastingConflict(deadlock)).toBe(false)
   expect(mysql.isLastingConflict(mysql.translate(deadlock, 'committing'))).toBe(false)
 })
+
+for (const [name, { translate }] of Object.entries({ PostgreSQL: postgres, MySQL: mysql })) {
+  test(`a pool of Knex or Sequelize that is full is a DatabaseUnavailableError (${name})`, () => {
+    for (const library of ['KnexTimeoutError', 'SequelizeConnectionAcquireTimeoutError']) {
+      const cause = Object.assign(new Error('Operation timeout'), { name: library })
+      expect(translate(cause, 'doing something')).toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE', cause })
+    }
+  })
+}
+
+test('MySQL: a connection that was killed before the COMMIT of Knex is a DatabaseUnavailableError', () => {
+  const cause = new Error("COMMIT; - Can't add new command when connection is in closed state")
+  expect(mysql.translate(cause, 'committing')).toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE', cause })
+})

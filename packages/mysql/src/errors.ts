@@ -10,6 +10,7 @@ import {
   PRISMA_NETWORK_CODES,
   accessRefused,
   conflict,
+  isFullPool,
   isCausedBy,
   isConflictCausedBy,
   isTxboxConflict,
@@ -87,9 +88,9 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   ...NETWORK_CODES,
   ...PRISMA_NETWORK_CODES,
 ])
-/** Errors of mysql2 without a specific code. */
+/** Errors of mysql2 without a specific code. Knex puts the statement and a hyphen before the message. */
 const UNAVAILABLE_MESSAGES =
-  /^(Can't add new command when connection is in closed state|Connection lost|Pool is closed|Queue limit reached|No connections available|The operation was aborted due to timeout)/
+  /(?:^|; - )(?:Can't add new command when connection is in closed state|Connection lost|Pool is closed|Queue limit reached|No connections available|The operation was aborted due to timeout)/
 
 /** See `DatabasePorts.isConflict`. */
 export function isConflict(error: unknown): boolean {
@@ -142,6 +143,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
     UNAVAILABLE_NUMBERS.has(number) ||
     (POOL_NUMBERS.has(number) && typeof propertyOf(error, 'cause') !== 'object') ||
     UNAVAILABLE_CODES.has(propertyOf(error, 'code')) ||
-    UNAVAILABLE_MESSAGES.test(quoted)
+    UNAVAILABLE_MESSAGES.test(quoted) ||
+    isFullPool(error)
   return isUnavailable ? unavailable(quoted) : undefined
 }

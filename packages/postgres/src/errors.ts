@@ -10,6 +10,7 @@ import {
   PRISMA_NETWORK_CODES,
   accessRefused,
   conflict,
+  isFullPool,
   isCausedBy,
   isConflictCausedBy,
   isTxboxConflict,
@@ -120,7 +121,11 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
   }
   if (REFUSED.has(code)) return accessRefused(quoted, 'the role, the password, and pg_hba.conf')
   const isUnavailable =
-    UNAVAILABLE.has(code) || isClass(code, '08') || UNAVAILABLE_MESSAGES.test(quoted) || isSocketEvent(error)
+    UNAVAILABLE.has(code) ||
+    isClass(code, '08') ||
+    UNAVAILABLE_MESSAGES.test(quoted) ||
+    isFullPool(error) ||
+    isSocketEvent(error)
   return isUnavailable ? unavailable(quoted) : undefined
 }
 

@@ -44,6 +44,16 @@ export const NETWORK_CODES = [
 /** Prisma: the server cannot be reached, answers too late, or has closed the connection. */
 export const PRISMA_NETWORK_CODES = ['P1001', 'P1002', 'P1008', 'P1017'] as const
 
+/** The errors of Knex and Sequelize, without a code, when no connection of their pool becomes free in time. */
+const FULL_POOL: ReadonlySet<unknown> = new Set([
+  'KnexTimeoutError',
+  'SequelizeConnectionAcquireTimeoutError',
+])
+
+export function isFullPool(error: object): boolean {
+  return FULL_POOL.has(propertyOf(error, 'name'))
+}
+
 const CONFLICT = 'TXBOX_TRANSACTION_CONFLICT'
 
 /** The maximum number of characters of the server's message that an error message quotes. */

@@ -28,6 +28,7 @@ export {
   noTables,
   translateBy,
   translatingErrors,
+  isFullPool,
   unavailable,
   type DatabaseErrors,
   type Meaning,
