@@ -1,4 +1,5 @@
 import { PermanentError, type Delivery } from '@txbox/core'
+import { Deadline } from '@txbox/core/internal'
 import { BatchDispatcher } from './batch-dispatcher.ts'
 import { Conclusion } from './conclusion.ts'
 import type { ConsumerFigures } from './consumer.ts'
@@ -30,6 +31,10 @@ export class ConsumerRun {
   readonly #conclusion: Conclusion
   readonly #gate: Gate
   readonly #intake: Intake
+  /** When running handlers are given up, and when `stop` ends. */
+  readonly #givesUp = new Deadline()
+  readonly #ends = new Deadline()
+  #stopped: Promise<void> | undefined
 
   constructor(settings: ConsumerSettings) {
     this.#settings = settings
@@ -71,8 +76,15 @@ export class ConsumerRun {
     this.#held.wake()
   }
 
-  async stop(timeoutMs: number): Promise<void> {
-    const graceMs = Math.min(timeoutMs * RETURN_TIME.share, RETURN_TIME.maxMs)
+  /** Another call with a shorter time ends all of them earlier. */
+  stop(timeoutMs: number): Promise<void> {
+    this.#givesUp.within(timeoutMs - Math.min(timeoutMs * RETURN_TIME.share, RETURN_TIME.maxMs))
+    this.#ends.within(timeoutMs)
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<void> {
     this.#gate.close()
     this.#intake.stopReceiving()
     this.#stopping.abort(stopped())
@@ -81,9 +93,12 @@ export class ConsumerRun {
       const counted = slot.failure !== undefined
       void this.#conclusion.giveBack(slot, { delayMs: 0, counted, error: slot.failure?.error ?? stopped() })
     }
-    await this.#emptyWithin(timeoutMs - graceMs)
+    const isEmpty = this.#held.until(() => this.#held.size === 0)
+    await Promise.race([isEmpty, this.#givesUp.passed])
     for (const { call } of this.#held.slots) call?.giveUp(stopped())
-    await this.#emptyWithin(graceMs)
+    await Promise.race([isEmpty, this.#ends.passed])
+    this.#givesUp.clear()
+    this.#ends.clear()
     await within(CLOSE_MS, this.#intake.close())
   }
 
@@ -115,13 +130,6 @@ export class ConsumerRun {
   async #readyAlone(slot: DeliverySlot): Promise<void> {
     await this.#held.until(() => slot.state === 'gone' || this.#held.isAlone(slot))
     if (slot.state === 'waiting') this.dispatcher.ready(slot)
-  }
-
-  async #emptyWithin(ms: number): Promise<void> {
-    await within(
-      ms,
-      this.#held.until(() => this.#held.size === 0),
-    )
   }
 }
 

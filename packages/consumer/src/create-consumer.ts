@@ -106,7 +106,8 @@ class StartableConsumer implements Consumer {
     const timeoutMs = new OptionChecker('stop', options)
       .known('timeoutMs')
       .milliseconds('timeoutMs', { min: 0, max: hours(1), default: 10_000 })
-    await (this.#stopping ??= this.#end(timeoutMs))
+    const stopped = this.#run.stop(timeoutMs)
+    await (this.#stopping ??= this.#end(stopped))
   }
 
   pause(): void {
@@ -136,8 +137,8 @@ class StartableConsumer implements Consumer {
     }
   }
 
-  async #end(timeoutMs: number): Promise<void> {
-    await this.#run.stop(timeoutMs)
+  async #end(stopped: Promise<void>): Promise<void> {
+    await stopped
     if (this.#isStarted) this.#settings.log.stopped()
     this.#resolveStopped()
   }

@@ -8,6 +8,7 @@ export { canonicalJson } from './canonical-json.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './conflict-errors.ts'
 export { connectedPortsOf, isConnected, portsOf } from './database.ts'
 export { deadLettersOf } from './dead-letters.ts'
+export { Deadline } from './deadline.ts'
 export {
   DeduplicatedMessages,
   refuseDeduplicationIds,

@@ -1,5 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { InvalidOptionError, hours } from '@txbox/core'
-import { OptionChecker } from '@txbox/core/internal'
+import { Deadline, OptionChecker } from '@txbox/core/internal'
 import type { RelayLog } from './log-events.ts'
 import { checkRelayOptions } from './relay-options.ts'
 import { RelayRun, type RelaySettings } from './relay-run.ts'
@@ -37,6 +38,8 @@ class StartableRelay implements Relay {
   #ending: Promise<void> = Promise.resolve()
   /** That run, until it has ended. */
   #endingRun: Promise<RelayRun> | undefined
+  /** The end of `stop`. */
+  readonly #deadline = new Deadline()
   #stopping: Promise<void> | undefined
 
   constructor(settings: RelaySettings, log: RelayLog) {
@@ -67,7 +70,13 @@ class StartableRelay implements Relay {
     const timeoutMs = new OptionChecker('stop', options)
       .known('timeoutMs')
       .milliseconds('timeoutMs', { min: 0, max: hours(1), default: 10_000 })
-    await (this.#stopping ??= this.#end(timeoutMs))
+    this.#deadline.within(timeoutMs)
+    // A run that is stopping already may have less time now.
+    if (this.#stopping !== undefined)
+      void this.#run?.then((run) => run.stop(timeoutMs)).catch(() => undefined)
+    // A run whose drains are over would wait for its last calls as long as they take.
+    void this.#endingRun?.then((run) => run.stop(timeoutMs)).catch(() => undefined)
+    await (this.#stopping ??= this.#end())
   }
 
   async drain(): Promise<{ published: number; parked: number; deadLettered: number }> {
@@ -128,24 +137,22 @@ class StartableRelay implements Relay {
     return run
   }
 
-  async #end(timeoutMs: number): Promise<void> {
-    const deadline = performance.now() + timeoutMs
-    // A run whose drains are over would wait for its last calls as long as they take.
-    const ended = this.#endingRun?.then((run) => run.stop(timeoutMs)).catch(() => undefined)
+  async #end(): Promise<void> {
+    const deadline = this.#deadline
+    const ended = this.#endingRun?.then(() => this.#ending).catch(() => undefined)
     // A run that is just starting is stopped once it has started; the caller waits for that until the deadline at most.
     const starting = this.#ending.then(() => this.#run).catch(() => undefined)
-    const late = new Promise<'late'>((resolve) => setTimeout(resolve, timeoutMs, 'late').unref())
-    const run = await Promise.race([starting, late])
+    const run = await Promise.race([starting, deadline.passed.then(() => 'late' as const)])
     if (run === 'late') starting.then((started) => started?.stop(0)).catch(() => undefined)
-    else await run?.stop(Math.max(0, deadline - performance.now()))
+    else await run?.stop(deadline.leftMs)
     await ended
-    const left = Math.max(0, deadline - performance.now())
     // The async function turns an error that `close` throws into a rejection.
     const closing = (async () => this.#settings.publisher.close?.())()
-    await Promise.race([closing, new Promise((resolve) => setTimeout(resolve, left).unref())]).catch(
-      (error: unknown) => this.#settings.events.emit('error', { error }),
+    await Promise.race([closing, deadline.passed.then(() => pause(0))]).catch((error: unknown) =>
+      this.#settings.events.emit('error', { error }),
     )
     closing.catch(() => undefined)
+    deadline.clear()
     this.#log.stopped()
     this.#resolveStopped()
   }

@@ -7,7 +7,7 @@ import {
   type RetryPolicy,
   type WakeUps,
 } from '@txbox/core'
-import { type EventListeners } from '@txbox/core/internal'
+import { Deadline, type EventListeners } from '@txbox/core/internal'
 import { LeaseKeeper } from './leases/lease-keeper.ts'
 import { systemClock } from './leases/lease-trust.ts'
 import { drain } from './polling/drain.ts'
@@ -62,6 +62,11 @@ export class RelayRun {
   #keeping: Promise<void> = Promise.resolve()
   #working: Promise<unknown> = Promise.resolve()
   #wakeUps: WakeUps | undefined
+  /** When the publisher's signal is aborted, and when the leases are released. */
+  readonly #forces = new Deadline()
+  readonly #gives = new Deadline()
+  #graceMs = 1000
+  #stopped: Promise<void> | undefined
   readonly #broken = Promise.withResolvers<never>()
   readonly #onError = (error: unknown): void => this.#failed(error)
 
@@ -120,21 +125,30 @@ export class RelayRun {
 
   /**
    * Resolves within `timeoutMs`, even if a call hangs: shortly before the deadline the publisher's signal is aborted,
-   * and shortly afterwards the leases are released, even if the publisher continues.
+   * and shortly afterwards the leases are released, even if the publisher continues. Another call with a shorter time ends
+   * all of them earlier.
    */
-  async stop(timeoutMs: number): Promise<void> {
-    const graceMs = Math.min(1000, timeoutMs / 3)
-    const forced = setTimeout(() => this.#force.abort(), timeoutMs - graceMs)
+  stop(timeoutMs: number): Promise<void> {
+    this.#graceMs = Math.min(this.#graceMs, timeoutMs / 3)
+    this.#forces.within(timeoutMs - this.#graceMs)
+    this.#gives.within(timeoutMs - this.#graceMs / 2)
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<void> {
+    void this.#forces.passed.then(() => this.#force.abort())
     this.#stopping.abort()
     this.#pace.stop()
     this.#wakeUps?.close()
     this.#lanes.close()
     const finished = this.#finish().catch(this.#onError)
-    await within(timeoutMs - graceMs / 2, finished)
-    clearTimeout(forced)
+    await Promise.race([finished, this.#gives.passed])
+    this.#forces.clear()
+    this.#gives.clear()
     this.#force.abort()
     this.#unneeded.abort()
-    await within(graceMs / 2, this.#keeper.close())
+    await within(this.#graceMs / 2, this.#keeper.close())
   }
 
   /** Resolves when each shard has been seen with nothing due since the call. */

@@ -94,7 +94,7 @@ export interface Relay extends AsyncDisposable {
    * before, the publisher's signal is aborted.
    */
   stop(options?: {
-    /** In milliseconds; 0 to 1 h. @default 10_000 */
+    /** In milliseconds; 0 to 1 h. A later call with a shorter time ends the earlier one, too. @default 10_000 */
     timeoutMs?: number | undefined
   }): Promise<void>
   /**

@@ -1,0 +1,33 @@
+/** A point in time that can be moved forward. It is never passed before it was set. */
+export class Deadline {
+  /** Resolves when the time has come. */
+  readonly passed: Promise<void>
+  readonly #pass: () => void
+  #at = Infinity
+  #timer: NodeJS.Timeout | undefined
+
+  constructor() {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.passed = promise
+    this.#pass = resolve
+  }
+
+  /** The time left, in milliseconds. */
+  get leftMs(): number {
+    return Math.max(0, this.#at - performance.now())
+  }
+
+  /** Moves the deadline forward, unless it is earlier already. */
+  within(ms: number): void {
+    const at = performance.now() + ms
+    if (at >= this.#at) return
+    this.#at = at
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(this.#pass, ms)
+  }
+
+  /** Must be called when nobody waits for the deadline any more, so that its timer does not keep the process alive. */
+  clear(): void {
+    clearTimeout(this.#timer)
+  }
+}
