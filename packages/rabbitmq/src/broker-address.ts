@@ -4,7 +4,14 @@ import { oneLine, type OptionChecker } from '@txbox/core/internal'
 /** The maximum length of an address. */
 const URL_CHARACTERS = 8192
 
+/**
+ * The heartbeat of a URL that sets none, in seconds: a network that has become silent is noticed within two to three times
+ * this time. The broker suggests 60.
+ */
+const HEARTBEAT = 20
+
 export interface BrokerAddress {
+  /** The URL for the client, with a heartbeat. */
   readonly url: string
   /** The name in error messages: host and vhost, without user and password. */
   readonly name: string
@@ -26,7 +33,15 @@ export function brokerAddress(check: OptionChecker): BrokerAddress {
     )
   }
   const host = `${oneLine(hostname, 255)}:${port === '' ? (protocol === 'amqp:' ? 5672 : 5671) : port}`
-  return { url, name: `${host}, vhost '${oneLine(vhostOf(pathname))}'` }
+  return { url: withHeartbeat(url), name: `${host}, vhost '${oneLine(vhostOf(pathname))}'` }
+}
+
+/** Adds to the text, because a URL that is parsed and written again may have another password. */
+function withHeartbeat(url: string): string {
+  const { searchParams, hash } = new URL(url)
+  if (searchParams.has('heartbeat')) return url
+  const text = hash === '' ? url : url.slice(0, url.indexOf('#'))
+  return `${text}${text.includes('?') ? '&' : '?'}heartbeat=${HEARTBEAT}`
 }
 
 function vhostOf(pathname: string): string {

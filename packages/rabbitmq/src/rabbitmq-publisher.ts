@@ -26,7 +26,7 @@ const LARGEST_MESSAGE_BYTES = 536_870_912
 export interface RabbitmqPublisherOptions {
   /**
    * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client belong in the
-   * query, such as `?heartbeat=20` (seconds).
+   * query, such as `?heartbeat=10` (seconds). Without a heartbeat there, it is 20 s.
    */
   url: string
   /** Certificates, if the broker's is from a private authority, or if the broker asks for one. For `amqps://` only. */

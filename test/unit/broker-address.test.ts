@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { OptionChecker } from '@txbox/core/internal'
+import { brokerAddress } from '../../packages/rabbitmq/src/broker-address.ts'
+
+test.for([
+  ['amqp://host', 'amqp://host?heartbeat=20'],
+  ['amqp://u:p%2F%c3%bc@host:1/v%2Fh', 'amqp://u:p%2F%c3%bc@host:1/v%2Fh?heartbeat=20'],
+  ['amqps://host/v?frameMax=8192', 'amqps://host/v?frameMax=8192&heartbeat=20'],
+  ['amqp://host/v?', 'amqp://host/v?&heartbeat=20'],
+  ['amqp://host/v#part', 'amqp://host/v?heartbeat=20'],
+  ['amqp://host/v?heartbeat=0', 'amqp://host/v?heartbeat=0'],
+  ['amqp://host/v?frameMax=8192&heartbeat=5', 'amqp://host/v?frameMax=8192&heartbeat=5'],
+] as const)(
+  'a URL without a heartbeat gets one, so that a silent network is noticed: %s',
+  ([url, expected]) => {
+    expect(brokerAddress(new OptionChecker('test', { url })).url).toBe(expected)
+  },
+)
