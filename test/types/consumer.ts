@@ -39,6 +39,11 @@ createConsumer({
 const withoutTransaction = (_tx: object, _message: object, _context: object): void => undefined
 // @ts-expect-error -- without an inbox or a database there is no transaction
 createConsumer({ source, name: 'mail', handler: withoutTransaction })
+// @ts-expect-error -- without an inbox, a consumer needs a name
+createConsumer({ source, handler: () => undefined })
+// @ts-expect-error -- without an inbox, a consumer needs a name
+createConsumer({ source, database: postgres({ db: pool }), handler: () => undefined })
+createConsumer({ source, name: 'mail', database: postgres({ db: pool }), handler: () => undefined })
 const detached = createInbox({ database: postgres(), consumer: 'x' })
 // @ts-expect-error -- an inbox without a db opens no transactions
 createConsumer({ source, inbox: detached, handler: () => undefined })

@@ -142,6 +142,8 @@ export interface InboxConsumerOptions<Tx, P = unknown> extends ConsumerOptions<P
 
 /** Effect once: the source settles the delivery in the handler's transaction. */
 export interface DatabaseConsumerOptions<Tx, P = unknown> extends ConsumerOptions<P> {
+  /** The name of the consumer, 1 to 100 characters. */
+  name: string
   /** The database of the source. */
   database: ConnectedDatabase<Tx>
   /** Runs in the transaction, before the handler. */
@@ -150,6 +152,8 @@ export interface DatabaseConsumerOptions<Tx, P = unknown> extends ConsumerOption
 
 /** The options of a consumer that handles messages without a transaction of txbox. */
 export interface PlainConsumerOptions<P = unknown> extends ConsumerOptions<P> {
+  /** The name of the consumer, 1 to 100 characters. */
+  name: string
   /**
    * `'at-most-once'`: a delivery is accepted before the handler is called. If the handler fails, the message is not
    * delivered again.
