@@ -1,0 +1,28 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { Broker } from '../support/broker.ts'
+import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { until } from '../support/until.ts'
+
+const target = useTarget()
+// The database makes no difference.
+const root = useRoot(target, mainKind(target))
+
+test('O10 a later stop with a shorter time ends the earlier one', async () => {
+  await publishAll(root, messagesOf('a', 1))
+  const broker = new Broker()
+  const publisher = broker.publisher({ respond: () => new Promise(() => undefined) })
+  const subject = await RelayUnderTest.started(root, publisher)
+  await until(
+    async () => broker.calls.length === 1,
+    () => 'the call begins',
+  )
+  const startedAt = performance.now()
+  const first = subject.relay.stop({ timeoutMs: 30_000 })
+  await sleep(50)
+  await subject.relay.stop({ timeoutMs: 200 })
+  await first
+  expect(performance.now() - startedAt).toBeLessThan(800)
+  expect(broker.calls[0]!.signal.aborted).toBe(true)
+})
