@@ -8,7 +8,7 @@ interface KeyInFlight {
  * The maximum number of messages of one routing key in flight: a queue that confirms nothing leaves the rest of the
  * window to other queues.
  */
-const MOST_OF_ONE_KEY = 500
+const MOST_OF_ONE_KEY = 1500
 
 /** Counts the messages in flight of each routing key. Times are of the monotonic clock. */
 export class InFlightByKey {

@@ -90,7 +90,7 @@ export interface RabbitmqPublisherOptions {
  *   messages were published. The connection is dropped, and other calls in flight on it fail; the next call connects again.
  *
  * The publisher connects at its first call. Calls may overlap. All messages of a call are in flight together,
- * up to 2000 messages of all calls and 500 of one routing key; while the connection is congested, no more messages are added
+ * up to 2000 messages of all calls and 1500 of one routing key; while the connection is congested, no more messages are added
  * to its buffer.
  *
  * @throws {InvalidOptionError} for a wrong option.
