@@ -64,7 +64,16 @@ onMainRoot(target, (kind) => {
 
   test('O5 nothing is changed without a selection, or by an invalid one', async () => {
     const dead = createDeadLetters({ database: root.database })
-    for (const wrong of [{}, { ids: undefined }, { ids: 'x' }, { id: 'x' }, { topic: '' }] as never[]) {
+    const holes = ['x', 'y']
+    delete holes[1]
+    for (const wrong of [
+      {},
+      { ids: undefined },
+      { ids: 'x' },
+      { ids: holes },
+      { id: 'x' },
+      { topic: '' },
+    ] as never[]) {
       await expect(dead.redrive(wrong)).rejects.toThrow(InvalidOptionError)
       await expect(dead.discard(wrong)).rejects.toThrow(InvalidOptionError)
     }

@@ -131,7 +131,7 @@ function filterOf(where: string, selection: DeadLetterSelection): DeadLetterFilt
   const { ids } = selection
   if (
     ids !== undefined &&
-    (!Array.isArray(ids) || ids.length > LIMITS.batchMessages || !ids.every(isStorable))
+    (!Array.isArray(ids) || ids.length > LIMITS.batchMessages || !Array.from(ids).every(isStorable))
   ) {
     throw check.wrong(
       'ids',

@@ -1,3 +1,4 @@
+import { isDate } from 'node:util/types'
 import { crc32 } from 'node:zlib'
 import { InvalidMessageError } from './errors.ts'
 import { LIMITS } from './limits.ts'
@@ -207,7 +208,7 @@ class MessageEncoder {
 
 /** Shows an instant, which is no secret, and describes any other value without its content. */
 function describe(value: unknown): string {
-  return value instanceof Date && !Number.isNaN(value.getTime()) ? value.toISOString() : nameOf(value)
+  return isDate(value) && !Number.isNaN(value.getTime()) ? value.toISOString() : nameOf(value)
 }
 
 /** Whether a payload of this content type is JSON. */
