@@ -1,4 +1,3 @@
-import { isDate } from 'node:util/types'
 import { crc32 } from 'node:zlib'
 import { InvalidMessageError } from './errors.ts'
 import { LIMITS } from './limits.ts'
@@ -208,7 +207,12 @@ class MessageEncoder {
 
 /** Shows an instant, which is no secret, and describes any other value without its content. */
 function describe(value: unknown): string {
-  return isDate(value) && !Number.isNaN(value.getTime()) ? value.toISOString() : nameOf(value)
+  try {
+    return value instanceof Date ? value.toISOString() : nameOf(value)
+  } catch {
+    // It is not a date, whatever its prototype is, or it is an invalid one.
+    return nameOf(value)
+  }
 }
 
 /** Whether a payload of this content type is JSON. */
