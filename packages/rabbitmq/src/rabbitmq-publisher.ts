@@ -80,9 +80,8 @@ export interface RabbitmqPublisherOptions {
  * - A message that cannot be routed to a queue (no binding, no such queue), or that a queue refuses, is rejected, and can be
  *   tried again.
  * - A message that AMQP or the broker cannot accept is rejected permanently: a payload above `maxMessageBytes`, an id,
- *   topic, type, correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB or than a frame of the
- *   connection, a text as the
- *   header `CC` or `BCC`, which RabbitMQ interprets.
+ *   topic, type, correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB or than a frame
+ *   of the connection, a text as the header `CC` or `BCC`, which RabbitMQ interprets.
  * - If the broker answers, but does not confirm a message in time, a queue of that message has a problem: the message is
  *   rejected, and can be tried again without counting an attempt. Until the broker confirms a message with its routing key
  *   again, one message with this key is sent every 30 s, and the others are rejected in the same way.

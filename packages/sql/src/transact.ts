@@ -64,9 +64,10 @@ export function transactOn(
       )
       if (isCommitted) return result
     } catch (error) {
-      if (thrown !== undefined) throw thrown.error
-      throw errors.translate(error, doing)
+      if (thrown === undefined) throw errors.translate(error, doing)
     }
+    // Knex resolves when the work has thrown `undefined`.
+    if (thrown !== undefined) throw (thrown as { error: unknown }).error
     throw new TransactionAbortedError(
       'The server rolled the transaction back instead of committing it, because a statement that was sent after the work had ' +
         'failed: one that nobody awaited, or one of a hook of the library. Nothing was written.',

@@ -71,6 +71,7 @@ export function meeting(sql: PostgresJs): StatementOptions {
     },
   }
 }
+
 /**
  * Runs `work` as postgres.js does, which sends COMMIT or ROLLBACK when `work` has ended. If the transaction has ended
  * before, by the loss of its connection for example, postgres.js never learns that `work` has ended: its ROLLBACK would
