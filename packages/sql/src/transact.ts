@@ -67,7 +67,7 @@ export function transactOn(
       if (thrown === undefined) throw errors.translate(error, doing)
     }
     // Knex resolves when the work has thrown `undefined`.
-    if (thrown !== undefined) throw (thrown as { error: unknown }).error
+    if (thrown !== undefined) throw thrown.error
     throw new TransactionAbortedError(
       'The server rolled the transaction back instead of committing it, because a statement that was sent after the work had ' +
         'failed: one that nobody awaited, or one of a hook of the library. Nothing was written.',
