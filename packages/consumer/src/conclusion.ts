@@ -38,13 +38,18 @@ export class Conclusion {
     return this.#reporting(slot, () => this.#makeDeadLetter(slot, error))
   }
 
-  /** Returns the delivery to the source if the work fails: a source delivers nothing again that it thinks is being handled. */
+  /**
+   * Reports an error of the work, and returns the delivery to the source. Otherwise the source would never deliver the message
+   * again, because for the source the message is still being handled.
+   */
   async #reporting(slot: DeliverySlot, work: () => Promise<void>): Promise<void> {
     try {
       await work()
     } catch (error) {
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
-      await this.#settle(slot, () => slot.delivery.retry({ delayMs: 1000, counted: false, error }))
+      await this.#settle(slot, () =>
+        slot.delivery.retry({ delayMs: FALLBACK_DELAY_MS, counted: false, error }),
+      )
       this.#held.leave(slot)
     }
   }

@@ -18,8 +18,9 @@ export class Intake {
   readonly #outage = new Outage()
   readonly #tried = Promise.withResolvers<void>()
   #open: OpenSource | undefined
-  /** Rejects when the open source has failed. */
+  /** Rejects when the open source calls `failed`. */
   #failure = Promise.withResolvers<never>()
+  /** Whether the open source has called `failed`. */
   #hasFailed = false
   /** Ends the receive in flight. */
   #receiving = new AbortController()
@@ -92,7 +93,7 @@ export class Intake {
 
   async #receive(open: OpenSource, openedAt: number): Promise<void> {
     const { signal } = this.#stopping
-    // After a failure of the source it is opened again and another call receives; this call must end.
+    // After a failure, the source is opened again and another call receives; this call must end.
     const isCurrent = (): boolean => this.#open === open && !signal.aborted
     while (isCurrent()) {
       await this.#held.until(() => !isCurrent() || (this.#mayReceive && !this.#isPaused()))

@@ -1,4 +1,4 @@
-/** A point in time that can be moved forward. It is never passed before it was set. */
+/** A deadline that can be brought forward, and never back. Before the first call of `within` there is none. */
 export class Deadline {
   /** Resolves when the time has come. */
   readonly passed: Promise<void>
@@ -17,7 +17,7 @@ export class Deadline {
     return Math.max(0, this.#at - performance.now())
   }
 
-  /** Moves the deadline forward, unless it is earlier already. */
+  /** Sets the deadline, unless an earlier one is set already. In milliseconds from now. */
   within(ms: number): void {
     const at = performance.now() + ms
     if (at >= this.#at) return

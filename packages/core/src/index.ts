@@ -84,8 +84,8 @@ export type { Sleeper, WakeUps } from './ports/wake-ups.ts'
 export type {
   ChainPosition,
   ChainStep,
-  SharedTransaction,
   DeadChange,
+  SharedTransaction,
   VersionBufferStore,
   VersionChain,
   WaitingChange,

@@ -57,9 +57,9 @@ export interface NewMessage<P = unknown> {
    */
   readonly deduplicationId?: string | undefined
   /**
-   * The message is not published before this instant, by the database's clock; from 1970-01-01 to 9999-12-31 UTC. A message with
-   * `deliverAt` has no place in the order of its key: it does not wait for other messages, and other messages do not
-   * wait for it.
+   * The message is not published before this instant, by the database's clock; from 1970-01-01 to 9999-12-31 UTC. A
+   * message with `deliverAt` has no place in the order of its key: it does not wait for other messages, and other messages
+   * do not wait for it.
    */
   readonly deliverAt?: Date | undefined
 }

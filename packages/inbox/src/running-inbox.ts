@@ -11,7 +11,8 @@ import {
 import { OptionChecker } from '@txbox/core/internal'
 import type { Inbox, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'
-import { FIRST_ATTEMPT, TransactionInbox, mustBeFunction, type InboxSettings } from './transaction-inbox.ts'
+import { FIRST_ATTEMPT } from './handler-context.ts'
+import { TransactionInbox, mustBeFunction, type InboxSettings } from './transaction-inbox.ts'
 
 /** Pauses are short, because the transaction that won the conflict is about to commit. */
 const SHORT_PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })

@@ -12,22 +12,12 @@ import {
   type KeyExtractor,
   type Session,
 } from '@txbox/core'
-import { idempotencyKey, inboxKey, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
+import { inboxKey, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
+import { FIRST_ATTEMPT, HandlerContext, type Attempt } from './handler-context.ts'
 import type { DetachedInbox, DuplicateEvent, InboxHandler } from './inbox.ts'
 import { ageMs, contentHash } from './message-checks.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { parseResult, resultText } from './stored-result.ts'
-
-/** The signal of `process`, which has no option `signal`, because its caller owns the transaction. */
-const NEVER_ABORTED = new AbortController().signal
-
-/** An attempt: its number and its signal. */
-export interface Attempt {
-  readonly attempt: number
-  readonly signal: AbortSignal
-}
-
-export const FIRST_ATTEMPT: Attempt = { attempt: 1, signal: NEVER_ABORTED }
 
 export interface InboxSettings<M> {
   readonly consumer: string
@@ -247,36 +237,6 @@ function inFlight(key: InboxKey): TransactionConflictError {
   return new TransactionConflictError(
     `Another delivery of the message with the key '${oneLine(key.text)}' is in flight. Roll back, and try again.`,
   )
-}
-
-class HandlerContext implements InboxContext {
-  /**
-   * Computed lazily: hashing is one of the most expensive steps here, and few handlers need the key. The property is an
-   * own property, so that a copy of the context has it too. All contexts share one getter; a getter in an object
-   * literal would be a new function for each context.
-   */
-  static readonly #IDEMPOTENCY_KEY = {
-    enumerable: true,
-    get(this: HandlerContext): string {
-      return idempotencyKey(this.consumer, this.#key)
-    },
-  }
-
-  readonly consumer: string
-  readonly key: string
-  readonly attempt: number
-  readonly signal: AbortSignal
-  declare readonly idempotencyKey: string
-  readonly #key: InboxKey
-
-  constructor(consumer: string, key: InboxKey, { attempt, signal }: Attempt) {
-    this.consumer = consumer
-    this.key = key.text
-    this.attempt = attempt
-    this.signal = signal
-    this.#key = key
-    Object.defineProperty(this, 'idempotencyKey', HandlerContext.#IDEMPOTENCY_KEY)
-  }
 }
 
 /**

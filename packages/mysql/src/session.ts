@@ -154,7 +154,7 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
       driver.hidesState === true && isSentAtOnce(session as MysqlSession) ? snapshot?.isIntact() : undefined
     if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session)
     // The claim was written in another transaction than the one that is open now.
-    if (snapshot?.replaced === true || snapshot?.ended === true) throw ended()
+    if (snapshot?.replaced === true) throw ended()
     const isKept = snapshot === undefined || (intact ?? snapshot.isIntact())
     if (isKept !== true && !(await isKept)) throw ended()
     return result

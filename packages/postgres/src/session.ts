@@ -28,7 +28,7 @@ import { endedMeanwhile, isRollingBack, sendInTurn } from './statement-turns.ts'
 export interface PostgresSession extends Session, Resolved {
   /** Absent until the state of the handle has been checked. */
   monitor: ConnectionMonitor | undefined
-  /** What the monitor had seen before the claim was sent. */
+  /** The monitor's snapshot from the moment before the claim, or the lock of a chain, was sent. */
   beforeClaim: Snapshot | undefined
   /** Present as long as BEGIN has not been sent. */
   opening: Opening | undefined

@@ -59,7 +59,7 @@ async function sendLater(
   return answer
 }
 
-export function snapshotOf({ driver, connection }: Resolved): Snapshot | undefined {
+function snapshotOf({ driver, connection }: Resolved): Snapshot | undefined {
   const monitor = driver.monitor(connection)
   return monitor instanceof Promise ? undefined : monitor?.snapshot()
 }

@@ -148,6 +148,7 @@ class StartableRelay implements Relay {
     await ended
     // The async function turns an error that `close` throws into a rejection.
     const closing = (async () => this.#settings.publisher.close?.())()
+    // Even if no time is left, `close` gets one turn of the event loop.
     await Promise.race([closing, deadline.passed.then(() => pause(0))]).catch((error: unknown) =>
       this.#settings.events.emit('error', { error }),
     )

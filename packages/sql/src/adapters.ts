@@ -30,8 +30,8 @@ export interface Snapshot {
   /** Whether the transaction ended, or an error rolled it back, even if another transaction began afterwards. */
   readonly ended: boolean
   /**
-   * Whether the transaction that is open now, if any, is another one. On MySQL, the beginning of another transaction ends the
-   * previous one.
+   * Whether the transaction of the snapshot has ended, so that the transaction that is open now, if any, is another one. On
+   * MySQL, the beginning of another transaction ends the previous one.
    */
   readonly replaced: boolean
   /**

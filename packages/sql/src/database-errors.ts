@@ -50,6 +50,7 @@ const FULL_POOL: ReadonlySet<unknown> = new Set([
   'SequelizeConnectionAcquireTimeoutError',
 ])
 
+/** Whether a call waited in vain for a connection of the library's pool. */
 export function isFullPool(error: object): boolean {
   return FULL_POOL.has(propertyOf(error, 'name'))
 }

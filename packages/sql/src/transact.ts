@@ -23,7 +23,8 @@ const ISOLATIONS: readonly unknown[] = [
  * waits for `work`. If the library hides its connection, the transaction is rolled back when `work` has ended, because
  * a later statement of `work` might otherwise run outside the transaction.
  *
- * @param root its `transact` may resolve although the server has rolled back, unless `checksCommit` is true.
+ * @param root the root, and whether its `transact` rejects when the server has rolled back instead of committing
+ *   (`checksCommit`). If not, the end of the transaction is observed, unless the library hides its connection.
  * @param sessionOn creates the session of the transaction, and prepares the work.
  */
 export function transactOn(

@@ -23,7 +23,8 @@ export interface ReceivedMessage extends StoredMessage, QueueReceipt {
   readonly visibleAt: Date
   /**
    * Whether the visibility timeout of the message has passed twice in a row without a settlement, or once if
-   * `maxReceives` is 2 or less: handling the message may crash the process. The message is returned alone, and must be handled alone.
+   * `maxReceives` is 2 or less: handling the message may crash the process. The message is returned alone, and must be
+   * handled alone.
    */
   readonly suspect: boolean
   /** Why the row cannot be decoded, if it cannot, for example because it was edited by hand. */

@@ -135,7 +135,7 @@ function guarded(tx: PostgresJs, outer: PostgresJs | undefined): PostgresJs {
   })
   const known = outer && met.get(scopeOf(outer))
   if (known !== undefined) met.set(guard, known)
-  // This statement, which is sent together with the next one, makes the connection known.
+  // This statement, which is sent together with the next one, makes the connection known. If it fails, `begin` rejects.
   else tx.unsafe('', [], meeting(sql)).execute()
   return sql
 }
