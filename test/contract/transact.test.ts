@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import {
   InvalidOptionError,
@@ -64,14 +64,15 @@ onEachKind(target, (kind) => {
         const subject = new InboxUnderTest(target, root, { storeResult })
         const [abort] = Object.values(target.abortions)
         const processed: string[] = []
-        for (let ticks = 0; ticks < 30; ticks += 1) {
-          const id = String(ticks)
+        for (let turns = 0; turns < 30; turns += 1) {
+          const id = String(turns)
           const outcome = subject.inbox.run({ id }, async (tx, message, context) => {
             await subject.handle(tx, message, context)
             void (async () => {
-              for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve()
+              for (let turn = 0; turn < turns; turn += 1) await setImmediate()
               await abort!(tx)
             })().catch(() => undefined)
+            return 'stored'
           })
           await outcome.then(
             () => processed.push(id),

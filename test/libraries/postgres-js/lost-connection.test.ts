@@ -21,6 +21,18 @@ async function kill(tx: TransactionHandle): Promise<void> {
   await target.sql('select pg_terminate_backend(?)', [row!['pid']])
 }
 
+async function expectNextAlone(
+  subject: InboxUnderTest,
+  { status }: { readonly status: string },
+  effects: number,
+): Promise<void> {
+  expect([status, await subject.claimedKeys(), await subject.effects()]).toEqual([
+    'processed',
+    ['next'],
+    effects,
+  ])
+}
+
 for (const isFailing of [false, true]) {
   test(`the ROLLBACK of a lost transaction does not undo the next one on its connection (fails: ${isFailing})`, async () => {
     const subject = new InboxUnderTest(target, singleConnection())
@@ -43,11 +55,7 @@ for (const isFailing of [false, true]) {
       await subject.handle(tx, message, context)
     })
     await refused
-    expect([next.status, await subject.claimedKeys(), await subject.effects()]).toEqual([
-      'processed',
-      ['next'],
-      2,
-    ])
+    await expectNextAlone(subject, next, 2)
   })
 }
 
@@ -57,7 +65,7 @@ interface Sql {
   savepoint(work: (sql: Sql) => unknown): Promise<unknown>
 }
 
-/** What a handler may do after the loss. */
+/** The statements that a handler may send after its connection was lost. */
 const STATEMENTS: Readonly<Record<string, (sql: Sql, name: string) => Promise<unknown>>> = {
   'a tagged template': (sql, name) => sql`insert into effects (name) values (${name})`,
   unsafe: (sql, name) => sql.unsafe('insert into effects (name) values ($1)', [name]),
@@ -95,11 +103,7 @@ for (const way of ['run', 'transact'] as const) {
       await subject.handle(tx, message, context)
     })
     await refused
-    expect([next.status, await subject.claimedKeys(), await subject.effects()]).toEqual([
-      'processed',
-      ['next'],
-      1,
-    ])
+    await expectNextAlone(subject, next, 1)
   })
 }
 
