@@ -1,4 +1,4 @@
-import { setImmediate, setTimeout } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import {
   InvalidOptionError,
@@ -69,7 +69,7 @@ onEachKind(target, (kind) => {
           const outcome = subject.inbox.run({ id }, async (tx, message, context) => {
             await subject.handle(tx, message, context)
             void (async () => {
-              for (let turn = 0; turn < turns; turn += 1) await setImmediate()
+              for (let turn = 0; turn < turns; turn += 1) await nextTurn()
               await abort!(tx)
             })().catch(() => undefined)
             return 'stored'
