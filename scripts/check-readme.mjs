@@ -12,7 +12,7 @@ import amqp from 'amqplib'
 import { Client } from 'pg'
 import { installLibraries, runLibraryPages } from './library-pages.mjs'
 import { startLocalRegistry } from './local-registry.mjs'
-import { blocksOf, end, run, say, start, undo } from './page-programs.mjs'
+import { blocksOf, end, installsOf, run, say, start, undo } from './page-programs.mjs'
 import { Proxy } from '../test/support/proxy.ts'
 import { createDatabase } from '../test/support/servers/postgres-databases.ts'
 import { postgresServer } from '../test/support/servers/postgres-server.ts'
@@ -58,12 +58,13 @@ function emptyProject(folder, name, registry) {
 }
 
 async function install(project, pages) {
-  for (const { language, code } of pages.flat()) {
-    if (language !== 'sh') continue
-    for (const line of code.split('\n').filter((text) => /^npm (init|install)\b/.test(text))) {
-      await run('bash', ['-ec', line], project, process.env)
-      say(line)
-    }
+  const blocks = pages.flat().filter(({ language }) => language === 'sh')
+  const lines = blocks
+    .flatMap(({ code }) => code.split('\n'))
+    .filter((line) => /^npm (init|install)\b/.test(line))
+  for (const line of new Set([...lines, ...PAGES.flatMap(installsOf)])) {
+    await run('bash', ['-ec', line], project, process.env)
+    say(line)
   }
 }
 

@@ -1,11 +1,11 @@
-// Checks that the programs on the pages of the libraries run as pasted. Installs all libraries once, by the install lines
-// of the pages, compiles each program, runs it against a server with its own database, and checks its output and the rows
-// that it leaves in the database.
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+// Checks that the programs on the pages of the libraries run as pasted. Installs all libraries once, by the commands of
+// libraries.md and of the pages, compiles each program, runs it against a server with its own database, which libraries.md
+// says how to prepare, and checks its output and the rows that it leaves in the database.
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { Client } from 'pg'
-import { blocksOf, run, say, undo } from './page-programs.mjs'
+import { blocksOf, installsOf, run, say, undo } from './page-programs.mjs'
 import { startWebSocketBridge, throughBridge } from './websocket-bridge.mjs'
 import { createDatabase as createMysqlDatabase } from '../test/support/servers/mysql-databases.ts'
 import { mariadbServer, mysqlServer } from '../test/support/servers/mysql-server.ts'
@@ -15,7 +15,7 @@ import { findServer } from '../test/support/servers/server.ts'
 
 const FOLDER = 'docs/with'
 /** Pages without programs, and those whose programs check-readme.mjs runs. */
-const OTHER_PAGES = new Set(['libraries', 'pglite', 'rabbitmq', 'runtimes'])
+const OTHER_PAGES = new Set(['libraries', 'pglite', 'rabbitmq', 'runtimes', 'sql-transaction'])
 const ENGINES = { mysql2: 'mysql', mariadb: 'mariadb', 'prisma-mysql': 'mysql' }
 /** Pages whose libraries connect through a WebSocket, by the package that holds Neon's driver. */
 const THROUGH_WEBSOCKET = { neon: '@neondatabase/serverless', vercel: '@vercel/postgres' }
@@ -50,23 +50,35 @@ const NEST = ['--experimentalDecorators', '--emitDecoratorMetadata', '--outDir',
 const PRISMA = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
 
 const pages = readdirSync(path.join(path.dirname(import.meta.dirname), FOLDER))
+  .filter((file) => file.endsWith('.md'))
   .map((file) => path.basename(file, '.md'))
   .filter((name) => !OTHER_PAGES.has(name))
   .map((name) => ({ name, program: `with-${name}.ts`, blocks: blocksOf(`${FOLDER}/${name}.md`) }))
 
-/** Installs the packages of the install lines of all pages, by one command. */
+/** The files that several programs import. */
+const shared = blocksOf(`${FOLDER}/sql-transaction.md`)
+const schema = readFileSync(path.join(path.dirname(import.meta.dirname), FOLDER, 'schema.prisma'), 'utf8')
+
+/** How a reader prepares a folder and a database. */
+const preparation = blocksOf(`${FOLDER}/libraries.md`)
+const commands = preparation
+  .filter(({ language }) => language === 'sh')
+  .flatMap(({ code }) => code.trim().split('\n'))
+const migrateCommand = commands.find((line) => line.startsWith('npx txbox migrate '))
+const initCommand = commands.find((line) => line.startsWith('npm init '))
+const tables = preparation.find(({ language }) => language === 'sql').code
+
+/** Installs the packages of all pages, by one command. */
 export async function installLibraries(project) {
-  const names = pages
-    .flatMap(({ blocks }) => blocks)
-    .filter(({ language }) => language === 'sh')
-    .flatMap(({ code }) => code.trim().split('\n'))
-    .flatMap((line) => {
-      const [, packages] = /^npm install (?:--save-dev )?(.+)$/.exec(line) ?? []
-      if (packages === undefined) throw new Error(`Say in scripts/library-pages.mjs how to run '${line}'.`)
-      return packages.split(' ')
-    })
-  await run('npm', ['init', '-y'], project, process.env)
-  await run('npm', ['pkg', 'set', 'type=module'], project, process.env)
+  const names = [
+    ...commands.filter((line) => line !== migrateCommand && line !== initCommand),
+    ...pages.flatMap(({ name }) => installsOf(`${FOLDER}/${name}.md`)),
+  ].flatMap((line) => {
+    const [, packages] = /^npm install (?:--save-dev )?(.+)$/.exec(line) ?? []
+    if (packages === undefined) throw new Error(`Say in scripts/library-pages.mjs how to run '${line}'.`)
+    return packages.split(' ')
+  })
+  await run('bash', ['-ec', initCommand], project, process.env)
   const install = ['install', '--ignore-scripts', ...new Set(names)]
   // `npm run --silent` would hide the errors of this command, too.
   const env = { ...process.env, npm_config_loglevel: 'error' }
@@ -106,11 +118,14 @@ export async function runLibraryPages(project, env) {
 /** Each page has its own folder, whose programs find the libraries in the folder above. */
 function save(project, { name, program, blocks }) {
   mkdirSync(path.join(project, name))
-  for (const { language, code, file } of blocks) {
-    if (language === 'sh') continue
+  for (const { code, file } of [...blocks, ...shared]) {
     if (file === undefined)
       throw new Error(`${FOLDER}/${name}.md: a program names its file in its first line.`)
     writeFileSync(path.join(project, name, file), code)
+  }
+  if (name.startsWith('prisma')) {
+    const provider = (ENGINES[name] ?? 'postgresql').replace('mariadb', 'mysql')
+    writeFileSync(path.join(project, name, 'schema.prisma'), schema.replace('"postgresql"', `"${provider}"`))
   }
   if (blocks.every(({ file }) => file !== program)) throw new Error(`${FOLDER}/${name}.md has no ${program}.`)
 }
@@ -141,8 +156,10 @@ async function runPage(page, project, env, { servers, bridge }) {
       pooled.searchParams.set('application_name', 'txbox-pooler.test')
     }
     const addresses = { DATABASE_URL: database.url, POSTGRES_URL: pooled.href }
+    await run('bash', ['-ec', migrateCommand], project, { ...env, ...addresses })
+    await onServer(engine, database.url, (query) => query(tables))
     await runProgram(page, folder, { ...env, ...addresses }, options)
-    const left = JSON.stringify(await leftIn(engine, database.url))
+    const left = JSON.stringify(await onServer(engine, database.url, (query) => leftIn(engine, query)))
     if (left !== LEFT_BEHIND)
       throw new Error(`${page.program} left ${left} in the database instead of ${LEFT_BEHIND}.`)
   } finally {
@@ -171,23 +188,28 @@ const LEFT_BEHIND = JSON.stringify({
   messages: [{ topic: 'orders.paid' }, { topic: 'orders.placed' }],
 })
 
-async function leftIn(engine, url) {
+async function leftIn(engine, query) {
   const isPostgres = engine === 'postgres'
-  const client = isPostgres ? new Client({ connectionString: url }) : await createConnection(url)
-  if (isPostgres) await client.connect()
-  const select = async (text) => {
-    const answer = await client.query(text)
-    return isPostgres ? answer.rows : answer[0]
-  }
   const prefix = isPostgres ? 'txbox.' : 'txbox_'
   const consumer = isPostgres ? 'consumer' : 'cast(consumer as char) as consumer'
   const key = isPostgres ? 'key' : '`key`'
+  return {
+    orders: await query("select cents, paid from orders where id = 'o1'"),
+    claims: await query(`select ${consumer} from ${prefix}inbox where ${key} = 'm1'`),
+    messages: await query(`select topic from ${prefix}outbox order by topic`),
+  }
+}
+
+/** Calls `work` with a function that runs a statement and returns its rows. */
+async function onServer(engine, url, work) {
+  const isPostgres = engine === 'postgres'
+  const client = isPostgres ? new Client({ connectionString: url }) : await createConnection(url)
+  if (isPostgres) await client.connect()
   try {
-    return {
-      orders: await select("select cents, paid from orders where id = 'o1'"),
-      claims: await select(`select ${consumer} from ${prefix}inbox where ${key} = 'm1'`),
-      messages: await select(`select topic from ${prefix}outbox order by topic`),
-    }
+    return await work(async (text) => {
+      const answer = await client.query(text)
+      return isPostgres ? answer.rows : answer[0]
+    })
   } finally {
     await client.end()
   }

@@ -25,6 +25,12 @@ export function blocksOf(page) {
   }))
 }
 
+/** The commands `npm install …` in the sentences of a page. */
+export function installsOf(page) {
+  const prose = readFileSync(path.join(root, page), 'utf8').replaceAll(/^```\w+\n[\s\S]*?^```$/gm, '')
+  return [...prose.matchAll(/`(npm install [^`]+)`/g)].map(([, command]) => command.replaceAll('\n', ' '))
+}
+
 /** Runs a command in the folder, in its own process group. `output` grows while the command runs. */
 export function start(command, args, cwd, env) {
   const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
