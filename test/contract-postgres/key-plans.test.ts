@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
 import {
   UNKEYED_SHARD,
@@ -9,7 +9,7 @@ import { relayStatements } from '../../packages/postgres/src/relay-statements.ts
 import { databaseUrl } from '../support/server-outbox-target.ts'
 import { useTarget } from '../support/target.ts'
 
-const KEYS = 50_000
+const KEYS = inject('tier') === 'all' ? 50_000 : 15_000
 const relay = relayStatements('txbox')
 const parked = parkedStatements('txbox')
 const receive = queueReceiveStatements('txbox')

@@ -7,7 +7,7 @@ import { withLiterals } from '../../packages/sql/src/postgres-literals.ts'
 import { databaseUrl } from '../support/server-outbox-target.ts'
 import { useTarget } from '../support/target.ts'
 
-const ROWS = 200_000
+const ROWS = inject('tier') === 'all' ? 200_000 : 100_000
 const relay = relayStatements('txbox')
 const shards = Array.from({ length: 16 }, (_, shard) => shard)
 const parked = parkedStatements('txbox')
@@ -34,7 +34,7 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[]
 }
 
-describe('tables of two hundred thousand rows', () => {
+describe(`tables of ${ROWS} rows`, () => {
   const target = useTarget()
   let client: Client
 
@@ -203,7 +203,7 @@ describe('tables of two hundred thousand rows', () => {
     })
   })
 
-  // One key has two hundred thousand parked messages; two other keys of its shard have a few.
+  // One key has ROWS parked messages; two other keys of its shard have a few.
   describe.each(STATISTICS)('parked, %s', (statistics) => {
     let places: string[]
     let stamps: string[]

@@ -31,4 +31,8 @@ export const ROTATED_FILES: readonly string[] = [
   'versioning-property',
   'relay-history-property',
   'relay-resend',
+  'queue-killed',
+  'outbox-deduplication-property',
+  'outbox-lock-keys-order',
+  'relay-order',
 ].map((name) => `test/contract/${name}.test.ts`)
