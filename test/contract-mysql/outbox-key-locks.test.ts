@@ -47,7 +47,7 @@ for (const [what, messages] of [
       await target.sql('delete from txbox_key_locks where number = ?', [lockRowOf('hot')])
       const transaction = await root.begin()
       if (mode === 'empty') await transaction.exec("set session sql_mode = ''")
-      const published = publisher().publish(transaction.tx, messages as NewMessage & { topic: string })
+      const published = publisher().publish(transaction.tx, messages)
       await expect(published).rejects.toThrow(SchemaError)
       await expect(published).rejects.toThrow(/0009_key_locks/)
       await publisher().publish(transaction.tx, named('cold'))

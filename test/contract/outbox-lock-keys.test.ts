@@ -43,7 +43,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     transaction: OpenTransaction,
     messages: NewMessage | readonly NewMessage[],
   ): Promise<{ published: Promise<unknown> }> {
-    const published = lockingOutboxOf(root).publish(transaction.tx, messages as NewMessage)
+    const published = lockingOutboxOf(root).publish(transaction.tx, messages)
     published.catch(() => undefined)
     await target.blocked(1)
     return { published }

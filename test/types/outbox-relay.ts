@@ -1,4 +1,4 @@
-import { createOutbox, type StoredId } from '@txbox/outbox'
+import { createOutbox, type MessageOf, type NewMessage, type Outbox, type StoredId } from '@txbox/outbox'
 import { migrate, postgres } from '@txbox/postgres'
 import { createRelay, exponentialBackoff, publishEach, type Publisher, type RelayEvents } from '@txbox/relay'
 import type { Kysely, Transaction } from 'kysely'
@@ -48,6 +48,37 @@ export async function producers(): Promise<void> {
   await untyped.publish(db, { topic: 'a', payload: 1 })
   // @ts-expect-error a pool
   await untyped.publish(pool, { topic: 'a', payload: 1 })
+}
+
+/** The run-time checks would refuse each of these fields. */
+export async function misspelt(): Promise<void> {
+  // @ts-expect-error `kye`
+  await untyped.publish(trx, { topic: 'a', payload: 1, kye: 'k' })
+  // @ts-expect-error `keys`, which is the name of a method of arrays
+  await untyped.publish(trx, { topic: 'a', payload: 1, keys: 'k' })
+  await untyped.publish(trx, [
+    { topic: 'a', payload: 1, key: 'k' },
+    // @ts-expect-error `deliverAT`
+    { topic: 'a', payload: 1, deliverAT: new Date() },
+  ])
+  // @ts-expect-error `kye`
+  await typed.publish(trx, { topic: 'seat.booked', payload: { seat: 'A1' }, kye: 'k' })
+  // @ts-expect-error a field that the payload of the topic does not have
+  await typed.publish(trx, { topic: 'seat.booked', payload: { seat: 'A1', by: 'nobody' } })
+}
+
+/** Code around an outbox passes messages whose type is a parameter, or one message or several. */
+export class Events<Topics, M extends NewMessage> {
+  declare readonly outbox: Outbox<Topics>
+  async store(message: MessageOf<Topics>, own: M, either: NewMessage | readonly NewMessage[]): Promise<void> {
+    await this.outbox.publish(trx, message)
+    await untyped.publish(trx, own)
+    await untyped.publish(trx, { topic: 'a', payload: own.payload })
+    const many = await untyped.publish(trx, [own, own])
+    assertType<Same<typeof many, readonly StoredId[]>>()
+    const oneOrMore = await untyped.publish(trx, either)
+    assertType<Same<typeof oneOrMore, StoredId | readonly StoredId[]>>()
+  }
 }
 
 export async function relays(): Promise<void> {

@@ -32,6 +32,12 @@ export async function queues(): Promise<void> {
   assertType<Same<typeof many, readonly StoredId[]>>()
   // @ts-expect-error another payload
   await queue.send(client, { payload: { euros: 5 } })
+  // @ts-expect-error a misspelt field
+  await queue.send(client, { payload: { cents: 5 }, kye: 'a' })
+  // @ts-expect-error a misspelt field of a message in an array
+  await queue.send(client, [{ payload: { cents: 5 }, kye: 'a' }])
+  // @ts-expect-error a field that the payload does not have
+  await queue.send(client, { payload: { cents: 5, euros: 5 } })
   // @ts-expect-error a pool is no transaction
   await queue.send(pool, { payload: { cents: 5 } })
 

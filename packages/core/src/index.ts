@@ -32,7 +32,15 @@ export { fingerprint } from './fingerprint.ts'
 export { businessKey, messageId, sha256OfBody, type Key, type KeyExtractor } from './keys.ts'
 export { LIMITS } from './limits.ts'
 export { consoleLogger, type Logger, type LogLevel } from './logger.ts'
-export type { AnyMessage, InboxMessage, MessageIdentity, NewMessage, OutboxMessage } from './messages.ts'
+export type {
+  AnyMessage,
+  InboxMessage,
+  MessageIdentity,
+  NewMessage,
+  OneOrMore,
+  OutboxMessage,
+  Several,
+} from './messages.ts'
 export type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
 export type {
   DeadLetter,

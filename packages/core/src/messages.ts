@@ -64,6 +64,17 @@ export interface NewMessage<P = unknown> {
   readonly deliverAt?: Date | undefined
 }
 
+/**
+ * An argument that is one message or several. `M` is its type, from which the result follows. The branch for `never` is
+ * where TypeScript infers `M`; a parameter of the type `M` itself would accept an object with unknown fields.
+ */
+export type OneOrMore<Message, M> = [M] extends [never] ? M : Message | Several<Message>
+
+/** An array. The names of an array's members, such as `keys`, would be accepted as fields of a single message. */
+export interface Several<Message> extends Iterable<Message> {
+  readonly [index: number]: Message
+}
+
 /** A message as a publisher receives it. */
 export interface OutboxMessage {
   readonly id: string

@@ -4,6 +4,7 @@ import {
   type DeduplicationOptions,
   type InTransaction,
   type NewMessage,
+  type OneOrMore,
   type StoredId,
 } from '@txbox/core'
 import {
@@ -45,9 +46,9 @@ export interface Outbox<Topics = Record<string, unknown>> {
    *   written.
    * @throws {SchemaError | DatabaseUnavailableError | TransactionAbortedError | TransactionConflictError}
    */
-  publish<H extends object, M extends MessageOf<Topics> | readonly MessageOf<Topics>[]>(
+  publish<H extends object, M extends object>(
     tx: H & InTransaction<H>,
-    message: M,
+    message: OneOrMore<MessageOf<Topics>, M>,
   ): Promise<M extends readonly unknown[] ? readonly StoredId[] : StoredId>
 }
 

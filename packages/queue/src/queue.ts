@@ -4,6 +4,7 @@ import type {
   InTransaction,
   InboxMessage,
   NewMessage,
+  OneOrMore,
   StoredId,
 } from '@txbox/core'
 
@@ -107,9 +108,9 @@ export interface SendingQueue<P = unknown> {
    *   written.
    * @throws {SchemaError | DatabaseUnavailableError | TransactionAbortedError | TransactionConflictError}
    */
-  send<H extends object, M extends NewQueueMessage<P> | readonly NewQueueMessage<P>[]>(
+  send<H extends object, M extends object>(
     tx: H & InTransaction<H>,
-    message: M,
+    message: OneOrMore<NewQueueMessage<P>, M>,
   ): Promise<M extends readonly unknown[] ? readonly StoredId[] : StoredId>
 }
 
