@@ -14,6 +14,7 @@ import { assertType, type Same } from './same.ts'
 
 declare const db: Kysely<{ seats: { row: string } }>
 declare const pool: Pool
+declare const unknownRoot: object
 declare const boss: PgBossLike
 declare const stopping: AbortSignal
 
@@ -45,5 +46,11 @@ export async function migrations(): Promise<void> {
   const other: MigrationProvider = onMysql.migrationProvider({ prefix: 'messaging_' })
   const [pending] = await pendingMigrations(db, { schema: 'messaging' })
   assertType<Same<typeof pending, { readonly name: string; readonly sql: string } | undefined>>()
+  // @ts-expect-error a database instead of its `db`
+  await onMysql.migrate(onMysql.mysql({ db }))
+  // @ts-expect-error a database instead of its `db`
+  await pendingMigrations(postgres({ db: pool }), {})
+  // A root of the caller's own library, whose type says nothing.
+  await onMysql.migrate(unknownRoot)
   await Promise.all([provider, other].map((one) => one.getMigrations()))
 }

@@ -101,5 +101,7 @@ export async function relays(): Promise<void> {
   // @ts-expect-error a publisher answers for each message
   createRelay({ database: postgres({ db }), publisher: { publish: async () => 'ok' } })
   const { applied } = await migrate(db, { schema: 'messaging' })
+  // @ts-expect-error a database instead of its `db`
+  await migrate(postgres({ db: pool }))
   assertType<Same<typeof applied, readonly string[]>>()
 }

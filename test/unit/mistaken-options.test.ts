@@ -3,8 +3,8 @@ import { Pool } from 'pg'
 import { expect, test } from 'vitest'
 import { createConsumer } from '@txbox/consumer'
 import { InvalidOptionError } from '@txbox/core'
-import { mysql } from '@txbox/mysql'
-import { postgres } from '@txbox/postgres'
+import { migrate as migrateMysql, mysql } from '@txbox/mysql'
+import { migrate, pendingMigrations, postgres } from '@txbox/postgres'
 import { createQueue } from '@txbox/queue'
 
 test('a pool that is passed instead of the options is named, and so are the options', () => {
@@ -39,5 +39,18 @@ test('a queue that is passed as the source of a consumer refers to queueSource',
   const source = createQueue({ database: postgres(), name: 'mail' })
   expect(() => createConsumer({ source: source as never, name: 'c', handler: () => undefined })).toThrow(
     /'source' must be a source, such as .*queueSource\(queue\)/,
+  )
+})
+
+test.for<[string, () => unknown]>([
+  ['migrate', () => migrate(postgres({ db: new Pool() }) as object)],
+  ['migrate', () => migrateMysql(mysql() as object)],
+  ['pendingMigrations', () => pendingMigrations(postgres() as object)],
+  ['postgres', async () => postgres({ db: postgres() as never })],
+])('%s with a database of txbox, and not its db, says what to pass', async ([call, wrong]) => {
+  await expect(wrong()).rejects.toThrow(
+    new RegExp(
+      `^${call}: 'db' must be .*, not a database of txbox\\. Pass the root itself, not .* postgres\\(\\)`,
+    ),
   )
 })

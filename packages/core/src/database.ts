@@ -39,6 +39,11 @@ export interface ConnectedDatabase<Tx> extends Database {
   transact<R>(work: (tx: Tx) => Promise<R>, options?: TransactOptions): Promise<R>
 }
 
+/** A root of any library. The type of the property is a sentence for the compiler's error if a {@link Database} is passed. */
+export type AnyRoot = object & {
+  readonly [portsKey]?: 'txbox: pass the pool or root itself, not the result of postgres() or mysql()'
+}
+
 /**
  * Returns the ports of a database that was passed as an option.
  *

@@ -1,4 +1,4 @@
-export { portsKey, type ConnectedDatabase, type Database } from './database.ts'
+export { portsKey, type AnyRoot, type ConnectedDatabase, type Database } from './database.ts'
 export type { DeadLetterSelection, DeadLetters } from './dead-letters.ts'
 export type { DedupResult, DedupStore } from './dedup-store.ts'
 export type { DeduplicationOptions } from './deduplication.ts'

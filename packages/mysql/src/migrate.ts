@@ -1,6 +1,6 @@
 /* MySQL and MariaDB commit at every DDL statement, and may be a cluster; PostgreSQL migrates in one transaction. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { SchemaError, isTxboxError, type TransactionLibrary } from '@txbox/core'
+import { SchemaError, isTxboxError, type AnyRoot, type TransactionLibrary } from '@txbox/core'
 import type { Migrating } from '@txbox/sql'
 import { isConflict, numberOf, translate } from './errors.ts'
 import { tablesOf, type Tables } from './identifiers.ts'
@@ -25,7 +25,7 @@ const LONGEST_PAUSE_MS = 300
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
  */
 export async function migrate(
-  db: object,
+  db: AnyRoot,
   options: {
     /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
     prefix?: string | undefined
@@ -46,7 +46,7 @@ export async function migrate(
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
  */
 export async function pendingMigrations(
-  db: object,
+  db: AnyRoot,
   options: {
     /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
     prefix?: string | undefined

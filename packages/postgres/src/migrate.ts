@@ -1,5 +1,5 @@
 /* PostgreSQL migrates in one transaction; MySQL and MariaDB commit at every DDL statement, and may be a cluster. */
-import type { TransactionLibrary } from '@txbox/core'
+import type { AnyRoot, TransactionLibrary } from '@txbox/core'
 import { untilTaken, type Migrating, type RunStatement } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { quoteSchema } from './identifiers.ts'
@@ -19,7 +19,7 @@ import { migrations } from './schema-revision.ts'
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
  */
 export async function migrate(
-  db: object,
+  db: AnyRoot,
   options: {
     /** 1 to 63 bytes. @default 'txbox' */
     schema?: string | undefined
@@ -40,7 +40,7 @@ export async function migrate(
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
  */
 export async function pendingMigrations(
-  db: object,
+  db: AnyRoot,
   options: {
     /** 1 to 63 bytes. @default 'txbox' */
     schema?: string | undefined

@@ -2,10 +2,11 @@ import {
   InvalidOptionError,
   NotInTransactionError,
   UnsupportedTransactionError,
+  portsKey,
   type TransactionLibrary,
 } from '@txbox/core'
 import { types } from 'node:util'
-import { nameOf, type OptionChecker } from '@txbox/core/internal'
+import { nameOf, propertyOf, type OptionChecker } from '@txbox/core/internal'
 import type { Awaitable, DriverAdapter, Engine, Resolved, RootAdapter } from './adapters.ts'
 import { kyselyHandle } from './drivers/kysely.ts'
 import { kyselyRoot } from './drivers/kysely-root.ts'
@@ -174,9 +175,11 @@ export class Resolver {
   root(where: string, root: unknown): RootAdapter {
     const adapter = this.#rootOf(root)
     if (adapter !== undefined) return adapter
+    const isDatabase = propertyOf(root, portsKey) !== undefined
     throw new InvalidOptionError(
-      `${where}: the option 'db' must be ${EXPECTED[this.#engine].root}, or the root of a library such as Kysely, Drizzle, ` +
-        `Knex, TypeORM, Sequelize, MikroORM or Prisma, not ${nameOf(root)}. Pass the root, not a transaction or a single client. For another library see defineLibrary.`,
+      `${where}: 'db' must be ${EXPECTED[this.#engine].root}, or the root of a library such as Kysely, Drizzle, Knex, TypeORM, ` +
+        `Sequelize, MikroORM or Prisma, not ${isDatabase ? 'a database of txbox' : nameOf(root)}. Pass the root itself, not a ` +
+        'transaction, a single client, or the result of postgres() or mysql(). For another library see defineLibrary.',
     )
   }
 
