@@ -1,4 +1,5 @@
-import type { InboxMessage, Source } from '@txbox/core'
+import type { InboxMessage, Source, TransactionHandle } from '@txbox/core'
+import type { Kysely } from 'kysely'
 import { mysql } from '@txbox/mysql'
 import type { PoolConnection, Pool as MysqlPool } from 'mysql2/promise'
 import { postgres } from '@txbox/postgres'
@@ -19,6 +20,7 @@ interface Order {
   readonly cents: number
 }
 declare const pool: Pool
+declare const kysely: Kysely<object>
 declare const client: PoolClient
 declare const mysqlPool: MysqlPool
 declare const connection: PoolConnection
@@ -64,6 +66,17 @@ export async function queues(): Promise<void> {
 
   const source = queueSource(queue, { pollIntervalMs: { min: 5 } })
   assertType<Same<typeof source, Source<Order>>>()
+
+  const ofOrders = createQueue<Order>({ database: postgres({ db: pool }), name: 'orders' })
+  assertType<Same<typeof ofOrders, Queue<TransactionHandle, Order>>>()
+  await ofOrders.delete(elsewhere, { tx: client })
+  // @ts-expect-error a root is no transaction
+  await ofOrders.delete(elsewhere, { tx: kysely })
+  const sameQueue: Queue<PoolClient, Order> = ofOrders
+  const sourceOfOrders = queueSource(ofOrders)
+  assertType<Same<typeof sourceOfOrders, Source<Order>>>()
+  const ofTransactions = createQueue<PoolClient>({ database: postgres({ db: pool }), name: sameQueue.name })
+  assertType<Same<typeof ofTransactions, Queue<PoolClient>>>()
 
   const inferred = createQueue({
     database: mysql({ db: mysqlPool }),

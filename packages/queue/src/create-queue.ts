@@ -1,4 +1,10 @@
-import { InvalidOptionError, hours, type ConnectedDatabase, type Database } from '@txbox/core'
+import {
+  InvalidOptionError,
+  hours,
+  type ConnectedDatabase,
+  type Database,
+  type TransactionHandle,
+} from '@txbox/core'
 import { OptionChecker, isConnected, portsOf } from '@txbox/core/internal'
 import { MessageSender } from './message-sender.ts'
 import type { Queue, QueueOptions, SendingQueue } from './queue.ts'
@@ -16,6 +22,21 @@ import { StoredQueue } from './stored-queue.ts'
 export function createQueue<Tx, P = unknown>(
   options: QueueOptions & { database: ConnectedDatabase<Tx> },
 ): Queue<Tx, P>
+/**
+ * Creates a queue with payloads of the type `P`. The `tx` of `delete` may then be a transaction of any library that txbox
+ * knows; to have the type of `tx` checked too, give both type arguments, `createQueue<Tx, P>`.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option.
+ */
+export function createQueue<P>(
+  // With ConnectedDatabase<any>, TypeScript would choose the next overload: at first it prefers one that fits without `any`.
+  options: QueueOptions & { database: Pick<ConnectedDatabase<unknown>, keyof Database> },
+): Queue<TransactionHandle, P>
+/**
+ * Creates a queue that can only send, on a database without a `db`.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option.
+ */
 export function createQueue<P = unknown>(options: QueueOptions & { database: Database }): SendingQueue<P>
 export function createQueue(options: QueueOptions & { database: Database }): SendingQueue {
   const where = 'createQueue'
