@@ -1,6 +1,6 @@
 // Transactions of the libraries that txbox knows compile, and those of others do not. The real declarations of the libraries
 // are checked in test/libraries.
-import type { InTransaction } from '@txbox/core'
+import type { InTransaction, NoRoot } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
 import { mysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
@@ -9,7 +9,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { Pool as MysqlPool, PoolConnection } from 'mysql2/promise'
 import type { Pool, PoolClient } from 'pg'
 import { assertType, type Same } from './same.ts'
-import type { PoolOrRootSentence, UnknownSentence } from './refusal-sentences.ts'
+import type { NoRootSentence, PoolOrRootSentence, UnknownSentence } from './refusal-sentences.ts'
 
 declare const tx: Transaction<object>
 declare const client: PoolClient
@@ -130,3 +130,14 @@ assertType<Same<InTransaction<SlonikTransaction>, UnknownSentence>>()
 assertType<Same<InTransaction<OldPrismaTransaction>, UnknownSentence>>()
 assertType<Same<InTransaction<BunTransaction>, UnknownSentence>>()
 assertType<Same<InTransaction<BunSql>, PoolOrRootSentence>>()
+
+// What is no root does not compile as `db`, with one readable sentence.
+// @ts-expect-error a client
+postgres({ db: client })
+// @ts-expect-error a connection
+mysql({ db: connection })
+// @ts-expect-error a database of txbox
+postgres({ db: postgres({ db }) })
+assertType<Same<NonNullable<Parameters<typeof postgres>[0]>['db'], NoRoot | undefined>>()
+assertType<Same<NonNullable<Parameters<typeof mysql>[0]>['db'], NoRoot | undefined>>()
+assertType<Same<Pick<NoRoot, keyof NoRoot>, NoRootSentence>>()

@@ -26,18 +26,43 @@ import type { Consumer, ConsumerEvents, ConsumerFigures } from './consumer.ts'
 export function createConsumer<Tx, P = unknown>(
   options: InboxConsumerOptions<Tx, P> & { batch: BatchOptions; handler: TransactionBatchHandler<Tx, P> },
 ): Consumer<InboxMessage<P>>
+/**
+ * Creates a consumer with an inbox: effect once. The claim commits in the handler's transaction.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option, or options that exclude each other.
+ */
 export function createConsumer<Tx, P = unknown>(
   options: InboxConsumerOptions<Tx, P> & { handler: TransactionHandler<Tx, P> },
 ): Consumer<InboxMessage<P>>
+/**
+ * Creates a consumer that handles several messages in one transaction, in which the source settles the deliveries: effect once.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option, or options that exclude each other.
+ */
 export function createConsumer<Tx, P = unknown>(
   options: DatabaseConsumerOptions<Tx, P> & { batch: BatchOptions; handler: TransactionBatchHandler<Tx, P> },
 ): Consumer<InboxMessage<P>>
+/**
+ * Creates a consumer whose source settles the delivery in the handler's transaction: effect once.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option, or options that exclude each other.
+ */
 export function createConsumer<Tx, P = unknown>(
   options: DatabaseConsumerOptions<Tx, P> & { handler: TransactionHandler<Tx, P> },
 ): Consumer<InboxMessage<P>>
+/**
+ * Creates a consumer that handles several messages without a transaction of txbox: at least once, or at most once.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option, or options that exclude each other.
+ */
 export function createConsumer<P = unknown>(
   options: PlainConsumerOptions<P> & { batch: BatchOptions; handler: BatchHandler<P> },
 ): Consumer<InboxMessage<P>>
+/**
+ * Creates a consumer that handles messages without a transaction of txbox: at least once, or at most once.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option, or options that exclude each other.
+ */
 export function createConsumer<P = unknown>(
   options: PlainConsumerOptions<P> & { handler: MessageHandler<P> },
 ): Consumer<InboxMessage<P>>

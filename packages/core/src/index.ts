@@ -125,6 +125,7 @@ export type {
   MariadbConnectionLike,
   MikroormEntityManagerLike,
   Mysql2ConnectionLike,
+  NoRoot,
   PgClientLike,
   PgliteTransactionLike,
   PgPromiseTaskLike,

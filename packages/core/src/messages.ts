@@ -49,6 +49,7 @@ export interface NewMessage<P = unknown> {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** At most 255 characters. @default a new UUIDv7 (RFC 9562) */
   readonly id?: string | undefined
+  /** Connects the messages of one conversation. At most 255 characters. */
   readonly correlationId?: string | undefined
   /**
    * Sends with the same id within the window are one message. Only with the outbox's option `deduplication`: an id that

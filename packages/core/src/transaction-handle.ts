@@ -165,6 +165,11 @@ type Refusal<H> = H extends KnownTransaction | DeclaredFor<H>
 /** Turns a value that is not a transaction handle into a type error with one readable sentence. */
 export type InTransaction<H> = [Refusal<H>] extends [never] ? unknown : Refusal<H>
 
+/** The sentence for the compiler's error if the option `db` is no root. */
+export interface NoRoot {
+  readonly 'txbox: no pool or root that it knows; pass the root itself, not a client, a transaction or a database of txbox': never
+}
+
 /** The type of the transactions that a root opens. */
 export type TransactionOf<D> = [TransactionByRoot<Declared, D>] extends [never]
   ? KnownTransactionOf<D>

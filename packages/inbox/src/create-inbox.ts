@@ -22,10 +22,23 @@ import { TransactionInbox, type InboxSettings } from './transaction-inbox.ts'
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
 export function createInbox<Tx, M extends AnyMessage = AnyMessage>(
-  options: InboxOptions<M> & { database: ConnectedDatabase<Tx> },
+  options: InboxOptions<M> & {
+    /** The result of `postgres({ db })` or `mysql({ db })`. */
+    database: ConnectedDatabase<Tx>
+  },
 ): Inbox<Tx, M>
+/**
+ * Creates the inbox of one consumer on a database without a `db`. The inbox works only in transactions that the caller has
+ * opened. With one type argument, `createInbox<M>`, TypeScript chooses this overload for every database: for `run`, give both,
+ * `createInbox<Tx, M>`.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option.
+ */
 export function createInbox<M extends AnyMessage = AnyMessage>(
-  options: InboxOptions<M> & { database: Database },
+  options: InboxOptions<M> & {
+    /** The result of `postgres()` or `mysql()`. */
+    database: Database
+  },
 ): DetachedInbox<M>
 export function createInbox<M extends AnyMessage>(
   options: InboxOptions<M> & { database: Database },

@@ -10,6 +10,7 @@ import {
   type DatabasePorts,
   type Session,
   type TransactionLibrary,
+  type NoRoot,
   type TransactionOf,
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
@@ -77,7 +78,10 @@ export interface MysqlOptions {
  * @throws {InvalidOptionError} for a wrong option, or a `db` that opens no transactions.
  */
 export function mysql<D extends object>(
-  options: MysqlOptions & { db: D } & ([TransactionOf<D>] extends [never] ? { db: never } : unknown),
+  options: MysqlOptions & {
+    /** Your own root: a `mysql2` promise pool, or the root of a library such as Kysely, Drizzle or Prisma. */
+    db: D
+  } & ([TransactionOf<D>] extends [never] ? { db: NoRoot } : unknown),
 ): ConnectedDatabase<TransactionOf<D>>
 /**
  * Creates a database for MySQL 8.0.19 or later, or MariaDB 10.6 or later, that has no connections of its own. It works
@@ -85,7 +89,7 @@ export function mysql<D extends object>(
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
-export function mysql(options?: MysqlOptions & { db?: undefined }): Database
+export function mysql(options?: MysqlOptions & { db?: NoRoot | undefined }): Database
 export function mysql(options: MysqlOptions & { db?: object | undefined } = {}): Database {
   const check = new OptionChecker('mysql', options).known('db', 'prefix', 'libraries')
   const tables = tablesOf('mysql', options.prefix ?? DEFAULT_PREFIX)

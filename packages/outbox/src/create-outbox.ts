@@ -59,6 +59,7 @@ export interface Outbox<Topics = Record<string, unknown>> {
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
 export function createOutbox<Topics = Record<string, unknown>>(options: {
+  /** The result of `postgres()` or `mysql()`. A `db` is not needed. */
   database: Database
   /**
    * PostgreSQL only: notifies relays with `wakeup: 'notify'` when the transaction commits. NOTIFY takes a lock during

@@ -13,6 +13,7 @@ import {
   type Session,
   type Sleeper,
   type TransactionLibrary,
+  type NoRoot,
   type TransactionOf,
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
@@ -90,7 +91,10 @@ export interface PostgresOptions {
  * @throws {InvalidOptionError} for a wrong option, or a `db` that opens no transactions.
  */
 export function postgres<D extends object>(
-  options: PostgresOptions & { db: D } & ([TransactionOf<D>] extends [never] ? { db: never } : unknown),
+  options: PostgresOptions & {
+    /** Your own root: a `pg.Pool`, or the root of a library such as Kysely, Drizzle or Prisma. */
+    db: D
+  } & ([TransactionOf<D>] extends [never] ? { db: NoRoot } : unknown),
 ): ConnectedDatabase<TransactionOf<D>>
 /**
  * Creates a database for PostgreSQL 15 or later that has no connections of its own. It works only in transactions that
@@ -98,7 +102,7 @@ export function postgres<D extends object>(
  *
  * @throws {InvalidOptionError} for a wrong option.
  */
-export function postgres(options?: PostgresOptions & { db?: undefined }): Database
+export function postgres(options?: PostgresOptions & { db?: NoRoot | undefined }): Database
 export function postgres(options: PostgresOptions & { db?: object | undefined } = {}): Database {
   const check = new OptionChecker('postgres', options).known(
     'db',

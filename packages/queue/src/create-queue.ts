@@ -20,7 +20,10 @@ import { StoredQueue } from './stored-queue.ts'
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
 export function createQueue<Tx, P = unknown>(
-  options: QueueOptions & { database: ConnectedDatabase<Tx> },
+  options: QueueOptions & {
+    /** The result of `postgres({ db })` or `mysql({ db })`. */
+    database: ConnectedDatabase<Tx>
+  },
 ): Queue<Tx, P>
 /**
  * Creates a queue with payloads of the type `P`. The `tx` of `delete` may then be a transaction of any library that txbox
@@ -30,14 +33,22 @@ export function createQueue<Tx, P = unknown>(
  */
 export function createQueue<P>(
   // With ConnectedDatabase<any>, TypeScript would choose the next overload: at first it prefers one that fits without `any`.
-  options: QueueOptions & { database: Pick<ConnectedDatabase<unknown>, keyof Database> },
+  options: QueueOptions & {
+    /** The result of `postgres({ db })` or `mysql({ db })`. */
+    database: Pick<ConnectedDatabase<unknown>, keyof Database>
+  },
 ): Queue<TransactionHandle, P>
 /**
  * Creates a queue that can only send, on a database without a `db`.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
-export function createQueue<P = unknown>(options: QueueOptions & { database: Database }): SendingQueue<P>
+export function createQueue<P = unknown>(
+  options: QueueOptions & {
+    /** The result of `postgres()` or `mysql()`. */
+    database: Database
+  },
+): SendingQueue<P>
 export function createQueue(options: QueueOptions & { database: Database }): SendingQueue {
   const where = 'createQueue'
   const check = new OptionChecker(where, options).known(

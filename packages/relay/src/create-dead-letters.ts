@@ -8,6 +8,7 @@ import { OptionChecker, connectedPortsOf, deadLettersOf } from '@txbox/core/inte
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
 export function createDeadLetters(options: {
+  /** The result of `postgres({ db })` or `mysql({ db })`. */
   // oxlint-disable-next-line typescript/no-explicit-any -- opens no transactions of the user's type
   database: ConnectedDatabase<any>
   /** The operator, for the record of redrives; 1 to 200 characters. @default the names of the user and the host */

@@ -27,6 +27,7 @@ export interface RelayOptions {
   /** A database with a `db`. The relay needs at least two of its connections; six are best. */
   // oxlint-disable-next-line typescript/no-explicit-any -- the relay opens no transactions of the user's type
   database: ConnectedDatabase<any>
+  /** Publishes the messages: the publisher of a broker package, `publishEach(…)`, or your own. */
   publisher: Publisher
   /** The maximum number of messages in one batch, 1 to 10,000. @default 1000 */
   batchSize?: number | undefined

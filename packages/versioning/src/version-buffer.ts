@@ -42,6 +42,7 @@ export type VersionBufferOutcome<V extends Version = number> =
   | { readonly status: 'dead-lettered'; readonly version: V }
 
 export interface VersionBufferOptions<Tx, P, V extends Version> {
+  /** The result of `postgres({ db })` or `mysql({ db })`. */
   database: ConnectedDatabase<Tx>
   /** The name of one logical handler: each consumer has its own versions. 1 to 100 characters. */
   consumer: string
