@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { Broker, rejected } from '../support/broker.ts'
+import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, outboxOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
 import { onMainRoot, useRoot, useTarget } from '../support/target.ts'
+import { until } from '../support/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -100,4 +101,83 @@ onMainRoot(target, (kind) => {
     await broker.received(3)
     await outbox.settled()
   })
+
+  /** A publisher whose calls with this message wait at the gate. */
+  const slowFor =
+    (id: string, gate: Gate): Respond =>
+    async (call) => {
+      if (call.messages.some((message) => message.id === id)) await gate.pass()
+      return call.acceptAll()
+    }
+
+  test('O11 a scheduled message that the publisher takes long for delays no other message of its key', async () => {
+    const [broker, gate] = [new Broker(), new Gate()]
+    const deliverAt = new Date(0)
+    const [slow] = await publishAll(root, [{ topic: 'test', key: 'k', payload: 1, deliverAt }])
+    await RelayUnderTest.started(root, broker.publisher({ respond: slowFor(slow!, gate) }))
+    await gate.reached()
+    const ordered = await publishAll(root, messagesOf('k', 3))
+    await broker.received(3)
+    expect(broker.ids()).toEqual(ordered)
+    const [scheduled] = await publishAll(root, [{ topic: 'test', key: 'k', payload: 2, deliverAt }])
+    await broker.received(4)
+    gate.open()
+    await outbox.settled()
+    expect(broker.ids()).toEqual([...ordered, scheduled, slow])
+  })
+
+  test('O3 O11 an ordered message that the publisher takes long for delays its successors, but no scheduled message of its key', async () => {
+    const [broker, gate] = [new Broker(), new Gate()]
+    const [slow] = await publishAll(root, messagesOf('k', 1))
+    await RelayUnderTest.started(root, broker.publisher({ respond: slowFor(slow!, gate) }))
+    await gate.reached()
+    const later = await publishAll(root, messagesOf('k', 2))
+    const [scheduled] = await publishAll(root, [
+      { topic: 'test', key: 'k', payload: 2, deliverAt: new Date(0) },
+    ])
+    await broker.received(1)
+    expect(broker.ids()).toEqual([scheduled])
+    gate.open()
+    await outbox.settled()
+    expect(broker.ids()).toEqual([scheduled, slow, ...later])
+  })
+
+  for (const ordering of ['none', 'per-key'] as const) {
+    test(`O4 O11 scheduled messages and a retried message of their key that are due together delay each other in no call (ordering '${ordering}')`, async () => {
+      const [broker, gate] = [new Broker(), new Gate()]
+      const ordered = await publishAll(root, messagesOf('k', 2))
+      const refuser = broker.publisher({
+        ordering,
+        respond: ({ messages }) =>
+          messages.map((_, n) => (n === 0 ? rejected({ retryAfterMs: 300 }) : { status: 'skipped' })),
+      })
+      const first = await RelayUnderTest.started(root, refuser)
+      await first.hears('parked')
+      await first.relay.stop()
+      const deliverAt = new Date(0)
+      const scheduled = await publishAll(root, [
+        { topic: 'test', key: 'k', payload: 2, deliverAt },
+        { topic: 'test', key: 'k', payload: 3, deliverAt },
+      ])
+      const { dueAt } = first.heard('parked')[0]!
+      await until(
+        async () => Date.now() > dueAt.getTime() + 100,
+        () => 'the refused message is due',
+      )
+      const calls = broker.calls.length
+      const publisher = broker.publisher({ ordering, respond: slowFor(scheduled[0]!, gate) })
+      await RelayUnderTest.started(root, publisher)
+      await broker.received(3)
+      await gate.reached()
+      expect(broker.ids().filter((id) => ordered.includes(id))).toEqual(ordered)
+      expect(broker.ids()).toContain(scheduled[1])
+      gate.open()
+      await outbox.settled()
+      for (const { messages } of broker.calls.slice(calls)) {
+        const ids = messages.map(({ id }) => id)
+        if (ids.some((id) => scheduled.includes(id))) expect(ids.length).toBe(1)
+      }
+      expect(broker.ids().length).toBe(4)
+    })
+  }
 })

@@ -33,7 +33,8 @@ export interface Publisher {
   /**
    * Publishes the messages and resolves with one result for each message, in the order given. If `publish` throws, the
    * fate of the messages without a result is unknown: the whole relay pauses, counts no attempt, and publishes the same
-   * messages again. A slow call holds up only the keys of its own messages: meanwhile the relay may make further calls.
+   * messages again. A slow call holds up only the keys of its own messages: meanwhile the relay may make further calls. A
+   * message with `deliverAt` holds up no key: a call meanwhile may contain messages of its key.
    */
   publish(messages: readonly OutboxMessage[], options: PublishOptions): Promise<readonly PublishResult[]>
   /**

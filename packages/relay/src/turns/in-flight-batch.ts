@@ -127,9 +127,17 @@ export class InFlightBatch {
     return results
   }
 
+  /**
+   * The maximum number of concurrent calls at the moment. One call is kept for other messages, so that scheduled messages
+   * that take long do not block them.
+   */
+  get #limit(): number {
+    return this.#queue.hasOnlyPassedOver ? MAX_CALLS - 1 : MAX_CALLS
+  }
+
   async #publish(): Promise<void> {
     for (;;) {
-      const isFree = this.#callsInProgress === 0 || (this.#isStalled && this.#callsInProgress < MAX_CALLS)
+      const isFree = this.#callsInProgress === 0 || (this.#isStalled && this.#callsInProgress < this.#limit)
       const mayCall = this.#failure === undefined && this.#held.isTrusted && !this.#tools.signal.aborted
       if (isFree && mayCall && this.#queue.hasDue) {
         this.#calls++

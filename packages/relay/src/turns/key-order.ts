@@ -6,18 +6,22 @@ const NO_PREDECESSOR = -1
 
 /**
  * The messages of a batch that may be published now. The first message of each key is due, and each later message once its
- * predecessor was accepted; after a rejection, the rest of the key never becomes due. Messages without a key are due at
- * once, and so is the whole batch if the publisher keeps the order of a key itself.
+ * predecessor was accepted; after a rejection, the rest of the key never becomes due. Messages without a place in the order
+ * of a key are due at once, and so is the whole batch if the publisher keeps the order of a key itself.
  */
 export class PublishQueue {
   #due: BacklogMessage[] = []
   /** The next message of the same key. */
   readonly #next = new Map<BacklogMessage, BacklogMessage>()
+  readonly #hasScheduled: boolean
+  /** Scheduled messages that were passed over: they are published when nothing else is due. */
+  #passedOver: BacklogMessage[] = []
 
   constructor(batch: readonly BacklogMessage[], ordering: Publisher['ordering']) {
+    this.#hasScheduled = batch.some(({ key, ordered }) => key !== undefined && !ordered)
     const last = new Map<string, BacklogMessage>()
     for (const message of batch) {
-      const key = ordering === 'per-key' ? undefined : message.key
+      const key = ordering === 'per-key' || !message.ordered ? undefined : message.key
       const before = key === undefined ? undefined : last.get(key)
       if (before === undefined) this.#due.push(message)
       else this.#next.set(before, message)
@@ -26,20 +30,50 @@ export class PublishQueue {
   }
 
   get hasDue(): boolean {
-    return this.#due.length > 0
+    return this.#due.length > 0 || this.#passedOver.length > 0
+  }
+
+  get hasOnlyPassedOver(): boolean {
+    return this.#due.length === 0
   }
 
   /** Takes the due messages out of the queue, to publish them now. */
   take(): readonly BacklogMessage[] {
+    if (this.#hasScheduled) return this.#takeSome()
     const due = this.#due
     this.#due = []
     return due
+  }
+
+  #takeSome(): readonly BacklogMessage[] {
+    const [now, later] = forOneCall(this.hasOnlyPassedOver ? this.#passedOver : this.#due)
+    this.#passedOver = this.hasOnlyPassedOver ? later : [...this.#passedOver, ...later]
+    this.#due = []
+    return now
   }
 
   accepted(message: BacklogMessage): void {
     const next = this.#next.get(message)
     if (next !== undefined) this.#due.push(next)
   }
+}
+
+/**
+ * Separates the messages that may share a call from those for later calls: a scheduled message shares no call with
+ * another message of its key, because within a call, a publisher may keep the order of a key.
+ */
+function forOneCall(due: readonly BacklogMessage[]): [now: BacklogMessage[], later: BacklogMessage[]] {
+  const keys = new Set(due.map(({ key, ordered }) => (ordered ? key : undefined)))
+  const now: BacklogMessage[] = []
+  const later: BacklogMessage[] = []
+  for (const message of due) {
+    const { key, ordered } = message
+    const isShared = !ordered && key !== undefined && keys.has(key)
+    if (!ordered) keys.add(key)
+    if (isShared) later.push(message)
+    else now.push(message)
+  }
+  return [now, later]
 }
 
 /** The messages of a call that the publisher has answered before the end of the call. */

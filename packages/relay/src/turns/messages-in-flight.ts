@@ -9,12 +9,13 @@ type Numbered = Map<bigint, readonly BacklogMessage[]>
 
 /**
  * The messages of a shard that were passed to the publisher in an earlier turn and are not settled. Their rows still
- * exist, so each read finds them again; neither these messages nor other messages of their keys may be published
- * meanwhile.
+ * exist, so each read finds them again; neither these messages nor their successors in their keys may be published
+ * meanwhile. A scheduled message has no successors.
  */
 export class MessagesInFlight {
   readonly #outbox: Numbered = new Map()
   readonly #parked: Numbered = new Map()
+  /** The keys of ordered messages, and the number of these messages. */
   readonly #keys = new Map<string, number>()
   #size = 0
   #bytes = 0
@@ -33,7 +34,8 @@ export class MessagesInFlight {
     table.set(message.seq, [...(table.get(message.seq) ?? []), message])
     this.#size++
     this.#bytes += message.payload.byteLength
-    if (message.key !== undefined) this.#keys.set(message.key, (this.#keys.get(message.key) ?? 0) + 1)
+    const key = orderedKey(message)
+    if (key !== undefined) this.#keys.set(key, (this.#keys.get(key) ?? 0) + 1)
   }
 
   remove(kind: BatchKind, message: BacklogMessage): void {
@@ -45,20 +47,27 @@ export class MessagesInFlight {
     else table.set(message.seq, others)
     this.#size--
     this.#bytes -= message.payload.byteLength
-    if (message.key === undefined) return
-    const count = this.#keys.get(message.key)! - 1
-    if (count === 0) this.#keys.delete(message.key)
-    else this.#keys.set(message.key, count)
+    const key = orderedKey(message)
+    if (key === undefined) return
+    const count = this.#keys.get(key)! - 1
+    if (count === 0) this.#keys.delete(key)
+    else this.#keys.set(key, count)
   }
 
-  /** Whether neither the message nor another message of its key is in flight. */
-  mayPublish(kind: BatchKind, { seq, stamp, key }: BacklogMessage): boolean {
-    const numbered = this.#table(kind).get(seq)
-    const isInFlight = numbered !== undefined && numbered.some((message) => message.stamp === stamp)
+  /** Whether neither the message nor, if the message is ordered, another ordered message of its key is in flight. */
+  mayPublish(kind: BatchKind, message: BacklogMessage): boolean {
+    const key = orderedKey(message)
+    const numbered = this.#table(kind).get(message.seq)
+    const isInFlight = numbered !== undefined && numbered.some(({ stamp }) => stamp === message.stamp)
     return !isInFlight && (key === undefined || !this.#keys.has(key))
   }
 
   #table(kind: BatchKind): Numbered {
     return kind === 'outbox' ? this.#outbox : this.#parked
   }
+}
+
+/** The key in whose order the message has a place, if there is one. */
+function orderedKey({ key, ordered }: BacklogMessage): string | undefined {
+  return ordered ? key : undefined
 }
