@@ -141,6 +141,24 @@ onMainRoot(target, (kind) => {
     expect(await outbox.backlog()).toEqual([])
   })
 
+  test('O4 N1 a retry policy that throws is reported with the message, which waits for the default pause, and other messages are settled', async () => {
+    const [id] = await publishAll(root, messagesOf(bad, 1))
+    await publishAll(root, messagesOf(good, 1))
+    const broken = new Error('broken policy')
+    const delayMs = (): number => {
+      throw broken
+    }
+    const publisher = new Broker().publisher({ respond: refusing((refused) => refused === id) })
+    const subject = await RelayUnderTest.started(root, publisher, { retry: { attempts: 3, delayMs } })
+    await subject.hears('parked')
+    await subject.hears('published')
+    const waitMs = subject.heard('parked')[0]!.dueAt.getTime() - Date.now()
+    expect(waitMs).toBeGreaterThan(0)
+    expect(waitMs).toBeLessThanOrEqual(1000)
+    expect(subject.heard('error')[0]).toMatchObject({ id, topic: 'test', key: bad, error: { cause: broken } })
+    expect(await outbox.backlog()).toEqual([])
+  })
+
   test('O4 a refused message without a key blocks no other message', async () => {
     const ids = await publishAll(root, messagesOf(undefined, 64))
     const broker = new Broker()

@@ -19,8 +19,11 @@ export interface RelayEvents {
    * relay stops or shares its shards with another relay.
    */
   'lease-lost': { shard: number; term: bigint; reason: 'expired' | 'taken' | 'stopped' }
-  /** The database failed, or an unexpected error occurred. The relay continues by itself. */
-  error: { error: unknown }
+  /**
+   * The database failed, the retry policy gave no pause for a message, or an unexpected error occurred. The relay continues
+   * by itself. With `id`, `topic` and `key` if the error concerns one message.
+   */
+  error: { error: unknown; id?: string; topic?: string; key?: string }
 }
 
 export interface RelayOptions {
@@ -60,7 +63,10 @@ export interface RelayOptions {
    * @default host, process id and a random part
    */
   owner?: string | undefined
-  /** How often a rejected message is tried, and after which pauses. @default exponentialBackoff() */
+  /**
+   * How often a rejected message is tried, and after which pauses. If the policy throws, or returns something other than a
+   * number of milliseconds, the relay emits `error`, and the default policy decides. @default exponentialBackoff()
+   */
   retry?: RetryPolicy | undefined
   /**
    * A logger with pino's argument order, or `consoleLogger()`. The relay logs dead letters and errors as errors, and

@@ -1,5 +1,11 @@
-import { exponentialBackoff, type BacklogMessage, type Refusal, type RetryPolicy } from '@txbox/core'
-import { reasonOf, type EventListeners } from '@txbox/core/internal'
+import {
+  exponentialBackoff,
+  InvalidOptionError,
+  type BacklogMessage,
+  type Refusal,
+  type RetryPolicy,
+} from '@txbox/core'
+import { nameOf, oneLine, reasonOf, type EventListeners } from '@txbox/core/internal'
 import type { Rejection } from './in-flight-batch.ts'
 import type { RelayEvents } from '../relay.ts'
 
@@ -23,15 +29,22 @@ export interface Refused {
   readonly error: unknown
 }
 
+/** The parts that decide about a rejected message. */
+export interface RefusalTools {
+  readonly retry: RetryPolicy
+  readonly events: EventListeners<RelayEvents>
+}
+
 /** Decides what happens to a message that the publisher has rejected: another attempt, or none. */
-export function refuse(message: BacklogMessage, rejection: Rejection, retry: RetryPolicy): Refused {
+export function refuse(message: BacklogMessage, rejection: Rejection, tools: RefusalTools): Refused {
   const { error, retryable, retryAfterMs, counted } = rejection
   const isCounted = counted !== false
   const attempts = message.attempts + (isCounted ? 1 : 0)
   // A message is given up at once only if `retryable` is exactly `false`.
-  const final = isCounted && ((retryable as boolean | undefined) === false || attempts >= retry.attempts)
+  const final =
+    isCounted && ((retryable as boolean | undefined) === false || attempts >= tools.retry.attempts)
   const askedMs = retryAfterMs ?? (isCounted ? undefined : UNCOUNTED_PAUSE_MS)
-  const retryInMs = final ? undefined : pauseMs(Math.max(1, attempts), askedMs, retry)
+  const retryInMs = final ? undefined : pauseMs(message, Math.max(1, attempts), askedMs, tools)
   return refusedFor(message, { attempts, error, retryInMs })
 }
 
@@ -92,8 +105,7 @@ export function behindRefused(
 export function reportRefused(refused: readonly Refused[], events: EventListeners<RelayEvents>): number {
   let dead = 0
   for (const { message, refusal, error } of refused) {
-    const { id, topic, key } = message
-    const what = { id, topic, ...(key === undefined ? {} : { key }) }
+    const what = nameOfMessage(message)
     if (refusal.retryInMs === undefined) {
       dead++
       events.emit('dead-lettered', { ...what, attempts: refusal.attempts, error })
@@ -135,16 +147,35 @@ function withError(stored: string | undefined, error: object): string {
 
 /**
  * The result of a user's policy may be invalid, or the policy may throw: neither may keep accepted messages from being
- * settled.
+ * settled. Then the default policy decides, and an error is emitted.
  */
-function pauseMs(attempt: number, askedMs: number | undefined, retry: RetryPolicy): number {
-  let ms = askedMs
+function pauseMs(
+  message: BacklogMessage,
+  attempt: number,
+  askedMs: number | undefined,
+  { retry, events }: RefusalTools,
+): number {
+  let ms: unknown
+  let thrown: { readonly cause: unknown } | undefined
   try {
-    ms ??= retry.delayMs(attempt, Math.random)
-  } catch {
-    // The user's policy failed, so the default policy decides.
+    ms = askedMs ?? retry.delayMs(attempt, Math.random)
+  } catch (cause) {
+    thrown = { cause }
   }
-  return typeof ms === 'number' && ms >= 0
-    ? Math.min(ms, LONGEST_PAUSE_MS)
-    : FALLBACK.delayMs(Math.min(attempt, FALLBACK.attempts), Math.random)
+  if (typeof ms === 'number' && ms >= 0) return Math.min(ms, LONGEST_PAUSE_MS)
+  const source =
+    askedMs === undefined ? 'delayMs of the retry policy' : "retryAfterMs of the publisher's result"
+  const problem = thrown === undefined ? `is ${nameOf(ms)}, not a number of milliseconds` : 'threw an error'
+  const fallbackMs = FALLBACK.delayMs(Math.min(attempt, FALLBACK.attempts), Math.random)
+  const error = new InvalidOptionError(
+    `After attempt ${attempt} of message ${oneLine(message.id)}, ${source} ${problem}. The message is tried again in ` +
+      `${Math.round(fallbackMs)} ms, as with the default policy. Correct ${source}.`,
+    thrown,
+  )
+  events.emit('error', { error, ...nameOfMessage(message) })
+  return fallbackMs
+}
+
+function nameOfMessage({ id, topic, key }: BacklogMessage): { id: string; topic: string; key?: string } {
+  return { id, topic, ...(key === undefined ? {} : { key }) }
 }

@@ -55,7 +55,7 @@ export class ShardSettler {
     const { accepted, rejected, unreadable } = batch.takeResults()
     const refused = [
       ...unreadable.map((message) => giveUp(message, message.undecodable!)),
-      ...rejected.map(({ message, result }) => refuse(message, result, this.#tools.retry)),
+      ...rejected.map(({ message, result }) => refuse(message, result, this.#tools)),
     ]
     if (accepted.length > 0 && !isLast) this.#calls.brokerAnswered()
     // If a batch outlives its turn, the next read finds the messages that have to wait.
