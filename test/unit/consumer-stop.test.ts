@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { DatabaseUnavailableError } from '@txbox/core'
+import { DatabaseUnavailableError, type OpenSource } from '@txbox/core'
 import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
 import { MemorySource } from '../support/memory-source.ts'
 
@@ -146,4 +146,84 @@ test('C23 a later stop with a shorter time ends the earlier one; a longer time c
   expect(subject.runs[0]?.context.signal.aborted).toBe(true)
   await Promise.all([first, second, third])
   expect(source.settled).toMatchObject([{ id: 'a', how: 'retry', counted: false }])
+})
+
+const NEVER = new Promise<never>(() => undefined)
+
+/** Lets the source close in another way. */
+function withClose(
+  source: MemorySource,
+  close: (signal: AbortSignal, inner: OpenSource) => Promise<void>,
+): void {
+  const open = source.open.bind(source)
+  source.open = async (how) => {
+    const inner = await open(how)
+    return { ...inner, close: ({ signal } = {}) => close(signal!, inner) }
+  }
+}
+
+/** A consumer with one message whose acceptance the silent source never answers. */
+async function unanswered(source: MemorySource): Promise<ConsumerUnderTest> {
+  source.send('a')
+  source.onAccept = () => NEVER
+  const subject = await ConsumerUnderTest.started(source, () => undefined)
+  await pass(0)
+  return subject
+}
+
+/** @returns how long the consumer takes to stop, in milliseconds. */
+async function stopTime(subject: ConsumerUnderTest, timeoutMs: number): Promise<number> {
+  const begunAt = performance.now()
+  const stopped = subject.consumer.stop({ timeoutMs }).then(() => performance.now() - begunAt)
+  await pass(timeoutMs + 10_000)
+  return stopped
+}
+
+test.each([0, 500, 2000])(
+  'C23 stop within %i ms keeps the time limit while the source is silent: it must disconnect, and its deliveries are lost',
+  async (timeoutMs) => {
+    const source = new MemorySource()
+    withClose(source, async (signal, inner) => {
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      return inner.close()
+    })
+    const subject = await unanswered(source)
+    expect(await stopTime(subject, timeoutMs)).toBeLessThanOrEqual(timeoutMs + 100)
+    expect(subject.heard('lost').map(({ message }) => message.id)).toEqual(['a'])
+    expect(subject.heard('error')).toEqual([])
+  },
+)
+
+test('C23 N1 stop keeps the time limit although the source does not close, and reports this', async () => {
+  const source = new MemorySource()
+  withClose(source, () => NEVER)
+  const subject = await unanswered(source)
+  expect(await stopTime(subject, 2000)).toBeLessThanOrEqual(2100)
+  expect(subject.heard('error').map(({ error }) => String(error))).toEqual([
+    expect.stringContaining(
+      'memory orders did not close within the time limit of stop. Deliveries that it has not taken back: 1.',
+    ),
+  ])
+})
+
+test('C23 a source may use the time that stop has left, until a later stop with a shorter time', async () => {
+  const source = new MemorySource()
+  let isCutOff = false
+  withClose(source, async (signal, inner) => {
+    await after(400)
+    isCutOff = signal.aborted
+    return inner.close()
+  })
+  const subject = await ConsumerUnderTest.started(source, () => undefined)
+  expect(await stopTime(subject, 600)).toBe(400)
+  expect(isCutOff).toBe(false)
+  expect(subject.heard('error')).toEqual([])
+
+  const other = new MemorySource()
+  withClose(other, () => NEVER)
+  const impatient = await ConsumerUnderTest.started(other, () => undefined)
+  const first = stopTime(impatient, 60_000)
+  const second = stopTime(impatient, 200)
+  expect(await second).toBeLessThanOrEqual(300)
+  await first
 })

@@ -12,12 +12,15 @@ import { HeldDeliveries } from './held-deliveries.ts'
 import { Handling } from './handling.ts'
 import { Intake } from './intake.ts'
 import { Outage } from './outage.ts'
+import { wait } from './wait.ts'
 
 /** The share of the stop time that is reserved for returning deliveries to the source, and its maximum. */
 const RETURN_TIME = { share: 0.25, maxMs: 1000 }
 
-/** How long `stop` waits for the source to close. A source that is still being opened may take longer to close. */
+/** How long the source may take to close before it must disconnect, if `stop` has that much time left. */
 const CLOSE_MS = 3000
+/** The time for closing, and then for disconnecting, after the time limit of `stop`. */
+const GRACE_MS = 50
 
 /**
  * The path of a delivery: the intake receives it, the held deliveries keep it until it is the first of its key, the
@@ -98,8 +101,24 @@ export class ConsumerRun {
     for (const { call } of this.#held.slots) call?.giveUp(stopped())
     await Promise.race([isEmpty, this.#ends.passed])
     this.#givesUp.clear()
+    await this.#close(isEmpty)
     this.#ends.clear()
-    await within(CLOSE_MS, this.#intake.close())
+  }
+
+  /** Closes the source within the time limit of `stop`. The deliveries that are left become `lost`. */
+  async #close(isEmpty: Promise<void>): Promise<void> {
+    const { source, log } = this.#settings
+    const disconnecting = new AbortController()
+    const { signal } = disconnecting
+    const closed = this.#intake.close(signal)
+    const late = this.#ends.passed.then(() => wait(GRACE_MS, signal))
+    await Promise.race([closed, late, wait(CLOSE_MS, signal)])
+    disconnecting.abort()
+    let isClosed = false
+    void closed.then(() => (isClosed = true))
+    await within(GRACE_MS, Promise.all([closed, isEmpty]))
+    if (!isClosed)
+      log.events.emit('error', { error: unclosed(source.name, this.#held.size), source: source.name })
   }
 
   #received(delivery: Delivery): void {
@@ -134,11 +153,18 @@ export class ConsumerRun {
 }
 
 /** Waits for `work`, but no longer than `ms`. */
-async function within(ms: number, work: Promise<void>): Promise<void> {
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)))
   await Promise.race([work, late])
   clearTimeout(timer)
+}
+
+function unclosed(source: string, left: number): Error {
+  return new Error(
+    `The source ${source} did not close within the time limit of stop. Deliveries that it has not taken back: ${left}. Their ` +
+      'messages are delivered again, at the latest when their leases or the connection end.',
+  )
 }
 
 function stopped(): ConsumerStoppedError {

@@ -93,7 +93,8 @@ export interface Consumer<M = InboxMessage> extends AsyncDisposable {
   /**
    * Stops receiving. Running handlers may finish within `timeoutMs`; deliveries whose handler has not begun are returned to
    * the source at once. Shortly before the time is over, the signals of the running handlers are aborted, and their
-   * deliveries are returned to the source, too.
+   * deliveries are returned to the source, too. Resolves at most 0.1 s after the time limit: if the source is silent then,
+   * the consumer disconnects.
    */
   stop(options?: {
     /** The time limit in milliseconds, 0 to 1 h. @default 10_000 */

@@ -57,10 +57,13 @@ export class Intake {
     this.#held.wake()
   }
 
-  /** Closes the source, which takes back the deliveries that are not settled. */
-  async close(): Promise<void> {
+  /**
+   * Closes the source, which takes back the deliveries that are not settled. When the signal is aborted, the source must
+   * disconnect at once.
+   */
+  async close(signal: AbortSignal): Promise<void> {
     await this.#running
-    await this.#closeSource()
+    await this.#closeSource(signal)
   }
 
   async #run(): Promise<void> {
@@ -123,12 +126,12 @@ export class Intake {
     await wait(retryInMs, signal)
   }
 
-  async #closeSource(): Promise<void> {
+  async #closeSource(signal?: AbortSignal): Promise<void> {
     const open = this.#open
     this.#open = undefined
     this.#held.wake()
     try {
-      await open?.close()
+      await open?.close({ signal })
     } catch (error) {
       this.#settings.log.events.emit('error', { error, source: this.#settings.source.name })
     }

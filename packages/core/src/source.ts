@@ -56,9 +56,9 @@ export interface OpenSource<P = unknown> {
   receive(limit: number, how: { readonly signal: AbortSignal }): Promise<readonly Delivery<P>[]>
   /**
    * Returns the unsettled deliveries to the broker and disconnects. These deliveries are `lost`, and are not counted if the
-   * broker supports that.
+   * broker supports that. When `signal` is aborted, the time for this is over: a source that can disconnects at once.
    */
-  close(): Promise<void>
+  close(how?: { readonly signal?: AbortSignal | undefined }): Promise<void>
 }
 
 /**
