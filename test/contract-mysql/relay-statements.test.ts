@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   LeaseLostError,
@@ -81,6 +82,25 @@ describe.each(ISOLATIONS)('at %s', (isolation) => {
     await outbox.expireLeases()
     await expect(relay.settle(lease, SHARD, accepted(rows))).rejects.toThrow(LeaseLostError)
     expect(await outbox.backlogSize()).toBe(160)
+  })
+
+  test('O19 a late statement is cancelled, and an equal statement of another connection is not', async () => {
+    const ports = (root.database as unknown as Record<symbol, ConnectedPorts>)[portsKey]!
+    const impatient = ports.relay({ statementTimeoutMs: 2000 })
+    const other = await takeOver()
+    const late = expect(impatient.settle(lease, SHARD, accepted(rows))).rejects.toThrow()
+    await pause(1000)
+    const equal = impatient.settle(lease, SHARD, accepted(rows))
+    equal.catch(() => undefined)
+    try {
+      await target.blocked(2)
+      await late
+      await target.blocked(1)
+    } finally {
+      await other.rollback()
+    }
+    await equal
+    expect(await outbox.backlogSize()).toBe(150)
   })
 
   test('messages that were deleted by hand do not make the lease count as lost', async () => {

@@ -12,7 +12,7 @@ import { fill, type Value } from './literals.ts'
 import { onConnection, type Connections } from './own-connection.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
 import { shortTransaction, type Run } from './short-transaction.ts'
-import { withTimeLimit } from './time-limit-statements.ts'
+import { withMark, withTimeLimit } from './time-limit-statements.ts'
 
 /** The timeout of the statements that find and kill a late statement. */
 const KILL_TIMEOUT_MS = 1000
@@ -49,7 +49,9 @@ export async function runBounded(
   values: readonly Value[],
 ): Promise<SqlResult> {
   const { engine } = await source.server()
-  const statement = withTimeLimit(fill(text, values), engine, source.statementTimeoutMs)
+  const limited = withTimeLimit(fill(text, values), engine, source.statementTimeoutMs)
+  // Another connection may run an equal statement, which must not be killed.
+  const statement = engine === 'mysql' ? withMark(limited) : limited
   try {
     return await runAlone(source, doing, statement, [])
   } catch (error) {
@@ -66,7 +68,7 @@ async function killLate({ root, db }: Source, statement: string): Promise<void> 
     answerWithin(KILL_TIMEOUT_MS, root.query(db, text, [], KILL_TIMEOUT_MS))
   try {
     const { rows } = await run(processes)
-    const late = rows.filter((row) => columns.optionalText(row, 'Info') === statement.trim())
+    const late = rows.filter((row) => columns.optionalText(row, 'Info') === statement)
     for (const row of late) await run(kill(columns.number(row, 'Id')))
   } catch {
     // The caller reports the error of the statement itself.

@@ -2,8 +2,13 @@
  * MySQL and MariaDB limit the time of a statement with a hint or a prefix; PostgreSQL does so by settings of a
  * transaction.
  */
+import { randomUUID } from 'node:crypto'
 import { cancelAfterMs } from '@txbox/sql'
 import type { ServerTraits } from './server.ts'
+
+/** Distinguishes the statements of this process from those of other processes. */
+const PROCESS = randomUUID()
+let marks = 0
 
 /** Returns the time after which the server must cancel a statement, in whole seconds. */
 export function serverTimeoutS(timeoutMs: number): number {
@@ -27,4 +32,9 @@ export function withTimeLimit(text: string, engine: ServerTraits['engine'], time
       verb === 'select' ? ` max_execution_time(${Math.floor(cancelAfterMs(timeoutMs))})` : ''
     return `${verb} /*+ set_var(lock_wait_timeout=${serverTimeoutS(timeoutMs)})${selectLimit} */`
   })
+}
+
+/** Makes the text of a statement unique, so that the server's list of statements shows which connection runs it. */
+export function withMark(text: string): string {
+  return `${text.trim()} /* ${PROCESS}/${++marks} */`
 }
