@@ -24,7 +24,7 @@ import {
   versionColumnOf,
   versionText,
 } from './version-option.ts'
-import { asKindOf, type Version } from './version.ts'
+import { asKindOf, nextVersion, type Version } from './version.ts'
 
 /**
  * The alias of the exact version among the columns of the row. Plugins that rename columns leave this name unchanged.
@@ -129,12 +129,12 @@ async function mergeInto(row: KeyedRow, edit: Edit, { locked }: { locked: boolea
   const { where, column } = edit
   const { [EXACT]: exact, ...values } = await row.read(versionText(row, column).as(EXACT), { locked })
   const version = foundVersion(row, column, textResult(exact))
+  const next = nextVersion(where, version)
   const kind = kindOf(row, column, values)
   const set = checkedSet(where, await merged(edit, values, locked), column)
   return row.settle<Version>({
-    write: () =>
-      row.update({ ...set, [column]: row.dialect.version(version + 1n) }, isAt(row, column, version)),
-    written: asKindOf(where, kind, version + 1n),
+    write: () => row.update({ ...set, [column]: row.dialect.version(next) }, isAt(row, column, version)),
+    written: asKindOf(where, kind, next),
     look: () => versionText(row, column),
     explain: (found) => conflictUnlessAt(row, where, version, foundVersion(row, column, found)),
   })

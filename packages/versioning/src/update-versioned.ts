@@ -18,7 +18,7 @@ import {
   versionColumnOf,
   versionText,
 } from './version-option.ts'
-import { asKindOf, exactVersion, type SameKind, type Version } from './version.ts'
+import { asKindOf, exactVersion, nextVersion, type SameKind, type Version } from './version.ts'
 
 /**
  * Updates one row if the row is at the expected version, and increments the version by one. Of several writers that
@@ -31,7 +31,7 @@ import { asKindOf, exactVersion, type SameKind, type Version } from './version.t
  *   usable.
  * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
  * @throws {InvalidOptionError} when `where` is empty or matches several rows; when `set` names the version column; when
- *   a number would be rounded.
+ *   a number would be rounded; when `expected` is the greatest whole number of 64 bits.
  */
 export async function updateVersioned<
   DB,
@@ -54,12 +54,12 @@ export async function updateVersioned<
   new OptionChecker(where, options).known('where', 'expected', 'set', 'versionColumn')
   const column = versionColumnOf(where, options)
   const expected = exactVersion(where, 'expected', options.expected)
-  const version = asKindOf(where, options.expected, expected + 1n)
+  const next = nextVersion(where, expected)
+  const version = asKindOf(where, options.expected, next)
   const set = checkedSet(where, options.set, column)
   return onKeyedRow(new KeyedRow(where, tx, table, options.where), (row) =>
     row.settle({
-      write: () =>
-        row.update({ ...set, [column]: row.dialect.version(expected + 1n) }, isAt(row, column, expected)),
+      write: () => row.update({ ...set, [column]: row.dialect.version(next) }, isAt(row, column, expected)),
       written: { version },
       look: () => versionText(row, column),
       explain: (found) => conflictUnlessAt(row, where, options.expected, foundVersion(row, column, found)),

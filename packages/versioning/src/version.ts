@@ -35,6 +35,18 @@ export function exactVersion(where: string, name: string, version: unknown): big
 }
 
 /**
+ * Returns the version after this one.
+ *
+ * @throws {InvalidOptionError} when no column can hold it: without strict mode, MySQL and MariaDB would store another one.
+ */
+export function nextVersion(where: string, version: bigint): bigint {
+  if (version < MAX_VERSION) return version + 1n
+  throw new InvalidOptionError(
+    `${where}: there is no version after ${version}, the greatest whole number of 64 bits. Nothing was written.`,
+  )
+}
+
+/**
  * Converts a version to the type that the caller uses.
  *
  * @throws {InvalidOptionError} when that type is `number` and the version would be rounded.
