@@ -9,6 +9,7 @@ import { pgBossVariant, transactionalPgBossVariant } from './pg-boss-variant.ts'
 import { BlockedKeys, type ReceiveTimes } from './queue-blocked-keys.ts'
 import { commitToHandlerLatency, type QueueLatency } from './queue-latency.ts'
 import { QueueProcesses, type QueueProcess } from './queue-processes.ts'
+import { statementsAlone } from './queue-statements-alone.ts'
 import {
   BATCH,
   HANDLERS,
@@ -30,6 +31,8 @@ const MANY_MESSAGES = 50_000
 const ACCOUNTS_OF_BATCHES = 500_000
 const BATCH_SCHEMA = 'queue_batch_accounts'
 const PROCESSES = 4
+/** As many messages as one receive of the consumer returns. More clients wait for one another. */
+const RECEIVES_OF_NOTHING = { limit: 1000, clients: 2 }
 const BLOCKED_MESSAGES = 1_000_000
 const MESSAGES_PER_SECOND = 100
 
@@ -44,6 +47,7 @@ const TITLES: Readonly<Record<string, string>> = {
   pgBossBatches: `pg-boss, transactional, batches of ${BATCH}`,
   pgBoss: 'pg-boss, batches of 5000',
   atLeastOnce: 'queue, at least once, no keys',
+  statements: 'the statements of the queue without its consumer',
 }
 
 type BenchPool = ReturnType<BenchDatabase['pool']>
@@ -127,14 +131,20 @@ async function measureBatches(
   const statement = creditAllStatement(BATCH_SCHEMA)
   const accountsOf = (messages: number): number[] => anyAccounts(messages, ACCOUNTS_OF_BATCHES)
   const work: QueueWork = (client, messages) => client.query(statement, [accountsOf(messages)])
+  const batches = await queueVariant(database, pool, MANY_MESSAGES, 'batches', {
+    mode: 'batches',
+    keyed: false,
+    work,
+  })
   const variants = [
     await transactionalPgBossVariant(database, pool, MANY_MESSAGES, {
       batchSize: BATCH,
       workers: HANDLERS,
       work: (tx, jobs) => tx.executeSql(statement, [accountsOf(jobs)]),
     }),
-    await queueVariant(database, pool, MANY_MESSAGES, 'batches', { mode: 'batches', keyed: false, work }),
+    batches,
     await queueVariant(database, pool, MANY_MESSAGES, 'batchesKeyed', { mode: 'batches', keyed: true, work }),
+    statementsAlone(database, batches, 'statements', { limit: BATCH, clients: HANDLERS, work }),
   ]
   console.log(
     `\nqueue: handling ${whole(MANY_MESSAGES)} messages in transactions of ${BATCH}, each with one statement, ${HANDLERS} at a time, ` +
@@ -158,14 +168,16 @@ async function measureNothing(
   rounds: number,
 ): Promise<readonly Target[]> {
   const work: QueueWork = async () => undefined
+  const atLeastOnce = await queueVariant(database, pool, MANY_MESSAGES, 'atLeastOnce', {
+    mode: 'at-least-once',
+    keyed: false,
+    work,
+  })
   const variants = [
     await graphileWorkerVariant(database, pool, MANY_MESSAGES),
     await pgBossVariant(database, pool, MANY_MESSAGES),
-    await queueVariant(database, pool, MANY_MESSAGES, 'atLeastOnce', {
-      mode: 'at-least-once',
-      keyed: false,
-      work,
-    }),
+    atLeastOnce,
+    statementsAlone(database, atLeastOnce, 'statements', RECEIVES_OF_NOTHING),
   ]
   console.log(
     `\nqueue: handling ${whole(MANY_MESSAGES)} messages by a handler that does nothing, one process`,
