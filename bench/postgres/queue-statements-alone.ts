@@ -30,9 +30,10 @@ export function statementsAlone<N extends string>(
   name: N,
   how: How,
 ): DrainVariant<N> {
-  const { schema, table, messages, fill } = queue
+  const { schema, table, messages } = queue
   return {
-    ...{ name, schema, table, messages, fill },
+    ...{ name, schema, table, messages },
+    fill: (pool) => queue.fill(pool),
     async drain() {
       const pool = database.pool({ max: how.clients })
       const counts = await Promise.all(
