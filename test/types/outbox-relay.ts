@@ -81,6 +81,50 @@ export class Events<Topics, M extends NewMessage> {
   }
 }
 
+interface Placed {
+  readonly kind: 'placed'
+  readonly cents: number
+}
+interface Topics {
+  orders: Placed
+  seats: { seat: string }
+}
+declare const ofTopics: Outbox<Topics>
+
+/** A double of an outbox declares its parameter as one message or an array. */
+export class Recorded implements Outbox {
+  readonly messages: NewMessage[] = []
+  async publish(_tx: object, message: NewMessage | readonly NewMessage[]): Promise<never> {
+    this.messages.push(...(Array.isArray(message) ? message : [message]))
+    return {} as never
+  }
+}
+export const double: Outbox = {
+  publish: async (_tx: unknown, message: NewMessage | readonly NewMessage[]) => ({ message }) as never,
+}
+export class Logged<T> implements Outbox<T> {
+  declare readonly inner: Outbox<T>
+  publish: Outbox<T>['publish'] = (tx, message) => this.inner.publish(tx, message)
+}
+
+/** An outbox may accept more than a function needs. */
+export const anyTopic: Outbox<Topics> = untyped
+export const fewer: Outbox<{ orders: Placed }> = ofTopics
+// @ts-expect-error another payload
+export const other: Outbox<{ orders: { euros: number } }> = ofTopics
+
+export async function shapes(rows: readonly Placed[], isLarge: boolean): Promise<void> {
+  const mapped = await ofTopics.publish(
+    trx,
+    rows.map((payload) => ({ topic: 'orders', payload })),
+  )
+  assertType<Same<typeof mapped, readonly StoredId[]>>()
+  await ofTopics.publish(trx, { topic: 'orders', payload: { kind: 'placed', cents: 5 } })
+  await ofTopics.publish(trx, [{ topic: 'seats', payload: { seat: 'A1' } }] as const)
+  await untyped.publish(trx, { topic: 'a', payload: 1, ...(isLarge && { key: 'k' }) })
+  await untyped.publish(trx, isLarge ? { topic: 'a', payload: 1 } : [{ topic: 'a', payload: 1 }])
+}
+
 export async function relays(): Promise<void> {
   const publisher: Publisher = publishEach((message) => [message.topic, message.text()], { concurrency: 5 })
   await using relay = createRelay({

@@ -6,6 +6,7 @@ import { postgres } from '@txbox/postgres'
 import {
   createQueue,
   queueSource,
+  type NewQueueMessage,
   type Queue,
   type Receipt,
   type Received,
@@ -24,6 +25,16 @@ declare const kysely: Kysely<object>
 declare const client: PoolClient
 declare const mysqlPool: MysqlPool
 declare const connection: PoolConnection
+
+/** A double of a queue declares its parameter as one message or an array. */
+export class Recorded<P> implements SendingQueue<P> {
+  readonly name = 'orders'
+  readonly messages: NewQueueMessage<P>[] = []
+  async send(_tx: object, message: NewQueueMessage<P> | readonly NewQueueMessage<P>[]): Promise<never> {
+    this.messages.push(...(Array.isArray(message) ? message : [message]))
+    return {} as never
+  }
+}
 
 export async function queues(): Promise<void> {
   const queue = createQueue<PoolClient, Order>({ database: postgres({ db: pool }), name: 'orders' })

@@ -39,7 +39,6 @@ export type {
   NewMessage,
   OneOrMore,
   OutboxMessage,
-  Several,
 } from './messages.ts'
 export type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
 export type {

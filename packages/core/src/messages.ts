@@ -67,14 +67,12 @@ export interface NewMessage<P = unknown> {
 
 /**
  * An argument that is one message or several. `M` is its type, from which the result follows. The branch for `never` is
- * where TypeScript infers `M`; a parameter of the type `M` itself would accept an object with unknown fields.
+ * where TypeScript infers `M`; a parameter of the type `M` itself would accept an object with unknown fields. `M` must be
+ * limited to the same types, so that a double of the method may declare its parameter as one message or an array.
  */
-export type OneOrMore<Message, M> = [M] extends [never] ? M : Message | Several<Message>
-
-/** An array. The names of an array's members, such as `keys`, would be accepted as fields of a single message. */
-export interface Several<Message> extends Iterable<Message> {
-  readonly [index: number]: Message
-}
+export type OneOrMore<Message, M extends Message | readonly Message[]> = [M] extends [never]
+  ? M
+  : Message | readonly Message[]
 
 /** A message as a publisher receives it. */
 export interface OutboxMessage {

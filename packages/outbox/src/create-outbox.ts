@@ -25,7 +25,14 @@ export type MessageOf<Topics> = {
   [T in keyof Topics & string]: NewMessage<Topics[T]> & { readonly topic: T }
 }[keyof Topics & string]
 
-export interface Outbox<Topics = Record<string, unknown>> {
+/** `Topics` maps each topic to the type of its payload. */
+export type Outbox<Topics = Record<string, unknown>> = OutboxOf<MessageOf<Topics>>
+
+/**
+ * An outbox by the type of its messages. Compared by `Topics`, TypeScript would not accept an outbox with more topics than
+ * a function needs.
+ */
+export interface OutboxOf<Message> {
   /**
    * Stores a message, or an array of messages with one statement, in the caller's transaction. If the transaction
    * commits, the relay publishes each message at least once, and it publishes messages with the same `key` in the order
@@ -46,9 +53,9 @@ export interface Outbox<Topics = Record<string, unknown>> {
    *   written.
    * @throws {SchemaError | DatabaseUnavailableError | TransactionAbortedError | TransactionConflictError}
    */
-  publish<H extends object, M extends object>(
+  publish<H extends object, M extends Message | readonly Message[]>(
     tx: H & InTransaction<H>,
-    message: OneOrMore<MessageOf<Topics>, M>,
+    message: OneOrMore<Message, M>,
   ): Promise<M extends readonly unknown[] ? readonly StoredId[] : StoredId>
 }
 

@@ -1,4 +1,4 @@
-export { createOutbox, type MessageOf, type Outbox } from './create-outbox.ts'
+export { createOutbox, type MessageOf, type Outbox, type OutboxOf } from './create-outbox.ts'
 export {
   InvalidMessageError,
   InvalidOptionError,

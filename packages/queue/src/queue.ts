@@ -108,7 +108,7 @@ export interface SendingQueue<P = unknown> {
    *   written.
    * @throws {SchemaError | DatabaseUnavailableError | TransactionAbortedError | TransactionConflictError}
    */
-  send<H extends object, M extends object>(
+  send<H extends object, M extends NewQueueMessage<P> | readonly NewQueueMessage<P>[]>(
     tx: H & InTransaction<H>,
     message: OneOrMore<NewQueueMessage<P>, M>,
   ): Promise<M extends readonly unknown[] ? readonly StoredId[] : StoredId>
