@@ -1,12 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import type { OutboxMessage } from '@txbox/rabbitmq'
+import type { OutboxMessage, PublishResult } from '@txbox/rabbitmq'
 import {
   failure,
   outboxMessage,
   outboxMessages,
   publish,
   reason,
+  signal,
   summary,
   useBroker,
 } from './broker-under-test.ts'
@@ -150,6 +151,23 @@ describe('a message on which the broker closes the channel', () => {
     const there = await broker.ids(queue)
     expect(new Set(there).size).toBe(2000)
     expect(there.length).toBeLessThan(4000)
+  })
+
+  // Otherwise the relay would abort a long call that makes progress, and publish all its messages again.
+  test('the results of messages that are sent alone are reported one by one', async () => {
+    const proxy = await broker.frameProxy()
+    const queue = await broker.queue()
+    const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 500 })
+    const messages = [outboxMessage({ topic: queue, ...offence }), ...outboxMessages(queue, 3)]
+    const reported: [number, string][] = []
+    const answered = (index: number, { status }: PublishResult): void => void reported.push([index, status])
+    proxy.hideConfirm(3)
+    await failure(publisher.publish(messages, { signal: signal(), answered }))
+    expect(reported).toEqual([
+      [0, 'rejected'],
+      [1, 'accepted'],
+      [2, 'accepted'],
+    ])
   })
 
   test('messages without a queue are still distinguished', async () => {

@@ -1,4 +1,10 @@
-import { PermanentError, RetryLaterError, type OutboxMessage, type PublishResult } from '@txbox/core'
+import {
+  PermanentError,
+  RetryLaterError,
+  type OutboxMessage,
+  type PublishOptions,
+  type PublishResult,
+} from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 import type { BrokerConnection } from './broker-connection.ts'
 import type { ConfirmingChannel } from './confirming-channel.ts'
@@ -27,8 +33,12 @@ export async function publishOneByOne(
   connection: BrokerConnection,
   batch: OrderedBatch,
   settings: CallSettings,
-  signal: AbortSignal,
+  { signal, answered }: PublishOptions,
 ): Promise<CallEnd> {
+  const settle = (index: number, result: PublishResult): void => {
+    batch.settle(index, result)
+    answered?.(index, result)
+  }
   let channel = await connection.openChannel()
   for (const [index, message] of batch.messages.entries()) {
     if (batch.results[index] !== undefined) continue
@@ -36,11 +46,11 @@ export async function publishOneByOne(
     try {
       const end = await new PublishCall(channel, alone, settings).run(signal)
       if (end === 'timed-out') return end
-      batch.settle(index, alone.results[0]!)
+      settle(index, alone.results[0]!)
     } catch (error) {
       const objection = objectionOf(channel)
       if (objection === undefined || connection.failed || signal.aborted) throw error
-      batch.settle(index, rejection(message, objection, channel.refusal?.reason ?? ''))
+      settle(index, rejection(message, objection, channel.refusal?.reason ?? ''))
       channel = await connection.openChannel()
     }
   }

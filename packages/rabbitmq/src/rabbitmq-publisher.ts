@@ -157,8 +157,9 @@ class RabbitmqPublisher implements Publisher {
 
   async publish(
     messages: readonly OutboxMessage[],
-    { signal, answered }: PublishOptions,
+    options: PublishOptions,
   ): Promise<readonly PublishResult[]> {
+    const { signal, answered } = options
     signal.throwIfAborted()
     if (messages.length === 0) return []
     const batch = new OrderedBatch(messages)
@@ -169,7 +170,7 @@ class RabbitmqPublisher implements Publisher {
         if ((await call.run(signal)) === 'timed-out') await this.#timedOut(call, connection, batch)
       } catch (error) {
         if (signal.aborted || !mayBlameOneMessage(connection.channel)) throw this.#drop(connection, error)
-        await this.#oneByOne(batch, signal)
+        await this.#oneByOne(batch, options)
       }
     }
     return batch.results as PublishResult[]
@@ -185,10 +186,10 @@ class RabbitmqPublisher implements Publisher {
     return this.#connection.close()
   }
 
-  async #oneByOne(batch: OrderedBatch, signal: AbortSignal): Promise<void> {
-    const connection = await this.#connection.get(signal)
+  async #oneByOne(batch: OrderedBatch, options: PublishOptions): Promise<void> {
+    const connection = await this.#connection.get(options.signal)
     try {
-      const end = await publishOneByOne(connection, batch, this.#settings, signal)
+      const end = await publishOneByOne(connection, batch, this.#settings, options)
       if (end === 'timed-out') throw this.#unconfirmed(connection, batch)
     } catch (error) {
       throw this.#drop(connection, error)
