@@ -1,5 +1,8 @@
+import { EventEmitter } from 'node:events'
 import { expect, test } from 'vitest'
+import type { ConnectionMonitor } from '../../packages/sql/src/adapters.ts'
 import { MonitoredConnection } from '../../packages/sql/src/connection-monitor.ts'
+import { pgHandle } from '../../packages/sql/src/drivers/pg.ts'
 import { effectOf } from '../../packages/sql/src/statement-effect.ts'
 
 const EFFECTS: Record<string, ReturnType<typeof effectOf>> = {
@@ -72,4 +75,22 @@ test('I7 after a lock wait timeout the transaction may be gone; after another er
     monitor.failed({ errno }, false)
     expect(monitor.tracker.rolledBack, String(errno)).toBe(rolledBack)
   }
+})
+
+// The end of a transaction is not seen with pg.native, nor with a dialect of Kysely that does not send COMMIT as a statement.
+test('the listener of a transaction whose end was not seen is not kept', () => {
+  const monitored = new MonitoredConnection(async () => undefined)
+  const events = new EventEmitter()
+  const ofPg = pgHandle.monitor({ connection: events } as never) as ConnectionMonitor
+  const ended: string[] = []
+  for (const transaction of ['earlier', 'this']) {
+    monitored.onceEnded((isCommitted) => void ended.push(`monitored: ${transaction}, ${isCommitted}`))
+    ofPg.onceEnded!((isCommitted) => void ended.push(`pg: ${transaction}, ${isCommitted}`))
+  }
+  for (let times = 0; times < 2; times += 1) {
+    monitored.sent('commits')
+    monitored.succeeded('commits')
+    events.emit('commandComplete', { text: 'COMMIT' })
+  }
+  expect(ended).toEqual(['monitored: this, true', 'pg: this, true'])
 })

@@ -67,7 +67,10 @@ export interface ConnectionMonitor {
    */
   readonly tracker?: TransactionTracker
   snapshot(): Snapshot
-  /** Calls the listener once when the transaction that is open now has ended. Absent if that cannot be seen. */
+  /**
+   * Calls the listener once when the transaction that is open now has ended, and forgets the listener of an earlier
+   * transaction, whose end was not seen. Absent if no end can be seen.
+   */
   onceEnded?(listener: (isCommitted: boolean) => void): void
   /** Present for MySQL and MariaDB. The caller must end the snapshot. */
   checkedSnapshot?(): CheckedSnapshot

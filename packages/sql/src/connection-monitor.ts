@@ -145,7 +145,7 @@ export class MonitoredConnection implements ConnectionMonitor {
   readonly #send: Send
   readonly #snapshots = new Set<CheckedConnectionSnapshot>()
   #savepoints: Savepoint[] = []
-  #endListeners: ((isCommitted: boolean) => void)[] = []
+  #endListener: ((isCommitted: boolean) => void) | undefined
 
   constructor(send: Send) {
     this.#send = send
@@ -156,7 +156,7 @@ export class MonitoredConnection implements ConnectionMonitor {
   }
 
   onceEnded(listener: (isCommitted: boolean) => void): void {
-    this.#endListeners.push(listener)
+    this.#endListener = listener
   }
 
   /** Must be called before the statement is sent. */
@@ -186,7 +186,9 @@ export class MonitoredConnection implements ConnectionMonitor {
     if (effect !== 'unknown') this.tracker.rolledBack = 'no'
     if (endsTransaction(effect)) {
       this.ends++
-      for (const listener of this.#endListeners.splice(0)) listener(isCommitted)
+      const listener = this.#endListener
+      this.#endListener = undefined
+      listener?.(isCommitted)
     } else if (effect !== 'unknown') this.begins++
   }
 

@@ -93,7 +93,7 @@ class AnswerMonitor implements ConnectionMonitor {
   readonly #connection: AnswerEvents | undefined
   #listens = false
   #lastTag: string | undefined
-  #endListeners: ((isCommitted: boolean) => void)[] = []
+  #endListener: ((isCommitted: boolean) => void) | undefined
 
   constructor(connection: AnswerEvents | undefined) {
     this.#connection = connection
@@ -106,7 +106,7 @@ class AnswerMonitor implements ConnectionMonitor {
 
   onceEnded(listener: (isCommitted: boolean) => void): void {
     if (!this.#listens) this.#listen()
-    this.#endListeners.push(listener)
+    this.#endListener = listener
   }
 
   /** A connection on which messages are only published is not slowed down by listeners. */
@@ -129,8 +129,9 @@ class AnswerMonitor implements ConnectionMonitor {
   }
 
   #ended(isCommitted: boolean): void {
-    if (this.#endListeners.length === 0) return
-    for (const listener of this.#endListeners.splice(0)) listener(isCommitted)
+    const listener = this.#endListener
+    this.#endListener = undefined
+    listener?.(isCommitted)
   }
 }
 
