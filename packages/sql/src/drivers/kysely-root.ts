@@ -15,7 +15,7 @@ interface KyselyTransactionBuilder {
 /** A Kysely root. */
 export const kyselyRoot: RootAdapter<KyselyRoot> = {
   name: 'Kysely',
-  checksCommit: true,
+  checksCommit: false,
   recognises(root): root is KyselyRoot {
     return isKysely(root) && !root.isTransaction && hasFunction(root, 'connection')
   },
