@@ -62,6 +62,7 @@ for (const isFailing of [false, true]) {
 interface Sql {
   (text: TemplateStringsArray, ...values: unknown[]): Promise<unknown>
   unsafe(text: string, parameters?: readonly unknown[]): Promise<unknown>
+  notify(channel: string, payload: string): Promise<unknown>
   savepoint(work: (sql: Sql) => unknown): Promise<unknown>
 }
 
@@ -69,6 +70,7 @@ interface Sql {
 const STATEMENTS: Readonly<Record<string, (sql: Sql, name: string) => Promise<unknown>>> = {
   'a tagged template': (sql, name) => sql`insert into effects (name) values (${name})`,
   unsafe: (sql, name) => sql.unsafe('insert into effects (name) values ($1)', [name]),
+  notify: (sql, name) => sql.notify('effects', name),
   'a savepoint': (sql, name) => sql.savepoint((own) => own`insert into effects (name) values (${name})`),
 }
 
@@ -98,7 +100,7 @@ for (const way of ['run', 'transact'] as const) {
     await killed.promise
     const next = await subject.inbox.run({ id: 'next' }, async (tx, message, context) => {
       begun.resolve()
-      expect(await refusals.promise).toEqual(Array.from({ length: 6 }, () => 'rejected'))
+      expect(await refusals.promise).toEqual(Array.from({ length: 8 }, () => 'rejected'))
       for (let turn = 0; turn < 3; turn++) await setImmediate()
       await subject.handle(tx, message, context)
     })
@@ -119,7 +121,7 @@ test('statements on a lost connection that nothing has replaced do not end the p
   })
   await expect(running).rejects.toThrow(DatabaseUnavailableError)
   lost.resolve()
-  expect(await refusals.promise).toEqual(['rejected', 'rejected', 'rejected'])
+  expect(await refusals.promise).toEqual(['rejected', 'rejected', 'rejected', 'rejected'])
   // postgres.js writes to the socket in the next turn.
   await setImmediate()
   expect(await subject.effects()).toBe(0)

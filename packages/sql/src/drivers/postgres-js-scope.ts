@@ -11,6 +11,7 @@ interface StatementOptions {
 interface PostgresJsTransaction extends PostgresJs {
   (...args: unknown[]): unknown
   readonly file: (...args: unknown[]) => unknown
+  readonly notify: (...args: unknown[]) => unknown
   readonly savepoint: (...args: unknown[]) => Promise<unknown>
 }
 type Handler = (query: PostgresJsQuery) => void
@@ -110,7 +111,7 @@ export function inScope<T>(
 function guarded(tx: PostgresJs, outer: PostgresJs | undefined): PostgresJs {
   const { handler } = tx.unsafe('')
   if (handler === undefined) return tx
-  const { unsafe, file, savepoint } = tx as PostgresJsTransaction
+  const { unsafe, file, notify, savepoint } = tx as PostgresJsTransaction
   const guard: Handler = (query) => (hasEnded(sql) ? query.reject(closed()) : handler(query))
   // postgres.js calls the handler when the query is awaited, and never for a fragment of another query.
   const guarding =
@@ -127,6 +128,7 @@ function guarded(tx: PostgresJs, outer: PostgresJs | undefined): PostgresJs {
   const sql: PostgresJs = Object.assign(guarding(tx as PostgresJsTransaction), tx, {
     unsafe: guarding(unsafe) as PostgresJs['unsafe'],
     file: refusing(file),
+    notify: refusing(notify),
     savepoint: refusing((...args) => {
       const work = args.at(-1)
       if (typeof work !== 'function') return savepoint(...args)
