@@ -28,6 +28,23 @@ async function keepRows(key: string): Promise<void> {
   for (const statement of statements) await outbox.sql(statement, [])
 }
 
+/** A trigger that fails as the server does when it finds no space for the deletion of this key's rows. */
+async function fillDisk(key: string): Promise<void> {
+  const statements =
+    target.engine === 'postgres'
+      ? [
+          `create function txbox.keep() returns trigger language plpgsql as $$ begin
+             if old.key = '${key}' then raise 'No space left on device' using errcode = '53100'; end if;
+             return old; end $$`,
+          'create trigger keep before delete on txbox.outbox for each row execute function txbox.keep()',
+        ]
+      : [
+          `create trigger txbox_keep before delete on txbox_outbox for each row if old.\`key\` = '${key}' then
+             signal sqlstate 'HY000' set mysql_errno = 1114, message_text = 'The table is full'; end if`,
+        ]
+  for (const statement of statements) await outbox.sql(statement, [])
+}
+
 async function letRowsGo(): Promise<void> {
   const statements =
     target.engine === 'postgres'
@@ -96,6 +113,26 @@ test('O10 O18 stop repeats a refused settlement until its deadline, and no longe
     expect(await outbox.backlog()).toEqual([])
     expect(broker.ids(kept)).toEqual(ids)
     expect(await outbox.heldLeases()).toBe(0)
+  } finally {
+    await letRowsGo()
+  }
+})
+
+test('O18 messages that cannot be deleted because the disk is full are published once, and the errors say what to do', async () => {
+  await fillDisk(kept)
+  try {
+    const broker = new Broker()
+    const stuck = await publishAll(root, messagesOf(kept, 3))
+    const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
+    await subject.hears('error', 4)
+    const [{ error }] = subject.heard('error') as [{ error: unknown }]
+    expect(error).toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE', retryable: true })
+    expect(String(error)).toContain('the disk of the database server is full')
+    await letRowsGo()
+    await outbox.settled()
+    expect(broker.ids(kept)).toEqual(stuck)
+    expect(subject.heard('lease-lost')).toEqual([])
+    await subject.relay.stop()
   } finally {
     await letRowsGo()
   }

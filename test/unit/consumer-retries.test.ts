@@ -71,6 +71,29 @@ test.each([true, false])(
   },
 )
 
+test.each([{ code: '53100' }, { errno: 1114, code: 'ER_RECORD_FILE_FULL' }])(
+  'C12 while the disk of the database is full (%o), no message pays for it',
+  async (is) => {
+    const source = new MemorySource()
+    source.send('a')
+    let isFull = true
+    const subject = await ConsumerUnderTest.started(
+      source,
+      () => {
+        if (isFull) throw Object.assign(new Error('No space left on device'), is)
+      },
+      { retry: every(1000, 2) },
+    )
+    await pass(300_000)
+    expect(subject.heard('unavailable').length).toBeGreaterThan(5)
+    isFull = false
+    await pass(30_000)
+    expect(source.settled).toEqual([{ id: 'a', how: 'accept' }])
+    expect(subject.of('a').every(({ deliveries }) => deliveries === 1)).toBe(true)
+    expect(subject.heard('dead-lettered').length + subject.heard('retried').length).toBe(0)
+  },
+)
+
 test.each([undefined, null, Number.NaN, -1, Number.POSITIVE_INFINITY, 1e300, '5'])(
   'C11 a retry policy that returns %s is reported, and the delivery is retried after 1 s',
   async (wrong) => {

@@ -80,6 +80,20 @@ for (const error of [
   })
 }
 
+test.for([
+  ['PostgreSQL', { code: '53100' }],
+  ['MySQL', { errno: 1114, code: 'ER_RECORD_FILE_FULL' }],
+])(
+  'O15 a handler whose statement finds the disk of %s full is an outage, with its reason',
+  async ([, is]) => {
+    const full = Object.assign(new Error('No space left on device'), is)
+    const publisher = publishEach(() => Promise.reject(new Error('of a library', { cause: full })))
+    const failure = await publisher.publish(messages('a'), { signal }).catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(BrokerUnavailableError)
+    expect(String(failure)).toContain('No space left on device')
+  },
+)
+
 test('O15 a transaction conflict is a rejection', async () => {
   const publisher = publishEach(() => Promise.reject(new TransactionConflictError('deadlock')))
   expect(await publisher.publish(messages('a'), { signal })).toMatchObject([

@@ -1,4 +1,5 @@
 import { isTxboxError, type RetryLaterError, type TxboxErrorCode } from '@txbox/core'
+import { isFullDisk } from '@txbox/core/internal'
 
 /** Errors of the database or a dedup store, which all messages need. No single message causes these errors. */
 const UNAVAILABLE: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
@@ -16,7 +17,7 @@ const PERMANENT: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
 
 /** Returns whether all messages fail at the moment, so that this failure does not count. */
 export function isUnavailable(error: unknown): boolean {
-  return isTxboxError(error) && UNAVAILABLE.has(error.code)
+  return isTxboxError(error) ? UNAVAILABLE.has(error.code) : isFullDisk(error)
 }
 
 /** Returns whether a message that failed with this error can never succeed. */

@@ -6,6 +6,7 @@ import {
   isTxboxError,
   type TxboxErrorCode,
 } from './errors.ts'
+import { isFullDisk } from './full-disk-errors.ts'
 import type { Claim, ClaimResult, InboxStore } from './ports/inbox-store.ts'
 import type { Session } from './ports/session.ts'
 
@@ -102,7 +103,8 @@ export async function afterForgetting(
     if (keys.length > 0) await inbox.removeBatch(session, consumer, keys)
     return cause
   } catch (error) {
-    if (isTxboxError(error) && ENDS_WITHOUT_COMMIT.has(error.code)) return cause
+    // On MySQL and MariaDB, a transaction may still commit after a statement that found the disk full.
+    if (isTxboxError(error) && ENDS_WITHOUT_COMMIT.has(error.code) && !isFullDisk(error)) return cause
     if (isTxboxError(error) && error.code === 'TXBOX_NOT_IN_TRANSACTION') {
       return new NotInTransactionError(
         `The transaction ended while ${where} was in flight, and no message was stored. If the transaction committed, the ` +

@@ -23,6 +23,7 @@ export {
   type SendHistory,
   type SendIdentity,
 } from './deduplication.ts'
+export { isFullDisk } from './full-disk-errors.ts'
 export { LONGEST_TIMER_MS } from './durations.ts'
 export { encodeMessages, isJson, shardOf, type SendingCall } from './encode-messages.ts'
 export { EventListeners } from './event-listeners.ts'

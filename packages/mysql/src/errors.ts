@@ -4,12 +4,13 @@
  * the message of the driver. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
  * https://mariadb.com/kb/en/mariadb-error-code-reference/
  */
-import { isClusterConflict, isMysqlConflict, propertyOf } from '@txbox/core/internal'
+import { isClusterConflict, isFullDisk, isMysqlConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
   PRISMA_NETWORK_CODES,
   accessRefused,
   conflict,
+  fullDisk,
   isCausedBy,
   isConflictCausedBy,
   isFullPool,
@@ -135,6 +136,7 @@ export const errors: DatabaseErrors = {
 function meaningOf(error: object, quoted: string): Meaning | undefined {
   const number = numberOf(error)
   if (isMysqlConflict(error)) return conflict(quoted)
+  if (isFullDisk(error)) return fullDisk(quoted)
   if (SCHEMA.has(number)) return noTables(quoted, 'have another prefix', '{ prefix } to mysql()')
   if (REFUSED.has(number)) {
     return accessRefused(quoted, 'the user, the password, and the host from which the user may connect')

@@ -4,12 +4,13 @@
  * if there is no connection by the message of the driver.
  */
 import { DatabaseAccessError, InvalidMessageError, TransactionAbortedError } from '@txbox/core'
-import { isPostgresConflict, propertyOf } from '@txbox/core/internal'
+import { isFullDisk, isPostgresConflict, propertyOf } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
   PRISMA_NETWORK_CODES,
   accessRefused,
   conflict,
+  fullDisk,
   isCausedBy,
   isConflictCausedBy,
   isFullPool,
@@ -89,6 +90,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
   // Prisma keeps the server's code as `originalCode`.
   const code = propertyOf(error, 'code') ?? propertyOf(error, 'originalCode')
   if (isPostgresConflict(error)) return conflict(quoted)
+  if (isFullDisk(error)) return fullDisk(quoted)
   if (code === FAILED_BEFORE || propertyOf(error, 'name') === 'AbortedTransactionError') {
     return {
       type: TransactionAbortedError,

@@ -8,7 +8,7 @@ import {
   type TxboxError,
   type TxboxErrorCode,
 } from '@txbox/core'
-import { OptionChecker, nameOf, reasonOf } from '@txbox/core/internal'
+import { OptionChecker, isFullDisk, nameOf, reasonOf } from '@txbox/core/internal'
 import { isConnectionError } from './connection-error.ts'
 import { isUndecodable } from './readable-payload.ts'
 
@@ -153,7 +153,7 @@ async function publishOne(
     // The relay has to stop: the result of the message is unknown.
     if (signal.aborted && !isTimeout(signal.reason)) throw error
     const code = isTxboxError(error) ? error.code : undefined
-    if (code === undefined ? isConnectionError(error) : UNAVAILABLE.has(code)) {
+    if (code === undefined ? isConnectionError(error) || isFullDisk(error) : UNAVAILABLE.has(code)) {
       return { status: 'unavailable', error }
     }
     const retryAfterMs =

@@ -100,6 +100,15 @@ export function unavailable(quoted: string): Meaning {
   }
 }
 
+export function fullDisk(quoted: string): Meaning {
+  return {
+    type: DatabaseUnavailableError,
+    message:
+      `the disk of the database server is full (${quoted}). Free space on it. Everything then continues by itself, ` +
+      'without a restart.',
+  }
+}
+
 /**
  * Returns a function that translates the errors of one database. `meaningOf` gets the error, and a quotation of the
  * server's message.

@@ -25,6 +25,7 @@ export {
   isCausedBy,
   isConflictCausedBy,
   isTxboxConflict,
+  fullDisk,
   noTables,
   translateBy,
   translatingErrors,

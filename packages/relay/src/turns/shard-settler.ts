@@ -1,4 +1,5 @@
 import { isTxboxError, type BacklogMessage, type ParkedSettlement } from '@txbox/core'
+import { isFullDisk } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { InFlightBatch } from './in-flight-batch.ts'
 import { parkedSettlement } from './parked-settlement.ts'
@@ -177,7 +178,10 @@ export class ShardSettler {
   }
 }
 
-/** Returns whether the database gave no answer, so that the settlement may have been applied, or may still be. */
+/**
+ * Returns whether the database gave no answer, so that the settlement may have been applied, or may still be. A full disk is
+ * an answer: the shard could publish its messages again and again until there is space.
+ */
 function isUnanswered(error: unknown): boolean {
-  return isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE'
+  return isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE' && !isFullDisk(error)
 }
