@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { DatabaseUnavailableError } from '@txbox/core'
 import { shardOf } from '@txbox/core/internal'
 import { describe, expect, test } from 'vitest'
 import { Broker, Gate, rejected } from '../support/broker.ts'
@@ -131,6 +132,40 @@ describe('on one kind of handle', () => {
     expect(await subject.relay.drain()).toEqual({ ...EMPTY_DRAIN, published: 2 })
     await open.commit()
     expect(await subject.relay.drain()).toEqual({ ...EMPTY_DRAIN, published: 2 })
+  })
+
+  test('O10 while the database is away, drain reports it with growing pauses, and continues afterwards', async () => {
+    let isAway = false
+    let asked = 0
+    const altered = withRelayStore(
+      root,
+      (inner) => ({
+        async work(shards) {
+          asked += 1
+          if (isAway) throw new DatabaseUnavailableError('away')
+          return inner.work(shards)
+        },
+      }),
+      (inner) => ({
+        async acquire(names, request) {
+          if (isAway) throw new DatabaseUnavailableError('away')
+          return inner.acquire(names, request)
+        },
+      }),
+    )
+    const broker = new Broker()
+    const ids = await publishAll(root, messagesOf('a', 3))
+    isAway = true
+    const subject = new RelayUnderTest(altered, broker.publisher(), {
+      pollIntervalMs: { min: 5, max: 5 },
+    })
+    const draining = subject.relay.drain()
+    await pause(2000)
+    expect(asked).toBeLessThan(30)
+    expect(subject.heard('error').length).toBeGreaterThan(1)
+    isAway = false
+    expect(await draining).toEqual({ ...EMPTY_DRAIN, published: 3 })
+    expect(broker.ids()).toEqual(ids)
   })
 
   test.for(['kept', 'lost'])(

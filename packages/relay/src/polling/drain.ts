@@ -1,7 +1,11 @@
+import { exponentialBackoff } from '@txbox/core'
 import type { LeaseKeeper } from '../leases/lease-keeper.ts'
 import type { TurnLanes } from '../turns/turn-lanes.ts'
 import type { EmptyShards } from './empty-shards.ts'
 import type { Poller } from './poller.ts'
+
+/** The pauses after queries that failed. A stop waits for them, so they are short. */
+const FAILURE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 1000, attempts: 1000 })
 
 export interface DrainSettings {
   readonly keeper: LeaseKeeper
@@ -25,19 +29,29 @@ export async function drain(settings: DrainSettings): Promise<void> {
   poller.drainBegan()
   try {
     for (const held of keeper.idle()) lanes.add(held)
-    while (!signal.aborted && empty.unseenSince(since).length > 0) {
-      await lookAtOthers(settings, empty.unseenSince(since))
-      if (empty.unseenSince(since).length > 0) await empty.next(pollMs)
+    for (let failures = 0; !signal.aborted && empty.unseenSince(since).length > 0;) {
+      const hasLooked = await lookAtOthers(settings, empty.unseenSince(since))
+      failures = hasLooked ? 0 : failures + 1
+      const pauseMs = hasLooked ? pollMs : FAILURE_PAUSES.delayMs(failures, Math.random)
+      if (empty.unseenSince(since).length > 0) await empty.next(pauseMs)
     }
   } finally {
     poller.drainEnded()
   }
 }
 
+/** @returns `false` when the query has failed. */
 async function lookAtOthers(
   { keeper, poller, onError }: DrainSettings,
   shards: readonly number[],
-): Promise<void> {
+): Promise<boolean> {
   const others = shards.filter((shard) => !keeper.holds(shard))
-  if (others.length > 0) await poller.look(others).catch(onError)
+  if (others.length === 0) return true
+  try {
+    await poller.look(others)
+    return true
+  } catch (error) {
+    onError(error)
+    return false
+  }
 }
