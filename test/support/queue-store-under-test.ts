@@ -16,9 +16,12 @@ export class QueueStoreUnderTest {
   readonly store: QueueStore
   readonly ports: ConnectedPorts
 
-  constructor(root: Pick<Root, 'database'>, statementTimeoutMs = 10_000) {
+  constructor(root: Pick<Root, 'database'>, statementTimeoutMs = 10_000, receiveTimeoutMs?: number) {
     this.ports = connectedPortsOf('test', root.database)
-    this.store = this.ports.queue({ statementTimeoutMs })
+    this.store = this.ports.queue({
+      statementTimeoutMs,
+      ...(receiveTimeoutMs !== undefined && { receiveTimeoutMs }),
+    })
   }
 
   /** Commits one message for each of these keys, in this order. @returns their ids */

@@ -208,13 +208,14 @@ function connectedPorts(
         return new MysqlRelayStore(byEngine(relayStatements, tables), parkedStatements(tables), source)
       },
       inspection: () => inspectionStore(inspectionStatements(tables), { root, db, tables }),
-      queue({ statementTimeoutMs }) {
+      queue({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) {
         const source = sourceOf(statementTimeoutMs)
         const receiver = receiverOn(source)
+        const alone = receiverOn(sourceOf(receiveTimeoutMs))
         const purge = new QueuePurge(byEngine(queuePurgeStatements, tables), source, receiver)
         const claims = inboxStatements(tables, 'mysql')
         const attempts = new QueueAttempts(queueAttemptStatements(tables), claims, receiver)
-        return new MysqlQueueStore(queueStatements(tables), source, { receiver, attempts, purge })
+        return new MysqlQueueStore(queueStatements(tables), source, { alone, receiver, attempts, purge })
       },
       garbage() {
         const source = sourceOf(GARBAGE_TIMEOUT_MS)

@@ -33,6 +33,8 @@ type Statements = ReturnType<typeof queueStatements>
 export class MysqlQueueStore implements QueueStore {
   readonly #sql: Statements
   readonly #source: Source
+  /** Receives without an attempt. */
+  readonly #alone: QueueReceiver
   readonly #receiver: QueueReceiver
   readonly #attempts: QueueAttempts
   readonly #purge: QueuePurge
@@ -40,10 +42,11 @@ export class MysqlQueueStore implements QueueStore {
   constructor(
     statements: Statements,
     source: Source,
-    parts: { receiver: QueueReceiver; attempts: QueueAttempts; purge: QueuePurge },
+    parts: { alone: QueueReceiver; receiver: QueueReceiver; attempts: QueueAttempts; purge: QueuePurge },
   ) {
     this.#sql = statements
     this.#source = source
+    this.#alone = parts.alone
     this.#receiver = parts.receiver
     this.#attempts = parts.attempts
     this.#purge = parts.purge
@@ -52,7 +55,7 @@ export class MysqlQueueStore implements QueueStore {
   receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
     const { attempt } = request
     if (attempt !== undefined) return this.#attempts.receive(request, attempt)
-    const receiver = this.#receiver
+    const receiver = this.#alone
     return receiver.receive(request, (...search) => receiver.visitEach(...search))
   }
 

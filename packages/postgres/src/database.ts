@@ -206,12 +206,13 @@ function connectedPorts(
       return deadLetterStore(statements, sourceOf(statementTimeoutMs), queue)
     },
     inspection: () => inspectionStore(inspectionStatements(schema), { root, db, schema }),
-    queue({ statementTimeoutMs }) {
+    queue({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) {
       const source = sourceOf(statementTimeoutMs)
       const receiver = receiverOn(source)
+      const alone = receiverOn(sourceOf(receiveTimeoutMs))
       const statements = queueStatements(schema)
       const attempts = new QueueAttempts(statements, inboxStatements(schema), receiver)
-      return new PostgresQueueStore(statements, receiver, attempts, source)
+      return new PostgresQueueStore(statements, source, { alone, receiver, attempts })
     },
     garbage() {
       const source = sourceOf(GARBAGE_TIMEOUT_MS)

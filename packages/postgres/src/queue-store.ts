@@ -38,26 +38,28 @@ interface Settlement {
 /** The stored queues of PostgreSQL, for receivers. {@link QueueStore} documents the methods. */
 export class PostgresQueueStore implements QueueStore {
   readonly #sql: ReturnType<typeof queueStatements>
+  /** Receives without an attempt. */
+  readonly #alone: QueueReceiver
   readonly #receiver: QueueReceiver
   readonly #attempts: QueueAttempts
   readonly #source: Source
 
   constructor(
     statements: ReturnType<typeof queueStatements>,
-    receiver: QueueReceiver,
-    attempts: QueueAttempts,
     source: Source,
+    parts: { alone: QueueReceiver; receiver: QueueReceiver; attempts: QueueAttempts },
   ) {
     this.#sql = statements
-    this.#attempts = attempts
-    this.#receiver = receiver
+    this.#attempts = parts.attempts
+    this.#alone = parts.alone
+    this.#receiver = parts.receiver
     this.#source = source
   }
 
   receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
     const { attempt } = request
     if (attempt !== undefined) return this.#attempts.receive(request, attempt)
-    return this.#receiver.receiveAlone(request)
+    return this.#alone.receiveAlone(request)
   }
 
   async settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]> {

@@ -25,6 +25,8 @@ import { WakeUpCall } from './wake-up-call.ts'
  * transaction of another receiver that settles the same message.
  */
 const STATEMENT_TIMEOUT_MS = 60_000
+/** A receive waits for no lock, and its connection may be dead without a sign: nothing is received until this time is over. */
+const RECEIVE_TIMEOUT_MS = 20_000
 const PURGE_ROWS = 1000
 const MAX_VISIBILITY_MS = hours(12)
 
@@ -56,7 +58,10 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     super(ports, settings)
     this.settings = settings
     this.#ports = ports
-    this.store = ports.queue({ statementTimeoutMs: STATEMENT_TIMEOUT_MS })
+    this.store = ports.queue({
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      receiveTimeoutMs: RECEIVE_TIMEOUT_MS,
+    })
     this.deadLetters = deadLettersOf(ports, { queue: settings.name })
     const listens = settings.notify && ports.listenToQueue !== undefined
     this.wakeUpCall = new WakeUpCall(

@@ -77,9 +77,10 @@ export interface ConnectedPorts extends DatabasePorts {
    */
   deadLetters(options: { readonly statementTimeoutMs: number; readonly queue?: string }): DeadLetterStore
   /**
-   * Returns the store of the stored queues. A statement without an answer within `statementTimeoutMs` counts as failed.
+   * Returns the store of the stored queues. A statement without an answer within `statementTimeoutMs` counts as failed,
+   * and one of a receive without an `attempt`, which waits for no lock, within `receiveTimeoutMs`.
    */
-  queue(options: { readonly statementTimeoutMs: number }): QueueStore
+  queue(options: { readonly statementTimeoutMs: number; readonly receiveTimeoutMs?: number }): QueueStore
   /** Returns the store by which a garbage collector finds and removes rows. */
   garbage(): GarbageStore
   /** Returns the figures and checks for operators. */
