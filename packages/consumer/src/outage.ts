@@ -1,8 +1,9 @@
 import { exponentialBackoff } from '@txbox/core'
 
-const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 30_000, attempts: 1000 })
+/** An attempt costs little, and messages wait for the rest of the pause after the outage has ended. */
+const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 3000, attempts: 1000 })
 
-/** Counts the failures of an outage, and computes the pause before each new attempt: 0.1 s at first, up to 30 s. */
+/** Counts the failures of an outage, and computes the pause before each new attempt: 0.1 s at first, up to 3 s. */
 export class Outage {
   #failures = 0
   #failedAt = -Infinity
