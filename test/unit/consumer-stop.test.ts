@@ -95,7 +95,7 @@ test('C23 the signal stops the consumer', async () => {
   expect(subject.runs).toEqual([])
 })
 
-test('C24 source down: the consumer reports it, opens the source again after 0.1 to 30 s, and sends no settlement of the old connection', async () => {
+test('C24 source down: the consumer reports it, opens the source again after 0.1 to 3 s, and sends no settlement of the old connection', async () => {
   const source = new MemorySource()
   source.openFailures.push(...Array.from({ length: 12 }, () => new Error('refused')))
   const subject = await ConsumerUnderTest.started(source, () => undefined)
@@ -103,9 +103,9 @@ test('C24 source down: the consumer reports it, opens the source again after 0.1
   await pass(300_000)
   const pauses = subject.heard('unavailable').map(({ retryInMs }) => retryInMs)
   expect(pauses.length).toBe(12)
-  expect(Math.max(...pauses)).toBeLessThanOrEqual(30_000)
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(3000)
   expect(pauses[0]).toBeLessThanOrEqual(100)
-  expect(pauses[11]).toBeGreaterThanOrEqual(15_000)
+  expect(pauses[11]).toBeGreaterThanOrEqual(1500)
   source.send('a')
   await pass(0)
   expect(source.how('a')).toEqual(['accept'])
@@ -121,7 +121,7 @@ test('C24 database down: all messages wait for the same pause, no attempt is cou
     { concurrency: 5, retry: every(0, 2) },
   )
   await pass(60_000)
-  expect(subject.runs.length).toBeLessThan(200)
+  expect(subject.runs.length).toBeLessThan(400)
   expect(subject.heard('unavailable').length).toBeGreaterThan(3)
   expect(subject.heard('retried')).toEqual([])
   expect(source.settled).toEqual([])
