@@ -119,11 +119,11 @@ const SEED_OF_CI = new Date().toISOString().slice(0, 10).replaceAll('-', '')
 
 /**
  * One seed for a run of the fuzz tests, and how many times the cases of a short run. `npm run fuzz` sets both. The quick
- * tier runs a tenth of the cases: its seed differs each time.
+ * tier runs a twentieth of the cases: its seed differs each time.
  */
 const FUZZ = {
   seed: Number(process.env['TXBOX_FUZZ_SEED'] ?? (isCi() ? SEED_OF_CI : Math.trunc(Math.random() * 2 ** 31))),
-  factor: Number(process.env['TXBOX_FUZZ_FACTOR'] ?? (tierOfRun() === 'all' ? 1 : 0.1)),
+  factor: Number(process.env['TXBOX_FUZZ_FACTOR'] ?? (tierOfRun() === 'all' ? 1 : 0.05)),
 }
 
 // A run starts about a thousand processes: workers, and the programs that tests start and kill. Each takes the compiled
@@ -218,9 +218,9 @@ const projects: TestProjectInlineConfiguration[] = [
 
 export default defineConfig({
   test: {
-    // Tests wait more than they work, so that four or five workers keep two cores busy. Each opens some thirty connections at
+    // Tests wait more than they work, so that four to six workers keep two cores busy. Each opens some thirty connections at
     // the most, and a server takes a hundred; the quick tier has fewer of the files that open many.
-    maxWorkers: tierOfRun() === 'all' ? 4 : 5,
+    maxWorkers: tierOfRun() === 'all' ? 4 : 6,
     pool: 'forks',
     // A process for each file would spend as long on loading as on testing. The files share loaded code, and databases that
     // are as a migration makes them: no file sees the rows of another one.

@@ -8,7 +8,7 @@ import { databaseUrl } from '../support/server-outbox-target.ts'
 import { useTarget } from '../support/target.ts'
 
 /** A million rows, if the environment asks for as many. */
-const ROWS = Number(process.env['TXBOX_TEST_ROWS'] ?? (inject('tier') === 'all' ? 200_000 : 40_000))
+const ROWS = Number(process.env['TXBOX_TEST_ROWS'] ?? (inject('tier') === 'all' ? 200_000 : 25_000))
 const KEYS = 1000
 const receive = queueReceiveStatements('txbox')
 const queue = queueStatements('txbox')
