@@ -131,7 +131,7 @@ assertType<Same<InTransaction<OldPrismaTransaction>, UnknownSentence>>()
 assertType<Same<InTransaction<BunTransaction>, UnknownSentence>>()
 assertType<Same<InTransaction<BunSql>, PoolOrRootSentence>>()
 
-// What is no root does not compile as `db`, with one readable sentence.
+// A value that is not a root does not compile as `db`. The compiler's error is one readable sentence.
 // @ts-expect-error a client
 postgres({ db: client })
 // @ts-expect-error a connection

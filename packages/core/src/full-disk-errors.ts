@@ -23,7 +23,7 @@ const NO_SPACE = /\b(?:error|errno|Errcode):? (?:28|122)\b|No space left on devi
 /** The maximum depth of causes that are searched. */
 const CAUSE_LEVELS = 10
 
-/** Does a database report, by this error or one of its causes, that its disk is full? */
+/** Returns whether this error, or one of its causes, is the report of a database that its disk is full. */
 export function isFullDisk(error: unknown): boolean {
   for (let at = error, level = 0; at !== undefined && at !== null && level < CAUSE_LEVELS; level++) {
     if (isFullDiskItself(at)) return true

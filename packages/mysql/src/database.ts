@@ -8,9 +8,9 @@ import {
   type ConnectedPorts,
   type Database,
   type DatabasePorts,
+  type NoRoot,
   type Session,
   type TransactionLibrary,
-  type NoRoot,
   type TransactionOf,
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
@@ -211,11 +211,16 @@ function connectedPorts(
       queue({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) {
         const source = sourceOf(statementTimeoutMs)
         const receiver = receiverOn(source)
-        const alone = receiverOn(sourceOf(receiveTimeoutMs))
+        const plainReceiver = receiverOn(sourceOf(receiveTimeoutMs))
         const purge = new QueuePurge(byEngine(queuePurgeStatements, tables), source, receiver)
         const claims = inboxStatements(tables, 'mysql')
         const attempts = new QueueAttempts(queueAttemptStatements(tables), claims, receiver)
-        return new MysqlQueueStore(queueStatements(tables), source, { alone, receiver, attempts, purge })
+        return new MysqlQueueStore(queueStatements(tables), source, {
+          plainReceiver,
+          receiver,
+          attempts,
+          purge,
+        })
       },
       garbage() {
         const source = sourceOf(GARBAGE_TIMEOUT_MS)

@@ -24,7 +24,7 @@ import { columns } from './columns.ts'
 import { DUPLICATE_KEY, numberOf } from './errors.ts'
 import type { inboxStatements } from './inbox-statements.ts'
 import { fill, json, microseconds, type Value } from './literals.ts'
-import { boundLockWait, isHeldByAnother, type BoundStatements, type LockWait } from './lock-wait.ts'
+import { boundLockWait, isHeldByAnother, lockWaitOf, type BoundStatements } from './lock-wait.ts'
 import { rowBytes, rowsByPacket } from './rows-by-packet.ts'
 import type { ByEngine } from './server.ts'
 import { assertInTransaction, execute, executeAnywhere, markWithClaim, type MysqlSession } from './session.ts'
@@ -282,18 +282,6 @@ function refuseTooLong(packets: Batch['packets'], headBytes: number, maxBytes: n
         'max_allowed_packet. Nothing was written.',
     )
   }
-}
-
-/**
- * Returns the limit on waits for locks, in seconds. With `report`, a claim should not wait at all. MySQL has no such
- * setting, and waits for one second.
- */
-function lockWaitOf(session: Session, { inFlight, lockTimeoutMs }: ClaimOptions): LockWait {
-  if (inFlight === 'report') {
-    const seconds = (session as MysqlSession).server.engine === 'mariadb' ? 0 : 1
-    return { seconds, isReported: true }
-  }
-  return { seconds: lockTimeoutMs && Math.ceil(lockTimeoutMs / 1000), isReported: false }
 }
 
 function extrasOf({ result, contentHash }: Claim): Value[] {

@@ -2,7 +2,7 @@
  * On MySQL, the limit on waits for row locks is a session setting that must be restored; MariaDB limits a single
  * statement (`lock-wait-statements.ts`). PostgreSQL has no such file: a rollback restores its `lock_timeout`.
  */
-import type { Session } from '@txbox/core'
+import type { ClaimOptions, Session } from '@txbox/core'
 import { CLAIMING, inTurnOfConnection, type SqlResult } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { hasNumber, LOCK_NOT_AVAILABLE, LOCK_WAIT_TIMEOUT } from './errors.ts'
@@ -18,6 +18,18 @@ export interface LockWait {
   readonly seconds: number | undefined
   /** Whether an open claim of another transaction is reported instead of waited for. */
   readonly isReported: boolean
+}
+
+/**
+ * Returns the limit on waits for locks, in seconds. With `report`, a claim should not wait at all. MySQL has no such
+ * setting, and waits for one second.
+ */
+export function lockWaitOf(session: Session, { inFlight, lockTimeoutMs }: ClaimOptions): LockWait {
+  if (inFlight === 'report') {
+    const seconds = (session as MysqlSession).server.engine === 'mariadb' ? 0 : 1
+    return { seconds, isReported: true }
+  }
+  return { seconds: lockTimeoutMs && Math.ceil(lockTimeoutMs / 1000), isReported: false }
 }
 
 /**

@@ -33,8 +33,8 @@ type Statements = ReturnType<typeof queueStatements>
 export class MysqlQueueStore implements QueueStore {
   readonly #sql: Statements
   readonly #source: Source
-  /** Receives without an attempt. */
-  readonly #alone: QueueReceiver
+  /** For receives without an attempt, which have a time limit of their own. */
+  readonly #plainReceiver: QueueReceiver
   readonly #receiver: QueueReceiver
   readonly #attempts: QueueAttempts
   readonly #purge: QueuePurge
@@ -42,11 +42,16 @@ export class MysqlQueueStore implements QueueStore {
   constructor(
     statements: Statements,
     source: Source,
-    parts: { alone: QueueReceiver; receiver: QueueReceiver; attempts: QueueAttempts; purge: QueuePurge },
+    parts: {
+      plainReceiver: QueueReceiver
+      receiver: QueueReceiver
+      attempts: QueueAttempts
+      purge: QueuePurge
+    },
   ) {
     this.#sql = statements
     this.#source = source
-    this.#alone = parts.alone
+    this.#plainReceiver = parts.plainReceiver
     this.#receiver = parts.receiver
     this.#attempts = parts.attempts
     this.#purge = parts.purge
@@ -55,7 +60,7 @@ export class MysqlQueueStore implements QueueStore {
   receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
     const { attempt } = request
     if (attempt !== undefined) return this.#attempts.receive(request, attempt)
-    const receiver = this.#alone
+    const receiver = this.#plainReceiver
     return receiver.receive(request, (...search) => receiver.visitEach(...search))
   }
 

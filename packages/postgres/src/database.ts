@@ -10,10 +10,10 @@ import {
   type ConnectedPorts,
   type Database,
   type DatabasePorts,
+  type NoRoot,
   type Session,
   type Sleeper,
   type TransactionLibrary,
-  type NoRoot,
   type TransactionOf,
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
@@ -209,10 +209,10 @@ function connectedPorts(
     queue({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) {
       const source = sourceOf(statementTimeoutMs)
       const receiver = receiverOn(source)
-      const alone = receiverOn(sourceOf(receiveTimeoutMs))
+      const plainReceiver = receiverOn(sourceOf(receiveTimeoutMs))
       const statements = queueStatements(schema)
       const attempts = new QueueAttempts(statements, inboxStatements(schema), receiver)
-      return new PostgresQueueStore(statements, source, { alone, receiver, attempts })
+      return new PostgresQueueStore(statements, source, { plainReceiver, receiver, attempts })
     },
     garbage() {
       const source = sourceOf(GARBAGE_TIMEOUT_MS)

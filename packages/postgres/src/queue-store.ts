@@ -38,8 +38,8 @@ interface Settlement {
 /** The stored queues of PostgreSQL, for receivers. {@link QueueStore} documents the methods. */
 export class PostgresQueueStore implements QueueStore {
   readonly #sql: ReturnType<typeof queueStatements>
-  /** Receives without an attempt. */
-  readonly #alone: QueueReceiver
+  /** For receives without an attempt, which have a time limit of their own. */
+  readonly #plainReceiver: QueueReceiver
   readonly #receiver: QueueReceiver
   readonly #attempts: QueueAttempts
   readonly #source: Source
@@ -47,11 +47,11 @@ export class PostgresQueueStore implements QueueStore {
   constructor(
     statements: ReturnType<typeof queueStatements>,
     source: Source,
-    parts: { alone: QueueReceiver; receiver: QueueReceiver; attempts: QueueAttempts },
+    parts: { plainReceiver: QueueReceiver; receiver: QueueReceiver; attempts: QueueAttempts },
   ) {
     this.#sql = statements
     this.#attempts = parts.attempts
-    this.#alone = parts.alone
+    this.#plainReceiver = parts.plainReceiver
     this.#receiver = parts.receiver
     this.#source = source
   }
@@ -59,7 +59,7 @@ export class PostgresQueueStore implements QueueStore {
   receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
     const { attempt } = request
     if (attempt !== undefined) return this.#attempts.receive(request, attempt)
-    return this.#alone.receiveAlone(request)
+    return this.#plainReceiver.receiveAlone(request)
   }
 
   async settle(session: Session | undefined, receipts: readonly QueueReceipt[]): Promise<readonly boolean[]> {

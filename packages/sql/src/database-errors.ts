@@ -100,6 +100,7 @@ export function unavailable(quoted: string): Meaning {
   }
 }
 
+/** The meaning of an error by which the server reports that its disk is full. */
 export function fullDisk(quoted: string): Meaning {
   return {
     type: DatabaseUnavailableError,
