@@ -4,8 +4,10 @@ import { PermanentError, RetryLaterError } from '@txbox/consumer'
 import type { TransactionHandle } from '@txbox/core'
 import { queueSource, type QueueOptions } from '@txbox/queue'
 import { QueueConsumers, type QueueHandler } from '../support/queue-consumers.ts'
+import { sortedIds } from '../support/queue-under-test.ts'
 import { randomFrom } from '../support/random.ts'
 import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { until } from '../support/until.ts'
 
 const target = useTarget()
 const root = useRoot(target, mainKind(target), { max: 20 })
@@ -193,4 +195,68 @@ test('C19 at handleTimeoutMs the transaction is rolled back, and the message is 
   expect(await consumers.effects(id!)).toBe(1)
   expect(await target.effects('late')).toBe(0)
   expect(consumers.count('retried')).toBe(1)
+})
+
+/** Longer than the visibility timeout of the queues in the next test. */
+const HANDLER_MS = 1600
+
+test('C21 handlers, with a transaction and without, may take longer than the visibility timeout', async () => {
+  const consumers = consumersOf({ visibilityTimeoutMs: 1000 })
+  const ids = await consumers.subject.send({ key: 'a' }, {}, { key: 'b' })
+  const plain = consumersOf({ visibilityTimeoutMs: 1000 })
+  await plain.subject.send({ key: 'a' }, { key: 'a' })
+  await consumers.start(() => sleep(HANDLER_MS), { concurrency: 2, prefetch: 3 })
+  await consumers.start(() => sleep(HANDLER_MS), { concurrency: 1 })
+  let runs = 0
+  let running = 0
+  let most = 0
+  const handler = async (): Promise<void> => {
+    running += 1
+    most = Math.max(most, running)
+    // The second message of the key comes early if the first one is not kept invisible.
+    if ((runs += 1) === 1) await sleep(HANDLER_MS)
+    running -= 1
+  }
+  for (let n = 0; n < 2; n += 1) await plain.start(() => undefined, { database: undefined, handler })
+
+  await consumers.heard('handled', 3)
+  expect(consumers.runs.map(({ deliveries }) => deliveries)).toEqual([1, 1, 1])
+  expect((await consumers.effectsInOrder()).toSorted()).toEqual(ids.toSorted())
+  expect(consumers.count('lost')).toBe(0)
+  await plain.heard('handled', 2)
+  expect([runs, most, plain.count('lost')]).toEqual([2, 1, 0])
+  await plain.empty()
+})
+
+test('C23 stop gives back messages that have not begun, uncounted, and messages whose handlers do not end in time', async () => {
+  const consumers = consumersOf()
+  const ids = await consumers.subject.sendTogether(Array.from({ length: 6 }, (_, n) => ({ key: `k${n}` })))
+  const consumer = await consumers.start(() => sleep(60_000), { concurrency: 2, prefetch: 6 })
+  await until(
+    async () => consumer.figures.inHand === 6 && consumer.figures.running === 2,
+    () => 'two run, and four wait',
+  )
+  await consumer.stop({ timeoutMs: 400 })
+  expect(await consumers.effectsInOrder()).toEqual([])
+  const received = await consumers.subject.receive({ waitMs: 5000, limit: 10 })
+  expect(received.map(({ message }) => message.id).toSorted()).toEqual(ids.toSorted())
+  expect(received.map(({ receives }) => receives)).toEqual([1, 1, 1, 1, 1, 1])
+})
+
+test('C23 an idle consumer that is paused holds no message, and no key, that others could receive', async () => {
+  const consumers = consumersOf()
+  const paused = await consumers.start(() => undefined)
+  // The consumer waits for its next look.
+  await sleep(50)
+  paused.pause()
+  const ids = await consumers.subject.send({ key: 'a' }, { key: 'a' }, {})
+  await sleep(100)
+  // A receive that was in flight when the consumer was paused gives its messages back.
+  await until(
+    async () => paused.figures.inHand === 0,
+    () => `the paused consumer holds ${paused.figures.inHand} messages`,
+  )
+  await consumers.start(() => undefined)
+  await consumers.heard('handled', 3)
+  expect(sortedIds(await consumers.effectsInOrder())).toEqual(sortedIds(ids))
 })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createDeadLetters } from '@txbox/relay'
 import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
+import { cutOffRelay } from '../support/cut-off-relay.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
@@ -18,6 +19,8 @@ const RETRY = { attempts: ATTEMPTS, delayMs: () => 1 }
 describe('on one kind of root, because the tests of the store run on all kinds', () => {
   // On MySQL and MariaDB each relay keeps one connection for its leases.
   const root = useRoot(target, mainKind(target), { max: 14 })
+  const die = (calls: number, options: { batchSize?: number } = {}): Promise<Broker> =>
+    cutOffRelay(root, calls, options)
 
   /** A publisher that hangs in a call with this message: for other relays its relay has died. */
   function stuckOn(id: string, gate: Gate): Respond {
@@ -25,23 +28,6 @@ describe('on one kind of root, because the tests of the store run on all kinds',
       if (call.messages.some((message) => message.id === id)) await gate.pass()
       return call.acceptAll()
     }
-  }
-
-  /** A relay takes all shards, hangs in its first calls, and is cut off there. */
-  async function die(calls: number, options: { batchSize?: number } = {}): Promise<Broker> {
-    const broker = new Broker()
-    const gate = new Gate()
-    const publisher = broker.publisher({
-      ordering: 'per-key',
-      respond: async (call) => {
-        await gate.pass()
-        return call.acceptAll()
-      },
-    })
-    const subject = await RelayUnderTest.started(root, publisher, options)
-    await gate.reached(calls)
-    await subject.relay.stop({ timeoutMs: 300 })
-    return broker
   }
 
   test('O9 a message that was in flight at two deaths in a row is tried alone and counted, and only it finally becomes a dead letter', async () => {
@@ -74,27 +60,6 @@ describe('on one kind of root, because the tests of the store run on all kinds',
     expect(last.ids(poisoned)).toEqual(after)
     const all = [...brokers, last].flatMap((broker) => broker.ids())
     expect(new Set(all)).toEqual(new Set([...before, ...after, ...others]))
-  })
-
-  test('O16 the first death costs the lease and nothing else: the next relay publishes in batches', async () => {
-    const ids = await publishAll(root, messagesOf(poisoned, 20))
-    await die(1)
-    const broker = new Broker()
-    const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
-    await broker.received(20)
-    await outbox.settled()
-    expect(broker.calls.map(({ messages }) => messages.length)).toEqual([20])
-    expect(broker.ids()).toEqual(ids)
-    expect(subject.heard('parked')).toEqual([])
-    // The next death is a first one again, once the relay has seen that all messages are settled.
-    await subject.relay.drain()
-    await subject.relay.stop()
-    await publishAll(root, messagesOf(poisoned, 10))
-    await die(1)
-    const next = new Broker()
-    await RelayUnderTest.started(root, next.publisher({ ordering: 'per-key' }))
-    await next.received(10)
-    expect(next.calls.map(({ messages }) => messages.length)).toEqual([10])
   })
 
   test('O9 O16 suspects go one at a time and in order, while other messages of their shard and other shards continue', async () => {

@@ -1,11 +1,22 @@
+/** Files that the quick tier runs on one of several databases, by turns. */
+interface Rotation {
+  /** The projects that the files take turns on. */
+  readonly projects: readonly string[]
+  readonly files: readonly string[]
+  /** A pattern of the files that run on each of these databases, unless they are rotated. */
+  readonly everyDatabase: string
+}
+
 /**
- * The files of test/contract that the quick tier runs on one of the databases, by turns: property tests and stress tests,
- * and what relays, consumers and collectors decide after statements that other files test on every database. Each of
- * these files takes seconds, and other files prove its rules on every database (test/unit/guarantees.test.ts checks it).
- * The order decides which database a file gets, so neighbours take about the same time.
+ * Property tests and stress tests, and what relays, consumers and collectors decide after statements that other files test
+ * on every database. Each of these files takes seconds, and other files prove its rules on every database
+ * (test/unit/guarantees.test.ts checks it). The order decides which database a file gets, so neighbours take about the
+ * same time.
  */
-export const ROTATED_FILES: readonly string[] = [
+const CONTRACT: readonly string[] = [
   'relay-leases',
+  'relay-suspects',
+  'consumer-queue-leases',
   'relay-database-failure',
   'relay-unanswered',
   'relay-payloads',
@@ -41,3 +52,22 @@ export const ROTATED_FILES: readonly string[] = [
   'outbox-lock-keys-order',
   'relay-order',
 ].map((name) => `test/contract/${name}.test.ts`)
+
+const CONTRACT_MYSQL: readonly string[] = ['queue-store', 'relay-store-refused', 'relay-statements'].map(
+  (name) => `test/contract-mysql/${name}.test.ts`,
+)
+
+export const ROTATIONS: readonly Rotation[] = [
+  {
+    projects: ['postgres', 'mysql', 'mariadb'],
+    files: CONTRACT,
+    everyDatabase: 'test/contract/*.test.ts',
+  },
+  {
+    projects: ['mysql-only', 'mariadb-only'],
+    files: CONTRACT_MYSQL,
+    everyDatabase: 'test/contract{,-mysql}/*.test.ts',
+  },
+]
+
+export const ROTATED_FILES: ReadonlySet<string> = new Set(ROTATIONS.flatMap(({ files }) => files))

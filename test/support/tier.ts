@@ -46,7 +46,7 @@ export function leftToAll(): readonly string[] {
   if (tierOfRun() === 'all') return []
   return [
     "LEFT OUT by this tier: other kinds of handles than each database's main one; isolation levels where they make no difference;",
-    '  slow files of test/contract on all databases but one (test/support/rotated-files.ts); two of three steps of crash tests;',
+    '  slow files on all databases but one (test/support/rotated-files.ts); two of three steps of crash tests;',
     `  projects ${ONLY_IN_ALL.filter(isLeftToAll).join(', ')}; all drivers and the oldest version of each library;`,
     '  the rules that a library shares with the driver underneath (those that test/libraries/differences.ts does not name).',
     "  'npm run test:all' runs them.",

@@ -1,10 +1,7 @@
 import path from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { ROTATED_FILES } from '../rotated-files.ts'
+import { ROTATIONS } from '../rotated-files.ts'
 import { tierOfRun } from '../tier.ts'
-
-/** The projects that run test/contract on one database each. */
-const DATABASE_PROJECTS: readonly string[] = ['postgres', 'mysql', 'mariadb']
 
 /**
  * Selects and sorts the test files of a run, after the search for servers. Files of projects whose servers were not found
@@ -20,10 +17,16 @@ export class LeaveOutSequencer extends BaseSequencer {
 
 /** Keeps each rotated file in one of the projects that have the file. */
 function withoutTurnsOfOthers(files: readonly TestSpecification[]): TestSpecification[] {
-  const databases = DATABASE_PROJECTS.filter((name) => files.some(({ project }) => project.name === name))
+  const found = new Set(files.map(({ project }) => project.name))
+  const projectOf = new Map(
+    ROTATIONS.flatMap(({ projects, files: rotated }) => {
+      const present = projects.filter((name) => found.has(name))
+      return rotated.map((file, n) => [file, present[n % present.length]] as const)
+    }),
+  )
   return files.filter(({ project, moduleId }) => {
-    const at = ROTATED_FILES.indexOf(path.relative(project.config.root, moduleId))
-    return at === -1 || project.name === databases[at % databases.length]
+    const file = path.relative(project.config.root, moduleId)
+    return !projectOf.has(file) || projectOf.get(file) === project.name
   })
 }
 

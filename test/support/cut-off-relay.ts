@@ -1,0 +1,24 @@
+import { Broker, Gate } from './broker.ts'
+import { RelayUnderTest } from './relay-under-test.ts'
+import type { Root } from './target.ts'
+
+/** Starts a relay that takes all shards, hangs in its first calls, and is cut off there. */
+export async function cutOffRelay(
+  root: Root,
+  calls: number,
+  options: { batchSize?: number } = {},
+): Promise<Broker> {
+  const broker = new Broker()
+  const gate = new Gate()
+  const publisher = broker.publisher({
+    ordering: 'per-key',
+    respond: async (call) => {
+      await gate.pass()
+      return call.acceptAll()
+    },
+  })
+  const subject = await RelayUnderTest.started(root, publisher, options)
+  await gate.reached(calls)
+  await subject.relay.stop({ timeoutMs: 300 })
+  return broker
+}
