@@ -162,7 +162,9 @@ test('C10 a retry policy that throws, or a publisher that throws at once, does n
     retry,
   })
   await pass(5000)
-  expect(subject.heard('error').map(({ error }) => String(error))).toEqual(['Error: broken policy'])
+  expect(subject.heard('error').map(({ error }) => error)).toMatchObject([
+    { code: 'TXBOX_INVALID_OPTION', cause: { message: 'broken policy' } },
+  ])
   expect(source.left).toEqual([])
   expect(calls).toBe(2)
 })

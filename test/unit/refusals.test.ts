@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { InvalidOptionError, type BacklogMessage, type RetryPolicy } from '@txbox/core'
+import { InvalidOptionError, LIMITS, type BacklogMessage, type RetryPolicy } from '@txbox/core'
 import { EventListeners } from '@txbox/core/internal'
 import type { RelayEvents } from '@txbox/relay'
 import { refuse } from '../../packages/relay/src/turns/refusals.ts'
@@ -35,7 +35,7 @@ test('O4 N1 a retry policy that throws is reported with the message and the caus
   )
 })
 
-test.each([undefined, null, Number.NaN, -1, '5'])(
+test.each([undefined, null, Number.NaN, -1, Infinity, 1e300, '5'])(
   'O4 N1 a retry policy that returns %s is reported, and the default policy decides',
   (wrong) => {
     const { pauseMs, errors } = refused(() => wrong)
@@ -55,5 +55,6 @@ test('O4 a usable pause is kept, up to one day, and nothing is reported', () => 
   expect(refused(() => 5)).toEqual({ pauseMs: 5, errors: [] })
   expect(refused(() => 0)).toEqual({ pauseMs: 0, errors: [] })
   expect(refused(() => 5, 7)).toEqual({ pauseMs: 7, errors: [] })
-  expect(refused(() => Infinity)).toEqual({ pauseMs: 86_400_000, errors: [] })
+  expect(refused(() => 86_400_001)).toEqual({ pauseMs: 86_400_000, errors: [] })
+  expect(refused(() => LIMITS.durationMs)).toEqual({ pauseMs: 86_400_000, errors: [] })
 })

@@ -1,4 +1,5 @@
 import { PermanentError, type PublishResult } from '@txbox/core'
+import { usablePause } from '@txbox/core/internal'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import { deadLetterMessage } from './dead-letter-message.ts'
 import type { DeliverySlot } from './delivery-slot.ts'
@@ -6,8 +7,10 @@ import { isPermanent, isRetryLater, isStopped, isTimedOut, isUnavailable } from 
 import type { HeldDeliveries } from './held-deliveries.ts'
 import type { Verdict } from './handling.ts'
 import { Outage } from './outage.ts'
-import { FALLBACK_DELAY_MS, isUsableDelay, unusableDelay } from './usable-delay.ts'
 import { wait } from './wait.ts'
+
+/** The delay in place of a wrong one, and after an error of the consumer's own work. */
+const FALLBACK_DELAY_MS = 1000
 
 /**
  * Settles each delivery according to its verdict: accepts it, retries it without a redelivery, returns it to the source, or
@@ -61,7 +64,8 @@ export class Conclusion {
     }
     if (verdict.kind === 'failed') return this.#failed(slot, verdict)
     if (verdict.kind === 'in-flight') {
-      return this.#retryLater(slot, { delayMs: verdict.retryAfterMs, counted: false, error: inFlight() })
+      const delayMs = this.#usable(slot, 'retryAfterMs of the dedup store', () => verdict.retryAfterMs)
+      return this.#retryLater(slot, { delayMs, counted: false, error: inFlight() })
     }
     const { outcome, durationMs } = verdict
     this.#outage.succeeded(performance.now() - durationMs)
@@ -97,26 +101,20 @@ export class Conclusion {
     }
     if (this.#isLocal(slot, error)) return this.#retryHere(slot, error)
     if (slot.deliveries >= retry.attempts) return this.#makeDeadLetter(slot, error)
-    const delayMs = isRetryLater(error) ? error.retryAfterMs : this.#delayMs(slot)
+    const delayMs = isRetryLater(error)
+      ? this.#usable(slot, 'retryAfterMs of the error', () => error.retryAfterMs)
+      : this.#usable(slot, 'delayMs of the retry policy', () => retry.delayMs(slot.deliveries, Math.random))
     return this.#retryLater(slot, { delayMs, counted: true, error })
   }
 
-  /** Returns the delay of the retry policy. If the policy throws, the delay is 1 s, so that the delivery is not held forever. */
-  #delayMs(slot: DeliverySlot): number {
-    try {
-      return this.#settings.retry.delayMs(slot.deliveries, Math.random)
-    } catch (error) {
-      this.#events.emit('error', { error, source: slot.source, message: slot.message })
-      return FALLBACK_DELAY_MS
-    }
-  }
-
-  /** Reports a delay that is not usable: the source could not keep it, and the message would not come back. */
-  #usable(slot: DeliverySlot, delayMs: number): number {
-    if (isUsableDelay(delayMs)) return delayMs
-    const error = unusableDelay(this.#settings.name, slot.deliveries, delayMs)
-    this.#events.emit('error', { error, source: slot.source, message: slot.message })
-    return FALLBACK_DELAY_MS
+  /** Returns the delay, or 1 s if it is wrong: the source could not keep a wrong delay, and the message would not come back. */
+  #usable(slot: DeliverySlot, source: string, ask: () => unknown): number {
+    return usablePause(ask, {
+      after: `delivery ${slot.deliveries} of a message of consumer '${this.#settings.name}'`,
+      source,
+      insteadMs: FALLBACK_DELAY_MS,
+      report: (error) => this.#events.emit('error', { error, source: slot.source, message: slot.message }),
+    })
   }
 
   /** Holds the delivery until the outage may be over, without counting an attempt. */
@@ -146,9 +144,8 @@ export class Conclusion {
    * Retries in a way that counts as another delivery. The consumer holds the delivery during the delay if the source keeps
    * no delays, or does not keep the order of the key; otherwise it returns the delivery to the source.
    */
-  async #retryLater(slot: DeliverySlot, asked: Retry): Promise<void> {
+  async #retryLater(slot: DeliverySlot, how: Retry): Promise<void> {
     const { source, holdMs } = this.#settings
-    const how = { ...asked, delayMs: this.#usable(slot, asked.delayMs) }
     const { delayMs, counted, error } = how
     this.#events.emit('retried', { ...slot.about, error, delayMs, local: false })
     const keepsOrder = source.traits.ordersKeys || !this.#settings.inOrder || slot.delivery.key === undefined

@@ -1,17 +1,11 @@
-import {
-  exponentialBackoff,
-  InvalidOptionError,
-  type BacklogMessage,
-  type Refusal,
-  type RetryPolicy,
-} from '@txbox/core'
-import { nameOf, oneLine, reasonOf, type EventListeners } from '@txbox/core/internal'
+import { exponentialBackoff, type BacklogMessage, type Refusal, type RetryPolicy } from '@txbox/core'
+import { oneLine, reasonOf, usablePause, type EventListeners } from '@txbox/core/internal'
 import type { Rejection } from './in-flight-batch.ts'
 import type { RelayEvents } from '../relay.ts'
 
 const FALLBACK = exponentialBackoff()
 
-/** One day. */
+/** One day: the key of a message waits with the message, so a longer pause is cut. */
 const LONGEST_PAUSE_MS = 86_400_000
 /** How long a message waits if its destination is unavailable, unless the publisher sets the time. */
 const UNCOUNTED_PAUSE_MS = 30_000
@@ -145,35 +139,20 @@ function withError(stored: string | undefined, error: object): string {
   return JSON.stringify([...(Array.isArray(list) ? list : []), error].slice(-HISTORY.errors))
 }
 
-/**
- * The result of a user's policy may be invalid, or the policy may throw: neither may keep accepted messages from being
- * settled. Then the default policy decides, and an error is emitted.
- */
+/** A wrong pause must not keep accepted messages from being settled: the default policy decides in its place. */
 function pauseMs(
   message: BacklogMessage,
   attempt: number,
   askedMs: number | undefined,
   { retry, events }: RefusalTools,
 ): number {
-  let ms: unknown
-  let thrown: { readonly cause: unknown } | undefined
-  try {
-    ms = askedMs ?? retry.delayMs(attempt, Math.random)
-  } catch (cause) {
-    thrown = { cause }
-  }
-  if (typeof ms === 'number' && ms >= 0) return Math.min(ms, LONGEST_PAUSE_MS)
-  const source =
-    askedMs === undefined ? 'delayMs of the retry policy' : "retryAfterMs of the publisher's result"
-  const problem = thrown === undefined ? `is ${nameOf(ms)}, not a number of milliseconds` : 'threw an error'
-  const fallbackMs = FALLBACK.delayMs(Math.min(attempt, FALLBACK.attempts), Math.random)
-  const error = new InvalidOptionError(
-    `After attempt ${attempt} of message ${oneLine(message.id)}, ${source} ${problem}. The message is tried again in ` +
-      `${Math.round(fallbackMs)} ms, as with the default policy. Correct ${source}.`,
-    thrown,
-  )
-  events.emit('error', { error, ...nameOfMessage(message) })
-  return fallbackMs
+  const ms = usablePause(() => askedMs ?? retry.delayMs(attempt, Math.random), {
+    after: `attempt ${attempt} of message ${oneLine(message.id)}`,
+    source: askedMs === undefined ? 'delayMs of the retry policy' : "retryAfterMs of the publisher's result",
+    insteadMs: FALLBACK.delayMs(Math.min(attempt, FALLBACK.attempts), Math.random),
+    report: (error) => events.emit('error', { error, ...nameOfMessage(message) }),
+  })
+  return Math.min(ms, LONGEST_PAUSE_MS)
 }
 
 function nameOfMessage({ id, topic, key }: BacklogMessage): { id: string; topic: string; key?: string } {
