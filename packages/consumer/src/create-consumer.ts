@@ -13,6 +13,7 @@ import type {
 import { ConsumerRun } from './consumer-run.ts'
 import { checkConsumerOptions, concurrencyOption, type ConsumerSettings } from './consumer-settings.ts'
 import type { Consumer, ConsumerEvents, ConsumerFigures } from './consumer.ts'
+import type { AnyBatch, AnyDatabase, AnyInbox, DescribedOptions } from './described-options.ts'
 
 /**
  * Creates a consumer, which receives deliveries from a source, passes them to a handler, and settles them:
@@ -65,6 +66,15 @@ export function createConsumer<P = unknown>(
  */
 export function createConsumer<P = unknown>(
   options: PlainConsumerOptions<P> & { handler: MessageHandler<P> },
+): Consumer<InboxMessage<P>>
+/**
+ * Creates a consumer of any of these kinds. The compiler shows only the error of the last overload: this one names the wrong
+ * option, whatever the kind of consumer is.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option, or options that exclude each other.
+ */
+export function createConsumer<P, I extends AnyInbox<P>, D extends AnyDatabase, B extends AnyBatch>(
+  options: DescribedOptions<P, I, D, B>,
 ): Consumer<InboxMessage<P>>
 export function createConsumer(options: object): Consumer {
   const settings = checkConsumerOptions(options)
