@@ -2,15 +2,17 @@
 // are checked in test/libraries.
 import type { InTransaction, NoRoot } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
-import { mysql } from '@txbox/mysql'
+import * as onMysql from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
-import { postgres } from '@txbox/postgres'
+import * as onPostgres from '@txbox/postgres'
 import type { Kysely, Transaction } from 'kysely'
 import type { Pool as MysqlPool, PoolConnection } from 'mysql2/promise'
 import type { Pool, PoolClient } from 'pg'
 import { assertType, type Same } from './same.ts'
 import type { NoRootSentence, PoolOrRootSentence, UnknownSentence } from './refusal-sentences.ts'
 
+const { mysql } = onMysql
+const { postgres } = onPostgres
 declare const tx: Transaction<object>
 declare const client: PoolClient
 declare const connection: PoolConnection
@@ -141,3 +143,26 @@ postgres({ db: postgres({ db }) })
 assertType<Same<NonNullable<Parameters<typeof postgres>[0]>['db'], NoRoot | undefined>>()
 assertType<Same<NonNullable<Parameters<typeof mysql>[0]>['db'], NoRoot | undefined>>()
 assertType<Same<Pick<NoRoot, keyof NoRoot>, NoRootSentence>>()
+// @ts-expect-error a pool of MySQL
+postgres({ db: mysqlPool })
+// @ts-expect-error a pool of PostgreSQL
+mysql({ db: pool })
+
+/** `migrate` refuses what is certainly no root of its database. */
+export async function refusedMigrations(): Promise<void> {
+  // @ts-expect-error a client
+  await onPostgres.migrate(client)
+  // @ts-expect-error a pool of MySQL
+  await onPostgres.migrate(mysqlPool)
+  // @ts-expect-error a connection
+  await onMysql.pendingMigrations(connection)
+  // @ts-expect-error a pool of PostgreSQL
+  await onMysql.migrate(pool)
+  await Promise.all([
+    onPostgres.migrate(pool),
+    onPostgres.migrate(db),
+    onMysql.migrate(mysqlPool),
+    onMysql.migrate(db),
+  ])
+  await Promise.all([onPostgres.migrate(prismaRoot), onMysql.pendingMigrations(prismaRoot)])
+}

@@ -170,6 +170,32 @@ export interface NoRoot {
   readonly 'txbox: no pool or root that it knows; pass the root itself, not a client, a transaction or a database of txbox': never
 }
 
+/** A pool of mysql2 or of mariadb. An `EntityManager` of MikroORM has `getConnection`, too. */
+export interface MysqlPoolLike {
+  getConnection: Function
+  readonly getTransactionContext?: never
+}
+/** A pool or root of pg, PGlite, pg-promise or postgres.js. */
+export type PostgresPoolLike =
+  | { totalCount: number }
+  | { waitReady: unknown }
+  | { $pool: unknown }
+  | { reserve: Function; typed: Function }
+
+/** Refuses what opens no transactions, and the pools of another database, which `Foreign` describes. */
+export type RootOf<D, Foreign> = [TransactionOf<D>] extends [never] ? NoRoot : NotForeign<D, Foreign>
+
+/** Refuses transactions and clients, and the pools of another database. A root of an unknown type is accepted. */
+export type MigrationRootOf<D, Foreign> = [D] extends [KnownTransaction]
+  ? RootOf<D, Foreign>
+  : NotForeign<D, Foreign>
+
+type NotForeign<D, Foreign> = [TransactionByRoot<Declared, D>] extends [never]
+  ? D extends Foreign
+    ? NoRoot
+    : unknown
+  : unknown
+
 /** The type of the transactions that a root opens. */
 export type TransactionOf<D> = [TransactionByRoot<Declared, D>] extends [never]
   ? KnownTransactionOf<D>

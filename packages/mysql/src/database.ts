@@ -11,6 +11,8 @@ import {
   type NoRoot,
   type Session,
   type TransactionLibrary,
+  type PostgresPoolLike,
+  type RootOf,
   type TransactionOf,
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
@@ -80,8 +82,8 @@ export interface MysqlOptions {
 export function mysql<D extends object>(
   options: MysqlOptions & {
     /** Your own root: a `mysql2` promise pool, or the root of a library such as Kysely, Drizzle or Prisma. */
-    db: D
-  } & ([TransactionOf<D>] extends [never] ? { db: NoRoot } : unknown),
+    db: D & RootOf<D, PostgresPoolLike>
+  },
 ): ConnectedDatabase<TransactionOf<D>>
 /**
  * Creates a database for MySQL 8.0.19 or later, or MariaDB 10.6 or later, that has no connections of its own. It works

@@ -1,6 +1,13 @@
 /* MySQL and MariaDB commit at every DDL statement, and may be a cluster; PostgreSQL migrates in one transaction. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { SchemaError, isTxboxError, type AnyRoot, type TransactionLibrary } from '@txbox/core'
+import {
+  SchemaError,
+  isTxboxError,
+  type AnyRoot,
+  type MigrationRootOf,
+  type PostgresPoolLike,
+  type TransactionLibrary,
+} from '@txbox/core'
 import type { Migrating } from '@txbox/sql'
 import { isConflict, numberOf, translate } from './errors.ts'
 import { tablesOf, type Tables } from './identifiers.ts'
@@ -24,8 +31,8 @@ const LONGEST_PAUSE_MS = 300
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
  */
-export async function migrate(
-  db: AnyRoot,
+export async function migrate<D extends AnyRoot>(
+  db: D & MigrationRootOf<D, PostgresPoolLike>,
   options: {
     /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
     prefix?: string | undefined
@@ -45,8 +52,8 @@ export async function migrate(
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
  */
-export async function pendingMigrations(
-  db: AnyRoot,
+export async function pendingMigrations<D extends AnyRoot>(
+  db: D & MigrationRootOf<D, PostgresPoolLike>,
   options: {
     /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
     prefix?: string | undefined

@@ -14,6 +14,8 @@ import {
   type Session,
   type Sleeper,
   type TransactionLibrary,
+  type MysqlPoolLike,
+  type RootOf,
   type TransactionOf,
 } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
@@ -93,8 +95,8 @@ export interface PostgresOptions {
 export function postgres<D extends object>(
   options: PostgresOptions & {
     /** Your own root: a `pg.Pool`, or the root of a library such as Kysely, Drizzle or Prisma. */
-    db: D
-  } & ([TransactionOf<D>] extends [never] ? { db: NoRoot } : unknown),
+    db: D & RootOf<D, MysqlPoolLike>
+  },
 ): ConnectedDatabase<TransactionOf<D>>
 /**
  * Creates a database for PostgreSQL 15 or later that has no connections of its own. It works only in transactions that

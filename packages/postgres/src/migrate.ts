@@ -1,5 +1,5 @@
 /* PostgreSQL migrates in one transaction; MySQL and MariaDB commit at every DDL statement, and may be a cluster. */
-import type { AnyRoot, TransactionLibrary } from '@txbox/core'
+import type { AnyRoot, MigrationRootOf, MysqlPoolLike, TransactionLibrary } from '@txbox/core'
 import { untilTaken, type Migrating, type RunStatement } from '@txbox/sql'
 import { columns } from './columns.ts'
 import { quoteSchema } from './identifiers.ts'
@@ -18,8 +18,8 @@ import { migrations } from './schema-revision.ts'
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
  */
-export async function migrate(
-  db: AnyRoot,
+export async function migrate<D extends AnyRoot>(
+  db: D & MigrationRootOf<D, MysqlPoolLike>,
   options: {
     /** 1 to 63 bytes. @default 'txbox' */
     schema?: string | undefined
@@ -39,8 +39,8 @@ export async function migrate(
  * @throws {SchemaError} when the tables are of a later revision than this version knows.
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
  */
-export async function pendingMigrations(
-  db: AnyRoot,
+export async function pendingMigrations<D extends AnyRoot>(
+  db: D & MigrationRootOf<D, MysqlPoolLike>,
   options: {
     /** 1 to 63 bytes. @default 'txbox' */
     schema?: string | undefined
