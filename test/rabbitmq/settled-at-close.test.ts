@@ -15,10 +15,12 @@ async function received(opened: OpenSource): Promise<Delivery[]> {
   return deliveries
 }
 
-async function fill(queue: string): Promise<void> {
+/** The messages of every other round have keys: they are returned in another way. */
+async function fill(queue: string, round: number): Promise<void> {
   const channel = await broker.confirmChannel()
   for (let n = 0; n < MESSAGES; n += 1) {
-    channel.sendToQueue(queue, Buffer.from('{}'), { messageId: `m${n}`, persistent: true })
+    const headers = round % 2 === 0 ? {} : { 'txbox-key': `k${n % 7}` }
+    channel.sendToQueue(queue, Buffer.from('{}'), { messageId: `m${n}`, headers, persistent: true })
   }
   await channel.waitForConfirms()
   await channel.close()
@@ -37,7 +39,7 @@ for (const type of ['quorum', 'classic'] as const) {
     const source = rabbitmqSource({ url: broker.url, queue, keepsRejected: true })
     const left: number[] = []
     for (let round = 0; round < ROUNDS; round += 1) {
-      await fill(queue)
+      await fill(queue, round)
       const opened = await source.open({ prefetch: MESSAGES, failed: () => undefined })
       const settling: Promise<void>[] = []
       for (const delivery of await received(opened)) {
@@ -62,7 +64,7 @@ for (const type of ['quorum', 'classic'] as const) {
     const queue = await broker.queue({ type })
     const source = rabbitmqSource({ url: broker.url, queue, keepsRejected: true })
     for (let round = 0; round < ROUNDS; round += 1) {
-      await fill(queue)
+      await fill(queue, round)
       const opened = await source.open({ prefetch: MESSAGES, failed: () => undefined })
       const deliveries = await received(opened)
       const accepting = deliveries.filter((one) => numberOf(one) % 2 === 0).map((one) => one.accept())

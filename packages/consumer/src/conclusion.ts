@@ -50,9 +50,7 @@ export class Conclusion {
       await work()
     } catch (error) {
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
-      await this.#settle(slot, () =>
-        slot.delivery.retry({ delayMs: FALLBACK_DELAY_MS, counted: false, error }),
-      )
+      await this.#return(slot, { delayMs: FALLBACK_DELAY_MS, counted: false, error })
       this.#held.leave(slot)
     }
   }
@@ -175,7 +173,7 @@ export class Conclusion {
     const { key } = slot.delivery
     const isInOrder = key !== undefined && inOrder && !this.#stopping.aborted
     if (isInOrder && !source.traits.ordersKeys) this.#events.emit('order-broken', { ...slot.about, key })
-    await this.#settle(slot, () => slot.delivery.retry(how))
+    await this.#return(slot, how)
     // The source holds back the key now. The lane stays closed until the later messages of the key have been returned.
     if (isInOrder && source.traits.ordersKeys) await this.#giveBackFollowers(slot)
     this.#held.leave(slot)
@@ -185,7 +183,7 @@ export class Conclusion {
     const error = new Error('An earlier message of the same key was returned to the source.')
     for (const follower of this.#held.behind(slot)) {
       this.#held.remembered.remember(follower.message, follower.deliveries - 1)
-      await this.#settle(follower, () => follower.delivery.retry({ delayMs: 0, counted: false, error }))
+      await this.#return(follower, { delayMs: 0, counted: false, error })
       this.#held.leave(follower)
     }
   }
@@ -233,11 +231,15 @@ export class Conclusion {
         await wait(retryInMs, this.#stopping)
       }
       if (this.#stopping.aborted) {
-        await this.#settle(slot, () => slot.delivery.retry({ delayMs: 0, counted: false, error }))
+        await this.#return(slot, { delayMs: 0, counted: false, error })
         slot.isSettled = false
         return false
       }
     }
+  }
+
+  #return(slot: DeliverySlot, how: Retry): Promise<void> {
+    return this.#settle(slot, () => slot.delivery.retry({ ...how, stopping: this.#stopping.aborted }))
   }
 
   /** A settlement that fails is reported: the source delivers the message again. */

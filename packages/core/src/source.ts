@@ -89,8 +89,18 @@ export interface Delivery<P = unknown> {
    *   the acceptance is still in flight. @default false
    */
   accept(how?: { readonly recorded?: boolean | undefined }): Promise<void>
-  /** Lets the message be delivered again after `delayMs`. `counted` says whether this delivery counts. */
-  retry(how: { readonly delayMs: number; readonly error: unknown; readonly counted: boolean }): Promise<void>
+  /**
+   * Lets the message be delivered again after `delayMs`.
+   *
+   * @param how `counted` says whether this delivery counts. `stopping` says that the consumer closes the source next: the source
+   *   may leave the return to `close`, if that keeps the order of the key. @default false
+   */
+  retry(how: {
+    readonly delayMs: number
+    readonly error: unknown
+    readonly counted: boolean
+    readonly stopping?: boolean | undefined
+  }): Promise<void>
   /** Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages. */
   reject(how: { readonly error: unknown }): Promise<void>
   /** Extends the lease to `leaseMs` from now. Present if the source has the trait `leaseMs`. */

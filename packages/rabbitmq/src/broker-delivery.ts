@@ -61,7 +61,9 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#once(recorded ? 'ack-unanswered' : 'ack')
   }
 
-  retry({ counted }: { counted: boolean }): Promise<void> {
+  retry({ counted, stopping = false }: { counted: boolean; stopping?: boolean | undefined }): Promise<void> {
+    // `close` returns the delivery to its place in the queue.
+    if (stopping && this.key !== undefined) return (this.#settled ??= Promise.resolve())
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 

@@ -30,6 +30,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   /** The deliveries that were accepted in this turn of the event loop. */
   #accepted: BrokerDelivery<P>[] = []
   #consumer: { readonly tag: string; readonly queue: string } | undefined
+  /** Whether deliveries were received, and none of them had a key, so that no order can be broken. */
+  #isUnordered = false
+  #hasReceived = false
   #wake = Promise.withResolvers<void>()
   #failure: unknown
   #isClosing = false
@@ -105,10 +108,12 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   async #giveBackAll(): Promise<void> {
     try {
       this.#acknowledge()
-      if (this.#consumer !== undefined) await this.#unsubscribe(this.#consumer)
+      const isUnordered = this.#isUnordered
+      if (this.#consumer !== undefined) await this.#settleAtQueue(this.#consumer, isUnordered)
       this.#acknowledge()
-      // A nack does not count the deliveries, if the broker distinguishes nack from reject.
-      if (this.#unsettled.size > 0) this.#channel.nackAll(true)
+      // A nack does not count the deliveries, if the broker distinguishes nack from reject. But a quorum queue without a delivery
+      // limit puts them behind all other messages.
+      if (this.#unsettled.size > 0 && isUnordered) this.#channel.nackAll(true)
       this.#lose(new BrokerUnavailableError(`The consumer of ${this.#name} disconnects.`))
       await this.#channel.close()
     } catch {
@@ -117,13 +122,20 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   }
 
   /**
-   * Ends the subscription, and waits until the queue has received all settlements. While a quorum queue is behind, the
-   * broker's channel keeps settlements in its memory. It sends them when the queue answers, and drops them when it is closed.
-   * The queue answers these two requests only after earlier commands, so the channel has received an answer of the queue
-   * before the next request.
+   * Waits until the queue has received all settlements. While a quorum queue is behind, the broker's channel keeps settlements
+   * in its memory. It sends them when the queue answers, and drops them when it is closed. The queue answers these two
+   * requests only after earlier commands, so the channel has received an answer of the queue before the next request.
+   *
+   * The subscription ends first only if there is no order to keep: at its end, the queue would pass the role of a single active
+   * consumer on, and deliver later messages of a key while this channel still has unsettled deliveries. If the channel is
+   * closed with its subscription, the queue takes these deliveries back to their places before.
    */
-  async #unsubscribe({ tag, queue }: { readonly tag: string; readonly queue: string }): Promise<void> {
-    await this.#channel.cancel(tag)
+  async #settleAtQueue(
+    { tag, queue }: { readonly tag: string; readonly queue: string },
+    isUnordered: boolean,
+  ): Promise<void> {
+    if (isUnordered) await this.#channel.cancel(tag)
+    else await this.#channel.checkQueue(queue)
     await this.#channel.checkQueue(queue)
   }
 
@@ -137,6 +149,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       return
     }
     const delivery = new BrokerDelivery<P>(raw, this.#isCounted, (one, how) => this.#settle(one, how))
+    this.#isUnordered = delivery.key === undefined && (this.#isUnordered || !this.#hasReceived)
+    this.#hasReceived = true
     this.#unsettled.add(delivery)
     this.#buffer.push(delivery)
     this.#wake.resolve()
