@@ -28,19 +28,32 @@ async function keepRows(key: string): Promise<void> {
   for (const statement of statements) await outbox.sql(statement, [])
 }
 
-/** A trigger that fails as the server does when it finds no space for the deletion of this key's rows. */
-async function fillDisk(key: string): Promise<void> {
+const FULL = {
+  name: 'the disk is full',
+  told: 'the disk of the database server is full',
+  postgres: { errcode: '53100', text: 'No space left on device' },
+  mysql: { errno: 1114, text: 'The table is full' },
+}
+const READ_ONLY = {
+  name: 'the server has become read-only',
+  told: 'the database accepts no writes',
+  postgres: { errcode: '25006', text: 'cannot execute DELETE in a read-only transaction' },
+  mysql: { errno: 1290, text: 'The server is running with the --read-only option' },
+}
+
+/** A trigger that fails as the server does when it refuses the deletion of this key's rows. */
+async function refuseDeletes(key: string, { postgres, mysql }: typeof FULL): Promise<void> {
   const statements =
     target.engine === 'postgres'
       ? [
           `create function txbox.keep() returns trigger language plpgsql as $$ begin
-             if old.key = '${key}' then raise 'No space left on device' using errcode = '53100'; end if;
+             if old.key = '${key}' then raise '${postgres.text}' using errcode = '${postgres.errcode}'; end if;
              return old; end $$`,
           'create trigger keep before delete on txbox.outbox for each row execute function txbox.keep()',
         ]
       : [
           `create trigger txbox_keep before delete on txbox_outbox for each row if old.\`key\` = '${key}' then
-             signal sqlstate 'HY000' set mysql_errno = 1114, message_text = 'The table is full'; end if`,
+             signal sqlstate 'HY000' set mysql_errno = ${mysql.errno}, message_text = '${mysql.text}'; end if`,
         ]
   for (const statement of statements) await outbox.sql(statement, [])
 }
@@ -118,22 +131,25 @@ test('O10 O18 stop repeats a refused settlement until its deadline, and no longe
   }
 })
 
-test('O18 messages that cannot be deleted because the disk is full are published once, and the errors say what to do', async () => {
-  await fillDisk(kept)
-  try {
-    const broker = new Broker()
-    const stuck = await publishAll(root, messagesOf(kept, 3))
-    const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
-    await subject.hears('error', 4)
-    const [{ error }] = subject.heard('error') as [{ error: unknown }]
-    expect(error).toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE', retryable: true })
-    expect(String(error)).toContain('the disk of the database server is full')
-    await letRowsGo()
-    await outbox.settled()
-    expect(broker.ids(kept)).toEqual(stuck)
-    expect(subject.heard('lease-lost')).toEqual([])
-    await subject.relay.stop()
-  } finally {
-    await letRowsGo()
-  }
-})
+test.for([FULL, READ_ONLY])(
+  'O18 messages that cannot be deleted because $name are published once, and the errors say what to do',
+  async (refusal) => {
+    await refuseDeletes(kept, refusal)
+    try {
+      const broker = new Broker()
+      const stuck = await publishAll(root, messagesOf(kept, 3))
+      const subject = await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
+      await subject.hears('error', 4)
+      const [{ error }] = subject.heard('error') as [{ error: unknown }]
+      expect(error).toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE', retryable: true })
+      expect(String(error)).toContain(refusal.told)
+      await letRowsGo()
+      await outbox.settled()
+      expect(broker.ids(kept)).toEqual(stuck)
+      expect(subject.heard('lease-lost')).toEqual([])
+      await subject.relay.stop()
+    } finally {
+      await letRowsGo()
+    }
+  },
+)

@@ -19,6 +19,7 @@ const POSTGRES: readonly Case[] = [
   ['53300', 'sorry, too many clients already', 'TXBOX_DATABASE_UNAVAILABLE', true],
   ['53100', 'could not extend file: No space left on device', 'TXBOX_DATABASE_UNAVAILABLE', true],
   ['53200', 'out of memory', undefined, false],
+  ['25006', 'cannot execute INSERT in a read-only transaction', 'TXBOX_DATABASE_UNAVAILABLE', true],
   ['42P01', 'relation "txbox.inbox" does not exist', 'TXBOX_SCHEMA', false],
   ['23505', 'duplicate key value', undefined, false],
 ]
@@ -53,6 +54,38 @@ const MYSQL: readonly Case[] = [
     'TXBOX_DATABASE_UNAVAILABLE',
     true,
   ],
+  [
+    1290,
+    'The MySQL server is running with the --read-only option so it cannot execute this statement',
+    'TXBOX_DATABASE_UNAVAILABLE',
+    true,
+  ],
+  [
+    1290,
+    'The MariaDB server is running with the --read-only option so it cannot execute this statement',
+    'TXBOX_DATABASE_UNAVAILABLE',
+    true,
+  ],
+  [
+    1290,
+    'The MySQL server is running with the --super-read-only option so it cannot execute this statement',
+    'TXBOX_DATABASE_UNAVAILABLE',
+    true,
+  ],
+  [
+    1290,
+    'The MySQL server is running with the --secure-file-priv option so it cannot execute this statement',
+    undefined,
+    false,
+  ],
+  [
+    1290,
+    'The MySQL server is running with the --skip-grant-tables option so it cannot execute this statement',
+    undefined,
+    false,
+  ],
+  [1792, 'Cannot execute statement in a READ ONLY transaction.', 'TXBOX_DATABASE_UNAVAILABLE', true],
+  [1836, 'Running in read-only mode', 'TXBOX_DATABASE_UNAVAILABLE', true],
   [1044, "Access denied for user 'shop'@'%' to database 'x'", 'TXBOX_DATABASE_ACCESS', false],
   [1045, "Access denied for user 'shop'@'%'", 'TXBOX_DATABASE_ACCESS', false],
   [1049, "Unknown database 'shop'", 'TXBOX_DATABASE_ACCESS', false],
@@ -108,6 +141,27 @@ describe.each([
     expect(translate(hostile, 'doing something')).toBe(hostile)
   })
 })
+
+test.for([
+  [postgres, 'code', '25006', 'cannot execute INSERT in a read-only transaction'],
+  [mysql, 'errno', 1290, 'The MySQL server is running with the --read-only option'],
+  [mysql, 'errno', 1290, 'The MySQL server is running with the --super-read-only option'],
+  [mysql, 'errno', 1792, 'Cannot execute statement in a READ ONLY transaction.'],
+  [mysql, 'errno', 1836, 'Running in read-only mode'],
+] as const)(
+  'a server that only reads is called read-only, not unreachable (%#)',
+  ([{ translate }, property, code, text]) => {
+    // Knex puts the statement before the message of the driver.
+    for (const before of ['', `insert into t values (${'?, '.repeat(200)}?) - `]) {
+      const error = String(
+        translate(Object.assign(new Error(before + text), { [property]: code }), 'claiming'),
+      )
+      expect(error).toContain('claiming: the database accepts no writes')
+      expect(error).toMatch(/read-only.*standby.*failover.*address.*primary/)
+      expect(error).not.toContain('cannot be reached')
+    }
+  },
+)
 
 test('the event by which a WebSocket reports a failure is a DatabaseUnavailableError', () => {
   const event = Object.assign(new Event('error'), { message: '' })

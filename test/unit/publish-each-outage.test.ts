@@ -94,6 +94,15 @@ test.for([
   },
 )
 
+test('O15 a handler whose server is read-only is an outage; a handler whose own transaction is READ ONLY is not', async () => {
+  const text = 'The MySQL server is running with the --read-only option so it cannot execute this statement'
+  const server = publishEach(() => Promise.reject(Object.assign(new Error(text), { errno: 1290 })))
+  await expect(server.publish(messages('a'), { signal })).rejects.toThrow(BrokerUnavailableError)
+  const readOnly = Object.assign(new Error('cannot execute INSERT'), { code: '25006' })
+  const transaction = publishEach(() => Promise.reject(readOnly))
+  expect(await transaction.publish(messages('a'), { signal })).toMatchObject([{ status: 'rejected' }])
+})
+
 test('O15 a transaction conflict is a rejection', async () => {
   const publisher = publishEach(() => Promise.reject(new TransactionConflictError('deadlock')))
   expect(await publisher.publish(messages('a'), { signal })).toMatchObject([

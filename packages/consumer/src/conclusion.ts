@@ -76,7 +76,7 @@ export class Conclusion {
 
   async #failed(
     slot: DeliverySlot,
-    { error, startedAt, marks }: Extract<Verdict, { kind: 'failed' }>,
+    { error, startedAt, hasWritten, marks }: Extract<Verdict, { kind: 'failed' }>,
   ): Promise<void> {
     const { work, retry } = this.#settings
     if (work.kind === 'none' && work.atMostOnce && slot.isSettled) {
@@ -93,7 +93,7 @@ export class Conclusion {
     await marks?.release()
     if (slot.isLost) return this.#held.leave(slot)
     if (isStopped(error)) return this.giveBack(slot, { delayMs: 0, counted: false, error })
-    if (isUnavailable(error)) return this.#unavailable(slot, error, startedAt)
+    if (isUnavailable(error, hasWritten)) return this.#unavailable(slot, error, startedAt)
     if (isTimedOut(error)) {
       this.#events.emit('error', { error, source: slot.source, message: slot.message })
     }

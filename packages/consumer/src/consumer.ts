@@ -54,7 +54,7 @@ export interface ConsumerEvents<M = InboxMessage> {
   /** At most once: the message has failed after it was accepted, and is not delivered again. */
   dropped: MessageEvent<M> & { readonly error: unknown }
   /**
-   * The source, the database, the dedup store or the publisher of dead letters cannot be reached. No message is at fault,
+   * The source, the database, the dedup store or the publisher of dead letters cannot be reached or used. No message is at fault,
    * and no attempt is counted.
    */
   unavailable: { readonly source: string; readonly error: unknown; readonly retryInMs: number }

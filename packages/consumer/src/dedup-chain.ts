@@ -86,7 +86,7 @@ export class DedupChain {
             : { status: 'in-flight', retryAfterMs: result.retryAfterMs }
         }
       } catch (error) {
-        if (store.onUnavailable === 'process' && isUnavailable(error)) {
+        if (store.onUnavailable === 'process' && isUnavailable(error, false)) {
           failed(error)
           continue
         }

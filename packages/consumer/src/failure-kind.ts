@@ -1,5 +1,5 @@
 import { isTxboxError, type RetryLaterError, type TxboxErrorCode } from '@txbox/core'
-import { isFullDisk } from '@txbox/core/internal'
+import { isFullDisk, readOnlyPart } from '@txbox/core/internal'
 
 /** Errors of the database or a dedup store, which all messages need. No single message causes these errors. */
 const UNAVAILABLE: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
@@ -15,9 +15,16 @@ const PERMANENT: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
   'TXBOX_INVALID_MESSAGE',
 ])
 
-/** Returns whether all messages fail at the moment, so that this failure does not count. */
-export function isUnavailable(error: unknown): boolean {
-  return isTxboxError(error) ? UNAVAILABLE.has(error.code) : isFullDisk(error)
+/**
+ * Returns whether all messages fail at the moment, so that this failure does not count.
+ *
+ * @param hasWritten whether the database has accepted a write in the handler's transaction. If it refuses a later write
+ *   because the transaction is read-only, the handler itself has made the transaction, or another one, read-only.
+ */
+export function isUnavailable(error: unknown, hasWritten: boolean): boolean {
+  const part = readOnlyPart(error)
+  if (part === 'transaction' && hasWritten) return false
+  return isTxboxError(error) ? UNAVAILABLE.has(error.code) : isFullDisk(error) || part === 'server'
 }
 
 /** Returns whether a message that failed with this error can never succeed. */

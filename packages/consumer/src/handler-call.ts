@@ -5,6 +5,8 @@ import { HandleTimeoutError } from './errors.ts'
 /** One call of the handler, with its time limit. */
 export class HandlerCall {
   readonly startedAt = performance.now()
+  /** Whether the database has accepted a write in the transaction of the handler, before the handler was called. */
+  hasWritten = false
   /** The handler's signal. It is also aborted when the broker has taken back all deliveries of the call. */
   readonly #handlerAbort = new LazyAbort()
   /** Aborted to roll back the transaction. */

@@ -19,6 +19,8 @@ export type Verdict =
       readonly kind: 'failed'
       readonly error: unknown
       readonly startedAt: number
+      /** See `HandlerCall.hasWritten`. */
+      readonly hasWritten: boolean
       readonly marks?: DedupMarks | undefined
     }
   | { readonly kind: 'lost' }
@@ -92,6 +94,7 @@ export class Handling {
             kind: 'failed',
             error: this.#stopping.reason,
             startedAt: call.startedAt,
+            hasWritten: false,
           })
       }
     } else {
@@ -147,7 +150,7 @@ export class Handling {
       // An inbox checks the key itself.
       if (work.kind !== 'inbox') inboxKey(keyOf(slot.message), name)
     } catch (error) {
-      return { kind: 'failed', error, startedAt }
+      return { kind: 'failed', error, startedAt, hasWritten: false }
     }
     return slot.isLost ? { kind: 'lost' } : { slot, marks: NO_MARKS }
   }
@@ -177,7 +180,7 @@ export class Handling {
       await marks.release()
       return { kind: 'lost' }
     } catch (error) {
-      return { kind: 'failed', error, startedAt: call.startedAt, marks }
+      return { kind: 'failed', error, startedAt: call.startedAt, hasWritten: false, marks }
     }
   }
 
@@ -195,7 +198,8 @@ export class Handling {
       await marks.complete()
       return { kind: 'handled', outcome, durationMs: elapsedMs ?? call.durationMs }
     } catch (error) {
-      if (!slot.isExpired) return { kind: 'failed', error, startedAt: call.startedAt, marks }
+      const { startedAt, hasWritten } = call
+      if (!slot.isExpired) return { kind: 'failed', error, startedAt, hasWritten, marks }
       await marks.release()
       return { kind: 'lost' }
     }
@@ -220,7 +224,8 @@ function workOf(settings: ConsumerSettings, held: HeldDeliveries): Work {
 /** Returns whether one message may be the reason that the whole batch has failed. */
 function mayBlameOneMessage(verdict: Verdict | undefined): boolean {
   if (verdict?.kind === 'lost') return true
-  return verdict?.kind === 'failed' && !isUnavailable(verdict.error) && !isStopped(verdict.error)
+  if (verdict?.kind !== 'failed') return false
+  return !isUnavailable(verdict.error, verdict.hasWritten) && !isStopped(verdict.error)
 }
 
 async function releaseMarks(verdict: Verdict): Promise<void> {

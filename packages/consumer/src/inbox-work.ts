@@ -29,6 +29,7 @@ export class InboxWork implements Work {
 
   async alone(slot: DeliverySlot, call: HandlerCall): Promise<WorkResult> {
     const handle = async (tx: unknown, message: InboxMessage, given: InboxContext): Promise<unknown> => {
+      call.hasWritten = true
       if (await isStale(this.#guard, tx, message)) return STALE
       const context = consumerContext(given, slot, call.signal)
       return this.#isBatch ? this.#handler(tx, [message], [context]) : this.#handler(tx, message, context)
@@ -41,6 +42,7 @@ export class InboxWork implements Work {
     const done = this.#inbox.runBatch(
       slots.map(({ message }) => message),
       async (tx, fresh, given) => {
+        call.hasWritten = true
         const slotOf = new Map(slots.map((slot) => [slot.message, slot]))
         const contexts = fresh.map((message, n) =>
           consumerContext(given[n]!, slotOf.get(message)!, call.signal),

@@ -73,6 +73,7 @@ export class SettlingWork implements Work {
             await this.#settleInSession(slots, session)
             return this.#ports.watch(session, async () => {
               await this.#settleIn(slots, tx)
+              call.hasWritten = true
               return work(tx, attempt)
             })
           },

@@ -7,6 +7,7 @@ import {
   type TxboxErrorCode,
 } from './errors.ts'
 import { isFullDisk } from './full-disk-errors.ts'
+import { readOnlyPart } from './read-only-errors.ts'
 import type { Claim, ClaimResult, InboxStore } from './ports/inbox-store.ts'
 import type { Session } from './ports/session.ts'
 
@@ -103,8 +104,9 @@ export async function afterForgetting(
     if (keys.length > 0) await inbox.removeBatch(session, consumer, keys)
     return cause
   } catch (error) {
-    // On MySQL and MariaDB, a transaction may still commit after a statement that found the disk full.
-    if (isTxboxError(error) && ENDS_WITHOUT_COMMIT.has(error.code) && !isFullDisk(error)) return cause
+    // On MySQL and MariaDB, a transaction may still commit after a statement that found the disk full or the server read-only.
+    const mayCommit = isFullDisk(error) || readOnlyPart(error) !== undefined
+    if (isTxboxError(error) && ENDS_WITHOUT_COMMIT.has(error.code) && !mayCommit) return cause
     if (isTxboxError(error) && error.code === 'TXBOX_NOT_IN_TRANSACTION') {
       return new NotInTransactionError(
         `The transaction ended while ${where} was in flight, and no message was stored. If the transaction committed, the ` +

@@ -4,7 +4,13 @@
  * the message of the driver. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
  * https://mariadb.com/kb/en/mariadb-error-code-reference/
  */
-import { isClusterConflict, isFullDisk, isMysqlConflict, propertyOf } from '@txbox/core/internal'
+import {
+  isClusterConflict,
+  isFullDisk,
+  isMysqlConflict,
+  propertyOf,
+  readOnlyPart,
+} from '@txbox/core/internal'
 import {
   NETWORK_CODES,
   PRISMA_NETWORK_CODES,
@@ -16,6 +22,7 @@ import {
   isFullPool,
   isTxboxConflict,
   noTables,
+  readOnly,
   translateBy,
   unavailable,
   type DatabaseErrors,
@@ -64,13 +71,11 @@ const REFUSED: ReadonlySet<unknown> = new Set([1044, 1045, 1049, 1130, 1698])
 
 /**
  * Too many connections (of the server, of the user); a node that is currently in no Galera cluster, and an error during
- * COMMIT; read-only after a failover; shutting down; broken connection; killed connection (MariaDB); disconnected for
- * inactivity.
+ * COMMIT; shutting down; broken connection; killed connection (MariaDB); disconnected for inactivity.
  */
 const UNAVAILABLE_NUMBERS: ReadonlySet<unknown> = new Set([
   ...[1040, 1203, 1226],
   ...[1047, 1180],
-  ...[1290, 1836],
   ...[1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031],
   // The connector `mariadb` has error numbers of its own: the connection is closed, broken or late, or the pool is
   // closed.
@@ -137,6 +142,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
   const number = numberOf(error)
   if (isMysqlConflict(error)) return conflict(quoted)
   if (isFullDisk(error)) return fullDisk(quoted)
+  if (readOnlyPart(error) !== undefined) return readOnly(quoted)
   if (SCHEMA.has(number)) return noTables(quoted, 'have another prefix', '{ prefix } to mysql()')
   if (REFUSED.has(number)) {
     return accessRefused(quoted, 'the user, the password, and the host from which the user may connect')

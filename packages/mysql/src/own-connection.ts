@@ -1,6 +1,6 @@
 /* On MySQL and MariaDB autocommit may be off for a whole pool; PostgreSQL has no such setting. */
 import { answerWithin, propertyOf } from '@txbox/core/internal'
-import { tooLate, type OwnConnection, type RootAdapter } from '@txbox/sql'
+import { isStale, tooLate, type OwnConnection, type RootAdapter } from '@txbox/sql'
 import type { ServerTraits } from './server.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
 
@@ -65,7 +65,7 @@ export async function onConnection<R>(
     broken = false
     return result
   } catch (error) {
-    broken = typeof propertyOf(error, 'sqlState') !== 'string'
+    broken = typeof propertyOf(error, 'sqlState') !== 'string' || isStale(error)
     throw error
   } finally {
     over = true

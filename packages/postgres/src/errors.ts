@@ -4,7 +4,7 @@
  * if there is no connection by the message of the driver.
  */
 import { DatabaseAccessError, InvalidMessageError, TransactionAbortedError } from '@txbox/core'
-import { isFullDisk, isPostgresConflict, propertyOf } from '@txbox/core/internal'
+import { isFullDisk, isPostgresConflict, propertyOf, readOnlyPart } from '@txbox/core/internal'
 import {
   NETWORK_CODES,
   PRISMA_NETWORK_CODES,
@@ -16,6 +16,7 @@ import {
   isFullPool,
   isTxboxConflict,
   noTables,
+  readOnly,
   translateBy,
   unavailable,
   type DatabaseErrors,
@@ -43,10 +44,10 @@ export const UNTRANSLATABLE = '22P05'
 
 /**
  * The server was shut down, has crashed or is starting up; the connection was idle for too long; there are too many
- * connections; the server is read-only after a failover. Also error codes of Node.js.
+ * connections. Also error codes of Node.js.
  */
 const UNAVAILABLE: ReadonlySet<unknown> = new Set([
-  ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300', '25006'],
+  ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300'],
   ...NETWORK_CODES,
   ...PRISMA_NETWORK_CODES,
   // Codes of postgres.js.
@@ -91,6 +92,7 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
   const code = propertyOf(error, 'code') ?? propertyOf(error, 'originalCode')
   if (isPostgresConflict(error)) return conflict(quoted)
   if (isFullDisk(error)) return fullDisk(quoted)
+  if (readOnlyPart(error) !== undefined) return readOnly(quoted)
   if (code === FAILED_BEFORE || propertyOf(error, 'name') === 'AbortedTransactionError') {
     return {
       type: TransactionAbortedError,

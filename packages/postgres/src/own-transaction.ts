@@ -5,6 +5,7 @@
 import { answerWithin } from '@txbox/core/internal'
 import {
   cancelAfterMs,
+  isStale,
   tooLate,
   type OwnConnection,
   type Source,
@@ -54,6 +55,7 @@ export async function inOwnTransaction<R>(
       return result
     } catch (error) {
       await connection.query(ownTransactionStatements.rollback, []).catch(() => (broken = true))
+      broken ||= isStale(error)
       throw error
     } finally {
       connection.release(broken)

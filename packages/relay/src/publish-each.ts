@@ -8,7 +8,7 @@ import {
   type TxboxError,
   type TxboxErrorCode,
 } from '@txbox/core'
-import { OptionChecker, isFullDisk, nameOf, reasonOf } from '@txbox/core/internal'
+import { OptionChecker, isFullDisk, nameOf, readOnlyPart, reasonOf } from '@txbox/core/internal'
 import { isConnectionError } from './connection-error.ts'
 import { isUndecodable } from './readable-payload.ts'
 
@@ -153,7 +153,7 @@ async function publishOne(
     // The relay has to stop: the result of the message is unknown.
     if (signal.aborted && !isTimeout(signal.reason)) throw error
     const code = isTxboxError(error) ? error.code : undefined
-    if (code === undefined ? isConnectionError(error) || isFullDisk(error) : UNAVAILABLE.has(code)) {
+    if (code === undefined ? isOutage(error) : UNAVAILABLE.has(code)) {
       return { status: 'unavailable', error }
     }
     const retryAfterMs =
@@ -165,6 +165,11 @@ async function publishOne(
       ...(retryAfterMs > 0 ? { retryAfterMs } : {}),
     }
   }
+}
+
+/** Whether an error that is not of txbox is an outage of the destination, or of a database that the function uses. */
+function isOutage(error: unknown): boolean {
+  return isConnectionError(error) || isFullDisk(error) || readOnlyPart(error) === 'server'
 }
 
 function unavailable(error: unknown): PublishResult {

@@ -100,6 +100,16 @@ export function unavailable(quoted: string): Meaning {
   }
 }
 
+/** The meaning of an error by which the server, or a transaction, refuses to write. */
+export function readOnly(quoted: string): Meaning {
+  return {
+    type: DatabaseUnavailableError,
+    message:
+      `the database accepts no writes (${quoted}). The server is read-only, as a standby is, and a former primary after a ` +
+      'failover; or the transaction was begun READ ONLY. Check that the address leads to the primary, and try again.',
+  }
+}
+
 /** The meaning of an error by which the server reports that its disk is full. */
 export function fullDisk(quoted: string): Meaning {
   return {

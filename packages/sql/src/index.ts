@@ -27,6 +27,7 @@ export {
   isTxboxConflict,
   fullDisk,
   noTables,
+  readOnly,
   translateBy,
   translatingErrors,
   isFullPool,
@@ -105,4 +106,5 @@ export { repeatOnConflict } from './repeat-on-conflict.ts'
 export { RowReader, type Row } from './row-reader.ts'
 export { PROBE, savepointStatements } from './savepoint-statements.ts'
 export { assertTwoConnections, publicTransact, transactOn, transactOptions } from './transact.ts'
+export { isStale } from './stale-connection.ts'
 export { BUFFERING, versionBufferReads } from './version-buffer-store.ts'

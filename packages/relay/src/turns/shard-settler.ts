@@ -1,5 +1,5 @@
 import { isTxboxError, type BacklogMessage, type ParkedSettlement } from '@txbox/core'
-import { isFullDisk } from '@txbox/core/internal'
+import { isFullDisk, readOnlyPart } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { InFlightBatch } from './in-flight-batch.ts'
 import { parkedSettlement } from './parked-settlement.ts'
@@ -179,9 +179,10 @@ export class ShardSettler {
 }
 
 /**
- * Returns whether the database gave no answer, so that the settlement may have been applied, or may still be. A full disk is
- * an answer: the shard could publish its messages again and again until there is space.
+ * Returns whether the database gave no answer, so that the settlement may have been applied, or may still be. A full disk and
+ * a read-only server are answers: otherwise the shard could publish its messages again and again until the answer changes.
  */
 function isUnanswered(error: unknown): boolean {
-  return isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE' && !isFullDisk(error)
+  if (!isTxboxError(error) || error.code !== 'TXBOX_DATABASE_UNAVAILABLE') return false
+  return !isFullDisk(error) && readOnlyPart(error) === undefined
 }

@@ -1,4 +1,5 @@
 import { propertyOf } from '@txbox/core/internal'
+import { isStale } from '../stale-connection.ts'
 import type { Isolation, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
 import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
 
@@ -30,7 +31,7 @@ export function mysqlRoot<P>({ lend, isAnswer, ...own }: MysqlPools<P>): RootAda
         answered = true
         return result
       } catch (error) {
-        answered = isAnswer(error)
+        answered = isAnswer(error) && !isStale(error)
         throw error
       } finally {
         release(!answered)
@@ -49,7 +50,7 @@ export function mysqlRoot<P>({ lend, isAnswer, ...own }: MysqlPools<P>): RootAda
         return result
       } catch (error) {
         broken ||= await query(mysql2Statements.rollback, []).then(
-          () => false,
+          () => isStale(error),
           () => true,
         )
         throw error

@@ -2,6 +2,7 @@ import { TransactionAbortedError } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 import type { ListeningConnection, OwnConnection, RootAdapter, SqlResult, Statement } from '../adapters.ts'
 import { cancelAfterMs } from '../deadline.ts'
+import { isStale } from '../stale-connection.ts'
 import { answerTo, asFlight, asOneFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
 import { pgOpening } from './pg-opening.ts'
 import { COMMAND_TAGS, beginAt, pgStatements } from './pg-statements.ts'
@@ -112,7 +113,7 @@ export const pgRoot: RootAdapter<PgPool> = {
       return result
     } catch (error) {
       broken = await rolledBack(client).then(
-        () => false,
+        () => isStale(error),
         () => true,
       )
       throw error
