@@ -59,6 +59,9 @@ export const OUT_OF_RANGE = 1690
 /** The statement was interrupted: by MySQL's max_execution_time, MariaDB's max_statement_time, or KILL QUERY. */
 const INTERRUPTED: ReadonlySet<unknown> = new Set([3024, 1969, 1317])
 
+/** MySQL has disconnected the client for inactivity. */
+const DISCONNECTED_IDLE = 4031
+
 /** Unknown table, unknown column. */
 export const NO_TABLE = 1146
 const SCHEMA: ReadonlySet<unknown> = new Set([NO_TABLE, 1054])
@@ -76,7 +79,7 @@ const REFUSED: ReadonlySet<unknown> = new Set([1044, 1045, 1049, 1130, 1698])
 const UNAVAILABLE_NUMBERS: ReadonlySet<unknown> = new Set([
   ...[1040, 1203, 1226],
   ...[1047, 1180],
-  ...[1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031],
+  ...[1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, DISCONNECTED_IDLE],
   // The connector `mariadb` has error numbers of its own: the connection is closed, broken or late, or the pool is
   // closed.
   ...[45001, 45004, 45009, 45012, 45013, 45019, 45026, 45042, 45027, 45035, 45037],
@@ -97,6 +100,9 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
 /** Errors of mysql2 without a specific code. Knex puts the statement and a hyphen before the message. */
 const UNAVAILABLE_MESSAGES =
   /(?:^|; - )(?:Can't add new command when connection is in closed state|Connection lost|Pool is closed|Queue limit reached|No connections available|The operation was aborted due to timeout)/
+
+/** The connection has ended before the statement was sent. */
+const ENDED_MESSAGES = /connection is in closed state/
 
 /** See `DatabasePorts.isConflict`. */
 export function isConflict(error: unknown): boolean {
@@ -132,6 +138,11 @@ export const translate = translateBy(meaningOf)
 export const errors: DatabaseErrors = {
   translate,
   isConflict,
+  // MariaDB closes the connection without a reason. mysql2 has the number as `code` if no statement was in flight.
+  idleLimitOf: (error) =>
+    isCausedBy(error, (at) => [numberOf(at), propertyOf(at, 'code')].includes(DISCONNECTED_IDLE))
+      ? 'wait_timeout'
+      : undefined,
   isLastingConflict,
   // A lock wait timeout is not worth repeating: a transaction that has held a lock for that long is unlikely to end
   // soon.
@@ -153,5 +164,9 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
     UNAVAILABLE_CODES.has(propertyOf(error, 'code')) ||
     UNAVAILABLE_MESSAGES.test(quoted) ||
     isFullPool(error)
-  return isUnavailable ? unavailable(quoted) : undefined
+  if (!isUnavailable) return undefined
+  return unavailable(
+    quoted,
+    ENDED_MESSAGES.test(quoted) ? 'wait_timeout (MariaDB: or idle_transaction_timeout)' : undefined,
+  )
 }

@@ -39,6 +39,9 @@ const REFUSED: ReadonlySet<unknown> = new Set(['3D000', '28000', '28P01'])
 const FAILED_BEFORE = '25P02'
 const TRANSACTION_TIMEOUT = '25P04'
 
+/** The transaction was idle for longer than idle_in_transaction_session_timeout. */
+const IDLE_IN_TRANSACTION = '25P03'
+
 /** A character that the encoding of the database cannot represent. */
 export const UNTRANSLATABLE = '22P05'
 
@@ -47,7 +50,7 @@ export const UNTRANSLATABLE = '22P05'
  * connections. Also error codes of Node.js.
  */
 const UNAVAILABLE: ReadonlySet<unknown> = new Set([
-  ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300'],
+  ...['57P01', '57P02', '57P03', '57P05', IDLE_IN_TRANSACTION, '53300'],
   ...NETWORK_CODES,
   ...PRISMA_NETWORK_CODES,
   // Codes of postgres.js.
@@ -57,6 +60,9 @@ const UNAVAILABLE: ReadonlySet<unknown> = new Set([
 /** Errors of `pg`, `pg-pool` and Slonik without a code. Knex puts the statement and a hyphen before the message. */
 const UNAVAILABLE_MESSAGES =
   /(?:^|; - )(?:Connection terminated|Connection ended unexpectedly|Client has encountered a connection error|Client was closed|Client is pending destroy|timeout exceeded when trying to connect|Query read timeout|The operation was aborted due to timeout)/
+
+/** The connection has ended before the statement was sent. */
+const ENDED_MESSAGES = /Client has encountered a connection error/
 
 /** PgBouncer with `pool_mode = statement`, with the same code as for a lost connection. */
 const STATEMENT_MODE = /transaction blocks not allowed in statement pooling mode/
@@ -82,6 +88,8 @@ export const translate = translateBy(meaningOf)
 export const errors: DatabaseErrors = {
   translate,
   isConflict,
+  idleLimitOf: (error) =>
+    hasCode(error, IDLE_IN_TRANSACTION) ? 'idle_in_transaction_session_timeout' : undefined,
   // PostgreSQL has a single primary: no other node writes.
   isLastingConflict: () => false,
   isWorthRepeating: isConflict,
@@ -130,7 +138,8 @@ function meaningOf(error: object, quoted: string): Meaning | undefined {
     UNAVAILABLE_MESSAGES.test(quoted) ||
     isFullPool(error) ||
     isSocketEvent(error)
-  return isUnavailable ? unavailable(quoted) : undefined
+  if (!isUnavailable) return undefined
+  return unavailable(quoted, ENDED_MESSAGES.test(quoted) ? 'idle_in_transaction_session_timeout' : undefined)
 }
 
 /** Neon's driver rejects with the event by which its WebSocket reports a failure. The event is not an Error. */

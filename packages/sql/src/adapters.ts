@@ -153,8 +153,19 @@ export interface DriverAdapter<H = unknown> {
    * server; or refuses every later statement except the library's ROLLBACK. Absent if the library hides its connection.
    */
   readonly sever?: (handle: H) => void
+  /**
+   * Listens for the error by which the server ends the connection while no statement is in flight: a later statement does
+   * not show the reason. Absent if the library hides its connection.
+   */
+  readonly watchEnd?: (handle: H) => EndOfConnection
   /** Whether this handle can be severed. @default true */
   readonly canSever?: (handle: H) => boolean
+}
+
+export interface EndOfConnection {
+  /** The error of the server; `undefined` as long as there is none. */
+  readonly reason: unknown
+  readonly stop: () => void
 }
 
 /** The driver's connection under a transaction that a caller passed. */

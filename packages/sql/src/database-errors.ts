@@ -16,6 +16,11 @@ export interface DatabaseErrors {
   readonly isConflict: (error: unknown) => boolean
   /** See `DatabasePorts.isLastingConflict`. */
   readonly isLastingConflict: (error: unknown) => boolean
+  /**
+   * Returns the name of the server's setting if the server reports by this error that it has ended the connection because the
+   * connection was idle for too long.
+   */
+  readonly idleLimitOf: (error: unknown) => string | undefined
   /** Returns whether one of txbox's own transactions should be repeated at once after this error. */
   readonly isWorthRepeating: (error: unknown) => boolean
 }
@@ -91,11 +96,19 @@ export function accessRefused(quoted: string, check: string): Meaning {
   }
 }
 
-export function unavailable(quoted: string): Meaning {
+/**
+ * @param idleLimit the setting of the server that limits how long a transaction may be idle, if the connection may have ended
+ *   because of it.
+ */
+export function unavailable(quoted: string, idleLimit?: string): Meaning {
+  const ended =
+    idleLimit === undefined
+      ? ''
+      : ` The connection ended while no statement was in flight: perhaps the transaction was idle for longer than ${idleLimit}.`
   return {
     type: DatabaseUnavailableError,
     message:
-      `the database cannot be reached (${quoted}). Check its address, that it runs and takes connections, ` +
+      `the database cannot be reached (${quoted}).${ended} Check its address, that it runs and takes connections, ` +
       'and try again.',
   }
 }

@@ -1,7 +1,7 @@
 /** The part of an emitter that is needed to find the emitter behind a proxy. */
 export interface ListeningHandle {
-  on(event: string, listener: (this: unknown) => void): unknown
-  off(event: string, listener: (this: unknown) => void): unknown
+  on(event: string, listener: (this: unknown, value?: unknown) => void): unknown
+  off(event: string, listener: (this: unknown, value?: unknown) => void): unknown
 }
 
 /**

@@ -8,6 +8,7 @@ import {
 } from '@txbox/core'
 import { OptionChecker, nameOf, reasonOf } from '@txbox/core/internal'
 import type { DatabaseErrors } from './database-errors.ts'
+import { LostTransaction } from './end-of-connection.ts'
 import type { Opening, Resolved, RootAdapter } from './adapters.ts'
 
 const ISOLATIONS: readonly unknown[] = [
@@ -41,6 +42,7 @@ export function transactOn(
     let thrown: { error: unknown } | undefined
     let doing = 'opening the transaction'
     let isCommitted = true
+    const lost = new LostTransaction(errors)
     try {
       const result = await root.transact(
         db,
@@ -48,6 +50,7 @@ export function transactOn(
           try {
             signal?.throwIfAborted()
             const session = await sessionOn(tx, opening)
+            lost.watch(session)
             if (!checksCommit) await onceEnded(session, (committed) => (isCommitted = committed))
             const result = await whileOpen(session, async () =>
               signal === undefined
@@ -65,10 +68,12 @@ export function transactOn(
       )
       if (isCommitted) return result
     } catch (error) {
-      if (thrown === undefined) throw errors.translate(error, doing)
+      if (thrown === undefined) throw lost.translate(error, doing)
+    } finally {
+      lost.stop()
     }
     // Knex resolves when the work has thrown `undefined`.
-    if (thrown !== undefined) throw thrown.error
+    if (thrown !== undefined) throw lost.explain(thrown.error)
     throw new TransactionAbortedError(
       'The server rolled the transaction back instead of committing it, because a statement that was sent after the work had ' +
         'failed: one that nobody awaited, or one of a hook of the library. Nothing was written.',

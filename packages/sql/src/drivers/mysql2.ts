@@ -2,6 +2,7 @@ import { propertyOf } from '@txbox/core/internal'
 import type { DriverAdapter, SqlResult } from '../adapters.ts'
 import { stateOfTracker, type MonitoredConnection } from '../connection-monitor.ts'
 import { emitterBehind, type ListeningHandle } from '../emitter-behind.ts'
+import { endOf } from '../end-of-connection.ts'
 import { hasFunction } from '../members.ts'
 import { mysqlRoot, resultOf } from './mysql-root.ts'
 import { monitorOf, sendingOwn, type WatchedConnection } from './mysql2-monitor.ts'
@@ -70,6 +71,8 @@ export const mysql2Handle: DriverAdapter<Mysql2Connection> = {
   monitor(handle) {
     return isPool(handle) ? undefined : monitored(plain(handle))
   },
+  // An error that the server has sent without being asked has its number as `code`.
+  watchEnd: (handle) => endOf(plain(handle), (error) => typeof propertyOf(error, 'code') === 'number'),
   sever: (handle) => plain(handle).destroy(),
 }
 

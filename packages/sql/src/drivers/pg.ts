@@ -1,4 +1,6 @@
+import { propertyOf } from '@txbox/core/internal'
 import type { ConnectionMonitor, DriverAdapter, Snapshot, SqlResult, TransactionState } from '../adapters.ts'
+import { endOf } from '../end-of-connection.ts'
 import { hasFunction, hasNumber } from '../members.ts'
 import { COMMAND_TAGS } from './pg-statements.ts'
 
@@ -15,7 +17,7 @@ export interface PgClient {
   /** Absent from `pg.native`. */
   readonly connection?: AnswerEvents
   on(event: 'error', listener: (error: unknown) => void): unknown
-  off(event: 'error', listener: () => void): unknown
+  off(event: 'error', listener: (error: unknown) => void): unknown
   end(): Promise<void>
 }
 interface AnswerEvents {
@@ -61,6 +63,7 @@ export const pgHandle: DriverAdapter<PgClient> = {
   query(client, text, values) {
     return client.query(text, values as unknown[]).then(toSqlResult)
   },
+  watchEnd: (client) => endOf(client, (error) => typeof propertyOf(error, 'severity') === 'string'),
   sever(client) {
     // A client without a listener for its 'error' event would end the process.
     client.on('error', () => undefined)
