@@ -36,6 +36,7 @@ export {
 export type {
   DedupResult,
   DedupStore,
+  DeadLettered,
   Delivery,
   InboxContext,
   InboxMessage,

@@ -1,4 +1,4 @@
-import type { Delivery, OpenSource } from '@txbox/core'
+import type { DeadLettered, Delivery, OpenSource } from '@txbox/core'
 import type { ConsumerSettings } from './consumer-settings.ts'
 import type { HeldDeliveries } from './held-deliveries.ts'
 import { Outage } from './outage.ts'
@@ -82,7 +82,7 @@ export class Intake {
   }
 
   #openSource(): Promise<OpenSource> {
-    const { source, prefetch } = this.#settings
+    const { source, prefetch, log } = this.#settings
     const failure = Promise.withResolvers<never>()
     failure.promise.catch(() => undefined)
     this.#failure = failure
@@ -91,7 +91,9 @@ export class Intake {
       if (this.#failure === failure) this.#hasFailed = true
       failure.reject(error)
     }
-    return source.open({ prefetch, failed })
+    const deadLettered = (dead: DeadLettered): void =>
+      log.events.emit('dead-lettered', { source: source.name, ...dead })
+    return source.open({ prefetch, failed, deadLettered })
   }
 
   async #receive(open: OpenSource, openedAt: number): Promise<void> {

@@ -98,7 +98,7 @@ export type {
   WaitingChange,
 } from './ports/version-buffer-store.ts'
 export type { InboxContext, RunOutcome, RunsMessages } from './runs-messages.ts'
-export type { Delivery, OpenSource, Source, SourceTraits } from './source.ts'
+export type { DeadLettered, Delivery, OpenSource, Source, SourceTraits } from './source.ts'
 export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
 export {
   sqlTransaction,

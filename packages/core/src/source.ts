@@ -13,10 +13,22 @@ export interface Source<P = unknown> {
    * Connects, and returns when deliveries can be received.
    *
    * @param how `prefetch` limits the number of deliveries that are unsettled at a time. `failed` is called with errors that
-   *   no call reports, such as a lost connection.
+   *   no call reports, such as a lost connection. A source with `maxDeliveries` calls `deadLettered` for each message that it has
+   *   made a dead letter instead of delivering the message again.
    * @throws {BrokerUnavailableError | DatabaseUnavailableError} when it cannot connect; the consumer tries again.
    */
-  open(how: { readonly prefetch: number; readonly failed: (error: unknown) => void }): Promise<OpenSource<P>>
+  open(how: {
+    readonly prefetch: number
+    readonly failed: (error: unknown) => void
+    readonly deadLettered?: ((dead: DeadLettered<P>) => void) | undefined
+  }): Promise<OpenSource<P>>
+}
+
+/** A message that a source has made a dead letter by itself. */
+export interface DeadLettered<P = unknown> {
+  readonly message: InboxMessage<P>
+  readonly deliveries: number
+  readonly error: unknown
 }
 
 /** The abilities of a broker. */

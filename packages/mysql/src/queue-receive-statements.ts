@@ -168,6 +168,12 @@ update ${COUNTED}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 set q.due_at = null, q.receipt = null, q.timeouts = j.timeouts`,
 
+    /** Reads the errors that the last receivers of messages have reported. */
+    errors: `
+select cast(q.place as char) as place, cast(q.error as binary) as error
+from ${PLACES}
+straight_join ${queue} as q force index (primary) on q.place = j.place`,
+
     /** Makes messages dead letters. The first value is the error of messages that have none yet. */
     buryAll: `
 update ${PLACES}

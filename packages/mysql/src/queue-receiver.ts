@@ -100,8 +100,10 @@ export class QueueReceiver {
         from,
         look,
       }
-      const { messages, alone, next } = await inTransaction((run) => this.#visit(run, shard, search, how))
+      const found = await inTransaction((run) => this.#visit(run, shard, search, how))
+      const { messages, buried, alone, next } = found
       received.push(...messages)
+      for (const { message, error } of buried ?? []) search.buried?.(message, error)
       for (const { payload } of messages) bytes -= payload.length
       if (next === undefined) positions.delete(shard)
       else positions.set(shard, next)

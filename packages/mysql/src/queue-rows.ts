@@ -3,9 +3,9 @@
  * returns columns of text.
  */
 import { decodeHeaders, type QueueReceipt, type ReceivedMessage } from '@txbox/core'
-import { isSuspect, type Row } from '@txbox/sql'
+import { NEVER_ANSWERED, isSuspect, type Row } from '@txbox/sql'
 import { toStored } from './backlog-message.ts'
-import { columns } from './columns.ts'
+import { columns, placeOf } from './columns.ts'
 import type { queueReceiveStatements } from './queue-receive-statements.ts'
 import type { Run } from './short-transaction.ts'
 import { bytesOf, fill, json, type Value } from './literals.ts'
@@ -69,6 +69,29 @@ export async function lockRows(
   places: readonly string[],
 ): Promise<readonly Row[]> {
   return (await run(lock, [json(places)])).rows
+}
+
+/** A message that becomes a dead letter, and the error that the dead letter shows. */
+export interface Buried {
+  readonly message: ReceivedMessage
+  readonly error: string
+}
+
+/** Reads messages that this transaction has locked, before they become dead letters. */
+export async function readBuried(
+  run: Run,
+  sql: Statements,
+  places: readonly string[],
+  maxReceives: number,
+): Promise<readonly Buried[]> {
+  if (places.length === 0) return []
+  const { rows } = await run(sql.errors, [json(places)])
+  const errors = new Map(rows.map((row) => [placeOf(row), columns.optionalText(row, 'error')]))
+  const messages = await readMessages(run, sql, places, '', maxReceives)
+  return messages.map((message) => ({
+    message,
+    error: errors.get(String(message.place)) ?? NEVER_ANSWERED,
+  }))
 }
 
 /** Reads messages that this transaction has locked, and returns them in the order of `places`. */

@@ -16,7 +16,7 @@ import {
 import { columns, placeOf } from './columns.ts'
 import { json, microseconds, type Value } from './literals.ts'
 import { SIZED, type queueReceiveStatements } from './queue-receive-statements.ts'
-import { keyOf, lockRows, readMessages, uuidBytes } from './queue-rows.ts'
+import { keyOf, lockRows, readBuried, readMessages, uuidBytes, type Buried } from './queue-rows.ts'
 import type { Run } from './short-transaction.ts'
 
 /** The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet. */
@@ -43,6 +43,8 @@ export interface Look extends Bounds {
 /** The result of a round. */
 export interface Found {
   readonly messages: readonly ReceivedMessage[]
+  /** Messages that have become dead letters. Read only if the receive reports them. */
+  readonly buried?: readonly Buried[] | undefined
   /** Whether the receive ends with this round, because its message must be handed out alone. */
   readonly alone: boolean
   /** The position from which the next round continues; `undefined` if the shard has no more visible messages. */
@@ -109,6 +111,14 @@ export class QueueShard {
     const unlocked = await this.#lockExpired(candidates)
     const { maxReceives } = search
     const round = queueRound(candidates, new Set(unlocked.keys()), { ...how, maxReceives })
+    const buried =
+      search.buried &&
+      (await readBuried(
+        this.#run,
+        this.#sql,
+        round.buried.map(({ place }) => place),
+        maxReceives,
+      ))
     await this.#settle(
       round,
       new Map([...unlocked, ...candidates.map(({ place, timeouts }) => [place, timeouts] as const)]),
@@ -118,10 +128,13 @@ export class QueueShard {
     const hasMore = due.length === how.look || round.released.length > 0
     return {
       messages,
+      buried,
       alone: messages.some(({ suspect }) => suspect),
-      next: hasMore
-        ? { dueUs: columns.bigint(last, 'due_us'), place: columns.bigint(last, 'place') }
-        : undefined,
+      next: round.hasMoreToBury
+        ? how.from
+        : hasMore
+          ? { dueUs: columns.bigint(last, 'due_us'), place: columns.bigint(last, 'place') }
+          : undefined,
     }
   }
 

@@ -234,11 +234,12 @@ update ${queue} as q
 set due_at = null, receipt = null, timeouts = q.${timeouts}
 where q.place = any ($1::bigint[])`,
 
-    /** Makes messages ($1) dead letters. $2 is the error of messages that have none yet. */
+    /** Makes messages ($1) dead letters, and returns them. $2 is the error of messages that have none yet. */
     bury: `
-update ${queue}
-set dead_at = pg_catalog.clock_timestamp(), due_at = null, receipt = null, order_key = null, error = coalesce(error, $2)
-where place = any ($1::bigint[])`,
+update ${queue} as q
+set dead_at = pg_catalog.clock_timestamp(), due_at = null, receipt = null, order_key = null, error = coalesce(q.error, $2)
+where q.place = any ($1::bigint[])
+returning ${queueColumns('q')}, q.error as error`,
 
     /** Gives messages ($1) a receipt ($2) and a visibility timeout ($3, in milliseconds), and returns them. */
     take: `

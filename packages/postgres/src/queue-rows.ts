@@ -22,6 +22,11 @@ export function candidateOf(row: Row): QueueCandidate {
   }
 }
 
+/** Reads a message that has become a dead letter: it has no receipt, and never becomes visible. */
+export function buriedOf(row: Row, maxReceives: number): ReceivedMessage {
+  return receivedOf({ ...row, due_us: '0' }, '', maxReceives)
+}
+
 /** Reads a row with the columns of a received message. */
 export function receivedOf(row: Row, receipt: string, maxReceives: number): ReceivedMessage {
   const text = (name: string): string | undefined => columns.optionalText(row, name)

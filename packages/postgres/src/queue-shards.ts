@@ -18,7 +18,7 @@ import { columns } from './columns.ts'
 import { textArray } from './integer-arrays.ts'
 import type { OwnTransaction } from './own-transaction.ts'
 import type { queueReceiveStatements } from './queue-receive-statements.ts'
-import { candidateOf, receivedOf } from './queue-rows.ts'
+import { buriedOf, candidateOf, receivedOf } from './queue-rows.ts'
 
 /** The maximum number of handled messages that a receive removes from a shard. */
 const SWEPT_AT_ONCE = 1000
@@ -155,7 +155,7 @@ export class QueueShards {
 
   /** Writes the decisions of the rounds, commits, and returns the messages to hand out. */
   async #settle(
-    { receipt, visibilityTimeoutMs, maxReceives, remove }: Search,
+    { receipt, visibilityTimeoutMs, maxReceives, remove, buried: tell }: Search,
     rounds: readonly ShardRound[],
   ): Promise<readonly ReceivedMessage[]> {
     const collect = <T>(part: (round: QueueRound) => readonly T[]): T[] =>
@@ -177,6 +177,11 @@ export class QueueShards {
     const changes = [...before, ...(taken.length > 0 ? [take] : []), ...this.#release(freed)]
     if (changes.length === 0) return []
     const results = await this.#transaction.commitWith(changes)
+    if (buried.length > 0) {
+      for (const row of results[before.length - 1]!.rows) {
+        tell?.(buriedOf(row, maxReceives), columns.text(row, 'error'))
+      }
+    }
     if (taken.length === 0) return []
     const byPlace = new Map(results[before.length]!.rows.map((row) => [row['place'], row]))
     return taken.flatMap(({ place }) => {

@@ -1,14 +1,22 @@
-import type { Delivery, OpenSource } from '@txbox/core'
+import {
+  PermanentError,
+  type DeadLettered,
+  type Delivery,
+  type OpenSource,
+  type ReceivedMessage,
+} from '@txbox/core'
 import { longPoll, type PollIntervals } from './long-poll.ts'
 import { QueueDelivery } from './queue-delivery.ts'
+import { decodedMessage } from './received-message.ts'
 import type { StoredQueue } from './stored-queue.ts'
 
 /** The wait has no time limit of its own; the signal ends it. */
 const FOREVER_MS = Infinity
 
-export interface OpenQueueSettings {
+export interface OpenQueueSettings<P> {
   readonly prefetch: number
   readonly pollIntervals: PollIntervals
+  readonly deadLettered: ((dead: DeadLettered<P>) => void) | undefined
 }
 
 /** A queue that a consumer receives from. */
@@ -16,7 +24,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
   /** A receive that fails says nothing about the deliveries: their receipts are valid until the visibility timeout. */
   readonly keepsDeliveries = true
   readonly #queue: StoredQueue<Tx, P>
-  readonly #settings: OpenQueueSettings
+  readonly #settings: OpenQueueSettings<P>
   /**
    * The deliveries that the consumer has and that are not settled yet. A delivery also leaves this set when a
    * transaction has settled it, although the transaction may still roll back.
@@ -26,7 +34,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
   #onFreeSlot: (() => void) | undefined
   #receiving: Promise<unknown> = Promise.resolve()
 
-  constructor(queue: StoredQueue<Tx, P>, settings: OpenQueueSettings) {
+  constructor(queue: StoredQueue<Tx, P>, settings: OpenQueueSettings<P>) {
     this.#queue = queue
     this.#settings = settings
     queue.wakeUpCall.use()
@@ -53,7 +61,8 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     await this.#freeSlot(signal)
     const { visibilityTimeoutMs } = this.#queue.settings
     const slots = Math.min(limit, this.#settings.prefetch - this.#unsettled.size, 1000)
-    const request = { limit: slots, visibilityTimeoutMs, remove: false, attempt: undefined }
+    const buried = (message: ReceivedMessage, error: string): void => this.#buried(message, error)
+    const request = { limit: slots, visibilityTimeoutMs, remove: false, attempt: undefined, buried }
     let lookedAt = 0
     const look = (): ReturnType<StoredQueue<Tx, P>['look']> => {
       lookedAt = performance.now()
@@ -72,6 +81,15 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
       return delivery
     })
     return deliveries
+  }
+
+  /** Reports a message that this receive has made a dead letter. */
+  #buried(stored: ReceivedMessage, reason: string): void {
+    const { message } = decodedMessage<P>(stored)
+    const error = new PermanentError(
+      `The message was received ${stored.receives} times, as often as maxReceives allows, and was not handled. Last error: ${reason}`,
+    )
+    this.#settings.deadLettered?.({ message, deliveries: stored.receives, error })
   }
 
   /** Resolves when the consumer has fewer than `prefetch` unsettled deliveries, or when the signal is aborted. */

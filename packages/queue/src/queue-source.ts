@@ -43,9 +43,9 @@ export function queueSource<Tx, P>(queue: Queue<Tx, P>, options: QueueSourceOpti
       leaseMs: stored.settings.visibilityTimeoutMs,
       maxDeliveries: stored.settings.maxReceives,
     },
-    async open({ prefetch }) {
+    async open({ prefetch, deadLettered }) {
       await stored.ready()
-      return new OpenQueue(stored, { prefetch, pollIntervals: { min, max } })
+      return new OpenQueue(stored, { prefetch, pollIntervals: { min, max }, deadLettered })
     },
   }
 }

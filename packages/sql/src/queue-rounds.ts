@@ -28,6 +28,8 @@ export interface QueueRound {
   readonly taken: readonly QueueCandidate[]
   /** Messages that were received too often and become dead letters. */
   readonly buried: readonly QueueCandidate[]
+  /** Whether more of the candidates were received too often. They stay visible for another round. */
+  readonly hasMoreToBury: boolean
   /** The places of messages that become invisible again, because they must wait behind another message of their key. */
   readonly putBack: readonly string[]
   /** Keys whose first message becomes visible if it waits and no other message of the key is in flight. */
@@ -43,6 +45,9 @@ export interface Bounds {
   /** Whether the receive has no messages yet, so that a suspect may be handed out alone. */
   readonly alone: boolean
 }
+
+/** The maximum number of messages of a round that become dead letters: their payloads are read for the events of consumers. */
+const BURIED_AT_ONCE = 10
 
 /** A message is a suspect after this many visibility timeouts in a row, or earlier if `maxReceives` leaves fewer. */
 const TIMEOUTS_OF_SUSPECTS = 2
@@ -118,9 +123,10 @@ export function queueRound(
     return flight === undefined || flight === place || (!isFlightLive && unlocked.has(flight))
   }
   const next = candidates.filter(isNext)
-  const buried = next.filter(({ attempts }) => attempts >= how.maxReceives)
+  const worn = next.filter(({ attempts }) => attempts >= how.maxReceives)
+  const buried = buriedAtOnce(worn)
   const taken = handedOut(
-    next.filter((candidate) => !buried.includes(candidate)),
+    next.filter((candidate) => !worn.includes(candidate)),
     how,
   )
   const behind = candidates.filter((candidate) => !next.includes(candidate))
@@ -129,11 +135,17 @@ export function queueRound(
   return {
     taken,
     buried,
+    hasMoreToBury: buried.length < worn.length,
     putBack: [...new Set([...behind.map(({ place }) => place), ...unlocked])],
     released: [...new Set(freed.flatMap(({ orderKey }) => orderKey ?? []))].filter(
       (key) => !inFlight.has(key),
     ),
   }
+}
+
+function buriedAtOnce(worn: readonly QueueCandidate[]): readonly QueueCandidate[] {
+  let sum = 0
+  return worn.slice(0, BURIED_AT_ONCE).filter(({ bytes }, n) => (sum += bytes) <= RECEIVED_BYTES || n === 0)
 }
 
 /** Chooses the messages to hand out. A suspect is handed out alone, so that it cannot harm another message. */

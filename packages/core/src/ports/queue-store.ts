@@ -41,6 +41,11 @@ export interface ReceiveRequest {
   readonly remove: boolean
   /** Makes the receive repeatable. */
   readonly attempt: ReceiveAttempt | undefined
+  /**
+   * Called for each message that this receive has made a dead letter, after the commit, with the error that the dead letter
+   * shows. Not called by a receive with `attempt`.
+   */
+  readonly buried?: ((message: ReceivedMessage, error: string) => void) | undefined
 }
 
 /** Identifies one receive, so that it can be repeated when its answer was lost. */
