@@ -9,6 +9,7 @@ export class Proxy {
   readonly #server: net.Server
   readonly #sockets = new Set<net.Socket>()
   #roundTrips = 0
+  #opened = 0
   #faults: Fault[] = []
   #refusing = false
   #death: { requestsLeft: number; readonly phase: KillPhase; readonly killed: () => void } | undefined
@@ -40,6 +41,11 @@ export class Proxy {
    */
   get roundTrips(): number {
     return this.#roundTrips
+  }
+
+  /** The number of connections that clients have opened. */
+  get opened(): number {
+    return this.#opened
   }
 
   countFromHere(): void {
@@ -100,6 +106,7 @@ export class Proxy {
   }
 
   #connect(client: net.Socket, server: net.Socket): void {
+    this.#opened += 1
     let spoke: 'client' | 'server' = 'server'
     let commands: MysqlCommands | undefined
     let silent = true

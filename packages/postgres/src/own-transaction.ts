@@ -34,8 +34,8 @@ export function serverTimeoutMs({ statementTimeoutMs }: Pick<Source, 'statementT
 /**
  * Runs work in a new READ COMMITTED transaction: several statements, or one statement of a library that sends one
  * statement after the other. The server cancels a late statement. If the work as a whole is late, it is rolled back. In
- * that case the connection stays in use until the server has canceled the statement, because such a library cannot
- * discard a connection.
+ * that case the connection is closed, or, if the library cannot do this, stays in use until the server has canceled the
+ * statement.
  */
 export async function inOwnTransaction<R>(
   source: Source,
@@ -43,8 +43,10 @@ export async function inOwnTransaction<R>(
 ): Promise<R> {
   const { root, db, statementTimeoutMs } = source
   let late = false
+  let inUse: OwnConnection | undefined
   const run = async (): Promise<R> => {
     const connection = await root.connect(db)
+    inUse = connection
     let broken = false
     try {
       // The connection was opened too late for this call, but can be used by others.
@@ -58,6 +60,7 @@ export async function inOwnTransaction<R>(
       broken ||= isStale(error)
       throw error
     } finally {
+      inUse = undefined
       connection.release(broken)
     }
   }
@@ -65,6 +68,7 @@ export async function inOwnTransaction<R>(
     return await answerWithin(statementTimeoutMs, run())
   } finally {
     late = true
+    inUse?.abandon?.()
   }
 }
 

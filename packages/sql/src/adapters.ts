@@ -199,6 +199,11 @@ export interface OwnConnection {
   readonly queryAll?: (statements: readonly Statement[]) => Promise<readonly SqlResult[]>
   /** Returns the connection; if `broken` is true, the connection must not be used again. */
   readonly release: (broken: boolean) => void
+  /**
+   * Ends the connection, and with it the statement in flight. A later `release` has no effect. Absent if the library can
+   * only take back a connection on which no statement is in flight.
+   */
+  readonly abandon?: () => void
 }
 
 /** A connection on which the server reports notifications. */

@@ -1,7 +1,14 @@
 import { propertyOf } from '@txbox/core/internal'
 import { isStale } from '../stale-connection.ts'
 import type { Isolation, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import { discardDeadIdle } from './idle-connections.ts'
 import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
+
+/**
+ * A BEGIN waits for no lock: without an answer within this time, the connection is dead. Nothing else would notice it
+ * before the system gives the connection up, which can take a quarter of an hour.
+ */
+const BEGIN_TIMEOUT_MS = 5000
 
 /** A connection that a pool has lent. */
 export interface LentConnection extends OwnConnection {
@@ -16,10 +23,35 @@ export interface MysqlPools<P> extends Pick<RootAdapter<P>, 'name' | 'recognises
   readonly lend: (pool: P) => Promise<LentConnection>
   /** Returns whether the error was sent by the server, so that the connection is still usable. */
   readonly isAnswer: (error: unknown) => boolean
+  /**
+   * Returns the driver's own pool, and the number of its idle connections. Absent if the pool asks an idle connection for a
+   * sign of life before it lends the connection.
+   */
+  readonly idle?: (pool: P) => { readonly pool: object; readonly count: number }
 }
 
 /** Creates the root adapter of a connector's pool. The pool replaces a connection that breaks. */
-export function mysqlRoot<P>({ lend, isAnswer, ...own }: MysqlPools<P>): RootAdapter<P> {
+export function mysqlRoot<P>({ lend: lendFrom, isAnswer, idle, ...own }: MysqlPools<P>): RootAdapter<P> {
+  const checkIdle = (pool: P): void => {
+    if (idle === undefined) return
+    discardDeadIdle({
+      ...idle(pool),
+      async lend() {
+        const { query, release } = await lendFrom(pool)
+        return { ask: () => query(mysql2Statements.check, []), release }
+      },
+    })
+  }
+  const lend = async (pool: P): Promise<LentConnection> => {
+    const lent = await lendFrom(pool)
+    return {
+      ...lent,
+      release(broken) {
+        lent.release(broken)
+        if (broken) checkIdle(pool)
+      },
+    }
+  }
   return {
     ...own,
     checksCommit: true,
@@ -42,8 +74,9 @@ export function mysqlRoot<P>({ lend, isAnswer, ...own }: MysqlPools<P>): RootAda
       const { tx, query, release } = await lend(pool)
       let broken = true
       try {
-        if (isolation !== undefined) await setIsolation(query, isolation)
-        await query(mysql2Statements.begin, [])
+        const run: OwnConnection['query'] = (text, values) => query(text, values, BEGIN_TIMEOUT_MS)
+        if (isolation !== undefined) await setIsolation(run, isolation)
+        await run(mysql2Statements.begin, [])
         broken = false
         const result = await work(tx, undefined)
         await query(mysql2Statements.commit, [])

@@ -9,6 +9,8 @@ export const mysql2Statements = {
   begin: 'START TRANSACTION',
   commit: 'COMMIT',
   rollback: 'ROLLBACK',
+  /** Any answer shows that the connection works. */
+  check: 'SELECT 1',
 } as const
 
 export const SET_ISOLATION: Readonly<Record<Isolation, string>> = {

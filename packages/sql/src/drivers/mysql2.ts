@@ -25,6 +25,8 @@ type Mysql2Connection = CallbackConnection | { readonly connection: CallbackConn
 interface CallbackPool {
   getConnection(done: (error: unknown, connection: CallbackConnection) => void): void
   readonly config?: { readonly connectionLimit?: number }
+  /** Undocumented: if it is missing, txbox does not check the idle connections. */
+  readonly _freeConnections?: { readonly length: number }
 }
 interface PromisePool {
   readonly pool: CallbackPool
@@ -94,6 +96,7 @@ export const mysql2Root = mysqlRoot<PromisePool>({
   },
   maxConnections: ({ pool }) => pool.config?.connectionLimit,
   isAnswer: (error) => typeof propertyOf(error, 'sqlState') === 'string',
+  idle: ({ pool }) => ({ pool, count: Number(pool._freeConnections?.length) }),
   async lend(root) {
     const tx = await (root as unknown as { getConnection(): Promise<Mysql2Connection> }).getConnection()
     const connection = plain(tx)

@@ -3,6 +3,7 @@ import { propertyOf } from '@txbox/core/internal'
 import type { ListeningConnection, OwnConnection, RootAdapter, SqlResult, Statement } from '../adapters.ts'
 import { cancelAfterMs } from '../deadline.ts'
 import { isStale } from '../stale-connection.ts'
+import { discardDeadIdle } from './idle-connections.ts'
 import { answerTo, asFlight, asOneFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
 import { pgOpening } from './pg-opening.ts'
 import { COMMAND_TAGS, beginAt, pgStatements } from './pg-statements.ts'
@@ -12,6 +13,8 @@ import { isPool, pgHandle, toSqlResult, type PgClient, type PgResult } from './p
 interface PgPool {
   connect(): Promise<PgClient & { release(destroy?: boolean): void }>
   query(config: { text: string; values: unknown[]; query_timeout: number }): Promise<PgResult>
+  readonly idleCount?: number
+  readonly waitingCount?: number
   readonly options?: {
     readonly max?: number
     readonly password?: unknown
@@ -37,8 +40,13 @@ export const pgRoot: RootAdapter<PgPool> = {
   recognises: (root): root is PgPool => isPool(root),
   maxConnections: (pool) => pool.options?.max,
   async query(pool, text, values, timeoutMs) {
-    // After `query_timeout`, pg destroys the connection, and the pool opens another one.
-    return toSqlResult(await pool.query({ text, values: values as unknown[], query_timeout: timeoutMs }))
+    try {
+      // After `query_timeout`, pg destroys the connection, and the pool opens another one.
+      return toSqlResult(await pool.query({ text, values: values as unknown[], query_timeout: timeoutMs }))
+    } catch (error) {
+      if (!isAnswer(error)) checkIdle(pool)
+      throw error
+    }
   },
   copyOut(pool) {
     const Query = pool.Client?.Query
@@ -68,12 +76,24 @@ export const pgRoot: RootAdapter<PgPool> = {
   async connect(pool) {
     const { client, release } = await checkOut(pool)
     const Query = pool.Client?.Query
+    let released = false
+    const giveBack = (broken: boolean): void => {
+      if (released) return
+      released = true
+      release(broken)
+      if (broken) checkIdle(pool)
+    }
     return {
       query: async (text, values) => toSqlResult(await client.query(text, values as unknown[])),
       ...(Query?.prototype.prepare !== undefined && {
         queryAll: (statements: readonly Statement[]) => flyTogether(client, Query, statements),
       }),
-      release,
+      release: giveBack,
+      abandon() {
+        // In its pipeline mode, pg would wait for the answers before it closes the connection.
+        pgHandle.sever!(client)
+        giveBack(true)
+      },
     } satisfies OwnConnection
   },
   async connectApart(pool, timeoutMs) {
@@ -86,7 +106,10 @@ export const pgRoot: RootAdapter<PgPool> = {
         Query?.prototype.prepare === undefined
           ? async (text, values) => toSqlResult(await client.query(text, values as unknown[]))
           : (text, values) => flyOn(client, new Query({ text, values }), timeoutMs),
-      release: () => void client.end().catch(() => undefined),
+      release(broken) {
+        void client.end().catch(() => undefined)
+        if (broken) checkIdle(pool)
+      },
     } satisfies OwnConnection
   },
   async connectListening(pool, timeoutMs, on) {
@@ -119,8 +142,33 @@ export const pgRoot: RootAdapter<PgPool> = {
       throw error
     } finally {
       release(broken)
+      if (broken) checkIdle(pool)
     }
   },
+}
+
+/** Call this when a connection of the pool gave no answer, after the connection was given back. */
+function checkIdle(pool: PgPool): void {
+  discardDeadIdle({
+    pool,
+    // The pool lends idle connections to earlier callers first.
+    count: Number(pool.idleCount) - Number(pool.waitingCount),
+    async lend() {
+      const { client, release } = await checkOut(pool)
+      return {
+        ask: () => client.query(pgStatements.check),
+        release(broken) {
+          if (broken) pgHandle.sever!(client)
+          release(broken)
+        },
+      }
+    },
+  })
+}
+
+/** Returns whether the error was sent by the server. */
+function isAnswer(error: unknown): boolean {
+  return typeof propertyOf(error, 'severity') === 'string'
 }
 
 /** Runs a statement in a new transaction. */
@@ -130,7 +178,7 @@ async function flyOn(client: PgClient, query: PgQuery, timeoutMs: number): Promi
     return resultOfFlight(await answerTo(client, asFlight(query, limits)))
   } catch (error) {
     // If the error does not come from the server, the connection is no longer usable.
-    if (typeof Reflect.get(Object(error), 'severity') === 'string') await client.query(pgStatements.rollback)
+    if (isAnswer(error)) await client.query(pgStatements.rollback)
     throw error
   }
 }
@@ -202,14 +250,16 @@ async function checkOut(pool: PgPool): Promise<{ client: PgClient; release: (bro
  */
 async function queryOn(pool: PgPool, query: PgQuery): Promise<unknown> {
   const { client, release } = await checkOut(pool)
-  let failed = true
+  let results: unknown
   try {
-    const results = await answerTo(client, query)
-    failed = false
-    return results
-  } finally {
-    release(failed)
+    results = await answerTo(client, query)
+  } catch (error) {
+    release(true)
+    if (!isAnswer(error)) checkIdle(pool)
+    throw error
   }
+  release(false)
+  return results
 }
 
 async function rolledBack(client: PgClient): Promise<void> {

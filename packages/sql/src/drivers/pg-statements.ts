@@ -10,6 +10,8 @@ export const pgStatements = {
   limitStatements: (milliseconds: number) => `SET LOCAL statement_timeout = ${Math.ceil(milliseconds)}`,
   commit: 'COMMIT',
   rollback: 'ROLLBACK',
+  /** Any answer shows that the connection works. */
+  check: 'SELECT 1',
 } as const
 
 /** The tags by which the server names what it has executed. */
