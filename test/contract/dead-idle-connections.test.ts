@@ -121,11 +121,12 @@ describe.each(kindsOfPools())('$name', (kind) => {
     const { reached, letGo } = proxy.hold(/queue/i)
     const receiving = store.receive()
     await reached
+    proxy.countFromHere()
     await expect(receiving).rejects.toThrow(DatabaseUnavailableError)
-    // The connection of the statement is lost; two are left, and are used again.
+    // The connection of the statement is lost. Two are left, are asked for an answer, and are used again.
     await until(
-      async () => idleCount(through) === 2,
-      () => `2 idle connections; there are ${idleCount(through)}`,
+      async () => proxy.roundTrips === 2 && idleCount(through) === 2,
+      () => `2 answers, 2 idle connections; there are ${proxy.roundTrips}, ${idleCount(through)}`,
     )
     await openIdle(through, 2)
     await store.receive()

@@ -39,9 +39,12 @@ export const EXCLUDED: Readonly<Record<string, string[]>> = {
 
 /** Tests of what is built on a library. */
 export const ON_TOP: Readonly<Record<string, string[]>> = {
-  knex: ['test/libraries/objection/objection.test.ts'],
+  knex: ['test/libraries/objection/objection.test.ts', 'test/contract/dead-idle-connections-hidden.test.ts'],
   mikroorm: ['test/libraries/hooks/commit-hooks.test.ts'],
   'postgres-js': ['test/libraries/postgres-js/lost-connection.test.ts'],
-  'sequelize-7': ['test/libraries/sequelize/nest-mode.test.ts'],
+  'sequelize-7': [
+    'test/libraries/sequelize/nest-mode.test.ts',
+    'test/contract/dead-idle-connections-hidden.test.ts',
+  ],
   typeorm: ['test/libraries/hooks/commit-hooks.test.ts'],
 }

@@ -200,8 +200,8 @@ export interface OwnConnection {
   /** Returns the connection; if `broken` is true, the connection must not be used again. */
   readonly release: (broken: boolean) => void
   /**
-   * Ends the connection, and with it the statement in flight. A later `release` has no effect. Absent if the library can
-   * only take back a connection on which no statement is in flight.
+   * Called when the statement in flight has got no answer. Closes the connection if the library can do this at any time; then
+   * `release` has no effect. Otherwise the connection is released when the statement ends.
    */
   readonly abandon?: () => void
 }

@@ -15,6 +15,8 @@ import type {
   RootAdapter,
   SqlResult,
 } from './adapters.ts'
+import { hiddenStatements } from './drivers/hidden-statements.ts'
+import { isSilent, suspectConnections } from './suspect-connections.ts'
 
 /** How to find the driver's pool and connections under the root of a library. */
 export interface Underneath {
@@ -152,7 +154,16 @@ export class LibraryRoot implements RootAdapter {
     return undefined
   }
 
+  /** Borrows a connection that answers. */
   async #borrow(): Promise<OwnConnection> {
+    for (;;) {
+      const own = await this.#borrowAny()
+      if (!(await isSilent(this, () => own.query(hiddenStatements.check, [])))) return own
+      own.release(true)
+    }
+  }
+
+  async #borrowAny(): Promise<OwnConnection> {
     if (this.#root.borrow === undefined) {
       throw new InvalidOptionError(
         `A ${this.name} root lends no connection, which the relay, the garbage collector, dead letters and migrate need. Pass ` +
@@ -162,9 +173,17 @@ export class LibraryRoot implements RootAdapter {
     const lent = await this.#root.borrow(this.#db)
     try {
       const { driver, connection } = await this.#underneath.transaction(lent.connection)
+      let released = false
+      const release = (broken: boolean): void => {
+        if (released) return
+        released = true
+        if (broken) suspectConnections(this)
+        void (async () => lent.giveBack(broken))().catch(() => undefined)
+      }
       return {
         query: (text, values) => driver.query(connection, text, values),
-        release: (broken) => void (async () => lent.giveBack(broken))().catch(() => undefined),
+        release,
+        abandon: () => release(true),
       }
     } catch (error) {
       await lent.giveBack(false)

@@ -18,6 +18,8 @@ export const hiddenStatements = {
   rollback: 'rollback',
   /** Used to find the connection of a driver under Kysely. Normally it is not sent; if it is, it has no effect. */
   unsent: 'select 1',
+  /** Any answer shows that the connection works. */
+  check: 'select 1',
 } as const
 
 export const LEVELS: Readonly<Record<Isolation, string>> = {

@@ -1,6 +1,8 @@
 import type { OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
 import { hasFunction } from '../members.ts'
+import { isSilent, suspectConnections } from '../suspect-connections.ts'
 import { compile, isKysely, query, toSqlResult, type KyselyConnection, type KyselyLike } from './kysely.ts'
+import { hiddenStatements } from './hidden-statements.ts'
 
 interface KyselyRoot extends KyselyLike {
   readonly isTransaction: false
@@ -23,19 +25,25 @@ export const kyselyRoot: RootAdapter<KyselyRoot> = {
   query: queryWithin,
   connect(db) {
     return new Promise<OwnConnection>((resolve, reject) => {
-      const held = db.connection().execute(async (connection) => {
-        const underneath = await connection.getExecutor().provideConnection(async (own) => own)
-        await new Promise<void>((release) => {
-          resolve({
-            query: (text, values) => query(connection, text, values),
-            release(broken) {
-              if (broken) discard(underneath)
-              release()
-            },
+      const open = (): void => {
+        const held = db.connection().execute(async (connection) => {
+          const underneath = await connection.getExecutor().provideConnection(async (own) => own)
+          await whenItAnswers(db, underneath, open, async () => {
+            await new Promise<void>((release) => {
+              resolve({
+                query: (text, values) => query(connection, text, values),
+                release(broken) {
+                  if (broken) giveUp(db, underneath)
+                  release()
+                },
+                abandon: () => suspectConnections(db),
+              })
+            })
           })
         })
-      })
-      held.catch(reject)
+        held.catch(reject)
+      }
+      open()
     })
   },
   // There is no `connectApart`: an idle connection that Kysely has reserved for a caller has no listener for errors, so
@@ -63,25 +71,50 @@ function queryWithin(
       late = true
       // The same error as that of AbortSignal.timeout.
       reject(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
-      if (connection !== undefined) discard(connection)
+      if (connection !== undefined) giveUp(db, connection)
     }, timeoutMs)
     const run = async (provided: KyselyConnection): Promise<void> => {
       // The connection was opened too late for this call, but can be used by others.
       if (late) return
       connection = provided
-      resolve(toSqlResult(await provided.executeQuery(compile(sql, parameters))))
+      const result = toSqlResult(await provided.executeQuery(compile(sql, parameters)))
+      clearTimeout(timer)
+      resolve(result)
     }
-    db.getExecutor()
-      .provideConnection(run)
-      .catch(reject)
-      .finally(() => clearTimeout(timer))
+    const open = (): void => {
+      if (late) return
+      db.getExecutor()
+        .provideConnection((provided) => whenItAnswers(db, provided, open, () => run(provided)))
+        .catch((error: unknown) => {
+          clearTimeout(timer)
+          reject(error)
+        })
+    }
+    open()
   })
+}
+
+/** Runs work on a connection, or calls `openAnother` if the connection is silent. */
+async function whenItAnswers(
+  db: KyselyRoot,
+  connection: KyselyConnection,
+  openAnother: () => void,
+  work: () => Promise<void>,
+): Promise<void> {
+  let answer: Promise<unknown> | undefined
+  const ask = (): Promise<unknown> => (answer = connection.executeQuery(compile(hiddenStatements.check, [])))
+  if (!(await isSilent(db, ask))) return work()
+  giveUp(db, connection)
+  openAnother()
+  // A connection that the driver cannot discard stays in use until it answers.
+  await answer?.catch(() => undefined)
 }
 
 /**
  * Ends a connection on which a statement may still be in flight. Kysely's driver for MySQL then removes the connection
  * from the pool; the driver for PostgreSQL cannot. Nothing is sent to the server, which may not answer.
  */
-function discard(connection: KyselyConnection): void {
+function giveUp(db: KyselyRoot, connection: KyselyConnection): void {
+  suspectConnections(db)
   connection.killSession?.(async () => undefined).catch(() => undefined)
 }
