@@ -5,7 +5,7 @@ import { kindsOfRoots, useTarget, type HandleKind, type OpenTransaction } from '
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 
 const target = useTarget()
-const DRIVERS: readonly string[] = ['pg', 'mysql2']
+const DRIVERS: ReadonlySet<string> = new Set(['pg', 'mysql2'])
 const IDLE = 5
 /** A receive without an answer fails after this time. */
 const LIMIT_MS = 4000
@@ -13,7 +13,7 @@ const LIMIT_MS = 4000
 const STANDSTILL_MS = 11_000
 
 /** The roots of libraries that hide the idle connections of their pools. */
-const kinds: readonly HandleKind[] = kindsOfRoots(target).filter(({ library }) => !DRIVERS.includes(library))
+const kinds: readonly HandleKind[] = kindsOfRoots(target).filter(({ library }) => !DRIVERS.has(library))
 
 describe.each(kinds)('$name', (kind) => {
   test('Q19 of the hidden idle connections that have died silently, the first one costs a receive its limit, and each other one a second', async () => {
