@@ -33,7 +33,7 @@ export const oddRoots: Record<string, (url: string) => Root> = {
   'mysql2 in another time zone and SQL mode': (url) =>
     mysql2Root(
       poolOf(url, {}, [
-        "set session time_zone = '+05:30', sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'",
+        "set session time_zone = '+05:30', sql_mode = 'ANSI_QUOTES,HIGH_NOT_PRECEDENCE,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'",
       ]),
       {},
       'promise',

@@ -1,4 +1,4 @@
-insert into "orders" ("id", "status", "total", "version", "changedAt") select $1 as "id", $2 as "status", $3 as "total", $4 as "version", cast($5 as timestamptz) as "changedAt" where 1 = 1 and not coalesce((
+insert into "orders" ("id", "status", "total", "version", "changedAt") select $1 as "id", $2 as "status", $3 as "total", $4 as "version", cast($5 as timestamptz) as "changedAt" where 1 = 1 and not (coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (
         cast('pg_catalog.timestamptz' as pg_catalog.regtype), cast('pg_catalog.timestamp' as pg_catalog.regtype)
@@ -15,7 +15,7 @@ insert into "orders" ("id", "status", "total", "version", "changedAt") select $1
         select cast(pg_catalog.jsonb_object_keys(pg_catalog.to_jsonb(named)) as pg_catalog.name)
         from (select 1 as "changedAt") as named
       )
-  ), false) on conflict ("id") do update set "total" = $6, "changedAt" = cast($7 as timestamptz) where (("orders"."changedAt" is null or "orders"."changedAt" < cast($8 as timestamptz)) and not coalesce((
+  ), false)) on conflict ("id") do update set "total" = $6, "changedAt" = cast($7 as timestamptz) where (("orders"."changedAt" is null or "orders"."changedAt" < cast($8 as timestamptz)) and not (coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (
         cast('pg_catalog.timestamptz' as pg_catalog.regtype), cast('pg_catalog.timestamp' as pg_catalog.regtype)
@@ -32,9 +32,9 @@ insert into "orders" ("id", "status", "total", "version", "changedAt") select $1
         select cast(pg_catalog.jsonb_object_keys(pg_catalog.to_jsonb(named)) as pg_catalog.name)
         from (select 1 as "changedAt") as named
       )
-  ), false));
+  ), false)));
 
-select case when not 1 = 1 then 'ahead' when coalesce((
+select case when not (1 = 1) then 'ahead' when coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (
         cast('pg_catalog.timestamptz' as pg_catalog.regtype), cast('pg_catalog.timestamp' as pg_catalog.regtype)
@@ -54,7 +54,7 @@ select case when not 1 = 1 then 'ahead' when coalesce((
   ), false) then 'rounds'
       when "orders"."changedAt" is null or "orders"."changedAt" < cast($1 as timestamptz) then 'newer' else 'stale' end as "found" from "orders" where "id" = $2 limit $3 for no key update;
 
-select cast(case when not 1 = 1 then 'ahead' when not (1 = 1 and not coalesce((
+select cast(case when not (1 = 1) then 'ahead' when not (1 = 1 and not (coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (
         cast('pg_catalog.timestamptz' as pg_catalog.regtype), cast('pg_catalog.timestamp' as pg_catalog.regtype)
@@ -71,4 +71,4 @@ select cast(case when not 1 = 1 then 'ahead' when not (1 = 1 and not coalesce((
         select cast(pg_catalog.jsonb_object_keys(pg_catalog.to_jsonb(named)) as pg_catalog.name)
         from (select 1 as "changedAt") as named
       )
-  ), false)) then 'rounds' else 'none' end as text) as "reason", count(*) as "rows" from "orders" where 1 = 0;
+  ), false))) then 'rounds' else 'none' end as text) as "reason", count(*) as "rows" from "orders" where 1 = 0;

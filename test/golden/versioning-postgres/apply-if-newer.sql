@@ -1,4 +1,4 @@
-update "orders" set "total" = $1, "changedAt" = cast($2 as timestamptz) where "id" = $3 and cast($4 as timestamptz) <= pg_catalog.clock_timestamp() + cast($5 as double precision) * interval '1 millisecond' and (("orders"."changedAt" is null or "orders"."changedAt" < cast($6 as timestamptz)) and not coalesce((
+update "orders" set "total" = $1, "changedAt" = cast($2 as timestamptz) where "id" = $3 and cast($4 as timestamptz) <= pg_catalog.clock_timestamp() + cast($5 as double precision) * interval '1 millisecond' and (("orders"."changedAt" is null or "orders"."changedAt" < cast($6 as timestamptz)) and not (coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (
         cast('pg_catalog.timestamptz' as pg_catalog.regtype), cast('pg_catalog.timestamp' as pg_catalog.regtype)
@@ -15,9 +15,9 @@ update "orders" set "total" = $1, "changedAt" = cast($2 as timestamptz) where "i
         select cast(pg_catalog.jsonb_object_keys(pg_catalog.to_jsonb(named)) as pg_catalog.name)
         from (select 1 as "changedAt") as named
       )
-  ), false));
+  ), false)));
 
-select case when not cast($1 as timestamptz) <= pg_catalog.clock_timestamp() + cast($2 as double precision) * interval '1 millisecond' then 'ahead' when coalesce((
+select case when not (cast($1 as timestamptz) <= pg_catalog.clock_timestamp() + cast($2 as double precision) * interval '1 millisecond') then 'ahead' when coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (
         cast('pg_catalog.timestamptz' as pg_catalog.regtype), cast('pg_catalog.timestamp' as pg_catalog.regtype)
