@@ -162,11 +162,12 @@ describe('a message on which the broker closes the channel', () => {
     const reported: [number, string][] = []
     const answered = (index: number, { status }: PublishResult): void => void reported.push([index, status])
     proxy.hideConfirm(3)
-    await failure(publisher.publish(messages, { signal: signal(), answered }))
+    await publisher.publish(messages, { signal: signal(), answered })
     expect(reported).toEqual([
       [0, 'rejected'],
       [1, 'accepted'],
       [2, 'accepted'],
+      [3, 'rejected'],
     ])
   })
 
@@ -204,30 +205,58 @@ describe('a message on which the broker closes the channel', () => {
     expect(proxy.channels).toBe(1)
   })
 
-  for (const end of ['is not confirmed', 'is aborted'] as const) {
-    test(`O6 when a message is sent alone and ${end}, publish throws, and sends no more messages`, async () => {
-      const proxy = await broker.frameProxy()
-      const queue = await broker.queue()
-      const confirmTimeoutMs = end === 'is aborted' ? 30_000 : 300
-      const publisher = broker.publisherAt(proxy, { confirmTimeoutMs })
-      proxy.hideConfirm(1)
-      const [alone, behind] = outboxMessages(queue, 2)
-      const abort = new AbortController()
-      const call = failure(
-        publish(publisher, [outboxMessage({ topic: queue, ...offence }), alone!, behind!], abort.signal),
-      )
-      if (end === 'is aborted') {
-        while ((await broker.channel.checkQueue(queue)).messageCount === 0) await pause(1)
-        await pause(100)
-        abort.abort(new Error('enough'))
-        expect((await call).message).toBe('enough')
-      } else {
-        expect((await call).message).toContain('left 2 of 3 messages unconfirmed for 300 ms')
-      }
-      await expect.poll(() => proxy.open).toBe(0)
-      expect(await broker.ids(queue)).not.toContain(behind?.id)
-    })
-  }
+  test('O4 O15 a message that is sent alone and is not confirmed is rejected without counting, and the others are sent', async () => {
+    const proxy = await broker.frameProxy()
+    const [queue, other] = [await broker.queue(), await broker.queue()]
+    const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
+    proxy.hideConfirm(1)
+    const call = publish(publisher, [
+      outboxMessage({ topic: queue, ...offence }),
+      ...outboxMessages(queue, 2),
+      outboxMessage({ topic: other }),
+    ])
+    while (proxy.connections < 3) await pause(1)
+    proxy.showConfirms()
+    const results = await call
+    expect(summary(results)).toEqual([
+      'rejected for good',
+      'rejected for now',
+      'rejected for now',
+      'accepted',
+    ])
+    expect(results[1]).toMatchObject({ counted: false })
+    expect(results[2]).toMatchObject({ counted: false })
+  })
+
+  test('O6 when a message is sent alone and the broker does not answer, publish throws, and sends no more messages', async () => {
+    const proxy = await broker.frameProxy()
+    const queue = await broker.queue()
+    const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
+    const [alone, behind] = outboxMessages(queue, 2)
+    const call = failure(publish(publisher, [outboxMessage({ topic: queue, ...offence }), alone!, behind!]))
+    while ((await broker.channel.checkQueue(queue)).messageCount === 0) await pause(1)
+    proxy.hold()
+    expect((await call).message).toMatch(/left \d of 3 messages unconfirmed for 300 ms/)
+    await expect.poll(() => proxy.open).toBe(0)
+  })
+
+  test('O6 when a message is sent alone and is aborted, publish throws, and sends no more messages', async () => {
+    const proxy = await broker.frameProxy()
+    const queue = await broker.queue()
+    const publisher = broker.publisherAt(proxy)
+    proxy.hideConfirm(1)
+    const [alone, behind] = outboxMessages(queue, 2)
+    const abort = new AbortController()
+    const call = failure(
+      publish(publisher, [outboxMessage({ topic: queue, ...offence }), alone!, behind!], abort.signal),
+    )
+    while ((await broker.channel.checkQueue(queue)).messageCount === 0) await pause(1)
+    await pause(100)
+    abort.abort(new Error('enough'))
+    expect((await call).message).toBe('enough')
+    await expect.poll(() => proxy.open).toBe(0)
+    expect(await broker.ids(queue)).not.toContain(behind?.id)
+  })
 
   // Simulated, because users and their permissions cannot be created with AMQP.
   test('if the user may not write to the exchange, no message is rejected, and publish throws with the reason', async () => {

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { BrokerUnavailableError, PermanentError } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 import type { ConfirmChannel } from 'amqplib'
@@ -166,6 +167,23 @@ export class ConfirmingChannel {
       `Message ${oneLine(message.id)} has headers and properties of ${bytes} bytes; the connection to RabbitMQ allows ${this.#frameMax}. ` +
         "Publish it with smaller headers, or raise 'frameMax' in the URL and RabbitMQ's frame_max.",
     )
+  }
+
+  /** Whether the broker processes what is sent on this channel: a queue can block the channel. */
+  async answers(limitMs: number): Promise<boolean> {
+    // A request that needs no permission, and changes nothing for a channel without consumers.
+    const request = async (): Promise<unknown> => this.#channel.prefetch(0)
+    const answered = request().then(
+      () => true,
+      () => false,
+    )
+    return await Promise.race([answered, pause(limitMs, false, { ref: false })])
+  }
+
+  /** Ends the channel although a message is in flight. */
+  abandon(error: BrokerUnavailableError): void {
+    this.fail(error)
+    void this.close()
   }
 
   /** Closes the channel. No message may be in flight. */

@@ -28,6 +28,8 @@ export type CallEnd = 'settled' | 'timed-out'
  * has no result afterwards, it is unknown whether the broker has accepted the message.
  */
 export class PublishCall implements Sender {
+  /** The places of the messages that were not sent, because each of them must be sent alone. */
+  readonly alone: number[] = []
   readonly #channel: ConfirmingChannel
   readonly #batch: OrderedBatch
   readonly #settings: CallSettings
@@ -56,6 +58,10 @@ export class PublishCall implements Sender {
     this.#batch = batch
     this.#settings = settings
     this.#due = batch.due()
+  }
+
+  get channel(): ConfirmingChannel {
+    return this.#channel
   }
 
   /** @throws {BrokerUnavailableError} when the channel fails; the signal's reason when the signal is aborted. */
@@ -130,7 +136,9 @@ export class PublishCall implements Sender {
 
   #begin(place: number): void {
     const { id, topic } = this.#batch.messages[place]!
-    if (!this.#settings.stuckKeys.admits(topic)) {
+    const admission = this.#settings.stuckKeys.admission(topic)
+    if (admission === 'alone') return void this.alone.push(place)
+    if (admission === 'not-now') {
       const message = `Message ${oneLine(id)} was not sent, because RabbitMQ did not confirm others like it: ${problemOf(topic)}`
       return this.#note(place, uncounted(message))
     }

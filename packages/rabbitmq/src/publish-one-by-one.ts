@@ -9,7 +9,7 @@ import { oneLine } from '@txbox/core/internal'
 import type { BrokerConnection } from './broker-connection.ts'
 import type { ConfirmingChannel } from './confirming-channel.ts'
 import { OrderedBatch } from './ordered-batch.ts'
-import { PublishCall, type CallEnd, type CallSettings } from './publish-call.ts'
+import { PublishCall, type CallSettings } from './publish-call.ts'
 
 /** Why the broker closed the channel because of one message. */
 type Objection = 'never' | 'not-now'
@@ -27,6 +27,7 @@ export function mayBlameOneMessage(channel: ConfirmingChannel): boolean {
  * broker close the channel is rejected. Each message waits for the broker's answer to the message before; otherwise one
  * such message would stop all other messages forever.
  *
+ * @returns the call of a message that was not confirmed in time, after which no more messages were sent.
  * @throws {BrokerUnavailableError} when the broker refuses more than a single message.
  */
 export async function publishOneByOne(
@@ -34,7 +35,7 @@ export async function publishOneByOne(
   batch: OrderedBatch,
   settings: CallSettings,
   { signal, answered }: PublishOptions,
-): Promise<CallEnd> {
+): Promise<PublishCall | undefined> {
   const settle = (index: number, result: PublishResult): void => {
     batch.settle(index, result)
     answered?.(index, result)
@@ -43,10 +44,9 @@ export async function publishOneByOne(
   for (const [index, message] of batch.messages.entries()) {
     if (batch.results[index] !== undefined) continue
     const alone = new OrderedBatch([message])
+    const call = new PublishCall(channel, alone, settings, (_, result) => settle(index, result))
     try {
-      const end = await new PublishCall(channel, alone, settings).run(signal)
-      if (end === 'timed-out') return end
-      settle(index, alone.results[0]!)
+      if ((await call.run(signal)) === 'timed-out') return call
     } catch (error) {
       const objection = objectionOf(channel)
       if (objection === undefined || connection.failed || signal.aborted) throw error
@@ -55,7 +55,7 @@ export async function publishOneByOne(
     }
   }
   await channel.close()
-  return 'settled'
+  return undefined
 }
 
 function objectionOf(channel: ConfirmingChannel): Objection | undefined {

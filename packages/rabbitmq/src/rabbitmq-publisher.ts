@@ -23,6 +23,12 @@ const LONGEST_TIMEOUT_MS = 3_600_000
 /** RabbitMQ's own upper bound of max_message_size: 512 MiB. */
 const LARGEST_MESSAGE_BYTES = 536_870_912
 
+/** A channel that has not answered for this long is blocked, if the broker answers on another channel. In milliseconds. */
+const BLOCKED_AFTER_MS = 1000
+
+/** The maximum number of messages of a call that are sent at the same time on channels of their own. */
+const MOST_ALONE = 64
+
 export interface RabbitmqPublisherOptions {
   /**
    * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client belong in the
@@ -84,7 +90,7 @@ export interface RabbitmqPublisherOptions {
  *   of the connection, a text as the header `CC` or `BCC`, which RabbitMQ interprets.
  * - If the broker answers, but does not confirm a message in time, a queue of that message has a problem: the message is
  *   rejected, and can be tried again without counting an attempt. Until the broker confirms a message with its routing key
- *   again, one message with this key is sent every 30 s, and the others are rejected in the same way.
+ *   again, one message with this key is sent every 30 s, on a channel of its own, and the others are rejected in the same way.
  * - All other failures throw: no connection, no such exchange, no confirms, or `signal` aborted. It is then unknown which
  *   messages were published. The connection is dropped, and other calls in flight on it fail; the next call connects again.
  *
@@ -168,6 +174,7 @@ class RabbitmqPublisher implements Publisher {
       const call = new PublishCall(connection.channel, batch, this.#settings, answered)
       try {
         if ((await call.run(signal)) === 'timed-out') await this.#timedOut(call, connection, batch)
+        else await this.#eachAlone(call.alone, connection, batch, options)
       } catch (error) {
         if (signal.aborted || !mayBlameOneMessage(connection.channel)) throw this.#drop(connection, error)
         await this.#oneByOne(batch, options)
@@ -189,26 +196,64 @@ class RabbitmqPublisher implements Publisher {
   async #oneByOne(batch: OrderedBatch, options: PublishOptions): Promise<void> {
     const connection = await this.#connection.get(options.signal)
     try {
-      const end = await publishOneByOne(connection, batch, this.#settings, options)
-      if (end === 'timed-out') throw this.#unconfirmed(connection, batch)
+      const unconfirmed = await publishOneByOne(connection, batch, this.#settings, options)
+      if (unconfirmed !== undefined) await this.#timedOut(unconfirmed, connection, batch)
     } catch (error) {
       throw this.#drop(connection, error)
     }
   }
 
   /**
+   * Sends the first of these messages of each routing key, each on a channel of its own. Of a key that is confirmed, the other
+   * messages can then be sent together.
+   */
+  async #eachAlone(
+    places: readonly number[],
+    connection: BrokerConnection,
+    batch: OrderedBatch,
+    { signal, answered }: PublishOptions,
+  ): Promise<void> {
+    const { stuckKeys, confirmTimeoutMs } = this.#settings
+    const firsts = new Map(places.toReversed().map((place) => [batch.messages[place]!.topic, place]))
+    // With half the time, the relay gets a result before its own time limit, also after a call that has timed out.
+    const settings = { ...this.#settings, stuckKeys: new StuckKeys(), confirmTimeoutMs: confirmTimeoutMs / 2 }
+    const sending = [...firsts].slice(0, MOST_ALONE).map(async ([routingKey, place]) => {
+      const call = await publishOneByOne(connection, new OrderedBatch([batch.messages[place]!]), settings, {
+        signal,
+        answered: (_, result) => {
+          batch.settle(place, result)
+          answered?.(place, result)
+        },
+      })
+      if (call === undefined) return stuckKeys.answered(routingKey)
+      stuckKeys.add(routingKey)
+      call.rejectUnconfirmed()
+      // A late confirm must not be mistaken for a confirm of a later attempt.
+      call.channel.abandon(this.#unconfirmed(connection, batch))
+    })
+    // No call may report a result after this one has ended.
+    await Promise.allSettled(sending)
+    await Promise.all(sending)
+  }
+
+  /**
    * Distinguishes a problem of queues from a problem of the broker. If the broker answers, the messages in flight are
-   * rejected, and the messages that were not sent can be sent over the next connection.
+   * rejected, and the messages that were not sent can be sent over the next connection. But if a queue has blocked the channel,
+   * it is not known which: each routing key is tried alone.
    */
   async #timedOut(call: PublishCall, connection: BrokerConnection, batch: OrderedBatch): Promise<void> {
     const { stuckKeys, confirmTimeoutMs } = this.#settings
     const error = this.#unconfirmed(connection, batch)
     const since = performance.now() - confirmTimeoutMs
+    const unblocked = call.channel.answers(BLOCKED_AFTER_MS)
     if (!(await connection.answers(confirmTimeoutMs))) throw error
-    for (const routingKey of connection.channel.byKey.unansweredSince(since)) stuckKeys.add(routingKey)
+    const routingKeys = call.channel.byKey.unansweredSince(since)
+    const isBlocked = routingKeys.length > 1 && !(await unblocked)
+    if (isBlocked) stuckKeys.suspect(routingKeys)
+    else for (const routingKey of routingKeys) stuckKeys.add(routingKey)
     // A late confirm must not be mistaken for a confirm of a later attempt.
     connection.drop(error)
-    call.rejectUnconfirmed()
+    if (!isBlocked) call.rejectUnconfirmed()
   }
 
   #unconfirmed(connection: BrokerConnection, batch: OrderedBatch): BrokerUnavailableError {
