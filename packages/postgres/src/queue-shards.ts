@@ -155,7 +155,7 @@ export class QueueShards {
 
   /** Writes the decisions of the rounds, commits, and returns the messages to hand out. */
   async #settle(
-    { receipt, visibilityTimeoutMs, maxReceives, remove, buried: tell }: Search,
+    { receipt, visibilityTimeoutMs, maxReceives, remove, buried: report }: Search,
     rounds: readonly ShardRound[],
   ): Promise<readonly ReceivedMessage[]> {
     const collect = <T>(part: (round: QueueRound) => readonly T[]): T[] =>
@@ -179,7 +179,7 @@ export class QueueShards {
     const results = await this.#transaction.commitWith(changes)
     if (buried.length > 0) {
       for (const row of results[before.length - 1]!.rows) {
-        tell?.(buriedOf(row, maxReceives), columns.text(row, 'error'))
+        report?.(buriedOf(row, maxReceives), columns.text(row, 'error'))
       }
     }
     if (taken.length === 0) return []
