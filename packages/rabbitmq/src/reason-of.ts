@@ -8,7 +8,7 @@ export function reasonOf(error: unknown): string {
   const text = causesOf(error)
   // The client does not pass the broker's reason on here.
   if (text.startsWith('Expected ConnectionOpenOk; got <ConnectionClose')) {
-    return `it did not open the vhost, because there is none of that name or the user may not use it (${text})`
+    return `it did not open the vhost, because there is none of that name, the user may not use it, or it has reached a limit (${text})`
   }
   return text.replace(/[.\s]+$/, '')
 }
