@@ -104,6 +104,31 @@ describe('stopping', () => {
     await running
   })
 
+  test('N1 a collector whose batch does not end reports so again and again', async () => {
+    const proxy = await Proxy.to(target.address())
+    const slow = target.open(mainKind(target), { through: proxy })
+    onTestFinished(async () => {
+      await slow.close()
+      await proxy.close()
+    })
+    const gc = createCollectorWith(SOON, { database: slow.database }, 50)
+    const heard: number[] = []
+    gc.on('slow', ({ durationMs }) => heard.push(durationMs))
+    await gc.runOnce()
+    expect(heard).toEqual([])
+    const held = proxy.hold(/inbox/)
+    const running = gc.runOnce()
+    await held.reached
+    await until(
+      async () => heard.length >= 3,
+      () => `3 × 'slow': ${heard.join()}`,
+    )
+    held.letGo()
+    await running
+    expect(heard).toEqual(heard.toSorted((a, b) => a - b))
+    expect(heard[0]).toBeGreaterThanOrEqual(49)
+  })
+
   test('G2 the signal of the options ends the collector permanently', async () => {
     const over = new AbortController()
     const gc = collector({ signal: over.signal })

@@ -12,7 +12,7 @@ import type { MemorySource } from './memory-source.ts'
 type Event = keyof ConsumerEvents
 const EVENTS: readonly Event[] = [
   ...(['handled', 'retried', 'dead-lettered', 'dropped'] as const),
-  ...(['unavailable', 'order-broken', 'lost', 'error'] as const),
+  ...(['unavailable', 'order-broken', 'lost', 'slow', 'error'] as const),
 ]
 
 /** One call of the handler. */

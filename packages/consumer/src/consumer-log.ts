@@ -86,6 +86,11 @@ const LINES: LogLines<ConsumerEvents> = {
     const text = `${nameOf(event.message)} was taken back by ${event.source} before it was settled: the connection broke, or its lease was not extended in time.`
     return { level: 'warn', object: about('lost', event), text, kind: 'lost' }
   },
+  slow(event) {
+    const { durationMs } = event
+    const text = `${nameOf(event.message)} has been handled for ${readableDuration(durationMs)} and is not finished: the handler, or a statement of its transaction, has not ended.`
+    return { level: 'warn', object: { ...about('slow', event), durationMs }, text, kind: 'slow' }
+  },
   error({ error, source, message }) {
     const where = message === undefined ? '' : ` with message ${oneLine(message.id)}`
     const text = `The consumer had an error${where} and continues: ${sentence(error)}`

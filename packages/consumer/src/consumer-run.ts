@@ -17,6 +17,9 @@ import { wait } from './wait.ts'
 /** The share of the stop time that is reserved for returning deliveries to the source, and its maximum. */
 const RETURN_TIME = { share: 0.25, maxMs: 1000 }
 
+/** How long a message is handled before it is reported as slow, and how often that is reported again. */
+const SLOW_MS = 60_000
+
 /** How long the source may take to close before it must disconnect, if `stop` has that much time left. */
 const CLOSE_MS = 3000
 /** The time for closing, and then for disconnecting, after the time limit of `stop`. */
@@ -38,6 +41,7 @@ export class ConsumerRun {
   readonly #givesUp = new Deadline()
   readonly #ends = new Deadline()
   #stopped: Promise<void> | undefined
+  #slowTimer: NodeJS.Timeout | undefined
 
   constructor(settings: ConsumerSettings) {
     this.#settings = settings
@@ -70,6 +74,7 @@ export class ConsumerRun {
   }
 
   start(): Promise<void> {
+    this.#slowTimer ??= setInterval(() => this.#reportSlow(), SLOW_MS).unref()
     return this.#intake.start()
   }
 
@@ -103,6 +108,7 @@ export class ConsumerRun {
     this.#givesUp.clear()
     await this.#close(isEmpty)
     this.#ends.clear()
+    clearInterval(this.#slowTimer)
   }
 
   /** Closes the source within the time limit of `stop`. The deliveries that are left become `lost`. */
@@ -137,6 +143,14 @@ export class ConsumerRun {
     if (unprocessable === undefined) return this.#held.queue(slot)
     slot.state = 'running'
     void this.#conclusion.refuse(slot, unprocessable)
+  }
+
+  /** A statement that hangs, such as a COMMIT while the disk is full, shows no other sign. */
+  #reportSlow(): void {
+    for (const { call, about } of this.#held.slots) {
+      if (call === undefined || call.durationMs < SLOW_MS) continue
+      this.#settings.log.events.emit('slow', { ...about, durationMs: call.durationMs })
+    }
   }
 
   /** Called when the delivery is the first of its key, and its next attempt is due. */

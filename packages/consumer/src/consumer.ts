@@ -65,6 +65,11 @@ export interface ConsumerEvents<M = InboxMessage> {
    * extended in time. A queue in the database needs a pool with more connections than handlers that run at the same time.
    */
   lost: MessageEvent<M>
+  /**
+   * The message has been handled for more than a minute: the handler, or a statement of its transaction, has not ended. Reported
+   * again each minute.
+   */
+  slow: MessageEvent<M> & { readonly durationMs: number }
   /** An unexpected error: a settlement that failed, a message that was never acknowledged, or a listener that threw. */
   error: { readonly error: unknown; readonly source?: string; readonly message?: M }
 }

@@ -36,6 +36,9 @@ export interface CollectionTools {
   /** Stops the run after the current batch. */
   readonly signal: AbortSignal
   readonly progress: (soFar: Progress) => void
+  /** How long a batch may take before `slow` is called, and how often `slow` is called again. */
+  readonly slowMs: number
+  readonly slow: (durationMs: number) => void
   /** Called when a batch has succeeded, which ends any earlier series of failures. */
   readonly succeeded: () => void
 }
@@ -140,7 +143,7 @@ export class Collection {
   async #untilDone<R>(work: () => Promise<R>): Promise<R | undefined> {
     while (!this.#tools.signal.aborted) {
       try {
-        const result = await work()
+        const result = await this.#timed(work)
         this.#failuresInARow = 0
         this.#tools.succeeded()
         return result
@@ -149,6 +152,18 @@ export class Collection {
       }
     }
     return undefined
+  }
+
+  /** Reports work that does not end: while a statement hangs, the run shows no other sign. */
+  async #timed<R>(work: () => Promise<R>): Promise<R> {
+    const { slow, slowMs } = this.#tools
+    const startedAt = performance.now()
+    const timer = setInterval(() => slow(performance.now() - startedAt), slowMs)
+    try {
+      return await work()
+    } finally {
+      clearInterval(timer)
+    }
   }
 
   async #failed(error: unknown): Promise<void> {

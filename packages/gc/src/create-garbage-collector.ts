@@ -21,7 +21,11 @@ interface Settings {
   readonly deadLetterRetentionMs: number
   readonly versionBuffers: readonly SweptBuffer[]
   readonly failurePauses: FailurePauses
+  readonly slowMs: number
 }
+
+/** How long a batch may take before it is reported as slow, and how often that is reported again. */
+const SLOW_MS = 60_000
 
 /**
  * Creates a garbage collector. A collector removes expired claims, dead letters and records of redrives whose retention
@@ -35,10 +39,11 @@ export function createGarbageCollector(options: GarbageCollectorOptions): Garbag
   return createCollectorWith(FAILURE_PAUSES, options)
 }
 
-/** Creates a collector with other pauses after failures, so that tests need not wait for the usual ones. */
+/** Creates a collector with other pauses after failures and other limits, so that tests need not wait for the usual ones. */
 export function createCollectorWith(
   failurePauses: FailurePauses,
   options: GarbageCollectorOptions,
+  slowMs = SLOW_MS,
 ): GarbageCollector {
   const where = 'createGarbageCollector'
   const check = new OptionChecker(where, options).known(
@@ -59,6 +64,7 @@ export function createCollectorWith(
     deadLetterRetentionMs: retentionOf(check, options.deadLetterRetentionMs),
     versionBuffers: buffersOf(check, options.versionBuffers ?? []),
     failurePauses,
+    slowMs,
   })
   const signal = check.signal('signal')
   if (signal?.aborted === true) collector.abort()
@@ -162,6 +168,8 @@ class PeriodicCollector implements GarbageCollector {
       deadLetterRetentionMs: this.#settings.deadLetterRetentionMs,
       versionBuffers: this.#settings.versionBuffers,
       signal,
+      slowMs: this.#settings.slowMs,
+      slow: (durationMs) => this.#log.events.emit('slow', { durationMs }),
       progress: (soFar) => this.#reportProgress(onProgress, soFar),
       succeeded: () => (this.#failureReported = false),
     }).run()

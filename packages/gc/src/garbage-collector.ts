@@ -46,6 +46,8 @@ export interface SweptBuffer {
 export interface GarbageCollectorEvents {
   /** A run has ended, whether started by the interval or by `runOnce`. */
   collected: Collected
+  /** A batch, or the sweep of a version buffer, has taken more than a minute and has not ended. Reported again each minute. */
+  slow: { readonly durationMs: number }
   /**
    * Ten batches in a row have failed, or a listener or `onProgress` has thrown. A series of failures is reported only
    * once, until a batch succeeds again. The collector continues. Without a listener and without a `logger`, the first

@@ -45,6 +45,10 @@ const lines: LogLines<GarbageCollectorEvents> = {
     const text = `The garbage collector has removed ${rows} in ${readableDuration(durationMs)}.`
     return { level: 'debug', object: { event: 'collected', ...collected }, text }
   },
+  slow({ durationMs }) {
+    const text = `A batch of the garbage collector has taken ${readableDuration(durationMs)} and has not ended: a statement waits, for example for a lock or for space on the server's disk.`
+    return { level: 'warn', object: { event: 'slow', durationMs }, text, kind: 'slow' }
+  },
   error({ error }) {
     const reason = reasonOf(error)
     const text = `The garbage collector had an error and continues: ${/[.!?…]$/.test(reason) ? reason : `${reason}.`}`
