@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { PermanentError, RetryLaterError } from '@txbox/consumer'
-import type { TransactionHandle } from '@txbox/core'
+import type { Source, TransactionHandle } from '@txbox/core'
 import { queueSource, type QueueOptions } from '@txbox/queue'
 import { QueueConsumers, type QueueHandler } from '../support/queue-consumers.ts'
 import { sortedIds } from '../support/queue-under-test.ts'
@@ -245,17 +245,31 @@ test('C23 stop gives back messages that have not begun, uncounted, and messages 
 
 test('C23 an idle consumer that is paused holds no message, and no key, that others could receive', async () => {
   const consumers = consumersOf()
-  const paused = await consumers.start(() => undefined)
+  let receives = 0
+  const inner = queueSource(consumers.subject.twin(root), { pollIntervalMs: { min: 5, max: 20 } })
+  const source: Source = {
+    ...inner,
+    async open(how) {
+      const open = await inner.open(how)
+      const receive = open.receive.bind(open)
+      open.receive = (...args) => {
+        receives += 1
+        return receive(...args).finally(() => (receives -= 1))
+      }
+      return open
+    },
+  }
+  const paused = await consumers.start(() => undefined, { source })
   // The consumer waits for its next look.
   await sleep(50)
   paused.pause()
+  await until(
+    async () => receives === 0,
+    () => 'the receive in flight ends, and no other begins',
+  )
   const ids = await consumers.subject.send({ key: 'a' }, { key: 'a' }, {})
   await sleep(100)
-  // A receive that was in flight when the consumer was paused gives its messages back.
-  await until(
-    async () => paused.figures.inHand === 0,
-    () => `the paused consumer holds ${paused.figures.inHand} messages`,
-  )
+  expect([paused.figures.inHand, receives]).toEqual([0, 0])
   await consumers.start(() => undefined)
   await consumers.heard('handled', 3)
   expect(sortedIds(await consumers.effectsInOrder())).toEqual(sortedIds(ids))

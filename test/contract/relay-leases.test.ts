@@ -4,6 +4,7 @@ import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
 import { mainKind, onMainRoot, useRoot, useTarget, type Root } from '../support/target.ts'
+import { undisturbed } from '../support/undisturbed.ts'
 import { UnreliableNetwork } from '../support/unreliable-network.ts'
 import { until } from '../support/until.ts'
 
@@ -54,7 +55,9 @@ onMainRoot(target, (kind) => {
     expect(await outbox.heldLeases()).toBe(0)
     // A lease that a stopping relay releases does not count as lost.
     for (const relay of [a, b, c]) {
-      expect(relay.heard('error')).toEqual([])
+      const errors = relay.heard('error').map(({ error }) => String(error))
+      // On a busy machine, a renewal may take longer than a third of the short lease.
+      expect(errors.filter((error) => !error.includes('Renewing the leases took longer'))).toEqual([])
       expect(new Set(relay.heard('lease-lost').map(({ reason }) => reason))).toEqual(new Set(['stopped']))
     }
   })
@@ -157,7 +160,8 @@ describe('on one kind of handle', () => {
         return results
       }
       const publisher = broker.publisher({ ordering, respond })
-      const subject = await RelayUnderTest.started(root, publisher, { leaseMs: LEASE_MS })
+      // A busy machine must not let this lease expire a second time: then the messages would be suspects.
+      const subject = await RelayUnderTest.started(root, publisher, { leaseMs: 4 * LEASE_MS })
       await gate.reached()
       await outbox.expireLeases()
       // All shards but this one are taken again at once, because none of their messages is in flight.
@@ -270,12 +274,14 @@ describe('on one kind of handle', () => {
     await broker.received(16)
     // `a` gets no error: its connections look open, and no answer arrives.
     network.freeze()
-    const frozenAt = performance.now()
-    await start(broker, 'b')
-    const ids = await publishAll(root, messagesOf(undefined, 64))
-    await broker.received(16 + 64, 8000)
+    const { result: ids, tookMs } = await undisturbed(target, async () => {
+      await start(broker, 'b')
+      const published = await publishAll(root, messagesOf(undefined, 64))
+      await broker.received(16 + 64)
+      return published
+    })
     // Within the lease and the second until the next round; the remaining time is for a slow machine.
-    expect(performance.now() - frozenAt).toBeLessThan(LEASE_MS + 2500)
+    expect(tookMs).toBeLessThan(LEASE_MS + 2500)
     expect(new Set(broker.log.slice(16).map(({ owner }) => owner))).toEqual(new Set(['b']))
     expect(broker.firstIds().slice(16).sort()).toEqual([...ids].sort())
     network.thaw()
@@ -323,14 +329,16 @@ describe('on one kind of handle', () => {
     await untilShares(16)
     const leases = await outbox.leases()
     await dead.relay.stop()
+    const lendingAt = performance.now()
     for (const { shard, term } of leases)
       await outbox.lend(shard, { owner: 'dead', term: term + 1n, forMs: LEASE_MS })
-    const lentAt = performance.now()
-    await publishAll(root, messagesOf(undefined, 32))
-    const next = await start(broker, 'next')
-    await broker.received(32)
-    const tookMs = performance.now() - lentAt
-    expect(tookMs).toBeGreaterThanOrEqual(LEASE_MS - 100)
+    const { result: next, tookMs } = await undisturbed(target, async () => {
+      await publishAll(root, messagesOf(undefined, 32))
+      const started = await start(broker, 'next')
+      await broker.received(32)
+      return started
+    })
+    expect(performance.now() - lendingAt).toBeGreaterThanOrEqual(LEASE_MS - 100)
     expect(tookMs).toBeLessThan(LEASE_MS + 2500)
     expect(
       next
