@@ -28,6 +28,8 @@ const CONTRACT: readonly string[] = [
   'relay-dead-letter-pages',
   'gc-batches',
   'relay-store-locked',
+  'consumer-unanswered',
+  'queue-late-settlement',
   'inbox-lock-timeout',
   'read-only-server',
   'queue-source',
