@@ -52,7 +52,7 @@ function mysqlRoot(library: 'driver' | 'kysely'): Root {
 
 // MariaDB closes the connection without a reason.
 if (target.engine !== 'mariadb') {
-  const said = new RegExp(`idle for longer than ${setting}.*Raise.*or make the handler quicker`)
+  const REASON = new RegExp(`idle for longer than ${setting}.*Raise.*or make the handler quicker`)
 
   test('I10 run and transact reject with the reason of the server if the handler sends nothing more', async () => {
     const root = openRoot()
@@ -63,7 +63,7 @@ if (target.engine !== 'mariadb') {
     ]) {
       const error: unknown = await work().catch((thrown: unknown) => thrown)
       expect(error).toBeInstanceOf(TransactionAbortedError)
-      expect(String(error)).toMatch(said)
+      expect(String(error)).toMatch(REASON)
       expect(String(Reflect.get(error as object, 'cause'))).toMatch(/idle-in-transaction timeout|inactivity/)
     }
   })
@@ -84,7 +84,7 @@ if (target.engine !== 'mariadb') {
     expect(error).toBe(own)
     const { cause } = error as { cause: unknown }
     expect(cause).toBeInstanceOf(TransactionAbortedError)
-    expect(String(cause)).toMatch(said)
+    expect(String(cause)).toMatch(REASON)
   })
 
   test("I2 a handler's own error is rethrown without any change", async () => {
@@ -121,18 +121,19 @@ if (target.engine !== 'mariadb') {
     await consumer.start()
     const ids = ['silent', 'sql', 'outbox', 'quick']
     for (const id of ids) source.send(id)
-    const told = (event: string): ConsumerUnderTest['events'] => events.filter((one) => one.event === event)
+    const emitted = (event: string): ConsumerUnderTest['events'] =>
+      events.filter((one) => one.event === event)
     await until(
-      async () => told('dead-lettered').length === 3 && told('handled').length === 1,
+      async () => emitted('dead-lettered').length === 3 && emitted('handled').length === 1,
       () =>
         JSON.stringify(
           events.map(({ event, id, value }) => [event, id, String(Reflect.get(value, 'error'))]),
         ),
     )
-    expect(told('unavailable')).toEqual([])
-    for (const { value } of [...told('retried'), ...told('dead-lettered')]) {
+    expect(emitted('unavailable')).toEqual([])
+    for (const { value } of [...emitted('retried'), ...emitted('dead-lettered')]) {
       const error: unknown = Reflect.get(value, 'error')
-      expect(`${String(error)} ${String(Reflect.get(error as object, 'cause'))}`).toMatch(said)
+      expect(`${String(error)} ${String(Reflect.get(error as object, 'cause'))}`).toMatch(REASON)
     }
     expect(await target.effects(name)).toBe(1)
   })

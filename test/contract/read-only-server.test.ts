@@ -64,13 +64,14 @@ async function started(consumer: Consumer): Promise<ConsumerUnderTest['events']>
   return events
 }
 
-function told(events: ConsumerUnderTest['events'], name: string): readonly object[] {
+/** The values of the events with this name. */
+function emitted(events: ConsumerUnderTest['events'], name: string): readonly object[] {
   return events.filter(({ event }) => event === name).map(({ value }) => value)
 }
 
-async function heard(events: ConsumerUnderTest['events'], name: string, times = 1): Promise<void> {
+async function untilEmitted(events: ConsumerUnderTest['events'], name: string, times = 1): Promise<void> {
   await until(
-    async () => told(events, name).length >= times,
+    async () => emitted(events, name).length >= times,
     () =>
       `${times} × ${name}: ${JSON.stringify(events.map(({ event, value }) => [event, String(Reflect.get(value, 'error'))]))}`,
   )
@@ -79,6 +80,15 @@ async function heard(events: ConsumerUnderTest['events'], name: string, times = 
 function expectReadOnly(error: unknown): void {
   expect(error).toBeInstanceOf(DatabaseUnavailableError)
   expect(String(error)).toMatch(/the database accepts no writes .*read-only.*primary/)
+}
+
+/** Waits for the outage of a consumer, then fails over, and waits until the consumer has handled its message. */
+async function survivesFailover(events: ConsumerUnderTest['events']): Promise<void> {
+  await untilEmitted(events, 'unavailable', 4)
+  for (const event of emitted(events, 'unavailable')) expectReadOnly(Reflect.get(event, 'error'))
+  leadsToStandby = false
+  await untilEmitted(events, 'handled')
+  expect(emitted(events, 'handled')).toMatchObject([{ deliveries: 1 }])
 }
 
 test('C24 an inbox whose server accepts no writes is an outage that says so, and ends with the failover, without a restart', async () => {
@@ -94,11 +104,7 @@ test('C24 an inbox whose server accepts no writes is an outage that says so, and
   })
   const events = await started(consumer)
   source.send('a')
-  await heard(events, 'unavailable', 4)
-  for (const event of told(events, 'unavailable')) expectReadOnly(Reflect.get(event, 'error'))
-  leadsToStandby = false
-  await heard(events, 'handled')
-  expect(told(events, 'handled')).toMatchObject([{ deliveries: 1 }])
+  await survivesFailover(events)
   expect(await target.effects(`${name} a`)).toBe(1)
   expect(source.how('a')).toEqual(['accept'])
 })
@@ -120,11 +126,7 @@ test('C24 a stored queue whose server accepts no writes is an outage that says s
     handler: (tx, { id }) => target.effect(tx, `${name} ${id}`),
   })
   const events = await started(consumer)
-  await heard(events, 'unavailable', 4)
-  for (const event of told(events, 'unavailable')) expectReadOnly(Reflect.get(event, 'error'))
-  leadsToStandby = false
-  await heard(events, 'handled')
-  expect(told(events, 'handled')).toMatchObject([{ deliveries: 1 }])
+  await survivesFailover(events)
   expect(await target.effects(`${name} a`)).toBe(1)
 })
 
@@ -175,10 +177,10 @@ test('C11 a handler that writes in a READ ONLY transaction of its own has failed
   })
   const events = await started(consumer)
   for (const id of ['sql', 'outbox', 'good']) source.send(id)
-  await heard(events, 'dead-lettered', 2)
-  await heard(events, 'handled')
-  expect(told(events, 'unavailable')).toEqual([])
-  for (const event of told(events, 'dead-lettered')) {
+  await untilEmitted(events, 'dead-lettered', 2)
+  await untilEmitted(events, 'handled')
+  expect(emitted(events, 'unavailable')).toEqual([])
+  for (const event of emitted(events, 'dead-lettered')) {
     expect(event).toMatchObject({ deliveries: 3 })
     expect(String(Reflect.get(event, 'error'))).toMatch(/read.only/i)
   }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { PermanentError } from '@txbox/core'
 import { createDeadLetters, publishEach, type RetryPolicy } from '@txbox/relay'
-import { Broker, Gate, refusing, rejected } from '../support/broker.ts'
+import { Broker, Gate, holding, refusing, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, publishIn, RelayUnderTest } from '../support/relay-under-test.ts'
@@ -250,10 +250,7 @@ onEachRoot(target, (kind) => {
     await subject.hears('dead-lettered')
     refused.clear()
     const gate = new Gate()
-    publisher.respond = async (call) => {
-      await gate.pass()
-      return call.acceptAll()
-    }
+    publisher.respond = holding(gate)
     const later = await publishAll(root, messagesOf(bad, 3, 2))
     await gate.reached()
     await createDeadLetters({ database: root.database }).redrive({ ids: [id!] })

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { DatabaseUnavailableError } from '@txbox/core'
 import { shardOf } from '@txbox/core/internal'
 import { describe, expect, test } from 'vitest'
-import { Broker, Gate, rejected } from '../support/broker.ts'
+import { Broker, Gate, holding, rejected } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import {
   messagesOf,
@@ -75,13 +75,7 @@ describe('on one kind of handle', () => {
   test('drain waits for messages that another relay is publishing', async () => {
     const broker = new Broker()
     const gate = new Gate()
-    const slow = broker.publisher({
-      owner: 'slow',
-      respond: async (call) => {
-        await gate.pass()
-        return call.acceptAll()
-      },
-    })
+    const slow = broker.publisher({ owner: 'slow', respond: holding(gate) })
     const ids = await publishAll(root, messagesOf('a', 1))
     const other = await RelayUnderTest.started(root, slow)
     await gate.reached()

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Broker, Gate, type Respond } from '../support/broker.ts'
+import { Broker, Gate, holding, type Respond } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
@@ -179,13 +179,7 @@ describe('on one kind of handle', () => {
   test('O7 a relay whose shards are all busy gives away its surplus as soon as none of their messages is in flight', async () => {
     const broker = new Broker()
     const gate = new Gate()
-    const publisher = broker.publisher({
-      ordering: 'per-key',
-      respond: async (call) => {
-        await gate.pass()
-        return call.acceptAll()
-      },
-    })
+    const publisher = broker.publisher({ ordering: 'per-key', respond: holding(gate) })
     await publishAll(root, messagesOf(undefined, 16))
     await RelayUnderTest.started(root, publisher, { owner: 'a', leaseMs: LEASE_MS })
     await gate.reached(16)
@@ -228,10 +222,7 @@ describe('on one kind of handle', () => {
       const gate = new Gate()
       const hold = broker.publisher({
         owner: 'a',
-        respond: async (call) => {
-          await gate.pass()
-          return call.acceptAll()
-        },
+        respond: holding(gate),
       })
       const keys = shards.map((shard) => keysOfOneShard(1, shard)[0]!)
       const ids = await publishAll(
@@ -295,10 +286,7 @@ describe('on one kind of handle', () => {
     const [key] = keysOfOneShard(1) as [string]
     const broker = new Broker()
     const gate = new Gate()
-    const respond: Respond = async (call) => {
-      await gate.pass()
-      return call.acceptAll()
-    }
+    const respond = holding(gate)
     const options = { owner: 'a', leaseMs: LEASE_MS }
     const ids = await publishAll(root, messagesOf(key, 2))
     const a = await RelayUnderTest.started(root, new Broker().publisher({ respond }), options)

@@ -30,13 +30,13 @@ async function keepRows(key: string): Promise<void> {
 
 const FULL = {
   name: 'the disk is full',
-  told: 'the disk of the database server is full',
+  reported: 'the disk of the database server is full',
   postgres: { errcode: '53100', text: 'No space left on device' },
   mysql: { errno: 1114, text: 'The table is full' },
 }
 const READ_ONLY = {
   name: 'the server has become read-only',
-  told: 'the database accepts no writes',
+  reported: 'the database accepts no writes',
   postgres: { errcode: '25006', text: 'cannot execute DELETE in a read-only transaction' },
   mysql: { errno: 1290, text: 'The server is running with the --read-only option' },
 }
@@ -142,7 +142,7 @@ test.for([FULL, READ_ONLY])(
       await subject.hears('error', 4)
       const [{ error }] = subject.heard('error') as [{ error: unknown }]
       expect(error).toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE', retryable: true })
-      expect(String(error)).toContain(refusal.told)
+      expect(String(error)).toContain(refusal.reported)
       await letRowsGo()
       await outbox.settled()
       expect(broker.ids(kept)).toEqual(stuck)

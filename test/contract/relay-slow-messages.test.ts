@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { publishEach, type Publisher } from '@txbox/relay'
-import { Broker, Gate, rejected } from '../support/broker.ts'
+import { Broker, Gate, holding, rejected } from '../support/broker.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
@@ -96,13 +96,7 @@ test('O10 stop settles the answered messages of a call that does not end', async
 test('O4 messages in flight are bounded by the batch, however many are slow', async () => {
   const gate = new Gate()
   const broker = new Broker()
-  const publisher = broker.publisher({
-    ordering: 'per-key',
-    respond: async (call) => {
-      await gate.pass()
-      return call.acceptAll()
-    },
-  })
+  const publisher = broker.publisher({ ordering: 'per-key', respond: holding(gate) })
   const ids = await publishAll(
     root,
     quick.flatMap((key) => messagesOf(key, 3)),

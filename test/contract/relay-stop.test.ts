@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createRelay, InvalidOptionError, type Relay } from '@txbox/relay'
-import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
+import { Broker, Gate, holding, rejected, type Respond } from '../support/broker.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
 import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
 import { mainKind, onEachRoot, useRoot, useTarget } from '../support/target.ts'
@@ -15,13 +15,6 @@ const outbox = useOutboxTarget(target)
 const LONG_LEASE_MS = 600_000
 /** The accepted delay after a deadline, on a busy machine. */
 const SLACK_MS = 500
-
-function holding(gate: Gate): Respond {
-  return async (call) => {
-    await gate.pass()
-    return call.acceptAll()
-  }
-}
 
 /** Resolves only when the signal is aborted. */
 function untilAborted(signal: AbortSignal): Promise<void> {

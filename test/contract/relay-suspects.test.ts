@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createDeadLetters } from '@txbox/relay'
-import { Broker, Gate, rejected, type Respond } from '../support/broker.ts'
+import { Broker, Gate, holding, rejected, type Respond } from '../support/broker.ts'
 import { cutOffRelay } from '../support/cut-off-relay.ts'
 import { keysOfOneShard } from '../support/keys.ts'
 import { useOutboxTarget } from '../support/outbox-target.ts'
@@ -218,12 +218,7 @@ describe('on one kind of root, because the tests of the store run on all kinds',
     await die(1)
     const broker = new Broker()
     const gate = new Gate()
-    const publisher = broker.publisher({
-      respond: async (call) => {
-        await gate.pass()
-        return call.acceptAll()
-      },
-    })
+    const publisher = broker.publisher({ respond: holding(gate) })
     const subject = await RelayUnderTest.started(root, publisher)
     await gate.reached()
     const stopping = subject.relay.stop()

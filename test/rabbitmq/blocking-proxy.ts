@@ -1,7 +1,5 @@
 import net from 'node:net'
-
-/** Bytes before and after the payload of an AMQP frame. */
-const HEADER_BYTES = 7
+import { FrameReader, HEADER_BYTES, addressOf, isMethod, listen } from './amqp-frames.ts'
 
 /** The client begins a connection with these bytes, which are no frame: AMQP and the version of the protocol. */
 const PROTOCOL_BYTES = 8
@@ -23,15 +21,12 @@ export class BlockingProxy {
 
   static async to(target: { host: string; port: number }): Promise<BlockingProxy> {
     const proxy = new BlockingProxy()
-    proxy.#server.on('connection', (client) => proxy.#connect(client, net.connect(target)))
-    await new Promise<void>((resolve) => void proxy.#server.listen(0, '127.0.0.1', resolve))
+    await listen(proxy.#server, target, (client, server) => proxy.#connect(client, server))
     return proxy
   }
 
   get address(): { host: string; port: number } {
-    const address = this.#server.address()
-    if (address === null || typeof address === 'string') throw new Error('The proxy is closed.')
-    return { host: '127.0.0.1', port: address.port }
+    return addressOf(this.#server)
   }
 
   /** From now on, a message with this routing key blocks its channel for good. */
@@ -47,8 +42,6 @@ export class BlockingProxy {
   #connect(client: net.Socket, server: net.Socket): void {
     for (const socket of [client, server]) {
       this.#sockets.add(socket)
-      socket.setNoDelay(true)
-      socket.on('error', () => undefined)
       socket.on('close', () => {
         client.destroy()
         server.destroy()
@@ -56,20 +49,11 @@ export class BlockingProxy {
     }
     server.on('data', (bytes) => client.write(bytes))
     const blockedChannels = new Set<number>()
-    let hasBegun = false
-    let rest: Buffer = Buffer.alloc(0)
-    client.on('data', (bytes) => {
-      rest = Buffer.concat([rest, bytes])
-      if (!hasBegun && rest.length >= PROTOCOL_BYTES) {
-        hasBegun = true
-        server.write(rest.subarray(0, PROTOCOL_BYTES))
-        rest = rest.subarray(PROTOCOL_BYTES)
-      }
-      while (hasBegun && rest.length >= HEADER_BYTES) {
-        const length = HEADER_BYTES + rest.readUInt32BE(3) + 1
-        if (rest.length < length) return
-        this.#pass(rest.subarray(0, length), server, blockedChannels)
-        rest = rest.subarray(length)
+    const reader = new FrameReader(PROTOCOL_BYTES)
+    client.on('data', (received) => {
+      for (const { bytes, isFrame } of reader.pieces(received)) {
+        if (isFrame) this.#pass(bytes, server, blockedChannels)
+        else server.write(bytes)
       }
     })
   }
@@ -84,7 +68,7 @@ export class BlockingProxy {
   }
 
   #isBlocking(frame: Buffer): boolean {
-    if (frame.readUInt8() !== 1 || frame.readUInt32BE(HEADER_BYTES) !== BASIC_PUBLISH) return false
+    if (!isMethod(frame, BASIC_PUBLISH)) return false
     const exchangeAt = HEADER_BYTES + 6
     const keyAt = exchangeAt + 1 + frame.readUInt8(exchangeAt)
     return frame.toString('utf8', keyAt + 1, keyAt + 1 + frame.readUInt8(keyAt)) === this.#blockedKey

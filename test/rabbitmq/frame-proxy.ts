@@ -1,8 +1,5 @@
 import net from 'node:net'
-
-/** Bytes before and after the payload of an AMQP frame. */
-const HEADER_BYTES = 7
-const END = 0xce
+import { FRAME_END, FrameReader, HEADER_BYTES, addressOf, isMethod, listen } from './amqp-frames.ts'
 
 /** The frame with the properties of a returned message. */
 const CONTENT_HEADER = 2
@@ -56,15 +53,12 @@ export class FrameProxy {
 
   static async to(target: { host: string; port: number }): Promise<FrameProxy> {
     const proxy = new FrameProxy()
-    proxy.#server.on('connection', (client) => proxy.#connect(client, net.connect(target)))
-    await new Promise<void>((resolve) => void proxy.#server.listen(0, '127.0.0.1', resolve))
+    await listen(proxy.#server, target, (client, server) => proxy.#connect(client, server))
     return proxy
   }
 
   get address(): { host: string; port: number } {
-    const address = this.#server.address()
-    if (address === null || typeof address === 'string') throw new Error('The proxy is closed.')
-    return { host: '127.0.0.1', port: address.port }
+    return addressOf(this.#server)
   }
 
   /** Connections to the broker that it has not closed yet: until then it may still read what was sent. */
@@ -178,17 +172,14 @@ export class FrameProxy {
     header.writeUInt16BE(channel, 1)
     header.writeUInt32BE(4 + fields.length, 3)
     header.writeUInt32BE(method, HEADER_BYTES)
-    for (const { client } of this.#links) client.write(Buffer.concat([header, fields, Buffer.from([END])]))
+    for (const { client } of this.#links)
+      client.write(Buffer.concat([header, fields, Buffer.from([FRAME_END])]))
   }
 
   #connect(client: net.Socket, server: net.Socket): void {
     this.connections += 1
     const link = { client, server, confirmed: new Map<number, Set<number>>() }
     this.#links.add(link)
-    for (const socket of [client, server]) {
-      socket.setNoDelay(true)
-      socket.on('error', () => undefined)
-    }
     // The broker gets all that the client has sent.
     client.on('close', () => server.end())
     server.on('close', () => {
@@ -201,16 +192,9 @@ export class FrameProxy {
       client.pause()
       setTimeout(() => client.resume(), this.#pauseMs)
     })
-    let rest: Buffer = Buffer.alloc(0)
-    server.on('data', (bytes) => {
-      rest = Buffer.concat([rest, bytes])
-      while (rest.length >= HEADER_BYTES) {
-        const length = HEADER_BYTES + rest.readUInt32BE(3) + 1
-        if (rest.length < length) return
-        const frame = rest.subarray(0, length)
-        rest = rest.subarray(length)
-        this.#pass(frame, link)
-      }
+    const reader = new FrameReader()
+    server.on('data', (received) => {
+      for (const { bytes } of reader.pieces(received)) this.#pass(bytes, link)
     })
   }
 
@@ -269,8 +253,4 @@ function shortString(text: string): Buffer {
 
 function isAck(frame: Buffer): boolean {
   return isMethod(frame, BASIC_ACK)
-}
-
-function isMethod(frame: Buffer, method: number): boolean {
-  return frame.readUInt8() === 1 && frame.readUInt32BE(HEADER_BYTES) === method
 }

@@ -215,7 +215,7 @@ describe('a message on which the broker closes the channel', () => {
       ...outboxMessages(queue, 2),
       outboxMessage({ topic: other }),
     ])
-    while (proxy.connections < 3) await pause(1)
+    await expect.poll(() => proxy.connections, { interval: 1, timeout: 10_000 }).toBe(3)
     proxy.showConfirms()
     const results = await call
     expect(summary(results)).toEqual([
@@ -231,13 +231,15 @@ describe('a message on which the broker closes the channel', () => {
   test('O6 when a message is sent alone and the broker does not answer, publish throws, and sends no more messages', async () => {
     const proxy = await broker.frameProxy()
     const queue = await broker.queue()
-    const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 300 })
+    const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 2000 })
+    proxy.hideConfirm(1)
     const [alone, behind] = outboxMessages(queue, 2)
     const call = failure(publish(publisher, [outboxMessage({ topic: queue, ...offence }), alone!, behind!]))
-    while ((await broker.channel.checkQueue(queue)).messageCount === 0) await pause(1)
+    await expect.poll(async () => (await broker.channel.checkQueue(queue)).messageCount).toBe(1)
     proxy.hold()
-    expect((await call).message).toMatch(/left \d of 3 messages unconfirmed for 300 ms/)
+    expect((await call).message).toContain('left 2 of 3 messages unconfirmed for 2000 ms')
     await expect.poll(() => proxy.open).toBe(0)
+    expect(await broker.ids(queue)).toEqual([alone?.id])
   })
 
   test('O6 when a message is sent alone and is aborted, publish throws, and sends no more messages', async () => {

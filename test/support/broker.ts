@@ -147,6 +147,14 @@ export function refusing(ids: ReadonlySet<string>, options: { retryable: boolean
     call.messages.map((message) => (ids.has(message.id) ? rejected(options) : call.accept(message)))
 }
 
+/** Accepts all messages of a call when the gate is opened. */
+export function holding(gate: Gate): Respond {
+  return async (call) => {
+    await gate.pass()
+    return call.acceptAll()
+  }
+}
+
 /** A gate that is closed until it is opened, with which tests stop a publisher in the middle of its work. */
 export class Gate {
   readonly #opened = Promise.withResolvers<void>()

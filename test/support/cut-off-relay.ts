@@ -1,4 +1,4 @@
-import { Broker, Gate } from './broker.ts'
+import { Broker, Gate, holding } from './broker.ts'
 import { RelayUnderTest } from './relay-under-test.ts'
 import type { Root } from './target.ts'
 
@@ -10,13 +10,7 @@ export async function cutOffRelay(
 ): Promise<Broker> {
   const broker = new Broker()
   const gate = new Gate()
-  const publisher = broker.publisher({
-    ordering: 'per-key',
-    respond: async (call) => {
-      await gate.pass()
-      return call.acceptAll()
-    },
-  })
+  const publisher = broker.publisher({ ordering: 'per-key', respond: holding(gate) })
   const subject = await RelayUnderTest.started(root, publisher, options)
   await gate.reached(calls)
   await subject.relay.stop({ timeoutMs: 300 })

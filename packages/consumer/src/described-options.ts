@@ -37,7 +37,7 @@ type HandlerOf<Tx, P, B> = [Tx] extends [undefined]
     ? TransactionBatchHandler<Tx, P>
     : TransactionHandler<Tx, P>
 
-/** What the inbox and the database require of the other options, or exclude. */
+/** The other options that an inbox or a database requires, or does not allow. */
 type Conditions<Tx, P, I> = ([I] extends [object] ? { database?: undefined } : { name: string }) &
   ([Tx] extends [undefined]
     ? Pick<PlainConsumerOptions<P>, 'delivery'> & { guard?: undefined }

@@ -27,7 +27,9 @@ export interface Source<P = unknown> {
 /** A message that a source has made a dead letter by itself. */
 export interface DeadLettered<P = unknown> {
   readonly message: InboxMessage<P>
+  /** How often the message was delivered, from 1. */
   readonly deliveries: number
+  /** The reason. A stored queue gives a `PermanentError` with the error that the dead letter keeps. */
   readonly error: unknown
 }
 

@@ -123,19 +123,26 @@ export class ConsumingChannel<P> implements OpenSource<P> {
 
   /**
    * Waits until the queue has received all settlements. While a quorum queue is behind, the broker's channel keeps settlements
-   * in its memory. It sends them when the queue answers, and drops them when it is closed. The queue answers these two
-   * requests only after earlier commands, so the channel has received an answer of the queue before the next request.
+   * in its memory. It sends them when the queue answers, and drops them when it is closed. A quorum queue executes the first of
+   * these two requests only after earlier commands, so the channel has received an answer of the queue before the second
+   * request.
    *
    * The subscription ends first only if there is no order to keep: at its end, the queue would pass the role of a single active
    * consumer on, and deliver later messages of a key while this channel still has unsettled deliveries. If the channel is
-   * closed with its subscription, the queue takes these deliveries back to their places before.
+   * closed with its subscription, the queue takes these deliveries back to their places before. In that case the first request
+   * is a second subscription, because a quorum queue answers a mere question without executing earlier commands. The second
+   * subscription receives at most one message, which nobody handles. The queue takes it back last, because the tag of the
+   * second subscription sorts after the other tag.
    */
   async #settleAtQueue(
     { tag, queue }: { readonly tag: string; readonly queue: string },
     isUnordered: boolean,
   ): Promise<void> {
     if (isUnordered) await this.#channel.cancel(tag)
-    else await this.#channel.checkQueue(queue)
+    else {
+      await this.#channel.prefetch(1)
+      await this.#channel.consume(queue, () => undefined, { consumerTag: `${tag}.close` })
+    }
     await this.#channel.checkQueue(queue)
   }
 
