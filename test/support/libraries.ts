@@ -37,14 +37,17 @@ export const EXCLUDED: Readonly<Record<string, string[]>> = {
   'prisma-mariadb': ['test/contract/queue-{delete,send}.test.ts'],
 }
 
-/** Tests of what is built on a library. */
+const HOOKS = 'test/libraries/hooks/commit-hooks.test.ts'
+const DEAD_CONNECTIONS = 'test/contract/dead-idle-connections.test.ts'
+const HIDDEN_DEAD_CONNECTIONS = 'test/contract/dead-idle-connections-hidden.test.ts'
+
+/** Further tests of a library: of what is built on it, and of its pool. */
 export const ON_TOP: Readonly<Record<string, string[]>> = {
-  knex: ['test/libraries/objection/objection.test.ts', 'test/contract/dead-idle-connections-hidden.test.ts'],
-  mikroorm: ['test/libraries/hooks/commit-hooks.test.ts'],
+  drizzle: [DEAD_CONNECTIONS],
+  knex: ['test/libraries/objection/objection.test.ts', HIDDEN_DEAD_CONNECTIONS],
+  mikroorm: [HOOKS, DEAD_CONNECTIONS],
+  'pg-promise': [DEAD_CONNECTIONS],
   'postgres-js': ['test/libraries/postgres-js/lost-connection.test.ts'],
-  'sequelize-7': [
-    'test/libraries/sequelize/nest-mode.test.ts',
-    'test/contract/dead-idle-connections-hidden.test.ts',
-  ],
-  typeorm: ['test/libraries/hooks/commit-hooks.test.ts'],
+  'sequelize-7': ['test/libraries/sequelize/nest-mode.test.ts', HIDDEN_DEAD_CONNECTIONS],
+  typeorm: [HOOKS, DEAD_CONNECTIONS],
 }
