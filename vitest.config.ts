@@ -1,9 +1,9 @@
 import path from 'node:path'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
-import { EXCLUDED, LIBRARIES, ON_TOP } from './test/support/libraries.ts'
-import { LeaveOutSequencer } from './test/support/servers/leave-out-sequencer.ts'
-import { RunSummary, isCi } from './test/support/run-summary.ts'
-import { isLeftToAll, isShort, tierOfRun } from './test/support/tier.ts'
+import { EXCLUDED, LIBRARIES, ON_TOP } from './test/support/tiers/libraries.ts'
+import { LeaveOutSequencer } from './test/support/engines/servers/leave-out-sequencer.ts'
+import { RunSummary, isCi } from './test/support/tiers/run-summary.ts'
+import { isLeftToAll, isShort, tierOfRun } from './test/support/tiers/tier.ts'
 
 /**
  * The databases, with what the quick tier runs every rule on: the library differs from one to the next, and the isolation
@@ -42,35 +42,35 @@ function contractOn(
 
 /** What takes its time, by the statements that the other tests run too: minutes that say nothing of a version. */
 const SLOW_TESTS = [
-  'test/contract/relay-{cut-off,database-failure,dead-letter-selections,drain,history-property,inbox,leases,order}.test.ts',
-  'test/contract/relay-{order-concurrency,order-property,outage,payloads,rejections,resend,stop}.test.ts',
-  'test/contract/outbox-lock-keys-order.test.ts',
-  'test/contract/relay-{suspects,unanswered,refused-settlement,slow-messages,kept-errors,store-locked}.test.ts',
-  'test/contract/versioning-buffer-{stress,turns}.test.ts',
-  'test/contract/gc-{batches,concurrency}.test.ts',
-  'test/contract/outbox-deduplication-property.test.ts',
-  'test/contract/queue-{killed,source,stress}.test.ts',
+  'test/contract/*/relay-{cut-off,database-failure,dead-letter-selections,drain,history-property,inbox,leases,order}{,.rotated}.test.ts',
+  'test/contract/*/relay-{order-concurrency,order-property,outage,payloads,rejections,resend,stop}{,.rotated}.test.ts',
+  'test/contract/outbox/outbox-lock-keys-order.rotated.test.ts',
+  'test/contract/*/relay-{suspects,unanswered,refused-settlement,slow-messages,kept-errors,store-locked}{,.rotated}.test.ts',
+  'test/contract/*/versioning-buffer-{stress,turns}{,.rotated}.test.ts',
+  'test/contract/*/gc-{batches,concurrency}{,.rotated}.test.ts',
+  'test/contract/outbox/outbox-deduplication-property.rotated.test.ts',
+  'test/contract/*/queue-{killed,source,stress}{,.rotated}.test.ts',
 ]
 
 /** The rules in which another version of PostgreSQL could differ: all that the quick tier runs on the newest version. */
 const VERSION_DIFFERENCES = [
-  'test/contract/{migrate,inbox-aborted,inbox-commit,inbox-conflicts,outbox-publish,queue-send,transact}.test.ts',
+  'test/contract/*/{migrate,inbox-aborted,inbox-commit,inbox-conflicts,outbox-publish,queue-send,transact}{,.rotated}.test.ts',
 ]
 
 /** What one connection can run, without anybody who looks at the database from outside: on PGlite, which has no more. */
 const ONE_CONNECTION = [
-  'test/contract/keys.test.ts',
-  'test/contract/outbox-refusals.test.ts',
-  'test/contract/gc-collect.test.ts',
-  'test/contract/relay-dead-letters.test.ts',
-  'test/contract/versioning-{buffer,inbox}.test.ts',
+  'test/contract/inbox/keys.test.ts',
+  'test/contract/outbox/outbox-refusals.test.ts',
+  'test/contract/gc/gc-collect.test.ts',
+  'test/contract/relay/relay-dead-letters.rotated.test.ts',
+  'test/contract/*/versioning-{buffer,inbox}{,.rotated}.test.ts',
 ]
 
 /** The rules that depend on the library whose transactions a caller passes. */
 const LIBRARY_RULES = [
-  'test/contract/inbox-{aborted,batch,commit,concurrency,conflicts,duplicates,outcome}.test.ts',
-  'test/contract/{late-calls,outbox-deduplication,outbox-lock-keys,outbox-publish,transact,transaction-proxy}.test.ts',
-  'test/contract/queue-{delete,send}.test.ts',
+  'test/contract/*/inbox-{aborted,batch,commit,concurrency,conflicts,duplicates,outcome}{,.rotated}.test.ts',
+  'test/contract/*/{late-calls,outbox-deduplication,outbox-lock-keys,outbox-publish,transact,transaction-proxy}{,.rotated}.test.ts',
+  'test/contract/*/queue-{delete,send}{,.rotated}.test.ts',
   'test/libraries/*.test.ts',
 ]
 
@@ -108,7 +108,7 @@ function onServers(
     test: {
       ...test,
       name,
-      globalSetup: ['test/support/servers/global-setup.ts'],
+      globalSetup: ['test/support/engines/servers/global-setup.ts'],
       provide: { tier: tierOfRun(), optional: false, ...DATABASES.postgres, ...test.provide, needs },
     },
   }
@@ -156,7 +156,7 @@ const projects: TestProjectInlineConfiguration[] = [
   onServers('pglite', ['pglite'], {
     include: [
       'test/pglite/**/*.test.ts',
-      ...(tierOfRun() === 'quick' ? ['test/contract/keys.test.ts'] : ONE_CONNECTION),
+      ...(tierOfRun() === 'quick' ? ['test/contract/inbox/keys.test.ts'] : ONE_CONNECTION),
     ],
     provide: { ...DATABASES.pglite, ...ONE_DIFFERENCE },
   }),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { randomFrom } from '../test/support/random.ts'
+import { randomFrom } from '../test/support/worlds/random.ts'
 
 /** Random numbers that depend on a text only: the same text draws the same numbers on every machine. */
 export class Draw {

@@ -1,4 +1,4 @@
-import { serverPrograms } from '../test/support/servers/server-programs.ts'
+import { serverPrograms } from '../test/support/engines/servers/server-programs.ts'
 import type { Engine } from './database/engine.ts'
 
 /** Lists the programs that a run on the database needs and this machine lacks, with what to install: one line each. */

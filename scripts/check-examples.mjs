@@ -5,12 +5,12 @@ import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import path from 'node:path'
-import { createDatabase as createMysqlDatabase } from '../test/support/servers/mysql-databases.ts'
-import { mysqlServer } from '../test/support/servers/mysql-server.ts'
-import { createDatabase as createPostgresDatabase } from '../test/support/servers/postgres-databases.ts'
-import { postgresServer } from '../test/support/servers/postgres-server.ts'
-import { rabbitmqServer } from '../test/support/servers/rabbitmq-server.ts'
-import { findServer } from '../test/support/servers/server.ts'
+import { createDatabase as createMysqlDatabase } from '../test/support/engines/servers/mysql-databases.ts'
+import { mysqlServer } from '../test/support/engines/servers/mysql-server.ts'
+import { createDatabase as createPostgresDatabase } from '../test/support/engines/servers/postgres-databases.ts'
+import { postgresServer } from '../test/support/engines/servers/postgres-server.ts'
+import { rabbitmqServer } from '../test/support/engines/servers/rabbitmq-server.ts'
+import { findServer } from '../test/support/engines/servers/server.ts'
 
 const LONGEST_MS = 30_000
 const folder = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'examples')

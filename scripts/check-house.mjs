@@ -12,8 +12,10 @@ import { wrongWords } from './wrong-words.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** The public entry, and the entries that only packages of txbox import. */
-const CORE = ['@txbox/core', '@txbox/core/internal']
+/** The entry for users, the ports of databases, and what only packages of txbox import. */
+const CORE = ['@txbox/core', '@txbox/core/ports', '@txbox/core/internal']
+/** What the databases share. */
+const SQL = ['@txbox/sql/stores', '@txbox/sql/transactions']
 
 const MAY_IMPORT = {
   core: ['node:crypto', 'node:os', 'node:zlib'],
@@ -25,8 +27,8 @@ const MAY_IMPORT = {
   queue: ['node:', ...CORE],
   versioning: ['node:', ...CORE, 'kysely'],
   sql: ['node:', ...CORE],
-  postgres: ['node:', ...CORE, '@txbox/sql'],
-  mysql: ['node:', ...CORE, '@txbox/sql'],
+  postgres: ['node:', ...CORE, ...SQL],
+  mysql: ['node:', ...CORE, ...SQL],
   rabbitmq: ['node:', ...CORE, 'amqplib'],
   redis: ['node:', ...CORE],
   // The caller passes the drivers to the command, which may only import their types.
@@ -58,7 +60,7 @@ function isAllowed(allowed, specifier, onlyType) {
 }
 
 /** SQL is allowed in statement files, in migrations, and in code that recognizes statements of users and sends none. */
-const MAY_HOLD_SQL = /(?:-statements|migrations\.gen|sql\/src\/statement-effect)\.ts$/
+const MAY_HOLD_SQL = /(?:-statements|migrations\.gen|transactions\/monitors\/statement-effect)\.ts$/
 
 /** The name of a member by which an object of a library is recognized, such as `commit`. */
 const NAMED_MEMBER = /(\bhas(?:Function|Object|Boolean|Number)\(\w+, )'\w+'/g

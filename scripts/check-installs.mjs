@@ -18,9 +18,9 @@ import os from 'node:os'
 import { fileURLToPath } from 'node:url'
 import path from 'node:path'
 import { startLocalRegistry } from './local-registry.mjs'
-import { createDatabase } from '../test/support/servers/postgres-databases.ts'
-import { postgresServer } from '../test/support/servers/postgres-server.ts'
-import { findServer } from '../test/support/servers/server.ts'
+import { createDatabase } from '../test/support/engines/servers/postgres-databases.ts'
+import { postgresServer } from '../test/support/engines/servers/postgres-server.ts'
+import { findServer } from '../test/support/engines/servers/server.ts'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const own = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))

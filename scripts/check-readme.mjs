@@ -13,11 +13,11 @@ import { Client } from 'pg'
 import { installLibraries, runLibraryPages } from './library-pages.mjs'
 import { startLocalRegistry } from './local-registry.mjs'
 import { blocksOf, end, installsOf, run, say, start, undo } from './page-programs.mjs'
-import { Proxy } from '../test/support/proxy.ts'
-import { createDatabase } from '../test/support/servers/postgres-databases.ts'
-import { postgresServer } from '../test/support/servers/postgres-server.ts'
-import { rabbitmqServer } from '../test/support/servers/rabbitmq-server.ts'
-import { findServer } from '../test/support/servers/server.ts'
+import { Proxy } from '../test/support/worlds/proxy.ts'
+import { createDatabase } from '../test/support/engines/servers/postgres-databases.ts'
+import { postgresServer } from '../test/support/engines/servers/postgres-server.ts'
+import { rabbitmqServer } from '../test/support/engines/servers/rabbitmq-server.ts'
+import { findServer } from '../test/support/engines/servers/server.ts'
 
 const PAGES = ['README.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md', 'docs/deduplication.md']
 /** Pages whose blocks form one program. A comment behind each `console.log` contains the expected output. */

@@ -22,7 +22,7 @@ for (const database of readdirSync(path.join(root, 'migrations'))) {
     ...entries,
     ']\n',
   ].join('')
-  const target = path.join(root, 'packages', database, 'src', 'migrations.gen.ts')
+  const target = path.join(root, 'packages', database, 'src', 'tables', 'migrations.gen.ts')
   if (process.argv.includes('--check')) {
     if (readFileSync(target, 'utf8') !== text) {
       console.error(

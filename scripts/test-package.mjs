@@ -1,5 +1,5 @@
-// Tests one package in seconds: `npm run test:package -- outbox`. These are the contract tests whose names begin with the
-// package's, on PostgreSQL, and the unit tests that import it. A package of a database or a broker has a project of its own.
+// Tests one package in seconds: `npm run test:package -- outbox`. These are the contract tests in the folder of the
+// package's name, on PostgreSQL, and the unit tests that import it. A package of a database or a broker has a project of its own.
 // Vitest gets the arguments after the name: `npm run test:package -- inbox -t 'I4 '`, or `-- inbox --project mysql`.
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
@@ -10,12 +10,11 @@ const packages = globSync('packages/*/package.json', { cwd: root }).map((file) =
   path.basename(path.dirname(file)),
 )
 
-/** The tests of packages whose contract tests do not begin with the name of the package. */
+/** The tests of packages whose contract tests are not in a folder of the package's name. */
 const SUITES = {
-  core: { projects: ['postgres'], files: ['test/contract/keys', 'test/contract/database-access'] },
+  core: { projects: ['postgres'], files: ['test/contract/inbox/keys', 'test/contract/transactions/'] },
   consumer: { projects: [], files: [] },
-  sql: { projects: ['postgres'], files: ['test/contract/transact', 'test/contract/database-access'] },
-  relay: { projects: ['postgres'], files: ['test/contract/relay-', 'test/contract/lease-store'] },
+  sql: { projects: ['postgres'], files: ['test/contract/transactions/'] },
   postgres: { projects: ['postgres-only'], files: ['test/contract-postgres/'] },
   mysql: { projects: ['mysql-only'], files: ['test/contract-mysql/'] },
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
@@ -39,7 +38,7 @@ if (name === 'txbox') {
   process.exit(2)
 }
 
-const { projects, files } = SUITES[name] ?? { projects: ['postgres'], files: [`test/contract/${name}-`] }
+const { projects, files } = SUITES[name] ?? { projects: ['postgres'], files: [`test/contract/${name}/`] }
 const units = globSync('test/unit/*.test.ts', { cwd: root }).filter((file) =>
   readFileSync(path.join(root, file), 'utf8').match(`(@txbox/|packages/)${name}['/]`),
 )

@@ -1,5 +1,5 @@
 import net from 'node:net'
-import { freePort } from '../../test/support/servers/free-port.ts'
+import { freePort } from '../../test/support/engines/servers/free-port.ts'
 import { FaultyConnection, type Faults } from './faulty-connection.ts'
 
 /** A TCP proxy on 127.0.0.1 that causes the faults of networks on command. */

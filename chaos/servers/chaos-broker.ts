@@ -4,11 +4,14 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import amqp, { type ChannelModel } from 'amqplib'
-import { freePort } from '../../test/support/servers/free-port.ts'
-import { KeptProcess } from '../../test/support/servers/kept-process.ts'
-import { findRabbitmqProgram, type RabbitmqProgram } from '../../test/support/servers/rabbitmq-program.ts'
-import { serverUser } from '../../test/support/servers/server-user.ts'
-import { until } from '../../test/support/until.ts'
+import { freePort } from '../../test/support/engines/servers/free-port.ts'
+import { KeptProcess } from '../../test/support/engines/servers/kept-process.ts'
+import {
+  findRabbitmqProgram,
+  type RabbitmqProgram,
+} from '../../test/support/engines/servers/rabbitmq-program.ts'
+import { serverUser } from '../../test/support/engines/servers/server-user.ts'
+import { until } from '../../test/support/worlds/until.ts'
 import { startFaultyProxy, type FaultyProxy } from '../network/faulty-proxy.ts'
 import { GuardedFolder } from './guarded-folder.ts'
 

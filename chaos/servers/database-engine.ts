@@ -1,4 +1,4 @@
-import type { KeptProcess } from '../../test/support/servers/kept-process.ts'
+import type { KeptProcess } from '../../test/support/engines/servers/kept-process.ts'
 
 export type EngineName = 'postgres' | 'mysql' | 'mariadb'
 

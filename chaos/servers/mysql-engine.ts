@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
-import { KeptProcess } from '../../test/support/servers/kept-process.ts'
+import { KeptProcess } from '../../test/support/engines/servers/kept-process.ts'
 import {
   findMysqlProgram,
   initialiseMysql,
@@ -12,8 +12,8 @@ import {
   mysqlCommand,
   type MysqlEngine as MysqlEngineName,
   type MysqlProgram,
-} from '../../test/support/servers/mysql-program.ts'
-import { until } from '../../test/support/until.ts'
+} from '../../test/support/engines/servers/mysql-program.ts'
+import { until } from '../../test/support/worlds/until.ts'
 import {
   CLIENT,
   DATABASE,

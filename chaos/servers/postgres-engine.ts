@@ -1,8 +1,8 @@
 import { rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { freePort } from '../../test/support/servers/free-port.ts'
-import type { KeptProcess } from '../../test/support/servers/kept-process.ts'
-import { PostgresProgram, queryPostgres } from '../../test/support/servers/postgres-program.ts'
+import { freePort } from '../../test/support/engines/servers/free-port.ts'
+import type { KeptProcess } from '../../test/support/engines/servers/kept-process.ts'
+import { PostgresProgram, queryPostgres } from '../../test/support/engines/servers/postgres-program.ts'
 import {
   CLIENT,
   DATABASE,

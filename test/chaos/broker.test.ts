@@ -6,7 +6,7 @@ import path from 'node:path'
 import amqp, { type ChannelModel, type ConfirmChannel } from 'amqplib'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { startChaosBroker, type ChaosBroker } from '../../chaos/servers/chaos-broker.ts'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 
 let folder: string
 let broker: ChaosBroker

@@ -5,22 +5,17 @@ import path from 'node:path'
 import { Pool as PostgresPool } from 'pg'
 import type { RowDataPacket } from 'mysql2'
 import { beforeEach, expect, inject, test } from 'vitest'
-import {
-  portsKey,
-  type ConnectedDatabase,
-  type ConnectedPorts,
-  type NewMessage,
-  type TransactionHandle,
-} from '@txbox/core'
+import { portsKey, type ConnectedDatabase, type NewMessage, type TransactionHandle } from '@txbox/core'
+import type { ConnectedPorts } from '@txbox/core/ports'
 import { migrate as migrateMysql, mysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
 import { migrate as migratePostgres, postgres } from '@txbox/postgres'
 import { startChaosDatabase, type ChaosDatabase } from '../../chaos/servers/chaos-database.ts'
-import { Broker, Gate, acceptAll } from '../support/broker.ts'
-import { keysOfOneShard } from '../support/keys.ts'
-import { poolOf } from '../support/mysql-pool.ts'
-import { RelayUnderTest, messagesOf } from '../support/relay-under-test.ts'
-import { until } from '../support/until.ts'
+import { Broker, Gate, acceptAll } from '../support/worlds/broker.ts'
+import { keysOfOneShard } from '../support/subjects/keys.ts'
+import { poolOf } from '../support/engines/mysql-pool.ts'
+import { RelayUnderTest, messagesOf } from '../support/subjects/relay-under-test.ts'
+import { until } from '../support/worlds/until.ts'
 import { SqlConnection, query } from './sql-connection.ts'
 
 const engine = inject('engine')

@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { startChaosDatabase, type ChaosDatabase } from '../../chaos/servers/chaos-database.ts'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 import { SqlConnection, query } from './sql-connection.ts'
 
 const engine = inject('engine')

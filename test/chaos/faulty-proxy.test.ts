@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startFaultyProxy, type FaultyProxy } from '../../chaos/network/faulty-proxy.ts'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 
 /** One end of a connection and the bytes that it has received. */
 class End {

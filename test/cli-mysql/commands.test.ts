@@ -1,7 +1,7 @@
 import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { txbox, type Ended } from '../cli/run-txbox.ts'
-import { createDatabase } from '../support/servers/mysql-databases.ts'
+import { createDatabase } from '../support/engines/servers/mysql-databases.ts'
 
 let url = ''
 let drop: (() => Promise<void>) | undefined

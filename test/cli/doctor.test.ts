@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
-import { Proxy } from '../support/proxy.ts'
+import { Proxy } from '../support/worlds/proxy.ts'
 import { txbox } from './run-txbox.ts'
 import { parked, useShop } from './use-shop.ts'
 

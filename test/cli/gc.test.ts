@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 import { ended, startTxbox } from './run-txbox.ts'
 import { claims, parked, useShop } from './use-shop.ts'
 

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { Proxy } from '../support/proxy.ts'
+import { Proxy } from '../support/worlds/proxy.ts'
 import { useDatabaseUrl } from './use-database-url.ts'
 import { ended, startTxbox, txbox } from './run-txbox.ts'
 

@@ -3,7 +3,7 @@ import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createOutbox } from '@txbox/outbox'
 import { migrate, postgres } from '@txbox/postgres'
 import { ended, startTxbox, txbox } from './run-txbox.ts'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 import { useDatabaseUrl } from './use-database-url.ts'
 
 const database = useDatabaseUrl()

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { environmentWith, runHere } from '../support/txbox-in-process.ts'
+import { environmentWith, runHere } from '../support/subjects/txbox-in-process.ts'
 
 const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url))
 

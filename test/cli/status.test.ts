@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 import { ended, startTxbox, txbox } from './run-txbox.ts'
 import { claims, parked, useShop } from './use-shop.ts'
 

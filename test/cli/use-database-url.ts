@@ -1,6 +1,6 @@
 import { Pool, type QueryResult } from 'pg'
 import { afterAll, beforeAll, inject } from 'vitest'
-import { createDatabase } from '../support/servers/postgres-databases.ts'
+import { createDatabase } from '../support/engines/servers/postgres-databases.ts'
 
 export interface DatabaseUrl {
   readonly url: string

@@ -1,7 +1,8 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { TransactionConflictError, portsKey, type ConnectedPorts } from '@txbox/core'
-import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { TransactionConflictError, portsKey } from '@txbox/core'
+import type { ConnectedPorts } from '@txbox/core/ports'
+import { InboxUnderTest } from '../support/subjects/inbox-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 /*
  * Errors of the nodes of a cluster, raised by a server that is not in a cluster: SIGNAL accepts any number.

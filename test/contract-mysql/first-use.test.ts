@@ -1,8 +1,14 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { createOutbox } from '@txbox/outbox'
-import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { messagesOf, publishIn } from '../support/relay-under-test.ts'
-import { ISOLATIONS, onEachKind, useTarget, type OpenTransaction, type Root } from '../support/target.ts'
+import { InboxUnderTest } from '../support/subjects/inbox-under-test.ts'
+import { messagesOf, publishIn } from '../support/subjects/relay-under-test.ts'
+import {
+  ISOLATIONS,
+  onEachKind,
+  useTarget,
+  type OpenTransaction,
+  type Root,
+} from '../support/engines/target.ts'
 
 const target = useTarget()
 

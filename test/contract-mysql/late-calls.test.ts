@@ -1,8 +1,8 @@
 import { createConnection, type Connection } from 'mysql2/promise'
 import { expect, onTestFinished, test } from 'vitest'
-import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { InboxUnderTest } from '../support/subjects/inbox-under-test.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

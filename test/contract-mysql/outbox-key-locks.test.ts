@@ -1,11 +1,12 @@
 import { afterEach, expect, test } from 'vitest'
-import { SchemaError, type Finding, type NewMessage } from '@txbox/core'
+import { SchemaError, type NewMessage } from '@txbox/core'
+import type { Finding } from '@txbox/core/ports'
 import { connectedPortsOf, keyLocksOf } from '@txbox/core/internal'
 import { createOutbox, type Outbox } from '@txbox/outbox'
-import { KEY_LOCKS } from '../../packages/mysql/src/outbox-statements.ts'
-import { migrationsOf, statementsOf } from '../support/migrations.ts'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { KEY_LOCKS } from '../../packages/mysql/src/outbox/outbox-statements.ts'
+import { migrationsOf, statementsOf } from '../support/engines/migrations.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

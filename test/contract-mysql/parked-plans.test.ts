@@ -1,11 +1,11 @@
 import { createPool, type Pool } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
-import { fill } from '../../packages/mysql/src/literals.ts'
-import { parkedStatements } from '../../packages/mysql/src/parked-statements.ts'
-import { relayStatements } from '../../packages/mysql/src/relay-statements.ts'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { useTarget } from '../support/target.ts'
+import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
+import { fill } from '../../packages/mysql/src/connection/literals.ts'
+import { parkedStatements } from '../../packages/mysql/src/relay/parked-statements.ts'
+import { relayStatements } from '../../packages/mysql/src/relay/relay-statements.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

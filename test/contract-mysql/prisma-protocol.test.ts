@@ -3,7 +3,7 @@ import { UnsupportedTransactionError, type TransactionHandle } from '@txbox/core
 import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { importLibrary } from '../libraries/library-under-test.ts'
-import { useTarget } from '../support/target.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
-import type { ReceivedMessage } from '@txbox/core'
-import { randomFrom } from '../support/random.ts'
-import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/queue-store-under-test.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
-import { until } from '../support/until.ts'
+import type { ReceivedMessage } from '@txbox/core/ports'
+import { randomFrom } from '../support/worlds/random.ts'
+import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/subjects/queue-store-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
+import { until } from '../support/worlds/until.ts'
 
 const target = useTarget()
 const root = useRoot(target, mainKind(target), { max: 16 })

@@ -1,13 +1,13 @@
 import { createPool, type Pool } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
-import { fill } from '../../packages/mysql/src/literals.ts'
-import { inspectionStatements } from '../../packages/mysql/src/inspection-statements.ts'
-import { queueReceiveStatements } from '../../packages/mysql/src/queue-receive-statements.ts'
-import { queueStatements } from '../../packages/mysql/src/queue-statements.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { QUEUE, QueueStoreUnderTest } from '../support/queue-store-under-test.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
+import { fill } from '../../packages/mysql/src/connection/literals.ts'
+import { inspectionStatements } from '../../packages/mysql/src/operate/inspection-statements.ts'
+import { queueReceiveStatements } from '../../packages/mysql/src/queue/queue-receive-statements.ts'
+import { queueStatements } from '../../packages/mysql/src/queue/queue-statements.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { QUEUE, QueueStoreUnderTest } from '../support/subjects/queue-store-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const root = useRoot(target, mainKind(target))

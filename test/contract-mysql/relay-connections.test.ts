@@ -1,13 +1,14 @@
 import { Kysely, MysqlDialect } from 'kysely'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { portsKey, type ConnectedPorts, type Lease, type RelayStore, type Settlement } from '@txbox/core'
-import type { MysqlSession } from '../../packages/mysql/src/session.ts'
-import { poolOf } from '../support/mysql-pool.ts'
-import { kyselyRoot, mysql2Root } from '../support/mysql-roots.ts'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { refusalOf } from '../support/settlements.ts'
-import { useTarget, type Root } from '../support/target.ts'
-import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { portsKey } from '@txbox/core'
+import type { ConnectedPorts, Lease, RelayStore, Settlement } from '@txbox/core/ports'
+import type { MysqlSession } from '../../packages/mysql/src/connection/session.ts'
+import { poolOf } from '../support/engines/mysql-pool.ts'
+import { kyselyRoot, mysql2Root } from '../support/engines/mysql-roots.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { refusalOf } from '../support/subjects/settlements.ts'
+import { useTarget, type Root } from '../support/engines/target.ts'
+import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

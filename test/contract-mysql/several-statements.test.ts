@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TransactionAbortedError } from '@txbox/core'
-import { InboxUnderTest, WAYS } from '../support/inbox-under-test.ts'
-import { useTarget, type Root } from '../support/target.ts'
+import { InboxUnderTest, WAYS } from '../support/subjects/inbox-under-test.ts'
+import { useTarget, type Root } from '../support/engines/target.ts'
 
 const target = useTarget()
 

@@ -6,9 +6,9 @@ import {
   sqlTransaction,
   type SqlTransaction,
 } from '@txbox/core'
-import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { outboxOf } from '../support/relay-under-test.ts'
-import { useRoot, useTarget, type OpenTransaction } from '../support/target.ts'
+import { InboxUnderTest } from '../support/subjects/inbox-under-test.ts'
+import { outboxOf } from '../support/subjects/relay-under-test.ts'
+import { useRoot, useTarget, type OpenTransaction } from '../support/engines/target.ts'
 
 const target = useTarget()
 const kind = target.kinds.find(({ name }) => name.includes('callback'))!

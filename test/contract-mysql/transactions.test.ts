@@ -4,15 +4,13 @@ import {
   NotInTransactionError,
   TransactionAbortedError,
   portsKey,
-  type Claim,
-  type ConnectedPorts,
-  type StoredMessage,
   type TransactionHandle,
 } from '@txbox/core'
-import type { MysqlSession } from '../../packages/mysql/src/session.ts'
-import { InboxUnderTest, WAYS } from '../support/inbox-under-test.ts'
-import { outboxOf, publishAll } from '../support/relay-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import type { Claim, ConnectedPorts, StoredMessage } from '@txbox/core/ports'
+import type { MysqlSession } from '../../packages/mysql/src/connection/session.ts'
+import { InboxUnderTest, WAYS } from '../support/subjects/inbox-under-test.ts'
+import { outboxOf, publishAll } from '../support/subjects/relay-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 

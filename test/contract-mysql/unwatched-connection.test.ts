@@ -1,9 +1,9 @@
 import type { PoolConnection } from 'mysql2'
 import { expect, onTestFinished, test } from 'vitest'
 import { NotInTransactionError, TransactionAbortedError, type TransactionHandle } from '@txbox/core'
-import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { outboxOf } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { InboxUnderTest } from '../support/subjects/inbox-under-test.ts'
+import { outboxOf } from '../support/subjects/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const kind = target.kinds.find(({ name }) => name.includes('callback'))!

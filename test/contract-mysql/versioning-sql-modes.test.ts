@@ -2,9 +2,9 @@ import { Kysely, MysqlDialect } from 'kysely'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { InvalidOptionError } from '@txbox/core'
 import { applyIfNewer } from '@txbox/versioning'
-import { poolOf } from '../support/mysql-pool.ts'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { useTarget } from '../support/target.ts'
+import { poolOf } from '../support/engines/mysql-pool.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 interface Tables {
   readings: { id: number; total: number; read_at: string }

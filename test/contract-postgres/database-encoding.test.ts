@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { InvalidMessageError, isTxboxError } from '@txbox/core'
 import { migrate } from '@txbox/postgres'
-import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { outboxOf } from '../support/relay-under-test.ts'
-import { onEachKind, useTarget, type Root } from '../support/target.ts'
+import { InboxUnderTest } from '../support/subjects/inbox-under-test.ts'
+import { outboxOf } from '../support/subjects/relay-under-test.ts'
+import { onEachKind, useTarget, type Root } from '../support/engines/target.ts'
 
 const target = useTarget()
 

@@ -1,10 +1,10 @@
 import { PgBoss } from 'pg-boss'
 import { expect, onTestFinished, test } from 'vitest'
 import { createGarbageCollector, InvalidOptionError, scheduleWithPgBoss } from '@txbox/gc'
-import { useGarbage } from '../support/garbage.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
-import { until } from '../support/until.ts'
+import { useGarbage } from '../support/subjects/garbage.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
+import { until } from '../support/worlds/until.ts'
 
 const target = useTarget()
 const garbage = useGarbage(target)

@@ -1,8 +1,8 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { garbageStatements } from '../../packages/postgres/src/garbage-statements.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { useTarget } from '../support/target.ts'
+import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const ROWS = 100_000
 const LIMIT = 100

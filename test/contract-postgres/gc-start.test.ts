@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createGarbageCollector } from '@txbox/gc'
 import { migrate, postgres } from '@txbox/postgres'
 import { useDatabaseUrl } from '../cli/use-database-url.ts'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 
 const database = useDatabaseUrl()
 let pool: Pool

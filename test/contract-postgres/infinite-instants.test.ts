@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { createDeadLetters } from '@txbox/relay'
 import { createInbox } from '@txbox/inbox'
-import { Broker } from '../support/broker.ts'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { Broker } from '../support/worlds/broker.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { publishAll, RelayUnderTest } from '../support/subjects/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { binaryRows, textRows } from '../../packages/postgres/src/integer-arrays.ts'
-import { useTarget } from '../support/target.ts'
+import { binaryRows, textRows } from '../../packages/postgres/src/connection/integer-arrays.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 

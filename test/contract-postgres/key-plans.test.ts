@@ -1,13 +1,13 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
+import { parkedStatements } from '../../packages/postgres/src/relay/parked-statements.ts'
 import {
   UNKEYED_SHARD,
   queueReceiveStatements,
-} from '../../packages/postgres/src/queue-receive-statements.ts'
-import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { useTarget } from '../support/target.ts'
+} from '../../packages/postgres/src/queue/queue-receive-statements.ts'
+import { relayStatements } from '../../packages/postgres/src/relay/relay-statements.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const KEYS = inject('tier') === 'all' ? 50_000 : 15_000
 const relay = relayStatements('txbox')

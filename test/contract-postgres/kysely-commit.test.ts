@@ -4,7 +4,7 @@ import { TransactionAbortedError } from '@txbox/core'
 import { createOutbox } from '@txbox/outbox'
 import { migrate, postgres } from '@txbox/postgres'
 import { useDatabaseUrl } from '../cli/use-database-url.ts'
-import { poolOf } from '../support/postgres-pool.ts'
+import { poolOf } from '../support/engines/postgres-pool.ts'
 
 const database = useDatabaseUrl()
 

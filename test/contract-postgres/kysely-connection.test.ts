@@ -3,10 +3,10 @@ import type { Pool } from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createInbox } from '@txbox/inbox'
 import { migrate, postgres } from '@txbox/postgres'
-import { driverConnectionOf } from '../../packages/sql/src/libraries/kysely-connection.ts'
+import { driverConnectionOf } from '../../packages/sql/src/transactions/libraries/kysely-connection.ts'
 import { useDatabaseUrl } from '../cli/use-database-url.ts'
 import { load } from '../libraries/newest/load.ts'
-import { poolOf } from '../support/postgres-pool.ts'
+import { poolOf } from '../support/engines/postgres-pool.ts'
 
 const database = useDatabaseUrl()
 

@@ -4,8 +4,8 @@ import { Migrator } from 'kysely/migration'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { migrate, migrationProvider } from '@txbox/postgres'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { useTarget } from '../support/target.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const target = useTarget({ migrated: false })
 const outbox = useOutboxTarget(target, { migrated: false })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { createOutbox } from '@txbox/outbox'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf } from '../support/relay-under-test.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { messagesOf } from '../support/subjects/relay-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

@@ -1,12 +1,15 @@
 import { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { postgres } from '@txbox/postgres'
-import type { Statement } from '@txbox/sql'
-import { inOwnTransaction, type OwnTransaction } from '../../packages/postgres/src/own-transaction.ts'
-import { pgRoot } from '../../packages/sql/src/drivers/pg-root.ts'
-import { QueueStoreUnderTest } from '../support/queue-store-under-test.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { useTarget } from '../support/target.ts'
+import type { Statement } from '@txbox/sql/transactions'
+import {
+  inOwnTransaction,
+  type OwnTransaction,
+} from '../../packages/postgres/src/connection/own-transaction.ts'
+import { pgRoot } from '../../packages/sql/src/transactions/drivers/pg-root.ts'
+import { QueueStoreUnderTest } from '../support/subjects/queue-store-under-test.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 let pool: Pool

@@ -1,11 +1,11 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { inboxStatements } from '../../packages/postgres/src/inbox-statements.ts'
-import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
-import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
-import { withLiterals } from '../../packages/sql/src/postgres-literals.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { useTarget } from '../support/target.ts'
+import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-statements.ts'
+import { parkedStatements } from '../../packages/postgres/src/relay/parked-statements.ts'
+import { relayStatements } from '../../packages/postgres/src/relay/relay-statements.ts'
+import { withLiterals } from '../../packages/sql/src/transactions/drivers/postgres-literals.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const ROWS = inject('tier') === 'all' ? 200_000 : 100_000
 const relay = relayStatements('txbox')

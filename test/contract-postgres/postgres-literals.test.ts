@@ -1,9 +1,9 @@
 import { Client } from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { InvalidMessageError } from '@txbox/core'
-import { plainValue } from '../../packages/sql/src/array-text.ts'
-import { literal, withLiterals } from '../../packages/sql/src/postgres-literals.ts'
-import { useTarget } from '../support/target.ts'
+import { plainValue } from '../../packages/sql/src/transactions/array-text.ts'
+import { literal, withLiterals } from '../../packages/sql/src/transactions/drivers/postgres-literals.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 

@@ -1,10 +1,10 @@
 import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { postgres } from '@txbox/postgres'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { useTarget } from '../support/target.ts'
-import { until } from '../support/until.ts'
-import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/queue-store-under-test.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
+import { until } from '../support/worlds/until.ts'
+import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/subjects/queue-store-under-test.ts'
 
 const target = useTarget()
 let pool: Pool

@@ -1,11 +1,11 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { deadLetterStatements } from '../../packages/postgres/src/dead-letter-statements.ts'
-import { inspectionStatements } from '../../packages/postgres/src/inspection-statements.ts'
-import { queueReceiveStatements } from '../../packages/postgres/src/queue-receive-statements.ts'
-import { queueStatements } from '../../packages/postgres/src/queue-statements.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { useTarget } from '../support/target.ts'
+import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-letter-statements.ts'
+import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
+import { queueReceiveStatements } from '../../packages/postgres/src/queue/queue-receive-statements.ts'
+import { queueStatements } from '../../packages/postgres/src/queue/queue-statements.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 /** A million rows, if the environment asks for as many. */
 const ROWS = Number(process.env['TXBOX_TEST_ROWS'] ?? (inject('tier') === 'all' ? 200_000 : 25_000))

@@ -7,10 +7,10 @@ import { ReceiptExpiredError } from '@txbox/core'
 import { migrate, postgres } from '@txbox/postgres'
 import { createQueue, type Queue, type Received } from '@txbox/queue'
 import { Pool, type PoolClient } from 'pg'
-import { idsOf, sortedIds } from '../support/queue-under-test.ts'
-import { freePort } from '../support/servers/free-port.ts'
-import type { KeptProcess } from '../support/servers/kept-process.ts'
-import { PostgresProgram } from '../support/servers/postgres-program.ts'
+import { idsOf, sortedIds } from '../support/subjects/queue-under-test.ts'
+import { freePort } from '../support/engines/servers/free-port.ts'
+import type { KeptProcess } from '../support/engines/servers/kept-process.ts'
+import { PostgresProgram } from '../support/engines/servers/postgres-program.ts'
 
 // A receive does not wait for the disk. So that what it has written is certain to be lost, the server writes its log late.
 const SETTINGS = [

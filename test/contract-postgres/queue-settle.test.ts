@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { ReceiptExpiredError } from '@txbox/core'
-import { QueueStoreUnderTest } from '../support/queue-store-under-test.ts'
-import { QueueUnderTest } from '../support/queue-under-test.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { QueueStoreUnderTest } from '../support/subjects/queue-store-under-test.ts'
+import { QueueUnderTest } from '../support/subjects/queue-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const root = useRoot(target, mainKind(target), { max: 6 })

@@ -2,9 +2,9 @@ import { Kysely, PostgresDialect } from 'kysely'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { postgres } from '@txbox/postgres'
-import { QUEUE, QueueStoreUnderTest } from '../support/queue-store-under-test.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { useTarget } from '../support/target.ts'
+import { QUEUE, QueueStoreUnderTest } from '../support/subjects/queue-store-under-test.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 

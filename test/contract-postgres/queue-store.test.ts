@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import { ReceiveAttemptError, SchemaError, type QueueReceipt, type ReceivedMessage } from '@txbox/core'
-import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/queue-store-under-test.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { ReceiveAttemptError, SchemaError } from '@txbox/core'
+import type { QueueReceipt, ReceivedMessage } from '@txbox/core/ports'
+import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/subjects/queue-store-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const root = useRoot(target, mainKind(target))

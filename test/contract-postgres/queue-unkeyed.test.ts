@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { Client } from 'pg'
-import { QueueUnderTest, idsOf, sortedIds } from '../support/queue-under-test.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
+import { QueueUnderTest, idsOf, sortedIds } from '../support/subjects/queue-under-test.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 // PostgreSQL takes messages without a key by one statement, and without the lock of a shard.
 

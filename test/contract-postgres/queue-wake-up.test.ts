@@ -2,9 +2,9 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { postgres } from '@txbox/postgres'
 import { createQueue, queueSource, type Queue } from '@txbox/queue'
 import { Pool, type PoolClient } from 'pg'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { useTarget } from '../support/target.ts'
-import { until } from '../support/until.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
+import { until } from '../support/worlds/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

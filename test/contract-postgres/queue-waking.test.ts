@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { TransactionHandle } from '@txbox/core'
 import type { Queue } from '@txbox/queue'
-import { QueueUnderTest, idsOf } from '../support/queue-under-test.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
-import { until } from '../support/until.ts'
+import { QueueUnderTest, idsOf } from '../support/subjects/queue-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
+import { until } from '../support/worlds/until.ts'
 
 const target = useTarget()
 const root = useRoot(target, mainKind(target), { max: 6 })

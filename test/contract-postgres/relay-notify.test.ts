@@ -4,12 +4,12 @@ import { postgres } from '@txbox/postgres'
 import { createRelay, InvalidOptionError, type RelayOptions } from '@txbox/relay'
 import { Kysely, PostgresDialect } from 'kysely'
 import { Client, Pool } from 'pg'
-import { Broker, Gate, acceptAll } from '../support/broker.ts'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { RelayUnderTest } from '../support/relay-under-test.ts'
-import { useTarget } from '../support/target.ts'
-import { UnreliableNetwork } from '../support/unreliable-network.ts'
-import { until } from '../support/until.ts'
+import { Broker, Gate, acceptAll } from '../support/worlds/broker.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { RelayUnderTest } from '../support/subjects/relay-under-test.ts'
+import { useTarget } from '../support/engines/target.ts'
+import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
+import { until } from '../support/worlds/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import * as fc from 'fast-check'
-import { portsKey, type BacklogMessage, type ConnectedPorts, type ReadLimits } from '@txbox/core'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { portsKey } from '@txbox/core'
+import type { BacklogMessage, ConnectedPorts, ReadLimits } from '@txbox/core/ports'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

@@ -1,14 +1,8 @@
 import { beforeEach, expect, test } from 'vitest'
-import {
-  LeaseLostError,
-  portsKey,
-  type BacklogMessage,
-  type ConnectedPorts,
-  type Lease,
-  type RelayStore,
-} from '@txbox/core'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { LeaseLostError, portsKey } from '@txbox/core'
+import type { BacklogMessage, ConnectedPorts, Lease, RelayStore } from '@txbox/core/ports'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { onEachKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

@@ -1,9 +1,9 @@
 import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { migrate, postgres } from '@txbox/postgres'
-import { PostgresPair } from '../support/servers/postgres-pair.ts'
-import { SHARD, StoreUnderTest, idsOf, refusal } from '../support/store-under-test.ts'
-import { useTarget } from '../support/target.ts'
+import { PostgresPair } from '../support/engines/servers/postgres-pair.ts'
+import { SHARD, StoreUnderTest, idsOf, refusal } from '../support/subjects/store-under-test.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const target = useTarget({ migrated: false })
 let pair: PostgresPair

@@ -2,10 +2,10 @@ import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Kysely, PostgresDialect } from 'kysely'
 import { postgres } from '@txbox/postgres'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
-import { SHARD, StoreUnderTest, refusal } from '../support/store-under-test.ts'
-import { useTarget } from '../support/target.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { SHARD, StoreUnderTest, refusal } from '../support/subjects/store-under-test.ts'
+import { useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

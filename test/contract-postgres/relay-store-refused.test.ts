@@ -2,10 +2,10 @@ import { Pool } from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { SettlementError } from '@txbox/core'
 import { migrate, postgres } from '@txbox/postgres'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { SHARD, StoreUnderTest, idsOf, refusal } from '../support/store-under-test.ts'
-import { onEachRoot, useRoot, useTarget } from '../support/target.ts'
-import { databaseUrl } from '../support/server-outbox-target.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { SHARD, StoreUnderTest, idsOf, refusal } from '../support/subjects/store-under-test.ts'
+import { onEachRoot, useRoot, useTarget } from '../support/engines/target.ts'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { TransactionAbortedError } from '@txbox/core'
-import { InboxUnderTest, WAYS } from '../support/inbox-under-test.ts'
-import { onEachKind, useRoot, useTarget } from '../support/target.ts'
+import { InboxUnderTest, WAYS } from '../support/subjects/inbox-under-test.ts'
+import { onEachKind, useRoot, useTarget } from '../support/engines/target.ts'
 
 const target = useTarget()
 

@@ -1,8 +1,8 @@
 import { updateVersioned } from '@txbox/versioning'
 import { TransactionConflictError } from '@txbox/core'
 import { expect, test } from 'vitest'
-import { useRoot, useTarget } from '../support/target.ts'
-import { failureOf, kyselyOf, useVersionedTables } from '../support/versioned-tables.ts'
+import { useRoot, useTarget } from '../support/engines/target.ts'
+import { failureOf, kyselyOf, useVersionedTables } from '../support/subjects/versioned-tables.ts'
 
 const target = useTarget()
 const tables = useVersionedTables(target)

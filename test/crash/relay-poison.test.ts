@@ -1,11 +1,11 @@
 import { expect, inject, test } from 'vitest'
 import { createDeadLetters } from '@txbox/relay'
-import { DeliveryLog } from '../support/delivery-log.ts'
-import { keysOfOneShard } from '../support/keys.ts'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { Program } from '../support/program.ts'
-import { messagesOf, publishAll } from '../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../support/target.ts'
+import { DeliveryLog } from '../support/worlds/delivery-log.ts'
+import { keysOfOneShard } from '../support/subjects/keys.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { Program } from '../support/worlds/program.ts'
+import { messagesOf, publishAll } from '../support/subjects/relay-under-test.ts'
+import { useRoot, useTarget } from '../support/engines/target.ts'
 import type { RelayConfig } from './programs/relay.ts'
 
 const target = useTarget()

@@ -6,12 +6,12 @@ import { createInbox } from '@txbox/inbox'
 import { migrate } from '@txbox/mysql'
 import { createOutbox, type Outbox } from '@txbox/outbox'
 import type { Publisher } from '@txbox/relay'
-import { poolOf } from '../support/mysql-pool.ts'
-import { execOn, mysql2Root } from '../support/mysql-roots.ts'
-import { createDatabase } from '../support/servers/mysql-databases.ts'
-import type { OpenTransaction, Root, Row } from '../support/target.ts'
-import { RelayUnderTest } from '../support/relay-under-test.ts'
-import { until } from '../support/until.ts'
+import { poolOf } from '../support/engines/mysql-pool.ts'
+import { execOn, mysql2Root } from '../support/engines/mysql-roots.ts'
+import { createDatabase } from '../support/engines/servers/mysql-databases.ts'
+import type { OpenTransaction, Root, Row } from '../support/engines/target.ts'
+import { RelayUnderTest } from '../support/subjects/relay-under-test.ts'
+import { until } from '../support/worlds/until.ts'
 
 /** A root and a pool on each node, in one database. */
 interface Node {

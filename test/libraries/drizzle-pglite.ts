@@ -1,4 +1,4 @@
-import type { Row } from '../support/target.ts'
+import type { Row } from '../support/engines/target.ts'
 import { drizzleQuery, type Database, type Sql, type Transaction } from './drizzle.ts'
 import type { LibraryModule, LibraryRoot } from './library-under-test.ts'
 

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { TransactionAbortedError, TransactionConflictError, type TransactionHandle } from '@txbox/core'
 import { createOutbox } from '@txbox/outbox'
-import { expectDeadlockToBeRetried } from '../support/deadlocked-handlers.ts'
-import { InboxUnderTest, WAYS } from '../support/inbox-under-test.ts'
-import { libraryRoot, libraryUnderTest } from '../support/library-roots.ts'
-import { rootThroughProxy } from '../support/root-through-proxy.ts'
-import type { HandleKind, Root, Target } from '../support/target.ts'
+import { expectDeadlockToBeRetried } from '../support/subjects/deadlocked-handlers.ts'
+import { InboxUnderTest, WAYS } from '../support/subjects/inbox-under-test.ts'
+import { libraryRoot, libraryUnderTest } from '../support/engines/library-roots.ts'
+import { rootThroughProxy } from '../support/engines/root-through-proxy.ts'
+import type { HandleKind, Root, Target } from '../support/engines/target.ts'
 
 /**
  * The rules of the inbox with every library, version and driver, one test for each rule. The contract suite tests them in
@@ -74,7 +74,7 @@ export function inboxRules(target: Target, root: Root, kind: HandleKind, isAlone
     roundTrips(target, kind)
     return
   }
-  // The other projects run test/contract/inbox-aborted.test.ts, which needs more than one connection.
+  // The other projects run test/contract/inbox/inbox-aborted.test.ts, which needs more than one connection.
   test.each(WAYS)(
     'I7 fn swallows an error: TransactionAbortedError, and nothing is stored (%s)',
     async (way) => {

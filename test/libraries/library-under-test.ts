@@ -1,5 +1,5 @@
 import type { TransactionLibrary } from '@txbox/core'
-import type { ExtraRoundTrips, Isolation, Row } from '../support/target.ts'
+import type { ExtraRoundTrips, Isolation, Row } from '../support/engines/target.ts'
 import { load as loadNewest } from './newest/load.ts'
 import { load as loadOldest } from './oldest/load.ts'
 

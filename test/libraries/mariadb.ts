@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
-import { setupOf } from '../support/mysql-pool.ts'
-import type { Row } from '../support/target.ts'
+import { setupOf } from '../support/engines/mysql-pool.ts'
+import type { Row } from '../support/engines/target.ts'
 import type { LibraryModule, LibraryOptions, LibraryRoot } from './library-under-test.ts'
 import { inSavepoint } from './savepoint.ts'
 

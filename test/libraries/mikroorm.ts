@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
-import { setupOf } from '../support/mysql-pool.ts'
-import { settingsOf } from '../support/postgres-pool.ts'
-import type { Row } from '../support/target.ts'
+import { setupOf } from '../support/engines/mysql-pool.ts'
+import { settingsOf } from '../support/engines/postgres-pool.ts'
+import type { Row } from '../support/engines/target.ts'
 import type { LibraryModule, LibraryOptions, LibraryRoot } from './library-under-test.ts'
 
 interface EntityManager {

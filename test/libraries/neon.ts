@@ -1,5 +1,5 @@
-import { settingsOf } from '../support/postgres-pool.ts'
-import type { Row } from '../support/target.ts'
+import { settingsOf } from '../support/engines/postgres-pool.ts'
+import type { Row } from '../support/engines/target.ts'
 import type { LibraryModule, LibraryOptions, LibraryRoot, LibraryUnderTest } from './library-under-test.ts'
 import { inSavepoint } from './savepoint.ts'
 import { SocketOverTcp } from './socket-over-tcp.ts'

@@ -1,4 +1,4 @@
-import type { Row } from '../support/target.ts'
+import type { Row } from '../support/engines/target.ts'
 import type { LibraryModule } from './library-under-test.ts'
 import { inSavepoint } from './savepoint.ts'
 

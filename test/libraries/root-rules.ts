@@ -13,11 +13,11 @@ import { migrate as migrateMysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
 import { migrate as migratePostgres } from '@txbox/postgres'
 import { createDeadLetters, createRelay, publishEach } from '@txbox/relay'
-import { InboxUnderTest } from '../support/inbox-under-test.ts'
-import { libraryRoot, libraryUnderTest } from '../support/library-roots.ts'
-import { skipBecause } from '../support/skips.ts'
-import type { HandleKind, Root, Target } from '../support/target.ts'
-import { until } from '../support/until.ts'
+import { InboxUnderTest } from '../support/subjects/inbox-under-test.ts'
+import { libraryRoot, libraryUnderTest } from '../support/engines/library-roots.ts'
+import { skipBecause } from '../support/tiers/skips.ts'
+import type { HandleKind, Root, Target } from '../support/engines/target.ts'
+import { until } from '../support/worlds/until.ts'
 
 /**
  * What the roots of every library, version and driver must do.

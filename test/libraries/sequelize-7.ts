@@ -1,5 +1,5 @@
-import { setupOf } from '../support/mysql-pool.ts'
-import { settingsOf } from '../support/postgres-pool.ts'
+import { setupOf } from '../support/engines/mysql-pool.ts'
+import { settingsOf } from '../support/engines/postgres-pool.ts'
 import type { LibraryModule, LibraryRoot } from './library-under-test.ts'
 import { execute, prepareConnections, type Sequelize, type Transaction } from './sequelize.ts'
 

@@ -1,6 +1,6 @@
 import { defineLibrary, sqlTransaction, type SqlTransaction } from '@txbox/core'
-import { poolOf } from '../support/postgres-pool.ts'
-import type { Row } from '../support/target.ts'
+import { poolOf } from '../support/engines/postgres-pool.ts'
+import type { Row } from '../support/engines/target.ts'
 import type { LibraryModule } from './library-under-test.ts'
 
 interface Slonik {

@@ -1,7 +1,7 @@
 import { defineLibrary, sqlTransaction, type SqlTransaction } from '@txbox/core'
-import { poolOf as mysqlPoolOf, setupOf } from '../support/mysql-pool.ts'
-import { poolOf as pgPoolOf, settingsOf } from '../support/postgres-pool.ts'
-import type { Row } from '../support/target.ts'
+import { poolOf as mysqlPoolOf, setupOf } from '../support/engines/mysql-pool.ts'
+import { poolOf as pgPoolOf, settingsOf } from '../support/engines/postgres-pool.ts'
+import type { Row } from '../support/engines/target.ts'
 import type { LibraryModule, LibraryOptions, LibraryUnderTest } from './library-under-test.ts'
 import { inSavepoint } from './savepoint.ts'
 

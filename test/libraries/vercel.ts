@@ -1,4 +1,4 @@
-import { settingsOf } from '../support/postgres-pool.ts'
+import { settingsOf } from '../support/engines/postgres-pool.ts'
 import type { LibraryModule } from './library-under-test.ts'
 import { overWebSocket, type NeonPool } from './neon.ts'
 

@@ -9,7 +9,7 @@ import { createRelay, publishEach } from '@txbox/relay'
 import type { Pool, PoolClient } from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { useDatabaseUrl } from '../cli/use-database-url.ts'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 import { PgbouncerUnderTest, type PoolMode } from './pgbouncer-under-test.ts'
 
 const database = useDatabaseUrl()

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import net from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { BrokerUnavailableError } from '@txbox/rabbitmq'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 import { failure, outboxMessage, outboxMessages, publish, summary, useBroker } from './broker-under-test.ts'
 import type { FrameProxy } from './frame-proxy.ts'
 

@@ -8,7 +8,7 @@ import amqp, {
 } from 'amqplib'
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest'
 import { rabbitmqPublisher, type Publisher, type RabbitmqPublisherOptions } from '@txbox/rabbitmq'
-import '../support/provided.ts'
+import '../support/engines/provided.ts'
 import { FrameProxy } from './frame-proxy.ts'
 
 export {
@@ -19,7 +19,7 @@ export {
   reason,
   signal,
   summary,
-} from '../support/publishing.ts'
+} from '../support/subjects/publishing.ts'
 
 /** The RabbitMQ of the run, through a separate connection. Objects of a test are deleted after its file. */
 export class BrokerUnderTest {

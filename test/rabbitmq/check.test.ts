@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { BrokerUnavailableError, type Publisher } from '@txbox/rabbitmq'
-import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { failure, outboxMessages, publish, summary, useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()

@@ -3,7 +3,7 @@ import net from 'node:net'
 import { inspect } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { BrokerUnavailableError, type PublishResult } from '@txbox/rabbitmq'
-import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { failure, outboxMessage, outboxMessages, publish, summary, useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()

@@ -3,8 +3,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createConsumer } from '@txbox/consumer'
 import { createInbox } from '@txbox/inbox'
 import { rabbitmqSource } from '@txbox/rabbitmq'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
-import { until } from '../support/until.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
+import { until } from '../support/worlds/until.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const target = useTarget()

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { createConsumer } from '@txbox/consumer'
 import { rabbitmqSource } from '@txbox/rabbitmq'
-import { listen, type ConsumerUnderTest } from '../support/consumer-under-test.ts'
-import { UnreliableNetwork } from '../support/unreliable-network.ts'
-import { until } from '../support/until.ts'
+import { listen, type ConsumerUnderTest } from '../support/subjects/consumer-under-test.ts'
+import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
+import { until } from '../support/worlds/until.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { OutboxMessage } from '@txbox/rabbitmq'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 import { outboxMessage, publish, summary, useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { messagesOf, publishAll, RelayUnderTest } from '../support/relay-under-test.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
-import { undisturbed } from '../support/undisturbed.ts'
-import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { messagesOf, publishAll, RelayUnderTest } from '../support/subjects/relay-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
+import { undisturbed } from '../support/worlds/undisturbed.ts'
+import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const target = useTarget()

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
-import { publisherContract } from '../support/publisher-contract.ts'
-import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { publisherContract } from '../support/subjects/publisher-contract.ts'
+import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { useOutboxTarget } from '../support/outbox-target.ts'
-import { publishAll } from '../support/relay-under-test.ts'
-import { mainKind, useRoot, useTarget } from '../support/target.ts'
-import { until } from '../support/until.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { publishAll } from '../support/subjects/relay-under-test.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
+import { until } from '../support/worlds/until.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const target = useTarget()

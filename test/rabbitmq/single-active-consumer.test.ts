@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { createConsumer } from '@txbox/consumer'
 import { rabbitmqSource } from '@txbox/rabbitmq'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { rabbitmqSource } from '@txbox/rabbitmq'
-import { sourceContract } from '../support/source-contract.ts'
-import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { sourceContract } from '../support/subjects/source-contract.ts'
+import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()

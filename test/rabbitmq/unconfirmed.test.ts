@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { BrokerUnavailableError } from '@txbox/rabbitmq'
-import { UnreliableNetwork } from '../support/unreliable-network.ts'
+import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import {
   failure,
   outboxMessage,

@@ -3,7 +3,7 @@ import { Cluster } from 'ioredis'
 import { createCluster } from 'redis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { DedupStoreUnavailableError, redisDedup, type RedisClient } from '@txbox/redis'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 import { clientsOfTier, RedisUnderTest, tokenOf, type ClientLibrary } from './redis-under-test.ts'
 
 const SLOTS = 16_384

@@ -7,10 +7,10 @@ import {
   type RunsMessages,
 } from '@txbox/consumer'
 import { redisDedup } from '@txbox/redis'
-import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
-import { MemorySource } from '../support/memory-source.ts'
-import { Proxy } from '../support/proxy.ts'
-import { until } from '../support/until.ts'
+import { ConsumerUnderTest } from '../support/subjects/consumer-under-test.ts'
+import { MemorySource } from '../support/subjects/memory-source.ts'
+import { Proxy } from '../support/worlds/proxy.ts'
+import { until } from '../support/worlds/until.ts'
 import { clientsOfTier, sleep, useRedis } from './redis-under-test.ts'
 
 const redis = useRedis()

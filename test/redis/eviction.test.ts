@@ -2,9 +2,9 @@ import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { InboxMessage } from '@txbox/consumer'
 import { redisDedup } from '@txbox/redis'
-import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
-import { MemorySource } from '../support/memory-source.ts'
-import { until } from '../support/until.ts'
+import { ConsumerUnderTest } from '../support/subjects/consumer-under-test.ts'
+import { MemorySource } from '../support/subjects/memory-source.ts'
+import { until } from '../support/worlds/until.ts'
 import { clientsOfTier, RedisUnderTest, sleep, useRedis } from './redis-under-test.ts'
 
 const redis = useRedis(['--notify-keyspace-events', 'Ee'])

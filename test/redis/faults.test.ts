@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { DedupStoreUnavailableError, redisDedup } from '@txbox/redis'
-import { Proxy } from '../support/proxy.ts'
+import { Proxy } from '../support/worlds/proxy.ts'
 import { clientsOfTier, sleep, tokenOf, useRedis } from './redis-under-test.ts'
 
 const redis = useRedis()

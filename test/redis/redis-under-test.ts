@@ -5,8 +5,8 @@ import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest'
 import type { RedisClient } from '@txbox/redis'
-import { freePort } from '../support/servers/free-port.ts'
-import { KeptProcess } from '../support/servers/kept-process.ts'
+import { freePort } from '../support/engines/servers/free-port.ts'
+import { KeptProcess } from '../support/engines/servers/kept-process.ts'
 
 const CLIENTS = ['ioredis', 'node-redis'] as const
 export type ClientLibrary = (typeof CLIENTS)[number]

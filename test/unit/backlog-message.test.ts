@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Row } from '@txbox/sql'
-import { toMessages } from '../../packages/postgres/src/backlog-message.ts'
+import type { Row } from '@txbox/sql/stores'
+import { toMessages } from '../../packages/postgres/src/relay/backlog-message.ts'
 
 const row = (seq: number, payload: string | number): Row => ({
   seq: String(seq),

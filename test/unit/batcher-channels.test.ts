@@ -2,8 +2,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createBatcher, InvalidOptionError, type BatcherOptions } from '@txbox/consumer'
-import { runProgram } from '../support/batcher-program.ts'
-import { isSettled, recordedBatches, turnEnd } from '../support/recorded-batches.ts'
+import { runProgram } from '../support/subjects/batcher-program.ts'
+import { isSettled, recordedBatches, turnEnd } from '../support/subjects/recorded-batches.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

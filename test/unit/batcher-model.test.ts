@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { BatcherClosedError, createBatcher, InvalidOptionError, type Batcher } from '@txbox/consumer'
-import { BatcherModel, type ModelSettings, type TestItem } from '../support/batcher-model.ts'
+import { BatcherModel, type ModelSettings, type TestItem } from '../support/subjects/batcher-model.ts'
 
 type Command =
   | { readonly kind: 'add'; readonly channel: number; readonly count: number }

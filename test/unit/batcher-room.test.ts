@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { BatcherClosedError, createBatcher, InvalidOptionError, isTxboxError } from '@txbox/consumer'
-import { isSettled, recordedBatches, turnEnd } from '../support/recorded-batches.ts'
+import { isSettled, recordedBatches, turnEnd } from '../support/subjects/recorded-batches.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

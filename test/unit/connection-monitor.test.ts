@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events'
 import { expect, test } from 'vitest'
-import type { ConnectionMonitor } from '../../packages/sql/src/adapters.ts'
-import { MonitoredConnection } from '../../packages/sql/src/connection-monitor.ts'
-import { pgHandle } from '../../packages/sql/src/drivers/pg.ts'
-import { effectOf } from '../../packages/sql/src/statement-effect.ts'
+import type { ConnectionMonitor } from '../../packages/sql/src/transactions/adapters.ts'
+import { MonitoredConnection } from '../../packages/sql/src/transactions/monitors/connection-monitor.ts'
+import { pgHandle } from '../../packages/sql/src/transactions/drivers/pg.ts'
+import { effectOf } from '../../packages/sql/src/transactions/monitors/statement-effect.ts'
 
 const EFFECTS: Record<string, ReturnType<typeof effectOf>> = {
   'select 1': 'none',

@@ -7,9 +7,9 @@ import {
   type PlainConsumerOptions,
   type RunsMessages,
 } from '@txbox/consumer'
-import { type ConsumerUnderTest, listen } from '../support/consumer-under-test.ts'
-import { MemoryDedupStore } from '../support/memory-dedup-store.ts'
-import { MemorySource } from '../support/memory-source.ts'
+import { type ConsumerUnderTest, listen } from '../support/subjects/consumer-under-test.ts'
+import { MemoryDedupStore } from '../support/subjects/memory-dedup-store.ts'
+import { MemorySource } from '../support/subjects/memory-source.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

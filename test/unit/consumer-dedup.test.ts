@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { PermanentError, TxboxError, type ConsumerContext } from '@txbox/consumer'
-import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
-import { MemoryDedupStore } from '../support/memory-dedup-store.ts'
-import { MemorySource } from '../support/memory-source.ts'
+import { ConsumerUnderTest } from '../support/subjects/consumer-under-test.ts'
+import { MemoryDedupStore } from '../support/subjects/memory-dedup-store.ts'
+import { MemorySource } from '../support/subjects/memory-source.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { PermanentError, RetryLaterError, type Logger } from '@txbox/consumer'
-import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
-import { MemorySource } from '../support/memory-source.ts'
-import { until } from '../support/until.ts'
+import { ConsumerUnderTest } from '../support/subjects/consumer-under-test.ts'
+import { MemorySource } from '../support/subjects/memory-source.ts'
+import { until } from '../support/worlds/until.ts'
 
 function recordingLogger(): { logger: Logger; lines: { level: string; text: string; object: object }[] } {
   const lines: { level: string; text: string; object: object }[] = []

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Outage } from '../../packages/consumer/src/outage.ts'
+import { Outage } from '../../packages/consumer/src/receive/outage.ts'
 
 test('C24 however long an outage is, the next attempt comes within 3 s', () => {
   const outage = new Outage()

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { ConsumerUnderTest } from '../support/consumer-under-test.ts'
-import { MemorySource } from '../support/memory-source.ts'
+import { ConsumerUnderTest } from '../support/subjects/consumer-under-test.ts'
+import { MemorySource } from '../support/subjects/memory-source.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { TxboxErrorCode } from '@txbox/core'
-import * as mysql from '../../packages/mysql/src/errors.ts'
-import * as postgres from '../../packages/postgres/src/errors.ts'
+import * as mysql from '../../packages/mysql/src/connection/errors.ts'
+import * as postgres from '../../packages/postgres/src/connection/errors.ts'
 
 /** [code, text, what it becomes (nothing: it comes out as it is), retryable] */
 type Case = readonly [number | string, string, TxboxErrorCode | undefined, boolean]

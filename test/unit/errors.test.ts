@@ -47,7 +47,7 @@ test('RetryLaterError contains the time of the retry', () => {
 
 test('errors are recognized across duplicate installs, and no other value is', async () => {
   // A second copy of the module, as a second installation has it.
-  const path = import.meta.resolve('@txbox/core').replace(/index\.js$/, 'errors.js')
+  const path = import.meta.resolve('@txbox/core').replace(/index\.js$/, 'errors/errors.js')
   const copy = (await import(`${path}?copy`)) as typeof core
   const foreign = new copy.TransactionConflictError('from the other copy')
   expect(foreign).not.toBeInstanceOf(TransactionConflictError)

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 
 const PORTS_OF_EACH = 400
-const MODULE = pathToFileURL('test/support/servers/free-port.ts').href
+const MODULE = pathToFileURL('test/support/engines/servers/free-port.ts').href
 const SCRIPT = `
   const { freePort } = await import('${MODULE}')
   const ports = []

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { QueueReceipt } from '@txbox/core'
+import type { QueueReceipt } from '@txbox/core/ports'
 import { GatheredReceipts } from '../../packages/queue/src/gathered-receipts.ts'
 
 const receipt = (place: number): QueueReceipt => ({ place: BigInt(place), receipt: 'r', ordered: true })

@@ -1,45 +1,48 @@
-import { readdirSync } from 'node:fs'
+import { globSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import * as mysqlDeadLetter from '../../packages/mysql/src/dead-letter-statements.ts'
-import * as mysqlGarbage from '../../packages/mysql/src/garbage-statements.ts'
-import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
-import * as mysqlInbox from '../../packages/mysql/src/inbox-statements.ts'
-import * as mysqlInspection from '../../packages/mysql/src/inspection-statements.ts'
-import * as mysqlLease from '../../packages/mysql/src/lease-statements.ts'
-import { lockWaitStatements } from '../../packages/mysql/src/lock-wait-statements.ts'
-import * as mysqlMigration from '../../packages/mysql/src/migration-statements.ts'
-import * as mysqlOutbox from '../../packages/mysql/src/outbox-statements.ts'
-import * as mysqlParked from '../../packages/mysql/src/parked-statements.ts'
-import * as mysqlQueueAttempt from '../../packages/mysql/src/queue-attempt-statements.ts'
-import * as mysqlQueuePurge from '../../packages/mysql/src/queue-purge-statements.ts'
-import * as mysqlQueueReceive from '../../packages/mysql/src/queue-receive-statements.ts'
-import * as mysqlQueue from '../../packages/mysql/src/queue-statements.ts'
-import * as mysqlRelay from '../../packages/mysql/src/relay-statements.ts'
-import * as mysqlSession from '../../packages/mysql/src/session-statements.ts'
-import { shortTransactionStatements } from '../../packages/mysql/src/short-transaction-statements.ts'
-import { withTimeLimit } from '../../packages/mysql/src/time-limit-statements.ts'
-import * as mysqlVersions from '../../packages/mysql/src/version-buffer-statements.ts'
-import { deadLetterStatements } from '../../packages/postgres/src/dead-letter-statements.ts'
-import { garbageStatements } from '../../packages/postgres/src/garbage-statements.ts'
-import { inboxStatements } from '../../packages/postgres/src/inbox-statements.ts'
-import { inspectionStatements } from '../../packages/postgres/src/inspection-statements.ts'
-import { leaseStatements } from '../../packages/postgres/src/lease-statements.ts'
-import { listenStatements } from '../../packages/postgres/src/listen-statements.ts'
-import { migrationStatements } from '../../packages/postgres/src/migration-statements.ts'
-import { MIGRATIONS } from '../../packages/postgres/src/migrations.gen.ts'
-import { outboxStatements } from '../../packages/postgres/src/outbox-statements.ts'
-import { ownTransactionStatements, together } from '../../packages/postgres/src/own-transaction-statements.ts'
-import { parkedStatements } from '../../packages/postgres/src/parked-statements.ts'
-import { queueReceiveStatements } from '../../packages/postgres/src/queue-receive-statements.ts'
-import { queueStatements } from '../../packages/postgres/src/queue-statements.ts'
-import { relayStatements } from '../../packages/postgres/src/relay-statements.ts'
-import { sessionStatements } from '../../packages/postgres/src/session-statements.ts'
-import { versionBufferStatements } from '../../packages/postgres/src/version-buffer-statements.ts'
-import { hiddenStatements } from '../../packages/sql/src/drivers/hidden-statements.ts'
-import { mysql2Statements } from '../../packages/sql/src/drivers/mysql2-statements.ts'
-import { pgStatements } from '../../packages/sql/src/drivers/pg-statements.ts'
-import { savepointStatements } from '../../packages/sql/src/savepoint-statements.ts'
+import * as mysqlDeadLetter from '../../packages/mysql/src/operate/dead-letter-statements.ts'
+import * as mysqlGarbage from '../../packages/mysql/src/operate/garbage-statements.ts'
+import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
+import * as mysqlInbox from '../../packages/mysql/src/inbox/inbox-statements.ts'
+import * as mysqlInspection from '../../packages/mysql/src/operate/inspection-statements.ts'
+import * as mysqlLease from '../../packages/mysql/src/relay/lease-statements.ts'
+import { lockWaitStatements } from '../../packages/mysql/src/inbox/lock-wait-statements.ts'
+import * as mysqlMigration from '../../packages/mysql/src/tables/migration-statements.ts'
+import * as mysqlOutbox from '../../packages/mysql/src/outbox/outbox-statements.ts'
+import * as mysqlParked from '../../packages/mysql/src/relay/parked-statements.ts'
+import * as mysqlQueueAttempt from '../../packages/mysql/src/queue/queue-attempt-statements.ts'
+import * as mysqlQueuePurge from '../../packages/mysql/src/queue/queue-purge-statements.ts'
+import * as mysqlQueueReceive from '../../packages/mysql/src/queue/queue-receive-statements.ts'
+import * as mysqlQueue from '../../packages/mysql/src/queue/queue-statements.ts'
+import * as mysqlRelay from '../../packages/mysql/src/relay/relay-statements.ts'
+import * as mysqlSession from '../../packages/mysql/src/connection/session-statements.ts'
+import { shortTransactionStatements } from '../../packages/mysql/src/connection/short-transaction-statements.ts'
+import { withTimeLimit } from '../../packages/mysql/src/connection/time-limit-statements.ts'
+import * as mysqlVersions from '../../packages/mysql/src/versions/version-buffer-statements.ts'
+import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-letter-statements.ts'
+import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
+import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-statements.ts'
+import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
+import { leaseStatements } from '../../packages/postgres/src/relay/lease-statements.ts'
+import { listenStatements } from '../../packages/postgres/src/listen/listen-statements.ts'
+import { migrationStatements } from '../../packages/postgres/src/tables/migration-statements.ts'
+import { MIGRATIONS } from '../../packages/postgres/src/tables/migrations.gen.ts'
+import { outboxStatements } from '../../packages/postgres/src/outbox/outbox-statements.ts'
+import {
+  ownTransactionStatements,
+  together,
+} from '../../packages/postgres/src/connection/own-transaction-statements.ts'
+import { parkedStatements } from '../../packages/postgres/src/relay/parked-statements.ts'
+import { queueReceiveStatements } from '../../packages/postgres/src/queue/queue-receive-statements.ts'
+import { queueStatements } from '../../packages/postgres/src/queue/queue-statements.ts'
+import { relayStatements } from '../../packages/postgres/src/relay/relay-statements.ts'
+import { sessionStatements } from '../../packages/postgres/src/connection/session-statements.ts'
+import { versionBufferStatements } from '../../packages/postgres/src/versions/version-buffer-statements.ts'
+import { hiddenStatements } from '../../packages/sql/src/transactions/drivers/hidden-statements.ts'
+import { mysql2Statements } from '../../packages/sql/src/transactions/drivers/mysql2-statements.ts'
+import { pgStatements } from '../../packages/sql/src/transactions/drivers/pg-statements.ts'
+import { savepointStatements } from '../../packages/sql/src/transactions/savepoint-statements.ts'
 
 type Statement = string | ((...parts: never[]) => string)
 type Areas = Record<string, Readonly<Record<string, Statement>>>
@@ -104,6 +107,29 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
       write: withTimeLimit(leases.sweep, engine, 5000),
     },
   }
+}
+
+/** The room of the statements in the package of the database, unless it has the name of the area. */
+const ROOMS: Readonly<Record<string, string>> = {
+  'dead-letter': 'operate',
+  garbage: 'operate',
+  hidden: 'connection',
+  inspection: 'operate',
+  lease: 'relay',
+  'lock-wait': 'inbox',
+  migration: 'tables',
+  'own-transaction': 'connection',
+  parked: 'relay',
+  'queue-attempt': 'queue',
+  'queue-dead-letter': 'operate',
+  'queue-purge': 'queue',
+  'queue-receive': 'queue',
+  savepoint: 'connection',
+  session: 'connection',
+  'short-transaction': 'connection',
+  'time-limit': 'connection',
+  transaction: 'connection',
+  'version-buffer': 'versions',
 }
 
 /**
@@ -193,7 +219,9 @@ describe.each(Object.keys(databases))('%s', (database) => {
   const statementsOn = (where: string): (readonly [string, string])[] =>
     Object.entries(databases[database]!(where)).flatMap(([area, texts]) =>
       Object.keys(texts)
-        .map((name) => [`${area}.${kebab(name)}.sql`, textOf(area, name, texts)] as const)
+        .map(
+          (name) => [`${ROOMS[area] ?? area}/${area}.${kebab(name)}.sql`, textOf(area, name, texts)] as const,
+        )
         .filter(([, text]) => !FRAGMENT.test(text)),
     )
   const statements = statementsOn(DEFAULT[database]!)
@@ -203,7 +231,8 @@ describe.each(Object.keys(databases))('%s', (database) => {
   })
 
   test('every approved text belongs to an existing statement', () => {
-    expect(readdirSync(approved).sort()).toEqual(statements.map(([file]) => file).sort())
+    const files = globSync('*/*.sql', { cwd: approved })
+    expect(files.sort()).toEqual(statements.map(([file]) => file).sort())
   })
 
   test('every statement uses the tables of the configured schema or prefix', () => {
@@ -211,7 +240,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
       // A question about the server itself names no table of txbox.
       if (!/\b(from|into|update|join)\b/i.test(text)) continue
       if (
-        /^(inspection\.|listen\.|migration\.|relay\.(on-)?server\.)/.test(name) &&
+        /\/(inspection\.|listen\.|migration\.|relay\.(on-)?server\.)/.test(name) &&
         !text.includes('Else where')
       )
         continue

@@ -13,7 +13,7 @@ import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
 import { fromRabbitmq } from '@txbox/rabbitmq'
 import { stateMachine } from '@txbox/versioning'
-import { txboxHere } from '../support/txbox-in-process.ts'
+import { txboxHere } from '../support/subjects/txbox-in-process.ts'
 
 const ESCAPE = '\u001B]0;owned\u0007'
 const outbox = createOutbox({ database: postgres() })

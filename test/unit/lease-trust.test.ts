@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Lease, LeaseStore } from '@txbox/core'
+import type { Lease, LeaseStore } from '@txbox/core/ports'
 import type { HeldShard } from '../../packages/relay/src/leases/held-shard.ts'
 import { LeaseKeeper } from '../../packages/relay/src/leases/lease-keeper.ts'
 import { trustFrom, type Clock } from '../../packages/relay/src/leases/lease-trust.ts'

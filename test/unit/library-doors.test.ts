@@ -6,7 +6,7 @@ import {
   sqlTransaction,
   type TransactionLibrary,
 } from '@txbox/core'
-import { Resolver } from '../../packages/sql/src/resolver.ts'
+import { Resolver } from '../../packages/sql/src/transactions/resolver/resolver.ts'
 
 const query = async (): Promise<object> => ({ rows: [] })
 const recognises = (value: unknown): value is object => value === root

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { InvalidOptionError, consoleLogger } from '@txbox/core'
 import { OptionChecker, loggedEvents, loggerOption, type LogLines } from '@txbox/core/internal'
-import { until } from '../support/until.ts'
+import { until } from '../support/worlds/until.ts'
 
 interface Events {
   trouble: { n: number }

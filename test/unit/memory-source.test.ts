@@ -1,5 +1,5 @@
-import { MemorySource } from '../support/memory-source.ts'
-import { sourceContract } from '../support/source-contract.ts'
+import { MemorySource } from '../support/subjects/memory-source.ts'
+import { sourceContract } from '../support/subjects/source-contract.ts'
 
 for (const countsDeliveries of [true, false]) {
   sourceContract(`in memory, counts: ${countsDeliveries}`, async () => {

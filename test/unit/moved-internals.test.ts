@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { NotInTransactionError, UnsupportedTransactionError } from '@txbox/core'
-import { Resolver } from '../../packages/sql/src/resolver.ts'
+import { Resolver } from '../../packages/sql/src/transactions/resolver/resolver.ts'
 
 const none = (): undefined => undefined
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MysqlCommands } from '../support/mysql-commands.ts'
+import { MysqlCommands } from '../support/worlds/mysql-commands.ts'
 
 const QUERY = 0x03
 const PREPARE = 0x16

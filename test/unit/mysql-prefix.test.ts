@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { InvalidOptionError } from '@txbox/core'
 import { mysql } from '@txbox/mysql'
-import { tablesOf } from '../../packages/mysql/src/identifiers.ts'
+import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
 
 test.for([
   ['an emoji, which names of tables cannot hold', '\u{1F4E6}_'],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { InvalidOptionError } from '@txbox/core'
-import { fill } from '../../packages/mysql/src/literals.ts'
-import { engineOf } from '../../packages/mysql/src/server.ts'
+import { fill } from '../../packages/mysql/src/connection/literals.ts'
+import { engineOf } from '../../packages/mysql/src/connection/server.ts'
 
 test.for([
   ['9.7.4-2', 'mysql'],

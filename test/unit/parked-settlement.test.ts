@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { BacklogMessage } from '@txbox/core'
+import type { BacklogMessage } from '@txbox/core/ports'
 import type { Refused } from '../../packages/relay/src/turns/refusals.ts'
 import { parkedSettlement } from '../../packages/relay/src/turns/parked-settlement.ts'
 

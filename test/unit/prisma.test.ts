@@ -5,9 +5,9 @@ import {
   TransactionConflictError,
   UnsupportedTransactionError,
 } from '@txbox/core'
-import * as mysqlErrors from '../../packages/mysql/src/errors.ts'
-import { isConflict, translate } from '../../packages/postgres/src/errors.ts'
-import { prismaOn } from '../../packages/sql/src/drivers/prisma.ts'
+import * as mysqlErrors from '../../packages/mysql/src/connection/errors.ts'
+import { isConflict, translate } from '../../packages/postgres/src/connection/errors.ts'
+import { prismaOn } from '../../packages/sql/src/transactions/drivers/prisma.ts'
 
 const onPostgres = prismaOn('postgres')
 const onMysql = prismaOn('mysql')

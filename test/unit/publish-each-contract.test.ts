@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 import { publishEach } from '@txbox/relay'
-import { publisherContract, type Arrived } from '../support/publisher-contract.ts'
+import { publisherContract, type Arrived } from '../support/subjects/publisher-contract.ts'
 
 // An HTTP endpoint, whose path determines whether it accepts the message.
 publisherContract({ ordering: 'none', canBeAway: false }, async () => {

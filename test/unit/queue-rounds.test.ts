@@ -5,7 +5,7 @@ import {
   nextLook,
   queueRound,
   type QueueCandidate,
-} from '../../packages/sql/src/queue-rounds.ts'
+} from '../../packages/sql/src/stores/queue/queue-rounds.ts'
 
 const LIMITS = { limit: 10, bytes: 100, maxReceives: 3, alone: true }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { InvalidOptionError, createConsumer } from '@txbox/consumer'
 import { redisDedup, type RedisClient } from '@txbox/redis'
-import { MemorySource } from '../support/memory-source.ts'
+import { MemorySource } from '../support/subjects/memory-source.ts'
 
 const nothing = async (): Promise<unknown> => ['won']
 const ioredis: RedisClient = { evalsha: nothing, eval: nothing, call: nothing }

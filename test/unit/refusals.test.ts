@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { InvalidOptionError, LIMITS, type BacklogMessage, type RetryPolicy } from '@txbox/core'
+import { InvalidOptionError, LIMITS, type RetryPolicy } from '@txbox/core'
+import type { BacklogMessage } from '@txbox/core/ports'
 import { EventListeners } from '@txbox/core/internal'
 import type { RelayEvents } from '@txbox/relay'
 import { refuse } from '../../packages/relay/src/turns/refusals.ts'

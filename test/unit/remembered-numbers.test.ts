@@ -5,7 +5,7 @@ import {
   ScanStarts,
   type OpenWriter,
   type Scan,
-} from '../../packages/postgres/src/remembered-numbers.ts'
+} from '../../packages/postgres/src/relay/remembered-numbers.ts'
 
 /** The maximum number of messages of a read. */
 const BATCH = 3

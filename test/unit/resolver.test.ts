@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { UnsupportedTransactionError } from '@txbox/core'
-import { Resolver } from '../../packages/sql/src/resolver.ts'
+import { Resolver } from '../../packages/sql/src/transactions/resolver/resolver.ts'
 
 /** A `pg` client as far as it is recognized. */
 class RecognizedClient {

@@ -5,7 +5,7 @@ import {
   TransactionConflictError,
 } from '@txbox/core'
 import { describe, expect, test } from 'vitest'
-import { revisionFinding } from '../../packages/sql/src/findings.ts'
+import { revisionFinding } from '../../packages/sql/src/stores/operate/findings.ts'
 
 function failing(error: Error): () => Promise<never> {
   return async () => {

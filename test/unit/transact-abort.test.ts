@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { transactOn } from '../../packages/sql/src/transact.ts'
+import { transactOn } from '../../packages/sql/src/transactions/transact.ts'
 
 const errors = { translate: (error: unknown) => error } as never
 

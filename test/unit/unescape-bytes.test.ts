@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { unescapeBytes } from '../../packages/postgres/src/backlog-message.ts'
+import { unescapeBytes } from '../../packages/postgres/src/relay/backlog-message.ts'
 
 /** As the server encodes: https://www.postgresql.org/docs/current/functions-binarystring.html#ENCODE-FORMAT-ESCAPE */
 function escape(bytes: Uint8Array): string {

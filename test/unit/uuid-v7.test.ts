@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type * as core from '@txbox/core/internal'
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-const modulePath = import.meta.resolve('@txbox/core').replace(/index\.js$/, 'uuid-v7.js')
+const modulePath = import.meta.resolve('@txbox/core').replace(/index\.js$/, 'messages/uuid-v7.js')
 let copies = 0
 
 /** As a process of its own has it: it remembers the time of its last id. */

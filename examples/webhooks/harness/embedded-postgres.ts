@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { takeProgramsFromWithinReach } from '../../../test/support/servers/programs-within-reach.ts'
+import { takeProgramsFromWithinReach } from '../../../test/support/engines/servers/programs-within-reach.ts'
 import { freePort } from './free-port.ts'
 
 const STOP_WITHIN_MS = 10_000

@@ -1,5 +1,5 @@
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise'
-import { startServerProgram } from '../../../test/support/servers/mysql-program.ts'
+import { startServerProgram } from '../../../test/support/engines/servers/mysql-program.ts'
 import { DATABASE_TITLES, urlOfDatabase, type DatabaseServer } from './database-server.ts'
 
 /** The MySQL or MariaDB at this address, or a server that is started for the demo from a program on this machine. */

@@ -1,4 +1,5 @@
-import type { DeadLetter, DeadLetterFilter, DeadLetterPage, ParkedMessage } from '@txbox/core'
+import type { DeadLetter, DeadLetterFilter, DeadLetterPage } from '@txbox/core'
+import type { ParkedMessage } from '@txbox/core/ports'
 import { agreed, canAsk } from './ask.ts'
 import { tableOf } from './dead-letters-command.ts'
 import {

@@ -1,4 +1,4 @@
-import type { Finding, InspectionStore } from '@txbox/core'
+import type { Finding, InspectionStore } from '@txbox/core/ports'
 import { connectedPortsOf, reasonOf } from '@txbox/core/internal'
 import {
   migrate as migrateMysql,

@@ -1,4 +1,5 @@
-import type { DeadLetter, KeptError, ParkedMessage, StoredPayload } from '@txbox/core'
+import type { DeadLetter } from '@txbox/core'
+import type { KeptError, ParkedMessage, StoredPayload } from '@txbox/core/ports'
 import { OptionChecker, readableNumber } from '@txbox/core/internal'
 import {
   everything,

@@ -1,4 +1,5 @@
-import type { DeadLetterFilter, DeadLetterStore } from '@txbox/core'
+import type { DeadLetterFilter } from '@txbox/core'
+import type { DeadLetterStore } from '@txbox/core/ports'
 import { connectedPortsOf, deadLettersOf } from '@txbox/core/internal'
 import type { DeadLetters } from '@txbox/relay'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'

@@ -1,4 +1,4 @@
-import type { Finding } from '@txbox/core'
+import type { Finding } from '@txbox/core/ports'
 import { allowedFindings, reasonOf } from '@txbox/core/internal'
 import type { Publisher } from '@txbox/relay'
 import { atPlace } from './at-place.ts'

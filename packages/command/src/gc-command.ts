@@ -1,5 +1,5 @@
 import { createGarbageCollector, type Collected, type GarbageCollector } from '@txbox/gc'
-import type { CollectableFigures } from '@txbox/core'
+import type { CollectableFigures } from '@txbox/core/ports'
 import { SingleBar } from 'cli-progress'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { readableDuration as duration } from '@txbox/core/internal'

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Finding } from '@txbox/core'
+import type { Finding } from '@txbox/core/ports'
 import { reasonOf } from '@txbox/core/internal'
 import type { Client } from 'pg'
 

@@ -1,4 +1,4 @@
-import type { InspectionStore, Lag } from '@txbox/core'
+import type { InspectionStore, Lag } from '@txbox/core/ports'
 import { readableDuration, readableNumber, reasonOf } from '@txbox/core/internal'
 import type { Relay } from '@txbox/relay'
 import type { stderrLog } from './stderr-log.ts'

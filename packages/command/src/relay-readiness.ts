@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { InspectionStore } from '@txbox/core'
+import type { InspectionStore } from '@txbox/core/ports'
 import { reasonOf } from '@txbox/core/internal'
 import type { Publisher, Relay } from '@txbox/relay'
 import type { Health, HealthChecks } from './health-server.ts'

@@ -6,7 +6,7 @@ import type {
   LeaseFigures,
   QueueFigures,
   StatusFigures,
-} from '@txbox/core'
+} from '@txbox/core/ports'
 import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { listed, shortened, table } from './layout.ts'

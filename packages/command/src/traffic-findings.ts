@@ -1,4 +1,11 @@
-import type { BlockingKey, BoundedCount, Finding, QueueFigures, StatusFigures, StuckKey } from '@txbox/core'
+import type {
+  BlockingKey,
+  BoundedCount,
+  Finding,
+  QueueFigures,
+  StatusFigures,
+  StuckKey,
+} from '@txbox/core/ports'
 import { readableDuration, readableNumber } from '@txbox/core/internal'
 import { counted } from './terminal.ts'
 

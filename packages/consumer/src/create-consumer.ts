@@ -9,11 +9,15 @@ import type {
   PlainConsumerOptions,
   TransactionBatchHandler,
   TransactionHandler,
-} from './consumer-options.ts'
+} from './options/consumer-options.ts'
 import { ConsumerRun } from './consumer-run.ts'
-import { checkConsumerOptions, concurrencyOption, type ConsumerSettings } from './consumer-settings.ts'
-import type { Consumer, ConsumerEvents, ConsumerFigures } from './consumer.ts'
-import type { AnyBatch, AnyDatabase, AnyInbox, DescribedOptions } from './described-options.ts'
+import {
+  checkConsumerOptions,
+  concurrencyOption,
+  type ConsumerSettings,
+} from './options/consumer-settings.ts'
+import type { Consumer, ConsumerEvents, ConsumerFigures } from './options/consumer.ts'
+import type { AnyBatch, AnyDatabase, AnyInbox, DescribedOptions } from './options/described-options.ts'
 
 /**
  * Creates a consumer, which receives deliveries from a source, passes them to a handler, and settles them:

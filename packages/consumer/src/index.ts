@@ -1,4 +1,4 @@
-export type { BatchContext, Batcher, BatcherEvents, BatcherOptions, CloseOptions } from './batcher.ts'
+export type { BatchContext, Batcher, BatcherEvents, BatcherOptions, CloseOptions } from './batcher/batcher.ts'
 export type {
   Consumer,
   ConsumerContext,
@@ -7,7 +7,7 @@ export type {
   Guard,
   HandledOutcome,
   MessageEvent,
-} from './consumer.ts'
+} from './options/consumer.ts'
 export type {
   BatchHandler,
   BatchOptions,
@@ -18,10 +18,11 @@ export type {
   PlainConsumerOptions,
   TransactionBatchHandler,
   TransactionHandler,
-} from './consumer-options.ts'
-export { createBatcher } from './create-batcher.ts'
+} from './options/consumer-options.ts'
+export { createBatcher } from './batcher/create-batcher.ts'
 export { createConsumer } from './create-consumer.ts'
-export { BatcherClosedError, ConsumerStoppedError, HandleTimeoutError } from './errors.ts'
+export { BatcherClosedError } from './batcher/batcher-closed-error.ts'
+export { ConsumerStoppedError, HandleTimeoutError } from './errors/errors.ts'
 export {
   DedupStoreUnavailableError,
   InvalidMessageError,

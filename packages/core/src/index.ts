@@ -1,9 +1,9 @@
-export { portsKey, type AnyRoot, type ConnectedDatabase, type Database } from './database.ts'
-export type { DeadLetterSelection, DeadLetters } from './dead-letters.ts'
-export type { DedupResult, DedupStore } from './dedup-store.ts'
-export type { DeduplicationOptions } from './deduplication.ts'
-export { days, hours } from './durations.ts'
-export { decodeHeaders } from './encode-messages.ts'
+export { portsKey, type AnyRoot, type ConnectedDatabase, type Database } from './database/database.ts'
+export type { DeadLetterSelection, DeadLetters } from './database/dead-letters.ts'
+export type { DedupResult, DedupStore } from './ports/dedup-store.ts'
+export type { DeduplicationOptions } from './sending/deduplication.ts'
+export { days, hours } from './time/durations.ts'
+export { decodeHeaders } from './sending/encode-messages.ts'
 export {
   BrokerUnavailableError,
   DatabaseAccessError,
@@ -27,11 +27,11 @@ export {
   UnsupportedTransactionError,
   isTxboxError,
   type TxboxErrorCode,
-} from './errors.ts'
-export { fingerprint } from './fingerprint.ts'
-export { businessKey, messageId, sha256OfBody, type Key, type KeyExtractor } from './keys.ts'
-export { LIMITS } from './limits.ts'
-export { consoleLogger, type Logger, type LogLevel } from './logger.ts'
+} from './errors/errors.ts'
+export { fingerprint } from './messages/fingerprint.ts'
+export { businessKey, messageId, sha256OfBody, type Key, type KeyExtractor } from './messages/keys.ts'
+export { LIMITS } from './options/limits.ts'
+export { consoleLogger, type Logger, type LogLevel } from './events/logger.ts'
 export type {
   AnyMessage,
   InboxMessage,
@@ -39,83 +39,28 @@ export type {
   NewMessage,
   OneOrMore,
   OutboxMessage,
-} from './messages.ts'
-export type { ConnectedPorts, DatabasePorts } from './ports/database-ports.ts'
-export type {
-  DeadLetter,
-  DeadLetterFilter,
-  DeadLetterPage,
-  DeadLetterPosition,
-  DeadLetterStore,
-  ParkedMessage,
-  KeptError,
-  StoredPayload,
-} from './ports/dead-letter-store.ts'
-export type { CollectionRecord, GarbageStore, Removal } from './ports/garbage-store.ts'
-export type { Claim, ClaimOptions, ClaimResult, InboxStore } from './ports/inbox-store.ts'
-export type {
-  BlockingKey,
-  BoundedCount,
-  Finding,
-  InspectionStore,
-  Lag,
-  LeaseFigures,
-  CollectableFigures,
-  QueueFigures,
-  StuckKey,
-  StatusFigures,
-} from './ports/inspection-store.ts'
-export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './ports/lease-store.ts'
-export type { NewStoredMessage, OutboxStore, StoredMessage } from './ports/outbox-store.ts'
-export type {
-  Giveback,
-  QueueReceipt,
-  QueueSender,
-  QueueStore,
-  ReceiveAttempt,
-  ReceiveRequest,
-  ReceivedMessage,
-} from './ports/queue-store.ts'
-export type {
-  BacklogMessage,
-  BacklogRow,
-  ParkedSettlement,
-  ReadLimits,
-  Refusal,
-  RelayStore,
-  Settlement,
-  ShardWork,
-} from './ports/relay-store.ts'
+} from './messages/messages.ts'
+export type { DeadLetter, DeadLetterFilter, DeadLetterPage } from './ports/dead-letter-store.ts'
 export type { Session } from './ports/session.ts'
-export type { Sleeper, WakeUps } from './ports/wake-ups.ts'
-export type {
-  ChainPosition,
-  ChainStep,
-  DeadChange,
-  SharedTransaction,
-  VersionBufferStore,
-  VersionChain,
-  WaitingChange,
-} from './ports/version-buffer-store.ts'
-export type { InboxContext, RunOutcome, RunsMessages } from './runs-messages.ts'
-export type { DeadLettered, Delivery, OpenSource, Source, SourceTraits } from './source.ts'
-export type { PublishOptions, PublishResult, Publisher } from './publisher.ts'
+export type { InboxContext, RunOutcome, RunsMessages } from './messages/runs-messages.ts'
+export type { DeadLettered, Delivery, OpenSource, Source, SourceTraits } from './ports/source.ts'
+export type { PublishOptions, PublishResult, Publisher } from './ports/publisher.ts'
 export {
   sqlTransaction,
   type SqlAnswer,
   type SqlTransaction,
   type SqlTransactionOptions,
-} from './sql-transaction.ts'
+} from './database/sql-transaction.ts'
 export {
   defineLibrary,
   type BorrowedConnection,
   type TransactionLibraries,
   type TransactionLibrary,
   type TransactionLibraryRoot,
-} from './transaction-library.ts'
-export type { StoredId } from './stored-id.ts'
-export { exponentialBackoff, type RetryPolicy } from './retry-policy.ts'
-export type { IsolationLevel, TransactOptions } from './transact-options.ts'
+} from './database/transaction-library.ts'
+export type { StoredId } from './messages/stored-id.ts'
+export { exponentialBackoff, type RetryPolicy } from './time/retry-policy.ts'
+export type { IsolationLevel, TransactOptions } from './ports/transact-options.ts'
 export type {
   DrizzleTransactionLike,
   InTransaction,
@@ -139,4 +84,4 @@ export type {
   TransactionOf,
   TypeormEntityManagerLike,
   TypeormQueryRunnerLike,
-} from './transaction-handle.ts'
+} from './database/transaction-handle.ts'

@@ -1,12 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  GarbageCollectionError,
-  exponentialBackoff,
-  isTxboxError,
-  type GarbageStore,
-  type Removal,
-  type RetryPolicy,
-} from '@txbox/core'
+import { GarbageCollectionError, exponentialBackoff, isTxboxError, type RetryPolicy } from '@txbox/core'
+import type { GarbageStore, Removal } from '@txbox/core/ports'
 import type { BatchSize } from './batch-size.ts'
 import type { Collected, Progress, SweptBuffer } from './garbage-collector.ts'
 

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { LIMITS, days, hours, type ConnectedPorts, type GarbageStore } from '@txbox/core'
+import { LIMITS, days, hours } from '@txbox/core'
+import type { ConnectedPorts, GarbageStore } from '@txbox/core/ports'
 import { OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
 import { BatchSize } from './batch-size.ts'
 import { Collection, FAILURE_PAUSES, type FailurePauses } from './collection.ts'

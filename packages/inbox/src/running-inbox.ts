@@ -4,10 +4,10 @@ import {
   exponentialBackoff,
   isTxboxError,
   type AnyMessage,
-  type ConnectedPorts,
   type InboxContext,
   type Session,
 } from '@txbox/core'
+import type { ConnectedPorts } from '@txbox/core/ports'
 import { OptionChecker } from '@txbox/core/internal'
 import type { Inbox, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'

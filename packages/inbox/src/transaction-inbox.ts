@@ -4,14 +4,11 @@ import {
   LIMITS,
   TransactionConflictError,
   type AnyMessage,
-  type Claim,
-  type ClaimOptions,
-  type ClaimResult,
-  type DatabasePorts,
   type InboxContext,
   type KeyExtractor,
   type Session,
 } from '@txbox/core'
+import type { Claim, ClaimOptions, ClaimResult, DatabasePorts } from '@txbox/core/ports'
 import { inboxKey, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
 import { FIRST_ATTEMPT, HandlerContext, type Attempt } from './handler-context.ts'
 import type { DetachedInbox, DuplicateEvent, InboxHandler } from './inbox.ts'

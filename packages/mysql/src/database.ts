@@ -5,9 +5,7 @@
 import {
   portsKey,
   type ConnectedDatabase,
-  type ConnectedPorts,
   type Database,
-  type DatabasePorts,
   type NoRoot,
   type Session,
   type TransactionLibrary,
@@ -15,12 +13,12 @@ import {
   type RootOf,
   type TransactionOf,
 } from '@txbox/core'
+import type { ConnectedPorts, DatabasePorts } from '@txbox/core/ports'
 import { OptionChecker } from '@txbox/core/internal'
+import { CHECKING, LEASE_TIMEOUT_MS, type RunStatement } from '@txbox/sql/stores'
 import {
-  CHECKING,
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,
-  LEASE_TIMEOUT_MS,
   assertTwoConnections,
   publicTransact,
   resolverOption,
@@ -28,42 +26,41 @@ import {
   translatingErrors,
   type Resolver,
   type RootAdapter,
-  type RunStatement,
   type SqlResult,
-} from '@txbox/sql'
-import { deadLetterStatements, queueDeadLetterStatements } from './dead-letter-statements.ts'
-import { deadLetterStore } from './dead-letter-store.ts'
-import { TABLE_ACCESS_DENIED, errors, numberOf } from './errors.ts'
-import { garbageStatements } from './garbage-statements.ts'
-import { garbageStore } from './garbage-store.ts'
-import { DEFAULT_PREFIX, tablesOf, type Tables } from './identifiers.ts'
-import { inboxStatements } from './inbox-statements.ts'
-import { MysqlInboxStore } from './inbox-store.ts'
-import { inspectionStatements } from './inspection-statements.ts'
-import { inspectionStore } from './inspection-store.ts'
-import { leaseStatements } from './lease-statements.ts'
-import { MysqlLeaseStore } from './lease-store.ts'
-import { migrationStatements } from './migration-statements.ts'
-import { outboxStatements } from './outbox-statements.ts'
-import { MysqlOutboxStore } from './outbox-store.ts'
-import { parkedStatements } from './parked-statements.ts'
-import { queueAttemptStatements } from './queue-attempt-statements.ts'
-import { QueueAttempts } from './queue-attempts.ts'
-import { QueuePurge } from './queue-purge.ts'
-import { queuePurgeStatements } from './queue-purge-statements.ts'
-import { queueReceiveStatements } from './queue-receive-statements.ts'
-import { QueueReceiver } from './queue-receiver.ts'
-import { MysqlQueueSender } from './queue-sender.ts'
-import { queueStatements } from './queue-statements.ts'
-import { MysqlQueueStore } from './queue-store.ts'
-import { relayStatements } from './relay-statements.ts'
-import { MysqlRelayStore } from './relay-store.ts'
-import type { Source } from './run-alone.ts'
-import { checkRevision } from './schema-revision.ts'
-import { byEngine, type ServerTraits } from './server.ts'
-import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } from './session.ts'
-import { versionBufferStatements } from './version-buffer-statements.ts'
-import { versionBufferStore } from './version-buffer-store.ts'
+} from '@txbox/sql/transactions'
+import { deadLetterStatements, queueDeadLetterStatements } from './operate/dead-letter-statements.ts'
+import { deadLetterStore } from './operate/dead-letter-store.ts'
+import { TABLE_ACCESS_DENIED, errors, numberOf } from './connection/errors.ts'
+import { garbageStatements } from './operate/garbage-statements.ts'
+import { garbageStore } from './operate/garbage-store.ts'
+import { DEFAULT_PREFIX, tablesOf, type Tables } from './connection/identifiers.ts'
+import { inboxStatements } from './inbox/inbox-statements.ts'
+import { MysqlInboxStore } from './inbox/inbox-store.ts'
+import { inspectionStatements } from './operate/inspection-statements.ts'
+import { inspectionStore } from './operate/inspection-store.ts'
+import { leaseStatements } from './relay/lease-statements.ts'
+import { MysqlLeaseStore } from './relay/lease-store.ts'
+import { migrationStatements } from './tables/migration-statements.ts'
+import { outboxStatements } from './outbox/outbox-statements.ts'
+import { MysqlOutboxStore } from './outbox/outbox-store.ts'
+import { parkedStatements } from './relay/parked-statements.ts'
+import { queueAttemptStatements } from './queue/queue-attempt-statements.ts'
+import { QueueAttempts } from './queue/queue-attempts.ts'
+import { QueuePurge } from './queue/queue-purge.ts'
+import { queuePurgeStatements } from './queue/queue-purge-statements.ts'
+import { queueReceiveStatements } from './queue/queue-receive-statements.ts'
+import { QueueReceiver } from './queue/queue-receiver.ts'
+import { MysqlQueueSender } from './queue/queue-sender.ts'
+import { queueStatements } from './queue/queue-statements.ts'
+import { MysqlQueueStore } from './queue/queue-store.ts'
+import { relayStatements } from './relay/relay-statements.ts'
+import { MysqlRelayStore } from './relay/relay-store.ts'
+import type { Source } from './connection/run-alone.ts'
+import { checkRevision } from './tables/schema-revision.ts'
+import { byEngine, type ServerTraits } from './connection/server.ts'
+import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } from './connection/session.ts'
+import { versionBufferStatements } from './versions/version-buffer-statements.ts'
+import { versionBufferStore } from './versions/version-buffer-store.ts'
 
 export interface MysqlOptions {
   /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */

@@ -1,4 +1,5 @@
-import { InvalidMessageError, LIMITS, type NewStoredMessage } from '@txbox/core'
+import { InvalidMessageError, LIMITS } from '@txbox/core'
+import type { NewStoredMessage } from '@txbox/core/ports'
 
 /**
  * Checks the number of ordering keys that one call would lock.

@@ -7,23 +7,20 @@ import {
   hours,
   portsKey,
   type ConnectedDatabase,
-  type ConnectedPorts,
   type Database,
-  type DatabasePorts,
   type NoRoot,
   type Session,
-  type Sleeper,
   type TransactionLibrary,
   type MysqlPoolLike,
   type RootOf,
   type TransactionOf,
 } from '@txbox/core'
+import type { ConnectedPorts, DatabasePorts, Sleeper } from '@txbox/core/ports'
 import { OptionChecker } from '@txbox/core/internal'
+import { CHECKING, LEASE_TIMEOUT_MS, type RunStatement } from '@txbox/sql/stores'
 import {
-  CHECKING,
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,
-  LEASE_TIMEOUT_MS,
   assertTwoConnections,
   publicTransact,
   resolverOption,
@@ -31,38 +28,37 @@ import {
   translatingErrors,
   type Resolver,
   type RootAdapter,
-  type RunStatement,
   type Source,
-} from '@txbox/sql'
-import { connectListening } from './connect-listening.ts'
-import { deadLetterStatements } from './dead-letter-statements.ts'
-import { deadLetterStore } from './dead-letter-store.ts'
-import { errors } from './errors.ts'
-import { garbageStatements } from './garbage-statements.ts'
-import { garbageStore } from './garbage-store.ts'
-import { DEFAULT_SCHEMA, quoteSchema } from './identifiers.ts'
-import { inboxStatements } from './inbox-statements.ts'
-import { PostgresInboxStore } from './inbox-store.ts'
-import { inspectionStatements } from './inspection-statements.ts'
-import { inspectionStore } from './inspection-store.ts'
-import { leaseStatements } from './lease-statements.ts'
-import { PostgresLeaseStore } from './lease-store.ts'
-import { NotificationListener } from './notification-listener.ts'
-import { outboxStatements } from './outbox-statements.ts'
-import { PostgresOutboxStore } from './outbox-store.ts'
-import { parkedStatements } from './parked-statements.ts'
-import { QueueAttempts } from './queue-attempts.ts'
-import { queueReceiveStatements } from './queue-receive-statements.ts'
-import { QueueReceiver } from './queue-receiver.ts'
-import { PostgresQueueSender } from './queue-sender.ts'
-import { queueStatements } from './queue-statements.ts'
-import { PostgresQueueStore } from './queue-store.ts'
-import { relayStatements } from './relay-statements.ts'
-import { PostgresRelayStore } from './relay-store.ts'
-import { checkRevision } from './schema-revision.ts'
-import { bind, execute, open, openedSession, watch } from './session.ts'
-import { versionBufferStatements } from './version-buffer-statements.ts'
-import { versionBufferStore } from './version-buffer-store.ts'
+} from '@txbox/sql/transactions'
+import { connectListening } from './listen/connect-listening.ts'
+import { deadLetterStatements } from './operate/dead-letter-statements.ts'
+import { deadLetterStore } from './operate/dead-letter-store.ts'
+import { errors } from './connection/errors.ts'
+import { garbageStatements } from './operate/garbage-statements.ts'
+import { garbageStore } from './operate/garbage-store.ts'
+import { DEFAULT_SCHEMA, quoteSchema } from './connection/identifiers.ts'
+import { inboxStatements } from './inbox/inbox-statements.ts'
+import { PostgresInboxStore } from './inbox/inbox-store.ts'
+import { inspectionStatements } from './operate/inspection-statements.ts'
+import { inspectionStore } from './operate/inspection-store.ts'
+import { leaseStatements } from './relay/lease-statements.ts'
+import { PostgresLeaseStore } from './relay/lease-store.ts'
+import { NotificationListener } from './listen/notification-listener.ts'
+import { outboxStatements } from './outbox/outbox-statements.ts'
+import { PostgresOutboxStore } from './outbox/outbox-store.ts'
+import { parkedStatements } from './relay/parked-statements.ts'
+import { QueueAttempts } from './queue/queue-attempts.ts'
+import { queueReceiveStatements } from './queue/queue-receive-statements.ts'
+import { QueueReceiver } from './queue/queue-receiver.ts'
+import { PostgresQueueSender } from './queue/queue-sender.ts'
+import { queueStatements } from './queue/queue-statements.ts'
+import { PostgresQueueStore } from './queue/queue-store.ts'
+import { relayStatements } from './relay/relay-statements.ts'
+import { PostgresRelayStore } from './relay/relay-store.ts'
+import { checkRevision } from './tables/schema-revision.ts'
+import { bind, execute, open, openedSession, watch } from './connection/session.ts'
+import { versionBufferStatements } from './versions/version-buffer-statements.ts'
+import { versionBufferStore } from './versions/version-buffer-store.ts'
 
 const LISTEN_CHECK_INTERVAL_MS = 5000
 

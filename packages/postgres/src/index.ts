@@ -1,4 +1,4 @@
 /* Every database package exports the same names, except for the function that creates the database. */
 export { postgres, type PostgresOptions } from './database.ts'
-export { migrate, migrationProvider, migrationSql, pendingMigrations } from './migrate.ts'
+export { migrate, migrationProvider, migrationSql, pendingMigrations } from './tables/migrate.ts'
 export type { ConnectedDatabase, Database } from '@txbox/core'

@@ -1,4 +1,4 @@
-import type { QueueReceipt } from '@txbox/core'
+import type { QueueReceipt } from '@txbox/core/ports'
 
 /** The maximum number of receipts of one statement. */
 const MAX_RECEIPTS = 1000

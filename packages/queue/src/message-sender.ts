@@ -1,9 +1,5 @@
-import {
-  type DatabasePorts,
-  type DeduplicationOptions,
-  type NewStoredMessage,
-  type StoredId,
-} from '@txbox/core'
+import type { DeduplicationOptions, StoredId } from '@txbox/core'
+import type { DatabasePorts, NewStoredMessage } from '@txbox/core/ports'
 import {
   DeduplicatedMessages,
   deduplicationRules,

@@ -1,10 +1,5 @@
-import {
-  PermanentError,
-  type DeadLettered,
-  type Delivery,
-  type OpenSource,
-  type ReceivedMessage,
-} from '@txbox/core'
+import { PermanentError, type DeadLettered, type Delivery, type OpenSource } from '@txbox/core'
+import type { ReceivedMessage } from '@txbox/core/ports'
 import { longPoll, type PollIntervals } from './long-poll.ts'
 import { QueueDelivery } from './queue-delivery.ts'
 import { decodedMessage } from './received-message.ts'

@@ -1,10 +1,5 @@
-import {
-  ReceiptExpiredError,
-  type Delivery,
-  type InboxMessage,
-  type ReceivedMessage,
-  type Session,
-} from '@txbox/core'
+import { ReceiptExpiredError, type Delivery, type InboxMessage, type Session } from '@txbox/core'
+import type { ReceivedMessage } from '@txbox/core/ports'
 import { LONGEST_TIMER_MS, LazyAbort, reasonOf } from '@txbox/core/internal'
 import { expired } from './receipts.ts'
 import { decodedMessage } from './received-message.ts'

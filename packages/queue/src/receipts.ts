@@ -1,4 +1,5 @@
-import { ReceiptExpiredError, type QueueReceipt } from '@txbox/core'
+import { ReceiptExpiredError } from '@txbox/core'
+import type { QueueReceipt } from '@txbox/core/ports'
 import { nameOf, oneLine } from '@txbox/core/internal'
 
 /** Distinguishes receipts of this form from those of later versions. */

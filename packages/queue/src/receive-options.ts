@@ -1,4 +1,5 @@
-import { InvalidOptionError, hours, type ReceiveAttempt } from '@txbox/core'
+import { InvalidOptionError, hours } from '@txbox/core'
+import type { ReceiveAttempt } from '@txbox/core/ports'
 import { OptionChecker, nameOf } from '@txbox/core/internal'
 import type { ReceiveOptions } from './queue.ts'
 

@@ -1,4 +1,5 @@
-import { InvalidMessageError, type InboxMessage, type ReceivedMessage } from '@txbox/core'
+import { InvalidMessageError, type InboxMessage } from '@txbox/core'
+import type { ReceivedMessage } from '@txbox/core/ports'
 import { DEDUPLICATION_HEADER, isJson, oneLine, reasonOf } from '@txbox/core/internal'
 import type { Received } from './queue.ts'
 import { receiptText } from './receipts.ts'

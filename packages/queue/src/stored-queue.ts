@@ -1,15 +1,11 @@
-import {
-  InvalidOptionError,
-  LIMITS,
-  hours,
-  type ConnectedPorts,
-  type DeadLetters,
-  type QueueReceipt,
-  type QueueStore,
-  type ReceivedMessage,
-  type ReceiveRequest,
-  type Session,
-} from '@txbox/core'
+import { InvalidOptionError, LIMITS, hours, type DeadLetters, type Session } from '@txbox/core'
+import type {
+  ConnectedPorts,
+  QueueReceipt,
+  QueueStore,
+  ReceivedMessage,
+  ReceiveRequest,
+} from '@txbox/core/ports'
 import { OptionChecker, deadLettersOf, oneLine, reasonOf } from '@txbox/core/internal'
 import { GatheredReceipts } from './gathered-receipts.ts'
 import { POLL_INTERVALS, longPoll } from './long-poll.ts'

@@ -1,4 +1,4 @@
-import type { Sleeper, WakeUps } from '@txbox/core'
+import type { Sleeper, WakeUps } from '@txbox/core/ports'
 
 /** How long the listening connection stays open after the last waiting receive: often another receive follows soon. */
 const LINGER_MS = 1000

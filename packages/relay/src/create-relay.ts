@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { InvalidOptionError, hours } from '@txbox/core'
 import { Deadline, OptionChecker } from '@txbox/core/internal'
 import type { RelayLog } from './log-events.ts'
-import { checkRelayOptions } from './relay-options.ts'
+import { checkRelayOptions } from './options/relay-options.ts'
 import { RelayRun, type RelaySettings } from './relay-run.ts'
-import type { Relay, RelayEvents, RelayOptions } from './relay.ts'
+import type { Relay, RelayEvents, RelayOptions } from './options/relay.ts'
 
 /**
  * Creates a relay, which reads the outbox in batches, publishes each batch outside any transaction, and deletes the messages

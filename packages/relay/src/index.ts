@@ -1,7 +1,7 @@
 export { createDeadLetters } from './create-dead-letters.ts'
 export { createRelay } from './create-relay.ts'
 export { publishEach } from './publish-each.ts'
-export type { Relay, RelayEvents, RelayOptions } from './relay.ts'
+export type { Relay, RelayEvents, RelayOptions } from './options/relay.ts'
 export {
   DatabaseAccessError,
   DatabaseUnavailableError,

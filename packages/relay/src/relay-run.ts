@@ -1,12 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  isTxboxError,
-  type ConnectedPorts,
-  type LeaseStore,
-  type Publisher,
-  type RetryPolicy,
-  type WakeUps,
-} from '@txbox/core'
+import { isTxboxError, type Publisher, type RetryPolicy } from '@txbox/core'
+import type { ConnectedPorts, LeaseStore, WakeUps } from '@txbox/core/ports'
 import { Deadline, type EventListeners } from '@txbox/core/internal'
 import { LeaseKeeper } from './leases/lease-keeper.ts'
 import { systemClock } from './leases/lease-trust.ts'
@@ -14,7 +8,7 @@ import { drain } from './polling/drain.ts'
 import { EmptyShards } from './polling/empty-shards.ts'
 import { PollPace } from './polling/poll-pace.ts'
 import { Poller, type Counts } from './polling/poller.ts'
-import type { RelayEvents } from './relay.ts'
+import type { RelayEvents } from './options/relay.ts'
 import { PublisherOutage } from './turns/publisher-outage.ts'
 import { ShardTurns, type TurnTools } from './turns/shard-turns.ts'
 import { SuspectLane } from './turns/suspect-lane.ts'

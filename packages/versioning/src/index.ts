@@ -1,7 +1,7 @@
-export { applyIfNewer } from './apply-if-newer.ts'
-export { applyVersion } from './apply-version.ts'
-export { createVersionBuffer } from './create-version-buffer.ts'
-export { deleteVersioned } from './delete-versioned.ts'
+export { applyIfNewer } from './rows/apply-if-newer.ts'
+export { applyVersion } from './rows/apply-version.ts'
+export { createVersionBuffer } from './chains/create-version-buffer.ts'
+export { deleteVersioned } from './rows/delete-versioned.ts'
 export {
   EditConflictError,
   ReentrantCallError,
@@ -13,11 +13,11 @@ export {
   VersionGapError,
 } from './errors.ts'
 export { retryOnConflict } from './retry-on-conflict.ts'
-export { stateMachine, type StateMachine } from './state-machine.ts'
-export type { RowKey, TimeColumn, VersionColumn } from './table-options.ts'
-export { transition } from './transition.ts'
-export { updateMerged } from './update-merged.ts'
-export { updateVersioned } from './update-versioned.ts'
+export { stateMachine, type StateMachine } from './rows/state-machine.ts'
+export type { RowKey, TimeColumn, VersionColumn } from './rows/table-options.ts'
+export { transition } from './rows/transition.ts'
+export { updateMerged } from './rows/update-merged.ts'
+export { updateVersioned } from './rows/update-versioned.ts'
 export type {
   BufferedDeadLetter,
   DeadLetterReason,
@@ -25,8 +25,8 @@ export type {
   VersionBufferOptions,
   VersionBufferOutcome,
   VersionedMessage,
-} from './version-buffer.ts'
-export { versionGuard, type VersionGuardOptions } from './version-guard.ts'
+} from './chains/version-buffer.ts'
+export { versionGuard, type VersionGuardOptions } from './rows/version-guard.ts'
 export type { SameKind, Version } from './version.ts'
 export {
   DatabaseAccessError,

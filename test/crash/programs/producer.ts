@@ -4,7 +4,7 @@ import { createOutbox } from '@txbox/outbox'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import type { RowDataPacket } from 'mysql2/promise'
-import { randomFrom } from '../../support/random.ts'
+import { randomFrom } from '../../support/worlds/random.ts'
 import { mortalMysqlPool } from './mortal-mysql-pool.ts'
 import { configOf, Mortal, report, type ProgramConfig } from './mortal.ts'
 

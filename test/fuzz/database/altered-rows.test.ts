@@ -17,14 +17,14 @@ import {
   alteredWaiting,
   setOf,
   type Altered,
-} from '../../support/altered-rows.ts'
-import { fuzz } from '../../support/fuzz.ts'
-import { useOutboxTarget } from '../../support/outbox-target.ts'
-import { expectPresentable } from '../../support/refusals.ts'
-import { outboxOf } from '../../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../../support/target.ts'
-import { OBEYED, txboxHere } from '../../support/txbox-in-process.ts'
-import { useVersionBuffer } from '../../support/altered-version-buffer.ts'
+} from '../../support/engines/altered-rows.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
+import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
+import { expectPresentable } from '../../support/worlds/refusals.ts'
+import { outboxOf } from '../../support/subjects/relay-under-test.ts'
+import { useRoot, useTarget } from '../../support/engines/target.ts'
+import { OBEYED, txboxHere } from '../../support/subjects/txbox-in-process.ts'
+import { useVersionBuffer } from '../../support/engines/altered-version-buffer.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

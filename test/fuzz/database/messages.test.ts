@@ -3,8 +3,8 @@ import { expect } from 'vitest'
 import type { NewMessage } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
 import { createDeadLetters, createRelay } from '@txbox/relay'
-import { Broker } from '../../support/broker.ts'
-import { fuzz } from '../../support/fuzz.ts'
+import { Broker } from '../../support/worlds/broker.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
 import {
   anything,
   hostileJson,
@@ -12,13 +12,13 @@ import {
   hostileText,
   storableText,
   withOwnMembers,
-} from '../../support/hostile-values.ts'
-import { useOutboxTarget } from '../../support/outbox-target.ts'
-import { expectRefusal, outcomeOfAsync } from '../../support/refusals.ts'
-import { outboxOf, RelayUnderTest } from '../../support/relay-under-test.ts'
-import { useRoot, useTarget } from '../../support/target.ts'
-import { OBEYED, txboxHere } from '../../support/txbox-in-process.ts'
-import { until } from '../../support/until.ts'
+} from '../../support/worlds/hostile-values.ts'
+import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
+import { expectRefusal, outcomeOfAsync } from '../../support/worlds/refusals.ts'
+import { outboxOf, RelayUnderTest } from '../../support/subjects/relay-under-test.ts'
+import { useRoot, useTarget } from '../../support/engines/target.ts'
+import { OBEYED, txboxHere } from '../../support/subjects/txbox-in-process.ts'
+import { until } from '../../support/worlds/until.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)

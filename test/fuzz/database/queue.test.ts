@@ -2,12 +2,12 @@ import * as fc from 'fast-check'
 import { expect } from 'vitest'
 import type { NewQueueMessage } from '@txbox/queue'
 import { receiptText } from '../../../packages/queue/src/receipts.ts'
-import { alteredQueue, setOf } from '../../support/altered-rows.ts'
-import { fuzz } from '../../support/fuzz.ts'
-import { anything, hostileRecord, hostileText, storableText } from '../../support/hostile-values.ts'
-import { QueueUnderTest, idsOf, sortedIds } from '../../support/queue-under-test.ts'
-import { expectPresentable, expectRefusal, outcomeOfAsync } from '../../support/refusals.ts'
-import { useRoot, useTarget } from '../../support/target.ts'
+import { alteredQueue, setOf } from '../../support/engines/altered-rows.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
+import { anything, hostileRecord, hostileText, storableText } from '../../support/worlds/hostile-values.ts'
+import { QueueUnderTest, idsOf, sortedIds } from '../../support/subjects/queue-under-test.ts'
+import { expectPresentable, expectRefusal, outcomeOfAsync } from '../../support/worlds/refusals.ts'
+import { useRoot, useTarget } from '../../support/engines/target.ts'
 
 const target = useTarget()
 const root = useRoot(target, target.kinds.find(({ library }) => library !== 'kysely') ?? target.kinds[0]!)

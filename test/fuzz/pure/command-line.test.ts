@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { expect } from 'vitest'
-import { fuzz } from '../../support/fuzz.ts'
-import { hostileText } from '../../support/hostile-values.ts'
-import { OBEYED, txboxHere } from '../../support/txbox-in-process.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
+import { hostileText } from '../../support/worlds/hostile-values.ts'
+import { OBEYED, txboxHere } from '../../support/subjects/txbox-in-process.ts'
 
 const PASSWORD = 's3cr3t'
 

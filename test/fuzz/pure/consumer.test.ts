@@ -2,22 +2,22 @@ import * as fc from 'fast-check'
 import { expect } from 'vitest'
 import { createBatcher, createConsumer, type InboxMessage } from '@txbox/consumer'
 import { redisDedup } from '@txbox/redis'
-import { deadLetterMessage } from '../../../packages/consumer/src/dead-letter-message.ts'
-import type { DeliverySlot } from '../../../packages/consumer/src/delivery-slot.ts'
+import { deadLetterMessage } from '../../../packages/consumer/src/settle/dead-letter-message.ts'
+import type { DeliverySlot } from '../../../packages/consumer/src/receive/delivery-slot.ts'
 import { BrokerDelivery } from '../../../packages/rabbitmq/src/broker-delivery.ts'
 import { outgoingMessage } from '../../../packages/rabbitmq/src/outgoing-message.ts'
 import { claimKey } from '../../../packages/redis/src/claim-key.ts'
-import { fuzz } from '../../support/fuzz.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
 import {
   anything,
   hostileJson,
   hostileRecord,
   hostileText,
   withOwnMembers,
-} from '../../support/hostile-values.ts'
-import { MemorySource } from '../../support/memory-source.ts'
-import { expectPresentable, expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/refusals.ts'
-import { until } from '../../support/until.ts'
+} from '../../support/worlds/hostile-values.ts'
+import { MemorySource } from '../../support/subjects/memory-source.ts'
+import { expectPresentable, expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/worlds/refusals.ts'
+import { until } from '../../support/worlds/until.ts'
 
 /** A field of a header table, as amqplib decodes it. */
 const field = fc.oneof(

@@ -18,10 +18,16 @@ import {
   reasonOf,
   shardOf,
 } from '@txbox/core/internal'
-import { transactOptions } from '@txbox/sql'
-import { anything, hostileJson, hostileRecord, hostileText, SECRET } from '../../support/hostile-values.ts'
-import { fuzz } from '../../support/fuzz.ts'
-import { expectPresentable, expectRefusal, outcomeOf, UNSEEN } from '../../support/refusals.ts'
+import { transactOptions } from '@txbox/sql/transactions'
+import {
+  anything,
+  hostileJson,
+  hostileRecord,
+  hostileText,
+  SECRET,
+} from '../../support/worlds/hostile-values.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
+import { expectPresentable, expectRefusal, outcomeOf, UNSEEN } from '../../support/worlds/refusals.ts'
 
 const anyKey = fc.oneof(anything(), fc.array(fc.oneof(hostileText(), anything()), { maxLength: 40 }))
 

@@ -5,7 +5,7 @@ import { createInbox } from '@txbox/inbox'
 import { postgres } from '@txbox/postgres'
 import { fromRabbitmq } from '@txbox/rabbitmq'
 import { outgoingMessage } from '../../../packages/rabbitmq/src/outgoing-message.ts'
-import { fuzz } from '../../support/fuzz.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
 import {
   anything,
   hostileJson,
@@ -13,8 +13,8 @@ import {
   hostileText,
   SECRET,
   withOwnMembers,
-} from '../../support/hostile-values.ts'
-import { expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/refusals.ts'
+} from '../../support/worlds/hostile-values.ts'
+import { expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/worlds/refusals.ts'
 
 const contentType = fc.oneof(
   hostileText(),

@@ -4,15 +4,15 @@ import type { TxboxErrorCode } from '@txbox/core'
 import { businessKey, createInbox, fingerprint, messageId } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
-import { fuzz } from '../../support/fuzz.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
 import {
   anything,
   hostileJson,
   hostileRecord,
   hostileText,
   withOwnMembers,
-} from '../../support/hostile-values.ts'
-import { expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/refusals.ts'
+} from '../../support/worlds/hostile-values.ts'
+import { expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/worlds/refusals.ts'
 
 const outbox = createOutbox({ database: postgres() })
 

@@ -15,10 +15,10 @@ import { rabbitmqPublisher, rabbitmqSource } from '@txbox/rabbitmq'
 import { redisDedup } from '@txbox/redis'
 import { createDeadLetters, createRelay, publishEach } from '@txbox/relay'
 import { createVersionBuffer, retryOnConflict, stateMachine } from '@txbox/versioning'
-import { fuzz } from '../../support/fuzz.ts'
-import { MemorySource } from '../../support/memory-source.ts'
-import { anything, hostileJson, hostileRecord, hostileText } from '../../support/hostile-values.ts'
-import { expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/refusals.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
+import { MemorySource } from '../../support/subjects/memory-source.ts'
+import { anything, hostileJson, hostileRecord, hostileText } from '../../support/worlds/hostile-values.ts'
+import { expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/worlds/refusals.ts'
 
 // Neither connects before the first statement, and there is none.
 const pool = new Pool({ host: '127.0.0.1', port: 9 })

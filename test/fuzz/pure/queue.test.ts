@@ -1,22 +1,23 @@
 import * as fc from 'fast-check'
 import { expect } from 'vitest'
-import type { ReceivedMessage, TxboxErrorCode } from '@txbox/core'
+import type { TxboxErrorCode } from '@txbox/core'
+import type { ReceivedMessage } from '@txbox/core/ports'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
 import { createQueue } from '@txbox/queue'
-import { deduplicationRules, sendIdentity } from '../../../packages/core/src/deduplication.ts'
+import { deduplicationRules, sendIdentity } from '../../../packages/core/src/sending/deduplication.ts'
 import { readReceipt, receiptText } from '../../../packages/queue/src/receipts.ts'
 import { checkReceiveOptions } from '../../../packages/queue/src/receive-options.ts'
 import { receivedMessage } from '../../../packages/queue/src/received-message.ts'
-import { fuzz } from '../../support/fuzz.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
 import {
   anything,
   hostileJson,
   hostileRecord,
   hostileText,
   withOwnMembers,
-} from '../../support/hostile-values.ts'
-import { expectPresentable, expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/refusals.ts'
+} from '../../support/worlds/hostile-values.ts'
+import { expectPresentable, expectRefusal, outcomeOf, outcomeOfAsync } from '../../support/worlds/refusals.ts'
 
 const queueName = fc.oneof(
   fc.constantFrom('q', 'payments'),

@@ -11,9 +11,15 @@ import {
   updateMerged,
   updateVersioned,
 } from '@txbox/versioning'
-import { fuzz } from '../../support/fuzz.ts'
-import { anything, hostileRecord, hostileText, SECRET, withOwnMembers } from '../../support/hostile-values.ts'
-import { expectRefusal, outcomeOfAsync } from '../../support/refusals.ts'
+import { fuzz } from '../../support/worlds/fuzz.ts'
+import {
+  anything,
+  hostileRecord,
+  hostileText,
+  SECRET,
+  withOwnMembers,
+} from '../../support/worlds/hostile-values.ts'
+import { expectRefusal, outcomeOfAsync } from '../../support/worlds/refusals.ts'
 
 /** Compiles statements and finds no row: enough for everything that is checked before a statement is sent. */
 const db = new Kysely<Record<string, Record<string, unknown>>>({

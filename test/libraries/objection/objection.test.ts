@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import type { TransactionHandle } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
-import { useRoot, useTarget } from '../../support/target.ts'
+import { useRoot, useTarget } from '../../support/engines/target.ts'
 import { load } from '../newest/load.ts'
 
 interface ObjectionTransaction {

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseUnavailableError, type TransactionHandle } from '@txbox/core'
-import { InboxUnderTest } from '../../support/inbox-under-test.ts'
-import { libraryUnderTest } from '../../support/library-roots.ts'
-import { useTarget, type Root } from '../../support/target.ts'
+import { InboxUnderTest } from '../../support/subjects/inbox-under-test.ts'
+import { libraryUnderTest } from '../../support/engines/library-roots.ts'
+import { useTarget, type Root } from '../../support/engines/target.ts'
 
 // postgres.js uses the object of a lost connection again, for the connection that replaces it.
 

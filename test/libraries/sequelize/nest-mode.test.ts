@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { InboxUnderTest } from '../../support/inbox-under-test.ts'
-import { libraryRoot } from '../../support/library-roots.ts'
-import { useTarget } from '../../support/target.ts'
+import { InboxUnderTest } from '../../support/subjects/inbox-under-test.ts'
+import { libraryRoot } from '../../support/engines/library-roots.ts'
+import { useTarget } from '../../support/engines/target.ts'
 
 const target = useTarget()
 

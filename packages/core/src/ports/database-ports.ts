@@ -1,4 +1,4 @@
-import type { TransactOptions } from '../transact-options.ts'
+import type { TransactOptions } from './transact-options.ts'
 import type { DeadLetterStore } from './dead-letter-store.ts'
 import type { GarbageStore } from './garbage-store.ts'
 import type { InboxStore } from './inbox-store.ts'

@@ -1,4 +1,4 @@
-import type { Lease } from '@txbox/core'
+import type { Lease } from '@txbox/core/ports'
 import type { Trust } from './lease-trust.ts'
 
 /** A shard whose lease this relay holds, and what this relay is doing with the shard. */

@@ -1,4 +1,5 @@
-import { DatabaseUnavailableError, type Lease, type LeaseStore } from '@txbox/core'
+import { DatabaseUnavailableError } from '@txbox/core'
+import type { Lease, LeaseStore } from '@txbox/core/ports'
 import { SHARDS } from '@txbox/core/internal'
 import { HeldShard } from './held-shard.ts'
 import { LeaseReturns } from './lease-returns.ts'

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { exponentialBackoff, type RelayStore } from '@txbox/core'
+import { exponentialBackoff } from '@txbox/core'
+import type { RelayStore } from '@txbox/core/ports'
 import type { LeaseKeeper } from '../leases/lease-keeper.ts'
 import type { PublisherOutage } from '../turns/publisher-outage.ts'
 import type { TurnLanes } from '../turns/turn-lanes.ts'

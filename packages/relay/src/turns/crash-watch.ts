@@ -1,10 +1,5 @@
-import {
-  LeaseLostError,
-  type BacklogMessage,
-  type ReadLimits,
-  type RelayStore,
-  type Settlement,
-} from '@txbox/core'
+import { LeaseLostError } from '@txbox/core'
+import type { BacklogMessage, ReadLimits, RelayStore, Settlement } from '@txbox/core/ports'
 import type { BatchKind } from './in-flight-batch.ts'
 import type { HeldShard } from '../leases/held-shard.ts'
 

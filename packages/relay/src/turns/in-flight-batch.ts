@@ -1,14 +1,9 @@
-import {
-  PublishTimeoutError,
-  type BacklogMessage,
-  type OutboxMessage,
-  type PublishResult,
-  type Publisher,
-} from '@txbox/core'
+import { PublishTimeoutError, type OutboxMessage, type PublishResult, type Publisher } from '@txbox/core'
+import type { BacklogMessage } from '@txbox/core/ports'
 import { oneLine, type EventListeners } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
-import { ReadablePayload } from '../readable-payload.ts'
-import type { RelayEvents } from '../relay.ts'
+import { ReadablePayload } from './readable-payload.ts'
+import type { RelayEvents } from '../options/relay.ts'
 import { EarlyAnswers, PublishQueue, checkResults } from './key-order.ts'
 import type { SuspectLane } from './suspect-lane.ts'
 

@@ -1,4 +1,5 @@
-import type { BacklogMessage, PublishResult, Publisher } from '@txbox/core'
+import type { PublishResult, Publisher } from '@txbox/core'
+import type { BacklogMessage } from '@txbox/core/ports'
 import { oneLine } from '@txbox/core/internal'
 
 /** The index of a predecessor that does not exist. */

@@ -1,4 +1,4 @@
-import type { BacklogMessage } from '@txbox/core'
+import type { BacklogMessage } from '@txbox/core/ports'
 import type { BatchKind } from './in-flight-batch.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { BacklogMessage, ParkedSettlement } from '@txbox/core'
+import type { BacklogMessage, ParkedSettlement } from '@txbox/core/ports'
 import { waitingKeys, type Refused } from './refusals.ts'
 
 /**

@@ -1,7 +1,8 @@
-import { exponentialBackoff, type BacklogMessage, type Refusal, type RetryPolicy } from '@txbox/core'
+import { exponentialBackoff, type RetryPolicy } from '@txbox/core'
+import type { BacklogMessage, Refusal } from '@txbox/core/ports'
 import { oneLine, reasonOf, usablePause, type EventListeners } from '@txbox/core/internal'
 import type { Rejection } from './in-flight-batch.ts'
-import type { RelayEvents } from '../relay.ts'
+import type { RelayEvents } from '../options/relay.ts'
 
 const FALLBACK = exponentialBackoff()
 

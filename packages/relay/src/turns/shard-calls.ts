@@ -1,4 +1,4 @@
-import type { BacklogMessage } from '@txbox/core'
+import type { BacklogMessage } from '@txbox/core/ports'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { CrashWatch } from './crash-watch.ts'
 import { GrowingPause } from './growing-pause.ts'

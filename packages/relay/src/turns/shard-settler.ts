@@ -1,4 +1,5 @@
-import { isTxboxError, type BacklogMessage, type ParkedSettlement } from '@txbox/core'
+import { isTxboxError } from '@txbox/core'
+import type { BacklogMessage, ParkedSettlement } from '@txbox/core/ports'
 import { isFullDisk, readOnlyPart } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { InFlightBatch } from './in-flight-batch.ts'

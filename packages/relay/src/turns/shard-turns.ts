@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type ReadLimits, type RelayStore, type RetryPolicy } from '@txbox/core'
+import type { RetryPolicy } from '@txbox/core'
+import type { ReadLimits, RelayStore } from '@txbox/core/ports'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { EmptyShards } from '../polling/empty-shards.ts'
 import type { Poller } from '../polling/poller.ts'

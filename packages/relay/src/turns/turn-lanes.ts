@@ -1,4 +1,5 @@
-import { isTxboxError, type Publisher, type RelayStore } from '@txbox/core'
+import { isTxboxError, type Publisher } from '@txbox/core'
+import type { RelayStore } from '@txbox/core/ports'
 import { SHARDS } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { LeaseKeeper } from '../leases/lease-keeper.ts'

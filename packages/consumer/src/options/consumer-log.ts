@@ -1,0 +1,120 @@
+import type { InboxMessage, Logger } from '@txbox/core'
+import {
+  loggedEvents,
+  oneLine,
+  readableDuration,
+  reasonOf,
+  type EventListeners,
+  type LogLine,
+  type LogLines,
+} from '@txbox/core/internal'
+import type { ConsumerEvents } from './consumer.ts'
+import { isRetryLater } from '../errors/failure-kind.ts'
+
+/** The events and the log of one consumer. */
+export interface ConsumerLog {
+  readonly events: EventListeners<ConsumerEvents>
+  /**
+   * @param isPoisonUnbounded whether the source does not count deliveries, so that a message that crashes its process is not
+   *   recognized.
+   */
+  started(source: string, isPoisonUnbounded: boolean): void
+  /** @param text one sentence about a setting of the server that weakens the guarantee of a dedup store. */
+  warned(text: string): void
+  /** Logs the counts of repeated lines, and then that the consumer has stopped. */
+  stopped(): void
+}
+
+/** Turns events into log lines. The lines contain neither payloads nor the properties of foreign error objects. */
+export function consumerLog(name: string, logger: Logger | false | undefined): ConsumerLog {
+  const logged = loggedEvents<ConsumerEvents>(logger, LINES)
+  const who = `The consumer ${oneLine(name)}`
+  return {
+    events: logged.events,
+    started(source, isPoisonUnbounded) {
+      logged.write(info('started', `${who} has started on ${source}.`))
+      if (!isPoisonUnbounded) return
+      const text = `${who}: ${source} does not count deliveries, so a message that crashes its process is delivered again without limit.`
+      logged.write({ level: 'warn', object: { event: 'uncounted', source }, text })
+    },
+    warned(text) {
+      logged.write({ level: 'warn', object: { event: 'dedup-store' }, text: `${who}: ${text}` })
+    },
+    stopped() {
+      logged.end()
+      logged.write(info('stopped', `${who} has stopped.`))
+    },
+  }
+}
+
+const LINES: LogLines<ConsumerEvents> = {
+  handled(event) {
+    const { outcome, durationMs } = event
+    const text = `${nameOf(event.message)} is ${outcome}, after ${readableDuration(durationMs)}.`
+    return { level: 'debug', object: { ...about('handled', event), outcome, durationMs }, text }
+  },
+  retried(event) {
+    const { error, delayMs, local } = event
+    const asked = isRetryLater(error)
+    const again = local ? 'is handled again here' : 'is delivered again'
+    const text = `${nameOf(event.message)} ${again} in ${readableDuration(delayMs)} (delivery ${event.deliveries}): ${sentence(error)}`
+    const object = { ...about('retried', event), delayMs, local, error: reasonOf(error) }
+    return asked
+      ? { level: 'debug', object, text }
+      : { level: 'warn', object, text, kind: `retried/${event.source}`, failure: true }
+  },
+  'dead-lettered'(event) {
+    const text = `${nameOf(event.message)} is a dead letter (delivery ${event.deliveries}): ${sentence(event.error)}`
+    const object = { ...about('dead-lettered', event), error: reasonOf(event.error) }
+    return { level: 'error', object, text, kind: `dead-lettered/${event.source}`, failure: true }
+  },
+  dropped(event) {
+    const text = `${nameOf(event.message)} has failed and was dropped: ${sentence(event.error)}`
+    const object = { ...about('dropped', event), error: reasonOf(event.error) }
+    return { level: 'error', object, text, kind: `dropped/${event.source}`, failure: true }
+  },
+  unavailable({ source, error, retryInMs }) {
+    const text = `The consumer of ${source} cannot work, and tries again in ${readableDuration(retryInMs)}: ${sentence(error)}`
+    const object = { event: 'unavailable', source, retryInMs, error: reasonOf(error) }
+    return { level: 'warn', object, text, kind: 'unavailable', failure: true }
+  },
+  'order-broken'(event) {
+    const text = `${nameOf(event.message)} is returned to ${event.source}; later messages of its key may overtake it.`
+    return { level: 'warn', object: about('order-broken', event), text, kind: 'order-broken' }
+  },
+  lost(event) {
+    const text = `${nameOf(event.message)} was taken back by ${event.source} before it was settled: the connection broke, or its lease was not extended in time.`
+    return { level: 'warn', object: about('lost', event), text, kind: 'lost' }
+  },
+  slow(event) {
+    const { durationMs } = event
+    const text = `${nameOf(event.message)} has been handled for ${readableDuration(durationMs)} and is not finished: the handler, or a statement of its transaction, has not ended.`
+    return { level: 'warn', object: { ...about('slow', event), durationMs }, text, kind: 'slow' }
+  },
+  error({ error, source, message }) {
+    const where = message === undefined ? '' : ` with message ${oneLine(message.id)}`
+    const text = `The consumer had an error${where} and continues: ${sentence(error)}`
+    const object = { event: 'error', source, id: message?.id, error: reasonOf(error) }
+    return { level: 'error', object, text, kind: 'error', failure: true }
+  },
+}
+
+function about(
+  event: string,
+  { source, message, deliveries }: { source: string; message: InboxMessage; deliveries: number },
+): object {
+  return { event, source, id: message.id, deliveries }
+}
+
+function info(event: string, text: string): LogLine {
+  return { level: 'info', object: { event }, text }
+}
+
+function nameOf(message: InboxMessage): string {
+  return `Message ${oneLine(message.id)}`
+}
+
+function sentence(error: unknown): string {
+  const reason = reasonOf(error)
+  return /[.!?…]$/.test(reason) ? reason : `${reason}.`
+}

@@ -1,0 +1,141 @@
+import type { DeadLettered, Delivery, OpenSource } from '@txbox/core'
+import type { ConsumerSettings } from '../options/consumer-settings.ts'
+import type { HeldDeliveries } from './held-deliveries.ts'
+import { Outage } from './outage.ts'
+import { wait } from './wait.ts'
+
+/** A source that stayed open for this long has recovered: after its next failure, the pauses start at the shortest again. */
+const WORKED_MS = 10_000
+
+/** Keeps the source open, and receives as many deliveries as the consumer may hold. */
+export class Intake {
+  readonly #settings: ConsumerSettings
+  readonly #held: HeldDeliveries
+  readonly #received: (delivery: Delivery) => void
+  readonly #isPaused: () => boolean
+  readonly #isIdle: () => boolean
+  readonly #stopping = new AbortController()
+  readonly #outage = new Outage()
+  readonly #tried = Promise.withResolvers<void>()
+  #open: OpenSource | undefined
+  /** Rejects when the open source calls `failed`. */
+  #failure = Promise.withResolvers<never>()
+  /** Whether the open source has called `failed`. */
+  #hasFailed = false
+  /** Ends the receive in flight. */
+  #receiving = new AbortController()
+  #running: Promise<void> | undefined
+
+  constructor(
+    settings: ConsumerSettings,
+    held: HeldDeliveries,
+    how: { received: (delivery: Delivery) => void; isPaused: () => boolean; isIdle: () => boolean },
+  ) {
+    this.#settings = settings
+    this.#held = held
+    this.#received = how.received
+    this.#isPaused = how.isPaused
+    this.#isIdle = how.isIdle
+  }
+
+  /** Resolves when the source is open, or could not be opened. */
+  async start(): Promise<void> {
+    this.#running ??= this.#run()
+    await this.#tried.promise
+  }
+
+  /** Ends a receive that waits for messages: otherwise a paused consumer would hold the next messages, and their keys. */
+  pause(): void {
+    this.#receiving.abort()
+  }
+
+  /** Stops receiving. The source stays open for settlements. */
+  stopReceiving(): void {
+    this.#stopping.abort()
+    this.#receiving.abort()
+    this.#tried.resolve()
+    this.#held.wake()
+  }
+
+  /**
+   * Closes the source, which takes back the deliveries that are not settled. When the signal is aborted, the source must
+   * disconnect at once.
+   */
+  async close(signal: AbortSignal): Promise<void> {
+    await this.#running
+    await this.#closeSource(signal)
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      const openedAt = performance.now()
+      try {
+        this.#open ??= await this.#openSource()
+        this.#tried.resolve()
+        await Promise.race([this.#receive(this.#open, openedAt), this.#failure.promise])
+      } catch (error) {
+        if (signal.aborted) return
+        await this.#failed(error, openedAt)
+      }
+    }
+  }
+
+  #openSource(): Promise<OpenSource> {
+    const { source, prefetch, log } = this.#settings
+    const failure = Promise.withResolvers<never>()
+    failure.promise.catch(() => undefined)
+    this.#failure = failure
+    this.#hasFailed = false
+    const failed = (error: unknown): void => {
+      if (this.#failure === failure) this.#hasFailed = true
+      failure.reject(error)
+    }
+    const deadLettered = (dead: DeadLettered): void =>
+      log.events.emit('dead-lettered', { source: source.name, ...dead })
+    return source.open({ prefetch, failed, deadLettered })
+  }
+
+  async #receive(open: OpenSource, openedAt: number): Promise<void> {
+    const { signal } = this.#stopping
+    // After a failure, the source is opened again and another call receives; this call must end.
+    const isCurrent = (): boolean => this.#open === open && !signal.aborted
+    while (isCurrent()) {
+      await this.#held.until(() => !isCurrent() || (this.#mayReceive && !this.#isPaused()))
+      if (!isCurrent()) return
+      this.#receiving = new AbortController()
+      const deliveries = await open.receive(this.#held.room, { signal: this.#receiving.signal })
+      for (const delivery of deliveries) this.#received(delivery)
+      if (deliveries.length > 0) this.#outage.succeeded(openedAt)
+    }
+  }
+
+  /** Whether to receive now: waits until many deliveries can be received at once, unless a handler is free. */
+  get #mayReceive(): boolean {
+    const { room } = this.#held
+    return room > 0 && (room * 2 >= this.#settings.prefetch || this.#isIdle())
+  }
+
+  /** Waits until the source may be opened again. */
+  async #failed(error: unknown, openedAt: number): Promise<void> {
+    const { signal } = this.#stopping
+    const { source, log } = this.#settings
+    if (performance.now() - openedAt > WORKED_MS) this.#outage.succeeded(openedAt)
+    const { retryInMs } = this.#outage.failed(performance.now())
+    log.events.emit('unavailable', { source: source.name, error, retryInMs })
+    this.#tried.resolve()
+    if (this.#hasFailed || this.#open?.keepsDeliveries !== true) await this.#closeSource()
+    await wait(retryInMs, signal)
+  }
+
+  async #closeSource(signal?: AbortSignal): Promise<void> {
+    const open = this.#open
+    this.#open = undefined
+    this.#held.wake()
+    try {
+      await open?.close({ signal })
+    } catch (error) {
+      this.#settings.log.events.emit('error', { error, source: this.#settings.source.name })
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import type { OutboxMessage } from '@txbox/core'
+import { reasonOf, uuidV7 } from '@txbox/core/internal'
+import type { DeliverySlot } from '../receive/delivery-slot.ts'
+
+const ERROR_CHARACTERS = 1000
+
+/** Creates the dead letter that is published for a message that cannot be handled. */
+export function deadLetterMessage(slot: DeliverySlot, topic: string, error: unknown): OutboxMessage {
+  const { message } = slot
+  const { bytes, contentType } = encoded(message.payload)
+  const text = (): string => new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  const { key } = slot.delivery
+  return {
+    id: isText(message.id) ? message.id : uuidV7(),
+    topic,
+    ...(isText(message.type) ? { type: message.type } : {}),
+    ...(key === undefined ? {} : { key }),
+    payload: bytes,
+    text,
+    json: <P>() => JSON.parse(text()) as P,
+    contentType,
+    headers: {
+      ...message.headers,
+      'txbox-error': reasonOf(error, ERROR_CHARACTERS),
+      'txbox-deliveries': String(slot.deliveries),
+      'txbox-source': slot.source,
+    },
+    ...(isText(message.correlationId) ? { correlationId: message.correlationId } : {}),
+    createdAt: createdAt(message),
+    attempt: 1,
+  }
+}
+
+function encoded(payload: unknown): { bytes: Uint8Array; contentType: string } {
+  if (payload instanceof Uint8Array) return { bytes: payload, contentType: 'application/octet-stream' }
+  if (typeof payload === 'string') {
+    return { bytes: new TextEncoder().encode(payload), contentType: 'text/plain; charset=utf-8' }
+  }
+  return { bytes: new TextEncoder().encode(jsonOf(payload)), contentType: 'application/json' }
+}
+
+/** A payload that cannot be written as JSON did not come from JSON. Its dead letter has everything except the payload. */
+function jsonOf(payload: unknown): string {
+  try {
+    return JSON.stringify(payload) ?? 'null'
+  } catch {
+    return 'null'
+  }
+}
+
+/** Reads the time of a message. A source that is not part of txbox may have set it to a value of any type. */
+function createdAt({ time }: { readonly time?: unknown }): Date {
+  const isDate = Object.prototype.toString.call(time) === '[object Date]'
+  const isReadable = isDate || typeof time === 'string' || typeof time === 'number'
+  const given = new Date(isReadable ? (time as Date | string | number) : Number.NaN)
+  return Number.isNaN(given.getTime()) ? new Date() : given
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}

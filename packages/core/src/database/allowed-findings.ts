@@ -1,0 +1,30 @@
+import type { Finding } from '../ports/inspection-store.ts'
+import { propertyOf } from '../errors/property-of.ts'
+import { reasonOf } from '../errors/reason-of.ts'
+
+/** The error codes by which servers refuse to read a table or a column. */
+const NO_PRIVILEGE: ReadonlySet<unknown> = new Set([
+  '42501',
+  'ER_TABLEACCESS_DENIED_ERROR',
+  'ER_COLUMNACCESS_DENIED_ERROR',
+])
+
+/**
+ * Returns findings, or one finding about the privileges that they need, so that a user with few privileges still gets the
+ * other findings.
+ */
+export async function allowedFindings(
+  check: string,
+  find: () => Promise<readonly Finding[]>,
+): Promise<readonly Finding[]> {
+  try {
+    return await find()
+  } catch (error) {
+    const codes = [propertyOf(error, 'code'), propertyOf(propertyOf(error, 'cause'), 'code')]
+    if (!codes.some((code) => NO_PRIVILEGE.has(code))) throw error
+    const advice =
+      'Grant the user the privileges of the role txbox_viewer, which docs/privileges of txbox lists, or connect as the owner ' +
+      'of the tables.'
+    return [{ check, verdict: 'problem', found: reasonOf(error), advice }]
+  }
+}

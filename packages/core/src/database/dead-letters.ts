@@ -1,0 +1,171 @@
+import { hostname, userInfo } from 'node:os'
+import { InvalidOptionError } from '../errors/errors.ts'
+import { LIMITS } from '../options/limits.ts'
+import { OptionChecker } from '../options/options.ts'
+import type { ConnectedPorts } from '../ports/database-ports.ts'
+import type { DeadLetter, DeadLetterFilter, DeadLetterPage } from '../ports/dead-letter-store.ts'
+
+const PAGE = 1000
+const STATEMENT_TIMEOUT_MS = 60_000
+const NAMES = ['ids', 'topic', 'type', 'key'] as const
+
+/** Selects the dead letters that match all of the given fields. */
+export interface DeadLetterSelection {
+  /** At most 10,000 ids. */
+  readonly ids?: readonly string[] | undefined
+  readonly topic?: string | undefined
+  readonly type?: string | undefined
+  /** The ordering key. */
+  readonly key?: string | undefined
+}
+
+/** Lists, redrives and discards dead letters. */
+export interface DeadLetters {
+  /**
+   * Lists dead letters in the order of their ids; ids that txbox makes are in the order of time. A page holds at most
+   * `limit` dead letters, plus any others that have the same id as the last one.
+   *
+   * @throws {InvalidOptionError} for an unknown or wrong option.
+   * @throws {SchemaError | DatabaseUnavailableError} under the same conditions as `redrive` and `discard`, before
+   *   anything is read or written.
+   */
+  list(
+    selection?: Omit<DeadLetterSelection, 'ids'> & {
+      /** 1 to 1000. @default 100 */
+      readonly limit?: number | undefined
+      /** Only dead letters whose id comes after this one: pass the last id of the previous page. */
+      readonly after?: string | undefined
+    },
+  ): Promise<readonly DeadLetter[]>
+  /**
+   * Puts dead letters back: with the same ids and no attempts counted, due at once, and before all messages of their
+   * keys that were parked later. Each dead letter is put back once, even if several callers redrive it concurrently.
+   * The table of redrives records the operator and the time.
+   *
+   * @returns the messages that this call put back.
+   * @throws {InvalidOptionError} without a selection: `{ topic }`, `{ type }`, `{ key }` or `{ ids }`.
+   */
+  redrive(selection: DeadLetterSelection): Promise<readonly DeadLetter[]>
+  /**
+   * Deletes dead letters.
+   *
+   * @returns the messages that this call deleted.
+   * @throws {InvalidOptionError} without a selection.
+   */
+  discard(selection: DeadLetterSelection): Promise<readonly DeadLetter[]>
+}
+
+/**
+ * Returns the dead letters of the outbox; with `queue`, those of a stored queue.
+ *
+ * @param by the operator, for the record of redrives.
+ */
+export function deadLettersOf(
+  ports: ConnectedPorts,
+  { by = whoAmI(), queue }: { readonly by?: string | undefined; readonly queue?: string | undefined },
+): DeadLetters {
+  const store = ports.deadLetters({
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    ...(queue === undefined ? {} : { queue }),
+  })
+
+  let checked = false
+  /** Checks, once for each object, that the tables have this revision, before anything is written. */
+  async function ready(): Promise<void> {
+    if (!checked) await ports.checkSchema()
+    checked = true
+  }
+
+  /**
+   * Works page by page, so that each statement is short. Never goes back, so that messages that die again meanwhile are
+   * not processed twice.
+   */
+  async function inPages(
+    filter: DeadLetterFilter,
+    touch: (filter: DeadLetterFilter) => Promise<DeadLetterPage>,
+  ): Promise<readonly DeadLetter[]> {
+    await ready()
+    const touched: DeadLetter[] = []
+    for (let { after } = filter; ;) {
+      const { messages, next } = await touch({ ...filter, after })
+      for (const letter of messages) touched.push(letter)
+      if (next === undefined) return touched
+      after = next
+    }
+  }
+
+  return {
+    async list(selection = {}) {
+      const where = 'list'
+      const checkList = new OptionChecker(where, selection).known('topic', 'type', 'key', 'limit', 'after')
+      const limit = checkList.integer('limit', { min: 1, max: PAGE, default: 100 })
+      const id = optionalText(checkList, 'after', selection.after, LIMITS.messageIdCharacters)
+      const filter = { ...filterOf(where, selection), after: id === undefined ? undefined : { id } }
+      await ready()
+      const { messages, next } = await store.list(filter, limit)
+      if (next === undefined) return messages
+      // The next page begins after an id, so this page must contain all dead letters of its last id.
+      const sameId = { ...filter, ids: [next.id], after: next }
+      return [...messages, ...(await inPages(sameId, (page) => store.list(page, PAGE)))]
+    },
+    redrive: async (selection) =>
+      inPages(selected('redrive', selection), (filter) => store.redrive(filter, PAGE, by)),
+    discard: async (selection) =>
+      inPages(selected('discard', selection), (filter) => store.discard(filter, PAGE)),
+  }
+}
+
+/** Refuses an empty selection, which would select all dead letters by accident. */
+function selected(where: string, selection: DeadLetterSelection): DeadLetterFilter {
+  new OptionChecker(where, selection).known(...NAMES)
+  if (NAMES.every((name) => selection[name] === undefined)) {
+    throw new InvalidOptionError(
+      `${where}: no dead letters are selected. Pass 'ids', 'topic', 'type' or 'key'.`,
+    )
+  }
+  return filterOf(where, selection)
+}
+
+function filterOf(where: string, selection: DeadLetterSelection): DeadLetterFilter {
+  const check = new OptionChecker(where, selection)
+  const { ids } = selection
+  if (
+    ids !== undefined &&
+    (!Array.isArray(ids) || ids.length > LIMITS.batchMessages || !Array.from(ids).every(isStorable))
+  ) {
+    throw check.wrong(
+      'ids',
+      `a list of at most ${LIMITS.batchMessages} ids, without NUL characters and lone surrogates`,
+    )
+  }
+  return {
+    ids,
+    topic: optionalText(check, 'topic', selection.topic, LIMITS.topicCharacters),
+    type: optionalText(check, 'type', selection.type, LIMITS.typeCharacters),
+    key: optionalText(check, 'key', selection.key, LIMITS.orderingKeyCharacters),
+    after: undefined,
+  }
+}
+
+function isStorable(id: unknown): boolean {
+  return typeof id === 'string' && !id.includes('\0') && id.isWellFormed()
+}
+
+function optionalText(
+  check: OptionChecker,
+  name: string,
+  value: string | undefined,
+  max: number,
+): string | undefined {
+  return value === undefined ? undefined : check.text(name, { max })
+}
+
+function whoAmI(): string {
+  let user = 'unknown'
+  try {
+    user = userInfo().username
+  } catch {
+    // A process need not have an entry in the list of users.
+  }
+  return `${user}@${hostname()}`.slice(0, 200)
+}

@@ -1,0 +1,87 @@
+import { EventListeners } from './event-listeners.ts'
+import type { Logger, LogLevel } from './logger.ts'
+import { readableDuration } from '../text/readable-duration.ts'
+import { readableNumber } from '../text/readable-number.ts'
+import { RepeatedTrouble } from './repeated-trouble.ts'
+
+/** One event as a log line. */
+export interface LogLine {
+  readonly level: LogLevel
+  /** Plain values only: the error object of a library may hold a payload or a password. */
+  readonly object: object
+  /** The text of the line, in whole sentences. */
+  readonly text: string
+  /** The kind of trouble that may repeat: lines of one kind are written at intervals, with a count. */
+  readonly kind?: string
+  /** The event is a failure: without a logger and a listener, it becomes a process warning. */
+  readonly failure?: boolean
+}
+
+/** Functions that make the log line of an event, by event name; `undefined` logs nothing. */
+export type LogLines<Events> = { readonly [E in keyof Events]?: (event: Events[E]) => LogLine | undefined }
+
+/** Sends events to a logger; without a logger, emits a process warning for a failure that has no listener. */
+export interface LoggedEvents<Events extends { error: { error: unknown } }> {
+  readonly events: EventListeners<Events>
+  /** Writes a log line that belongs to no event. An error that the logger throws is ignored. */
+  readonly write: (line: LogLine) => void
+  /** Reports that trouble of this kind has ended. */
+  readonly over: (kind: string) => void
+  /** Writes the counts of repeated lines that have not been written yet. */
+  readonly end: () => void
+}
+
+/**
+ * Creates the listeners for the events of a feature. With a logger, `lines` defines what is logged. Without a logger,
+ * the first failure of each event that has no listener becomes a process warning with the code `TXBOX_UNHEARD_…`;
+ * `false` suppresses the warning too.
+ */
+export function loggedEvents<Events extends { error: { error: unknown } }>(
+  logger: Logger | false | undefined,
+  lines: LogLines<Events>,
+  { repeatAfterMs = 60_000 }: { readonly repeatAfterMs?: number } = {},
+): LoggedEvents<Events> {
+  const trouble = new RepeatedTrouble(repeatAfterMs)
+  const log = ({ level, object, text }: LogLine): void => {
+    if (logger === undefined || logger === false) return
+    try {
+      logger[level]?.(object, text)
+    } catch {
+      // The logger itself failed, so the error cannot be reported.
+    }
+  }
+  const write = (line: LogLine): void => {
+    if (line.kind === undefined) return log(line)
+    trouble.report(line.kind, (times) => log(times === 1 ? line : repeated(line, times, repeatAfterMs)))
+  }
+  const events = new EventListeners<Events>(logger === undefined ? warnOnce(lines) : undefined)
+  if (logger !== undefined && logger !== false) {
+    for (const event of Object.keys(lines) as (keyof Events)[]) {
+      events.on(event, (value) => {
+        const line = lines[event]?.(value)
+        if (line !== undefined) write(line)
+      })
+    }
+  }
+  return { events, write, over: (kind) => trouble.over(kind), end: () => trouble.end() }
+}
+
+function repeated(line: LogLine, times: number, withinMs: number): LogLine {
+  const count = `${readableNumber(times)} times within ${readableDuration(withinMs)}`
+  return { ...line, object: { ...line.object, times }, text: `${line.text} (${count})` }
+}
+
+function warnOnce<Events>(
+  lines: LogLines<Events>,
+): <E extends keyof Events>(event: E, value: Events[E]) => void {
+  const warned = new Set<keyof Events>()
+  return (event, value) => {
+    if (warned.has(event)) return
+    const line = lines[event]?.(value)
+    if (line?.failure !== true) return
+    warned.add(event)
+    const code = `TXBOX_UNHEARD_${String(event).toUpperCase().replaceAll('-', '_')}`
+    const advice = `The event '${String(event)}' has no listener: add one, or pass the option 'logger', such as consoleLogger().`
+    process.emitWarning(`${line.text} ${advice}`, { type: 'TxboxWarning', code })
+  }
+}

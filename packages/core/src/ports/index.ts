@@ -1,0 +1,57 @@
+/*
+ * What the features ask of a database. A database of third parties implements these interfaces; a user of txbox never
+ * needs them.
+ */
+export type { ConnectedPorts, DatabasePorts } from './database-ports.ts'
+export type {
+  DeadLetterPosition,
+  DeadLetterStore,
+  KeptError,
+  ParkedMessage,
+  StoredPayload,
+} from './dead-letter-store.ts'
+export type { CollectionRecord, GarbageStore, Removal } from './garbage-store.ts'
+export type { Claim, ClaimOptions, ClaimResult, InboxStore } from './inbox-store.ts'
+export type {
+  BlockingKey,
+  BoundedCount,
+  CollectableFigures,
+  Finding,
+  InspectionStore,
+  Lag,
+  LeaseFigures,
+  QueueFigures,
+  StatusFigures,
+  StuckKey,
+} from './inspection-store.ts'
+export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './lease-store.ts'
+export type { NewStoredMessage, OutboxStore, StoredMessage } from './outbox-store.ts'
+export type {
+  Giveback,
+  QueueReceipt,
+  QueueSender,
+  QueueStore,
+  ReceiveAttempt,
+  ReceiveRequest,
+  ReceivedMessage,
+} from './queue-store.ts'
+export type {
+  BacklogMessage,
+  BacklogRow,
+  ParkedSettlement,
+  ReadLimits,
+  Refusal,
+  RelayStore,
+  Settlement,
+  ShardWork,
+} from './relay-store.ts'
+export type {
+  ChainPosition,
+  ChainStep,
+  DeadChange,
+  SharedTransaction,
+  VersionBufferStore,
+  VersionChain,
+  WaitingChange,
+} from './version-buffer-store.ts'
+export type { Sleeper, WakeUps } from './wake-ups.ts'

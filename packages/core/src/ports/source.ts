@@ -1,0 +1,139 @@
+import type { InboxMessage } from '../messages/messages.ts'
+import type { Session } from './session.ts'
+
+/**
+ * The queue from which a consumer receives its deliveries: a queue of a broker, or a stored queue. Each broker has one
+ * implementation. Everything else, such as retries, order and stopping, is the task of the consumer.
+ */
+export interface Source<P = unknown> {
+  /** The name in logs and events, such as `'rabbitmq orders'`. Never an address. */
+  readonly name: string
+  readonly traits: SourceTraits
+  /**
+   * Connects, and returns when deliveries can be received.
+   *
+   * @param how `prefetch` limits the number of deliveries that are unsettled at a time. `failed` is called with errors that
+   *   no call reports, such as a lost connection. A source with `maxDeliveries` calls `deadLettered` for each message that it has
+   *   made a dead letter instead of delivering the message again.
+   * @throws {BrokerUnavailableError | DatabaseUnavailableError} when it cannot connect; the consumer tries again.
+   */
+  open(how: {
+    readonly prefetch: number
+    readonly failed: (error: unknown) => void
+    readonly deadLettered?: ((dead: DeadLettered<P>) => void) | undefined
+  }): Promise<OpenSource<P>>
+}
+
+/** A message that a source has made a dead letter by itself. */
+export interface DeadLettered<P = unknown> {
+  readonly message: InboxMessage<P>
+  /** How often the message was delivered, from 1. */
+  readonly deliveries: number
+  /** The reason. A stored queue gives a `PermanentError` with the error that the dead letter keeps. */
+  readonly error: unknown
+}
+
+/** The abilities of a broker. */
+export interface SourceTraits {
+  /** Whether `retry` keeps the delay itself. Otherwise the consumer holds the delivery during the delay. */
+  readonly delays: boolean
+  /** Whether deliveries are counted across processes, so that a message that crashes its process is recognized. */
+  readonly countsDeliveries: boolean
+  /** Whether `reject` moves the message to a place where operators can find it. Otherwise the consumer needs `deadLetters`. */
+  readonly keepsRejected: boolean
+  /** Whether no other message of a key is delivered while a delivery of the key is unsettled, or waits after `retry`. */
+  readonly ordersKeys: boolean
+  /** Whether deliveries have `settleIn`. A delivery that was accepted by `settleIn` needs no `accept`. */
+  readonly settlesInTransaction: boolean
+  /**
+   * How long a delivery may be unsettled before the broker takes it back, also when the connection is lost. `undefined`: as
+   * long as the connection lasts.
+   */
+  readonly leaseMs: number | undefined
+  /** The number of deliveries after which the source makes a message a dead letter. @default never */
+  readonly maxDeliveries?: number | undefined
+}
+
+/** An open connection to a source. */
+export interface OpenSource<P = unknown> {
+  /**
+   * Whether the source stays open when `receive` rejects. The consumer then keeps its deliveries, and calls `receive` again
+   * after a pause. Otherwise, and when the source has called `failed`, the consumer closes the source and opens it again.
+   * @default false
+   */
+  readonly keepsDeliveries?: boolean | undefined
+  /**
+   * Waits for at least one delivery and returns at most `limit` of them. Resolves with an empty list when the signal is aborted.
+   *
+   * @throws when the connection is lost; the consumer then opens the source again, unless the source `keepsDeliveries`.
+   */
+  receive(limit: number, how: { readonly signal: AbortSignal }): Promise<readonly Delivery<P>[]>
+  /**
+   * Returns the unsettled deliveries to the broker and disconnects. These deliveries are `lost`, and are not counted if the
+   * broker supports that. When `signal` is aborted, the time for this is over: a source that can disconnects at once.
+   */
+  close(how?: { readonly signal?: AbortSignal | undefined }): Promise<void>
+}
+
+/**
+ * One delivery of a message, which the consumer settles once: it accepts, retries or rejects the message. If a delivery is
+ * settled several times, only the first settlement counts. After `lost`, a settlement resolves and changes nothing.
+ */
+export interface Delivery<P = unknown> {
+  readonly message: InboxMessage<P>
+  /** The error of a message that cannot be decoded. `message` then contains only the parts that could be read. */
+  readonly undecodable?: unknown
+  /** The ordering key. */
+  readonly key: string | undefined
+  /** The number of deliveries, including this delivery. 2 if the broker reports only that this is a redelivery. */
+  readonly deliveries: number
+  /** Whether the message may crash its process, so that it is handled while no other delivery is. @default false */
+  readonly isSuspect?: boolean | undefined
+  /** Aborted when the broker has taken back the delivery. */
+  readonly lost: AbortSignal
+  /**
+   * Sets the listener that is called once after `lost` is aborted, or at once if `lost` is aborted already. For sources that
+   * create the signal of a delivery only when it is read. Without this method, the consumer listens to `lost`.
+   */
+  onLost?(listener: () => void): void
+  /**
+   * Accepts the message, which was handled and is not delivered again. Resolves when the broker has processed the acceptance.
+   *
+   * @param how `recorded` says that a redelivery would be recognized as a duplicate, so that the promise may resolve while
+   *   the acceptance is still in flight. @default false
+   */
+  accept(how?: { readonly recorded?: boolean | undefined }): Promise<void>
+  /**
+   * Lets the message be delivered again after `delayMs`.
+   *
+   * @param how `counted` says whether this delivery counts. `stopping` says that the consumer closes the source next: the source
+   *   may leave the return to `close`, if that keeps the order of the key. @default false
+   */
+  retry(how: {
+    readonly delayMs: number
+    readonly error: unknown
+    readonly counted: boolean
+    readonly stopping?: boolean | undefined
+  }): Promise<void>
+  /** Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages. */
+  reject(how: { readonly error: unknown }): Promise<void>
+  /** Extends the lease to `leaseMs` from now. Present if the source has the trait `leaseMs`. */
+  extend?(leaseMs: number): Promise<void>
+  /**
+   * Accepts the delivery when the given transaction commits. After a rollback the delivery is unsettled again, and can be
+   * settled in any way. Present if the source has the trait `settlesInTransaction`.
+   *
+   * @throws {ReceiptExpiredError} when another consumer may have received the message; the transaction must roll back.
+   */
+  settleIn?(tx: unknown): Promise<void>
+  /**
+   * Like `settleIn`, in a transaction that txbox has opened: its first statement may be sent together with BEGIN, and
+   * deliveries that are settled in the same tick may be settled by one statement. Without this method, consumers call
+   * `settleIn`.
+   *
+   * @param session the session of the same transaction.
+   */
+  settleInSession?(session: Session): Promise<void>
+  /** Called after the consumer has committed the transaction in which it settled the delivery. */
+  committed?(): void
+}

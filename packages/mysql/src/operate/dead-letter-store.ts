@@ -1,0 +1,199 @@
+/*
+ * MySQL and MariaDB need a transaction of several statements to select, change and return dead letters; PostgreSQL
+ * needs one.
+ */
+import type { DeadLetterFilter } from '@txbox/core'
+import type { DeadLetterStore } from '@txbox/core/ports'
+import {
+  SqlDeadLetterStore,
+  pageOf,
+  positionOf,
+  type Row,
+  type Selecting,
+  type SelectedRows,
+} from '@txbox/sql/stores'
+import { columns, placeOf } from '../connection/columns.ts'
+import type { deadLetterStatements, queueDeadLetterStatements } from './dead-letter-statements.ts'
+import { bytesOf, fill, json } from '../connection/literals.ts'
+import { runAlone, runTogether, type Source } from '../connection/run-alone.ts'
+import type { ByEngine } from '../connection/server.ts'
+import type { Run } from '../connection/short-transaction.ts'
+
+type Sql = ReturnType<typeof deadLetterStatements | typeof queueDeadLetterStatements>
+
+/**
+ * The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet.
+ */
+const KEYS_AT_ONCE = 100
+
+/** Statements that find messages without locks, and lock them by their places. */
+interface Search {
+  readonly find: (conditions: readonly string[]) => string
+  readonly lock: string
+  /** Returns the condition by which the search continues after a position. */
+  readonly behind: (
+    sql: Sql,
+    position: { readonly id: string; readonly place?: string | undefined },
+  ) => string
+}
+
+/**
+ * Creates the store of dead letters for MySQL and MariaDB.
+ *
+ * @param queue the stored queue whose dead letters these are; `undefined` for the outbox. The statements must be those
+ *   of the same table.
+ */
+export function deadLetterStore(
+  statements: ByEngine<Sql>,
+  source: Source,
+  queue: string | undefined,
+): DeadLetterStore {
+  const sqlOf = async (): Promise<Sql> => statements[(await source.server()).engine]
+  return new SqlDeadLetterStore({
+    read: columns,
+    async select(call, doing, filter, limit, by) {
+      const sql = await sqlOf()
+      const within = queue === undefined ? filter : withinQueue(queue, filter)
+      if (call === 'list' || call === 'listParked') {
+        const text = chosen(sql, sql[call], within, call === 'list' ? behindId : behindPlace)
+        return pageOf((await runAlone(source, doing, text, [limit])).rows, limit)
+      }
+      return runTogether(source, doing, async (run) => {
+        const found = await lockSelected(run, sql, call, within, limit)
+        if (found.rows.length > 0) await change(run, sql, call, found.rows, by)
+        return found
+      })
+    },
+    async ofId(call, doing, id, parked, limit) {
+      const values = [Buffer.from(id), ...(queue === undefined ? [] : [Buffer.from(queue)])]
+      const text = (await sqlOf())[call]
+      return (await runAlone(source, doing, text, [...values, parked ? 1 : 0, limit])).rows
+    },
+    payloadOf: (row) => bytesOf(row['payload']),
+  })
+}
+
+/** The calls that change what they select. */
+type Changing = Exclude<Selecting, 'list' | 'listParked'>
+
+/** Finds and locks the selected messages. Other callers that select the same messages wait, and then find none. */
+async function lockSelected(
+  run: Run,
+  sql: Sql,
+  call: Changing,
+  filter: DeadLetterFilter,
+  limit: number,
+): Promise<SelectedRows> {
+  const { find, lock, behind }: Search =
+    call === 'discardParked'
+      ? { find: sql.findParked, lock: sql.lockParked, behind: behindPlace }
+      : { find: sql.find, lock: sql.lock, behind: behindId }
+  const rows: Row[] = []
+  let { after } = filter
+  let last: Row | undefined
+  // Callers take a page that is not full as the end of the list. Messages that another caller has taken are therefore
+  // replaced by further ones.
+  for (let more = true; more && rows.length < limit;) {
+    const most = limit - rows.length
+    const { rows: found } = await run(chosen(sql, find, { ...filter, after }, behind), [most])
+    more = found.length === most
+    last = more ? found.at(-1) : undefined
+    if (found.length === 0) break
+    after = positionOf(columns, found.at(-1)!)
+    rows.push(...(await run(lock, [placesOf(found)])).rows)
+  }
+  return { rows, last }
+}
+
+/** Changes messages that are locked. */
+async function change(run: Run, sql: Sql, call: Changing, rows: readonly Row[], by: string): Promise<void> {
+  if (call !== 'discardParked') {
+    const places = firstOfEachKey(rows)
+    if (call === 'redrive') await run(sql.record, [by, places])
+    await run(sql[call], [places])
+    return
+  }
+  await run(sql.discardParked, [placesOf(rows)])
+  if ('handleParked' in sql) {
+    await run(sql.handleParked, [placesOf(rows)])
+    return
+  }
+  const keys = keysOf(rows)
+  for (let from = 0; from < keys.length; from += KEYS_AT_ONCE) {
+    const branches = keys
+      .slice(from, from + KEYS_AT_ONCE)
+      .map(({ shard, key }) => fill(sql.firstOfKey, [shard, key]))
+    const { rows: first } = await run(sql.firstOfKeys(branches), [])
+    if (first.length > 0) await run(sql.release, [placesOf(first)])
+  }
+}
+
+/** In the table of the stored queues, the topic is the name of the queue. */
+function withinQueue(queue: string, filter: DeadLetterFilter): DeadLetterFilter {
+  const isOther = filter.topic !== undefined && filter.topic !== queue
+  return { ...filter, topic: queue, ...(isOther && { ids: [] }) }
+}
+
+/** Returns a statement for the messages that match the filter. */
+function chosen(
+  sql: Sql,
+  statement: (conditions: readonly string[]) => string,
+  { ids, topic, type, key, after }: DeadLetterFilter,
+  behind: Search['behind'],
+): string {
+  const bytes = (value: string): Buffer => Buffer.from(value)
+  const conditions = [
+    // `IN ()` is not valid SQL, so the list always contains the empty text. No message has an empty id.
+    ...(ids === undefined ? [] : [fill(sql.ids, [['', ...ids].map(bytes)])]),
+    ...(topic === undefined ? [] : [fill(sql.topic, [bytes(topic)])]),
+    ...(type === undefined ? [] : [fill(sql.type, [bytes(type)])]),
+    ...(key === undefined ? [] : [fill(sql.key, [bytes(key)])]),
+    ...(after === undefined ? [] : [behind(sql, after)]),
+  ]
+  return statement(conditions)
+}
+
+const behindId: Search['behind'] = (sql, { id, place }) => {
+  const bytes = Buffer.from(id)
+  return place === undefined ? fill(sql.after, [bytes]) : fill(sql.afterPlace, [bytes, bytes, BigInt(place)])
+}
+
+/** Parked messages are listed in the order of their places. */
+const behindPlace: Search['behind'] = (sql, { place = '0' }) => fill(sql.behind, [BigInt(place)])
+
+/** Encodes the places of rows as JSON. */
+function placesOf(rows: readonly Row[]): string {
+  return json(rows.map(placeOf))
+}
+
+/** Returns each key that was blocked by one of the rows. */
+function keysOf(rows: readonly Row[]): readonly { readonly shard: number; readonly key: Buffer }[] {
+  const keys = new Map<string, { shard: number; key: Buffer }>()
+  for (const row of rows) {
+    if (row['order_key'] === null) continue
+    const key = bytesOf(row['order_key'])
+    const shard = columns.number(row, 'shard')
+    keys.set(`${shard}/${key.toString('latin1')}`, { shard, key })
+  }
+  return [...keys.values()]
+}
+
+/**
+ * Returns, as JSON, each place with a flag: whether the message is the first of its key among these rows, or is not
+ * part of the order of a key.
+ */
+function firstOfEachKey(rows: readonly Row[]): string {
+  const seen = new Set<string>()
+  const places = rows
+    .map((row) => ({ row, place: columns.bigint(row, 'place') }))
+    .sort((a, b) => (a.place < b.place ? -1 : 1))
+    .map(({ row, place }) => {
+      const key = columns.optionalText(row, 'key')
+      if (key === undefined || columns.flag(row, 'scheduled')) return `[${place},1]`
+      const name = `${columns.text(row, 'shard')}/${key}`
+      const first = !seen.has(name)
+      seen.add(name)
+      return `[${place},${first ? 1 : 0}]`
+    })
+  return json(places)
+}

@@ -1,0 +1,53 @@
+/*
+ * For MySQL and MariaDB, each placeholder needs its own value, and tables have a prefix. Statements for PostgreSQL have
+ * numbered parameters, and tables are in a schema.
+ */
+import type { InspectionStore } from '@txbox/core/ports'
+import { SHARDS } from '@txbox/core/internal'
+import { SqlInspectionStore } from '@txbox/sql/stores'
+import type { RootAdapter } from '@txbox/sql/transactions'
+import { columns } from '../connection/columns.ts'
+import { errors } from '../connection/errors.ts'
+import type { Tables } from '../connection/identifiers.ts'
+import type { inspectionStatements } from './inspection-statements.ts'
+import { fill, microseconds, type Value } from '../connection/literals.ts'
+import { checkRevision } from '../tables/schema-revision.ts'
+import { serverFindings, tableFindings } from './server-findings.ts'
+
+/** The number of counts in `figures`. Each takes a limit as its value. */
+const COUNTS = 5
+
+/** The number of counts in `queueFigures`. Each takes the queue and a limit as its values. */
+const QUEUE_COUNTS = 5
+
+/** How often the key occurs in `keyEnds`. */
+const KEY_PARTS = 3
+
+/** Creates the store of figures and findings for MySQL and MariaDB. */
+export function inspectionStore(
+  sql: ReturnType<typeof inspectionStatements>,
+  { root, db, tables }: { readonly root: RootAdapter; readonly db: unknown; readonly tables: Tables },
+): InspectionStore {
+  return new SqlInspectionStore<Value>({
+    sql,
+    read: columns,
+    errors,
+    figuresValues: (limit) => Array.from({ length: COUNTS }, () => limit),
+    queueValue: (queue) => ({ utf8: queue }),
+    queueFiguresValues(queue, limit) {
+      const name = { utf8: queue }
+      const counts = Array.from({ length: QUEUE_COUNTS }, () => [name, limit]).flat()
+      return [...counts, ...Array.from({ length: SHARDS }, () => name)]
+    },
+    keyEndsValues: (queue, shard, key) =>
+      Array.from({ length: KEY_PARTS }, () => [{ utf8: queue }, shard, { utf8: key }]).flat(),
+    collectableValues(limit, retentionMs) {
+      const retention = retentionMs === null ? null : microseconds(retentionMs)
+      return [limit, retention, retention, limit, retention, limit, retention, limit]
+    },
+    query: (text, values, timeoutMs) => root.query(db, fill(text, values), [], timeoutMs),
+    checkRevision: (timeoutMs) => checkRevision((text) => root.query(db, text, [], timeoutMs), tables),
+    serverFindings: (run) => serverFindings(run, sql),
+    tableFindings: (run, longTransactionMs) => tableFindings(run, sql, tables, longTransactionMs),
+  })
+}

@@ -1,0 +1,113 @@
+/*
+ * MySQL and MariaDB return one binary value that contains all fields of a message, and binary receipts; PostgreSQL
+ * returns columns of text.
+ */
+import { decodeHeaders } from '@txbox/core'
+import type { QueueReceipt, ReceivedMessage } from '@txbox/core/ports'
+import { NEVER_ANSWERED, isSuspect, type Row } from '@txbox/sql/stores'
+import { toStored } from '../relay/backlog-message.ts'
+import { columns, placeOf } from '../connection/columns.ts'
+import type { queueReceiveStatements } from './queue-receive-statements.ts'
+import type { Run } from '../connection/short-transaction.ts'
+import { bytesOf, fill, json, type Value } from '../connection/literals.ts'
+
+/** A maximum size of payloads that every payload of the table meets. */
+export const ANY_SIZE = 4_294_967_295
+
+/** Converts a row of the statement `read` to a message. */
+export function toReceived(row: Row, receipt: string, maxReceives: number): ReceivedMessage {
+  const { seq, microseconds, id, topic, key, type, contentType, headers, correlationId } = toStored(row)
+  return {
+    place: seq,
+    receipt,
+    ordered: columns.flag(row, 'ordered'),
+    id,
+    shard: columns.number(row, 'shard'),
+    topic,
+    key,
+    type,
+    contentType,
+    ...decodeHeaders(headers),
+    correlationId,
+    payload: bytesOf(row['payload']),
+    receives: columns.number(row, 'attempts'),
+    createdAt: new Date(Math.floor(microseconds / 1000)),
+    visibleAt: columns.date(row, 'due_us'),
+    suspect: isSuspect({ timeouts: columns.number(row, 'timeouts') }, maxReceives),
+  }
+}
+
+/** Converts a UUID to its bytes. */
+export function uuidBytes(uuid: string): Buffer {
+  return Buffer.from(uuid.replaceAll('-', ''), 'hex')
+}
+
+/**
+ * Returns the places of the receipts, and the pairs of place and receipt that are inserted into the text of a
+ * statement.
+ */
+export function pairsOf(
+  pair: string,
+  receipts: readonly QueueReceipt[],
+): { readonly pairs: readonly string[]; readonly places: readonly Value[] } {
+  return {
+    pairs: receipts.map(({ place, receipt }) => fill(pair, [place, uuidBytes(receipt)])),
+    places: receipts.map(({ place }) => place),
+  }
+}
+
+/** The key of a row in hexadecimal. */
+export function keyOf(row: Row): string | undefined {
+  return columns.optionalText(row, 'order_key')
+}
+
+type Statements = ReturnType<typeof queueReceiveStatements>
+
+/** Locks rows, and returns those that no other transaction has locked. */
+export async function lockRows(
+  run: Run,
+  { lock }: Statements,
+  places: readonly string[],
+): Promise<readonly Row[]> {
+  return (await run(lock, [json(places)])).rows
+}
+
+/** A message that becomes a dead letter, and the error that the dead letter shows. */
+export interface Buried {
+  readonly message: ReceivedMessage
+  readonly error: string
+}
+
+/** Reads messages that this transaction has locked, before they become dead letters. */
+export async function readBuried(
+  run: Run,
+  sql: Statements,
+  places: readonly string[],
+  maxReceives: number,
+): Promise<readonly Buried[]> {
+  if (places.length === 0) return []
+  const { rows } = await run(sql.errors, [json(places)])
+  const errors = new Map(rows.map((row) => [placeOf(row), columns.optionalText(row, 'error')]))
+  const messages = await readMessages(run, sql, places, '', maxReceives)
+  return messages.map((message) => ({
+    message,
+    error: errors.get(String(message.place)) ?? NEVER_ANSWERED,
+  }))
+}
+
+/** Reads messages that this transaction has locked, and returns them in the order of `places`. */
+export async function readMessages(
+  run: Run,
+  { read }: Statements,
+  places: readonly string[],
+  receipt: string,
+  maxReceives: number,
+): Promise<readonly ReceivedMessage[]> {
+  const { rows } = await run(read, [ANY_SIZE, json(places)])
+  const byPlace = new Map(
+    rows
+      .map((row) => toReceived(row, receipt, maxReceives))
+      .map((message) => [String(message.place), message]),
+  )
+  return places.flatMap((place) => byPlace.get(place) ?? [])
+}

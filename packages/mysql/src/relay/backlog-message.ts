@@ -1,0 +1,98 @@
+/*
+ * MySQL and MariaDB return one binary value that contains all fields of a message; PostgreSQL returns columns of text.
+ */
+import { decodeHeaders } from '@txbox/core'
+import type { BacklogMessage } from '@txbox/core/ports'
+import { toStamp, type Row } from '@txbox/sql/stores'
+import { columns } from '../connection/columns.ts'
+import { bytesOf } from '../connection/literals.ts'
+
+/** A row with a message, as `messageColumns` reads it. */
+export interface StoredMessage {
+  readonly row: Row
+  readonly seq: bigint
+  readonly payloadBytes: number
+  /**
+   * The time of `outbox.publish` in microseconds since 1970. Like a stamp, it is clamped to the range in which numbers
+   * are exact.
+   */
+  readonly microseconds: number
+  readonly stamp: number
+  readonly id: string
+  readonly topic: string
+  readonly contentType: string
+  readonly headers: string
+  readonly key: string | undefined
+  readonly type: string | undefined
+  readonly correlationId: string | undefined
+}
+
+export function toStored(row: Row): StoredMessage {
+  const [seq, payloadBytes, stamp, id, topic, contentType, headers, key, type, correlationId] = fieldsOf(
+    row['fields'],
+  ) as [string, string, string, string, string, string, string, string, string, string]
+  return {
+    row,
+    seq: BigInt(seq),
+    payloadBytes: Number(payloadBytes),
+    microseconds: Number(stamp),
+    stamp: toStamp(Number(stamp)),
+    id,
+    topic,
+    contentType,
+    headers,
+    key: optional(key),
+    type: optional(type),
+    correlationId: optional(correlationId),
+  }
+}
+
+/**
+ * Returns the messages with their payloads. A payload that the read only measured is fetched by `readLarge`. A message
+ * that was deleted by hand in between is skipped.
+ */
+export async function toMessages(
+  stored: readonly StoredMessage[],
+  shard: number,
+  readLarge: (message: StoredMessage) => Promise<unknown>,
+): Promise<readonly BacklogMessage[]> {
+  const messages: BacklogMessage[] = []
+  for (const one of stored) {
+    const payload = one.row['payload'] ?? (await readLarge(one))
+    if (payload !== null && payload !== undefined) messages.push(toMessage(one, shard, bytesOf(payload)))
+  }
+  return messages
+}
+
+function toMessage(stored: StoredMessage, shard: number, payload: Buffer): BacklogMessage {
+  const { row, seq, id, topic, key, type, contentType, headers, correlationId, stamp, microseconds } = stored
+  return {
+    seq,
+    stamp,
+    shard,
+    id,
+    topic,
+    key,
+    type,
+    contentType,
+    ...decodeHeaders(headers),
+    correlationId,
+    createdAt: new Date(Math.floor(microseconds / 1000)),
+    payload,
+    attempts: Number(columns.optionalText(row, 'attempts') ?? 0),
+    errors: columns.optionalText(row, 'errors'),
+    ordered: columns.has(row, 'ordered') ? columns.flag(row, 'ordered') : key !== undefined,
+    blocked: columns.has(row, 'blocked'),
+  }
+}
+
+/** Decodes the fields, all at once if they are ASCII. */
+function fieldsOf(value: unknown): readonly string[] {
+  const fields = bytesOf(value).toString('latin1')
+  const split = fields.split('\xff')
+  return /[\x80-\xfe]/.test(fields) ? split.map((field) => Buffer.from(field, 'latin1').toString()) : split
+}
+
+function optional(field: string): string | undefined {
+  return field === '' ? undefined : field.slice(1)
+}

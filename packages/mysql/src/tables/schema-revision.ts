@@ -1,0 +1,78 @@
+/*
+ * On MySQL and MariaDB, the tables have a prefix, and the query for the revision also asks what the server is. On
+ * PostgreSQL, a schema contains the tables.
+ */
+import { Migrations, type RunStatement } from '@txbox/sql/stores'
+import { columns } from '../connection/columns.ts'
+import { NO_TABLE, errors, numberOf } from '../connection/errors.ts'
+import { DEFAULT_PREFIX, quotedName, tablesOf, type Tables } from '../connection/identifiers.ts'
+import { literal } from '../connection/literals.ts'
+import { migrationStatements } from './migration-statements.ts'
+import { MIGRATIONS } from './migrations.gen.ts'
+import { engineOf, type ServerTraits } from '../connection/server.ts'
+
+/** The migrations of MySQL and MariaDB. A place is the tables of a prefix. */
+export const migrations = new Migrations<Tables>({
+  engine: 'mysql',
+  errors,
+  migrations: MIGRATIONS,
+  option: 'prefix',
+  placeOf: (call, prefix) => tablesOf(call, prefix ?? DEFAULT_PREFIX),
+  nameOf: ({ prefix }) => `'${prefix}…'`,
+  async checkServer(run, tables) {
+    const { rows } = await run(migrationStatements(tables).version)
+    engineOf(columns.text(rows[0], 'version'))
+  },
+  async applied(run, tables) {
+    try {
+      return (await inspect(run, migrationStatements(tables).traits)).applied
+    } catch (error) {
+      if (numberOf(error) === NO_TABLE) return new Set()
+      throw error
+    }
+  },
+  // The migration files use the default prefix. Quoted text must not change.
+  on: (sql, tables) =>
+    sql.replaceAll(
+      /('?)\btxbox_(inbox|outbox|leases|parked|queue|redrives|versions|waiting|collections|key_locks|migrations)\b\1/g,
+      (_, quote: string, name: string) =>
+        quote === '' ? quotedName(tables.prefix + name) : literal(tables.prefix + name),
+    ),
+})
+
+/**
+ * Checks the revision of the tables.
+ *
+ * @param statement the statement that reads the traits and the revision.
+ * @returns the traits of the server.
+ * @throws {SchemaError} when the tables have an earlier or later revision than this version of the package.
+ */
+export async function checkRevision(
+  run: RunStatement,
+  tables: Tables,
+  statement = migrationStatements(tables).traits,
+): Promise<ServerTraits> {
+  const { applied, server } = await inspect(run, statement)
+  migrations.assertRevision(applied, tables)
+  return server
+}
+
+/** Returns the numbers of the applied migrations, and the traits of the server. */
+async function inspect(
+  run: RunStatement,
+  statement: string,
+): Promise<{ applied: ReadonlySet<number>; server: ServerTraits }> {
+  const { rows } = await run(statement)
+  const [first] = rows
+  if (first === undefined) throw new Error('The server gave no answer.')
+  const numbers = rows.filter((row) => columns.has(row, 'number')).map((row) => columns.number(row, 'number'))
+  return {
+    applied: new Set(numbers),
+    server: {
+      engine: engineOf(columns.text(first, 'version')),
+      // A packet has one more byte for its type; the rest is a reserve for what a proxy may add.
+      maxStatementBytes: columns.number(first, 'packet') - 1024,
+      autocommit: columns.flag(first, 'autocommit'),
+    },
+  }
+}

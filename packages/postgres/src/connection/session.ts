@@ -1,0 +1,238 @@
+/*
+ * PostgreSQL shows the state of a transaction, and whether a claim exists. MySQL and MariaDB hide both, so savepoints
+ * are needed to find out.
+ */
+import {
+  NotInTransactionError,
+  TransactionAbortedError,
+  UnsupportedTransactionError,
+  isTxboxError,
+  type Session,
+} from '@txbox/core'
+import { propertyOf } from '@txbox/core/internal'
+import type {
+  Awaitable,
+  ConnectionMonitor,
+  Opening,
+  Resolved,
+  Resolver,
+  Snapshot,
+  SqlResult,
+  TransactionState,
+} from '@txbox/sql/transactions'
+import { translate } from './errors.ts'
+import { sessionStatements } from './session-statements.ts'
+import { endedMeanwhile, isRollingBack, sendInTurn } from './statement-turns.ts'
+
+/** The content of the opaque {@link Session}. */
+export interface PostgresSession extends Session, Resolved {
+  /** Absent until the state of the handle has been checked. */
+  monitor: ConnectionMonitor | undefined
+  /** The monitor's snapshot from the moment before the claim, or the lock of a chain, was sent. */
+  beforeClaim: Snapshot | undefined
+  /** Present as long as BEGIN has not been sent. */
+  opening: Opening | undefined
+  /**
+   * Checks whether the rows that the session wrote still exist and are not committed. Absent if the session wrote no
+   * rows.
+   */
+  holds: (() => Promise<boolean>) | undefined
+}
+
+/** See `DatabasePorts.bind`. */
+export async function bind(resolver: Resolver, handle: unknown): Promise<PostgresSession> {
+  if (opened.has(handle as object)) return handle as PostgresSession
+  const resolved = resolver.transaction(handle)
+  const session = sessionOn(resolved instanceof Promise ? await resolved : resolved, undefined)
+  const { driver, connection, name } = session
+  let state: TransactionState
+  try {
+    // Awaited even if the state is known at once: otherwise this call could overtake an earlier call that still awaits it.
+    session.monitor = await driver.monitor(connection)
+    state = await driver.state(connection, session.monitor)
+  } catch (error) {
+    throw translate(error, 'checking whether a transaction is open')
+  }
+  if (state === 'none' || (state === 'unknown' && !(await isInTransaction(session)))) {
+    throw new NotInTransactionError(
+      `Expected an open transaction, but this ${name} handle has none. Pass the transaction, or the client ` +
+        'after BEGIN, and not the pool or root. Nothing was written.',
+    )
+  }
+  if (state === 'aborted') {
+    throw new TransactionAbortedError(
+      'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.',
+    )
+  }
+  return session
+}
+
+/** The sessions of transactions that txbox itself opened. */
+const opened = new WeakSet<object>()
+
+/** Creates a session for a transaction that txbox itself opened. BEGIN may not have been sent yet. */
+export async function openedSession(
+  resolver: Resolver,
+  handle: unknown,
+  opening: Opening | undefined,
+): Promise<PostgresSession> {
+  const session = sessionOn(await resolver.transaction(handle), opening)
+  opened.add(session)
+  return session
+}
+
+function sessionOn(
+  { driver, connection, name, isOpen, settled }: Resolved,
+  opening: Opening | undefined,
+): PostgresSession {
+  // Listed instead of copied and extended, which takes several times as long.
+  return {
+    driver,
+    connection,
+    name,
+    isOpen,
+    settled,
+    opening,
+    monitor: undefined,
+    beforeClaim: undefined,
+    holds: undefined,
+  } as never
+}
+
+/** Runs a statement of txbox in the caller's transaction. */
+export async function execute(
+  session: Session,
+  doing: string,
+  text: string,
+  values: readonly unknown[],
+): Promise<SqlResult> {
+  try {
+    if ((session as PostgresSession).opening !== undefined) await open(session)
+    return await sendInTurn(session as PostgresSession, text, values)
+  } catch (error) {
+    throw translate(error, doing)
+  }
+}
+
+/** Sends BEGIN if it has not been sent yet. */
+export async function open(session: Session): Promise<void> {
+  await openingOf(session as PostgresSession)?.alone()
+}
+
+/** Returns the opening of a transaction whose BEGIN the caller sends now. */
+function openingOf(session: PostgresSession): Opening | undefined {
+  const { opening, isOpen } = session
+  if (opening === undefined) return undefined
+  // The connection may be in use by others.
+  if (!isOpen()) throw endedMeanwhile()
+  session.opening = undefined
+  return opening
+}
+
+/**
+ * Like `execute`, for a statement that returns no rows and may be the first of the transaction.
+ *
+ * @returns the number of rows that the statement wrote.
+ */
+export async function write(
+  session: Session,
+  doing: string,
+  text: string,
+  values: readonly unknown[],
+): Promise<number> {
+  const own = session as PostgresSession
+  let affected: number
+  try {
+    const opening = openingOf(own)
+    if (opening === undefined) ({ affected } = await sendInTurn(own, text, values))
+    else affected = await opening.with(text, values)
+  } catch (error) {
+    throw translate(error, doing)
+  }
+  if (!Number.isNaN(affected)) return affected
+  throw new UnsupportedTransactionError(
+    `This ${own.name} transaction does not report how many rows a statement has written (numAffectedRows), so txbox ` +
+      'cannot distinguish a first delivery from a duplicate. Roll back, and use a dialect that reports this number.',
+  )
+}
+
+/**
+ * Lets `watch` find out whether the transaction was rolled back after its claim, or the lock of a chain, was
+ * sent. Call this before that statement.
+ */
+export function watchFromNow(session: Session): void {
+  ;(session as PostgresSession).beforeClaim = (session as PostgresSession).monitor?.snapshot()
+}
+
+/** See `DatabasePorts.watch`. */
+export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
+  const { driver, connection, monitor, opening, settled, beforeClaim } = session as PostgresSession
+  if (opening !== undefined) await open(session)
+  const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
+  // Another call may have failed meanwhile, and its caller may have rolled back: the handler would have an effect without its
+  // claim.
+  const isRolledBack = isRollingBack(session as PostgresSession, beforeClaim)
+  if (isRolledBack !== false && (await isRolledBack)) throw endedMeanwhile()
+  const result = await handler()
+  if (settled !== undefined) await settled()
+  const state = stateAfter(session as PostgresSession)
+  if (state !== 'open' || !isUndisturbed(snapshot)) await assertOpen(session, state, snapshot)
+  return result
+}
+
+/** A function of a library may throw, which means no more than a state that cannot be found out. */
+function stateAfter({ driver, connection, isOpen }: PostgresSession): Awaitable<TransactionState> {
+  try {
+    return isOpen() ? driver.state(connection) : 'none'
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+/** The server refuses a savepoint outside of a transaction block: 25P01, "no active sql transaction". */
+async function isInTransaction(session: Session): Promise<boolean> {
+  const { driver, connection } = session as PostgresSession
+  try {
+    await driver.query(connection, sessionStatements.setProbe, [])
+    await driver.query(connection, sessionStatements.releaseProbe, [])
+    return true
+  } catch (error) {
+    if (propertyOf(error, 'code') === '25P01') return false
+    throw translate(error, 'checking whether a transaction is open')
+  }
+}
+
+/** Checks the transaction after a handler, or a caller's work, has returned. */
+async function assertOpen(
+  session: Session,
+  asked: Awaitable<TransactionState>,
+  snapshot: Snapshot | undefined,
+): Promise<void> {
+  const { holds } = session as PostgresSession
+  let cause: unknown
+  try {
+    // A statement that is still in flight may end the transaction. Therefore ask for the state first, and read the
+    // snapshot after the answer.
+    const state = await asked
+    if (state === 'open' && isUndisturbed(snapshot)) return
+    const isLost = state === 'none' || state === 'aborted' || snapshot?.ended === true
+    if (!isLost && (await (holds ?? (() => isInTransaction(session)))())) return
+  } catch (error) {
+    cause = translate(error, 'checking the transaction after the handler')
+    // A conflict or an outage of the check itself says nothing about what the handler has done.
+    if (isTxboxError(cause) && cause.retryable) throw cause
+  }
+  throw new TransactionAbortedError(
+    'The handler returned although an error had aborted its transaction, a statement had ended the transaction, or the claim ' +
+      'had been rolled back. Its effects do not commit together with the claim: after a COMMIT in the handler, all that was ' +
+      'written before it, the claim included, and what was written after it without a transaction is committed already, and ' +
+      'a redelivery is a duplicate. Roll back. In the handler, let SQL errors leave the handler, do not commit, and roll ' +
+      'back only to savepoints that the handler has set.',
+    { cause },
+  )
+}
+
+/** If a connection cannot be monitored, only the server knows its state. */
+function isUndisturbed(snapshot: Snapshot | undefined): boolean {
+  return snapshot !== undefined && !snapshot.doubtful && !snapshot.rolledBack && !snapshot.ended
+}

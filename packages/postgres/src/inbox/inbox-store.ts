@@ -1,0 +1,186 @@
+/* PostgreSQL counts the rows that a claim wrote; on MySQL and MariaDB a duplicate is an error, and a batch has a token. */
+import type { Session } from '@txbox/core'
+import type { Claim, ClaimOptions, ClaimResult, InboxStore } from '@txbox/core/ports'
+import {
+  CLAIMING,
+  CLAIM_ROUNDS,
+  SAVING_RESULT,
+  claimGone,
+  hasExtras,
+  takenClaim,
+  unsettledClaim,
+} from '@txbox/sql/stores'
+import { inTurnOfConnection } from '@txbox/sql/transactions'
+import { columns } from '../connection/columns.ts'
+import type { inboxStatements } from './inbox-statements.ts'
+import { execute, watchFromNow, write, type PostgresSession } from '../connection/session.ts'
+
+/** The inbox table of PostgreSQL. {@link InboxStore} documents the methods. */
+export class PostgresInboxStore implements InboxStore {
+  readonly #sql: ReturnType<typeof inboxStatements>
+
+  constructor(statements: ReturnType<typeof inboxStatements>) {
+    this.#sql = statements
+  }
+
+  claim(session: Session, claim: Claim, options: ClaimOptions = {}): Promise<ClaimResult> {
+    const { lockTimeoutMs } = options
+    watchFromNow(session)
+    return lockTimeoutMs === undefined
+      ? this.#claim(session, claim, options)
+      : this.#within(session, lockTimeoutMs, () => this.#claim(session, claim, options))
+  }
+
+  async #claim(session: Session, claim: Claim, { inFlight }: ClaimOptions): Promise<ClaimResult> {
+    const key = [claim.consumer, claim.key]
+    const plain = [...key, claim.correlationId ?? null, interval(claim.retentionMs)]
+    const extras = hasExtras(claim)
+    const values = extras ? [...plain, ...extrasOf(claim)] : plain
+    for (let round = 0; round < CLAIM_ROUNDS; round++) {
+      let free = true
+      if (inFlight === 'report') {
+        const reported = [...plain, ...extrasOf(claim)]
+        const { rows } = await execute(session, CLAIMING, this.#sql.claimReported, reported)
+        if (columns.number(rows[0], 'won') > 0) return this.#won(session, claim)
+        free = columns.flag(rows[0], 'free')
+      } else if (
+        (await write(session, CLAIMING, extras ? this.#sql.claimWith : this.#sql.claim, values)) > 0
+      ) {
+        return this.#won(session, claim)
+      }
+
+      const { rows } = await execute(session, CLAIMING, this.#sql.read, key)
+      const found = rows[0]
+      if (found !== undefined && columns.flag(found, 'live')) return takenClaim(columns, found)
+      if (!free) return { status: 'in-flight' }
+      const renew = extras ? this.#sql.renewWith : this.#sql.renew
+      if (found !== undefined && (await write(session, CLAIMING, renew, values)) > 0) {
+        return this.#won(session, claim)
+      }
+    }
+    throw unsettledClaim(claim.consumer)
+  }
+
+  claimBatch(
+    session: Session,
+    claims: readonly Claim[],
+    options: ClaimOptions = {},
+  ): Promise<readonly ClaimResult[]> {
+    const { lockTimeoutMs } = options
+    watchFromNow(session)
+    return lockTimeoutMs === undefined
+      ? this.#claimBatch(session, claims, options)
+      : this.#within(session, lockTimeoutMs, () => this.#claimBatch(session, claims, options))
+  }
+
+  async #claimBatch(
+    session: Session,
+    claims: readonly Claim[],
+    { inFlight }: ClaimOptions,
+  ): Promise<readonly ClaimResult[]> {
+    const reported = inFlight === 'report'
+    const extras = reported || claims.some(hasExtras)
+    const text = reported
+      ? this.#sql.claimBatchReported
+      : extras
+        ? this.#sql.claimBatchWith
+        : this.#sql.claimBatch
+    const results = new Map<string, ClaimResult>()
+    // Claims are sorted so that concurrent batches lock in the same order. Any order that is the same in every process
+    // works; this one is by UTF-16 code units.
+    let left = claims.toSorted((a, b) => (a.key < b.key ? -1 : 1))
+    for (let round = 0; round < CLAIM_ROUNDS && left.length > 0; round++) {
+      const [{ consumer, retentionMs }] = left as [Claim]
+      const { rows } = await execute(session, CLAIMING, text, [
+        consumer,
+        left.map((claim) => claim.key),
+        left.map((claim) => claim.correlationId ?? null),
+        interval(retentionMs),
+        ...(extras
+          ? [
+              left.map((claim) => claim.result ?? null),
+              left.map(({ contentHash }) => hexadecimal(contentHash)),
+            ]
+          : []),
+      ])
+      for (const row of rows) {
+        const [key, state] = [columns.text(row, 'key'), columns.text(row, 'state')]
+        if (state === 'won')
+          results.set(key, { status: 'won', processedAt: columns.date(row, 'processed_at') })
+        if (state === 'taken') results.set(key, takenClaim(columns, row))
+        if (state === 'in-flight') results.set(key, { status: 'in-flight' })
+      }
+      left = left.filter((claim) => !results.has(claim.key))
+    }
+    const won = [...results].filter(([, { status }]) => status === 'won').map(([key]) => key)
+    if (won.length > 0) this.#hold(session, claims[0]!.consumer, won)
+    return claims.map((claim) => {
+      const result = results.get(claim.key)
+      if (result === undefined) throw unsettledClaim(claim.consumer)
+      return result
+    })
+  }
+
+  async saveResult(
+    session: Session,
+    { consumer, key }: Pick<Claim, 'consumer' | 'key'>,
+    result: string,
+  ): Promise<void> {
+    const values = [consumer, key, result]
+    if ((await write(session, SAVING_RESULT, this.#sql.saveResult, values)) === 0) throw claimGone()
+  }
+
+  /** Runs statements with the setting `lock_timeout`. After an error, the setting is undone by the rollback. */
+  #within<R>(session: Session, lockTimeoutMs: number, work: () => Promise<R>): Promise<R> {
+    return inTurnOfConnection(session as PostgresSession, async () => {
+      const { rows } = await execute(session, CLAIMING, this.#sql.bind, [String(Math.ceil(lockTimeoutMs))])
+      const result = await work()
+      await execute(session, CLAIMING, this.#sql.unbind, [columns.text(rows[0], 'before')])
+      return result
+    })
+  }
+
+  async find(session: Session, consumer: string, key: string): Promise<boolean> {
+    const doing = 'looking for the message in the inbox'
+    const { rows } = await execute(session, doing, this.#sql.find, [consumer, key])
+    return rows.length > 0
+  }
+
+  async remove(session: Session, consumer: string, key: string): Promise<boolean> {
+    const doing = 'removing a claim from the inbox'
+    const { rows } = await execute(session, doing, this.#sql.remove, [consumer, key])
+    return columns.flag(rows[0], 'live')
+  }
+
+  async removeBatch(session: Session, consumer: string, keys: readonly string[]): Promise<void> {
+    await execute(session, 'removing claims from the inbox', this.#sql.removeBatch, [consumer, keys])
+  }
+
+  #won(session: Session, { consumer, key }: Claim): ClaimResult {
+    this.#hold(session, consumer, [key])
+    return { status: 'won' }
+  }
+
+  /** Lets the session check, after the handler, whether the claims still exist. */
+  #hold(session: Session, consumer: string, keys: readonly string[]): void {
+    ;(session as PostgresSession).holds = async () => {
+      const doing = 'checking whether the claim still exists'
+      const { rows } = await execute(session, doing, this.#sql.held, [consumer, keys])
+      return columns.number(rows[0], 'held') === keys.length
+    }
+  }
+}
+
+function extrasOf({ result, contentHash }: Claim): (string | null)[] {
+  return [result ?? null, hexadecimal(contentHash)]
+}
+
+/** Encodes a hash in hexadecimal, so that no library changes the type of the bytes. */
+function hexadecimal(hash: Uint8Array | undefined): string | null {
+  return hash === undefined ? null : Buffer.from(hash).toString('hex')
+}
+
+/** Encodes an interval as text, which the server parses faster than it multiplies a number. */
+function interval(ms: number): string {
+  return `${ms} milliseconds`
+}

@@ -1,0 +1,39 @@
+/* PostgreSQL selects, changes and returns dead letters in one statement; MySQL and MariaDB need a transaction of several. */
+import type { DeadLetterStore } from '@txbox/core/ports'
+import { SqlDeadLetterStore, pageOf } from '@txbox/sql/stores'
+import type { Source } from '@txbox/sql/transactions'
+import { columns } from '../connection/columns.ts'
+import type { deadLetterStatements } from './dead-letter-statements.ts'
+import { runAlone } from '../connection/run-alone.ts'
+
+/** A place after every message. */
+const LAST_PLACE = '9223372036854775807'
+
+/**
+ * Creates the store of dead letters for PostgreSQL.
+ *
+ * @param queue the stored queue whose dead letters these are; `undefined` for the outbox. The statements must be those
+ *   of the same table.
+ */
+export function deadLetterStore(
+  sql: ReturnType<typeof deadLetterStatements>,
+  source: Source,
+  queue: string | undefined,
+): DeadLetterStore {
+  return new SqlDeadLetterStore({
+    read: columns,
+    async select(call, doing, { ids, topic, type, key, after }, limit, by) {
+      // In the table of the stored queues, the topic is the name of the queue, so no other topic matches.
+      if (queue !== undefined && topic !== undefined && topic !== queue) return { rows: [], last: undefined }
+      const position = [after?.id ?? null, after === undefined ? null : (after.place ?? LAST_PLACE)]
+      const filter = [ids ?? null, queue ?? topic ?? null, type ?? null, key ?? null, ...position]
+      const values = [...filter, limit, ...(call === 'redrive' ? [by] : [])]
+      return pageOf((await runAlone(source, doing, sql[call], values)).rows, limit)
+    },
+    async ofId(call, doing, ...ofId) {
+      const values = queue === undefined ? ofId : [...ofId, queue]
+      return (await runAlone(source, doing, sql[call], values)).rows
+    },
+    payloadOf: (row) => Buffer.from(columns.text(row, 'payload'), 'hex'),
+  })
+}

@@ -1,0 +1,34 @@
+/*
+ * Statements for PostgreSQL have numbered parameters, and tables are in a schema. For MySQL and MariaDB, each
+ * placeholder needs its own value, and tables have a prefix.
+ */
+import type { InspectionStore } from '@txbox/core/ports'
+import { SqlInspectionStore } from '@txbox/sql/stores'
+import type { RootAdapter } from '@txbox/sql/transactions'
+import { columns } from '../connection/columns.ts'
+import { errors } from '../connection/errors.ts'
+import type { inspectionStatements } from './inspection-statements.ts'
+import { checkRevision } from '../tables/schema-revision.ts'
+import { serverFindings, tableFindings } from './server-findings.ts'
+
+/** Creates the store of figures and findings for PostgreSQL. */
+export function inspectionStore(
+  sql: ReturnType<typeof inspectionStatements>,
+  { root, db, schema }: { readonly root: RootAdapter; readonly db: unknown; readonly schema: string },
+): InspectionStore {
+  return new SqlInspectionStore<unknown>({
+    sql,
+    read: columns,
+    errors,
+    figuresValues: (limit) => [limit],
+    queueValue: (queue) => queue,
+    queueFiguresValues: (queue, limit) => [limit, queue],
+    keyEndsValues: (queue, shard, key) => [queue, shard, key],
+    collectableValues: (limit, retentionMs) => [limit, retentionMs],
+    query: (text, values, timeoutMs) => root.query(db, text, values, timeoutMs),
+    checkRevision: (timeoutMs) =>
+      checkRevision((text, values = []) => root.query(db, text, values, timeoutMs), schema),
+    serverFindings: (run) => serverFindings(run, sql),
+    tableFindings: (run, longTransactionMs) => tableFindings(run, sql, schema, longTransactionMs),
+  })
+}

@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import { InvalidOptionError, exponentialBackoff, hours, type Publisher, type RetryPolicy } from '@txbox/core'
+import { OptionChecker, connectedPortsOf, loggerOption, nameOf } from '@txbox/core/internal'
+import { relayLog, type RelayLog } from '../log-events.ts'
+import type { RelaySettings } from '../relay-run.ts'
+import type { RelayOptions } from './relay.ts'
+
+const MIB = 1_048_576
+
+/** @throws {InvalidOptionError} for a missing, unknown or wrong option. */
+export function checkRelayOptions(options: RelayOptions): {
+  settings: RelaySettings
+  signal: AbortSignal | undefined
+  log: RelayLog
+} {
+  const where = 'createRelay'
+  const check = new OptionChecker(where, options).known(
+    ...[
+      'database',
+      'publisher',
+      'batchSize',
+      'batchBytes',
+      'pollIntervalMs',
+      'wakeup',
+      'leaseMs',
+      'owner',
+      'retry',
+      'publishTimeoutMs',
+    ],
+    ...['logger', 'signal'],
+  )
+  const wakeup = check.oneOf('wakeup', ['poll', 'notify'], 'poll')
+  const poll = new OptionChecker(`${where}: pollIntervalMs`, options.pollIntervalMs ?? {}).known('min', 'max')
+  const minMs = poll.milliseconds('min', { min: 1, max: hours(1), default: 20 })
+  const maxMs = poll.milliseconds('max', { min: minMs, max: hours(1), default: Math.max(minMs, 500) })
+  const ports = connectedPortsOf(where, options.database)
+  if (wakeup === 'notify' && ports.listen === undefined) {
+    throw new InvalidOptionError(
+      "createRelay: wakeup: 'notify' requires PostgreSQL and a connection to listen on: pass postgres() a pg.Pool as 'db', or " +
+        "the option 'listen'.",
+    )
+  }
+  const owner = check.text('owner', {
+    max: 200,
+    default: `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`,
+  })
+  const log = relayLog(owner, loggerOption(check, options.logger))
+  return {
+    log,
+    settings: {
+      ports,
+      leases: ports.leases(),
+      wakeup,
+      publisher: checkPublisher(check, options.publisher),
+      publishTimeoutMs: check.milliseconds('publishTimeoutMs', { min: 10, max: hours(1), default: 60_000 }),
+      batchSize: check.integer('batchSize', { min: 1, max: 10_000, default: 1000 }),
+      batchBytes: check.integer('batchBytes', { min: 1024, max: 256 * MIB, default: 4 * MIB }),
+      pollMs: { min: minMs, max: maxMs },
+      leaseMs: check.milliseconds('leaseMs', { min: 500, max: 600_000, default: 10_000 }),
+      owner,
+      retry: checkRetry(check, options.retry),
+      events: log.events,
+    },
+    signal: check.signal('signal'),
+  }
+}
+
+function checkPublisher(check: OptionChecker, publisher: Publisher): Publisher {
+  if (typeof publisher !== 'object' || publisher === null || typeof publisher.publish !== 'function') {
+    throw check.wrong('publisher', 'a Publisher, such as publishEach(…) or the publisher of a broker package')
+  }
+  if (publisher.ordering !== undefined && !['none', 'per-key'].includes(publisher.ordering)) {
+    throw check.wrong(
+      'publisher',
+      `a Publisher whose 'ordering' is 'none' or 'per-key' (it is ${nameOf(publisher.ordering)})`,
+    )
+  }
+  return publisher
+}
+
+function checkRetry(check: OptionChecker, retry: RetryPolicy | undefined): RetryPolicy {
+  if (retry === undefined) return exponentialBackoff()
+  if (
+    typeof retry !== 'object' ||
+    retry === null ||
+    typeof retry.delayMs !== 'function' ||
+    !Number.isSafeInteger(retry.attempts) ||
+    retry.attempts < 1
+  ) {
+    throw check.wrong('retry', 'a RetryPolicy, such as exponentialBackoff()')
+  }
+  return retry
+}

@@ -1,0 +1,70 @@
+/* What the stores of all databases share. */
+export {
+  GREATEST_STAMP,
+  LEAST_STAMP,
+  STAMP_BOUNDS,
+  inlineBytes,
+  toStamp,
+  withinBytes,
+  withoutLater,
+} from './relay/backlog.ts'
+export {
+  CLAIMING,
+  CLAIM_ROUNDS,
+  SAVING_RESULT,
+  claimGone,
+  hasExtras,
+  takenClaim,
+  unsettledClaim,
+} from './inbox/claims.ts'
+export {
+  SqlDeadLetterStore,
+  pageOf,
+  positionOf,
+  type SelectedRows,
+  type Selecting,
+} from './operate/dead-letter-store.ts'
+export { dueMessages } from './relay/due-messages.ts'
+export {
+  durabilityFinding,
+  horizonFinding,
+  isolationFinding,
+  judged,
+  listed,
+  writableFinding,
+} from './operate/findings.ts'
+export { SqlGarbageStore, type RemovalByAge } from './operate/garbage-store.ts'
+export { KEY_ENDS, SqlInspectionStore } from './operate/inspection-store.ts'
+export { LEASE_TIMEOUT_MS, LeaseConnection } from './relay/lease-connection.ts'
+export { CHECKING, Migrations, untilTaken, type Migrating, type RunStatement } from '../tables/migrations.ts'
+export { ReceiveAttempts, attemptClaim } from './queue/receive-attempts.ts'
+export {
+  NEVER_ANSWERED,
+  RECEIVED_BYTES,
+  byOrder,
+  expiredFlights,
+  firstLook,
+  isSuspect,
+  nextLook,
+  queueRound,
+  returnTime,
+  type Bounds,
+  type QueueCandidate,
+  type QueueRound,
+} from './queue/queue-rounds.ts'
+export { ALL_SHARDS, shardRow, shuffled } from './queue/queue-shards.ts'
+export {
+  NOT_ASCII,
+  SETTLING,
+  asciiJson,
+  assertNone,
+  deniedSettlement,
+  escapeCharacters,
+  leaseLost,
+  refused,
+  waiting,
+  withStorableTexts,
+  type Verdict,
+} from './relay/relay-verdicts.ts'
+export { RowReader, type Row } from './row-reader.ts'
+export { BUFFERING, versionBufferReads } from './versions/version-buffer-store.ts'

@@ -1,0 +1,253 @@
+import type {
+  BlockingKey,
+  BoundedCount,
+  CollectableFigures,
+  Finding,
+  InspectionStore,
+  Lag,
+  QueueFigures,
+  StatusFigures,
+  StuckKey,
+} from '@txbox/core/ports'
+import { allowedFindings, answerWithin } from '@txbox/core/internal'
+import { translatingErrors, type DatabaseErrors } from '../../errors/database-errors.ts'
+import { revisionFinding } from './findings.ts'
+import type { Row, RowReader } from '../row-reader.ts'
+
+/** Short, because a user waits for the answer or the error. */
+const STATEMENT_TIMEOUT_MS = 15_000
+
+/** The number at which counts stop. */
+const COUNT_LIMIT = 1_000_000
+
+/** The number at which counts stop in queries that run often. */
+const LAG_COUNT_LIMIT = 100_000
+
+/** The maximum number of queues in which handled messages are counted. */
+const QUEUE_LIMIT = 1000
+
+/** The maximum number of keys that a search for stuck keys examines. */
+const KEY_LIMIT = 20_000
+
+/** The maximum number of keys with a waiting first message that the search examines more closely. Few are expected. */
+const WAITING_KEY_LIMIT = 100
+
+/**
+ * The number of messages at each end of a key that are examined: if one of them does not wait, the key is not stuck.
+ */
+export const KEY_ENDS = 1000
+
+/** Runs a query, and returns its rows. */
+type Run<V> = (text: string, values?: readonly V[]) => Promise<readonly Row[]>
+
+/** The parts of one database that its figures need. `V` is the type of the values of its statements. */
+export interface InspectedDatabase<V> {
+  readonly sql: Readonly<
+    Record<
+      | 'figures'
+      | 'nextQueue'
+      | 'queueFigures'
+      | 'firstOfKeys'
+      | 'keyEnds'
+      | 'leases'
+      | 'lastCollection'
+      | 'lag'
+      | 'collectable'
+      | 'handled'
+      | 'blockingKeys',
+      string
+    >
+  >
+  readonly read: RowReader
+  readonly errors: DatabaseErrors
+  readonly figuresValues: (limit: number) => readonly V[]
+  readonly queueValue: (queue: string) => V
+  readonly queueFiguresValues: (queue: string, limit: number) => readonly V[]
+  readonly keyEndsValues: (queue: string, shard: number, key: string) => readonly V[]
+  /** Returns the values of `collectable`. A retention of null keeps dead letters forever. */
+  readonly collectableValues: (limit: number, retentionMs: number | null) => readonly V[]
+  query(text: string, values: readonly V[], timeoutMs: number): Promise<{ readonly rows: readonly Row[] }>
+  /** @throws {SchemaError} when the tables have another revision. */
+  checkRevision(timeoutMs: number): Promise<unknown>
+  /** Returns the findings about the server. */
+  readonly serverFindings: (run: Run<V>) => Promise<readonly Finding[]>
+  /** Returns the findings about tables of the right revision. */
+  readonly tableFindings: (run: Run<V>, longTransactionMs: number) => Promise<readonly Finding[]>
+}
+
+/** The figures of a database. {@link InspectionStore} documents the methods. */
+export class SqlInspectionStore<V> implements InspectionStore {
+  readonly #database: InspectedDatabase<V | number>
+  #asked: Promise<unknown> | undefined
+
+  constructor(database: InspectedDatabase<V | number>) {
+    this.#database = database
+  }
+
+  async status(): Promise<StatusFigures> {
+    const { sql, read, figuresValues } = this.#database
+    const doing = 'reading the figures'
+    const [figures] = await this.#run(doing, sql.figures, figuresValues(COUNT_LIMIT))
+    const leases = await this.#run(doing, sql.leases)
+    const [last] = await this.#run(doing, sql.lastCollection)
+    const count = (name: string): BoundedCount => this.#bounded(figures, name)
+    const estimate = (name: string): number => Number(read.optionalText(figures, name) ?? 0)
+    return {
+      backlog: count('backlog'),
+      oldestMs: this.#ageIn(figures),
+      parked: count('parked'),
+      scheduled: count('scheduled'),
+      dead: count('dead'),
+      leases: leases.map((row) => ({
+        name: read.key(row, 'name'),
+        owner: read.key(row, 'owner'),
+        term: read.bigint(row, 'term'),
+        remainingMs: read.number(row, 'remaining_ms'),
+      })),
+      claims: estimate('claims'),
+      expired: count('expired'),
+      inboxBytes: estimate('inbox_bytes'),
+      lastCollection: last && {
+        finishedAt: new Date(read.number(last, 'finished_at')),
+        inbox: read.number(last, 'inbox'),
+        deadLetters: read.number(last, 'dead_letters'),
+        durationMs: read.number(last, 'duration_ms'),
+      },
+    }
+  }
+
+  async queues(limit: number): Promise<readonly QueueFigures[]> {
+    const { sql, queueFiguresValues } = this.#database
+    const doing = 'reading the figures of queues'
+    const queues: QueueFigures[] = []
+    for (let name = await this.#nextQueue(''); name !== undefined; name = await this.#nextQueue(name)) {
+      if (queues.length === limit) return queues
+      const [row] = await this.#run(doing, sql.queueFigures, queueFiguresValues(name, COUNT_LIMIT))
+      queues.push({
+        name,
+        due: this.#bounded(row, 'due'),
+        oldestMs: this.#ageIn(row),
+        waiting: this.#bounded(row, 'waiting'),
+        delayed: this.#bounded(row, 'later'),
+        inFlight: this.#bounded(row, 'in_flight'),
+        dead: this.#bounded(row, 'dead'),
+      })
+    }
+    return queues
+  }
+
+  async stuckKeys(
+    limit: number,
+  ): Promise<{ readonly keys: readonly StuckKey[]; readonly examined: BoundedCount }> {
+    const { sql, read, keyEndsValues } = this.#database
+    const doing = 'looking for stuck keys'
+    const rows = await this.#run(doing, sql.firstOfKeys, [KEY_LIMIT, WAITING_KEY_LIMIT])
+    const keys: StuckKey[] = []
+    for (const row of rows.filter((each) => read.flag(each, 'waits'))) {
+      if (keys.length === limit) break
+      const [queue, key] = [read.key(row, 'topic'), read.key(row, 'order_key')]
+      // The key is examined by one statement, which sees the whole key at one moment: a receiver may have released the
+      // key since the first query.
+      const values = keyEndsValues(queue, read.number(row, 'shard'), key)
+      const [ends] = await this.#run(doing, sql.keyEnds, values)
+      const waiting = this.#bounded(ends, 'waiting', KEY_ENDS)
+      if (waiting.count === 0 || read.flag(ends, 'goes_on')) continue
+      keys.push({ queue, key, id: read.key(row, 'id'), waiting })
+    }
+    const none = { count: 0, atLeast: false }
+    return { keys, examined: rows.length === 0 ? none : this.#bounded(rows[0], 'examined', KEY_LIMIT) }
+  }
+
+  async lag(): Promise<Lag> {
+    const [row] = await this.#run('reading the backlog', this.#database.sql.lag, [LAG_COUNT_LIMIT])
+    return { backlog: this.#bounded(row, 'backlog', LAG_COUNT_LIMIT), oldestMs: this.#ageIn(row) }
+  }
+
+  async answers(withinMs: number): Promise<void> {
+    // A late query still waits for its connection, so no further query is sent before it has ended.
+    this.#asked ??= this.#database.checkRevision(withinMs).finally(() => (this.#asked = undefined))
+    const asked = this.#asked
+    await translatingErrors(this.#database.errors, 'checking whether the database answers', () =>
+      answerWithin(withinMs, asked),
+    )
+  }
+
+  async collectable(deadLetterRetentionMs: number): Promise<CollectableFigures> {
+    const { sql, collectableValues } = this.#database
+    const retentionMs = Number.isFinite(deadLetterRetentionMs) ? deadLetterRetentionMs : null
+    const [row] = await this.#run('counting', sql.collectable, collectableValues(COUNT_LIMIT, retentionMs))
+    return {
+      inbox: this.#bounded(row, 'inbox'),
+      deadLetters: this.#bounded(row, 'dead_letters'),
+      redrives: this.#bounded(row, 'redrives'),
+      bufferedDeadLetters: this.#bounded(row, 'buffered_dead_letters'),
+      handled: await this.#handled(),
+    }
+  }
+
+  /** Counts the rows of handled messages queue by queue, because the index of these rows begins with the queue. */
+  async #handled(): Promise<BoundedCount> {
+    const { sql, queueValue } = this.#database
+    let count = 0
+    let queue = await this.#nextQueue('')
+    for (let queues = 0; queue !== undefined; queues += 1, queue = await this.#nextQueue(queue)) {
+      if (queues === QUEUE_LIMIT || count >= COUNT_LIMIT) return { count, atLeast: true }
+      const values = [queueValue(queue), COUNT_LIMIT]
+      const [row] = await this.#run('counting', sql.handled, values)
+      count += this.#bounded(row, 'handled').count
+    }
+    return { count, atLeast: count >= COUNT_LIMIT }
+  }
+
+  /** Returns the first queue after this name that has messages or dead letters. */
+  async #nextQueue(name: string): Promise<string | undefined> {
+    const { sql, read, queueValue } = this.#database
+    const [next] = await this.#run('looking for queues', sql.nextQueue, [queueValue(name)])
+    return next === undefined || next['topic'] === null ? undefined : read.key(next, 'topic')
+  }
+
+  async blockingKeys(limit: number): Promise<readonly BlockingKey[]> {
+    const { sql, read } = this.#database
+    const rows = await this.#run('reading the blocked keys', sql.blockingKeys, [limit])
+    return rows.map((row) => ({
+      key: read.key(row, 'key'),
+      topic: read.text(row, 'topic'),
+      id: read.key(row, 'id'),
+      attempts: read.number(row, 'attempts'),
+      waiting: read.number(row, 'waiting'),
+      error: read.optionalText(row, 'error'),
+    }))
+  }
+
+  async diagnose({ longTransactionMs }: { readonly longTransactionMs: number }): Promise<readonly Finding[]> {
+    const { errors, serverFindings, tableFindings } = this.#database
+    const doing = 'checking the server'
+    const run: Run<V | number> = (text, values) => this.#run(doing, text, values)
+    const server = await serverFindings(run)
+    const revision = await allowedFindings('revision', async () => [
+      await revisionFinding(() =>
+        translatingErrors(errors, doing, () => this.#database.checkRevision(STATEMENT_TIMEOUT_MS)),
+      ),
+    ])
+    if (revision.some(({ verdict }) => verdict === 'problem')) return [...server, ...revision]
+    const tables = await allowedFindings('tables', () => tableFindings(run, longTransactionMs))
+    return [...server, ...revision, ...tables]
+  }
+
+  async #run(doing: string, text: string, values: readonly (V | number)[] = []): Promise<readonly Row[]> {
+    const { errors } = this.#database
+    const query = (): ReturnType<InspectedDatabase<V>['query']> =>
+      this.#database.query(text, values, STATEMENT_TIMEOUT_MS)
+    return (await translatingErrors(errors, doing, query)).rows
+  }
+
+  #bounded(row: Row | undefined, name: string, limit = COUNT_LIMIT): BoundedCount {
+    const count = this.#database.read.number(row, name)
+    return { count, atLeast: count === limit }
+  }
+
+  #ageIn(row: Row | undefined): number | undefined {
+    const oldest = this.#database.read.optionalText(row, 'oldest_ms')
+    return oldest === undefined ? undefined : Math.max(0, Number(oldest))
+  }
+}

@@ -1,0 +1,42 @@
+/* How a database package uses the transactions, connections and roots of the user's library. */
+export { inTurnOfConnection } from './resolver/connection-turns.ts'
+export {
+  NETWORK_CODES,
+  PRISMA_NETWORK_CODES,
+  accessRefused,
+  conflict,
+  isCausedBy,
+  isConflictCausedBy,
+  isTxboxConflict,
+  fullDisk,
+  noTables,
+  readOnly,
+  translateBy,
+  translatingErrors,
+  isFullPool,
+  unavailable,
+  type DatabaseErrors,
+  type Meaning,
+} from '../errors/database-errors.ts'
+export { CHECK_TIMEOUT_MS, GARBAGE_TIMEOUT_MS, cancelAfterMs, tooLate, type Source } from './deadline.ts'
+export { listeningOn } from './drivers/pg-root.ts'
+export type {
+  Awaitable,
+  CheckedSnapshot,
+  ConnectionMonitor,
+  ListeningConnection,
+  Opening,
+  OwnConnection,
+  Statement,
+  Resolved,
+  RootAdapter,
+  Snapshot,
+  SqlResult,
+  TransactionState,
+} from './adapters.ts'
+export { Resolver, connectionIdentity, resolverOption } from './resolver/resolver.ts'
+export { withLiterals } from './drivers/postgres-literals.ts'
+export { repeatOnConflict } from './repeat-on-conflict.ts'
+export { PROBE, savepointStatements } from './savepoint-statements.ts'
+export { assertTwoConnections, publicTransact, transactOn, transactOptions } from './transact.ts'
+export { isStale } from './drivers/stale-connection.ts'

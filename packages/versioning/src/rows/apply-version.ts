@@ -1,0 +1,117 @@
+import { InvalidOptionError } from '@txbox/core'
+import { OptionChecker } from '@txbox/core/internal'
+import { VersionDivergedError, VersionGapError } from '../errors.ts'
+import { KeyedRow } from './keyed-row.ts'
+import { onKeyedRow } from './on-keyed-row.ts'
+import type {
+  AnyKysely,
+  DefaultVersion,
+  Named,
+  RowKey,
+  SetOf,
+  TableOf,
+  VersionColumn,
+} from './table-options.ts'
+import { checkedSet, foundVersion, isAt, versionColumnOf, versionText } from './version-option.ts'
+import { asKindOf, exactVersion, type SameKind, type Version } from '../version.ts'
+
+/**
+ * Applies a change that leads from one version of a row to a later version. Changes are applied in order, and each only
+ * once. `to` may exceed `from` by more than one. Sends one statement, and a second one only if nothing was updated.
+ *
+ * @returns `'applied'` with the new version of the row; or `'stale'` with the version of the row, if the row is at `to`
+ *   or later, so that it contains the change already. Both are successful outcomes.
+ * @throws {VersionGapError} when the row is before `from`, so that a change is missing. Retryable: the missing change
+ *   may arrive.
+ * @throws {VersionDivergedError} when the row is between `from` and `to`, because another writer changed it.
+ * @throws {RowNotFoundError} when there is no such row.
+ * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
+ * @throws {InvalidOptionError} when `to` is not greater than `from`; when `where` is empty or matches several rows;
+ *   when `set` names the version column; when a number would be rounded. After any error except
+ *   TransactionConflictError, the transaction is still usable.
+ */
+export async function applyVersion<
+  DB,
+  TB extends TableOf<DB>,
+  V extends Version,
+  VC extends VersionColumn<DB, TB> = DefaultVersion<DB, TB>,
+>(
+  tx: AnyKysely<DB>,
+  table: TB,
+  options: {
+    /** Columns of a unique key, with their values. */
+    where: RowKey<DB, TB>
+    /** The version that the change is based on. */
+    from: V
+    /** The version that the change leads to. */
+    to: NoInfer<SameKind<V>>
+    /** New values, or Kysely expressions. */
+    set: SetOf<DB, TB, NoInfer<VC>>
+  } & Named<DB, TB, VC>,
+): Promise<{ status: 'applied' | 'stale'; version: SameKind<V> }> {
+  const where = 'applyVersion'
+  new OptionChecker(where, options).known('where', 'from', 'to', 'set', 'versionColumn')
+  const column = versionColumnOf(where, options)
+  const [from, to] = checkedStep(where, options)
+  const set = checkedSet(where, options.set, column)
+  return onKeyedRow(new KeyedRow(where, tx, table, options.where), (row) =>
+    row.settle<{ status: 'applied' | 'stale'; version: SameKind<V> }>({
+      write: () => row.update({ ...set, [column]: row.dialect.version(to) }, isAt(row, column, from)),
+      written: { status: 'applied', version: asKindOf(where, options.from, to) },
+      look: () => versionText(row, column),
+      explain(found) {
+        const actual = foundVersion(row, column, found)
+        if (actual >= to) return { status: 'stale', version: asKindOf(where, options.from, actual) }
+        assertStepFits(row.doing, options, actual)
+        return undefined
+      },
+    }),
+  )
+}
+
+/**
+ * Checks the versions of a change.
+ *
+ * @throws {InvalidOptionError} when `from` and `to` are not versions of the same type, or `to` is not greater than
+ *   `from`.
+ */
+export function checkedStep(
+  where: string,
+  { from, to }: { from: Version; to: Version },
+): readonly [from: bigint, to: bigint] {
+  const exact = [exactVersion(where, 'from', from), exactVersion(where, 'to', to)] as const
+  if (exact[1] <= exact[0] || typeof from !== typeof to) {
+    throw new InvalidOptionError(
+      `${where}: 'to' must be of the same type as 'from', and greater; 'from' is ${from}, 'to' is ${to}.`,
+    )
+  }
+  return exact
+}
+
+/**
+ * Checks that a row or chain at the version `actual`, which is below `to`, is exactly at `from`.
+ *
+ * @throws {VersionGapError} when `actual` is before `from`.
+ * @throws {VersionDivergedError} when `actual` is after `from`.
+ */
+export function assertStepFits(
+  doing: string,
+  { from, to }: { from: Version; to: Version },
+  actual: bigint,
+): void {
+  const at = asKindOf(doing, from, actual)
+  if (actual < BigInt(from)) {
+    throw new VersionGapError(
+      `${doing} is at version ${actual}; the change leads from ${from} to ${to}, so the changes in between are missing. ` +
+        'Nothing was written. Try again when the missing changes have been applied.',
+      { from, actual: at },
+    )
+  }
+  if (actual > BigInt(from)) {
+    throw new VersionDivergedError(
+      `${doing} is at version ${actual}, between the versions ${from} and ${to} of the change: it contains changes that the sender ` +
+        'does not know. Nothing was written. Find the second writer, and set the row to a state and a version of the sender.',
+      { from, to, actual: at },
+    )
+  }
+}

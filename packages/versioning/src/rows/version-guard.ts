@@ -1,0 +1,144 @@
+import {
+  InvalidMessageError,
+  InvalidOptionError,
+  NotInTransactionError,
+  type InboxMessage,
+} from '@txbox/core'
+import { OptionChecker, oneLine } from '@txbox/core/internal'
+import { sql, type Transaction } from 'kysely'
+import type { Upsert } from './dialect.ts'
+import { KeyedRow } from './keyed-row.ts'
+import type { Named, NewRow, RowKey, TableOf, VersionColumn } from './table-options.ts'
+import { timeStatements } from './time-statements.ts'
+import { translatingWrongColumns } from './wrong-column.ts'
+import { checkedInsert } from './upsert.ts'
+import { foundVersion, versionColumnOf, versionText } from './version-option.ts'
+import { exactVersion, type Version } from '../version.ts'
+
+/** The options of a version guard. The types of `where`, `insert` and `versionColumn` follow from `table`. */
+export type VersionGuardOptions<DB, P = unknown> = {
+  [TB in TableOf<DB>]: {
+    /** The table of the row. */
+    table: TB
+    /** Columns of a unique key, with their values. */
+    where: (message: InboxMessage<P>) => RowKey<DB, TB>
+    /** The version to which the message brings the row: the version of the state that the message contains. */
+    version: (message: InboxMessage<P>) => Version
+    /**
+     * The row to insert, in the same statement, if there is no such row. `where` must be a unique key of the table. txbox
+     * sets the columns of the key and of the version. @default a missing row is a RowNotFoundError
+     */
+    insert?: ((message: InboxMessage<P>) => NewRow<DB, TB>) | undefined
+  } & Named<DB, TB, VersionColumn<DB, TB>>
+}[TableOf<DB>]
+
+interface CheckedOptions {
+  readonly table: string
+  readonly column: string
+  readonly where: (message: unknown) => unknown
+  readonly version: (message: unknown) => unknown
+  readonly insert: ((message: unknown) => object) | undefined
+}
+
+/**
+ * Makes a guard for `createConsumer`: messages that contain the state of a row, each with the version of that state,
+ * are handled only if they are newer than the row (last writer wins, by version). Versions may be skipped. If no change
+ * may be left out, use `applyVersion` instead.
+ *
+ * The guard itself sets the row's version, before the handler runs in the same transaction. A guard that only compared
+ * could let an older message overwrite a newer one: of two consumers that read the same row, both would see an old
+ * version, and so would the guards of two messages of one batch, which all run before the handler. Because the UPDATE
+ * compares and locks the row at once, another message of the row waits until this transaction ends: it is `'stale'`
+ * after a commit, and is compared with the old version after a rollback, which restores the old version. The handler
+ * must therefore not write the version column, and must not pass the same change to `applyVersion` or
+ * `updateVersioned`.
+ *
+ * The guard sends one statement, and a second one only if nothing was updated. It throws, so that the consumer rolls
+ * back and decides about another delivery:
+ *
+ * - `RowNotFoundError` if there is no such row, and no `insert`;
+ * - `InvalidMessageError`, which makes a dead letter, if `where`, `version` or `insert` returns a value that is not
+ *   valid;
+ * - `InvalidOptionError` if the table has no such version column, the column has no integer type or contains null, or
+ *   `where` matches several rows;
+ * - `TransactionConflictError` when the database asks for the transaction to be run again, which the consumer does;
+ * - `NotInTransactionError` or `UnsupportedTransactionError` if `tx` is not a Kysely transaction.
+ *
+ * @returns a guard that returns `'apply'`, or `'stale'` if the row is already at this version or a later one.
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option.
+ */
+export function versionGuard<DB, P = unknown>(
+  options: VersionGuardOptions<DB, P>,
+): (tx: Transaction<DB>, message: InboxMessage<P>) => Promise<'apply' | 'stale'> {
+  const checked = checkedOptions(options)
+  return (tx, message) => guard(checked, tx, message)
+}
+
+function checkedOptions(options: object): CheckedOptions {
+  const check = new OptionChecker('versionGuard', options)
+  check.known('table', 'where', 'version', 'versionColumn', 'insert')
+  return {
+    table: check.text('table', { max: 255 }),
+    column: versionColumnOf('versionGuard', options),
+    where: required(check, 'where'),
+    version: required(check, 'version'),
+    insert: check.callback('insert'),
+  }
+}
+
+function required(check: OptionChecker, name: string): (message: unknown) => unknown {
+  const callback = check.callback<(message: unknown) => unknown>(name)
+  if (callback === undefined) throw check.wrong(name, 'a function of the message')
+  return callback
+}
+
+async function guard(options: CheckedOptions, tx: object, message: unknown): Promise<'apply' | 'stale'> {
+  const { column } = options
+  const { row, version, insert } = rowOf(options, tx, message)
+  if (!row.db.isTransaction) {
+    throw new NotInTransactionError(
+      `${row.doing}: the guard must run in a transaction, not on a root. Nothing was written. Pass the handler's transaction.`,
+    )
+  }
+  const at = sql`${row.dialect.version(version)}`
+  const newer = row.dialect.isBelow(sql.ref(`${row.table}.${column}`), version)
+  const upsert: Upsert | undefined = insert && {
+    ...{ row, column, at, newer, insert, set: {} },
+    insertable: timeStatements.always(),
+  }
+  return translatingWrongColumns(row, column, () =>
+    row.settle<'apply' | 'stale'>({
+      write: () => (upsert === undefined ? row.update({ [column]: at }, newer) : row.dialect.upsert(upsert)),
+      written: 'apply',
+      look: () => versionText(row, column),
+      explain: (found) => (foundVersion(row, column, found) >= version ? 'stale' : undefined),
+      missing: upsert && (async () => undefined),
+    }),
+  )
+}
+
+/**
+ * Returns the row and the version of a message.
+ *
+ * @throws {InvalidMessageError} when the message names no row, or no version.
+ */
+function rowOf(
+  { table, column, ...of }: CheckedOptions,
+  tx: object,
+  message: unknown,
+): { row: KeyedRow; version: bigint; insert: Readonly<Record<string, unknown>> | undefined } {
+  const where = of.where(message)
+  const version = of.version(message)
+  const inserted = of.insert?.(message)
+  try {
+    const row = new KeyedRow('versionGuard', tx, table, where)
+    if (inserted !== undefined && (typeof inserted !== 'object' || inserted === null)) {
+      throw new InvalidOptionError(`${row.doing}: 'insert' must return an object of columns and values.`)
+    }
+    const insert = inserted && checkedInsert(row, inserted)
+    return { row, insert, version: exactVersion(row.doing, oneLine(column), version) }
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error
+    throw new InvalidMessageError(`${error.message} Nothing was written.`, { cause: error })
+  }
+}

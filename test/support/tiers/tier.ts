@@ -1,0 +1,54 @@
+/**
+ * Two tiers of the same tests. `quick` (`npm test`) runs every rule once per database: on one kind of handle, which
+ * differs from database to database, and at one isolation level unless the level matters; slow files take turns on the
+ * databases. `all` (`npm run test:all`) runs every kind of handle, every level, and crash tests and Galera on every
+ * database.
+ */
+export type Tier = 'quick' | 'all'
+
+/** The projects that only the tier `all` runs. A project that the command line names runs in both tiers. */
+const ONLY_IN_ALL: readonly string[] = [
+  'galera',
+  'pgbouncer',
+  'mysql-crash',
+  'mariadb-crash',
+  'chaos-broker',
+  'chaos-postgres',
+  'chaos-mysql',
+  'chaos-mariadb',
+]
+
+export function tierOfRun(): Tier {
+  const { TXBOX_TEST_TIER: tier = 'quick' } = process.env
+  if (tier !== 'quick' && tier !== 'all')
+    throw new Error(`TXBOX_TEST_TIER is 'quick' or 'all', not '${tier}'.`)
+  return tier
+}
+
+/** The quick tier runs each library in its newest version, on one driver. */
+const LIBRARY_ONLY_IN_ALL =
+  /^library-(?:.*@oldest.*|.*-is-open-.*|slonik-.*|nestjs-.*|drizzle-postgres-js-.*|drizzle-pglite|neon-.*|vercel-.*|mariadb-mysql|(?!mariadb-).*-(?:mysql|mariadb))$/
+
+/** Whether this tier leaves the project of this name to `npm run test:all`. */
+export function isLeftToAll(project: unknown): boolean {
+  const isLibrary = typeof project === 'string' && LIBRARY_ONLY_IN_ALL.test(project)
+  const name = isLibrary ? project : ONLY_IN_ALL.find((each) => each === project)
+  return name !== undefined && tierOfRun() === 'quick' && !process.argv.some((arg) => arg.includes(name))
+}
+
+/** Whether this tier runs only some of the rules of this library's project. */
+export function isShort(project: string): boolean {
+  return tierOfRun() === 'quick' && !LIBRARY_ONLY_IN_ALL.test(project)
+}
+
+/** The list of what the tier left out, for the last lines of the run. */
+export function leftToAll(): readonly string[] {
+  if (tierOfRun() === 'all') return []
+  return [
+    "LEFT OUT by this tier: other kinds of handles than each database's main one; isolation levels where they make no difference;",
+    '  slow files on all databases but one (test/support/tiers/rotated-files.ts); two of three steps of crash tests;',
+    `  projects ${ONLY_IN_ALL.filter(isLeftToAll).join(', ')}; all drivers and the oldest version of each library;`,
+    '  the rules that a library shares with the driver underneath (those that test/libraries/differences.ts does not name).',
+    "  'npm run test:all' runs them.",
+  ]
+}
