@@ -100,7 +100,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     attempt: Attempt,
   ): Promise<InboxOutcome<R>> {
     const claimed = await this.#ports.inbox.claim(session, delivery.claim, this.#settings.claimOptions)
-    if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
+    if (claimed.status === 'duplicate') return this.#duplicate(delivery, claimed)
     if (claimed.status === 'in-flight') return { status: 'in-flight', key: delivery.key.text }
     // The claim may have waited, and the transaction may have been given up in the meantime.
     attempt.signal.throwIfAborted()
@@ -156,7 +156,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
       const claimed = resultOf.get(delivery.claim.key)!
       const first = firsts.get(delivery.claim.key)!
       if (claimed.status === 'in-flight') return { status: 'in-flight', key }
-      if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
+      if (claimed.status === 'duplicate') return this.#duplicate(delivery, claimed)
       if (first !== delivery) {
         const { correlationId, contentHash } = first.claim
         const firstProcessedAt = claimed.processedAt!
@@ -220,7 +220,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
 }
 
 /** The claim that makes a delivery a duplicate. */
-type FirstDelivery = Omit<Extract<ClaimResult, { status: 'taken' }>, 'status'>
+type FirstDelivery = Omit<Extract<ClaimResult, { status: 'duplicate' }>, 'status'>
 
 function mismatch(key: InboxKey, { firstProcessedAt }: FirstDelivery): InvalidMessageError {
   return new InvalidMessageError(
