@@ -6,14 +6,10 @@ export { allowedFindings } from './database/allowed-findings.ts'
 export { answerWithin } from './time/answer-within.ts'
 export { canonicalJson } from './messages/canonical-json.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './errors/conflict-errors.ts'
+export { createSender } from './sending/create-sender.ts'
 export { connectedPortsOf, isConnected, portsOf } from './database/database.ts'
 export { deadLettersOf } from './database/dead-letters.ts'
 export { Deadline } from './time/deadline.ts'
-export {
-  DeduplicatedMessages,
-  refuseDeduplicationIds,
-  type IdentifiedMessage,
-} from './sending/deduplicated-messages.ts'
 export {
   DEDUPLICATION_HEADER,
   SENDS_CONSUMER,
