@@ -6,14 +6,10 @@ export { allowedFindings } from './database/allowed-findings.ts'
 export { answerWithin } from './time/answer-within.ts'
 export { canonicalJson } from './messages/canonical-json.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './errors/conflict-errors.ts'
+export { createSender } from './sending/create-sender.ts'
 export { connectedPortsOf, isConnected, portsOf } from './database/database.ts'
 export { deadLettersOf } from './database/dead-letters.ts'
 export { Deadline } from './time/deadline.ts'
-export {
-  DeduplicatedMessages,
-  refuseDeduplicationIds,
-  type IdentifiedMessage,
-} from './sending/deduplicated-messages.ts'
 export {
   DEDUPLICATION_HEADER,
   SENDS_CONSUMER,
@@ -31,6 +27,7 @@ export { idempotencyKey, inboxKey, type InboxKey } from './messages/keys.ts'
 export { keyLocksOf } from './sending/key-locks.ts'
 export { LazyAbort } from './time/lazy-abort.ts'
 export { loggedEvents, type LogLine, type LogLines, type LoggedEvents } from './events/logged-events.ts'
+export { LifeCycle, stoppedBy, stopTimeout } from './events/life-cycle.ts'
 export { loggerOption } from './events/logger.ts'
 export { isLostInJson } from './messages/lost-in-json.ts'
 export { oneLine } from './text/one-line.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { LIMITS, days, hours } from '@txbox/core'
 import type { ConnectedPorts, GarbageStore } from '@txbox/core/ports'
-import { OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
+import { OptionChecker, connectedPortsOf, loggerOption, stopTimeout } from '@txbox/core/internal'
 import { BatchSize } from './batch-size.ts'
 import { Collection, FAILURE_PAUSES, type FailurePauses } from './collection.ts'
 import type {
@@ -121,13 +121,12 @@ class PeriodicCollector implements GarbageCollector {
       if (this.#loop === loop) this.#loop = undefined
     })
     await begun
-    this.#log.started()
+    // A stop whose time limit was short may have come first.
+    if (this.#loop === loop) this.#log.started()
   }
 
   async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
-    const timeoutMs = new OptionChecker('stop', options)
-      .known('timeoutMs')
-      .milliseconds('timeoutMs', { min: 0, max: hours(1), default: 10_000 })
+    const timeoutMs = stopTimeout(options)
     this.#stopping.abort()
     const finished = new AbortController()
     await Promise.race([
@@ -135,7 +134,7 @@ class PeriodicCollector implements GarbageCollector {
       pause(timeoutMs, undefined, { signal: finished.signal }).catch(() => undefined),
     ])
     finished.abort()
-    if (this.#loop !== undefined) this.#log.stopped()
+    this.#log.stopped()
     this.#loop = undefined
     if (!this.#ended) this.#stopping = new AbortController()
   }

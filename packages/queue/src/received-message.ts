@@ -24,7 +24,6 @@ export function receivedMessage<P>(queue: string, stored: ReceivedMessage): Rece
   }
 }
 
-/** Decodes the message itself. */
 export function decodedMessage<P>(stored: ReceivedMessage): {
   readonly message: InboxMessage<P>
   readonly undecodable?: Error
