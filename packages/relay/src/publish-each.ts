@@ -10,13 +10,13 @@ import {
 } from '@txbox/core'
 import {
   OptionChecker,
+  isConnectionError,
   isFullDisk,
   isUndecodable,
   nameOf,
   readOnlyPart,
   reasonOf,
 } from '@txbox/core/internal'
-import { isConnectionError } from './connection-error.ts'
 
 /**
  * A connection failure is an outage, unless messages were accepted since the failures began, the last of them within this
