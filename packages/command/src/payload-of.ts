@@ -13,16 +13,8 @@ export function payloadOf(contentType: string, payload: Uint8Array): Record<stri
   return { payloadBase64: Buffer.from(payload).toString('base64') }
 }
 
-/**
- * Parses JSON to a value that can be written as JSON again.
- *
- * @throws when the text is not JSON, or is nested too deeply to be written as JSON: reading JSON has no such limit.
- */
-export function shownJson(text: string): unknown {
-  return writable(JSON.parse(text))
-}
-
-function writable(value: unknown): unknown {
+/** Returns the value. @throws when it is nested too deeply to be written as JSON: reading JSON has no such limit. */
+export function writable(value: unknown): unknown {
   JSON.stringify(value)
   return value
 }
