@@ -23,6 +23,8 @@ import { WakeUpCall } from './wake-up-call.ts'
 const STATEMENT_TIMEOUT_MS = 60_000
 /** A receive waits for no lock, and its connection may be dead without a sign: nothing is received until this time is over. */
 const RECEIVE_TIMEOUT_MS = 20_000
+/** The property of a queue that receives. The symbol is registered, so that another installed copy recognizes the queue. */
+export const storedQueueKey = Symbol.for('txbox.queue')
 const PURGE_ROWS = 1000
 const MAX_VISIBILITY_MS = hours(12)
 
@@ -33,6 +35,7 @@ export interface StoredQueueSettings extends SenderSettings {
 
 /** The queue that also receives messages. {@link Queue} documents its methods. */
 export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P> {
+  readonly [storedQueueKey] = true
   readonly deadLetters: DeadLetters
   readonly store: QueueStore
   readonly wakeUpCall: WakeUpCall
