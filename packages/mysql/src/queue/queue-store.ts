@@ -143,9 +143,6 @@ export class MysqlQueueStore implements QueueStore {
     return this.#purge.purge(queue, limit)
   }
 
-  /** The store has no connection of its own: every statement runs on a connection of the root. */
-  async close(): Promise<void> {}
-
   /** @returns the receipts that were valid. */
   async #settle(
     run: Run,

@@ -161,9 +161,6 @@ export class PostgresQueueStore implements QueueStore {
     })
   }
 
-  /** The store has no connection of its own: every statement runs on a connection of the root. */
-  async close(): Promise<void> {}
-
   #run(text: string, values: readonly unknown[]): Promise<SqlResult> {
     return runAtReadCommitted(this.#source, SETTLING, text, values)
   }
