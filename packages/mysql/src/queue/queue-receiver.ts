@@ -7,13 +7,14 @@ import { DatabaseUnavailableError } from '@txbox/core'
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
 import { SHARDS } from '@txbox/core/internal'
 import { ALL_SHARDS, ReceiveBudget, firstLook, nextLook, shardRow, shuffled } from '@txbox/sql/stores'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns } from '../connection/columns.ts'
 import { DUPLICATE_KEY, hasNumber } from '../connection/errors.ts'
 import { fill } from '../connection/literals.ts'
-import type { queueReceiveStatements } from './queue-receive-statements.ts'
+import { queueReceiveStatements } from './queue-receive-statements.ts'
 import { QueueShard, type DuePosition, type Found, type Look, type Search } from './queue-shard.ts'
 import { runBounded, runTogether, type Source } from '../connection/run-alone.ts'
-import type { ByEngine } from '../connection/server.ts'
+import { byEngine, type ByEngine } from '../connection/server.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
@@ -43,8 +44,8 @@ export class QueueReceiver {
   readonly #statements: ByEngine<Statements>
   readonly #source: Source
 
-  constructor(statements: ByEngine<Statements>, source: Source) {
-    this.#statements = statements
+  constructor(tables: Tables, source: Source) {
+    this.#statements = byEngine(queueReceiveStatements, tables)
     this.#source = source
   }
 

@@ -18,7 +18,8 @@ import type { Source } from '@txbox/sql/transactions'
 import { oneLine } from '@txbox/core/internal'
 import { columns } from '../connection/columns.ts'
 import type { OwnTransaction } from '../connection/own-transaction.ts'
-import { UNKEYED_SHARD, type queueReceiveStatements } from './queue-receive-statements.ts'
+import { leaseStatements } from '../relay/lease-statements.ts'
+import { UNKEYED_SHARD, queueReceiveStatements } from './queue-receive-statements.ts'
 import { receivedOf } from './queue-rows.ts'
 import { QueueShards, type Round, type Search, type Visit } from './queue-shards.ts'
 import { runAtReadCommitted, runTogether } from '../connection/run-alone.ts'
@@ -46,9 +47,9 @@ export class QueueReceiver {
   /** Whether the next receive begins with the shards. */
   #shardsFirst = false
 
-  constructor(statements: ReturnType<typeof queueReceiveStatements>, seed: string, source: Source) {
-    this.#sql = statements
-    this.#seed = seed
+  constructor(schema: string, source: Source) {
+    this.#sql = queueReceiveStatements(schema)
+    this.#seed = leaseStatements(schema).seed
     this.#source = source
   }
 

@@ -65,4 +65,5 @@ export {
   type Verdict,
 } from './relay/relay-verdicts.ts'
 export { RowReader, type Row } from './row-reader.ts'
-export { BUFFERING, versionBufferReads } from './versions/version-buffer-store.ts'
+export { storedValues } from './stored-values.ts'
+export { BUFFERING, deadChange, sharedTransaction, waitingChange } from './versions/buffered-changes.ts'
