@@ -1,24 +1,16 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import {
   TransactionConflictError,
-  exponentialBackoff,
   isTxboxError,
   type AnyMessage,
   type InboxContext,
   type Session,
 } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
-import { OptionChecker } from '@txbox/core/internal'
+import { OptionChecker, attemptsOnConflict } from '@txbox/core/internal'
 import type { Inbox, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { FIRST_ATTEMPT } from './handler-context.ts'
 import { TransactionInbox, mustBeFunction, type InboxSettings } from './transaction-inbox.ts'
-
-/** Pauses are short, because the transaction that won the conflict is about to commit. */
-const SHORT_PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })
-
-/** Pauses are longer on clusters, because the change that caused the conflict must first arrive from its node. */
-const LONG_PAUSE = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 100 })
 
 /** The inbox that can also open its own transactions. {@link Inbox} documents its methods. */
 export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> implements Inbox<Tx, M> {
@@ -59,21 +51,18 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
   }
 
   /** Runs `work` in a new transaction, and repeats it after a conflict. */
-  async #transact<T>(
+  #transact<T>(
     { signal, attempts }: RunSettings,
     work: (tx: Tx, session: Session, attempt: number) => Promise<T>,
   ): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      signal?.throwIfAborted()
+    const transact = async (attempt: number): Promise<T> => {
       try {
         return await this.#ports.transact((tx, session) => work(tx as Tx, session, attempt), { signal })
       } catch (error) {
-        if (!this.#ports.isConflict(error)) throw error
-        if (attempt === attempts) throw exhausted(error, attempts)
-        const policy = this.#ports.isLastingConflict(error) ? LONG_PAUSE : SHORT_PAUSE
-        await pause(policy.delayMs(attempt, Math.random), undefined, signal === undefined ? {} : { signal })
+        throw attempt === attempts ? exhausted(error, attempts) : error
       }
     }
+    return attemptsOnConflict(transact, this.#ports, { attempts, signal })
   }
 }
 
@@ -89,7 +78,7 @@ interface RunSettings {
 
 function runSettings(where: string, options: RunOptions): RunSettings {
   const check = new OptionChecker(where, options).known('signal', 'attempts')
-  const attempts = check.integer('attempts', { min: 1, max: SHORT_PAUSE.attempts, default: 5 })
+  const attempts = check.integer('attempts', { min: 1, max: 100, default: 5 })
   return { signal: check.signal('signal'), attempts }
 }
 

@@ -28,39 +28,23 @@ import {
   type RootAdapter,
   type SqlResult,
 } from '@txbox/sql/transactions'
-import { deadLetterStatements, queueDeadLetterStatements } from './operate/dead-letter-statements.ts'
 import { deadLetterStore } from './operate/dead-letter-store.ts'
 import { TABLE_ACCESS_DENIED, errors, numberOf } from './connection/errors.ts'
-import { garbageStatements } from './operate/garbage-statements.ts'
 import { garbageStore } from './operate/garbage-store.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './connection/identifiers.ts'
-import { inboxStatements } from './inbox/inbox-statements.ts'
 import { MysqlInboxStore } from './inbox/inbox-store.ts'
-import { inspectionStatements } from './operate/inspection-statements.ts'
 import { inspectionStore } from './operate/inspection-store.ts'
-import { leaseStatements } from './relay/lease-statements.ts'
 import { MysqlLeaseStore } from './relay/lease-store.ts'
 import { migrationStatements } from './tables/migration-statements.ts'
-import { outboxStatements } from './outbox/outbox-statements.ts'
 import { MysqlOutboxStore } from './outbox/outbox-store.ts'
-import { parkedStatements } from './relay/parked-statements.ts'
-import { queueAttemptStatements } from './queue/queue-attempt-statements.ts'
-import { QueueAttempts } from './queue/queue-attempts.ts'
-import { QueuePurge } from './queue/queue-purge.ts'
-import { queuePurgeStatements } from './queue/queue-purge-statements.ts'
-import { queueReceiveStatements } from './queue/queue-receive-statements.ts'
-import { QueueReceiver } from './queue/queue-receiver.ts'
 import { MysqlQueueSender } from './queue/queue-sender.ts'
-import { queueStatements } from './queue/queue-statements.ts'
 import { MysqlQueueStore } from './queue/queue-store.ts'
-import { relayStatements } from './relay/relay-statements.ts'
 import { MysqlRelayStore } from './relay/relay-store.ts'
 import type { Source } from './connection/run-alone.ts'
 import { checkRevision } from './tables/schema-revision.ts'
-import { byEngine, type ServerTraits } from './connection/server.ts'
+import type { ServerTraits } from './connection/server.ts'
 import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } from './connection/session.ts'
-import { versionBufferStatements } from './versions/version-buffer-statements.ts'
-import { versionBufferStore } from './versions/version-buffer-store.ts'
+import { MysqlVersionBufferStore } from './versions/version-buffer-store.ts'
 
 export interface MysqlOptions {
   /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
@@ -170,10 +154,10 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
       watch,
       isConflict: errors.isConflict,
       isLastingConflict: errors.isLastingConflict,
-      inbox: new MysqlInboxStore(byEngine(inboxStatements, tables)),
-      outbox: new MysqlOutboxStore(outboxStatements(tables)),
-      versions: versionBufferStore(versionBufferStatements(tables)),
-      queueSender: new MysqlQueueSender(queueStatements(tables)),
+      inbox: new MysqlInboxStore(tables),
+      outbox: new MysqlOutboxStore(tables),
+      versions: new MysqlVersionBufferStore(tables),
+      queueSender: new MysqlQueueSender(tables),
     },
   }
 }
@@ -188,8 +172,6 @@ function connectedPorts(
   const run: RunStatement = (text) => root.query(db, text, [], CHECK_TIMEOUT_MS)
   const server = async (): Promise<ServerTraits> => (known.server ??= await checkRevision(run, tables))
   const sourceOf = (statementTimeoutMs: number): Source => ({ root, db, statementTimeoutMs, server })
-  const receiverOn = (source: Source): QueueReceiver =>
-    new QueueReceiver(byEngine(queueReceiveStatements, tables), source)
   return {
     known,
     ports: {
@@ -202,38 +184,16 @@ function connectedPorts(
       async checkSchema() {
         known.server = await translatingErrors(errors, CHECKING, () => checkRevision(run, tables))
       },
-      relay({ statementTimeoutMs }) {
-        const source = sourceOf(statementTimeoutMs)
-        return new MysqlRelayStore(byEngine(relayStatements, tables), parkedStatements(tables), source)
-      },
-      inspection: () => inspectionStore(inspectionStatements(tables), { root, db, tables }),
-      queue({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) {
-        const source = sourceOf(statementTimeoutMs)
-        const receiver = receiverOn(source)
-        const plainReceiver = receiverOn(sourceOf(receiveTimeoutMs))
-        const purge = new QueuePurge(byEngine(queuePurgeStatements, tables), source, receiver)
-        const claims = inboxStatements(tables, 'mysql')
-        const attempts = new QueueAttempts(queueAttemptStatements(tables), claims, receiver)
-        return new MysqlQueueStore(queueStatements(tables), source, {
-          plainReceiver,
-          receiver,
-          attempts,
-          purge,
-        })
-      },
-      garbage() {
-        const source = sourceOf(GARBAGE_TIMEOUT_MS)
-        return garbageStore(byEngine(garbageStatements, tables), source, receiverOn(source))
-      },
-      deadLetters({ statementTimeoutMs, queue }) {
-        const source = sourceOf(statementTimeoutMs)
-        return queue === undefined
-          ? deadLetterStore(byEngine(deadLetterStatements, tables), source, queue)
-          : deadLetterStore(byEngine(queueDeadLetterStatements, tables), source, queue)
-      },
+      relay: ({ statementTimeoutMs }) => new MysqlRelayStore(tables, sourceOf(statementTimeoutMs)),
+      deadLetters: ({ statementTimeoutMs, queue }) =>
+        deadLetterStore(tables, sourceOf(statementTimeoutMs), queue),
+      inspection: () => inspectionStore(tables, root, db),
+      queue: ({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) =>
+        new MysqlQueueStore(tables, sourceOf(statementTimeoutMs), sourceOf(receiveTimeoutMs)),
+      garbage: () => garbageStore(tables, sourceOf(GARBAGE_TIMEOUT_MS)),
       leases({ statementTimeoutMs = LEASE_TIMEOUT_MS } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')
-        return new MysqlLeaseStore(leaseStatements(tables), sourceOf(statementTimeoutMs))
+        return new MysqlLeaseStore(tables, sourceOf(statementTimeoutMs))
       },
     },
   }

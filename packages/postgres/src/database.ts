@@ -2,7 +2,6 @@
  * On PostgreSQL, tables are in a schema, NOTIFY is available, and BEGIN is sent together with the first statement. On
  * MySQL and MariaDB, tables have a prefix, and the server has traits that must be asked for.
  */
-import { crc32 } from 'node:zlib'
 import {
   hours,
   portsKey,
@@ -31,34 +30,21 @@ import {
   type Source,
 } from '@txbox/sql/transactions'
 import { connectListening } from './listen/connect-listening.ts'
-import { deadLetterStatements } from './operate/dead-letter-statements.ts'
 import { deadLetterStore } from './operate/dead-letter-store.ts'
 import { errors } from './connection/errors.ts'
-import { garbageStatements } from './operate/garbage-statements.ts'
 import { garbageStore } from './operate/garbage-store.ts'
-import { DEFAULT_SCHEMA, quoteSchema } from './connection/identifiers.ts'
-import { inboxStatements } from './inbox/inbox-statements.ts'
+import { DEFAULT_SCHEMA, channelOf, queueChannelOf, quoteSchema } from './connection/identifiers.ts'
 import { PostgresInboxStore } from './inbox/inbox-store.ts'
-import { inspectionStatements } from './operate/inspection-statements.ts'
 import { inspectionStore } from './operate/inspection-store.ts'
-import { leaseStatements } from './relay/lease-statements.ts'
 import { PostgresLeaseStore } from './relay/lease-store.ts'
 import { NotificationListener } from './listen/notification-listener.ts'
-import { outboxStatements } from './outbox/outbox-statements.ts'
 import { PostgresOutboxStore } from './outbox/outbox-store.ts'
-import { parkedStatements } from './relay/parked-statements.ts'
-import { QueueAttempts } from './queue/queue-attempts.ts'
-import { queueReceiveStatements } from './queue/queue-receive-statements.ts'
-import { QueueReceiver } from './queue/queue-receiver.ts'
 import { PostgresQueueSender } from './queue/queue-sender.ts'
-import { queueStatements } from './queue/queue-statements.ts'
 import { PostgresQueueStore } from './queue/queue-store.ts'
-import { relayStatements } from './relay/relay-statements.ts'
 import { PostgresRelayStore } from './relay/relay-store.ts'
 import { checkRevision } from './tables/schema-revision.ts'
 import { bind, execute, open, openedSession, watch } from './connection/session.ts'
-import { versionBufferStatements } from './versions/version-buffer-statements.ts'
-import { versionBufferStore } from './versions/version-buffer-store.ts'
+import { PostgresVersionBufferStore } from './versions/version-buffer-store.ts'
 
 const LISTEN_CHECK_INTERVAL_MS = 5000
 
@@ -162,10 +148,10 @@ function detachedPorts(
     watch,
     isConflict: errors.isConflict,
     isLastingConflict: errors.isLastingConflict,
-    inbox: new PostgresInboxStore(inboxStatements(schema)),
-    outbox: new PostgresOutboxStore(outboxStatements(schema), { schema, channel: channelOf(schema) }),
-    versions: versionBufferStore(versionBufferStatements(schema)),
-    queueSender: new PostgresQueueSender(queueStatements(schema), queueChannelOf(schema)),
+    inbox: new PostgresInboxStore(schema),
+    outbox: new PostgresOutboxStore(schema),
+    versions: new PostgresVersionBufferStore(schema),
+    queueSender: new PostgresQueueSender(schema),
   }
 }
 
@@ -184,8 +170,6 @@ function connectedPorts(
   const detached = detachedPorts(schema, resolver)
   const connect = connectListening(root, db, listen)
   const sourceOf = (statementTimeoutMs: number): Source => ({ root, db, statementTimeoutMs })
-  const receiverOn = (source: Source): QueueReceiver =>
-    new QueueReceiver(queueReceiveStatements(schema), leaseStatements(schema).seed, source)
   return {
     ...detached,
     transact: transactOn({ root, db, checksCommit: root.checksCommit }, errors, async (tx, opening) => {
@@ -197,25 +181,13 @@ function connectedPorts(
       const run: RunStatement = (text, values = []) => root.query(db, text, values, CHECK_TIMEOUT_MS)
       await translatingErrors(errors, CHECKING, () => checkRevision(run, schema))
     },
-    relay: ({ statementTimeoutMs }) =>
-      new PostgresRelayStore(relayStatements(schema), parkedStatements(schema), sourceOf(statementTimeoutMs)),
-    deadLetters({ statementTimeoutMs, queue }) {
-      const statements = deadLetterStatements(schema, queue === undefined ? 'parked' : 'queue')
-      return deadLetterStore(statements, sourceOf(statementTimeoutMs), queue)
-    },
-    inspection: () => inspectionStore(inspectionStatements(schema), { root, db, schema }),
-    queue({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) {
-      const source = sourceOf(statementTimeoutMs)
-      const receiver = receiverOn(source)
-      const plainReceiver = receiverOn(sourceOf(receiveTimeoutMs))
-      const statements = queueStatements(schema)
-      const attempts = new QueueAttempts(statements, inboxStatements(schema), receiver)
-      return new PostgresQueueStore(statements, source, { plainReceiver, receiver, attempts })
-    },
-    garbage() {
-      const source = sourceOf(GARBAGE_TIMEOUT_MS)
-      return garbageStore(garbageStatements(schema), source, receiverOn(source))
-    },
+    relay: ({ statementTimeoutMs }) => new PostgresRelayStore(schema, sourceOf(statementTimeoutMs)),
+    deadLetters: ({ statementTimeoutMs, queue }) =>
+      deadLetterStore(schema, sourceOf(statementTimeoutMs), queue),
+    inspection: () => inspectionStore(schema, root, db),
+    queue: ({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) =>
+      new PostgresQueueStore(schema, sourceOf(statementTimeoutMs), sourceOf(receiveTimeoutMs)),
+    garbage: () => garbageStore(schema, sourceOf(GARBAGE_TIMEOUT_MS)),
     ...(connect !== undefined && {
       listen: (sleeper: Sleeper) =>
         new NotificationListener({ connect, channel: channelOf(schema), checkIntervalMs }, sleeper),
@@ -227,20 +199,7 @@ function connectedPorts(
     }),
     leases({ statementTimeoutMs = LEASE_TIMEOUT_MS } = {}) {
       assertTwoConnections(root, db, 'Set max: 6.')
-      return new PostgresLeaseStore(leaseStatements(schema), sourceOf(statementTimeoutMs))
+      return new PostgresLeaseStore(schema, sourceOf(statementTimeoutMs))
     },
   }
-}
-
-/**
- * Returns the name of the channel. A channel name has a lower length limit than a schema name, so it is derived from
- * the schema. `schema` is quoted.
- */
-function channelOf(schema: string): string {
-  return `txbox_outbox_${crc32(schema).toString(16)}`
-}
-
-/** Returns the name of the channel of all stored queues; the payload of a notification is the queue's name. */
-function queueChannelOf(schema: string): string {
-  return `txbox_queue_${crc32(schema).toString(16)}`
 }

@@ -1,9 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { InvalidOptionError, exponentialBackoff, isTxboxError } from '@txbox/core'
-import { OptionChecker, nameOf } from '@txbox/core/internal'
-
-/** Pauses are short, because the writer that won the conflict has already written. */
-const PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })
+import { InvalidOptionError, isTxboxError } from '@txbox/core'
+import { OptionChecker, attemptsOnConflict, nameOf } from '@txbox/core/internal'
 
 /**
  * Calls `fn`, and if it throws a `VersionConflictError`, calls it again after a short, random and growing pause. No
@@ -29,35 +25,14 @@ export async function retryOnConflict<R>(
   const check = new OptionChecker('retryOnConflict', options).known('attempts', 'signal')
   const attempts = attemptsOf(check)
   const signal = check.signal('signal')
-  return attemptsOnConflict(fn, { attempts, signal, isConflict: isVersionConflict })
+  return attemptsOnConflict(fn, { isConflict: isVersionConflict }, { attempts, signal })
 }
 
 /** Checks the option `attempts`, with the same bounds for all functions. */
 export function attemptsOf(check: OptionChecker): number {
-  return check.integer('attempts', { min: 1, max: PAUSE.attempts, default: 3 })
+  return check.integer('attempts', { min: 1, max: 100, default: 3 })
 }
 
 export function isVersionConflict(error: unknown): boolean {
   return isTxboxError(error) && error.code === 'TXBOX_VERSION_CONFLICT'
-}
-
-/** Calls `fn` up to `attempts` times, as long as it throws errors for which `isConflict` returns true. */
-export async function attemptsOnConflict<R>(
-  fn: (attempt: number) => Promise<R>,
-  options: {
-    readonly attempts: number
-    readonly signal?: AbortSignal | undefined
-    readonly isConflict: (error: unknown) => boolean
-  },
-): Promise<R> {
-  const { attempts, signal, isConflict } = options
-  for (let attempt = 1; ; attempt++) {
-    signal?.throwIfAborted()
-    try {
-      return await fn(attempt)
-    } catch (error) {
-      if (attempt === attempts || !isConflict(error)) throw error
-    }
-    await pause(PAUSE.delayMs(attempt, Math.random), undefined, signal === undefined ? {} : { signal })
-  }
 }

@@ -62,5 +62,4 @@ test('Q9 Q12 places beyond 2^53 are exact in calls for several messages, and in 
   expect(await store.settle(undefined, [one!])).toEqual([true])
   expect(await subject.size()).toBe(0)
   expect(ids).toHaveLength(5)
-  await store.close()
 })

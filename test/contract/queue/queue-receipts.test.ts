@@ -95,7 +95,6 @@ for (const key of [undefined, 'a']) {
     expect(await store.settle(undefined, [forged])).toEqual([false])
     expect(await rows(subject)).toEqual(before)
     expect(await store.settle(undefined, [{ place, receipt, ordered }])).toEqual([true])
-    await store.close()
   })
 }
 
@@ -166,7 +165,6 @@ test('Q9 of several receipts, the invalid receipts do not keep the valid ones fr
   expect(await store.settle(undefined, wrong)).toEqual([true, false, true, false])
   expect(await store.settle(undefined, received)).toEqual([false, true, false, true])
   expect(await subject.size()).toBe(0)
-  await store.close()
 })
 
 test('Q9 of two receipts of one message in one call only the valid one counts', async () => {
@@ -195,7 +193,6 @@ test('Q9 of two receipts of one message in one call only the valid one counts', 
     expect(settled).toEqual([false, true, true, false])
     expect(await subject.size()).toBe(0)
   }
-  await store.close()
 })
 
 test('options out of their bounds are refused, with the bound, before anything is sent to the server', async () => {

@@ -128,8 +128,6 @@ export interface QueueStore {
    * @returns the number of messages removed, and whether there may be more.
    */
   purge(queue: string, limit: number): Promise<{ readonly removed: number; readonly more: boolean }>
-  /** Closes the store's own connections. The store stays usable. */
-  close(): Promise<void>
 }
 
 /**

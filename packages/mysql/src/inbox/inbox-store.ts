@@ -13,13 +13,14 @@ import {
   unsettledClaim,
   type Row,
 } from '@txbox/sql/stores'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns } from '../connection/columns.ts'
 import { DUPLICATE_KEY, numberOf } from '../connection/errors.ts'
-import type { inboxStatements } from './inbox-statements.ts'
+import { inboxStatements } from './inbox-statements.ts'
 import { fill, json, microseconds, type Value } from '../connection/literals.ts'
 import { boundLockWait, isHeldByAnother, lockWaitOf, type BoundStatements } from './lock-wait.ts'
 import { rowBytes, rowsByPacket } from '../connection/rows-by-packet.ts'
-import type { ByEngine } from '../connection/server.ts'
+import { byEngine, type ByEngine } from '../connection/server.ts'
 import {
   assertInTransaction,
   execute,
@@ -34,8 +35,8 @@ type Sql = ReturnType<typeof inboxStatements>
 export class MysqlInboxStore implements InboxStore {
   readonly #statements: ByEngine<Sql>
 
-  constructor(statements: ByEngine<Sql>) {
-    this.#statements = statements
+  constructor(tables: Tables) {
+    this.#statements = byEngine(inboxStatements, tables)
   }
 
   claim(session: Session, claim: Claim, options: ClaimOptions = {}): Promise<ClaimResult> {

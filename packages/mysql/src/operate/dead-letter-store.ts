@@ -12,11 +12,12 @@ import {
   type Selecting,
   type SelectedRows,
 } from '@txbox/sql/stores'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
-import type { deadLetterStatements, queueDeadLetterStatements } from './dead-letter-statements.ts'
+import { deadLetterStatements, queueDeadLetterStatements } from './dead-letter-statements.ts'
 import { bytesOf, fill, json } from '../connection/literals.ts'
 import { runAlone, runTogether, type Source } from '../connection/run-alone.ts'
-import type { ByEngine } from '../connection/server.ts'
+import { byEngine, type ByEngine } from '../connection/server.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
 type Sql = ReturnType<typeof deadLetterStatements | typeof queueDeadLetterStatements>
@@ -40,14 +41,11 @@ interface Search {
 /**
  * Creates the store of dead letters for MySQL and MariaDB.
  *
- * @param queue the stored queue whose dead letters these are; `undefined` for the outbox. The statements must be those
- *   of the same table.
+ * @param queue the stored queue whose dead letters these are; `undefined` for the outbox.
  */
-export function deadLetterStore(
-  statements: ByEngine<Sql>,
-  source: Source,
-  queue: string | undefined,
-): DeadLetterStore {
+export function deadLetterStore(tables: Tables, source: Source, queue: string | undefined): DeadLetterStore {
+  const statements: ByEngine<Sql> =
+    queue === undefined ? byEngine(deadLetterStatements, tables) : byEngine(queueDeadLetterStatements, tables)
   const sqlOf = async (): Promise<Sql> => statements[(await source.server()).engine]
   return new SqlDeadLetterStore({
     read: columns,

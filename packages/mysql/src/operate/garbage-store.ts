@@ -1,13 +1,14 @@
 /* MySQL and MariaDB find, lock and remove rows in a transaction of three statements; PostgreSQL needs one statement. */
 import type { GarbageStore } from '@txbox/core/ports'
 import { SqlGarbageStore, type RemovalByAge, type Row } from '@txbox/sql/stores'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns } from '../connection/columns.ts'
 import { isTimeout } from '../connection/errors.ts'
-import type { garbageStatements } from './garbage-statements.ts'
+import { garbageStatements } from './garbage-statements.ts'
 import { microseconds, type Value } from '../connection/literals.ts'
-import type { QueueReceiver } from '../queue/queue-receiver.ts'
+import { QueueReceiver } from '../queue/queue-receiver.ts'
 import { runBounded, runTogether, type Source } from '../connection/run-alone.ts'
-import type { ByEngine } from '../connection/server.ts'
+import { byEngine } from '../connection/server.ts'
 
 type Sql = ReturnType<typeof garbageStatements>
 
@@ -33,11 +34,9 @@ const REMOVING: Readonly<Record<RemovalByAge, Removing>> = {
 }
 
 /** Creates the store of the garbage collector for MySQL and MariaDB. */
-export function garbageStore(
-  statements: ByEngine<Sql>,
-  source: Source,
-  receiver: QueueReceiver,
-): GarbageStore {
+export function garbageStore(tables: Tables, source: Source): GarbageStore {
+  const statements = byEngine(garbageStatements, tables)
+  const receiver = new QueueReceiver(tables, source)
   const sqlOf = async (): Promise<Sql> => statements[(await source.server()).engine]
   const find = async (doing: string, text: string, values: readonly Value[]): Promise<Row | undefined> =>
     (await runBounded(source, doing, text, values)).rows[0]

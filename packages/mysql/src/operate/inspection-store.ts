@@ -9,7 +9,7 @@ import type { RootAdapter } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import { errors } from '../connection/errors.ts'
 import type { Tables } from '../connection/identifiers.ts'
-import type { inspectionStatements } from './inspection-statements.ts'
+import { inspectionStatements } from './inspection-statements.ts'
 import { fill, microseconds, type Value } from '../connection/literals.ts'
 import { checkRevision } from '../tables/schema-revision.ts'
 import { serverFindings, tableFindings } from './server-findings.ts'
@@ -24,10 +24,8 @@ const QUEUE_COUNTS = 5
 const KEY_PARTS = 3
 
 /** Creates the store of figures and findings for MySQL and MariaDB. */
-export function inspectionStore(
-  sql: ReturnType<typeof inspectionStatements>,
-  { root, db, tables }: { readonly root: RootAdapter; readonly db: unknown; readonly tables: Tables },
-): InspectionStore {
+export function inspectionStore(tables: Tables, root: RootAdapter, db: unknown): InspectionStore {
+  const sql = inspectionStatements(tables)
   return new SqlInspectionStore<Value>({
     sql,
     read: columns,

@@ -2,7 +2,6 @@
 import { InvalidMessageError, NotInTransactionError, type Session } from '@txbox/core'
 import type { NewStoredMessage } from '@txbox/core/ports'
 import { oneLine } from '@txbox/core/internal'
-import type { Value } from '../connection/literals.ts'
 import { rowBytes, rowsByPacket } from '../connection/rows-by-packet.ts'
 import { assertInTransaction, execute, type MysqlSession } from '../connection/session.ts'
 
@@ -51,21 +50,6 @@ export async function insertMessages(
         'written outside it was deleted again.',
     )
   }
-}
-
-/** Returns the values of the columns that all tables of messages have in common. */
-export function valuesOf(message: NewStoredMessage): readonly Value[] {
-  return [
-    message.shard,
-    message.id,
-    message.topic,
-    message.key ?? null,
-    message.type ?? null,
-    message.contentType,
-    JSON.stringify(message.headers),
-    message.correlationId ?? null,
-    message.payload,
-  ]
 }
 
 interface Statement {

@@ -6,9 +6,11 @@ import { SchemaError, type Session } from '@txbox/core'
 import type { NewStoredMessage, OutboxStore } from '@txbox/core/ports'
 import { keyLocksOf } from '@txbox/core/internal'
 import { OUT_OF_RANGE, hasNumber } from '../connection/errors.ts'
-import { insertMessages, valuesOf } from './insert-messages.ts'
+import type { Tables } from '../connection/identifiers.ts'
+import { storedValues } from '@txbox/sql/stores'
+import { insertMessages } from './insert-messages.ts'
 import { fill } from '../connection/literals.ts'
-import { KEY_LOCKS, type outboxStatements } from './outbox-statements.ts'
+import { KEY_LOCKS, outboxStatements } from './outbox-statements.ts'
 
 const STORING = 'storing messages in the outbox'
 
@@ -16,8 +18,8 @@ const STORING = 'storing messages in the outbox'
 export class MysqlOutboxStore implements OutboxStore {
   readonly #sql: ReturnType<typeof outboxStatements>
 
-  constructor(statements: ReturnType<typeof outboxStatements>) {
-    this.#sql = statements
+  constructor(tables: Tables) {
+    this.#sql = outboxStatements(tables)
   }
 
   async append(
@@ -31,14 +33,14 @@ export class MysqlOutboxStore implements OutboxStore {
       this.#sql
     const locks = options?.lockKeys === true ? lockRowsOf(now) : []
     const rowOf = (message: NewStoredMessage, n: number): string => {
-      const values = valuesOf(message)
+      const values = storedValues(message)
       return n > 0 || locks.length === 0
         ? fill(appendRow, values)
         : fill(appendLockedRow, [locks.length, message.shard, locks, ...values.slice(1)])
     }
     const laterRowOf = (message: NewStoredMessage): string => {
       const atMs = message.deliverAt!.getTime()
-      return fill(scheduleRow, [...valuesOf(message), atMs, atMs])
+      return fill(scheduleRow, [...storedValues(message), atMs, atMs])
     }
     await insertMessages(
       session,

@@ -1,11 +1,12 @@
 /* MySQL and MariaDB report an existing claim as an error, and read messages again after extending them. */
 import type { ReceiveAttempt, ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
 import { ReceiveAttempts, attemptClaim } from '@txbox/sql/stores'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
 import { DUPLICATE_KEY, numberOf } from '../connection/errors.ts'
-import type { inboxStatements } from '../inbox/inbox-statements.ts'
+import { inboxStatements } from '../inbox/inbox-statements.ts'
 import { json, microseconds, type Utf8 } from '../connection/literals.ts'
-import type { queueAttemptStatements } from './queue-attempt-statements.ts'
+import { queueAttemptStatements } from './queue-attempt-statements.ts'
 import type { Positions, QueueReceiver } from './queue-receiver.ts'
 import { lockRows, readMessages } from './queue-rows.ts'
 import type { Run } from '../connection/short-transaction.ts'
@@ -15,12 +16,10 @@ export class QueueAttempts {
   readonly #receiver: QueueReceiver
   readonly #attempts: ReceiveAttempts<Run>
 
-  /** @param claims the statements for either engine: both have the same text for the statements that are used here. */
-  constructor(
-    { remembered }: ReturnType<typeof queueAttemptStatements>,
-    claims: ReturnType<typeof inboxStatements>,
-    receiver: QueueReceiver,
-  ) {
+  constructor(tables: Tables, receiver: QueueReceiver) {
+    const { remembered } = queueAttemptStatements(tables)
+    // Both engines have the same text for the statements that are used here.
+    const claims = inboxStatements(tables, 'mysql')
     this.#receiver = receiver
     this.#attempts = new ReceiveAttempts<Run>({
       read: columns,

@@ -6,13 +6,14 @@ import { SchemaError } from '@txbox/core'
 import type { QueueStore } from '@txbox/core/ports'
 import { oneLine } from '@txbox/core/internal'
 import type { Row } from '@txbox/sql/stores'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
-import type { queuePurgeStatements } from './queue-purge-statements.ts'
+import { queuePurgeStatements } from './queue-purge-statements.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
 import { json } from '../connection/literals.ts'
 import { keyOf, lockRows } from './queue-rows.ts'
 import { runBounded, runTogether, type Source } from '../connection/run-alone.ts'
-import type { ByEngine } from '../connection/server.ts'
+import { byEngine, type ByEngine } from '../connection/server.ts'
 
 const PURGING = 'purging a queue'
 
@@ -27,8 +28,8 @@ export class QueuePurge {
   readonly #source: Source
   readonly #receiver: QueueReceiver
 
-  constructor(statements: ByEngine<Statements>, source: Source, receiver: QueueReceiver) {
-    this.#statements = statements
+  constructor(tables: Tables, source: Source, receiver: QueueReceiver) {
+    this.#statements = byEngine(queuePurgeStatements, tables)
     this.#source = source
     this.#receiver = receiver
   }

@@ -6,22 +6,15 @@ import { randomUUID } from 'node:crypto'
 import { DatabaseUnavailableError } from '@txbox/core'
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
 import { SHARDS } from '@txbox/core/internal'
-import {
-  ALL_SHARDS,
-  RECEIVED_BYTES,
-  firstLook,
-  nextLook,
-  returnTime,
-  shardRow,
-  shuffled,
-} from '@txbox/sql/stores'
+import { ALL_SHARDS, ReceiveBudget, firstLook, nextLook, shardRow, shuffled } from '@txbox/sql/stores'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns } from '../connection/columns.ts'
 import { DUPLICATE_KEY, hasNumber } from '../connection/errors.ts'
 import { fill } from '../connection/literals.ts'
-import type { queueReceiveStatements } from './queue-receive-statements.ts'
+import { queueReceiveStatements } from './queue-receive-statements.ts'
 import { QueueShard, type DuePosition, type Found, type Look, type Search } from './queue-shard.ts'
 import { runBounded, runTogether, type Source } from '../connection/run-alone.ts'
-import type { ByEngine } from '../connection/server.ts'
+import { byEngine, type ByEngine } from '../connection/server.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
 export const RECEIVING = 'receiving messages from a queue'
@@ -51,8 +44,8 @@ export class QueueReceiver {
   readonly #statements: ByEngine<Statements>
   readonly #source: Source
 
-  constructor(statements: ByEngine<Statements>, source: Source) {
-    this.#statements = statements
+  constructor(tables: Tables, source: Source) {
+    this.#statements = byEngine(queueReceiveStatements, tables)
     this.#source = source
   }
 
@@ -79,7 +72,7 @@ export class QueueReceiver {
       } catch (error) {
         failure ??= { error }
         // An error in one shard must not prevent the receive from the other shards, unless all of them would fail.
-        return { messages: [], alone: error instanceof DatabaseUnavailableError, next: undefined }
+        return { messages: [], isLast: error instanceof DatabaseUnavailableError, next: undefined }
       }
     })
     // The messages received are committed, and must be returned. If the error persists, another receive reports it.
@@ -99,25 +92,17 @@ export class QueueReceiver {
     inTransaction: (work: (run: Run) => Promise<Found>) => Promise<Found>,
   ): Promise<readonly ReceivedMessage[]> {
     const received: ReceivedMessage[] = []
-    const returnAt = returnTime(search.visibilityTimeoutMs)
-    let bytes = RECEIVED_BYTES
+    const budget = new ReceiveBudget(search)
     for (const [shard, from] of [...positions]) {
-      const how: Look = {
-        limit: search.limit - received.length,
-        bytes,
-        alone: received.length === 0,
-        from,
-        look,
-      }
+      const how: Look = { ...budget.bounds, from, look }
       const found = await inTransaction((run) => this.#visit(run, shard, search, how))
-      const { messages, buried, alone, next } = found
+      const { messages, buried, isLast, next } = found
       received.push(...messages)
       for (const { message, error } of buried ?? []) search.buried?.(message, error)
-      for (const { payload } of messages) bytes -= payload.length
+      for (const { payload, suspect } of messages) budget.spend(payload.length, suspect)
       if (next === undefined) positions.delete(shard)
       else positions.set(shard, next)
-      if (alone || received.length >= search.limit || bytes <= 0) break
-      if (received.length > 0 && performance.now() > returnAt) break
+      if (isLast === true || budget.isSpent) break
     }
     return received
   }
@@ -150,7 +135,7 @@ export class QueueReceiver {
 
   async #visit(run: Run, number: number, search: Search, how: Look): Promise<Found> {
     const shard = await this.shard(run, search.queue, number)
-    if (!(await shard.lock())) return { messages: [], alone: false, next: undefined }
+    if (!(await shard.lock())) return { messages: [], next: undefined }
     const { more: hasMore } = await shard.sweep(SWEPT_AT_ONCE)
     const found = await shard.take(search, how)
     return found.next === undefined && hasMore ? { ...found, next: how.from } : found

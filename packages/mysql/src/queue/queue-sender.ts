@@ -4,16 +4,18 @@
  */
 import type { Session } from '@txbox/core'
 import type { NewStoredMessage, QueueSender } from '@txbox/core/ports'
-import { insertMessages, valuesOf } from '../outbox/insert-messages.ts'
+import type { Tables } from '../connection/identifiers.ts'
+import { storedValues } from '@txbox/sql/stores'
+import { insertMessages } from '../outbox/insert-messages.ts'
 import { fill } from '../connection/literals.ts'
-import type { queueStatements } from './queue-statements.ts'
+import { queueStatements } from './queue-statements.ts'
 
 /** The queues of MySQL and MariaDB, for senders. {@link QueueSender} documents the methods. */
 export class MysqlQueueSender implements QueueSender {
   readonly #sql: ReturnType<typeof queueStatements>
 
-  constructor(statements: ReturnType<typeof queueStatements>) {
-    this.#sql = statements
+  constructor(tables: Tables) {
+    this.#sql = queueStatements(tables)
   }
 
   async send(session: Session, messages: readonly NewStoredMessage[]): Promise<void> {
@@ -22,12 +24,12 @@ export class MysqlQueueSender implements QueueSender {
     const { send, sendRow, schedule, scheduleRow, takeBack } = this.#sql
     const rowOf = (message: NewStoredMessage): string => {
       const { key } = message
-      return fill(sendRow, [...valuesOf(message), key === undefined ? null : { utf8: key }])
+      return fill(sendRow, [...storedValues(message), key === undefined ? null : { utf8: key }])
     }
     const laterRowOf = (message: NewStoredMessage): string => {
       const atMs = message.deliverAt!.getTime()
       // The instant 0 is stored as 1 ms, because `due_at` at the epoch marks handled messages.
-      return fill(scheduleRow, [...valuesOf(message), atMs, Math.max(atMs, 1)])
+      return fill(scheduleRow, [...storedValues(message), atMs, Math.max(atMs, 1)])
     }
     await insertMessages(
       session,

@@ -45,8 +45,8 @@ export interface Found {
   readonly messages: readonly ReceivedMessage[]
   /** Messages that have become dead letters. Read only if the receive reports them. */
   readonly buried?: readonly Buried[] | undefined
-  /** Whether the receive ends with this round, because its message must be handed out alone. */
-  readonly alone: boolean
+  /** Whether the receive ends with this round, because every other one would fail. */
+  readonly isLast?: boolean
   /** The position from which the next round continues; `undefined` if the shard has no more visible messages. */
   readonly next: DuePosition | undefined
 }
@@ -105,7 +105,7 @@ export class QueueShard {
     const { dueUs, place } = how.from
     const { rows: due } = await this.#run(this.#sql.findDue, [...this.#shard, dueUs, dueUs, place, how.look])
     const last = due.at(-1)
-    if (last === undefined) return { messages: [], alone: false, next: undefined }
+    if (last === undefined) return { messages: [], next: undefined }
 
     const candidates = await this.#candidates(due.map(placeOf))
     const unlocked = await this.#lockExpired(candidates)
@@ -129,7 +129,6 @@ export class QueueShard {
     return {
       messages,
       buried,
-      alone: messages.some(({ suspect }) => suspect),
       next: round.hasMoreToBury
         ? how.from
         : hasMore

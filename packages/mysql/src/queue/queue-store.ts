@@ -5,14 +5,15 @@
 import { NotInTransactionError, type Session } from '@txbox/core'
 import type { Giveback, QueueReceipt, QueueStore, ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
 import { byOrder, withStorableTexts, type Row } from '@txbox/sql/stores'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
 import { hasNumber, UNTRANSLATABLE } from '../connection/errors.ts'
 import { bytesOf, json, microseconds } from '../connection/literals.ts'
-import type { QueueAttempts } from './queue-attempts.ts'
-import type { QueuePurge } from './queue-purge.ts'
-import type { QueueReceiver } from './queue-receiver.ts'
+import { QueueAttempts } from './queue-attempts.ts'
+import { QueuePurge } from './queue-purge.ts'
+import { QueueReceiver } from './queue-receiver.ts'
 import { lockRows, pairsOf, uuidBytes } from './queue-rows.ts'
-import type { queueStatements } from './queue-statements.ts'
+import { queueStatements } from './queue-statements.ts'
 import { MAX_ERROR_BYTES, storable } from '../relay/relay-verdicts.ts'
 import { runBounded, runTogether, type Source } from '../connection/run-alone.ts'
 import { assertInTransaction, execute } from '../connection/session.ts'
@@ -32,22 +33,14 @@ export class MysqlQueueStore implements QueueStore {
   readonly #attempts: QueueAttempts
   readonly #purge: QueuePurge
 
-  constructor(
-    statements: Statements,
-    source: Source,
-    parts: {
-      plainReceiver: QueueReceiver
-      receiver: QueueReceiver
-      attempts: QueueAttempts
-      purge: QueuePurge
-    },
-  ) {
-    this.#sql = statements
+  /** @param plainSource has the time limit of receives without an attempt. */
+  constructor(tables: Tables, source: Source, plainSource: Source) {
+    this.#sql = queueStatements(tables)
     this.#source = source
-    this.#plainReceiver = parts.plainReceiver
-    this.#receiver = parts.receiver
-    this.#attempts = parts.attempts
-    this.#purge = parts.purge
+    this.#plainReceiver = new QueueReceiver(tables, plainSource)
+    this.#receiver = new QueueReceiver(tables, source)
+    this.#attempts = new QueueAttempts(tables, this.#receiver)
+    this.#purge = new QueuePurge(tables, source, this.#receiver)
   }
 
   receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
@@ -142,9 +135,6 @@ export class MysqlQueueStore implements QueueStore {
   purge(queue: string, limit: number): Promise<{ readonly removed: number; readonly more: boolean }> {
     return this.#purge.purge(queue, limit)
   }
-
-  /** The store has no connection of its own: every statement runs on a connection of the root. */
-  async close(): Promise<void> {}
 
   /** @returns the receipts that were valid. */
   async #settle(

@@ -5,9 +5,10 @@
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core/ports'
 import { LeaseConnection, type Row } from '@txbox/sql/stores'
 import type { OwnConnection, SqlResult } from '@txbox/sql/transactions'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns } from '../connection/columns.ts'
 import { errors } from '../connection/errors.ts'
-import type { leaseStatements } from './lease-statements.ts'
+import { leaseStatements } from './lease-statements.ts'
 import { fill, microseconds, type Value } from '../connection/literals.ts'
 import { committingConnection } from '../connection/own-connection.ts'
 import type { Source } from '../connection/run-alone.ts'
@@ -27,8 +28,8 @@ export class MysqlLeaseStore implements LeaseStore {
   readonly #source: Source
   readonly #connection: LeaseConnection
 
-  constructor(statements: ReturnType<typeof leaseStatements>, source: Source) {
-    this.#sql = statements
+  constructor(tables: Tables, source: Source) {
+    this.#sql = leaseStatements(tables)
     this.#source = source
     // Closing has the same timeout, so that a broken connection does not stay in use when it is released.
     this.#connection = new LeaseConnection(

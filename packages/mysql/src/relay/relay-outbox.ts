@@ -14,14 +14,15 @@ import {
   type Row,
 } from '@txbox/sql/stores'
 import { toMessages, toStored, type StoredMessage } from './backlog-message.ts'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns } from '../connection/columns.ts'
 import { fill, type Value } from '../connection/literals.ts'
 import { RelayServer } from './relay-server.ts'
 import { RelaySettling, assertNone, fence } from './relay-settling.ts'
-import type { relayStatements } from './relay-statements.ts'
+import { relayStatements } from './relay-statements.ts'
 import { rowOf } from './relay-verdicts.ts'
 import { runBounded, type Source } from '../connection/run-alone.ts'
-import type { ByEngine } from '../connection/server.ts'
+import { byEngine, type ByEngine } from '../connection/server.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
 type Sql = ReturnType<typeof relayStatements>
@@ -33,8 +34,8 @@ export abstract class RelayOutbox {
   readonly #statements: ByEngine<Sql>
   readonly #server = new RelayServer()
 
-  constructor(statements: ByEngine<Sql>, source: Source) {
-    this.#statements = statements
+  constructor(tables: Tables, source: Source) {
+    this.#statements = byEngine(relayStatements, tables)
     this.source = source
     this.settling = new RelaySettling(source, async () => (await this.sql()).holdOn)
   }

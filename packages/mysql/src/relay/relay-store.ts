@@ -12,15 +12,14 @@ import {
   type Row,
 } from '@txbox/sql/stores'
 import { toMessages, toStored, type StoredMessage } from './backlog-message.ts'
+import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
 import { bytesOf, fill, json } from '../connection/literals.ts'
-import type { parkedStatements } from './parked-statements.ts'
+import { parkedStatements } from './parked-statements.ts'
 import { RelayOutbox, fitting } from './relay-outbox.ts'
 import { assertNone, fence } from './relay-settling.ts'
-import type { relayStatements } from './relay-statements.ts'
 import { rowOf } from './relay-verdicts.ts'
 import { runBounded, type Source } from '../connection/run-alone.ts'
-import type { ByEngine } from '../connection/server.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
 /** The maximum number of branches of a statement, one for each released key. */
@@ -38,13 +37,9 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
   /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<number, Buffer>()
 
-  constructor(
-    statements: ByEngine<ReturnType<typeof relayStatements>>,
-    parked: ReturnType<typeof parkedStatements>,
-    source: Source,
-  ) {
-    super(statements, source)
-    this.#parked = parked
+  constructor(tables: Tables, source: Source) {
+    super(tables, source)
+    this.#parked = parkedStatements(tables)
   }
 
   async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {

@@ -2,6 +2,7 @@
  * PostgreSQL has schemas, whose names are counted in bytes; MySQL and MariaDB have prefixes of table names, counted in
  * characters.
  */
+import { crc32 } from 'node:zlib'
 import { InvalidOptionError } from '@txbox/core'
 import { nameOf } from '@txbox/core/internal'
 
@@ -29,4 +30,17 @@ export function quoteSchema(where: string, schema: unknown): string {
     )
   }
   return `"${schema.replaceAll('"', '""')}"`
+}
+
+/**
+ * Returns the name of the channel. A channel name has a lower length limit than a schema name, so it is derived from
+ * the schema. `schema` is quoted.
+ */
+export function channelOf(schema: string): string {
+  return `txbox_outbox_${crc32(schema).toString(16)}`
+}
+
+/** Returns the name of the channel of all stored queues; the payload of a notification is the queue's name. */
+export function queueChannelOf(schema: string): string {
+  return `txbox_queue_${crc32(schema).toString(16)}`
 }

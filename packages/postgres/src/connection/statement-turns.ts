@@ -12,7 +12,10 @@ import {
   type TransactionState,
 } from '@txbox/sql/transactions'
 
-/** For each connection, the last call that found other statements in flight and waits for its turn. */
+/**
+ * For each connection, the last call that found other statements in flight and waits for its turn. While no call waits
+ * there is no entry, unlike in `TurnsByObject`: the next statement must be sent in the same tick.
+ */
 const turns = new WeakMap<object, Promise<unknown>>()
 
 /**

@@ -12,15 +12,15 @@ import {
 } from '@txbox/sql/stores'
 import { inTurnOfConnection } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
-import type { inboxStatements } from './inbox-statements.ts'
+import { inboxStatements } from './inbox-statements.ts'
 import { execute, watchFromNow, write, type PostgresSession } from '../connection/session.ts'
 
 /** The inbox table of PostgreSQL. {@link InboxStore} documents the methods. */
 export class PostgresInboxStore implements InboxStore {
   readonly #sql: ReturnType<typeof inboxStatements>
 
-  constructor(statements: ReturnType<typeof inboxStatements>) {
-    this.#sql = statements
+  constructor(schema: string) {
+    this.#sql = inboxStatements(schema)
   }
 
   claim(session: Session, claim: Claim, options: ClaimOptions = {}): Promise<ClaimResult> {

@@ -3,7 +3,7 @@ import type { DeadLetterStore } from '@txbox/core/ports'
 import { SqlDeadLetterStore, pageOf } from '@txbox/sql/stores'
 import type { Source } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
-import type { deadLetterStatements } from './dead-letter-statements.ts'
+import { deadLetterStatements } from './dead-letter-statements.ts'
 import { runAlone } from '../connection/run-alone.ts'
 
 /** A place after every message. */
@@ -12,14 +12,10 @@ const LAST_PLACE = '9223372036854775807'
 /**
  * Creates the store of dead letters for PostgreSQL.
  *
- * @param queue the stored queue whose dead letters these are; `undefined` for the outbox. The statements must be those
- *   of the same table.
+ * @param queue the stored queue whose dead letters these are; `undefined` for the outbox.
  */
-export function deadLetterStore(
-  sql: ReturnType<typeof deadLetterStatements>,
-  source: Source,
-  queue: string | undefined,
-): DeadLetterStore {
+export function deadLetterStore(schema: string, source: Source, queue: string | undefined): DeadLetterStore {
+  const sql = deadLetterStatements(schema, queue === undefined ? 'parked' : 'queue')
   return new SqlDeadLetterStore({
     read: columns,
     async select(call, doing, { ids, topic, type, key, after }, limit, by) {

@@ -6,16 +6,14 @@ import { SqlGarbageStore, type Row } from '@txbox/sql/stores'
 import type { Source } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import { isTimeout } from '../connection/errors.ts'
-import type { garbageStatements } from './garbage-statements.ts'
-import type { QueueReceiver } from '../queue/queue-receiver.ts'
+import { garbageStatements } from './garbage-statements.ts'
+import { QueueReceiver } from '../queue/queue-receiver.ts'
 import { runAlone, runAtReadCommitted } from '../connection/run-alone.ts'
 
 /** Creates the store of the garbage collector for PostgreSQL. */
-export function garbageStore(
-  sql: ReturnType<typeof garbageStatements>,
-  source: Source,
-  receiver: QueueReceiver,
-): GarbageStore {
+export function garbageStore(schema: string, source: Source): GarbageStore {
+  const sql = garbageStatements(schema)
+  const receiver = new QueueReceiver(schema, source)
   const find = async (doing: string, text: string, values: readonly unknown[]): Promise<Row | undefined> =>
     (await runAtReadCommitted(source, doing, text, values)).rows[0]
   return new SqlGarbageStore({

@@ -7,15 +7,13 @@ import { SqlInspectionStore } from '@txbox/sql/stores'
 import type { RootAdapter } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import { errors } from '../connection/errors.ts'
-import type { inspectionStatements } from './inspection-statements.ts'
+import { inspectionStatements } from './inspection-statements.ts'
 import { checkRevision } from '../tables/schema-revision.ts'
 import { serverFindings, tableFindings } from './server-findings.ts'
 
 /** Creates the store of figures and findings for PostgreSQL. */
-export function inspectionStore(
-  sql: ReturnType<typeof inspectionStatements>,
-  { root, db, schema }: { readonly root: RootAdapter; readonly db: unknown; readonly schema: string },
-): InspectionStore {
+export function inspectionStore(schema: string, root: RootAdapter, db: unknown): InspectionStore {
+  const sql = inspectionStatements(schema)
   return new SqlInspectionStore<unknown>({
     sql,
     read: columns,

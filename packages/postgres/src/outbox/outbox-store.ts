@@ -3,9 +3,11 @@
  * transaction.
  */
 import type { Session } from '@txbox/core'
-import type { NewStoredMessage, OutboxStore, StoredMessage } from '@txbox/core/ports'
-import type { outboxStatements } from './outbox-statements.ts'
+import type { NewStoredMessage, OutboxStore } from '@txbox/core/ports'
+import { storedValues } from '@txbox/sql/stores'
+import { outboxStatements } from './outbox-statements.ts'
 import { keyLocksOf } from '@txbox/core/internal'
+import { channelOf } from '../connection/identifiers.ts'
 import { execute } from '../connection/session.ts'
 
 const STORING = 'storing messages in the outbox'
@@ -20,13 +22,10 @@ export class PostgresOutboxStore implements OutboxStore {
    */
   readonly #schema: string
 
-  constructor(
-    statements: ReturnType<typeof outboxStatements>,
-    where: { readonly schema: string; readonly channel: string },
-  ) {
-    this.#sql = statements
-    this.#channel = where.channel
-    this.#schema = where.schema
+  constructor(schema: string) {
+    this.#sql = outboxStatements(schema)
+    this.#channel = channelOf(schema)
+    this.#schema = schema
   }
 
   async append(
@@ -67,19 +66,4 @@ export class PostgresOutboxStore implements OutboxStore {
 /** Transposes rows to columns. */
 export function valuesByColumn(rows: readonly (readonly unknown[])[]): readonly unknown[] {
   return rows[0]!.map((_, column) => rows.map((row) => row[column]))
-}
-
-/** Returns the values of a row: shard, id, topic, key, type, content type, headers, correlation id and payload. */
-export function storedValues(message: StoredMessage): readonly unknown[] {
-  return [
-    message.shard,
-    message.id,
-    message.topic,
-    message.key ?? null,
-    message.type ?? null,
-    message.contentType,
-    JSON.stringify(message.headers),
-    message.correlationId ?? null,
-    Buffer.from(message.payload.buffer, message.payload.byteOffset, message.payload.byteLength),
-  ]
 }

@@ -2,23 +2,21 @@
 import type { ReceiveAttempt, ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
 import { ReceiveAttempts, attemptClaim } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
-import type { inboxStatements } from '../inbox/inbox-statements.ts'
+import { inboxStatements } from '../inbox/inbox-statements.ts'
 import { textArray } from '../connection/integer-arrays.ts'
 import type { Query } from '../connection/own-transaction.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
 import { receivedOf } from './queue-rows.ts'
-import type { queueStatements } from './queue-statements.ts'
+import { queueStatements } from './queue-statements.ts'
 
 /** Repeatable receives. */
 export class QueueAttempts {
   readonly #receiver: QueueReceiver
   readonly #attempts: ReceiveAttempts<Query>
 
-  constructor(
-    sql: ReturnType<typeof queueStatements>,
-    claims: ReturnType<typeof inboxStatements>,
-    receiver: QueueReceiver,
-  ) {
+  constructor(schema: string, receiver: QueueReceiver) {
+    const sql = queueStatements(schema)
+    const claims = inboxStatements(schema)
     this.#receiver = receiver
     this.#attempts = new ReceiveAttempts<Query>({
       read: columns,

@@ -8,9 +8,9 @@ import type { ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
 import {
   ALL_SHARDS,
   RECEIVED_BYTES,
+  ReceiveBudget,
   firstLook,
   nextLook,
-  returnTime,
   shardRow,
   shuffled,
 } from '@txbox/sql/stores'
@@ -18,7 +18,8 @@ import type { Source } from '@txbox/sql/transactions'
 import { oneLine } from '@txbox/core/internal'
 import { columns } from '../connection/columns.ts'
 import type { OwnTransaction } from '../connection/own-transaction.ts'
-import { UNKEYED_SHARD, type queueReceiveStatements } from './queue-receive-statements.ts'
+import { leaseStatements } from '../relay/lease-statements.ts'
+import { UNKEYED_SHARD, queueReceiveStatements } from './queue-receive-statements.ts'
 import { receivedOf } from './queue-rows.ts'
 import { QueueShards, type Round, type Search, type Visit } from './queue-shards.ts'
 import { runAtReadCommitted, runTogether } from '../connection/run-alone.ts'
@@ -46,9 +47,9 @@ export class QueueReceiver {
   /** Whether the next receive begins with the shards. */
   #shardsFirst = false
 
-  constructor(statements: ReturnType<typeof queueReceiveStatements>, seed: string, source: Source) {
-    this.#sql = statements
-    this.#seed = seed
+  constructor(schema: string, source: Source) {
+    this.#sql = queueReceiveStatements(schema)
+    this.#seed = leaseStatements(schema).seed
     this.#source = source
   }
 
@@ -144,27 +145,26 @@ export class QueueReceiver {
       received: number,
     ) => Promise<Round | undefined>,
   ): Promise<Visit> {
-    const received = [...search.received]
-    const returnAt = returnTime(search.visibilityTimeoutMs)
+    const received: ReceivedMessage[] = []
+    const budget = new ReceiveBudget(search)
+    const add = (messages: readonly ReceivedMessage[]): void => {
+      received.push(...messages)
+      for (const { payload, suspect } of messages) budget.spend(payload.length, suspect)
+    }
+    add(search.received)
     let moved = false
-    let bytes = RECEIVED_BYTES
-    for (const { payload } of received) bytes -= payload.length
     for (let rest = shuffled(QUEUE_SHARDS); rest.length > 0;) {
-      const limit = search.limit - received.length
-      const how = { ...search, limit, bytes, alone: received.length === 0 }
+      const how = { ...search, ...budget.bounds }
       const round = await run(
         (transaction, shardsAtOnce) =>
-          this.shards(transaction, search.queue).receive(rest, Math.min(shardsAtOnce, limit), how),
+          this.shards(transaction, search.queue).receive(rest, Math.min(shardsAtOnce, how.limit), how),
         received.length,
       )
       if (round === undefined) break
       if (round.isUnseeded === true && received.length === search.received.length) return round
-      received.push(...round.received)
-      for (const { payload } of round.received) bytes -= payload.length
+      add(round.received)
       moved ||= round.moved
-      if (round.isLast || received.length >= search.limit || bytes <= 0 || received[0]?.suspect === true)
-        break
-      if (received.length > 0 && performance.now() > returnAt) break
+      if (round.isLast || budget.isSpent) break
       rest = rest.filter((shard) => !round.shards.includes(shard))
     }
     return { received, moved }

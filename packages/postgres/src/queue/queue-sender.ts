@@ -1,9 +1,11 @@
 /* PostgreSQL takes a batch as arrays, and can notify; MySQL and MariaDB cut a batch into packets. */
 import type { Session } from '@txbox/core'
 import type { NewStoredMessage, QueueSender } from '@txbox/core/ports'
-import { storedValues, valuesByColumn } from '../outbox/outbox-store.ts'
+import { storedValues } from '@txbox/sql/stores'
+import { valuesByColumn } from '../outbox/outbox-store.ts'
 import { UNKEYED_SHARD } from './queue-receive-statements.ts'
-import type { queueStatements } from './queue-statements.ts'
+import { queueStatements } from './queue-statements.ts'
+import { queueChannelOf } from '../connection/identifiers.ts'
 import { execute } from '../connection/session.ts'
 
 const SENDING = 'sending messages to a queue'
@@ -13,9 +15,9 @@ export class PostgresQueueSender implements QueueSender {
   readonly #sql: ReturnType<typeof queueStatements>
   readonly #channel: string
 
-  constructor(statements: ReturnType<typeof queueStatements>, channel: string) {
-    this.#sql = statements
-    this.#channel = channel
+  constructor(schema: string) {
+    this.#sql = queueStatements(schema)
+    this.#channel = queueChannelOf(schema)
   }
 
   async send(

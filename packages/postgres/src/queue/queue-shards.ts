@@ -5,6 +5,7 @@
 import type { ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
 import {
   NEVER_ANSWERED,
+  ReceiveBudget,
   expiredFlights,
   isSuspect,
   queueRound,
@@ -204,19 +205,18 @@ function roundsOf(
   shards: readonly number[],
   found: readonly { readonly shard: number; readonly candidate: QueueCandidate }[],
   unlocked: ReadonlySet<string>,
-  how: Bounds & { readonly maxReceives: number },
+  search: Search & Bounds,
 ): readonly ShardRound[] {
   const rounds: ShardRound[] = []
-  let { limit, bytes, alone } = how
+  const { maxReceives } = search
+  const budget = new ReceiveBudget(search, search)
   for (const shard of shards) {
     const candidates = found.filter((entry) => entry.shard === shard).map(({ candidate }) => candidate)
     const unlockedHere = new Set(expiredFlights(candidates).filter((place) => unlocked.has(place)))
-    const round = queueRound(candidates, unlockedHere, { ...how, limit, bytes, alone })
+    const round = queueRound(candidates, unlockedHere, { ...budget.bounds, maxReceives })
     rounds.push({ shard, round })
-    limit -= round.taken.length
-    for (const candidate of round.taken) bytes -= candidate.bytes
-    alone &&= round.taken.length === 0
-    if (round.taken.some((candidate) => isSuspect(candidate, how.maxReceives))) break
+    for (const candidate of round.taken) budget.spend(candidate.bytes, isSuspect(candidate, maxReceives))
+    if (budget.hasSuspect) break
   }
   return rounds
 }

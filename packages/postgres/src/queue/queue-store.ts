@@ -9,9 +9,9 @@ import type { Source, SqlResult } from '@txbox/sql/transactions'
 import { UNTRANSLATABLE, hasCode } from '../connection/errors.ts'
 import { columns } from '../connection/columns.ts'
 import { textArray } from '../connection/integer-arrays.ts'
-import type { QueueAttempts } from './queue-attempts.ts'
-import { QUEUE_SHARDS, type QueueReceiver } from './queue-receiver.ts'
-import type { queueStatements } from './queue-statements.ts'
+import { QueueAttempts } from './queue-attempts.ts'
+import { QUEUE_SHARDS, QueueReceiver } from './queue-receiver.ts'
+import { queueStatements } from './queue-statements.ts'
 import { runAtReadCommitted, runTogether } from '../connection/run-alone.ts'
 import { execute, write } from '../connection/session.ts'
 
@@ -32,16 +32,13 @@ export class PostgresQueueStore implements QueueStore {
   readonly #attempts: QueueAttempts
   readonly #source: Source
 
-  constructor(
-    statements: ReturnType<typeof queueStatements>,
-    source: Source,
-    parts: { plainReceiver: QueueReceiver; receiver: QueueReceiver; attempts: QueueAttempts },
-  ) {
-    this.#sql = statements
-    this.#attempts = parts.attempts
-    this.#plainReceiver = parts.plainReceiver
-    this.#receiver = parts.receiver
+  /** @param plainSource has the time limit of receives without an attempt. */
+  constructor(schema: string, source: Source, plainSource: Source) {
+    this.#sql = queueStatements(schema)
     this.#source = source
+    this.#plainReceiver = new QueueReceiver(schema, plainSource)
+    this.#receiver = new QueueReceiver(schema, source)
+    this.#attempts = new QueueAttempts(schema, this.#receiver)
   }
 
   receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
@@ -160,9 +157,6 @@ export class PostgresQueueStore implements QueueStore {
       return { removed, deleted }
     })
   }
-
-  /** The store has no connection of its own: every statement runs on a connection of the root. */
-  async close(): Promise<void> {}
 
   #run(text: string, values: readonly unknown[]): Promise<SqlResult> {
     return runAtReadCommitted(this.#source, SETTLING, text, values)

@@ -7,7 +7,7 @@ import { LeaseConnection } from '@txbox/sql/stores'
 import type { Source, SqlResult } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import { errors } from '../connection/errors.ts'
-import type { leaseStatements } from './lease-statements.ts'
+import { leaseStatements } from './lease-statements.ts'
 import { atReadCommitted } from '../connection/run-alone.ts'
 
 /** The table of leases of PostgreSQL. {@link LeaseStore} documents the methods. */
@@ -15,8 +15,8 @@ export class PostgresLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
   readonly #connection: LeaseConnection
 
-  constructor(statements: ReturnType<typeof leaseStatements>, source: Source) {
-    this.#sql = statements
+  constructor(schema: string, source: Source) {
+    this.#sql = leaseStatements(schema)
     const { root, db, statementTimeoutMs } = source
     this.#connection = new LeaseConnection(
       // Some libraries, such as Kysely, can open no connection outside of their pool. Then each statement borrows a

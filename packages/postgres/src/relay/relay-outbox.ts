@@ -21,7 +21,7 @@ import { columns } from '../connection/columns.ts'
 import { CopiedMessages } from './copied-messages.ts'
 import { UNTRANSLATABLE, hasCode } from '../connection/errors.ts'
 import { binaryRows, rowsOf, textArray, textRows, textStamps } from '../connection/integer-arrays.ts'
-import type { relayStatements } from './relay-statements.ts'
+import { relayStatements } from './relay-statements.ts'
 import { serverTimeoutMs } from '../connection/own-transaction.ts'
 import { columnsOf } from './relay-verdicts.ts'
 import {
@@ -53,8 +53,8 @@ export abstract class RelayOutbox {
   /** Shards whose last read found payloads that are too large to be read together with their messages. */
   readonly #large = new Set<number>()
 
-  constructor(statements: ReturnType<typeof relayStatements>, source: Source) {
-    this.sql = statements
+  constructor(schema: string, source: Source) {
+    this.sql = relayStatements(schema)
     this.source = source
     this.#copyOut = source.root.copyOut?.(source.db)
   }

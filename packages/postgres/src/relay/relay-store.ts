@@ -8,9 +8,8 @@ import type { Source } from '@txbox/sql/transactions'
 import { stampOf, toMessages } from './backlog-message.ts'
 import { columns } from '../connection/columns.ts'
 import { rowsOf, textArray, textStamps } from '../connection/integer-arrays.ts'
-import type { parkedStatements } from './parked-statements.ts'
+import { parkedStatements } from './parked-statements.ts'
 import { RelayOutbox, assertNone, fence } from './relay-outbox.ts'
-import type { relayStatements } from './relay-statements.ts'
 import { columnsOf } from './relay-verdicts.ts'
 import { runAtReadCommitted } from '../connection/run-alone.ts'
 
@@ -26,13 +25,9 @@ export class PostgresRelayStore extends RelayOutbox implements RelayStore {
   /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<number, string>()
 
-  constructor(
-    statements: ReturnType<typeof relayStatements>,
-    parked: ReturnType<typeof parkedStatements>,
-    source: Source,
-  ) {
-    super(statements, source)
-    this.#parked = parked
+  constructor(schema: string, source: Source) {
+    super(schema, source)
+    this.#parked = parkedStatements(schema)
   }
 
   async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {

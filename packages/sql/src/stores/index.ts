@@ -40,19 +40,17 @@ export { CHECKING, Migrations, untilTaken, type Migrating, type RunStatement } f
 export { ReceiveAttempts, attemptClaim } from './queue/receive-attempts.ts'
 export {
   NEVER_ANSWERED,
-  RECEIVED_BYTES,
   byOrder,
   expiredFlights,
   firstLook,
   isSuspect,
   nextLook,
   queueRound,
-  returnTime,
-  type Bounds,
   type QueueCandidate,
   type QueueRound,
 } from './queue/queue-rounds.ts'
 export { ALL_SHARDS, shardRow, shuffled } from './queue/queue-shards.ts'
+export { RECEIVED_BYTES, ReceiveBudget, type Bounds } from './queue/receive-budget.ts'
 export {
   NOT_ASCII,
   SETTLING,
@@ -67,4 +65,5 @@ export {
   type Verdict,
 } from './relay/relay-verdicts.ts'
 export { RowReader, type Row } from './row-reader.ts'
-export { BUFFERING, versionBufferReads } from './versions/version-buffer-store.ts'
+export { storedValues } from './stored-values.ts'
+export { BUFFERING, deadChange, sharedTransaction, waitingChange } from './versions/buffered-changes.ts'

@@ -8,7 +8,9 @@ const ATTEMPTS = 5
 const LONG_PAUSE = exponentialBackoff({ minMs: 50, maxMs: 1000 })
 
 /**
- * Runs work that may be repeated, up to five times, as long as the database asks for another attempt.
+ * Runs work that may be repeated, up to five times, as long as the database asks for another attempt. Unlike
+ * `attemptsOnConflict` of core, repeats at once unless the conflict lasts: the work is short, and its caller may hold a
+ * lease or a receipt.
  *
  * @throws the translated error of the last attempt.
  */

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { oneLine } from '@txbox/core/internal'
+import { Turns, TurnsByObject, oneLine } from '@txbox/core/internal'
 import { ReentrantCallError } from '../errors.ts'
 
 /** One chain of one database. */
@@ -10,24 +10,6 @@ interface Place {
   readonly key: string
 }
 
-/** Runs pieces of work one after the other, in the order of the calls. */
-class Queue {
-  #last: Promise<unknown> = Promise.resolve()
-
-  run<R>(work: () => Promise<R>): Promise<R> {
-    const result = this.#last.then(work)
-    this.#last = result.catch(() => undefined)
-    return result
-  }
-
-  async idle(): Promise<void> {
-    for (let last: unknown; last !== this.#last;) {
-      last = this.#last
-      await this.#last
-    }
-  }
-}
-
 /** A call that is working on a chain. */
 class Turn {
   readonly connection: object
@@ -35,7 +17,7 @@ class Turn {
   /** The call whose `apply` made this call. */
   readonly outer: Turn | undefined
   /** Calls that `apply` makes on the same connection. */
-  readonly inner = new Queue()
+  readonly inner = new Turns()
   ended = false
 
   constructor(connection: object, place: Place, outer: Turn | undefined) {
@@ -48,14 +30,14 @@ class Turn {
 /** The call whose `apply` is running. */
 const current = new AsyncLocalStorage<Turn>()
 
-/** For each connection, the queue of the calls that were not made from inside an `apply`. */
-const queues = new WeakMap<object, Queue>()
+/** For each connection, the turns of the calls that were not made from inside an `apply`. */
+const outermost = new TurnsByObject()
 
 /**
  * Runs work on a chain after all earlier calls on the same connection have ended. The lock of a chain belongs to the
  * transaction, so it does not separate two calls in the same transaction.
  *
- * There is one queue for each connection, not for each key: otherwise two calls whose `apply` calls `process` for each
+ * The turns are those of a connection, not of a key: otherwise two calls whose `apply` calls `process` for each
  * other's key would deadlock. A call from inside `apply` runs within the turn of its caller, after the other calls of
  * that `apply`, so that no call waits for itself.
  *
@@ -64,7 +46,7 @@ const queues = new WeakMap<object, Queue>()
 export async function takeTurn<R>(connection: object, place: Place, work: () => Promise<R>): Promise<R> {
   refuseReentrance(place)
   const outer = running((turn) => turn.connection === connection)
-  return (outer?.inner ?? queueOf(connection)).run(async () => {
+  return (outer?.inner ?? outermost.of(connection)).run(async () => {
     const turn = new Turn(connection, place, current.getStore())
     try {
       return await current.run(turn, work)
@@ -99,10 +81,4 @@ function running(matches: (turn: Turn) => boolean): Turn | undefined {
     if (!turn.ended && matches(turn)) return turn
   }
   return undefined
-}
-
-function queueOf(connection: object): Queue {
-  let queue = queues.get(connection)
-  if (queue === undefined) queues.set(connection, (queue = new Queue()))
-  return queue
 }

@@ -1,9 +1,8 @@
 import { LIMITS, NotInTransactionError, days, type Session } from '@txbox/core'
 import type { ConnectedPorts, SharedTransaction } from '@txbox/core/ports'
-import { OptionChecker, connectedPortsOf, oneLine } from '@txbox/core/internal'
+import { OptionChecker, attemptsOnConflict, connectedPortsOf, oneLine } from '@txbox/core/internal'
 import { BufferedChain, type ChainSettings, type Delivered } from './buffered-chain.ts'
 import { refuseReentrance, takeTurn } from './chain-turns.ts'
-import { attemptsOnConflict } from '../retry-on-conflict.ts'
 import { messageOf } from './stored-message.ts'
 import { checkedKey, storable, stored } from './stored.ts'
 import type {
@@ -187,10 +186,8 @@ class StoringBuffer implements VersionBuffer<unknown, unknown, Version> {
   }
 
   #inTransaction<R>(work: (tx: unknown, session: Session) => Promise<R>): Promise<R> {
-    return attemptsOnConflict(() => this.#ports.transact(work, {}), {
-      attempts: ATTEMPTS,
-      isConflict: (error) => this.#ports.isConflict(error),
-    })
+    const conflicts = { isConflict: (error: unknown) => this.#ports.isConflict(error) }
+    return attemptsOnConflict(() => this.#ports.transact(work, {}), conflicts, { attempts: ATTEMPTS })
   }
 
   /**

@@ -1,6 +1,6 @@
 import { TransactionConflictError } from '@txbox/core'
+import { attemptsOnConflict } from '@txbox/core/internal'
 import type { KeyedRow } from './keyed-row.ts'
-import { attemptsOnConflict } from '../retry-on-conflict.ts'
 import { translatingConflicts } from './transaction-conflict.ts'
 
 /** The maximum number of attempts in a transaction that txbox opened, when the database asks for another attempt. */
@@ -17,7 +17,7 @@ export function onKeyedRow<R>(row: KeyedRow, work: (row: KeyedRow) => Promise<R>
       () => row.doing,
       () => row.db.transaction().execute((tx) => work(row.on(tx))),
     )
-  return attemptsOnConflict(transact, { attempts: ATTEMPTS, isConflict: isReportedByDatabase })
+  return attemptsOnConflict(transact, { isConflict: isReportedByDatabase }, { attempts: ATTEMPTS })
 }
 
 /**

@@ -1,10 +1,10 @@
 import { InvalidOptionError, isTxboxError } from '@txbox/core'
-import { OptionChecker, nameOf } from '@txbox/core/internal'
+import { OptionChecker, attemptsOnConflict, nameOf } from '@txbox/core/internal'
 import type { Kysely } from 'kysely'
 import { textResult, type AnyTables } from './dialect.ts'
 import { EditConflictError } from '../errors.ts'
 import { KeyedRow } from './keyed-row.ts'
-import { attemptsOf, attemptsOnConflict, isVersionConflict } from '../retry-on-conflict.ts'
+import { attemptsOf, isVersionConflict } from '../retry-on-conflict.ts'
 import type {
   AnyKysely,
   DefaultVersion,
@@ -83,7 +83,8 @@ export async function updateMerged<
         last = attempt
         return inTransaction(row, (tx) => mergeInto(onRow(tx), edit, { locked: false }))
       },
-      { attempts, isConflict },
+      { isConflict },
+      { attempts },
     )
     return { version: version as Row<DB, TB>[VC], attempts: last }
   } catch (error) {

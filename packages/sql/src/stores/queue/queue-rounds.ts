@@ -1,4 +1,5 @@
 import type { QueueReceipt } from '@txbox/core/ports'
+import { RECEIVED_BYTES, type Bounds } from './receive-budget.ts'
 
 /** A visible message, and the state of its key. Places are whole numbers, as text. */
 export interface QueueCandidate {
@@ -36,16 +37,6 @@ export interface QueueRound {
   readonly released: readonly string[]
 }
 
-/** The limits on the messages that a round may hand out. */
-export interface Bounds {
-  /** The number of messages. */
-  readonly limit: number
-  /** The maximum total size of the payloads, in bytes. The first message of a receive may be larger. */
-  readonly bytes: number
-  /** Whether the receive has no messages yet, so that a suspect may be handed out alone. */
-  readonly alone: boolean
-}
-
 /** The maximum number of messages of a round that become dead letters: their payloads are read for the events of consumers. */
 const BURIED_AT_ONCE = 10
 
@@ -65,23 +56,6 @@ export function firstLook(limit: number): number {
 
 export function nextLook(look: number): number {
   return Math.min(look * 10, MAX_CANDIDATES)
-}
-
-/** The maximum total size of the payloads of a receive, in bytes. A larger message is returned alone. */
-export const RECEIVED_BYTES = 16 * 1024 * 1024
-
-/**
- * A receive that has messages returns after this share of the visibility timeout, because the timeout of these messages
- * is already running.
- */
-const SHARE_OF_TIMEOUT = 1 / 4
-
-/**
- * Returns the time, as `performance.now()` counts it, after which a receive that begins now returns as soon as it has
- * messages.
- */
-export function returnTime(visibilityTimeoutMs: number): number {
-  return performance.now() + visibilityTimeoutMs * SHARE_OF_TIMEOUT
 }
 
 /** The error of a message that becomes a dead letter without any receiver having reported an error. */

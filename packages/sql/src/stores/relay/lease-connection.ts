@@ -1,4 +1,5 @@
 import { DatabaseUnavailableError } from '@txbox/core'
+import { Turns } from '@txbox/core/internal'
 import type { DatabaseErrors } from '../../errors/database-errors.ts'
 import type { OwnConnection } from '../../transactions/adapters.ts'
 import { repeatOnConflict } from '../../transactions/repeat-on-conflict.ts'
@@ -14,7 +15,7 @@ export class LeaseConnection {
   readonly #connect: () => Promise<OwnConnection>
   readonly #errors: DatabaseErrors
   #connection: Promise<OwnConnection> | undefined
-  #last: Promise<unknown> = Promise.resolve()
+  #turns = new Turns()
   /** How often the connection was closed. */
   #closings = 0
   /** The functions that reject the work in flight. */
@@ -32,22 +33,20 @@ export class LeaseConnection {
    */
   inTurn<R>(doing: string, work: (query: OwnConnection['query']) => Promise<R>): Promise<R> {
     const closings = this.#closings
-    const turn = this.#last.then(() =>
+    return this.#turns.run(() =>
       repeatOnConflict(this.#errors, doing, () => {
         // Work for a closed connection must not run on the next connection, beside the work that has its turn there.
         if (closings !== this.#closings) throw closed()
         return this.#runNow(doing, work)
       }),
     )
-    this.#last = turn.catch(() => undefined)
-    return turn
   }
 
   close(): void {
     const connection = this.#connection
     const broken = this.#inFlight.size > 0
     this.#connection = undefined
-    this.#last = Promise.resolve()
+    this.#turns = new Turns()
     this.#closings += 1
     for (const reject of this.#inFlight) reject(closed())
     // No caller waits for the release: a connection that is still being opened may never be established.

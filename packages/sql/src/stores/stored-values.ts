@@ -1,0 +1,17 @@
+import type { StoredMessage } from '@txbox/core/ports'
+
+/** Returns the values of the columns that all tables of messages have in common, the shard first and the payload last. */
+export function storedValues(message: StoredMessage): readonly (string | number | null | Buffer)[] {
+  const { payload } = message
+  return [
+    message.shard,
+    message.id,
+    message.topic,
+    message.key ?? null,
+    message.type ?? null,
+    message.contentType,
+    JSON.stringify(message.headers),
+    message.correlationId ?? null,
+    Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
+  ]
+}
