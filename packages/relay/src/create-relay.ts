@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { InvalidOptionError, hours } from '@txbox/core'
 import { Deadline, OptionChecker } from '@txbox/core/internal'
-import type { RelayLog } from './log-events.ts'
-import { checkRelayOptions } from './options/relay-options.ts'
-import { RelayRun, type RelaySettings } from './relay-run.ts'
+import type { RelayLog } from './options/relay-log.ts'
+import { checkRelayOptions, type RelaySettings } from './options/relay-options.ts'
+import { RelayRun } from './relay-run.ts'
 import type { Relay, RelayEvents, RelayOptions } from './options/relay.ts'
 
 /**
@@ -45,7 +45,7 @@ class StartableRelay implements Relay {
   constructor(settings: RelaySettings, log: RelayLog) {
     this.#settings = settings
     this.#log = log
-    const { promise, resolve, reject } = withResolvers()
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.stopped = promise
     // An 'error' event has reported the failure: a rejection that nobody handles must not end the process.
     this.stopped.catch(() => undefined)
@@ -162,14 +162,4 @@ class StartableRelay implements Relay {
     if (this.#stopping === undefined) return
     throw new InvalidOptionError(`${where}: this relay has been stopped. Create another with createRelay.`)
   }
-}
-
-function withResolvers(): { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void } {
-  let resolve!: () => void
-  let reject!: (error: unknown) => void
-  const promise = new Promise<void>((yes, no) => {
-    resolve = yes
-    reject = no
-  })
-  return { promise, resolve, reject }
 }
