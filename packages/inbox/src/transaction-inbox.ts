@@ -29,7 +29,7 @@ export interface InboxSettings<M> {
 }
 
 /** A delivery with its key and its claim. */
-export interface Delivery<N> {
+interface Delivery<N> {
   readonly message: N
   readonly key: InboxKey
   readonly claim: Claim

@@ -13,7 +13,7 @@ export const POLL_INTERVALS: PollIntervals = { min: 20, max: 500 }
 const GROWTH = 1.5
 
 /** How long to wait, and how often to look. */
-export interface Waiting extends PollIntervals {
+interface Waiting extends PollIntervals {
   /** Milliseconds. */
   readonly waitMs: number
   readonly signal: AbortSignal | undefined

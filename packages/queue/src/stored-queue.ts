@@ -26,7 +26,7 @@ const RECEIVE_TIMEOUT_MS = 20_000
 const PURGE_ROWS = 1000
 const MAX_VISIBILITY_MS = hours(12)
 
-export interface StoredQueueSettings extends SenderSettings {
+interface StoredQueueSettings extends SenderSettings {
   readonly visibilityTimeoutMs: number
   readonly maxReceives: number
 }

@@ -4,10 +4,7 @@ import type { Poller, PollerSettings } from './poller.ts'
 /** The pauses after queries that failed. A stop waits for them, so they are short. */
 const FAILURE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 1000, attempts: 1000 })
 
-export interface DrainSettings extends Pick<
-  PollerSettings,
-  'keeper' | 'lanes' | 'empty' | 'signal' | 'onError'
-> {
+interface DrainSettings extends Pick<PollerSettings, 'keeper' | 'lanes' | 'empty' | 'signal' | 'onError'> {
   readonly poller: Poller
   /** The interval of the queries for shards that another relay holds. */
   readonly pollMs: number

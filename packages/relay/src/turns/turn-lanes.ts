@@ -15,10 +15,7 @@ const LANES = { none: 4, 'per-key': SHARDS } as const
 /** The longest pause of a shard while the database cannot be reached. */
 const MAX_DATABASE_PAUSE_MS = 5000
 
-export interface LaneSettings extends Pick<
-  PollerSettings,
-  'store' | 'keeper' | 'empty' | 'pace' | 'onError'
-> {
+interface LaneSettings extends Pick<PollerSettings, 'store' | 'keeper' | 'empty' | 'pace' | 'onError'> {
   readonly ordering: Publisher['ordering']
 }
 

@@ -7,7 +7,7 @@ import type { Row, RowReader } from '../row-reader.ts'
 export const BUFFERING = 'waiting for a predecessor in the version buffer'
 
 /** The parts of one database that reading its version buffer needs. `V` is the type of the values of its statements. */
-export interface BufferedDatabase<V> {
+interface BufferedDatabase<V> {
   readonly read: RowReader
   rows(
     session: Session,
